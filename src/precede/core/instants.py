@@ -1,0 +1,66 @@
+"""Time as whole microseconds, and the way people write it: `250ms`, `20s`, `20min`, `2h`."""
+
+from __future__ import annotations
+
+import re
+from typing import Final, TypeAlias
+
+from precede.core.errors import BadInput
+
+Instant: TypeAlias = int
+Duration: TypeAlias = int
+
+MICROSECOND: Final[Duration] = 1
+MILLISECOND: Final[Duration] = 1_000
+SECOND: Final[Duration] = 1_000_000
+MINUTE: Final[Duration] = 60 * SECOND
+HOUR: Final[Duration] = 60 * MINUTE
+DAY: Final[Duration] = 24 * HOUR
+
+_UNITS: Final[dict[str, Duration]] = {
+    "us": MICROSECOND,
+    "ms": MILLISECOND,
+    "s": SECOND,
+    "min": MINUTE,
+    "h": HOUR,
+    "d": DAY,
+}
+_WRITTEN: Final = re.compile(r"\s*([0-9]+(?:\.[0-9]+)?)\s*([a-z]+)\s*")
+
+
+def parse_duration(written: str | int | float) -> Duration:
+    """Microseconds of a written duration; a bare number is seconds.
+
+    >>> parse_duration("20min"), parse_duration("1.5s"), parse_duration(2)
+    (1200000000, 1500000, 2000000)
+    """
+    if isinstance(written, bool):
+        raise BadInput(f"not a duration: {written!r}")
+    if isinstance(written, (int, float)):
+        return seconds(written)
+    match = _WRITTEN.fullmatch(written)
+    if match is None or match[2] not in _UNITS:
+        raise BadInput(f"not a duration: {written!r} (write 250ms, 20s, 20min, 2h)")
+    return round(float(match[1]) * _UNITS[match[2]])
+
+
+def seconds(number: float) -> Duration:
+    """Whole microseconds nearest to a number of seconds."""
+    try:
+        return round(number * SECOND)
+    except (ValueError, OverflowError) as error:
+        raise BadInput(f"not a time in seconds: {number!r}") from error
+
+
+def format_duration(duration: Duration) -> str:
+    """A duration as people write it, in the largest unit that keeps it exact.
+
+    >>> format_duration(1_200_000_000), format_duration(250_000), format_duration(0)
+    ('20min', '250ms', '0s')
+    """
+    if duration == 0:
+        return "0s"
+    for unit in ("h", "min", "s", "ms"):
+        if duration % _UNITS[unit] == 0:
+            return f"{duration // _UNITS[unit]}{unit}"
+    return f"{duration}us"

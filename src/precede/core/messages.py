@@ -1,0 +1,49 @@
+"""What the application broadcasts (a message) and what crosses a link (a packet); DESIGN section 4."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, ClassVar
+
+from msgspec import Struct
+
+from precede.core.identity import MessageId, NodeId
+
+
+class Message(Struct, frozen=True, gc=False, array_like=True):
+    """What an application broadcast: who, which, and the bytes. Order data travels in packets, not here."""
+
+    id: MessageId
+    payload: bytes
+
+    @property
+    def source(self) -> NodeId:
+        return self.id.source
+
+
+class Packet(Struct, frozen=True, gc=False, array_like=True, tag=True):
+    """What crosses one link, with its sizes by its paper's size model.
+
+    A subclass names its `kind` and gives the four sizes, each as a field (read in the hot path) or a property.
+    Its fields are plain decodable values (numbers, bytes, tuples, dicts, frozen structs), because the runtime
+    decodes untrusted bytes into exactly these types.
+    """
+
+    kind: ClassVar[str]
+
+    if TYPE_CHECKING:
+
+        @property
+        def size_bytes(self) -> int:
+            """The whole packet on the link: header, payloads and control data."""
+
+        @property
+        def control_bytes(self) -> int:
+            """The part of `size_bytes` that exists for order or dissemination."""
+
+        @property
+        def control_entries(self) -> int:
+            """Entries of vectors, barriers, matrices, tuples: the papers' unit of cost."""
+
+        @property
+        def messages(self) -> int:
+            """How many application messages it carries."""

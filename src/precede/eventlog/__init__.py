@@ -1,0 +1,4 @@
+"""The waist: row types, the recorder both drivers use, Arrow and Parquet.
+
+May import: core
+"""

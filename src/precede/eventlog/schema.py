@@ -1,0 +1,104 @@
+"""The columns of the event log and of `gauges`, once for all rooms (DESIGN section 5).
+
+Order is per node only (`step`); `at_us` is world time, `clock_us` the node's own clock. The Arrow forms carry
+the schema version in their metadata. Importing this file needs no Arrow; `event_schema()` does.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Final
+
+if TYPE_CHECKING:
+    import pyarrow as pa
+
+SCHEMA_VERSION: Final = 1
+VERSION_KEY: Final = b"precede.schema_version"
+
+KINDS: Final[tuple[str, ...]] = (
+    "started",
+    "crashed",
+    "left",
+    "broadcast",
+    "sent",
+    "packet_received",
+    "received",
+    "delivered",
+    "discarded",
+    "observed",
+)
+STARTED, CRASHED, LEFT, BROADCAST, SENT, PACKET_RECEIVED, RECEIVED, DELIVERED, DISCARDED, OBSERVED = range(10)
+
+EVENT_COLUMNS: Final[tuple[str, ...]] = (
+    "run_id",
+    "node",
+    "incarnation",
+    "step",
+    "at_us",
+    "clock_us",
+    "kind",
+    "message_source",
+    "message_incarnation",
+    "message_number",
+    "destinations",
+    "deadline_us",
+    "peer",
+    "medium",
+    "packet_kind",
+    "packet_bytes",
+    "wire_bytes",
+    "control_bytes",
+    "control_entries",
+    "messages_in_packet",
+    "reason",
+)
+
+
+def event_schema() -> pa.Schema:
+    """One row per event. `observed` rows carry the observation's name in `reason`."""
+    import pyarrow as pa
+
+    name = pa.dictionary(pa.int32(), pa.string())
+    return pa.schema(
+        [
+            pa.field("run_id", name, nullable=False),
+            pa.field("node", name, nullable=False),
+            pa.field("incarnation", pa.int32(), nullable=False),
+            pa.field("step", pa.int64(), nullable=False),
+            pa.field("at_us", pa.int64(), nullable=False),
+            pa.field("clock_us", pa.int64(), nullable=False),
+            pa.field("kind", name, nullable=False),
+            pa.field("message_source", name),
+            pa.field("message_incarnation", pa.int32()),
+            pa.field("message_number", pa.int64()),
+            pa.field("destinations", pa.list_(pa.string())),
+            pa.field("deadline_us", pa.int64()),
+            pa.field("peer", name),
+            pa.field("medium", name),
+            pa.field("packet_kind", name),
+            pa.field("packet_bytes", pa.int64()),
+            pa.field("wire_bytes", pa.int64()),
+            pa.field("control_bytes", pa.int64()),
+            pa.field("control_entries", pa.int64()),
+            pa.field("messages_in_packet", pa.int32()),
+            pa.field("reason", name),
+        ],
+        metadata={VERSION_KEY: str(SCHEMA_VERSION).encode()},
+    )
+
+
+def gauge_schema() -> pa.Schema:
+    """`sizes()` over time: the value when sampled and the peak since the sample before."""
+    import pyarrow as pa
+
+    name = pa.dictionary(pa.int32(), pa.string())
+    return pa.schema(
+        [
+            pa.field("run_id", name, nullable=False),
+            pa.field("node", name, nullable=False),
+            pa.field("at_us", pa.int64(), nullable=False),
+            pa.field("name", name, nullable=False),
+            pa.field("value", pa.int64(), nullable=False),
+            pa.field("peak", pa.int64(), nullable=False),
+        ],
+        metadata={VERSION_KEY: str(SCHEMA_VERSION).encode()},
+    )

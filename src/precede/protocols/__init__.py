@@ -1,0 +1,4 @@
+"""The papers and their rivals as value machines, and the registry that builds them.
+
+May import: core
+"""

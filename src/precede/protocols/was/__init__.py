@@ -1,0 +1,4 @@
+"""WAS (was2021): packets, host, station and the three-phase handoff.
+
+May import: core, protocols
+"""

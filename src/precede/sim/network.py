@@ -1,0 +1,90 @@
+"""What the world asks of a network, and what a network may ask of the world.
+
+A network owns queues, air time, transfer time, loss and links, on both sides of a link. It draws only from its
+own named streams, by link and transmission number, never by what is in a packet: then two protocols on one seed
+meet one world. Each world kind is one file beside this one.
+"""
+
+from __future__ import annotations
+
+from abc import ABC, abstractmethod
+from collections.abc import Callable, Mapping
+from typing import Any, Protocol
+
+from precede.core.effects import Key, Medium, Send
+from precede.core.identity import NodeId
+from precede.core.instants import Instant
+from precede.core.messages import Packet
+from precede.sim.randomness import Streams
+
+CONTACTS_END, NODES_LEAVE, NODES_ENTER, CONTACTS_BEGIN, MESSAGES_BORN, REST = range(6)
+"""At one instant things happen in this order; within one phase in the order in which they were scheduled."""
+
+
+class World(Protocol):
+    """The world as a network sees it. Every call is carried out before it returns, except `schedule` and `soon`."""
+
+    now: Instant
+    streams: Streams
+
+    def schedule(self, at: Instant, function: Callable[..., None], *arguments: Any) -> None:
+        """Call later, in phase REST. `at` is not before `now`."""
+
+    def schedule_phase(
+        self, phase: int, at: Instant, function: Callable[..., None], *arguments: Any
+    ) -> None:
+        """Call later, in a phase of that instant."""
+
+    def soon(self, function: Callable[..., None], *arguments: Any) -> None:
+        """Call at this same instant, after what is being done, before anything scheduled (first in, first out)."""
+
+    def receive(self, to: NodeId, packet: Packet, sender: NodeId, over: Medium) -> None:
+        """A packet arrives whole. A node that is down hears nothing."""
+
+    def sent(self, node: NodeId, key: Key, ok: bool) -> None:
+        """A keyed send has left its queue (`ok`) or was dropped before it left."""
+
+    def link_up(self, node: NodeId, peer: NodeId, over: Medium) -> None:
+        """Tell one node that a peer can be reached. (Call it for both sides.)"""
+
+    def link_down(self, node: NodeId, peer: NodeId, over: Medium) -> None:
+        """Tell one node that a peer is gone."""
+
+    def is_up(self, node: NodeId) -> bool:
+        """Has the node entered, and neither crashed nor left?"""
+
+
+class Network(ABC):
+    """One world kind's links. The world calls these; nodes never see a network."""
+
+    def attach(self, world: World, nodes: int) -> None:
+        """Called once, before anything happens: remember the world, open the random streams.
+
+        Node ids are 0 .. nodes-1.
+        """
+        self.world = world
+        self.nodes = nodes
+
+    def begin(self) -> None:
+        """Schedule what this network knows in advance (contacts, partitions, movements)."""
+
+    @abstractmethod
+    def send(self, sender: NodeId, send: Send) -> None:
+        """Carry out one `Send`, in the order in which the node asked."""
+
+    @abstractmethod
+    def cancel(self, sender: NodeId, key: Key) -> None:
+        """Take back a keyed send that is still queued."""
+
+    def node_up(self, node: NodeId) -> None:
+        """A node has entered or restarted (its `start` has been carried out): bring up the links it has now."""
+
+    def node_down(self, node: NodeId) -> None:
+        """A node has crashed or left: drop its queues and what is in flight to it, tell its peers as a link would."""
+
+    def heal(self) -> None:
+        """Act two of a swarm world: from now on nothing is lost, cut, duplicated or collided."""
+
+    def counters(self) -> Mapping[str, int]:
+        """What the network counted (lost, duplicated, collided, ...), for run.json."""
+        return {}
