@@ -60,7 +60,7 @@ class Deliver(Struct, frozen=True, gc=False):
 
 
 class Discard(Struct, frozen=True, gc=False):
-    """A message in hand is given up: `expired_pending`, `expired_cached`, `evicted`, `late`, `duplicate`, ..."""
+    """A message in hand is given up: `expired_pending`, `expired_cached`, `evicted`, `late`, `duplicate`"""
 
     message: Message
     reason: str
@@ -87,23 +87,14 @@ class CancelTimer(Struct, frozen=True, gc=False):
 
 
 class Persist(Struct, frozen=True, gc=False):
-    """Durable before anything after it is carried out. The value is plain encodable data; None forgets the key."""
+    """Durable before what follows is carried out. The value is plain encodable data; None forgets the key."""
 
     key: Key
     value: Any
 
 
 Effect: TypeAlias = (
-    Accept
-    | Arrive
-    | Send
-    | CancelSend
-    | Deliver
-    | Discard
-    | Observe
-    | SetTimer
-    | CancelTimer
-    | Persist
+    Accept | Arrive | Send | CancelSend | Deliver | Discard | Observe | SetTimer | CancelTimer | Persist
 )
 Effects: TypeAlias = Sequence[Effect]
 NOTHING: Final[Effects] = ()

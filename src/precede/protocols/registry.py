@@ -117,9 +117,7 @@ def options_of_entry(entry: Entry, dissemination: str | None = None) -> dict[str
     if entry.ordering is not None:
         options.update(find_dissemination(dissemination or "direct").options)
         choices = tuple(_DISSEMINATIONS)
-        options["dissemination"] = Option(
-            "choice", dissemination or "direct", "how messages spread", choices
-        )
+        options["dissemination"] = Option("choice", dissemination or "direct", "how messages spread", choices)
     return options
 
 
@@ -148,9 +146,7 @@ def make_entry(entry: Entry, role: str, context: Context) -> Node:
     return entry.build(role, settled)
 
 
-def read_options(
-    known: Mapping[str, Option], written: Mapping[str, Any], protocol: str
-) -> dict[str, Any]:
+def read_options(known: Mapping[str, Option], written: Mapping[str, Any], protocol: str) -> dict[str, Any]:
     """Every known option with its value: as written, checked and converted, or its default."""
     for key in written:
         if key not in known:
@@ -163,7 +159,7 @@ def read_options(
 
 def _read(key: str, option: Option, value: Any) -> Any:
     """One option in its own type."""
-    if value is None or value == "none" and option.default is None:
+    if value is None or (value == "none" and option.default is None):
         return None
     try:
         if option.kind == "duration":

@@ -22,7 +22,7 @@ CONTACTS_END, NODES_LEAVE, NODES_ENTER, CONTACTS_BEGIN, MESSAGES_BORN, REST = ra
 
 
 class World(Protocol):
-    """The world as a network sees it. Every call is carried out before it returns, except `schedule` and `soon`."""
+    """The world as a network sees it. Calls are carried out before they return, but for `schedule`, `soon`."""
 
     now: Instant
     streams: Streams
@@ -30,13 +30,11 @@ class World(Protocol):
     def schedule(self, at: Instant, function: Callable[..., None], *arguments: Any) -> None:
         """Call later, in phase REST. `at` is not before `now`."""
 
-    def schedule_phase(
-        self, phase: int, at: Instant, function: Callable[..., None], *arguments: Any
-    ) -> None:
+    def schedule_phase(self, phase: int, at: Instant, function: Callable[..., None], *arguments: Any) -> None:
         """Call later, in a phase of that instant."""
 
     def soon(self, function: Callable[..., None], *arguments: Any) -> None:
-        """Call at this same instant, after what is being done, before anything scheduled (first in, first out)."""
+        """Call at this instant, after what is being done, before anything scheduled: first in, first out."""
 
     def receive(self, to: NodeId, packet: Packet, sender: NodeId, over: Medium) -> None:
         """A packet arrives whole. A node that is down hears nothing."""
@@ -80,7 +78,7 @@ class Network(ABC):
         """A node has entered or restarted (its `start` has been carried out): bring up the links it has now."""
 
     def node_down(self, node: NodeId) -> None:
-        """A node has crashed or left: drop its queues and what is in flight to it, tell its peers as a link would."""
+        """A node has crashed or left: drop its queues and what flies to it, tell its peers as a link would."""
 
     def heal(self) -> None:
         """Act two of a swarm world: from now on nothing is lost, cut, duplicated or collided."""

@@ -10,13 +10,22 @@ import re
 from collections.abc import Callable
 from hashlib import blake2b
 from random import Random
+from typing import Any, Final, TypeAlias
 
 import numpy as np
 
 from precede.core.errors import BadInput
 from precede.core.instants import SECOND
 
-_BLOCK = 4096
+_ARGUMENTS: Final = {
+    "constant": (1,),
+    "exponential": (1,),
+    "uniform": (2,),
+    "normal": (2,),
+    "triangular": (2, 3),
+}
+Floats: TypeAlias = "np.ndarray[Any, np.dtype[np.float64]]"
+_BLOCK: Final = 4096
 _WRITTEN = re.compile(r"\s*([a-z]+)\s*\(\s*([^)]*)\)\s*")
 
 
@@ -41,15 +50,15 @@ class Streams:
 
 
 class Distribution:
-    """A written distribution: `constant(1)`, `exponential(1)`, `uniform(1, 19)`, `normal(100, 25)`, `triangular(0, 600)`.
+    """A written distribution: `exponential(1)`, `uniform(1, 19)`, `normal(100, 25)`, `triangular(0, 600)`.
 
-    Arguments are in the unit the scenario's key has (seconds for delays). Negative draws count as zero.
+    `constant(1)` or a bare number does not vary. Arguments are in the unit the scenario's key
+    has (seconds for delays). Negative draws count as zero.
     """
-
-    _ARGUMENTS = {"constant": (1,), "exponential": (1,), "uniform": (2,), "normal": (2,), "triangular": (2, 3)}
 
     def __init__(self, written: str | int | float) -> None:
         self.written = str(written)
+        self.arguments: tuple[float, ...]
         if isinstance(written, (int, float)) and not isinstance(written, bool):
             self.name, self.arguments = "constant", (float(written),)
         else:
@@ -58,7 +67,7 @@ class Distribution:
 
     def _parse(self, written: str) -> tuple[str, tuple[float, ...]]:
         match = _WRITTEN.fullmatch(written)
-        if match is None or match[1] not in self._ARGUMENTS:
+        if match is None or match[1] not in _ARGUMENTS:
             raise BadInput(
                 f"not a distribution: {written!r} (known: constant, exponential, uniform, normal, triangular)"
             )
@@ -69,14 +78,14 @@ class Distribution:
 
     def _check(self) -> None:
         name, arguments = self.name, self.arguments
-        if len(arguments) not in self._ARGUMENTS[name] or not all(np.isfinite(arguments)):
-            raise BadInput(f"{self.written!r}: {name} takes {self._ARGUMENTS[name][-1]} finite number(s)")
+        if len(arguments) not in _ARGUMENTS[name] or not all(np.isfinite(arguments)):
+            raise BadInput(f"{self.written!r}: {name} takes {_ARGUMENTS[name][-1]} finite number(s)")
         if name in ("uniform", "triangular") and arguments[0] > arguments[-1]:
             raise BadInput(f"{self.written!r}: the bounds are in the wrong order")
         if name in ("exponential", "constant") and arguments[0] < 0:
             raise BadInput(f"{self.written!r}: must not be negative")
 
-    def block(self, stream: np.random.Generator, count: int) -> np.ndarray[tuple[int], np.dtype[np.float64]]:
+    def block(self, stream: np.random.Generator, count: int) -> Floats:
         """`count` draws at once."""
         name, arguments = self.name, self.arguments
         if name == "constant":
@@ -91,7 +100,8 @@ class Distribution:
             low, high = arguments[0], arguments[-1]
             middle = arguments[1] if len(arguments) == 3 else (low + high) / 2
             drawn = stream.triangular(low, middle, high, count) if high > low else np.full(count, low)
-        return np.maximum(drawn, 0.0)
+        positive: Floats = np.maximum(drawn, 0.0)
+        return positive
 
     def mean(self) -> float:
         """The expectation (of the distribution as written, before negative draws are cut)."""
