@@ -1,0 +1,123 @@
+"""Statistics over numbers in hand: summaries with exact percentiles, Student's t, confidence intervals.
+
+Only numpy and `math`: a run must be measurable where scipy is not installed. Percentiles interpolate linearly
+between the two nearest ranks, as numpy's default and Spark's `percentile` do, so that both give one number.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+from typing import Final, TypeAlias
+
+import numpy as np
+
+from precede.measures.columns import Integers
+
+Number: TypeAlias = int | float | None
+Measures: TypeAlias = dict[str, Number]
+"""One flat mapping `subject_quantity_unit_statistic` -> number; None is a statistic over nothing."""
+
+PERCENTILES: Final = (50, 95, 99)
+STATISTICS: Final = ("mean", "sd", "min", "max", *(f"p{percentile}" for percentile in PERCENTILES))
+
+
+def summarise(name: str, values: Integers) -> Measures:
+    """`name_mean`, `_sd` (of the sample), `_min`, `_max`, `_p50`, `_p95`, `_p99` of whole numbers.
+
+    >>> summarise("wait_us", np.array([1, 2, 3, 6]))["wait_us_mean"]
+    3.0
+    """
+    if values.size == 0:
+        return {f"{name}_{statistic}": None for statistic in STATISTICS}
+    mean = int(values.sum()) / values.size
+    deviations = values - mean
+    sd = math.sqrt(float(deviations @ deviations) / (values.size - 1)) if values.size > 1 else None
+    found: Measures = {
+        f"{name}_mean": mean,
+        f"{name}_sd": sd,
+        f"{name}_min": int(values.min()),
+        f"{name}_max": int(values.max()),
+    }
+    for percentile, value in zip(PERCENTILES, np.percentile(values, PERCENTILES), strict=True):
+        found[f"{name}_p{percentile}"] = float(value)
+    return found
+
+
+def confidence_interval(values: Sequence[float], level: float = 0.95) -> tuple[float, float] | None:
+    """Student's interval of the mean of independent runs; None below two values.
+
+    >>> low, high = confidence_interval([9.0, 10.0, 11.0])
+    >>> round(low, 3), round(high, 3)
+    (7.516, 12.484)
+    """
+    count = len(values)
+    if count < 2:
+        return None
+    mean = math.fsum(values) / count
+    variance = math.fsum((value - mean) ** 2 for value in values) / (count - 1)
+    half = student_quantile((1 + level) / 2, count - 1) * math.sqrt(variance / count)
+    return mean - half, mean + half
+
+
+def student_quantile(probability: float, freedom: int) -> float:
+    """The number that a Student t variable with `freedom` degrees of freedom stays below with `probability`.
+
+    >>> round(student_quantile(0.975, 2), 4), round(student_quantile(0.975, 29), 4)
+    (4.3027, 2.0452)
+    """
+    if not 0 < probability < 1 or freedom < 1:
+        raise ValueError(f"no Student quantile at {probability} with {freedom} degrees of freedom")
+    if probability < 0.5:
+        return -student_quantile(1 - probability, freedom)
+    if probability == 0.5:
+        return 0.0
+    low, high = 0.0, 1.0
+    while student_cdf(high, freedom) < probability:
+        low, high = high, 2 * high
+    while high - low > 1e-13 * high:
+        middle = (low + high) / 2
+        if middle in (low, high):
+            break
+        if student_cdf(middle, freedom) < probability:
+            low = middle
+        else:
+            high = middle
+    return (low + high) / 2
+
+
+def student_cdf(t: float, freedom: int) -> float:
+    """The probability that a Student t variable is at most `t`."""
+    tail = 0.5 * _incomplete_beta(freedom / 2, 0.5, freedom / (freedom + t * t))
+    return 1 - tail if t > 0 else tail
+
+
+def _incomplete_beta(a: float, b: float, x: float) -> float:
+    """The regularised incomplete beta function, by its continued fraction."""
+    if x <= 0 or x >= 1:
+        return 0.0 if x <= 0 else 1.0
+    front = math.exp(
+        math.lgamma(a + b) - math.lgamma(a) - math.lgamma(b) + a * math.log(x) + b * math.log1p(-x)
+    )
+    if x < (a + 1) / (a + b + 2):
+        return front * _beta_fraction(a, b, x) / a
+    return 1 - front * _beta_fraction(b, a, 1 - x) / b
+
+
+def _beta_fraction(a: float, b: float, x: float) -> float:
+    """The continued fraction of the incomplete beta function, evaluated forwards (Lentz)."""
+    tiny = 1e-300
+    c, d = 1.0, 1 - (a + b) * x / (a + 1)
+    d = 1 / (d if abs(d) > tiny else tiny)
+    value = d
+    for m in range(1, 1000):
+        for term in (
+            m * (b - m) * x / ((a + 2 * m - 1) * (a + 2 * m)),
+            -(a + m) * (a + b + m) * x / ((a + 2 * m) * (a + 2 * m + 1)),
+        ):
+            d, c = 1 + term * d, 1 + term / c
+            d, c = 1 / (d if abs(d) > tiny else tiny), (c if abs(c) > tiny else tiny)
+            value *= d * c
+        if abs(d * c - 1) < 1e-16:
+            break
+    return value
