@@ -14,7 +14,7 @@ from typing import Any
 from msgspec import Struct
 
 from precede.core.effects import NOTHING, Effect, Effects, Key, Medium
-from precede.core.identity import NodeId
+from precede.core.identity import MessageId, NodeId
 from precede.core.instants import Duration, Instant
 from precede.core.messages import Message, Packet
 from precede.core.node import Node, Saved, Waiting
@@ -52,6 +52,10 @@ class Ordering(ABC):
     @abstractmethod
     def arrive(self, envelopes: Sequence[Envelope], now: Instant, effects: list[Effect]) -> None:
         """First copies, already announced with `Arrive`: append deliveries, timers, discards."""
+
+    @abstractmethod
+    def knows(self, id: MessageId) -> bool:
+        """Is this message delivered, waiting or given up? Then another copy is a duplicate."""
 
     def dropped(self, envelope: Envelope, now: Instant, effects: list[Effect]) -> None:
         """The dissemination gives a message up (expired or evicted): notice before removal."""

@@ -39,6 +39,9 @@ class World(Protocol):
     def receive(self, to: NodeId, packet: Packet, sender: NodeId, over: Medium) -> None:
         """A packet arrives whole. A node that is down hears nothing."""
 
+    def transmitted(self, node: NodeId, packet: Packet, to: NodeId, over: Medium) -> None:
+        """A packet leaves its node: writes the `sent` row. Call it once per transmission, when it begins."""
+
     def sent(self, node: NodeId, key: Key, ok: bool) -> None:
         """A keyed send has left its queue (`ok`) or was dropped before it left."""
 

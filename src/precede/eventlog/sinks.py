@@ -1,0 +1,86 @@
+"""Where rows go: Parquet files written in bounded memory, Arrow tables in memory, or nowhere."""
+
+from __future__ import annotations
+
+import os
+from pathlib import Path
+from typing import Final
+
+import pyarrow as pa
+import pyarrow.parquet as pq
+
+from precede.eventlog.schema import event_schema, gauge_schema
+
+EVENTS: Final = "events.parquet"
+GAUGES: Final = "gauges.parquet"
+
+
+class ParquetSink:
+    """`events.parquet` and `gauges.parquet` in a folder, under temporary names until `close`."""
+
+    def __init__(self, folder: Path) -> None:
+        folder.mkdir(parents=True, exist_ok=True)
+        self._folder = folder
+        self._events = self._writer(EVENTS, event_schema())
+        self._gauges = self._writer(GAUGES, gauge_schema())
+
+    def _writer(self, name: str, schema: pa.Schema) -> pq.ParquetWriter:
+        columns = [field.name for field in schema if pa.types.is_dictionary(field.type)]
+        return pq.ParquetWriter(
+            self._temporary(name), schema, compression="zstd", compression_level=1, use_dictionary=columns
+        )
+
+    def _temporary(self, name: str) -> Path:
+        return self._folder / f".{name}.partial"
+
+    def write_events(self, block: pa.RecordBatch) -> None:
+        self._events.write_batch(block)
+
+    def write_gauges(self, block: pa.RecordBatch) -> None:
+        self._gauges.write_batch(block)
+
+    def close(self) -> None:
+        """Both files appear, whole, under their names."""
+        self._events.close()
+        self._gauges.close()
+        for name in (EVENTS, GAUGES):
+            os.replace(self._temporary(name), self._folder / name)
+
+    def abandon(self) -> None:
+        """Nothing appears; what was half written is removed."""
+        self._events.close()
+        self._gauges.close()
+        for name in (EVENTS, GAUGES):
+            self._temporary(name).unlink(missing_ok=True)
+
+
+class TableSink:
+    """Everything in memory, for small runs and tests."""
+
+    def __init__(self) -> None:
+        self._events: list[pa.RecordBatch] = []
+        self._gauges: list[pa.RecordBatch] = []
+
+    def write_events(self, block: pa.RecordBatch) -> None:
+        self._events.append(block)
+
+    def write_gauges(self, block: pa.RecordBatch) -> None:
+        self._gauges.append(block)
+
+    def events(self) -> pa.Table:
+        """The event log so far; dictionaries are those of the run."""
+        return pa.Table.from_batches(self._events, event_schema()).unify_dictionaries()
+
+    def gauges(self) -> pa.Table:
+        """The gauges so far."""
+        return pa.Table.from_batches(self._gauges, gauge_schema()).unify_dictionaries()
+
+
+class NoSink:
+    """Counts blocks and keeps nothing."""
+
+    def write_events(self, block: pa.RecordBatch) -> None:
+        """Forget it."""
+
+    def write_gauges(self, block: pa.RecordBatch) -> None:
+        """Forget it."""

@@ -1,0 +1,413 @@
+"""The deterministic world: nodes in seats, one queue, one dispatch over effects (DESIGN sections 2 and 4).
+
+The world is handed a function that makes nodes, a network and a recorder; it knows no protocol. It can crash a
+node between any two effects of one list, restart it with or without what it persisted, stall it, and give it a
+clock of its own.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from random import Random
+from typing import Any, Final, TypeAlias
+
+import msgspec
+
+from precede.core.effects import (
+    Accept,
+    Arrive,
+    CancelSend,
+    CancelTimer,
+    Deliver,
+    Discard,
+    Effect,
+    Effects,
+    Key,
+    Medium,
+    Observe,
+    Persist,
+    Send,
+    SetTimer,
+)
+from precede.core.errors import Refused
+from precede.core.identity import NodeId
+from precede.core.instants import Duration, Instant
+from precede.core.messages import Message, Packet
+from precede.core.node import Node
+from precede.eventlog.recorder import Recorder, row_packers
+from precede.eventlog.schema import (
+    CRASHED,
+    DISCARDED,
+    LEFT,
+    OBSERVED,
+    PACKET_RECEIVED,
+    SENT,
+    STARTED,
+)
+from precede.sim.clocks import Clock
+from precede.sim.network import Network
+from precede.sim.queue import EventQueue
+from precede.sim.randomness import Streams
+
+MakeNode: TypeAlias = Callable[[NodeId, int, Random], Node]
+"""Builds a node from its id, its incarnation and its own random stream."""
+
+FOREVER: Final[Instant] = 1 << 62
+_TURN: Final = 2048
+
+
+class Seat:
+    """One node's place in the world: it outlives crashes."""
+
+    __slots__ = (
+        "accepted",
+        "clock",
+        "crash_after",
+        "deferred",
+        "gone",
+        "id",
+        "incarnation",
+        "node",
+        "peaks",
+        "process",
+        "stalled",
+        "store",
+        "timers",
+        "up",
+    )
+
+    def __init__(self, id: NodeId, clock: Clock | None) -> None:
+        self.id = id
+        self.clock = clock
+        self.node: Node = Node()
+        self.incarnation = -1
+        self.process = -1
+        self.up = False
+        self.gone = False
+        self.stalled = False
+        self.crash_after: int | None = None
+        self.accepted = 0
+        self.store: dict[Key, Any] = {}
+        self.timers: dict[Key, object] = {}
+        self.deferred: list[tuple[Callable[..., None], tuple[Any, ...]]] = []
+        self.peaks: dict[str, int] = {}
+
+
+class World:
+    """Runs nodes over a network. The public inputs are what scenarios, workloads and faults call."""
+
+    def __init__(
+        self,
+        seed: int,
+        nodes: int,
+        make_node: MakeNode,
+        network: Network,
+        recorder: Recorder,
+        clocks: Mapping[NodeId, Clock] | None = None,
+    ) -> None:
+        self.now: Instant = 0
+        self.streams = Streams(seed)
+        self.recorder = recorder
+        self.network = network
+        self.seats = [Seat(node, (clocks or {}).get(node)) for node in range(nodes)]
+        self.skewed = bool(clocks)
+        self.on_deliver: Callable[[NodeId, Message], None] | None = None
+        self.refused = 0
+        self.unborn = 0
+        self._make_node = make_node
+        self._queue = EventQueue()
+        self._received, self._delivered = row_packers(recorder)
+        self._log_packets = recorder.packets_received
+        network.attach(self, nodes)
+
+    # -- what scenarios, workloads and faults ask for ---------------------------------------------------
+
+    def enter(self, node: NodeId) -> None:
+        """A node begins to live for the first time, or comes back after it left."""
+        seat = self.seats[node]
+        if seat.up:
+            return
+        seat.gone = False
+        if seat.incarnation < 0:
+            self._new_life(seat)
+        self._start(seat)
+
+    def leave(self, node: NodeId, linger: Duration = 0) -> None:
+        """The application leaves; the node is gone `linger` later, in which it may still say so."""
+        seat = self.seats[node]
+        if not seat.up or seat.gone:
+            return
+        clock = self._clock(seat)
+        self.recorder.life(LEFT, seat.process, self.now, clock)
+        seat.gone = True
+        self._carry_out(seat, seat.node.leave(clock), clock)
+        if linger:
+            self.schedule(self.now + linger, self._depart, seat)
+        else:
+            self._depart(seat)
+
+    def broadcast(
+        self,
+        node: NodeId,
+        payload: bytes,
+        to: tuple[NodeId, ...] | None = None,
+        lifetime: Duration | None = None,
+    ) -> None:
+        """The application of a node sends. A node that is down is not asked; a refusal is counted."""
+        seat = self.seats[node]
+        if not seat.up or seat.gone:
+            self.unborn += 1
+            return
+        if seat.stalled:
+            seat.deferred.append((self.broadcast, (node, payload, to, lifetime)))
+            return
+        clock = self._clock(seat)
+        try:
+            effects = seat.node.broadcast(payload, clock, to, lifetime)
+        except Refused:
+            self.refused += 1
+            return
+        self._carry_out(seat, effects, clock)
+
+    def crash(self, node: NodeId, after: int | None = None) -> None:
+        """Down at once, or after `after` more atomic steps of effects, in the middle of a list."""
+        seat = self.seats[node]
+        if not seat.up:
+            return
+        if after is not None:
+            seat.crash_after = after
+            return
+        self.recorder.life(CRASHED, seat.process, self.now, self._clock(seat))
+        self._down(seat)
+
+    def restart(self, node: NodeId, keep: bool) -> None:
+        """Up again, with everything that was persisted, or (`keep` false) as a new incarnation with nothing."""
+        seat = self.seats[node]
+        if seat.up or seat.gone or seat.incarnation < 0:
+            return
+        if not keep:
+            self._new_life(seat)
+        self._start(seat)
+
+    def stall(self, node: NodeId, duration: Duration) -> None:
+        """The node does nothing for a while; what happens to it meanwhile it learns afterwards, in order."""
+        seat = self.seats[node]
+        if seat.up and not seat.stalled:
+            seat.stalled = True
+            self.schedule(self.now + duration, self._unstall, seat, seat.process)
+
+    def run(self, until: Instant = FOREVER) -> None:
+        """Until nothing is left to do, or until an instant (inclusive); the clock then stands there."""
+        queue, recorder = self._queue, self.recorder
+        while queue.run(until, _TURN, self._move):
+            recorder.flush_if_full()
+        if until != FOREVER:
+            self.now = max(self.now, until)
+
+    def sample_gauges(self) -> None:
+        """Write `sizes()` of every node that is up."""
+        self.check_gauges()
+        for seat in self.seats:
+            if seat.up:
+                for name, value in seat.node.sizes().items():
+                    self.recorder.gauge(seat.id, self.now, name, value, seat.peaks.get(name, value))
+                seat.peaks = {}
+
+    def check_gauges(self) -> None:
+        """Remember peaks between two samples."""
+        for seat in self.seats:
+            if seat.up:
+                peaks = seat.peaks
+                for name, value in seat.node.sizes().items():
+                    if value > peaks.get(name, -1):
+                        peaks[name] = value
+
+    # -- what the network asks for (sim.network.World) ---------------------------------------------------
+
+    def schedule(self, at: Instant, function: Callable[..., None], *arguments: Any) -> None:
+        self._queue.push(at, function, arguments)
+
+    def schedule_phase(self, phase: int, at: Instant, function: Callable[..., None], *arguments: Any) -> None:
+        self._queue.push_phase(phase, at, function, arguments)
+
+    def soon(self, function: Callable[..., None], *arguments: Any) -> None:
+        self._queue.soon.append((function, arguments))
+
+    def is_up(self, node: NodeId) -> bool:
+        return self.seats[node].up
+
+    def receive(self, to: NodeId, packet: Packet, sender: NodeId, over: Medium) -> None:
+        seat = self.seats[to]
+        if not seat.up:
+            return
+        if seat.stalled:
+            seat.deferred.append((self.receive, (to, packet, sender, over)))
+            return
+        clock = self._clock(seat) if self.skewed else self.now
+        if self._log_packets:
+            self.recorder.packet(PACKET_RECEIVED, seat.process, self.now, clock, packet, sender, over)
+        self._carry_out(seat, seat.node.receive(packet, sender, clock, over), clock)
+
+    def transmitted(self, node: NodeId, packet: Packet, to: NodeId, over: Medium) -> None:
+        seat = self.seats[node]
+        clock = self._clock(seat) if self.skewed else self.now
+        self.recorder.packet(SENT, seat.process, self.now, clock, packet, to, over)
+
+    def sent(self, node: NodeId, key: Key, ok: bool) -> None:
+        seat = self.seats[node]
+        if seat.stalled:
+            seat.deferred.append((self.sent, (node, key, ok)))
+        elif seat.up:
+            clock = self._clock(seat)
+            self._carry_out(seat, seat.node.sent(key, clock, ok), clock)
+
+    def link_up(self, node: NodeId, peer: NodeId, over: Medium) -> None:
+        seat = self.seats[node]
+        if seat.stalled:
+            seat.deferred.append((self.link_up, (node, peer, over)))
+        elif seat.up:
+            clock = self._clock(seat)
+            self._carry_out(seat, seat.node.link_up(peer, clock, over), clock)
+
+    def link_down(self, node: NodeId, peer: NodeId, over: Medium) -> None:
+        seat = self.seats[node]
+        if seat.stalled:
+            seat.deferred.append((self.link_down, (node, peer, over)))
+        elif seat.up:
+            clock = self._clock(seat)
+            self._carry_out(seat, seat.node.link_down(peer, clock, over), clock)
+
+    # -- the dispatch ------------------------------------------------------------------------------------
+
+    def _carry_out(self, seat: Seat, effects: Effects, clock: Instant) -> None:
+        """Effects, in their order, commonest first."""
+        if seat.crash_after is not None and effects:
+            self._carry_out_until_crash(seat, effects, clock)
+            return
+        for effect in effects:
+            kind = type(effect)
+            if kind is Send:
+                self.network.send(seat.id, effect)  # type: ignore[arg-type]
+            elif kind is Deliver:
+                message: Message = effect.message  # type: ignore[union-attr]
+                self._delivered(seat.process, self.now, clock, message.id)
+                if self.on_deliver is not None:
+                    self.on_deliver(seat.id, message)
+            elif kind is Arrive:
+                received = self._received
+                for message in effect.messages:  # type: ignore[union-attr]
+                    received(seat.process, self.now, clock, message.id)
+            else:
+                self._carry_out_rare(seat, effect, clock)
+
+    def _carry_out_rare(self, seat: Seat, effect: Effect, clock: Instant) -> None:
+        match effect:
+            case SetTimer(key, at):
+                due = seat.clock.world_time(at) if seat.clock is not None else at
+                token = seat.timers[key] = object()
+                self.schedule(max(due, self.now), self._timer, seat, key, token)
+            case CancelTimer(key):
+                seat.timers.pop(key, None)
+            case Persist(key, value):
+                if value is None:
+                    seat.store.pop(key, None)
+                else:
+                    seat.store[key] = value
+            case Accept(message, destinations, deadline):
+                if message.id.number > seat.accepted:
+                    seat.accepted = message.id.number
+                    self.recorder.broadcast(seat.process, self.now, clock, message.id, destinations, deadline)
+            case Discard(message, reason):
+                self.recorder.message(DISCARDED, seat.process, self.now, clock, message.id, reason)
+            case Observe(name, message):
+                self.recorder.message(OBSERVED, seat.process, self.now, clock, message.id, name)
+            case CancelSend(key):
+                self.network.cancel(seat.id, key)
+            case _:
+                raise TypeError(f"node {seat.id} returned {effect!r}, which is no effect")
+
+    def _carry_out_until_crash(self, seat: Seat, effects: Effects, clock: Instant) -> None:
+        """Atomic steps one by one; the crash falls behind the last one allowed."""
+        assert seat.crash_after is not None
+        steps = _atomic_steps(effects)
+        allowed = steps[: seat.crash_after]
+        crashes = len(steps) > seat.crash_after
+        seat.crash_after = None if crashes else seat.crash_after - len(steps)
+        left, seat.crash_after = seat.crash_after, None
+        for step in allowed:
+            if seat.up:
+                self._carry_out(seat, step, clock)
+        seat.crash_after = left
+        if crashes:
+            self.crash(seat.id)
+
+    # -- lives ---------------------------------------------------------------------------------------------
+
+    def _new_life(self, seat: Seat) -> None:
+        seat.incarnation += 1
+        seat.accepted = 0
+        seat.store = {}
+        seat.process = self.recorder.process_of(seat.id, seat.incarnation)
+
+    def _start(self, seat: Seat) -> None:
+        random = self.streams.python("node", seat.id, seat.incarnation)
+        seat.node = self._make_node(seat.id, seat.incarnation, random)
+        seat.up = True
+        clock = self._clock(seat)
+        self.recorder.life(STARTED, seat.process, self.now, clock)
+        self._carry_out(seat, seat.node.start(clock, round_trip(seat.store)), clock)
+        if seat.up:
+            self.network.node_up(seat.id)
+
+    def _depart(self, seat: Seat) -> None:
+        if seat.up and seat.gone:
+            self._down(seat)
+
+    def _down(self, seat: Seat) -> None:
+        seat.up = False
+        seat.stalled = False
+        seat.crash_after = None
+        seat.timers = {}
+        seat.deferred = []
+        self.network.node_down(seat.id)
+
+    def _unstall(self, seat: Seat, process: int) -> None:
+        if seat.process != process or not seat.stalled:
+            return
+        seat.stalled = False
+        deferred, seat.deferred = seat.deferred, []
+        for function, arguments in deferred:
+            if seat.up:
+                function(*arguments)
+
+    def _timer(self, seat: Seat, key: Key, token: object) -> None:
+        if seat.timers.get(key) is not token:
+            return
+        if seat.stalled:
+            seat.deferred.append((self._timer, (seat, key, token)))
+            return
+        del seat.timers[key]
+        clock = self._clock(seat)
+        self._carry_out(seat, seat.node.timer(key, clock), clock)
+
+    def _clock(self, seat: Seat) -> Instant:
+        return self.now if seat.clock is None else seat.clock.read(self.now)
+
+    def _move(self, at: Instant) -> None:
+        self.now = at
+
+
+def round_trip(store: Mapping[Key, Any]) -> dict[Key, Any]:
+    """What a disk gives back: plain data, tuples as lists; keys keep their form."""
+    return {key: msgspec.msgpack.decode(msgspec.msgpack.encode(value)) for key, value in store.items()}
+
+
+def _atomic_steps(effects: Effects) -> Sequence[Effects]:
+    """Single effects, but a Persist directly followed by a Deliver is one step."""
+    steps: list[list[Effect]] = []
+    for effect in effects:
+        if steps and type(effect) is Deliver and type(steps[-1][-1]) is Persist:
+            steps[-1].append(effect)
+        else:
+            steps.append([effect])
+    return steps
