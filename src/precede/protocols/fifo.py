@@ -44,7 +44,7 @@ class Fifo(Ordering):
         no_destinations(to, "fifo")
         message = Message(self._own.next_id(), payload)
         deadline = None if lifetime is None else now + lifetime
-        envelope = Envelope(message, None, deadline, None, _NUMBER_BYTES, 1)
+        envelope = Envelope(message, None, deadline, None, _NUMBER_BYTES, 1, now)
         return envelope, self._own.accept(envelope)
 
     def arrive(self, envelopes: Sequence[Envelope], now: Instant, effects: list[Effect]) -> None:

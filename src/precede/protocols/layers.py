@@ -29,6 +29,8 @@ class Envelope(Struct, frozen=True, gc=False, array_like=True):
     destinations: tuple[NodeId, ...] | None
     control_bytes: int
     control_entries: int
+    born: Instant = 0
+    """When it was broadcast, by its source's clock: never used for order, only for what to carry first."""
 
     @property
     def size_bytes(self) -> int:
@@ -39,6 +41,8 @@ class Ordering(ABC):
     """Decides when a message may be delivered. Timer keys it uses are passed to `timer` unchanged."""
 
     draining: tuple[str, ...] = ()
+    stamp_type: Any = Any
+    """What its stamps are, so that a driver which decodes untrusted bytes can convert and check them."""
 
     def start(self, now: Instant, saved: Saved) -> Effects:
         return NOTHING

@@ -14,6 +14,7 @@ import msgspec
 from precede.core.effects import Accept, Deliver, Effect, Persist
 from precede.core.errors import Refused
 from precede.core.identity import MessageId, NodeId
+from precede.core.instants import Instant
 from precede.core.node import Context, Saved, restore
 from precede.protocols.layers import Envelope
 
@@ -46,8 +47,11 @@ class OwnMessages:
             Deliver(envelope.message),
         ]
 
-    def start(self, saved: Saved, stamp_type: Any) -> list[Effect]:
-        """After a restart: accept and deliver what a crash may have cut, and remember what is to be sent."""
+    def start(self, saved: Saved, stamp_type: Any, now: Instant | None = None) -> list[Effect]:
+        """After a restart: accept and deliver what a crash may have cut, and remember what is to be sent.
+
+        With `now`, a message whose deadline passed while the node was down is not delivered.
+        """
         delivered = restore(saved, "own_delivered", int, 0)
         kept = sorted(
             (
@@ -61,7 +65,8 @@ class OwnMessages:
         for envelope in kept:
             number = envelope.message.id.number
             effects.append(Accept(envelope.message, envelope.destinations, envelope.deadline))
-            if number > delivered:
+            alive = now is None or envelope.deadline is None or now < envelope.deadline
+            if number > delivered and alive:
                 effects += [Persist("own_delivered", number), Deliver(envelope.message)]
         self.number = max([delivered, *(envelope.message.id.number for envelope in kept)])
         self._unfinished = kept

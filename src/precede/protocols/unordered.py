@@ -42,7 +42,7 @@ class Unordered(Ordering):
         message = Message(self._own.next_id(), payload)
         lives = lifetime if lifetime is not None else self._lifetime
         deadline = None if lives is None else now + lives
-        envelope = Envelope(message, None, deadline, None if to is None else tuple(to), 0, 0)
+        envelope = Envelope(message, None, deadline, None if to is None else tuple(to), 0, 0, now)
         return envelope, self._own.accept(envelope)
 
     def arrive(self, envelopes: Sequence[Envelope], now: Instant, effects: list[Effect]) -> None:

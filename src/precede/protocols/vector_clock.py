@@ -37,6 +37,7 @@ class VectorClock(Ordering):
     """VT(p)[k] is `_delivered[k]`; a message in hand is filed under one (member, number) it lacks."""
 
     draining = ("pending",)
+    stamp_type = dict[int, int]
 
     def __init__(self, context: Context) -> None:
         self._own = OwnMessages(context)
@@ -68,7 +69,8 @@ class VectorClock(Ordering):
         self._delivered[id.source] = id.number
         deadline = None if lifetime is None else now + lifetime
         size = _ENTRY_BYTES * self._members
-        envelope = Envelope(Message(id, payload), dict(self._delivered), deadline, None, size, self._members)
+        vector = dict(self._delivered)
+        envelope = Envelope(Message(id, payload), vector, deadline, None, size, self._members, now)
         return envelope, self._own.accept(envelope)
 
     def arrive(self, envelopes: Sequence[Envelope], now: Instant, effects: list[Effect]) -> None:
