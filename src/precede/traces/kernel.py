@@ -1,0 +1,485 @@
+"""Exact contact intervals of nodes that move in straight segments (DESIGN section 5, lake table `segments`).
+
+Two nodes in straight motion are `|p + u t|` apart, whose square is a quadratic in time; its roots are the ends
+of a contact, so nothing is sampled and no pass, however short, is missed. What counts as a contact:
+
+* Nodes are in range at an instant when both are present and their distance is at most the range: a touch at
+  exactly the range is in range.
+* A contact is written in whole microseconds: `start_us` is the first and `end_us` the last whole microsecond of
+  a stretch in range. A stretch that holds fewer than two of them has no length and is no contact: a tangential
+  touch (the distance reaches the range at one instant and grows again), a contact cut to nothing by a node that
+  enters or leaves, a pass quicker than a microsecond.
+* Two nodes whose relative position changes by less than a nanometre while both segments last stand still
+  relative to each other; they are in range up to a nanometre beyond it. (A convoy at exactly the range is one
+  contact, though its coordinates were rounded.)
+* A node is absent between two segments that do not join. Where one ends at the microsecond at which another
+  begins the node stays present, and a contact goes on through the joint. Contacts that abut are one.
+
+The microsecond is decided exactly: roots are computed in double precision with an error bound, and where that
+leaves the microsecond open, the sign of the quadratic is taken in double-double arithmetic (106 bits). An
+interval is a function of the two whole segments alone, never of how time was cut: any number of slices, merged,
+gives the same contacts, bit for bit.
+
+Candidates are found window by window (of about the time in which nodes move by the range) on a hashed grid of
+the boxes that the segments sweep in that window. All compiled code stands in this one file, because a cached
+compilation is only renewed when its own file changes.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable
+from itertools import pairwise
+from typing import Any, Final, NamedTuple, TypeAlias, TypeVar, cast
+
+import numpy as np
+from numba import njit
+
+from precede.core.errors import BadInput
+from precede.core.instants import Instant
+
+Ints: TypeAlias = "np.ndarray[Any, np.dtype[np.int64]]"
+Floats: TypeAlias = "np.ndarray[Any, np.dtype[np.float64]]"
+F = TypeVar("F", bound=Callable[..., Any])
+
+MAX_INSTANT_US: Final = 2**52
+MAX_COORDINATE_M: Final = 1e9
+_STILL_M: Final = 1e-9
+_CELLS_PER_BOX: Final = 64
+
+
+class Segments(NamedTuple):
+    """Straight motions: node from (x0, y0) at t0 to (x1, y1) at t1; whole microseconds and metres."""
+
+    node: Ints
+    t0_us: Ints
+    x0: Floats
+    y0: Floats
+    t1_us: Ints
+    x1: Floats
+    y1: Floats
+
+
+class Intervals(NamedTuple):
+    """Contacts of pairs, `a < b`, sorted by (a, b, start); of one pair none overlap or abut."""
+
+    a: Ints
+    b: Ints
+    start_us: Ints
+    end_us: Ints
+
+
+def find_contacts(
+    segments: Segments, range_m: float, begin_us: Instant | None = None, end_us: Instant | None = None
+) -> Intervals:
+    """All contacts within `range_m`, cut to the slice [begin, end] where one is given.
+
+    A slice needs only the segments that overlap it; more do no harm. Segments may come in any order. Segments
+    of one node should not overlap (where they do, the node is in both places).
+    """
+    segments = checked(segments)
+    if not (np.isfinite(range_m) and 0 < range_m <= MAX_COORDINATE_M):
+        raise BadInput(f"not a range in metres: {range_m!r}")
+    order = np.argsort(segments.t0_us, kind="stable")
+    kept = order[(segments.t1_us > segments.t0_us)[order]]
+    if begin_us is not None:
+        kept = kept[segments.t1_us[kept] > begin_us]
+    if end_us is not None:
+        kept = kept[segments.t0_us[kept] < end_us]
+    if len(kept) == 0:
+        return _no_contacts()
+    columns: list[Any] = [np.ascontiguousarray(column[kept]) for column in segments]
+    first = int(columns[1][0]) if begin_us is None else max(begin_us, int(columns[1][0]))
+    last = int(columns[4].max()) if end_us is None else min(end_us, int(columns[4].max()))
+    width = _window_width(Segments(*columns), range_m, last - first)
+    found = _sweep(tuple(columns), float(range_m), first, last, width)
+    return _merged(found[0], found[1], found[2], found[3])
+
+
+def merge_contacts(parts: Iterable[Intervals]) -> Intervals:
+    """Contacts of several slices as one list: overlapping and abutting ones are joined."""
+    several = list(parts)
+    if not several:
+        return _no_contacts()
+    return _merged(*(np.concatenate(columns) for columns in zip(*several, strict=True)))
+
+
+def cut_time(segments: Segments, count: int) -> list[tuple[Instant, Instant]]:
+    """At most `count` slices that cover all segments, each with about as much time of nodes in it."""
+    present = segments.t1_us > segments.t0_us
+    if count < 1 or not present.any():
+        return []
+    instants = np.concatenate((segments.t0_us[present], segments.t1_us[present]))
+    steps = np.repeat(np.array([1, -1]), int(present.sum()))
+    order = np.argsort(instants, kind="stable")
+    instants = instants[order]
+    work = np.concatenate(
+        ([0.0], np.cumsum(np.cumsum(steps[order])[:-1] * np.diff(instants).astype(np.float64)))
+    )
+    inner = np.interp(np.arange(1, count) / count * work[-1], work, instants).astype(np.int64)
+    edges = np.unique(np.concatenate((instants[:1], inner, instants[-1:])))
+    return list(pairwise(edges.tolist()))
+
+
+def checked(segments: Segments) -> Segments:
+    """The same segments with the types the kernel needs; raises BadInput on what cannot be a motion."""
+    types = (np.int64, np.int64, np.float64, np.float64, np.int64, np.float64, np.float64)
+    columns: list[Any] = [np.asarray(c, dtype=t) for c, t in zip(segments, types, strict=True)]
+    if any(c.ndim != 1 or len(c) != len(columns[0]) for c in columns):
+        raise BadInput("segments: the seven columns must be flat and equally long")
+    result = Segments(*columns)
+    for c in (result.x0, result.y0, result.x1, result.y1):
+        if not (np.abs(c) <= MAX_COORDINATE_M).all():
+            raise BadInput(f"segments: a coordinate is not a number within {MAX_COORDINATE_M:g} m")
+    for t in (result.t0_us, result.t1_us):
+        if not ((t >= -MAX_INSTANT_US) & (t <= MAX_INSTANT_US)).all():
+            raise BadInput("segments: an instant lies more than 142 years from zero")
+    if (result.t1_us < result.t0_us).any():
+        raise BadInput("segments: one ends before it begins")
+    if len(result.node) and (result.node.min() < 0 or result.node.max() >= 2**31):
+        raise BadInput("segments: node ids must lie between 0 and 2**31 - 1")
+    return result
+
+
+def _window_width(segments: Segments, range_m: float, span_us: int) -> int:
+    """How long a window lasts: a matter of speed only, never of the result.
+
+    About a segment's length (else pairs are tested that never coexist), at most the time in which nodes move by
+    the range (else boxes grow); and never so short that windows outnumber segments by far.
+    """
+    durations = (segments.t1_us - segments.t0_us).astype(np.float64)
+    moved = np.hypot(segments.x1 - segments.x0, segments.y1 - segments.y0).sum()
+    crossing = range_m * durations.sum() / moved if moved > 0 else np.inf
+    return max(int(min(crossing, durations.mean(), span_us)), span_us // (4 * len(durations) + 1024) + 1)
+
+
+def _no_contacts() -> Intervals:
+    return Intervals(*(np.empty(0, dtype=np.int64) for _ in Intervals._fields))
+
+
+def _merged(a: Ints, b: Ints, start: Ints, end: Ints) -> Intervals:
+    """Sorted by (a, b, start), overlapping and abutting pieces joined, pieces without length left out."""
+    order = np.lexsort((start, (a << 31) + b))
+    a, b, start, end = (column[order] for column in (a, b, start, end))
+    count = _join(a, b, start, end)
+    return Intervals(*(column[:count].copy() for column in (a, b, start, end)))
+
+
+def _compiled(function: F) -> F:
+    return cast(F, njit(cache=True, error_model="numpy")(function))
+
+
+@_compiled
+def _join(a: Ints, b: Ints, start: Ints, end: Ints) -> int:
+    count = 0
+    for i in range(len(a)):
+        if start[i] >= end[i]:
+            continue
+        if count and a[count - 1] == a[i] and b[count - 1] == b[i] and end[count - 1] >= start[i]:
+            end[count - 1] = max(end[count - 1], end[i])
+            continue
+        a[count], b[count], start[count], end[count] = a[i], b[i], start[i], end[i]
+        count += 1
+    return count
+
+
+# Double-double arithmetic: a number is the unevaluated sum of two doubles (Dekker 1971, Knuth TAOCP 4.2.2).
+
+
+@_compiled
+def _sum(x: float, y: float) -> tuple[float, float]:
+    s = x + y
+    v = s - x
+    return s, (x - (s - v)) + (y - v)
+
+
+@_compiled
+def _product(x: float, y: float) -> tuple[float, float]:
+    p = x * y
+    t = 134217729.0 * x
+    xh = t - (t - x)
+    t = 134217729.0 * y
+    yh = t - (t - y)
+    xl, yl = x - xh, y - yh
+    return p, ((xh * yh - p) + xh * yl + xl * yh) + xl * yl
+
+
+@_compiled
+def _add(x: tuple[float, float], y: tuple[float, float]) -> tuple[float, float]:
+    s, e = _sum(x[0], y[0])
+    t, f = _sum(x[1], y[1])
+    s, e = _sum(s, e + t)
+    return _sum(s, e + f)
+
+
+@_compiled
+def _minus(x: tuple[float, float]) -> tuple[float, float]:
+    return -x[0], -x[1]
+
+
+@_compiled
+def _times(x: tuple[float, float], y: tuple[float, float]) -> tuple[float, float]:
+    p, e = _product(x[0], y[0])
+    return _sum(p, e + (x[0] * y[1] + x[1] * y[0]))
+
+
+@_compiled
+def _over(x: tuple[float, float], d: float) -> tuple[float, float]:
+    q = x[0] / d
+    r = _add(x, _minus(_product(q, d)))
+    q, e = _sum(q, r[0] / d)
+    r = _add(x, _minus(_times((q, e), (d, 0.0))))
+    return _sum(q, e + r[0] / d)
+
+
+@_compiled
+def _line(t0: int, z0: float, t1: int, z1: float, at: int) -> Any:
+    """Way gone until an instant and speed per microsecond in one coordinate, in double-double."""
+    speed = _over(_sum(z1, -z0), float(t1 - t0))
+    return _times(speed, (float(at - t0), 0.0)), speed
+
+
+@_compiled
+def _quadratic(s: Any, i: int, j: int, reach: float, lo: int) -> Any:
+    """Squared distance minus squared range as A t^2 + 2 B t + C, t from `lo`, in double-double; and the size of
+    the squares that went in, of which rounding is a part in 2**98 at most."""
+    _, t0, x0, y0, t1, x1, y1 = s
+    xi, ui = _line(t0[i], x0[i], t1[i], x1[i], lo)
+    xj, uj = _line(t0[j], x0[j], t1[j], x1[j], lo)
+    yi, vi = _line(t0[i], y0[i], t1[i], y1[i], lo)
+    yj, vj = _line(t0[j], y0[j], t1[j], y1[j], lo)
+    px = _add(_sum(x0[j], -x0[i]), _add(xj, _minus(xi)))
+    py = _add(_sum(y0[j], -y0[i]), _add(yj, _minus(yi)))
+    ux, uy = _add(uj, _minus(ui)), _add(vj, _minus(vi))
+    square = _add(_times(ux, ux), _times(uy, uy))
+    half_linear = _add(_times(px, ux), _times(py, uy))
+    distance = _add(_times(px, px), _times(py, py))
+    way = abs(x1[i] - x0[i]) + abs(x1[j] - x0[j]) + abs(y1[i] - y0[i]) + abs(y1[j] - y0[j])
+    size = distance[0] + reach * reach + way * way
+    return square, half_linear, _add(distance, _minus(_product(reach, reach))), size
+
+
+@_compiled
+def _beyond(q: Any, t: int) -> float:
+    """Squared distance minus squared range at `lo + t`; zero where rounding cannot tell it from zero."""
+    square, half_linear, constant, size = q
+    time = (float(t), 0.0)
+    linear = _times((2.0 * half_linear[0], 2.0 * half_linear[1]), time)
+    value = float(_add(_add(_times(_times(square, time), time), linear), constant)[0])
+    return value if abs(value) > 2.0**-98 * size else 0.0
+
+
+@_compiled
+def _decided_exactly(s: Any, i: int, j: int, reach: float, lo: int, span: int) -> tuple[int, int]:
+    """First and last whole microsecond in range within [0, span] from `lo`, by bisection on the exact sign.
+
+    If the range is at best touched, there is no stretch.
+    """
+    q = _quadratic(s, i, j, reach, lo)
+    vertex = -q[1][0] / q[0][0]
+    middle = int(min(max(vertex, 0.0), float(span)))
+    if middle < span and _beyond(q, middle + 1) < _beyond(q, middle):
+        middle += 1
+    if _beyond(q, middle) >= 0.0:
+        return 1, 0
+    out, start = -1, middle
+    while start - out > 1:
+        probe = (out + start) >> 1
+        if _beyond(q, probe) <= 0.0:
+            start = probe
+        else:
+            out = probe
+    end, out = middle, span + 1
+    while out - end > 1:
+        probe = (out + end) >> 1
+        if _beyond(q, probe) <= 0.0:
+            end = probe
+        else:
+            out = probe
+    return start, end
+
+
+@_compiled
+def _in_range(s: Any, i: int, j: int, reach: float) -> tuple[int, int]:
+    """First and last whole microsecond of range between two segments; start > end if there is none."""
+    _, t0, x0, y0, t1, x1, y1 = s
+    lo, hi = max(t0[i], t0[j]), min(t1[i], t1[j])
+    span = hi - lo
+    if span <= 0:
+        return 1, 0
+    di, dj = float(t1[i] - t0[i]), float(t1[j] - t0[j])
+    uxi, uyi = (x1[i] - x0[i]) / di, (y1[i] - y0[i]) / di
+    uxj, uyj = (x1[j] - x0[j]) / dj, (y1[j] - y0[j]) / dj
+    ai, aj = float(lo - t0[i]), float(lo - t0[j])
+    px, py = (x0[j] + uxj * aj) - (x0[i] + uxi * ai), (y0[j] + uyj * aj) - (y0[i] + uyi * ai)
+    ux, uy = uxj - uxi, uyj - uyi
+    speed = np.sqrt(ux * ux + uy * uy)
+    if speed * span < _STILL_M:
+        if np.sqrt(px * px + py * py) <= reach + _STILL_M:
+            return lo, hi
+        return 1, 0
+    vertex = -(px * ux + py * uy) / (speed * speed)
+    miss = (px * uy - py * ux) / speed
+    scale = abs(x0[i]) + abs(x0[j]) + abs(y0[i]) + abs(y0[j]) + abs(px) + abs(py) + reach
+    scale += abs(x1[i] - x0[i]) + abs(x1[j] - x0[j]) + abs(y1[i] - y0[i]) + abs(y1[j] - y0[j])
+    blur = 1e-14 * scale
+    if abs(miss) > reach + blur:
+        return 1, 0
+    chord = np.sqrt(max(reach * reach - miss * miss, 0.0))
+    half = chord / speed
+    error = 1e-15 * (abs(vertex) + half) + (blur * (reach + blur) / chord / speed if chord > 0.0 else np.inf)
+    begin, finish = vertex - half, vertex + half
+    if finish < -1.0 - error or begin > span + 1.0 + error:
+        return 1, 0
+    start, end = 0, span
+    if error < 0.25:
+        open_start = abs(begin - np.rint(begin)) <= error and -1.0 <= begin <= span + 1.0
+        open_end = abs(finish - np.rint(finish)) <= error and -1.0 <= finish <= span + 1.0
+        if not open_start and not open_end:
+            if begin > 0.0:
+                start = int(np.ceil(begin))
+            if finish < span:
+                end = int(np.floor(finish))
+            return lo + start, lo + end
+    start, end = _decided_exactly(s, i, j, reach, lo, span)
+    return lo + start, lo + end
+
+
+@_compiled
+def _boxes(s: Any, active: Ints, reach: float, wb: int, we: int) -> Floats:
+    """What each active segment sweeps in the window, half the range larger on every side."""
+    _, t0, x0, y0, t1, x1, y1 = s
+    boxes = np.empty((len(active), 4))
+    for k in range(len(active)):
+        i = active[k]
+        duration = float(t1[i] - t0[i])
+        f, g = (max(t0[i], wb) - t0[i]) / duration, (min(t1[i], we) - t0[i]) / duration
+        xa, xb = x0[i] + (x1[i] - x0[i]) * f, x0[i] + (x1[i] - x0[i]) * g
+        ya, yb = y0[i] + (y1[i] - y0[i]) * f, y0[i] + (y1[i] - y0[i]) * g
+        edge = reach * 0.5 + 1e-6 + 1e-12 * (abs(x0[i]) + abs(y0[i]) + abs(x1[i]) + abs(y1[i]))
+        boxes[k, 0], boxes[k, 1] = min(xa, xb) - edge, min(ya, yb) - edge
+        boxes[k, 2], boxes[k, 3] = max(xa, xb) + edge, max(ya, yb) + edge
+    return boxes
+
+
+@_compiled
+def _pair(s: Any, i: int, j: int, reach: float, wb: int, we: int, found: Any, count: int) -> Any:
+    """Append what two segments contribute to this window."""
+    node, t0, t1 = s[0], s[1], s[4]
+    if node[i] == node[j] or max(t0[i], t0[j], wb) >= min(t1[i], t1[j], we):
+        return found, count
+    if node[i] > node[j]:
+        i, j = j, i
+    start, end = _in_range(s, i, j, reach)
+    start, end = max(start, wb), min(end, we)
+    if start >= end:
+        return found, count
+    if count == found.shape[1]:
+        larger = np.empty((4, 2 * count), dtype=np.int64)
+        larger[:, :count] = found
+        found = larger
+    found[0, count], found[1, count], found[2, count], found[3, count] = node[i], node[j], start, end
+    return found, count + 1
+
+
+@_compiled
+def _bucket(cx: int, cy: int, mask: int) -> int:
+    h = cx * 73856093 ^ cy * 19349663
+    return (h ^ (h >> 15)) & mask
+
+
+@_compiled
+def _window(s: Any, active: Ints, reach: float, wb: int, we: int, found: Any, count: int) -> Any:
+    """All pairs of one window whose boxes overlap: each is tested in the one cell that holds the low corner of
+    the overlap. A box over very many cells is held against all others instead."""
+    boxes = _boxes(s, active, reach, wb, we)
+    number = len(active)
+    extent = 0.0
+    for k in range(number):
+        extent += boxes[k, 2] - boxes[k, 0] + boxes[k, 3] - boxes[k, 1]
+    cell = max(reach, extent / number * 0.5)
+    cells = np.empty((number, 4), dtype=np.int64)
+    large = np.zeros(number, dtype=np.bool_)
+    entries = 0
+    for k in range(number):
+        for side in range(4):
+            cells[k, side] = int(np.floor(boxes[k, side] / cell))
+        covered = (cells[k, 2] - cells[k, 0] + 1) * (cells[k, 3] - cells[k, 1] + 1)
+        large[k] = covered > _CELLS_PER_BOX
+        entries += 0 if large[k] else covered
+    for k in range(number):
+        if large[k]:
+            for m in range(number):
+                if (m < k or (m > k and not large[m])) and _overlap(boxes, k, m):
+                    found, count = _pair(s, active[k], active[m], reach, wb, we, found, count)
+    mask = 1
+    while mask < 2 * entries:
+        mask *= 2
+    mask -= 1
+    first = np.zeros(mask + 2, dtype=np.int64)
+    for k in range(number):
+        if not large[k]:
+            for cx in range(cells[k, 0], cells[k, 2] + 1):
+                for cy in range(cells[k, 1], cells[k, 3] + 1):
+                    first[_bucket(cx, cy, mask) + 1] += 1
+    for m in range(mask + 1):
+        first[m + 1] += first[m]
+    fill = first[:-1].copy()
+    held = np.empty((entries, 3), dtype=np.int64)
+    for k in range(number):
+        if not large[k]:
+            for cx in range(cells[k, 0], cells[k, 2] + 1):
+                for cy in range(cells[k, 1], cells[k, 3] + 1):
+                    place = _bucket(cx, cy, mask)
+                    at = fill[place]
+                    held[at, 0], held[at, 1], held[at, 2] = k, cx, cy
+                    fill[place] = at + 1
+                    for other in range(first[place], at):
+                        m = held[other, 0]
+                        if held[other, 1] != cx or held[other, 2] != cy:
+                            continue
+                        if max(cells[k, 0], cells[m, 0]) != cx or max(cells[k, 1], cells[m, 1]) != cy:
+                            continue
+                        if _overlap(boxes, k, m):
+                            found, count = _pair(s, active[k], active[m], reach, wb, we, found, count)
+    return found, count
+
+
+@_compiled
+def _overlap(boxes: Floats, k: int, m: int) -> bool:
+    return bool(
+        boxes[k, 0] <= boxes[m, 2]
+        and boxes[m, 0] <= boxes[k, 2]
+        and boxes[k, 1] <= boxes[m, 3]
+        and boxes[m, 1] <= boxes[k, 3]
+    )
+
+
+@_compiled
+def _sweep(s: Any, reach: float, begin: int, end: int, width: int) -> Ints:
+    """All pieces of contacts, window after window; segments sorted by t0, each longer than nothing."""
+    node, t0, t1 = s[0], s[1], s[4]
+    found = np.empty((4, 1024), dtype=np.int64)
+    count = 0
+    active = np.empty(len(node), dtype=np.int64)
+    number, upcoming = 0, 0
+    wb = begin
+    while wb < end:
+        if number == 0 and upcoming < len(node):
+            wb = max(wb, t0[upcoming])
+        elif number == 0:
+            break
+        we = min(wb + width, end)
+        while upcoming < len(node) and t0[upcoming] < we:
+            active[number] = upcoming
+            number += 1
+            upcoming += 1
+        if number > 1:
+            found, count = _window(s, active[:number], reach, wb, we, found, count)
+        kept = 0
+        for k in range(number):
+            if t1[active[k]] > we:
+                active[kept] = active[k]
+                kept += 1
+        number = kept
+        wb = we
+    return found[:, :count]
