@@ -92,7 +92,12 @@ def find_contacts(
     last = int(columns[4].max()) if end_us is None else min(end_us, int(columns[4].max()))
     width = _window_width(Segments(*columns), range_m, last - first)
     found = _sweep(tuple(columns), float(range_m), first, last, width)
-    return _merged(found[0], found[1], found[2], found[3])
+    if found.shape[1] == 0:
+        return _no_contacts()
+    a, b, start, end = found
+    nodes = int(b.max()) + 1
+    few = nodes > 4 * len(b) + 1024
+    return _joined(a, b, start, end, np.lexsort((start, b, a)) if few else _sorted_by_pair(a, b, nodes))
 
 
 def merge_contacts(parts: Iterable[Intervals]) -> Intervals:
@@ -100,7 +105,8 @@ def merge_contacts(parts: Iterable[Intervals]) -> Intervals:
     several = list(parts)
     if not several:
         return _no_contacts()
-    return _merged(*(np.concatenate(columns) for columns in zip(*several, strict=True)))
+    a, b, start, end = (np.concatenate(columns) for columns in zip(*several, strict=True))
+    return _joined(a, b, start, end, np.lexsort((start, b, a)))
 
 
 def cut_time(segments: Segments, count: int) -> list[tuple[Instant, Instant]]:
@@ -144,21 +150,20 @@ def _window_width(segments: Segments, range_m: float, span_us: int) -> int:
     """How long a window lasts: a matter of speed only, never of the result.
 
     About a segment's length (else pairs are tested that never coexist), at most the time in which nodes move by
-    the range (else boxes grow); and never so short that windows outnumber segments by far.
+    twice the range (else boxes grow); and never so short that windows outnumber segments by far.
     """
     durations = (segments.t1_us - segments.t0_us).astype(np.float64)
     moved = np.hypot(segments.x1 - segments.x0, segments.y1 - segments.y0).sum()
     crossing = range_m * durations.sum() / moved if moved > 0 else np.inf
-    return max(int(min(crossing, durations.mean(), span_us)), span_us // (4 * len(durations) + 1024) + 1)
+    return max(int(min(2 * crossing, durations.mean(), span_us)), span_us // (4 * len(durations) + 1024) + 1)
 
 
 def _no_contacts() -> Intervals:
     return Intervals(*(np.empty(0, dtype=np.int64) for _ in Intervals._fields))
 
 
-def _merged(a: Ints, b: Ints, start: Ints, end: Ints) -> Intervals:
-    """Sorted by (a, b, start), overlapping and abutting pieces joined, pieces without length left out."""
-    order = np.lexsort((start, (a << 31) + b))
+def _joined(a: Ints, b: Ints, start: Ints, end: Ints, order: Ints) -> Intervals:
+    """In that order, overlapping and abutting pieces of one pair joined, pieces without length left out."""
     a, b, start, end = (column[order] for column in (a, b, start, end))
     count = _join(a, b, start, end)
     return Intervals(*(column[:count].copy() for column in (a, b, start, end)))
@@ -169,8 +174,35 @@ def _compiled(function: F) -> F:
 
 
 @_compiled
+def _sorted_by_pair(a: Ints, b: Ints, nodes: int) -> Ints:
+    """The order of (a, b), by counting: pieces of one pair stay in the order in which they came."""
+    order = np.arange(len(a))
+    for key in (b, a):
+        place = np.zeros(nodes + 1, dtype=np.int64)
+        for k in range(len(key)):
+            place[key[k] + 1] += 1
+        for n in range(nodes):
+            place[n + 1] += place[n]
+        following = np.empty(len(key), dtype=np.int64)
+        for k in range(len(key)):
+            at = order[k]
+            following[place[key[at]]] = at
+            place[key[at]] += 1
+        order = following
+    return order
+
+
+@_compiled
 def _join(a: Ints, b: Ints, start: Ints, end: Ints) -> int:
+    """Join the pieces of each pair, in place. They come nearly in order of time, so insertion sorts them."""
     count = 0
+    for i in range(len(a)):
+        k = i
+        s, e = start[i], end[i]
+        while k > 0 and a[k - 1] == a[i] and b[k - 1] == b[i] and start[k - 1] > s:
+            start[k], end[k] = start[k - 1], end[k - 1]
+            k -= 1
+        start[k], end[k] = s, e
     for i in range(len(a)):
         if start[i] >= end[i]:
             continue
