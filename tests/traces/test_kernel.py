@@ -7,9 +7,9 @@ from random import Random
 
 import numpy as np
 import pytest
-from contact_oracle import Contact, Segment, distance_squared, oracle_contacts
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from tests.traces.contact_oracle import Contact, Segment, distance_squared, oracle_contacts
 
 from precede.core.errors import BadInput
 from precede.core.instants import SECOND
