@@ -1,0 +1,143 @@
+"""The VCube: clusters, first children, the tree of every source (vcube2018, sections 2 and 4.2, Algorithm 1).
+
+Pure functions of node numbers. A node is a position in a hypercube, so its number is a small whole number. Who
+takes part is a bit mask `live` (bit x is node x): the paper has 2^d nodes and none fails; we take any set,
+because the first fault-free node of a cluster stands for it (section 2), and a position nobody has is one that
+never works. Algorithm 1 prints `1 < s <= h`; we read `1 <= s <= h`, because as printed the child of cluster 1
+is never reached.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from functools import lru_cache
+from typing import Final
+
+from precede.core.errors import BadInput
+from precede.core.identity import NodeId
+
+MOST_POSITIONS: Final = 1 << 16
+"""Masks have one bit for each position, so a position must be small."""
+
+
+def cluster(i: NodeId, j: NodeId) -> int:
+    """CLUSTER(i, j): which cluster of i holds j, from 1; 0 for i itself.
+
+    >>> cluster(0, 1), cluster(0, 2), cluster(0, 3), cluster(0, 7)
+    (1, 2, 2, 3)
+    """
+    return (i ^ j).bit_length()
+
+
+def members(i: NodeId, s: int) -> list[NodeId]:
+    """c(i, s) in the paper's order: i xor 2^(s-1), then its own clusters 1 .. s-1, which is ascending x xor i.
+
+    >>> members(0, 3), members(5, 2)
+    ([4, 5, 6, 7], [7, 6])
+    """
+    half = 1 << (s - 1)
+    return [i ^ (half + offset) for offset in range(half)]
+
+
+def live_mask(nodes: Iterable[NodeId]) -> int:
+    """The bit mask of a set of nodes."""
+    mask = 0
+    for node in nodes:
+        if not 0 <= node < MOST_POSITIONS:
+            raise BadInput(f"vcube: node {node} is no position of a hypercube (0 to {MOST_POSITIONS - 1})")
+        mask |= 1 << node
+    return mask
+
+
+def first_child(i: NodeId, s: int, live: int) -> NodeId | None:
+    """FIRSTCHILD(i, s): the first node of c(i, s) that takes part, None when the whole cluster is empty.
+
+    >>> first_child(0, 3, 0b11111111), first_child(0, 3, 0b11001111), first_child(0, 3, 0b1111)
+    (4, 6, None)
+    """
+    size = 1 << (s - 1)
+    start = (i ^ size) & -size
+    block = (live >> start) & ((1 << size) - 1)
+    if not block:
+        return None
+    offset = 0
+    while size > 1:
+        size >>= 1
+        low, high = block & ((1 << size) - 1), block >> size
+        upper = bool(i & size) if low and high else bool(high)
+        block = high if upper else low
+        offset += size if upper else 0
+    return start + offset
+
+
+def height(i: NodeId, r: NodeId, live: int) -> int:
+    """How many clusters of i lie below it in the tree of r: d at the root, 0 at a leaf; i must take part.
+
+    >>> [height(i, 0, 0b11111111) for i in range(8)]
+    [3, 0, 1, 0, 2, 0, 1, 0]
+    """
+    reached, below = r, dimension(live | 1 << r)
+    while reached != i:
+        below = cluster(reached, i) - 1
+        step = first_child(reached, below + 1, live)
+        assert step is not None, f"node {i} does not take part"
+        reached = step
+    return below
+
+
+def children(i: NodeId, r: NodeId, live: int) -> list[NodeId]:
+    """CHILDREN called by i: its children in the tree of r, nearest cluster first.
+
+    >>> children(4, 2, 0b11111111), children(4, 0, 0b11111111), children(0, 0, 0b11111111)
+    ([5], [5, 6], [1, 2, 4])
+    """
+    found = (first_child(i, s, live) for s in range(1, height(i, r, live) + 1))
+    return [child for child in found if child is not None]
+
+
+def dimension(live: int) -> int:
+    """d: how many clusters it takes to hold everybody."""
+    return (live.bit_length() - 1).bit_length() if live > 1 else 0
+
+
+def responsibilities(i: NodeId, live: int) -> list[int]:
+    """For each cluster s = 1 .. d, the mask of the sources in whose trees i forwards into that cluster.
+
+    In a whole cube k = i xor 2^t is a child of i in the tree of l iff l and i agree modulo 2^(t+1).
+    """
+    d = dimension(live)
+    if live + 1 == 1 << (1 << d):
+        return [_agreeing(i, 1 << s, 1 << d) for s in range(1, d + 1)]
+    heights = _heights(i, live, 1 << d)
+    return [int("".join("1" if below >= s else "0" for below in reversed(heights)), 2) for s in range(1, d + 1)]
+
+
+def _agreeing(i: NodeId, modulus: int, positions: int) -> int:
+    """The mask of all positions that equal i modulo a power of two."""
+    every_modulus = ((1 << positions) - 1) // ((1 << modulus) - 1)
+    return every_modulus << (i % modulus)
+
+
+def _heights(i: NodeId, live: int, positions: int) -> list[int]:
+    """The height of i in every tree at once; nearer sources first, because a farther walk ends as theirs do."""
+    entries = _entries(live, positions)
+    heights = [0] * positions
+    heights[i] = dimension(live)
+    for distance in range(1, positions):
+        source = i ^ distance
+        below = distance.bit_length() - 1
+        entered = entries[below][source ^ (1 << below)]
+        heights[source] = below if entered == i else heights[entered]
+    return heights
+
+
+@lru_cache(maxsize=64)
+def _entries(live: int, positions: int) -> list[list[int]]:
+    """entries[b][x]: of the 2^b positions around x, the live one nearest to x by xor; -1 when there is none."""
+    entries = [[x if live >> x & 1 else -1 for x in range(positions)]]
+    size = 1
+    while size < positions:
+        nearer = entries[-1]
+        entries.append([nearer[x] if nearer[x] >= 0 else nearer[x ^ size] for x in range(positions)])
+        size <<= 1
+    return entries
