@@ -31,6 +31,7 @@ _PROTOCOLS: Final[dict[str, str]] = {
     "unordered": "precede.protocols.unordered:ENTRY",
     "fifo": "precede.protocols.fifo:ENTRY",
     "vector_clock": "precede.protocols.vector_clock:ENTRY",
+    "vcube": "precede.protocols.vcube:ENTRY",
 }
 
 _DISSEMINATIONS: Final[dict[str, str]] = {
