@@ -121,9 +121,11 @@ class Distribution:
 class Draws:
     """Single draws taken from blocks; `next()` costs a twentieth of a microsecond."""
 
-    def __init__(self, block: Callable[[int], np.ndarray[tuple[int], np.dtype[np.int64]]]) -> None:
+    def __init__(
+        self, block: Callable[[int], np.ndarray[tuple[int], np.dtype[np.int64]]], size: int = _BLOCK
+    ) -> None:
         def forever() -> object:
             while True:
-                yield from block(_BLOCK).tolist()
+                yield from block(size).tolist()
 
         self.next: Callable[[], int] = forever().__next__  # type: ignore[attr-defined]
