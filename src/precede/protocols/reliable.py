@@ -2,7 +2,6 @@
 
 An `Outbox` keeps a packet until every addressee has acknowledged it and sends it again, ever more rarely, to
 those who have not. It is a piece of a node: it appends effects, and is passed its timers.
-those who have not. It is a piece of a node: it appends effects and is passed its timers.
 """
 
 from __future__ import annotations

@@ -204,6 +204,15 @@ class World:
         if until != FOREVER:
             self.now = max(self.now, until)
 
+    def busy(self) -> bool:
+        """Is anything left to happen?"""
+        return len(self._queue) > 0
+
+    @property
+    def handled(self) -> int:
+        """How many events there were."""
+        return self._queue.handled
+
     def sample_gauges(self) -> None:
         """Write `sizes()` of every node that is up."""
         self.check_gauges()

@@ -1,0 +1,167 @@
+"""The `[workload]` and `[faults]` tables of a scenario: what applications do and what goes wrong."""
+
+from __future__ import annotations
+
+import csv
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+from typing import Any, Final
+
+from precede.core.errors import BadInput
+from precede.core.identity import NodeId
+from precede.core.instants import Instant, parse_duration, seconds
+from precede.experiments.tables import Table
+from precede.sim.clocks import Clock
+from precede.sim.faults import Crash, Fault, Stall
+from precede.sim.randomness import Distribution, Streams
+from precede.sim.workload import Birth, Destinations, Workload
+
+WORKLOAD_KEYS: Final[dict[str, str]] = {
+    "messages": "a CSV file: id,src,time (seconds), optional dst (names joined by spaces)",
+    "every": "time between two messages of a node: a duration or a distribution in seconds",
+    "poisson": "mean time between two messages of a node, exponentially distributed",
+    "first": "time from a node's entry to its first message; default as `every`",
+    "count": "how many messages each node sends; default no limit",
+    "until": "no message is born after this instant",
+    "size": "payload bytes; default 100",
+    "to": "how many destinations, drawn at random; default 0: everybody",
+    "lifetime": "lifetime of each message: a duration or a distribution in seconds",
+    "replies": "probability that a delivery is answered with a message; default 0",
+    "reply_after": "time to think before an answer; default 0s",
+    "sources": "how many nodes send (the first ones), or a list of names; default all",
+}
+FAULT_KEYS: Final[dict[str, str]] = {
+    "crashes": 'list of { node, at, after = 3, restart = "20s", keep = true }',
+    "stalls": "list of { node, at, duration }",
+    "skew": 'how far a clock is off, in seconds: "uniform(0, 30)" (drawn per node, either direction)',
+    "drift_ppm": "how fast or slow a clock may run, drawn per node within plus or minus this",
+}
+
+
+def read_workload(table: Table, names: Sequence[str], sources: Sequence[NodeId]) -> Workload:
+    """What the applications do."""
+    table.check(WORKLOAD_KEYS)
+    if table.has("every") and table.has("poisson"):
+        raise table.wrong("poisson", "give `every` or `poisson`, not both")
+    gap = table.distribution("every") if table.has("every") else None
+    if table.has("poisson"):
+        gap = Distribution(f"exponential({table.duration('poisson') / 1_000_000})")
+    script = _read_messages(table.path("messages"), names) if table.has("messages") else ()
+    return Workload(
+        gap=gap,
+        first=table.distribution("first") if table.has("first") else None,
+        count=table.whole("count") if table.has("count") else None,
+        until=table.maybe_duration("until"),
+        size=table.whole("size", 100),
+        script=script,
+        replies=table.number("replies", 0.0, most=1.0),
+        reply_after=table.distribution("reply_after") if table.has("reply_after") else None,
+        destinations=Destinations(table.whole("to", 0)),
+        lifetime=table.distribution("lifetime") if table.has("lifetime") else None,
+        sources=_read_sources(table, names, sources),
+    )
+
+
+def _read_sources(table: Table, names: Sequence[str], sources: Sequence[NodeId]) -> Sequence[NodeId]:
+    value = table.data.get("sources")
+    if value is None:
+        return sources
+    if isinstance(value, list):
+        return [_node(table, "sources", name, names) for name in value]
+    return sources[: table.whole("sources")]
+
+
+def _read_messages(path: Path, names: Sequence[str]) -> list[Birth]:
+    """`id,src,time` in seconds, and `dst` if there is one; the payload is the id."""
+    number = {name: node for node, name in enumerate(names)}
+    births = []
+    try:
+        with path.open(newline="", encoding="utf-8") as file:
+            reader = csv.DictReader(file)
+            lacking = {"id", "src", "time"} - set(reader.fieldnames or ())
+            if lacking:
+                raise BadInput(f"{path}:1: no column {', '.join(sorted(lacking))}")
+            for row in reader:
+                births.append(_birth(row, number, f"{path}:{reader.line_num}"))
+    except (UnicodeDecodeError, csv.Error) as error:
+        raise BadInput(f"{path}: not a CSV text: {error}") from error
+    return births
+
+
+def _birth(row: Mapping[str, Any], number: Mapping[str, NodeId], place: str) -> Birth:
+    if row["src"] not in number:
+        raise BadInput(f"{place}: src: no node {row['src']!r}")
+    try:
+        at = seconds(float(row["time"]))
+    except (TypeError, ValueError):
+        raise BadInput(f"{place}: time: not a number: {row['time']!r}") from None
+    if at < 0:
+        raise BadInput(f"{place}: time: {row['time']} is before the beginning")
+    to = None
+    if row.get("dst"):
+        wanted = row["dst"].split()
+        unknown = [name for name in wanted if name not in number]
+        if unknown:
+            raise BadInput(f"{place}: dst: no node {unknown[0]!r}")
+        to = tuple(sorted(number[name] for name in wanted))
+    return Birth(at, number[row["src"]], to, None, str(row["id"]).encode())
+
+
+def read_faults(table: Table, names: Sequence[str]) -> list[Fault]:
+    """What goes wrong."""
+    table.check(FAULT_KEYS)
+    faults: list[Fault] = []
+    for item in table.items("crashes"):
+        faults.append(_crash(table, item, names))
+    for item in table.items("stalls"):
+        node = _node(table, "stalls", _field(table, "stalls", item, "node"), names)
+        at = _instant(table, "stalls", item, "at")
+        faults.append(Stall(node, at, _instant(table, "stalls", item, "duration")))
+    return faults
+
+
+def _crash(table: Table, item: Any, names: Sequence[str]) -> Crash:
+    for key in item:
+        if key not in ("node", "at", "after", "restart", "keep"):
+            raise table.wrong("crashes", f"unknown key {key!r} in {item!r}")
+    return Crash(
+        node=_node(table, "crashes", _field(table, "crashes", item, "node"), names),
+        at=_instant(table, "crashes", item, "at"),
+        after=item.get("after"),
+        restart=_instant(table, "crashes", item, "restart") if "restart" in item else None,
+        keep=bool(item.get("keep", True)),
+    )
+
+
+def _field(table: Table, key: str, item: Any, field: str) -> Any:
+    if not isinstance(item, dict) or field not in item:
+        raise table.wrong(key, f"{item!r} has no {field!r}")
+    return item[field]
+
+
+def _instant(table: Table, key: str, item: Any, field: str) -> Instant:
+    try:
+        return parse_duration(_field(table, key, item, field))
+    except BadInput as error:
+        raise table.wrong(key, str(error)) from None
+
+
+def _node(table: Table, key: str, name: Any, names: Sequence[str]) -> NodeId:
+    if str(name) not in names:
+        raise table.wrong(key, f"no node {name!r}")
+    return list(names).index(str(name))
+
+
+def read_clocks(table: Table, nodes: int, seed: int) -> dict[NodeId, Clock]:
+    """A clock for each node, when clocks are off at all."""
+    if not table.has("skew") and not table.has("drift_ppm"):
+        return {}
+    skew = table.distribution("skew", "constant(0)")
+    drift = table.whole("drift_ppm", 0)
+    clocks = {}
+    for node in range(nodes):
+        random = Streams(seed).python("clock", node)
+        draw = skew.micros(Streams(seed).numpy("skew", node))
+        offset = draw() if random.random() < 0.5 else -draw()
+        clocks[node] = Clock(offset, random.randint(-drift, drift))
+    return clocks

@@ -1,0 +1,126 @@
+"""Scenario files (DESIGN section 6): from a name, a TOML file or a trace in the lake to a `Run`."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from difflib import get_close_matches
+from importlib.resources import files
+from pathlib import Path
+from typing import Any, Final
+
+from precede.core.errors import BadInput
+from precede.experiments.behaviour import FAULT_KEYS, WORKLOAD_KEYS
+from precede.experiments.runs import RUN_KEYS, Run
+from precede.experiments.tables import Table, read_toml
+from precede.experiments.worlds import find_kind
+from precede.protocols import registry
+
+_TABLES: Final = ("world", "workload", "run", "faults")
+
+
+def builtin_names() -> list[str]:
+    """The scenarios that come with the package."""
+    folder = files("precede.experiments") / "builtin"
+    return sorted(item.name.removesuffix(".toml") for item in folder.iterdir() if item.name.endswith(".toml"))
+
+
+def read_scenario(
+    scenario: str,
+    protocol: str | None = None,
+    seed: int | None = None,
+    settings: Mapping[str, str] | None = None,
+) -> Run:
+    """The run that a scenario describes, with the caller's protocol, seed and settings in place of its own."""
+    path = find_scenario(scenario)
+    tables, text = read_toml(path)
+    shown = str(path) if Path(scenario).suffix else scenario
+    for name in tables:
+        if name not in _TABLES:
+            raise BadInput(f"{shown}: unknown table [{name}] (known: {', '.join(_TABLES)})")
+    read = {name: Table(tables.get(name, {}), name, shown, text, path.parent) for name in _TABLES}
+    read["run"].check(RUN_KEYS)
+    options = dict(read["run"].data.get("options", {}))
+    _apply(read, options, settings or {}, protocol or str(read["run"].data.get("protocol", "")))
+    name = protocol or read["run"].text("protocol")
+    kind = find_kind(read["world"].text("kind"))
+    for table, known in (
+        ("world", kind.keys),
+        ("workload", WORKLOAD_KEYS),
+        ("faults", FAULT_KEYS),
+        ("run", RUN_KEYS),
+    ):
+        read[table].check(known)
+    return Run(
+        world=read["world"].data,
+        workload=read["workload"].data,
+        faults=read["faults"].data,
+        protocol=name,
+        options=_known_options(name, kind.name, options, read["run"]),
+        seed=seed if seed is not None else read["run"].whole("seed", 1),
+        end=read["run"].data.get("end"),
+        gauges=read["run"].data.get("gauges"),
+        log=read["run"].text("log", "full"),
+        scenario=shown,
+        base=str(path.parent),
+    )
+
+
+def find_scenario(scenario: str) -> Path:
+    """The file behind a name."""
+    path = Path(scenario)
+    if path.suffix == ".toml" or path.is_file():
+        return path
+    built_in = files("precede.experiments") / "builtin" / f"{scenario}.toml"
+    if built_in.is_file():
+        return Path(str(built_in))
+    near = get_close_matches(scenario, builtin_names(), n=1)
+    hint = f"did you mean {near[0]!r}?" if near else f"built in: {', '.join(builtin_names())}"
+    raise BadInput(f"no scenario {scenario!r}: neither a file nor built in ({hint})")
+
+
+def _apply(
+    read: Mapping[str, Table], options: dict[str, Any], settings: Mapping[str, str], protocol: str
+) -> None:
+    """`--set key=value`: an option of the protocol, or `table.key`, or a key that one table knows."""
+    kind = find_kind(read["world"].text("kind"))
+    known: dict[str, Mapping[str, Any]] = {
+        "world": kind.keys,
+        "workload": WORKLOAD_KEYS,
+        "run": RUN_KEYS,
+        "faults": FAULT_KEYS,
+    }
+    protocol_options = _all_options(protocol, kind.name, {**options, **settings})
+    for written, value in settings.items():
+        table, _, key = written.rpartition(".")
+        if not table and (key in protocol_options or key == "dissemination"):
+            options[key] = value
+            continue
+        if not table:
+            homes = [name for name, keys in known.items() if key in keys]
+            if not homes:
+                everything = [*protocol_options, *(key for keys in known.values() for key in keys)]
+                near = get_close_matches(key, everything, n=1)
+                hint = f"did you mean {near[0]!r}?" if near else f"options: {', '.join(protocol_options)}"
+                raise BadInput(f"--set {written}: neither an option of {protocol} nor a scenario key ({hint})")
+            table = homes[0]
+        if table not in read or key not in known[table]:
+            raise BadInput(f"--set {written}: no such key")
+        read[table].data[key] = value
+
+
+def _all_options(protocol: str, kind: str, options: Mapping[str, Any]) -> dict[str, registry.Option]:
+    if not protocol:
+        return {}
+    entry = registry.find(protocol)
+    usual = registry.usual_dissemination(kind)
+    return registry.options_of_entry(entry, str(options.get("dissemination", usual)))
+
+
+def _known_options(protocol: str, kind: str, options: dict[str, Any], table: Table) -> dict[str, Any]:
+    """As written, but a bare number where a duration is wanted is an error, not microseconds."""
+    known = _all_options(protocol, kind, options)
+    for key, value in options.items():
+        if key in known and known[key].kind == "duration" and isinstance(value, (int, float)):
+            raise table.wrong("options", f'{key} = {value}: a duration is wanted ("{value}s"?)')
+    registry.read_options(known, options, protocol)
+    return options

@@ -1,0 +1,154 @@
+"""What the applications do: periodic, Poisson, scripted, and answers to what they are given.
+
+Each node's application has its own named streams. Nothing is made in advance: the next message of a node is
+scheduled when the one before it is born, so a long run costs no memory.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from random import Random
+
+from msgspec import Struct
+
+from precede.core.identity import NodeId
+from precede.core.instants import Duration, Instant
+from precede.core.messages import Message
+from precede.sim.network import MESSAGES_BORN
+from precede.sim.randomness import Distribution
+from precede.sim.world import World
+
+
+class Birth(Struct, frozen=True):
+    """One scripted message."""
+
+    at: Instant
+    node: NodeId
+    to: tuple[NodeId, ...] | None = None
+    lifetime: Duration | None = None
+    payload: bytes = b""
+
+
+class Destinations(Struct, frozen=True):
+    """How a message's destination set is chosen: everybody (0), or `count` others at random."""
+
+    count: int = 0
+
+    def choose(self, node: NodeId, nodes: Sequence[NodeId], random: Random) -> tuple[NodeId, ...] | None:
+        if not self.count:
+            return None
+        others = [other for other in nodes if other != node]
+        return tuple(sorted(random.sample(others, min(self.count, len(others)))))
+
+
+class Workload:
+    """`gap` seconds between two messages of a node; the first after `first` seconds from its entry."""
+
+    def __init__(
+        self,
+        gap: Distribution | None = None,
+        first: Distribution | None = None,
+        count: int | None = None,
+        until: Instant | None = None,
+        size: int = 100,
+        script: Sequence[Birth] = (),
+        replies: float = 0.0,
+        reply_after: Distribution | None = None,
+        destinations: Destinations | None = None,
+        lifetime: Distribution | None = None,
+        sources: Sequence[NodeId] = (),
+    ) -> None:
+        self._gap = gap
+        self._first = first or gap
+        self._count = count
+        self._until = until
+        self._payload = bytes(size)
+        self._script = script
+        self._replies = replies
+        self._reply_after = reply_after or Distribution(0)
+        self._destinations = destinations or Destinations()
+        self._lifetime = lifetime
+        self._sources = dict.fromkeys(sources)
+        self._born: dict[NodeId, int] = {}
+        self._applications: dict[NodeId, _Application] = {}
+
+    def begin(self, world: World) -> None:
+        """Schedule what is scripted and listen to deliveries if applications answer."""
+        self._world = world
+        for birth in self._script:
+            world.schedule_phase(
+                MESSAGES_BORN,
+                birth.at,
+                world.broadcast,
+                birth.node,
+                birth.payload or self._payload,
+                birth.to,
+                birth.lifetime,
+            )
+        if self._replies:
+            world.on_deliver = self._answer
+
+    def node_entered(self, node: NodeId) -> None:
+        """A node is there: its application will send."""
+        if self._gap is not None and node in self._sources and self._born.get(node, 0) != self._count:
+            self._schedule(node, self._application(node).first())
+
+    def _application(self, node: NodeId) -> _Application:
+        application = self._applications.get(node)
+        if application is None:
+            application = self._applications[node] = _Application(
+                self._world, node, self._gap, self._first, self._reply_after, self._lifetime
+            )
+        return application
+
+    def _schedule(self, node: NodeId, after: Duration) -> None:
+        at = self._world.now + after
+        if self._until is None or at <= self._until:
+            self._world.schedule_phase(MESSAGES_BORN, at, self._birth, node)
+
+    def _birth(self, node: NodeId) -> None:
+        seat = self._world.seats[node]
+        if seat.gone:
+            return
+        self._born[node] = born = self._born.get(node, 0) + 1
+        self._send(node)
+        if self._count is None or born < self._count:
+            self._schedule(node, self._application(node).gap())
+
+    def _send(self, node: NodeId) -> None:
+        application = self._application(node)
+        to = self._destinations.choose(node, range(len(self._world.seats)), application.random)
+        lifetime = application.lifetime() if application.lifetime is not None else None
+        self._world.broadcast(node, self._payload, to, lifetime)
+
+    def _answer(self, node: NodeId, message: Message) -> None:
+        if message.id.source == node or node not in self._sources:
+            return
+        application = self._application(node)
+        if application.random.random() < self._replies:
+            at = self._world.now + application.reply_after()
+            if self._until is None or at <= self._until:
+                self._world.schedule_phase(MESSAGES_BORN, at, self._send, node)
+
+
+class _Application:
+    """One node's own streams."""
+
+    def __init__(
+        self,
+        world: World,
+        node: NodeId,
+        gap: Distribution | None,
+        first: Distribution | None,
+        reply_after: Distribution,
+        lifetime: Distribution | None,
+    ) -> None:
+        streams = world.streams
+        self.random = streams.python("application", node)
+        zero = Distribution(0)
+        self.gap = (gap or zero).micros(streams.numpy("workload", node))
+        self.first = (first or zero).micros(streams.numpy("workload-first", node))
+        self.reply_after = reply_after.micros(streams.numpy("reply", node))
+        self.lifetime: Callable[[], int] | None = (
+            None if lifetime is None else lifetime.micros(streams.numpy("lifetime", node))
+        )
