@@ -30,7 +30,10 @@ from precede.core.errors import BadInput, Unavailable
 if TYPE_CHECKING:
     import typer
 
-VERBS: Final[dict[str, str]] = {}
+VERBS: Final[dict[str, str]] = {
+    "simulate": "one run of a scenario, in this process",
+    "protocols": "what is there, with paper, order and network",
+}
 """Every verb with the line that `precede --help` shows."""
 
 EXTRAS: Final[dict[str, str]] = {
