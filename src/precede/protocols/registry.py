@@ -32,10 +32,14 @@ _PROTOCOLS: Final[dict[str, str]] = {
     "fifo": "precede.protocols.fifo:ENTRY",
     "vector_clock": "precede.protocols.vector_clock:ENTRY",
     "vcube": "precede.protocols.vcube:ENTRY",
+    "causal_barrier": "precede.protocols.causal_barrier:ENTRY",
+    "delta_causal": "precede.protocols.delta_causal:ENTRY",
+    "hash_dag": "precede.protocols.hash_dag:ENTRY",
 }
 
 _DISSEMINATIONS: Final[dict[str, str]] = {
     "direct": "precede.protocols.direct:DISSEMINATION",
+    "epidemic": "precede.protocols.epidemic:DISSEMINATION",
 }
 
 _USUAL_DISSEMINATION: Final[dict[str, str]] = {

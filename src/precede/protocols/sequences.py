@@ -27,7 +27,8 @@ class OwnMessages:
         self.incarnation = context.incarnation
         self.number = 0
         self._durable: bool = context.options["durable"]
-        self._unfinished: list[Envelope] = []
+        self.kept: Sequence[Envelope] = ()
+        """After a restart: own messages that may not have been accepted, delivered or sent."""
 
     def next_id(self) -> MessageId:
         """The id the next message will have; `accept` makes it so."""
@@ -55,7 +56,7 @@ class OwnMessages:
         delivered = restore(saved, "own_delivered", int, 0)
         kept = sorted(
             (
-                _restored(value, stamp_type)
+                restored_envelope(value, stamp_type)
                 for key, value in saved.items()
                 if type(key) is tuple and key[0] == "own"
             ),
@@ -69,12 +70,12 @@ class OwnMessages:
             if number > delivered and alive:
                 effects += [Persist("own_delivered", number), Deliver(envelope.message)]
         self.number = max([delivered, *(envelope.message.id.number for envelope in kept)])
-        self._unfinished = kept
+        self.kept = kept
         return effects
 
     def unfinished(self) -> Sequence[Envelope]:
         """Own messages to send again, once."""
-        kept, self._unfinished = self._unfinished, []
+        kept, self.kept = self.kept, ()
         return kept
 
 
@@ -86,7 +87,9 @@ def held_key(id: MessageId) -> tuple[str | int, ...]:
 def restored_held(saved: Saved, stamp_type: Any) -> list[Envelope]:
     """The messages that waited when the node went down, in a fixed order."""
     found = [
-        _restored(value, stamp_type) for key, value in saved.items() if type(key) is tuple and key[0] == "held"
+        restored_envelope(value, stamp_type)
+        for key, value in saved.items()
+        if type(key) is tuple and key[0] == "held"
     ]
     return sorted(found, key=lambda envelope: envelope.message.id)
 
@@ -97,7 +100,8 @@ def no_destinations(to: Sequence[NodeId] | None, protocol: str) -> None:
         raise Refused(f"{protocol} delivers to everybody; for destination sets take a multicast order (prs)")
 
 
-def _restored(value: Any, stamp_type: Any) -> Envelope:
+def restored_envelope(value: Any, stamp_type: Any) -> Envelope:
+    """A persisted envelope in its own types."""
     envelope = msgspec.convert(value, Envelope)
     if stamp_type is None:
         return envelope

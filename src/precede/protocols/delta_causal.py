@@ -1,0 +1,408 @@
+"""`delta_causal`: causal broadcast of messages that live for a while (guidec2021, section V, codes 8 to 13).
+
+A message waits for each immediate predecessor until it is delivered, or until its deadline has passed here:
+then it will never be delivered here, and nothing waits for it any more. So a wait is bounded by a lifetime,
+and so are the registries.
+
+The form built here is *multi* (delta_barrier.py): a sequence number apart from the deadline, and barrier
+entries kept while they outlive what covers them. Lifetimes may differ per message, and clocks by up to `skew`.
+The paper tags a message with its deadline alone and notices expiry when something else happens; what goes wrong
+then, with schedules, is in papers/guidec2021/reading.md (E1 to E11). `tag=deadline` gives the printed form.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from heapq import heappop, heappush
+from typing import Final
+
+from precede.core.effects import Deliver, Discard, Effect, Effects, Key, Persist, SetTimer
+from precede.core.errors import Refused
+from precede.core.identity import MessageId, NodeId
+from precede.core.instants import MINUTE, Duration, Instant
+from precede.core.messages import Message
+from precede.core.node import Context, Saved, Waiting, restore
+from precede.protocols.delta_barrier import Barrier, DeltaBarrier, Predecessor
+from precede.protocols.guidec_literal import LiteralDelta
+from precede.protocols.layers import Envelope, Ordering
+from precede.protocols.registry import Entry, Option
+from precede.protocols.sequences import OwnMessages, held_key, no_destinations, restored_held
+from precede.protocols.streams import Stream, id_in, stream_in, stream_of, top_key
+
+NEVER: Final[Instant] = 1 << 62
+"""The deadline, inside, of a message without one."""
+
+HEADER_BYTES: Final = 24
+"""host id, number and deadline, eight bytes each; the paper has no byte model."""
+ENTRY_BYTES: Final = 24
+
+_SWEEP_EVERY: Final[Duration] = MINUTE
+_DUE: Final = "due"
+
+
+class Pending:
+    """A message in hand: since when, until when it lives, and the predecessor it is filed under."""
+
+    __slots__ = ("deadline", "done", "envelope", "place", "since")
+
+    def __init__(self, envelope: Envelope, place: int, since: Instant, deadline: Instant) -> None:
+        self.envelope = envelope
+        self.place = place
+        self.since = since
+        self.deadline = deadline
+        self.done = False
+
+
+class DeltaCausal(Ordering):
+    """The paper's registries `c_barrier`, `co_delivered`, `pending`, and two heaps of instants that matter.
+
+    `_delivered[stream]` is (stream, number, until): everything of the stream up to that number is delivered or
+    has expired here, and by `until` all of it has expired.
+    """
+
+    draining = ("pending",)
+    stamp_type = Barrier
+
+    def __init__(self, context: Context) -> None:
+        options = context.options
+        self._own = OwnMessages(context)
+        self._durable: bool = options["durable"]
+        self._lifetime: Duration | None = options["lifetime"]
+        self._monotone: bool = options["monotone"]
+        self._lazy: bool = options["lazy_expiry"]
+        self._skew: Duration = options["skew"]
+        self._barrier = DeltaBarrier(options["prune"])
+        self._delivered: dict[Stream, Predecessor] = {}
+        self._pending: dict[MessageId, Pending] = {}
+        self._filed: dict[tuple[Stream, int], list[Pending]] = {}
+        self._unmet_ends: list[tuple[Instant, int, tuple[Stream, int]]] = []
+        self._own_ends: list[tuple[Instant, int, Pending]] = []
+        self._refiled: list[Pending] = []
+        self._serial = 0
+        self._timer_at: Instant = NEVER
+        self._sweep_at: Instant = 0
+
+    # -- inputs ------------------------------------------------------------------------------------------
+
+    def start(self, now: Instant, saved: Saved) -> Effects:
+        self._restore_registries(saved)
+        effects = self._own.start(saved, Barrier, now)
+        for envelope in self._own.kept:
+            self._finish(envelope, effects)
+        for envelope in restored_held(saved, Barrier):
+            id = envelope.message.id
+            if self._passed(id):
+                effects.append(Persist(held_key(id), None))
+            else:
+                self._arrive((envelope,), now, effects)
+        self._settle(now, effects)
+        return effects
+
+    def stamp(
+        self, payload: bytes, now: Instant, to: Sequence[NodeId] | None, lifetime: Duration | None
+    ) -> tuple[Envelope, list[Effect]]:
+        no_destinations(to, "delta_causal")
+        lives = self._lifetime if lifetime is None else lifetime
+        if lives is not None and lives <= 0:
+            raise Refused(f"a message must live for a while, not {lives} microseconds")
+        before: list[Effect] = []
+        self._expire(now, before)
+        self._barrier.forget(now - self._skew)
+        deadline = NEVER if lives is None else now + lives
+        if self._monotone:
+            deadline = max(deadline, min(self._barrier.last_deadline() + 1, NEVER))
+        id = self._own.next_id()
+        barrier = self._barrier.entries()
+        entries = len(barrier)
+        size = HEADER_BYTES + ENTRY_BYTES * entries
+        public = None if deadline == NEVER else deadline
+        envelope = Envelope(Message(id, payload), barrier, public, None, size, entries, now)
+        effects = self._own.accept(envelope)
+        entry = (stream_of(id), id.number, deadline)
+        if self._durable:
+            effects.insert(1, self._saved_top(entry, deadline, barrier))
+        self._advance(entry)
+        self._barrier.broadcast(entry)
+        self._wake((entry[0], entry[1]), now, effects)
+        self._settle(now, effects)
+        return envelope, before + effects
+
+    def arrive(self, envelopes: Sequence[Envelope], now: Instant, effects: list[Effect]) -> None:
+        self._arrive(envelopes, now, effects)
+        if self._refiled:
+            self._settle(now, effects)
+        if now >= self._sweep_at:
+            self._forget(now, effects)
+
+    def timer(self, key: Key, now: Instant, effects: list[Effect]) -> None:
+        self._timer_at = NEVER
+        self._expire(now, effects)
+        self._settle(now, effects)
+
+    # -- arrival and delivery ------------------------------------------------------------------------------
+
+    def _arrive(self, envelopes: Sequence[Envelope], now: Instant, effects: list[Effect]) -> None:
+        delivered = self._delivered
+        for envelope in envelopes:
+            id = envelope.message.id
+            stream = (id.source, id.incarnation) if id.incarnation else id.source
+            top = delivered.get(stream)
+            if top is not None and id.number <= top[1]:
+                effects.append(Discard(envelope.message, "duplicate"))
+                continue
+            deadline = envelope.deadline
+            if deadline is None:
+                deadline = NEVER
+            elif deadline <= now:
+                self._discard(envelope, "late", effects)
+                continue
+            for predecessor in envelope.stamp:
+                top = delivered.get(predecessor[0])
+                if (top is None or top[1] < predecessor[1]) and predecessor[2] > now:
+                    place = envelope.stamp.index(predecessor)
+                    self._wait(Pending(envelope, place, now, deadline), effects)
+                    break
+            else:
+                self._deliver(envelope, (stream, id.number, deadline), effects)
+                if self._filed:
+                    self._wake((stream, id.number), now, effects)
+                    if self._lazy:
+                        self._expire_unmet(now, effects)
+
+    def _wait(self, pending: Pending, effects: list[Effect]) -> None:
+        id = pending.envelope.message.id
+        self._pending[id] = pending
+        self._file(pending)
+        if self._durable:
+            effects.append(Persist(held_key(id), pending.envelope))
+
+    def _file(self, pending: Pending) -> None:
+        """Under the predecessor it lacks; its instants go to the heaps when the input has run its course."""
+        lacked: tuple[Stream, int] = pending.envelope.stamp[pending.place][:2]
+        waiting = self._filed.get(lacked)
+        if waiting is None:
+            self._filed[lacked] = [pending]
+        else:
+            waiting.append(pending)
+        self._refiled.append(pending)
+
+    def _deliver(self, envelope: Envelope, entry: Predecessor, effects: list[Effect]) -> None:
+        """performDelivery (code 3)."""
+        barrier: Barrier = envelope.stamp
+        self._advance(entry)
+        self._barrier.delivered(entry, barrier)
+        if self._durable:
+            effects.append(self._saved_top(entry, self._delivered[entry[0]][2], barrier))
+        effects.append(Deliver(envelope.message))
+
+    def _advance(self, entry: Predecessor) -> None:
+        """The stream is delivered up to here; remembered until all of it has expired."""
+        stream = entry[0]
+        top = self._delivered.get(stream)
+        if top is not None and top[2] > entry[2]:
+            self._delivered[stream] = (stream, entry[1], top[2])
+        else:
+            self._delivered[stream] = entry
+
+    def _wake(self, settled: tuple[Stream, int], now: Instant, effects: list[Effect]) -> None:
+        """Whoever was filed under this message (delivered or expired) goes now, or is filed under the next."""
+        woken = [settled]
+        for lacked in woken:
+            for pending in self._filed.pop(lacked, ()):
+                if pending.done:
+                    continue
+                if self._lacks(pending, now):
+                    self._file(pending)
+                    continue
+                entry = self._release(pending, now, effects)
+                if entry is not None:
+                    woken.append(entry)
+
+    def _release(self, pending: Pending, now: Instant, effects: list[Effect]) -> tuple[Stream, int] | None:
+        """Out of `pending`: delivered, unless its own deadline has passed (E9)."""
+        envelope = pending.envelope
+        id = envelope.message.id
+        pending.done = True
+        del self._pending[id]
+        if pending.deadline <= now:
+            self._discard(envelope, "expired_pending", effects)
+            return None
+        stream = stream_of(id)
+        self._deliver(envelope, (stream, id.number, pending.deadline), effects)
+        if self._durable:
+            effects.append(Persist(held_key(id), None))
+        return stream, id.number
+
+    def _lacks(self, pending: Pending, now: Instant) -> bool:
+        """Move the pointer to the next predecessor that is neither delivered nor expired here."""
+        barrier: Barrier = pending.envelope.stamp
+        for place in range(pending.place, len(barrier)):
+            stream, number, deadline = barrier[place]
+            top = self._delivered.get(stream)
+            if (top is None or top[1] < number) and deadline > now:
+                pending.place = place
+                return True
+        return False
+
+    def _discard(self, envelope: Envelope, reason: str, effects: list[Effect]) -> None:
+        effects.append(Discard(envelope.message, reason))
+        if self._durable:
+            effects.append(Persist(held_key(envelope.message.id), None))
+
+    # -- time ------------------------------------------------------------------------------------------------
+
+    def _expire(self, now: Instant, effects: list[Effect]) -> None:
+        """Deliver what waited for something that has expired; give up what has itself expired."""
+        ended = False
+        while self._own_ends and self._own_ends[0][0] <= now:
+            pending = heappop(self._own_ends)[2]
+            if not pending.done:
+                ended = pending.done = True
+                del self._pending[pending.envelope.message.id]
+                self._discard(pending.envelope, "expired_pending", effects)
+        if ended or not self._lazy:
+            self._expire_unmet(now, effects)
+
+    def _expire_unmet(self, now: Instant, effects: list[Effect]) -> None:
+        """forgetExpiredMessages (code 12), for whoever waits for something that has expired."""
+        ends = self._unmet_ends
+        while ends and ends[0][0] <= now:
+            lacked = heappop(ends)[2]
+            if lacked in self._filed:
+                self._wake(lacked, now, effects)
+                self._note_instants(now)
+
+    def _settle(self, now: Instant, effects: list[Effect]) -> None:
+        """At the end of an input: remember the instants of what still waits, and be woken at the first."""
+        self._note_instants(now)
+        if not self._pending:
+            self._own_ends.clear()
+            self._unmet_ends.clear()
+            self._filed.clear()
+            return
+        ends = self._own_ends[0][0]
+        if not self._lazy and self._unmet_ends:
+            ends = min(ends, self._unmet_ends[0][0])
+        if ends < self._timer_at:
+            self._timer_at = ends
+            effects.append(SetTimer(_DUE, ends))
+
+    def _note_instants(self, now: Instant) -> None:
+        """Nearly everything that is filed is delivered within the same input and never gets here."""
+        for pending in self._refiled:
+            if not pending.done:
+                self._serial += 1
+                lacked = pending.envelope.stamp[pending.place]
+                heappush(self._unmet_ends, (lacked[2], self._serial, lacked[:2]))
+                if pending.since == now:
+                    heappush(self._own_ends, (pending.deadline, self._serial, pending))
+        self._refiled.clear()
+
+    def _forget(self, now: Instant, effects: list[Effect]) -> None:
+        """What has expired by every clock is no longer a predecessor of anything that can be delivered."""
+        self._sweep_at = now + _SWEEP_EVERY
+        self._barrier.forget(now - self._skew)
+        before = now - self._skew
+        expired = [stream for stream, top in self._delivered.items() if top[2] <= before]
+        for stream in expired:
+            del self._delivered[stream]
+            if self._durable:
+                effects.append(Persist(top_key(stream), None))
+
+    # -- a restart ---------------------------------------------------------------------------------------------
+
+    def _saved_top(self, entry: Predecessor, until: Instant, barrier: Barrier) -> Persist:
+        """One value per stream, from which both registries can be rebuilt."""
+        return Persist(top_key(entry[0]), (entry[1], entry[2], until, barrier))
+
+    def _restore_registries(self, saved: Saved) -> None:
+        """The last delivered message of each stream covers whatever else was delivered of it (reading.md)."""
+        found: list[tuple[Predecessor, Barrier]] = []
+        for key, value in saved.items():
+            if type(key) is tuple and key[0] == "top":
+                number, deadline, until, barrier = restore(
+                    {key: value}, key, tuple[int, int, int, Barrier], (0, 0, 0, ())
+                )
+                stream = stream_in(key)
+                self._delivered[stream] = (stream, number, until)
+                found.append(((stream, number, deadline), barrier))
+        for entry, _ in found:
+            self._barrier.keep(entry)
+        for entry, barrier in found:
+            for predecessor in barrier:
+                if predecessor[2] > entry[2]:
+                    self._barrier.keep(predecessor)
+
+    def _finish(self, envelope: Envelope, effects: list[Effect]) -> None:
+        """An own message that was numbered when the node went down, before its registries were saved."""
+        id = envelope.message.id
+        if self._passed(id):
+            return
+        deadline = NEVER if envelope.deadline is None else envelope.deadline
+        entry = (stream_of(id), id.number, deadline)
+        self._advance(entry)
+        self._barrier.broadcast(entry)
+        effects.append(self._saved_top(entry, self._delivered[entry[0]][2], envelope.stamp))
+
+    # -- what others may ask ---------------------------------------------------------------------------
+
+    def _passed(self, id: MessageId) -> bool:
+        top = self._delivered.get(stream_of(id))
+        return top is not None and id.number <= top[1]
+
+    def knows(self, id: MessageId) -> bool:
+        if id.source == self._own.node and id.incarnation == self._own.incarnation:
+            return id.number <= self._own.number
+        return self._passed(id) or id in self._pending
+
+    def unfinished(self) -> Sequence[Envelope]:
+        return self._own.unfinished()
+
+    def waiting(self) -> Sequence[Waiting]:
+        return [self._waiting(id, pending) for id, pending in self._pending.items()]
+
+    def _waiting(self, id: MessageId, pending: Pending) -> Waiting:
+        lacked = [
+            entry
+            for entry in pending.envelope.stamp[pending.place :]
+            if (top := self._delivered.get(entry[0])) is None or top[1] < entry[1]
+        ]
+        until = min(pending.deadline, max(entry[2] for entry in lacked))
+        waits_for = tuple(id_in(stream, number) for stream, number, _ in lacked)
+        return Waiting(id, waits_for, pending.since, None if until == NEVER else until)
+
+    def sizes(self) -> Mapping[str, int]:
+        return {
+            "causal_barrier": len(self._barrier),
+            "co_delivered": len(self._delivered),
+            "pending": len(self._pending),
+        }
+
+
+def ordering(context: Context) -> Ordering:
+    """The repaired form, or the printed one."""
+    return LiteralDelta(context) if context.options["tag"] == "deadline" else DeltaCausal(context)
+
+
+ENTRY: Final = Entry(
+    name="delta_causal",
+    title="causal order for messages with a lifetime: a bounded wait for what was lost",
+    paper="Guidec, Launay, Mahéo: Causal and Δ-causal broadcast in opportunistic networks (2021), section V",
+    order="delta",
+    worlds=("contacts", "point_to_point", "flood"),
+    options={
+        "lifetime": Option("duration", 20 * MINUTE, "how long a message lives, if it does not say"),
+        "skew": Option("duration", MINUTE, "clocks differ by no more; predecessors are named this much longer"),
+        "durable": Option("bool", False, "persist what a restart needs"),
+        "monotone": Option("bool", False, "never expire before a predecessor: lengthens lifetimes"),
+        "prune": Option("bool", True, "strike out what a delivered message covers; false: as printed"),
+        "lazy_expiry": Option("bool", False, "no timers: notice expiry when something happens, as printed"),
+        "tag": Option(
+            "choice",
+            "number",
+            "what tells messages of one source apart; deadline: codes 8 to 13 as printed, errors included",
+            ("number", "deadline"),
+        ),
+    },
+    ordering=ordering,
+)

@@ -1,0 +1,78 @@
+"""What two nodes in contact say to each other: what they hold, and messages (guidec2021, section III).
+
+The paper has no size model. Ours: an id is 16 bytes (source, number), a packet's header 8; a message is its
+payload and its ordering's stamp. Barrier entries count as control entries; ids in a summary do not.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import ClassVar, Final
+
+from precede.core.identity import MessageId
+from precede.core.messages import Packet
+from precede.protocols.layers import Envelope
+
+HEADER_BYTES: Final = 8
+ID_BYTES: Final = 16
+
+
+class SummaryPacket(Packet, frozen=True, gc=False):
+    """Everything the sender holds, or has held and will not take again."""
+
+    kind: ClassVar[str] = "summary"
+    ids: frozenset[MessageId]
+
+    control_entries: ClassVar[int] = 0
+    messages: ClassVar[int] = 0
+
+    @property
+    def size_bytes(self) -> int:
+        return HEADER_BYTES + ID_BYTES * len(self.ids)
+
+    @property
+    def control_bytes(self) -> int:
+        return HEADER_BYTES + ID_BYTES * len(self.ids)
+
+
+class HavePacket(Packet, frozen=True, gc=False):
+    """What the sender holds since its last word."""
+
+    kind: ClassVar[str] = "have"
+    ids: tuple[MessageId, ...]
+
+    control_entries: ClassVar[int] = 0
+    messages: ClassVar[int] = 0
+
+    @property
+    def size_bytes(self) -> int:
+        return HEADER_BYTES + ID_BYTES * len(self.ids)
+
+    @property
+    def control_bytes(self) -> int:
+        return HEADER_BYTES + ID_BYTES * len(self.ids)
+
+
+class MessagesPacket(Packet, frozen=True, gc=False):
+    """Messages, in the order in which they were sent; made by `packed`, which counts the sizes."""
+
+    kind: ClassVar[str] = "messages"
+    envelopes: tuple[Envelope, ...]
+    size_bytes: int
+    control_bytes: int
+    control_entries: int
+
+    @property
+    def messages(self) -> int:
+        return len(self.envelopes)
+
+
+def packed(envelopes: Sequence[Envelope]) -> MessagesPacket:
+    """One packet of these."""
+    payload = control = entries = 0
+    for envelope in envelopes:
+        payload += len(envelope.message.payload)
+        control += envelope.control_bytes
+        entries += envelope.control_entries
+    control += HEADER_BYTES + ID_BYTES * len(envelopes)
+    return MessagesPacket(tuple(envelopes), payload + control, control, entries)
