@@ -128,7 +128,7 @@ class World:
         if seat.up:
             return
         seat.gone = False
-        if seat.incarnation < 0:
+        if seat.incarnation < 0 or not seat.store:
             self._new_life(seat)
         self._start(seat)
 
