@@ -35,6 +35,9 @@ _PROTOCOLS: Final[dict[str, str]] = {
     "causal_barrier": "precede.protocols.causal_barrier:ENTRY",
     "delta_causal": "precede.protocols.delta_causal:ENTRY",
     "hash_dag": "precede.protocols.hash_dag:ENTRY",
+    "prs": "precede.protocols.prs:ENTRY",
+    "rst": "precede.protocols.rst:ENTRY",
+    "ses": "precede.protocols.ses:ENTRY",
 }
 
 _DISSEMINATIONS: Final[dict[str, str]] = {

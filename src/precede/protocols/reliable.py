@@ -87,6 +87,15 @@ class Outbox:
         effects.append(CancelTimer(_key(id)))
         return True
 
+    def give_up(self, peer: NodeId, effects: list[Effect]) -> None:
+        """A peer will never acknowledge anything any more: it is gone, or has forgotten everything."""
+        for id in [id for id, entry in self._entries.items() if peer in entry.left]:
+            self.acknowledged(id, peer, effects)
+
+    def unacknowledged(self) -> dict[MessageId, dict[NodeId, Packet]]:
+        """What is still to be sent again, and to whom."""
+        return {id: {peer: entry.packets[peer] for peer in entry.left} for id, entry in self._entries.items()}
+
     def timer(self, key: Key, now: Instant, effects: list[Effect]) -> None:
         """Time to send one message again to those who have not acknowledged it."""
         assert type(key) is tuple

@@ -1,0 +1,247 @@
+"""PRS: adaptive causal ordering by causal barriers (Prakash, Raynal, Singhal 1997, section 5.2).
+
+The paper keeps N x N arrays; we keep maps with only what is there, because processes come and go and most
+pairs never meet: `barrier` is CB_i by destination, `delivered` is Delivered_i by destination. A row, once
+made, is never changed, so a message's barrier is a copy of the outer map alone. The broadcast form of section
+8.2 is in `prs_broadcast`, the optimal pruning of Kshemkalyani and Singhal in `optimal_pruning`.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping, Sequence
+from typing import Any, ClassVar, Final, Literal, TypeAlias
+
+import msgspec
+
+from precede.core.errors import BadInput
+from precede.core.identity import NodeId
+from precede.core.node import Context, Node
+from precede.protocols.multicast import (
+    INTEGER_BYTES,
+    LIFE_SHIFT,
+    NODE_MASK,
+    LifePacket,
+    MulticastPacket,
+    Process,
+    Rule,
+    Stamp,
+    process_of,
+)
+from precede.protocols.multicast_node import OPTIONS, MulticastNode
+from precede.protocols.optimal_pruning import OptimalPacket, OptimalRule
+from precede.protocols.prs_broadcast import BroadcastPacket, BroadcastRule
+from precede.protocols.registry import Entry, Option
+from precede.protocols.reliable import AckPacket
+
+Row: TypeAlias = dict[Process, int]
+"""A set of tuples (source, number), at most one for each source."""
+
+Encoding: TypeAlias = Literal["tuples", "bitmap"]
+
+EMPTY: Final[Row] = {}
+WORD_BITS: Final = 8 * INTEGER_BYTES
+
+
+class PrsStamp(Stamp, frozen=True, gc=False):
+    """CB_M: for each destination, after which messages to it this one comes."""
+
+    barrier: dict[Process, Row]
+
+
+class PrsPacket(MulticastPacket, frozen=True, gc=False):
+    """SEND(M, i, sent_i, destination(M), CB_i)."""
+
+    kind: ClassVar[str] = "prs"
+    stamp: PrsStamp
+
+
+class PrsRule(Rule):
+    """The algorithm as printed. Step numbers are the paper's."""
+
+    packet = PrsPacket
+    names_messages = True
+
+    def __init__(self, me: Process, encoding: Encoding) -> None:
+        self.me = me
+        self.reached = {}
+        self.barrier: dict[Process, Row] = {}
+        self.delivered: dict[Process, Row] = {me: self.reached}
+        self._encoding = encoding
+
+    def stamp(self, number: int, destinations: tuple[Process, ...], population: int) -> Sequence[Stamp]:
+        stamp = self._stamp(population)
+        self._sent({self.me: number}, destinations)
+        return (stamp,)
+
+    def _stamp(self, population: int) -> PrsStamp:
+        """The sizes: pairs under a heading for each row, or section 7.1's bit map followed by the numbers."""
+        barrier = dict(self.barrier)
+        tuples = sum(map(len, barrier.values()))
+        if self._encoding == "tuples":
+            return PrsStamp(2 * tuples, tuples, INTEGER_BYTES * (2 * tuples + 2 * len(barrier)), barrier)
+        bits = population * population
+        integers = tuples + -(-bits // WORD_BITS)
+        return PrsStamp(integers, tuples, INTEGER_BYTES * tuples + -(-bits // 8), barrier)
+
+    def _sent(self, row: Row, destinations: tuple[Process, ...]) -> None:
+        """Send, step 3: future messages to them come after this one, which comes after all the row had."""
+        for destination in destinations:
+            self.barrier[destination] = row
+
+    def needs(self, stamp: PrsStamp) -> Mapping[Process, int]:
+        """Reception, step 1: CB_M[i] against Delivered_i[., i]."""
+        return stamp.barrier.get(self.me, EMPTY)
+
+    def deliver(
+        self, source: Process, number: int, destinations: tuple[Process, ...], stamp: PrsStamp
+    ) -> Iterable[Process]:
+        theirs = stamp.barrier
+        self.reached[source] = number  # step 3
+        if source in theirs:
+            self._note_delivered(source, theirs[source])  # step 4
+        self._merge_destinations({source: number}, destinations, theirs)  # step 5
+        self._merge_others(source, set(destinations), theirs)  # step 6
+        self._merge_source(source, theirs.get(source, EMPTY))  # step 7
+        return (source,)
+
+    def _note_delivered(self, source: Process, row: Row) -> None:
+        """Step 4: what had been delivered to the sender when it sent."""
+        known = self.delivered.setdefault(source, {})
+        for other, number in row.items():
+            if known.get(other, 0) < number:
+                known[other] = number
+
+    def _merge_destinations(
+        self, row: Row, destinations: tuple[Process, ...], theirs: Mapping[Process, Row]
+    ) -> None:
+        """Step 5: for its other destinations the message itself replaces what it came after."""
+        mine = self.barrier
+        for destination in destinations:
+            merged = union_max(mine.get(destination, EMPTY), row)
+            self._keep(destination, minus_max(merged, theirs.get(destination, EMPTY)))
+
+    def _merge_others(self, source: Process, destinations: set[Process], theirs: Mapping[Process, Row]) -> None:
+        """Step 6: constraints for processes that did not get the message."""
+        mine = self.barrier
+        for destination, row in theirs.items():
+            if destination not in destinations and destination != source:
+                self._keep(destination, union_max(mine.get(destination, EMPTY), row))
+
+    def _merge_source(self, source: Process, row: Row) -> None:
+        """Step 7: the sender has delivered what its own row names."""
+        if source in self.barrier:
+            self._keep(source, minus_max(self.barrier[source], row))
+
+    def _keep(self, destination: Process, row: Row) -> None:
+        """Step 8, the garbage collection, for one row.
+
+        The paper collects over all rows after each delivery. We do it where a row changes: the row of the
+        sender, about whom step 4 learns, is among them, so nothing else can have become garbage.
+        """
+        known = self.delivered.get(destination)
+        if known and destination != self.me:
+            row = minus_max(row, known)
+        if row:
+            self.barrier[destination] = row
+        else:
+            self.barrier.pop(destination, None)
+
+    def forget(self, node: NodeId, life: int) -> None:
+        for registry in (self.barrier, self.delivered):
+            for process in [process for process in registry if process & NODE_MASK == node]:
+                if process >> LIFE_SHIFT < life and process != self.me:
+                    del registry[process]
+
+    def save(self) -> Any:
+        return [dict(self.barrier), {process: dict(row) for process, row in self.delivered.items()}]
+
+    def load(self, state: Any) -> None:
+        self.barrier, self.delivered = msgspec.convert(state, tuple[dict[Process, Row], dict[Process, Row]])
+        self.reached = self.delivered[self.me]
+
+    def sizes(self) -> Mapping[str, int]:
+        return {
+            "barrier_tuples": sum(map(len, self.barrier.values())),
+            "delivered_entries": sum(map(len, self.delivered.values())),
+        }
+
+
+class FatRule(PrsRule):
+    """Not the paper's algorithm: a reading that comes nearer to some of its figures, for experiments only.
+
+    Sending adds to a row instead of replacing it, step 7 unites instead of removing, step 8 is left out. It
+    carries more, never less, so it delivers the same messages at the same instants.
+    """
+
+    def _sent(self, row: Row, destinations: tuple[Process, ...]) -> None:
+        for destination in destinations:
+            self.barrier[destination] = union_max(self.barrier.get(destination, EMPTY), row)
+
+    def _merge_source(self, source: Process, row: Row) -> None:
+        self._keep(source, union_max(self.barrier.get(source, EMPTY), row))
+
+    def _keep(self, destination: Process, row: Row) -> None:
+        if row:
+            self.barrier[destination] = row
+        else:
+            self.barrier.pop(destination, None)
+
+
+def union_max(a: Row, b: Row) -> Row:
+    """The paper's ∪max: of two tuples of one source the later."""
+    if not a:
+        return b
+    if not b:
+        return a
+    united = dict(a)
+    for source, number in b.items():
+        if united.get(source, 0) < number:
+            united[source] = number
+    return united
+
+
+def minus_max(a: Row, b: Row) -> Row:
+    """The paper's -max: without the tuples that `b` has or has later."""
+    if not a or not b:
+        return a
+    return {source: number for source, number in a.items() if b.get(source, 0) < number}
+
+
+def build(role: str, context: Context) -> Node:
+    """The node, with the rule its options name."""
+    me = process_of(context.node, context.incarnation)
+    pruning, case = context.options["pruning"], context.options["case"]
+    encoding: Encoding = context.options["encoding"]
+    if case == "broadcast":
+        if pruning != "printed" or encoding != "tuples":
+            raise BadInput("case = 'broadcast' goes with pruning = 'printed' and encoding = 'tuples'")
+        return MulticastNode(context, BroadcastRule(me, context.members))
+    if pruning == "optimal":
+        if encoding != "tuples":
+            raise BadInput("pruning = 'optimal' has no bit map form")
+        return MulticastNode(context, OptimalRule(me))
+    return MulticastNode(context, (PrsRule if pruning == "printed" else FatRule)(me, encoding))
+
+
+ENTRY: Final = Entry(
+    name="prs",
+    title="adaptive causal ordering (Prakash, Raynal, Singhal): multicast to any destination set",
+    paper="prs1997",
+    order="multicast",
+    worlds=("point_to_point",),
+    options={
+        **OPTIONS,
+        "pruning": Option(
+            "choice",
+            "printed",
+            "printed: section 5.2; optimal: Kshemkalyani and Singhal; fat: for experiments",
+            ("printed", "optimal", "fat"),
+        ),
+        "case": Option(
+            "choice", "multicast", "broadcast: section 8.2, one row, everybody", ("multicast", "broadcast")
+        ),
+        "encoding": Option("choice", "tuples", "how a barrier is counted", ("tuples", "bitmap")),
+    },
+    build=build,
+    packets=(PrsPacket, BroadcastPacket, OptimalPacket, LifePacket, AckPacket),
+)

@@ -1,0 +1,214 @@
+"""One schedule, many protocols: sends and delays are drawn before any node runs, so that all meet one world.
+
+`play` calls nodes directly. `oracle` is causal order from the definition: each message takes along the set of
+all messages in its causal past, and is delivered at the first instant at which none of them that is addressed
+to the receiver is missing. Nothing here knows a barrier, a matrix or a vector.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, field
+from heapq import heappop, heappush
+from random import Random
+from typing import Any
+
+from precede.core.effects import Accept, Deliver, Send
+from precede.core.node import Context, Node
+from precede.protocols import registry
+
+Id = tuple[int, int]
+"""Source and number."""
+
+
+@dataclass(frozen=True)
+class Sending:
+    """At an instant a process sends to its destinations; copies take their own delays."""
+
+    at: int
+    source: int
+    to: tuple[int, ...]
+    delays: tuple[int, ...]
+
+
+@dataclass
+class Played:
+    """By process the deliveries as (instant, message); the packets by message and receiver."""
+
+    deliveries: dict[int, list[tuple[int, Id]]]
+    packets: dict[Id, dict[int, Any]] = field(default_factory=dict)
+    nodes: Sequence[Any] = ()
+
+
+def draw(
+    seed: int, processes: int, messages: int, largest: int | None = None, spread: int | None = None
+) -> list[Sending]:
+    """Random senders, overlapping destination sets, copies that overtake each other; no two events coincide."""
+    random = Random(seed)
+    spread = spread if spread is not None else random.choice((2, 20, 200))
+    instants = random.sample(range(1, 40 * messages * processes), messages)
+    taken: set[int] = set(instants)
+    schedule = []
+    for at in sorted(instants):
+        source = random.randrange(processes)
+        others = [process for process in range(processes) if process != source]
+        to = tuple(random.sample(others, random.randint(1, min(largest or len(others), len(others)))))
+        delays = []
+        for _ in to:
+            delay = 1 + int(random.expovariate(1 / (spread * processes)))
+            while at + delay in taken:
+                delay += 1
+            taken.add(at + delay)
+            delays.append(delay)
+        schedule.append(Sending(at, source, to, tuple(delays)))
+    return schedule
+
+
+def make(protocol: str, process: int, processes: int, **options: Any) -> Node:
+    """A node on reliable channels."""
+    settled = {"rto": 0, **options}
+    return registry.make(protocol, "node", Context(process, tuple(range(processes)), settled, Random(process)))
+
+
+def play(
+    schedule: Sequence[Sending],
+    processes: int,
+    protocol: str,
+    watch: Callable[[Played, int], None] | None = None,
+    **options: Any,
+) -> Played:
+    """Run a schedule. `watch` sees the state after each event of a process."""
+    nodes = [make(protocol, process, processes, **options) for process in range(processes)]
+    played = Played({process: [] for process in range(processes)}, nodes=nodes)
+    queue: list[tuple[int, int, int, Any]] = [
+        (sending.at, place, sending.source, sending) for place, sending in enumerate(schedule)
+    ]
+    queue.sort()
+    tie = len(schedule)
+    while queue:
+        now, _, process, event = heappop(queue)
+        delays: dict[int, int] = {}
+        if isinstance(event, Sending):
+            delays = dict(zip(event.to, event.delays, strict=True))
+            effects = nodes[process].broadcast(b"", now, event.to)
+        else:
+            packet, sender = event
+            effects = nodes[process].receive(packet, sender, now, 0)
+        for effect in effects:
+            if isinstance(effect, Send):
+                tie += 1
+                id = effect.packet.message.id  # type: ignore[attr-defined]
+                played.packets.setdefault((id.source, id.number), {})[effect.to] = effect.packet
+                heappush(queue, (now + delays[effect.to], tie, effect.to, (effect.packet, process)))
+            elif isinstance(effect, Deliver):
+                id = effect.message.id
+                played.deliveries[process].append((now, (id.source, id.number)))
+            elif isinstance(effect, Accept):
+                assert effect.destinations == event.to
+        if watch is not None:
+            watch(played, process)
+    return played
+
+
+@dataclass
+class History:
+    """What the definition says of a schedule. Sets of messages are numbers: bit k is `messages[k]`."""
+
+    deliveries: dict[int, list[tuple[int, Id]]]
+    messages: list[Id] = field(default_factory=list)
+    bit: dict[Id, int] = field(default_factory=dict)
+    to: dict[Id, tuple[int, ...]] = field(default_factory=dict)
+    past: dict[Id, int] = field(default_factory=dict)
+    """By message: the messages sent in the causal past of its sending."""
+    known: dict[Id, list[int]] = field(default_factory=dict)
+    """By message and process: which deliveries to the process are in the causal past of its sending."""
+
+    def set_of(self, bits: int) -> list[Id]:
+        """The messages of a set."""
+        return [message for place, message in enumerate(self.messages) if bits >> place & 1]
+
+    def maximal(self, bits: int) -> list[Id]:
+        """Those of a set that no other of the set follows."""
+        members = self.set_of(bits)
+        return [one for one in members if not any(self.past[other] & self.bit[one] for other in members)]
+
+
+class _Process:
+    def __init__(self, processes: int) -> None:
+        self.number = 0
+        self.past = 0
+        self.known = [0] * processes
+        self.got = 0
+        self.waiting: list[Id] = []
+
+
+def oracle(schedule: Sequence[Sending], processes: int) -> History:
+    """Causal order with whole sets."""
+    state = [_Process(processes) for _ in range(processes)]
+    addressed = [0] * processes
+    history = History({process: [] for process in range(processes)})
+    sendings = sorted(schedule, key=lambda sending: sending.at, reverse=True)
+    arrivals: list[tuple[int, int, Id]] = []
+    while sendings or arrivals:
+        if sendings and (not arrivals or sendings[-1].at < arrivals[0][0]):
+            sending = sendings.pop()
+            here = state[sending.source]
+            here.number += 1
+            message = (sending.source, here.number)
+            history.bit[message] = 1 << len(history.messages)
+            history.messages.append(message)
+            history.past[message] = here.past
+            history.known[message] = list(here.known)
+            history.to[message] = sending.to
+            here.past |= history.bit[message]
+            for to, delay in zip(sending.to, sending.delays, strict=True):
+                addressed[to] |= history.bit[message]
+                heappush(arrivals, (sending.at + delay, to, message))
+            continue
+        now, process, message = heappop(arrivals)
+        here = state[process]
+        here.waiting.append(message)
+        while free := [one for one in here.waiting if not history.past[one] & addressed[process] & ~here.got]:
+            here.waiting.remove(free[0])
+            bit = history.bit[free[0]]
+            here.got |= bit
+            here.past |= history.past[free[0]] | bit
+            here.known = [
+                mine | theirs for mine, theirs in zip(here.known, history.known[free[0]], strict=True)
+            ]
+            here.known[process] |= bit
+            history.deliveries[process].append((now, free[0]))
+    assert not any(process.waiting for process in state)
+    return history
+
+
+def necessary(history: History, message: Id) -> set[tuple[int, Id]]:
+    """What a message must tell its receivers: (destination, message) pairs of its past that nothing implies.
+
+    A pair is implied when the delivery is in the causal past, or when a later message to that destination is.
+    """
+    latest: dict[int, int] = {}
+    for earlier in history.set_of(history.past[message]):
+        for to in history.to[earlier]:
+            latest[to] = latest.get(to, 0) | history.bit[earlier]
+    return {
+        (to, earlier)
+        for to, sent in latest.items()
+        for earlier in history.maximal(sent)
+        if not history.known[message][to] & history.bit[earlier]
+    }
+
+
+def barrier_pairs(barrier: Mapping[int, Mapping[int, int]]) -> set[tuple[int, Id]]:
+    """The tuples of a causal barrier as (destination, message)."""
+    return {(to, (source, number)) for to, row in barrier.items() for source, number in row.items()}
+
+
+def log_pairs(log: Mapping[int, Mapping[int, Sequence[int]]]) -> set[tuple[int, Id]]:
+    """The entries of a log of the optimal pruning as (destination, message)."""
+    return {
+        (to, (source, number))
+        for source, entries in log.items()
+        for number, remaining in entries.items()
+        for to in remaining
+    }
