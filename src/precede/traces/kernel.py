@@ -27,45 +27,25 @@ compilation is only renewed when its own file changes.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable
+from collections.abc import Callable
 from itertools import pairwise
-from typing import Any, Final, NamedTuple, TypeAlias, TypeVar, cast
+from typing import Any, Final, TypeVar, cast
 
 import numpy as np
 from numba import njit
 
 from precede.core.errors import BadInput
 from precede.core.instants import Instant
+from precede.traces.intervals import Floats, Intervals, Ints, Segments, merge_contacts, no_contacts
 
-Ints: TypeAlias = "np.ndarray[Any, np.dtype[np.int64]]"
-Floats: TypeAlias = "np.ndarray[Any, np.dtype[np.float64]]"
+__all__ = ["Intervals", "Segments", "checked", "cut_time", "find_contacts", "merge_contacts"]
+
 F = TypeVar("F", bound=Callable[..., Any])
 
 MAX_INSTANT_US: Final = 2**52
 MAX_COORDINATE_M: Final = 1e9
 _STILL_M: Final = 1e-9
 _CELLS_PER_BOX: Final = 64
-
-
-class Segments(NamedTuple):
-    """Straight motions: node from (x0, y0) at t0 to (x1, y1) at t1; whole microseconds and metres."""
-
-    node: Ints
-    t0_us: Ints
-    x0: Floats
-    y0: Floats
-    t1_us: Ints
-    x1: Floats
-    y1: Floats
-
-
-class Intervals(NamedTuple):
-    """Contacts of pairs, `a < b`, sorted by (a, b, start); of one pair none overlap or abut."""
-
-    a: Ints
-    b: Ints
-    start_us: Ints
-    end_us: Ints
 
 
 def find_contacts(
@@ -86,27 +66,18 @@ def find_contacts(
     if end_us is not None:
         kept = kept[segments.t0_us[kept] < end_us]
     if len(kept) == 0:
-        return _no_contacts()
+        return no_contacts()
     columns: list[Any] = [np.ascontiguousarray(column[kept]) for column in segments]
     first = int(columns[1][0]) if begin_us is None else max(begin_us, int(columns[1][0]))
     last = int(columns[4].max()) if end_us is None else min(end_us, int(columns[4].max()))
     width = _window_width(Segments(*columns), range_m, last - first)
     found = _sweep(tuple(columns), float(range_m), first, last, width)
     if found.shape[1] == 0:
-        return _no_contacts()
+        return no_contacts()
     a, b, start, end = found
     nodes = int(b.max()) + 1
     few = nodes > 4 * len(b) + 1024
     return _joined(a, b, start, end, np.lexsort((start, b, a)) if few else _sorted_by_pair(a, b, nodes))
-
-
-def merge_contacts(parts: Iterable[Intervals]) -> Intervals:
-    """Contacts of several slices as one list: overlapping and abutting ones are joined."""
-    several = list(parts)
-    if not several:
-        return _no_contacts()
-    a, b, start, end = (np.concatenate(columns) for columns in zip(*several, strict=True))
-    return _joined(a, b, start, end, np.lexsort((start, b, a)))
 
 
 def cut_time(segments: Segments, count: int) -> list[tuple[Instant, Instant]]:
@@ -156,10 +127,6 @@ def _window_width(segments: Segments, range_m: float, span_us: int) -> int:
     moved = np.hypot(segments.x1 - segments.x0, segments.y1 - segments.y0).sum()
     crossing = range_m * durations.sum() / moved if moved > 0 else np.inf
     return max(int(min(2 * crossing, durations.mean(), span_us)), span_us // (4 * len(durations) + 1024) + 1)
-
-
-def _no_contacts() -> Intervals:
-    return Intervals(*(np.empty(0, dtype=np.int64) for _ in Intervals._fields))
 
 
 def _joined(a: Ints, b: Ints, start: Ints, end: Ints, order: Ints) -> Intervals:

@@ -1,0 +1,137 @@
+"""The ONE's event files: contacts (`time CONN a b up|down [interface]`), messages (`time C id from to size`).
+
+Tabs or spaces. Events of contacts and messages may stand in one file. Real files are dirty: an `up` of a pair
+that is up, a `down` of one that is not, a time before the pair's last and a contact without length (both its
+rows) are rejected; a contact that was never closed ends with the trace, and is noted.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator
+from typing import Final
+
+from msgspec import Struct
+
+from precede.core.errors import BadInput
+from precede.core.instants import Instant
+from precede.traces.lines import instant, name_of, number, shown
+from precede.traces.records import MAX_PAIRS, ContactRow, MessageRow, Nodes, Reject, Row, Summary, in_order
+
+_MAX_SIZE: Final = 2**62
+
+
+class _Pair(Struct):
+    """The last contact of a pair; open while `end` is None. The line of its `up`."""
+
+    start: Instant
+    end: Instant | None
+    line: int
+
+
+class _Contacts:
+    """The state of all pairs met so far."""
+
+    def __init__(self, summary: Summary) -> None:
+        self.summary = summary
+        self.nodes = Nodes(summary)
+        self.pairs: dict[tuple[str, str], _Pair] = {}
+        self.last: Instant | None = None
+
+    def event(self, line: int, at: Instant, a: str, b: str, up: bool) -> Iterator[Row]:
+        if a == b:
+            raise ValueError(f"a node in contact with itself: {a}")
+        pair = in_order(a, b)
+        state = self.pairs.get(pair)
+        since = None if state is None else (state.start if state.end is None else state.end)
+        if since is not None and at < since:
+            raise ValueError("time before the pair's last")
+        if up:
+            if state is not None and state.end is None:
+                raise ValueError("up of a pair that is up")
+            yield from self._up(line, at, pair, state)
+        else:
+            if state is None or state.end is not None:
+                raise ValueError("down of a pair that is not up")
+            yield from self._down(line, at, pair, state)
+
+    def _up(self, line: int, at: Instant, pair: tuple[str, str], state: _Pair | None) -> Iterator[Row]:
+        if state is not None and state.end == at:
+            self.summary.note("contacts that abut merged into the one before")
+            self.summary.rows_kept += 1
+            state.end = None
+            return
+        if state is not None and state.end is not None:
+            yield ContactRow(*pair, state.start, state.end)
+        if len(self.pairs) >= MAX_PAIRS and state is None:
+            raise BadInput(f"{self.summary.file}: more than {MAX_PAIRS:,} pairs")
+        self.summary.rows_kept += 1
+        self.pairs[pair] = _Pair(at, None, line)
+
+    def _down(self, line: int, at: Instant, pair: tuple[str, str], state: _Pair) -> Iterator[Row]:
+        if at == state.start:
+            del self.pairs[pair]
+            self.summary.rows_kept -= 1
+            yield self.summary.reject(state.line, "contact without length")
+            yield self.summary.reject(line, "contact without length")
+            return
+        self.summary.rows_kept += 1
+        state.end = at
+        for name in pair:
+            self.nodes.add(name)
+
+    def finish(self) -> Iterator[Row]:
+        for pair, state in self.pairs.items():
+            end = state.end
+            if end is None:
+                assert self.last is not None
+                if self.last <= state.start:
+                    self.summary.rows_kept -= 1
+                    yield self.summary.reject(state.line, "contact never closed, begun as the trace ends")
+                    continue
+                end = self.last
+                self.summary.note("contacts never closed, ended with the trace")
+                for name in pair:
+                    self.nodes.add(name)
+            yield ContactRow(*pair, state.start, end)
+
+
+def read_one_events(content: Iterable[tuple[int, str]], summary: Summary) -> Iterator[Row]:
+    """Contacts and messages, line by line."""
+    contacts = _Contacts(summary)
+    for line, text in content:
+        summary.rows_read += 1
+        try:
+            yield from _event(line, text.split(), contacts)
+        except ValueError as error:
+            if isinstance(error, BadInput):
+                raise
+            yield summary.reject(line, str(error))
+    yield from contacts.finish()
+
+
+def _event(line: int, words: list[str], contacts: _Contacts) -> Iterator[Row | Reject]:
+    if len(words) < 2:
+        raise ValueError("too few fields")
+    at = instant(words[0])
+    contacts.last = at if contacts.last is None else max(contacts.last, at)
+    kind = words[1].upper()
+    if kind == "CONN":
+        if len(words) < 5:
+            raise ValueError("too few fields")
+        way = words[4].lower()
+        if way not in ("up", "down"):
+            raise ValueError(f"neither up nor down: {shown(words[4])}")
+        yield from contacts.event(line, at, name_of(words[2]), name_of(words[3]), way == "up")
+    elif kind == "C":
+        if len(words) < 6:
+            raise ValueError("too few fields")
+        size = number(words[5], "size")
+        if not 0 <= size <= _MAX_SIZE:
+            raise ValueError(f"size out of range: {shown(words[5])}")
+        row = MessageRow(name_of(words[2]), name_of(words[3]), name_of(words[4]), at, int(size))
+        contacts.nodes.add(row.source)
+        contacts.nodes.add(row.destination)
+        contacts.summary.rows_kept += 1
+        yield row
+    else:
+        raise ValueError(f"unknown event: {shown(words[1])}")

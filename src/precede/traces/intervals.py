@@ -1,0 +1,67 @@
+"""Motions of nodes and contacts of pairs as columns of numbers, and how several lists become one."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from typing import Any, NamedTuple, TypeAlias
+
+import numpy as np
+
+Ints: TypeAlias = "np.ndarray[Any, np.dtype[np.int64]]"
+Floats: TypeAlias = "np.ndarray[Any, np.dtype[np.float64]]"
+
+
+class Segments(NamedTuple):
+    """Straight motions: node from (x0, y0) at t0 to (x1, y1) at t1; whole microseconds and metres."""
+
+    node: Ints
+    t0_us: Ints
+    x0: Floats
+    y0: Floats
+    t1_us: Ints
+    x1: Floats
+    y1: Floats
+
+
+class Intervals(NamedTuple):
+    """Contacts of pairs, `a < b`, sorted by (a, b, start); of one pair none overlap or abut."""
+
+    a: Ints
+    b: Ints
+    start_us: Ints
+    end_us: Ints
+
+
+def no_contacts() -> Intervals:
+    """An empty list."""
+    return Intervals(*(np.empty(0, dtype=np.int64) for _ in Intervals._fields))
+
+
+def merge_contacts(parts: Iterable[Intervals]) -> Intervals:
+    """Several lists, each in any order, as one: overlapping and abutting contacts of a pair are joined, those
+    without length are left out."""
+    several = list(parts)
+    if not several:
+        return no_contacts()
+    columns = [np.concatenate(column) for column in zip(*several, strict=True)]
+    long = columns[2] < columns[3]
+    a, b, start, end = (column[long] for column in columns)
+    order = np.lexsort((start, b, a))
+    a, b, start, end = (column[order] for column in (a, b, start, end))
+    touching = np.zeros(len(a), dtype=bool)
+    touching[1:] = (a[1:] == a[:-1]) & (b[1:] == b[:-1]) & (start[1:] <= end[:-1])
+    if not touching.any():
+        return Intervals(a, b, start, end)
+    return _joined(a, b, start, end)
+
+
+def _joined(a: Ints, b: Ints, start: Ints, end: Ints) -> Intervals:
+    joined: list[list[int]] = []
+    for row in zip(a.tolist(), b.tolist(), start.tolist(), end.tolist(), strict=True):
+        last = joined[-1] if joined else None
+        if last is not None and last[0] == row[0] and last[1] == row[1] and last[3] >= row[2]:
+            last[3] = max(last[3], row[3])
+        else:
+            joined.append(list(row))
+    columns = np.array(joined, dtype=np.int64).T
+    return Intervals(*(np.ascontiguousarray(column) for column in columns))

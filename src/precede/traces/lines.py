@@ -1,0 +1,151 @@
+"""Lines of a file of traces: plain or gzipped, in bounded memory, whatever is in it.
+
+A line over a mebibyte, bytes that are no text, a broken archive and one that swells without measure are
+answered with `BadInput`. Undecodable bytes inside a text are replaced, never an error.
+"""
+
+from __future__ import annotations
+
+import csv
+import gzip
+import io
+import math
+import zlib
+from collections.abc import Iterable, Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from typing import IO, Final
+
+from precede.core.errors import BadInput
+from precede.core.instants import SECOND, Instant
+
+MAX_LINE: Final = 1 << 20
+MAX_NAME: Final = 200
+FREE_BYTES: Final = 1 << 24
+MAX_SWELLING: Final = 200
+"""How many times its packed size a file may grow, once past `FREE_BYTES`. (Traces pack 3 to 30 times.)"""
+_MAX_SECONDS: Final = float(2**52 // SECOND)
+
+
+class _Measured(io.RawIOBase):
+    """A stream that stops when it has grown out of proportion to what it was packed in."""
+
+    def __init__(self, source: IO[bytes], name: str, packed: int) -> None:
+        self._source, self._name = source, name
+        self._left = max(FREE_BYTES, packed * MAX_SWELLING)
+
+    def readable(self) -> bool:
+        return True
+
+    def readinto(self, buffer: object) -> int:
+        view = memoryview(buffer)  # type: ignore[arg-type]
+        data = self._source.read(len(view))
+        self._left -= len(data)
+        if self._left < 0:
+            raise BadInput(f"{self._name}: grows more than {MAX_SWELLING}-fold when unpacked; not read further")
+        view[: len(data)] = data
+        return len(data)
+
+
+def numbered_lines(source: IO[bytes], name: str, packed: int | None = None) -> Iterator[tuple[int, str]]:
+    """Lines with their numbers from 1, without line ends. `packed` is the compressed size, if there is one."""
+    stream = source if packed is None else io.BufferedReader(_Measured(source, name, packed), 1 << 16)
+    text = io.TextIOWrapper(stream, encoding="utf-8-sig", errors="replace", newline=None)
+    number = 0
+    try:
+        while line := text.readline(MAX_LINE + 1):
+            number += 1
+            if len(line) > MAX_LINE:
+                raise BadInput(f"{name}:{number}: a line of more than {MAX_LINE:,} characters")
+            if "\0" in line:
+                raise BadInput(f"{name}:{number}: a binary file, not text")
+            yield number, line.rstrip("\n")
+    except (EOFError, zlib.error, gzip.BadGzipFile) as error:
+        raise BadInput(f"{name}: broken after line {number}: {error}") from error
+    except OSError as error:
+        raise BadInput(f"{name}: cannot be read: {error.strerror or error}") from error
+
+
+@contextmanager
+def opened(path: str | Path) -> Iterator[Iterator[tuple[int, str]]]:
+    """The numbered lines of a file, gzipped or not; the file's own first bytes tell which."""
+    path = Path(path)
+    try:
+        source = path.open("rb")
+    except OSError as error:
+        raise BadInput(f"{path}: {error.strerror}") from error
+    with source:
+        try:
+            magic = source.read(4)
+            source.seek(0)
+            size = path.stat().st_size
+        except OSError as error:
+            raise BadInput(f"{path}: {error.strerror or error}") from error
+        if magic.startswith(b"\x1f\x8b"):
+            with gzip.GzipFile(fileobj=source) as unpacked:
+                yield numbered_lines(unpacked, path.name, size)  # type: ignore[arg-type]
+        elif magic.startswith(b"PK\x03\x04"):
+            raise BadInput(f"{path.name}: a zip archive; only `--as gtfs` reads one")
+        else:
+            yield numbered_lines(source, path.name)
+
+
+def data_lines(lines: Iterable[tuple[int, str]], comment: str = "#") -> Iterator[tuple[int, str]]:
+    """Lines that are neither blank nor a comment, stripped."""
+    for number, line in lines:
+        stripped = line.strip()
+        if stripped and not stripped.startswith(comment):
+            yield number, stripped
+
+
+def fields_of_csv(line: str) -> list[str]:
+    """The fields of one line of CSV, stripped. Quotes are honoured within the line."""
+    if '"' in line:
+        try:
+            return [value.strip() for value in next(csv.reader([line], skipinitialspace=True), [])]
+        except csv.Error:
+            return []
+    return [value.strip() for value in line.split(",")]
+
+
+def instant(text: str) -> Instant:
+    """Whole microseconds of a number of seconds; ValueError says what is wrong with it."""
+    value = number(text, "time")
+    if abs(value) > _MAX_SECONDS:
+        raise ValueError(f"time out of range: {shown(text)}")
+    return round(value * SECOND)
+
+
+def number(text: str, what: str = "number") -> float:
+    """A finite number; ValueError says which field is not one."""
+    try:
+        value = float(text)
+    except ValueError:
+        raise ValueError(f"{what} is not a number: {shown(text)}") from None
+    if not math.isfinite(value):
+        raise ValueError(f"{what} is not finite: {shown(text)}")
+    return value
+
+
+def coordinate(text: str, what: str = "coordinate") -> float:
+    """A place in metres, within a million kilometres of zero."""
+    value = number(text, what)
+    if abs(value) > 1e9:
+        raise ValueError(f"{what} out of range: {shown(text)}")
+    return value
+
+
+def name_of(text: str) -> str:
+    """A node's name as it stands in the file; ValueError on none, a very long one and control characters."""
+    if not text:
+        raise ValueError("empty name")
+    if len(text) > MAX_NAME:
+        raise ValueError(f"name of more than {MAX_NAME} characters: {shown(text)}")
+    if not text.isprintable():
+        raise ValueError(f"unprintable name: {shown(text)}")
+    return text
+
+
+def shown(text: str) -> str:
+    """A piece of a hostile file, short and harmless enough for a message."""
+    return repr(text if len(text) <= 40 else text[:37] + "...")

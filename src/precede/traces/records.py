@@ -1,0 +1,181 @@
+"""What a reader of traces yields: rows of the lake, rejects, and a summary that adds up (DESIGN section 5).
+
+A *row* is one line of data in a file: not blank, not a comment, not a header. Every row is counted once, as
+kept or as rejected; a rejected row appears in `rejects` with its file, its line and the reason. Things that
+were repaired or merged without losing a row are counted in `notes`.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterable, Iterator
+from typing import Final, NamedTuple, TypeAlias
+
+from msgspec import Struct, field
+
+from precede.core.errors import BadInput
+from precede.core.instants import Instant
+
+MAX_NODES: Final = 1_000_000
+MAX_PAIRS: Final = 4_000_000
+BATCH_ROWS: Final = 20_000
+_DIGITS: Final = re.compile(r"([0-9]+)")
+
+
+class SegmentRow(NamedTuple):
+    """A node in straight motion between two instants, in metres."""
+
+    node: str
+    t0_us: Instant
+    x0: float
+    y0: float
+    t1_us: Instant
+    x1: float
+    y1: float
+
+
+class ContactRow(NamedTuple):
+    """Two nodes in reach of each other."""
+
+    a: str
+    b: str
+    start_us: Instant
+    end_us: Instant
+
+
+class MessageRow(NamedTuple):
+    """A message of a workload; `destination` is empty when it is for everybody."""
+
+    id: str
+    source: str
+    destination: str
+    at_us: Instant
+    size_bytes: int
+
+
+class Reject(NamedTuple):
+    """A row that could not be used."""
+
+    file: str
+    line: int
+    reason: str
+
+
+Row: TypeAlias = SegmentRow | ContactRow | MessageRow | Reject
+
+
+class Summary(Struct):
+    """What became of the rows of one file. `rows_read` is `rows_kept` plus `rows_rejected`."""
+
+    file: str
+    format: str
+    rows_read: int = 0
+    rows_kept: int = 0
+    rows_rejected: int = 0
+    nodes: int = 0
+    segments: int = 0
+    contacts: int = 0
+    messages: int = 0
+    reasons: dict[str, int] = field(default_factory=dict)
+    notes: dict[str, int] = field(default_factory=dict)
+    facts: dict[str, str] = field(default_factory=dict)
+
+    def note(self, what: str, times: int = 1) -> None:
+        """Count something that was repaired, merged or passed over."""
+        self.notes[what] = self.notes.get(what, 0) + times
+
+    def reject(self, line: int, reason: str, file: str | None = None) -> Reject:
+        """Count a rejected row. What varies in a reason stands after a colon, so reasons can be counted."""
+        self.rows_rejected += 1
+        kind = reason.split(":", 1)[0]
+        self.reasons[kind] = self.reasons.get(kind, 0) + 1
+        return Reject(self.file if file is None else file, line, reason)
+
+    def lines(self) -> list[str]:
+        """The summary as a person reads it."""
+        made = [f"{n:,} {what}" for n, what in self._made() if n]
+        rows = f"{self.rows_read:,} rows read = {self.rows_kept:,} kept + {self.rows_rejected:,} rejected"
+        text = [f"{self.file}: {rows}", f"  {self.nodes:,} nodes, {', '.join(made) or 'nothing'}"]
+        text += [f"  {what}: {value}" for what, value in self.facts.items()]
+        text += [f"  rejected, {reason}: {count:,}" for reason, count in self.reasons.items()]
+        text += [f"  {what}: {count:,}" for what, count in self.notes.items()]
+        return text
+
+    def _made(self) -> Iterable[tuple[int, str]]:
+        return (self.segments, "segments"), (self.contacts, "contacts"), (self.messages, "messages")
+
+
+class Batch(Struct):
+    """Some rows of each kind, at most as many together as the batch size."""
+
+    segments: list[SegmentRow] = field(default_factory=list)
+    contacts: list[ContactRow] = field(default_factory=list)
+    messages: list[MessageRow] = field(default_factory=list)
+    rejects: list[Reject] = field(default_factory=list)
+
+
+def batches(rows: Iterator[Row], summary: Summary, size: int = BATCH_ROWS) -> Iterator[Batch]:
+    """Rows in bounded batches, counted; at the end the summary must add up and the file hold something."""
+    batch, held = Batch(), 0
+    for row in rows:
+        if type(row) is SegmentRow:
+            batch.segments.append(row)
+            summary.segments += 1
+        elif type(row) is ContactRow:
+            batch.contacts.append(row)
+            summary.contacts += 1
+        elif type(row) is MessageRow:
+            batch.messages.append(row)
+            summary.messages += 1
+        elif type(row) is Reject:
+            batch.rejects.append(row)
+        held += 1
+        if held >= size:
+            yield batch
+            batch, held = Batch(), 0
+    if held:
+        yield batch
+    check(summary)
+
+
+def check(summary: Summary) -> None:
+    """Refuse a file without a usable row; never let a summary go out that does not add up."""
+    if summary.rows_read != summary.rows_kept + summary.rows_rejected:
+        raise AssertionError(f"the rows of {summary.file} do not add up: {summary}")
+    if summary.rows_read == 0:
+        raise BadInput(f"{summary.file}: no rows of {summary.format}")
+    if summary.rows_kept == 0:
+        reason = next(iter(summary.reasons), "")
+        raise BadInput(
+            f"{summary.file}: none of {summary.rows_read:,} rows is {summary.format} "
+            f"(the first was rejected: {reason}); is `--as {summary.format}` right?"
+        )
+
+
+def natural(name: str) -> tuple[tuple[bool, int, str], ...]:
+    """A key that puts `n2` before `n10`."""
+    return tuple(
+        (not part.isdecimal(), int(part) if part.isdecimal() else 0, part)
+        for part in _DIGITS.split(name)
+        if part
+    )
+
+
+def in_order(a: str, b: str) -> tuple[str, str]:
+    """A pair of names, the naturally lesser first."""
+    return (a, b) if natural(a) <= natural(b) else (b, a)
+
+
+class Nodes:
+    """The names met so far, against a file whose every row is a new node."""
+
+    def __init__(self, summary: Summary) -> None:
+        self._summary = summary
+        self._names: set[str] = set()
+
+    def add(self, name: str) -> None:
+        if name not in self._names:
+            self._names.add(name)
+            self._summary.nodes += 1
+            if self._summary.nodes > MAX_NODES:
+                raise BadInput(f"{self._summary.file}: more than {MAX_NODES:,} nodes; is the id column right?")

@@ -1,0 +1,69 @@
+"""Traces written back: contact lists as CSV and as The ONE's `CONN` lines, mobility for The ONE and for ns-2.
+
+Times are written in seconds with as many digits as they need, so what is read back is what was written.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator
+from pathlib import Path
+
+from precede.core.instants import SECOND, Instant
+from precede.traces.contacts import ContactList
+from precede.traces.records import MessageRow
+
+
+def write_contacts(contacts: ContactList, path: str | Path) -> None:
+    """CSV `a,b,start,end` in seconds, with a header."""
+    rows = (f"{_csv(a)},{_csv(b)},{seconds_text(s)},{seconds_text(e)}" for a, b, s, e in contacts.rows())
+    _write(path, "a,b,start,end", rows)
+
+
+def write_presence(contacts: ContactList, path: str | Path) -> None:
+    """CSV `node,enter,leave` in seconds, with a header."""
+    rows = (
+        f"{_csv(name)},{seconds_text(enter)},{seconds_text(leave)}"
+        for name, enter, leave in contacts.presence_rows()
+    )
+    _write(path, "node,enter,leave", rows)
+
+
+def write_conn(contacts: ContactList, path: str | Path) -> None:
+    """The ONE's `time CONN a b up|down`, in order of time; at one instant contacts end before others begin."""
+    events: list[tuple[Instant, bool, str, str]] = []
+    for a, b, start, end in contacts.rows():
+        events += [(start, True, a, b), (end, False, a, b)]
+    events.sort(key=lambda event: event[:2])
+    rows = (f"{seconds_text(at)}\tCONN\t{a}\t{b}\t{'up' if up else 'down'}" for at, up, a, b in events)
+    _write(path, None, rows)
+
+
+def write_messages(messages: Iterable[MessageRow], path: str | Path) -> None:
+    """The ONE's `time C id from to size`, in order of time."""
+    ordered = sorted(messages, key=lambda message: message.at_us)
+    rows = (f"{seconds_text(m.at_us)}\tC\t{m.id}\t{m.source}\t{m.destination}\t{m.size_bytes}" for m in ordered)
+    _write(path, None, rows)
+
+
+def seconds_text(at: Instant) -> str:
+    """Seconds with at most six decimals, no more than needed.
+
+    >>> seconds_text(1_500_000), seconds_text(-20), seconds_text(3_000_000)
+    ('1.5', '-0.00002', '3')
+    """
+    whole, rest = divmod(abs(at), SECOND)
+    text = f"{whole}.{rest:06d}".rstrip("0").rstrip(".")
+    return f"-{text}" if at < 0 else text
+
+
+def _csv(text: str) -> str:
+    quoted = text.replace('"', '""')
+    return f'"{quoted}"' if "," in text or '"' in text or text.startswith("#") else text
+
+
+def _write(path: str | Path, header: str | None, rows: Iterator[str]) -> None:
+    with Path(path).open("w", encoding="utf-8", newline="\n") as out:
+        if header is not None:
+            out.write(header + "\n")
+        for row in rows:
+            out.write(row + "\n")
