@@ -31,6 +31,7 @@ if TYPE_CHECKING:
     import typer
 
 VERBS: Final[dict[str, str]] = {
+    "contacts": "who is within reach of whom, and when: exact contacts of a trace",
     "simulate": "one run of a scenario, in this process",
     "protocols": "what is there, with paper, order and network",
 }

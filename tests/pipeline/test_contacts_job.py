@@ -1,0 +1,175 @@
+"""The contacts job: one answer whatever the slices and workers, resumable, and nothing half written."""
+
+from __future__ import annotations
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.parquet as pq
+import pytest
+
+from precede.cli import main
+from precede.core.errors import BadInput
+from precede.pipeline import contacts as job
+from precede.pipeline.contacts import compute_contacts, natural, segments_of
+from precede.pipeline.jobs import Lake
+from precede.pipeline.schemas import SEGMENTS
+from precede.traces.kernel import find_contacts
+
+
+def walk(lake, trace="walk", nodes=30, legs=40, seed=3):
+    """A random walk of `nodes` in a square, written to the lake as `segments`."""
+    random = np.random.default_rng(seed)
+    rows = []
+    for node in range(nodes):
+        instants = np.cumsum(random.integers(1_000_000, 20_000_000, legs + 1))
+        x, y = random.uniform(0, 300, (2, legs + 1))
+        for leg in range(legs):
+            rows.append(
+                {
+                    "trace": trace,
+                    "node": f"n{node}",
+                    "t0_us": int(instants[leg]),
+                    "x0": x[leg],
+                    "y0": y[leg],
+                    "t1_us": int(instants[leg + 1]),
+                    "x1": x[leg + 1],
+                    "y1": y[leg + 1],
+                }
+            )
+    rows.sort(key=lambda row: row["t0_us"])
+    table = pa.Table.from_pylist(rows, schema=SEGMENTS.arrow())
+    with lake.job("make").hold() as made:
+        made.write("segments", trace, table)
+        made.forget()
+    return table
+
+
+def expected(table, range_m):
+    names = sorted(set(table["node"].to_pylist()), key=natural)
+    found = find_contacts(segments_of(table, names), range_m)
+    return [(names[a], names[b], int(s), int(e)) for a, b, s, e in zip(*found, strict=True)]
+
+
+def rows_of(path):
+    table = pq.read_table(path)
+    return list(zip(*(table[name].to_pylist() for name in ("a", "b", "start_us", "end_us")), strict=True))
+
+
+@pytest.mark.spark
+def test_any_number_of_slices_and_workers_gives_the_same_bytes(session, tmp_path):
+    files = []
+    for number, (slices, spark) in enumerate([(1, None), (7, None), (9, session)]):
+        lake = Lake(tmp_path / f"a läke [{number}]")
+        table = walk(lake)
+        found = compute_contacts(lake, "walk", 25.0, spark, slices)
+        files.append(lake.path("contacts", "walk@25m").read_bytes())
+        assert rows_of(found.file) == expected(table, 25.0)
+        assert (found.nodes, found.segments, found.contacts) == (30, 1200, len(expected(table, 25.0)))
+        assert found.contacts > 500
+    assert len(set(files)) == 1
+
+
+@pytest.mark.spark
+def test_the_table_is_read_by_spark_pandas_and_duckdb(session, tmp_path):
+    lake = Lake(tmp_path / "some lake")
+    walk(lake)
+    compute_contacts(lake, "walk", 25.0)
+    compute_contacts(lake, "walk", 12.5)
+    rows = len(rows_of(lake.path("contacts", "walk@25m"))) + len(rows_of(lake.path("contacts", "walk@12.5m")))
+    assert lake.read(session, "contacts").count() == rows
+    assert lake.read(session, "contacts").columns == ["trace", "a", "b", "start_us", "end_us", "range_m"]
+    assert lake.read(session, "contacts", ["walk@12.5m"]).where("range_m = 12.5").count() < rows
+    assert lake.read(session, "runs").count() == 0
+    import duckdb
+    import pandas
+
+    assert len(pandas.read_parquet(tmp_path / "some lake" / "contacts")) == rows
+    found = duckdb.sql(f"select count(*) from '{tmp_path}/some lake/contacts/*.parquet'").fetchall()
+    assert found == [(rows,)]
+
+
+def test_a_finished_slice_is_not_swept_again_after_a_kill(tmp_path, monkeypatch):
+    lake = Lake(tmp_path)
+    table = walk(lake)
+    swept = []
+
+    def until_killed(segments, range_m, begin, end):
+        if len(swept) == 4:
+            raise KeyboardInterrupt
+        swept.append(begin)
+        return find_contacts(segments, range_m, begin, end)
+
+    monkeypatch.setattr(job, "find_contacts", until_killed)
+    with pytest.raises(KeyboardInterrupt):
+        compute_contacts(lake, "walk", 25.0, slices=10)
+    assert not lake.has("contacts", "walk@25m")
+    monkeypatch.setattr(job, "find_contacts", lambda *given: swept.append(given[2]) or find_contacts(*given))
+    found = compute_contacts(lake, "walk", 25.0, slices=10)
+    assert len(swept) == len(set(swept)) == 10
+    assert rows_of(found.file) == expected(table, 25.0)
+    assert compute_contacts(lake, "walk", 25.0, slices=10) == found
+    assert len(swept) == 10
+    table = walk(lake, seed=4)
+    assert rows_of(compute_contacts(lake, "walk", 25.0, slices=3).file) == expected(table, 25.0)
+    assert len(swept) == 13
+
+
+def test_many_pieces_are_merged_share_by_share(tmp_path, monkeypatch):
+    lake = Lake(tmp_path)
+    table = walk(lake)
+    monkeypatch.setattr(job, "_PIECES_A_MERGE", 50)
+    assert rows_of(compute_contacts(lake, "walk", 25.0, slices=10).file) == expected(table, 25.0)
+
+
+def test_nobody_meets_and_nobody_moves(tmp_path):
+    lake = Lake(tmp_path)
+    walk(lake, nodes=1)
+    assert compute_contacts(lake, "walk", 25.0).contacts == 0
+    with lake.job("make").hold() as made:
+        made.write("segments", "nobody", SEGMENTS.arrow().empty_table())
+    assert compute_contacts(lake, "nobody", 25.0).contacts == 0
+
+
+def test_bad_calls_are_answered_in_one_line_and_leave_the_lake_alone(tmp_path, capsys):
+    lake = tmp_path / "lake"
+    assert main(["contacts", "ghost", "--range", "10", "--lake", str(lake)]) == 2
+    assert "no trace 'ghost'" in capsys.readouterr().err
+    assert not lake.exists()
+    walk(Lake(lake))
+    before = sorted(lake.rglob("*"))
+    for arguments, said in [
+        (["walk", "--range", "-1"], "positive number of metres"),
+        (["walk", "--range", "nan"], "positive number of metres"),
+        (["walk", "--range", "many"], "--range"),
+        (["walk"], "--range"),
+        (["wolk", "--range", "10"], "traces with movement: walk"),
+        (["../walk", "--range", "10"], "not a name"),
+        (["walk", "--range", "10", "--master", "sparky"], "no such master"),
+        (["walk", "--range", "10", "--master", "local[1]", "--conf", "x"], "--conf 'x'"),
+    ]:
+        assert main(["contacts", *arguments, "--lake", str(lake)]) == 2
+        error = capsys.readouterr().err
+        assert said in error
+        assert error.count("\n") == 1
+    assert sorted(lake.rglob("*")) == before
+    assert main(["contacts", "walk", "--range", "10", "--lake", "s3://bucket/lake"]) == 2
+
+
+def test_the_command_says_what_it_found_and_where(tmp_path, capsys):
+    walk(Lake(tmp_path))
+    assert main(["contacts", "walk", "--range", "25", "--lake", str(tmp_path)]) == 0
+    said = capsys.readouterr().out
+    assert "30 nodes in 1,200 segments" in said
+    assert str(tmp_path / "contacts" / "walk@25m.parquet") in said
+
+
+def test_one_job_at_a_time(tmp_path):
+    lake = Lake(tmp_path)
+    walk(lake)
+    with lake.job("contacts-walk@25m").hold(), pytest.raises(BadInput, match="another process"):
+        compute_contacts(lake, "walk", 25.0)
+    compute_contacts(lake, "walk", 25.0)
+
+
+def test_names_sort_as_people_sort_them():
+    assert sorted(["n10", "n9", "b", "10", "2", "n9a"], key=natural) == ["2", "10", "b", "n9", "n9a", "n10"]
