@@ -33,6 +33,7 @@ if TYPE_CHECKING:
 VERBS: Final[dict[str, str]] = {
     "contacts": "who is within reach of whom, and when: exact contacts of a trace",
     "simulate": "one run of a scenario, in this process",
+    "verify": "does this log keep its order? An exact verdict, and a violation told as a story",
     "protocols": "what is there, with paper, order and network",
 }
 """Every verb with the line that `precede --help` shows."""

@@ -1,0 +1,10 @@
+"""What an application imports, lazily, from `precede`.
+
+May import: protocols, runtime, experiments, verify, core
+"""
+
+from __future__ import annotations
+
+from precede.verify.witness import verify
+
+__all__ = ["verify"]

@@ -1,0 +1,96 @@
+"""`precede verify`: does this log keep its order?"""
+
+from __future__ import annotations
+
+import json
+from typing import TYPE_CHECKING, Annotated
+
+import typer
+
+if TYPE_CHECKING:
+    from precede.verify.verdict import Verdict
+
+
+def command(
+    log: Annotated[str, typer.Argument(help="CSV, JSON lines, Parquet, a run's folder; - is standard input")],
+    order: Annotated[
+        str | None,
+        typer.Option(
+            metavar="fifo|causal|multicast|delta|total",
+            help="what to check; when not given, what run.json promises, else causal",
+        ),
+    ] = None,
+    columns: Annotated[
+        str | None, typer.Option(metavar="node=…,step=…", help="which column of the log is which")
+    ] = None,
+    by: Annotated[
+        str | None,
+        typer.Option(metavar="COLUMN,…", help="columns that split the log into independent orders"),
+    ] = None,
+    kinds: Annotated[
+        str | None,
+        typer.Option(metavar="broadcast=…,delivered=…", help="the words that say so in the column kind"),
+    ] = None,
+    steps: Annotated[
+        str,
+        typer.Option(metavar="counted|ordered", help="counted: a hole is a gap; ordered: they only order rows"),
+    ] = "counted",
+    duplicates: Annotated[
+        str, typer.Option(metavar="forbid|allow", help="may a node deliver a message again?")
+    ] = "forbid",
+    as_json: Annotated[bool, typer.Option("--json", help="print the verdict as one JSON object")] = False,
+) -> int:
+    """Does this log keep its order? An exact verdict, from rows alone.
+
+    The log needs the columns node, step and kind (broadcast or delivered), and either message_source and
+    message_number or one id in message. Other names are mapped with --columns; kind=:delivered says that every
+    row is a delivery, step=:row that the rows of a node stand in their order. Exit code 0: it holds. 1: it is
+    violated, or unknown because something is missing. 2: the log cannot be read.
+
+    \b
+    Example:
+      precede verify out/office
+      precede verify log.csv --order fifo
+      precede verify kafka.jsonl --columns node=consumer,step=offset,message=key --by topic,partition
+    """
+    from precede.cli.progress import working
+    from precede.verify.witness import verify
+
+    with working(f"verifying {log}"):
+        verdict = verify(log, order, columns=columns, by=by, kinds=kinds, steps=steps, duplicates=duplicates)
+    print(json.dumps(verdict.json(), indent=2) if as_json else describe(log, verdict))
+    return 0 if verdict.holds else 1
+
+
+def describe(log: str, verdict: Verdict) -> str:
+    """The verdict as a person reads it."""
+    lines = [f"{log}: {verdict.order} order {verdict.verdict.upper() if not verdict.holds else 'holds'}"]
+    lines += [f"  {reason}" for reason in verdict.reasons]
+    lines.append(f"  {verdict.rows:,} rows, {verdict.deliveries_checked:,} deliveries checked")
+    if verdict.violations:
+        kinds = ", ".join(f"{count:,} {kind.replace('_', ' ')}" for kind, count in verdict.counts.items())
+        lines.append(f"  {verdict.violations:,} violation{'s' if verdict.violations > 1 else ''}: {kinds}")
+    lines += [f"  note: {note}" for note in verdict.notes]
+    lines += [f"  finding: {finding}" for finding in verdict.findings]
+    lines += _describe_parts(verdict)
+    if verdict.first is not None:
+        where = "".join(f", {name} {value}" for name, value in verdict.first.group)
+        lines += ["", f"The first one{where}:", verdict.first.story]
+    return "\n".join(lines)
+
+
+_PARTS_SHOWN = 10
+
+
+def _describe_parts(verdict: Verdict) -> list[str]:
+    if not verdict.parts:
+        return []
+    bad = [part for part in verdict.parts if part.verdict != "holds"]
+    lines = [f"  {len(verdict.parts):,} independent orders, {len(verdict.parts) - len(bad):,} hold"]
+    for part in bad[:_PARTS_SHOWN]:
+        name = ", ".join(f"{column} {value}" for column, value in part.group)
+        what = f"{part.violations:,} violations" if part.violations else "; ".join(part.reasons[:1])
+        lines.append(f"    {name}: {part.verdict} ({what})")
+    if len(bad) > _PARTS_SHOWN:
+        lines.append(f"    and {len(bad) - _PARTS_SHOWN:,} more")
+    return lines

@@ -1,0 +1,99 @@
+"""Parquet files, Arrow tables and pandas frames as logs. Needs pyarrow."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from pathlib import Path
+from typing import Any, Final
+
+import pyarrow as pa
+import pyarrow.parquet as pq
+
+from precede.core.errors import BadInput
+from precede.verify.logs import LARGE_ROWS, Columns, Log
+
+ROWS_AT_ONCE: Final = 1 << 18
+
+
+class TableLog(Log):
+    """A table in memory."""
+
+    def __init__(self, table: Any) -> None:
+        self.name = "the table"
+        self.table = table
+        self.names = table.column_names
+        if table.num_rows == 0:
+            raise BadInput(f"{self.name}: is empty (no rows)")
+        self.large = table.num_rows >= LARGE_ROWS
+
+    def read(self, wanted: Sequence[str]) -> Iterator[Columns]:
+        for batch in self.batches(wanted):
+            yield batch.to_pydict(), batch.num_rows
+
+    def batches(self, wanted: Sequence[str]) -> Iterator[Any]:
+        """The same as Arrow record batches."""
+        yield from self.table.select(list(wanted)).to_batches(max_chunksize=ROWS_AT_ONCE)
+
+
+class ParquetLog(Log):
+    """One Parquet file or several, read a piece at a time and only the columns that are wanted."""
+
+    def __init__(self, files: Sequence[tuple[Path, Any]]) -> None:
+        self.files = files
+        self.name = str(files[0][0]) if len(files) == 1 else str(Path(files[0][0]).parent)
+        self.names = files[0][1].schema_arrow.names
+        rows = sum(file.metadata.num_rows for _, file in files)
+        if rows == 0:
+            raise BadInput(f"{self.name}: is empty (no rows)")
+        self.large = rows >= LARGE_ROWS
+        for path, file in files[1:]:
+            if file.schema_arrow.names != self.names:
+                raise BadInput(f"{path}: other columns than in {files[0][0]}")
+
+    def place(self, row: int) -> str:
+        for path, file in self.files:
+            if row <= file.metadata.num_rows:
+                return f"{path}, row {row}"
+            row -= file.metadata.num_rows
+        return f"{self.name}, row {row}"
+
+    def read(self, wanted: Sequence[str]) -> Iterator[Columns]:
+        for batch in self.batches(wanted):
+            yield batch.to_pydict(), batch.num_rows
+
+    def batches(self, wanted: Sequence[str]) -> Iterator[Any]:
+        """The same as Arrow record batches."""
+        for path, file in self.files:
+            try:
+                yield from file.iter_batches(ROWS_AT_ONCE, columns=list(wanted), use_threads=False)
+            except (pa.ArrowException, OSError) as error:
+                raise BadInput(f"{path}: cannot be read: {_line(error)}") from None
+
+
+def table_log(source: Any) -> Log:
+    """A log in an Arrow table, record batch or reader, or in a pandas frame."""
+    if isinstance(source, pa.RecordBatch):
+        source = pa.Table.from_batches([source])
+    elif isinstance(source, pa.RecordBatchReader):
+        source = source.read_all()
+    elif not isinstance(source, pa.Table):
+        try:
+            source = pa.Table.from_pandas(source, preserve_index=False)
+        except (pa.ArrowException, TypeError, ValueError, AttributeError) as error:
+            raise BadInput(f"a {type(source).__name__} cannot be read as a table: {_line(error)}") from None
+    return TableLog(source)
+
+
+def parquet_log(paths: Sequence[Path]) -> Log:
+    """A log in Parquet files that share their columns."""
+    files = []
+    for path in paths:
+        try:
+            files.append((path, pq.ParquetFile(path)))
+        except (pa.ArrowException, OSError) as error:
+            raise BadInput(f"{path}: not a readable Parquet file: {_line(error)}") from None
+    return ParquetLog(files)
+
+
+def _line(error: BaseException) -> str:
+    return " ".join(str(error).split())
