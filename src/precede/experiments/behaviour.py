@@ -18,6 +18,7 @@ from precede.sim.workload import Birth, Destinations, Workload
 
 WORKLOAD_KEYS: Final[dict[str, str]] = {
     "messages": "a CSV file: id,src,time (seconds), optional dst (names joined by spaces)",
+    "script": 'list of { src, at, to = ["3", "4"], lifetime = "20s" }',
     "every": "time between two messages of a node: a duration or a distribution in seconds",
     "poisson": "mean time between two messages of a node, exponentially distributed",
     "first": "time from a node's entry to its first message; default as `every`",
@@ -46,7 +47,8 @@ def read_workload(table: Table, names: Sequence[str], sources: Sequence[NodeId])
     gap = table.distribution("every") if table.has("every") else None
     if table.has("poisson"):
         gap = Distribution(f"exponential({table.duration('poisson') / 1_000_000})")
-    script = _read_messages(table.path("messages"), names) if table.has("messages") else ()
+    script = _read_messages(table.path("messages"), names) if table.has("messages") else []
+    script += [_scripted(table, item, names) for item in table.items("script")]
     return Workload(
         gap=gap,
         first=table.distribution("first") if table.has("first") else None,
@@ -60,6 +62,13 @@ def read_workload(table: Table, names: Sequence[str], sources: Sequence[NodeId])
         lifetime=table.distribution("lifetime") if table.has("lifetime") else None,
         sources=_read_sources(table, names, sources),
     )
+
+
+def _scripted(table: Table, item: Any, names: Sequence[str]) -> Birth:
+    node = _node(table, "script", _field(table, "script", item, "src"), names)
+    to = tuple(sorted(_node(table, "script", name, names) for name in item["to"])) if "to" in item else None
+    lifetime = _instant(table, "script", item, "lifetime") if "lifetime" in item else None
+    return Birth(_instant(table, "script", item, "at"), node, to, lifetime)
 
 
 def _read_sources(table: Table, names: Sequence[str], sources: Sequence[NodeId]) -> Sequence[NodeId]:

@@ -85,26 +85,28 @@ class Outcome(Struct, frozen=True, kw_only=True):
     counters: dict[str, int]
 
 
+class Prepared(Struct):
+    """A world about to begin."""
+
+    world: World
+    built: BuiltWorld
+    recorder: Recorder
+    entry: registry.Entry
+    end: Instant
+
+
 def carry_out(run: Run, sink: Sink, entry: registry.Entry | None = None) -> Outcome:
     """One run, its rows to a sink. `entry` stands in for the registry's (somebody's own protocol)."""
     began = time.process_time()
-    entry = entry or registry.find(run.protocol)
-    built = build_world(run)
-    recorder = Recorder(run.id, built.names, sink, packets_received=_logs_packets(run))
-    world, workload = _assemble(run, entry, built, recorder)
-    end = _end_of(run, built)
-    _schedule_presence(world, built, workload)
-    plan_faults(world, read_faults(Table(run.faults, "faults"), built.names))
-    workload.begin(world)
-    _schedule_gauges(world, run, end)
-    built.network.begin()
-    world.run(end)
-    recorder.flush()
+    prepared = prepare(run, sink, entry)
+    world, built = prepared.world, prepared.built
+    world.run(prepared.end)
+    prepared.recorder.flush()
     return Outcome(
         run_id=run.id,
-        order=entry.order,
+        order=prepared.entry.order,
         nodes=len(built.names),
-        rows=recorder.rows,
+        rows=prepared.recorder.rows,
         events=world.handled,
         end_us=world.now,
         cpu_s=time.process_time() - began,
@@ -114,6 +116,21 @@ def carry_out(run: Run, sink: Sink, entry: registry.Entry | None = None) -> Outc
             **dict(built.network.counters()),
         },
     )
+
+
+def prepare(run: Run, sink: Sink, entry: registry.Entry | None = None) -> Prepared:
+    """Everything in place, nothing has happened yet."""
+    entry = entry or registry.find(run.protocol)
+    built = build_world(run)
+    recorder = Recorder(run.id, built.names, sink, packets_received=_logs_packets(run))
+    world, workload = _assemble(run, entry, built, recorder)
+    end = _end_of(run, built)
+    _schedule_presence(world, built, workload)
+    plan_faults(world, read_faults(Table(run.faults, "faults", run.scenario), built.names))
+    workload.begin(world)
+    _schedule_gauges(world, run, end)
+    built.network.begin()
+    return Prepared(world, built, recorder, entry, end)
 
 
 def carry_out_into(run: Run, folder: Path, entry: registry.Entry | None = None) -> Outcome:

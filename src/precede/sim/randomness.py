@@ -25,6 +25,7 @@ _ARGUMENTS: Final = {
     "triangular": (2, 3),
 }
 Floats: TypeAlias = "np.ndarray[Any, np.dtype[np.float64]]"
+_FIRST_BLOCK: Final = 16
 _BLOCK: Final = 4096
 _WRITTEN = re.compile(r"\s*([a-z]+)\s*\(\s*([^)]*)\)\s*")
 
@@ -119,13 +120,15 @@ class Distribution:
 
 
 class Draws:
-    """Single draws taken from blocks; `next()` costs a twentieth of a microsecond."""
+    """Single draws taken from blocks that grow to `size`; `next()` costs a twentieth of a microsecond."""
 
     def __init__(
         self, block: Callable[[int], np.ndarray[tuple[int], np.dtype[np.int64]]], size: int = _BLOCK
     ) -> None:
         def forever() -> object:
+            count = min(_FIRST_BLOCK, size)
             while True:
-                yield from block(size).tolist()
+                yield from block(count).tolist()
+                count = min(2 * count, size)
 
         self.next: Callable[[], int] = forever().__next__  # type: ignore[attr-defined]

@@ -196,6 +196,16 @@ class World:
             seat.stalled = True
             self.schedule(self.now + duration, self._unstall, seat, seat.process)
 
+    def heal(self, dead: Sequence[NodeId] = ()) -> None:
+        """Act two of a swarm world: the network is whole and everybody is back, but for the dead."""
+        self.network.heal()
+        for seat in self.seats:
+            seat.crash_after = None
+            if seat.stalled:
+                self._unstall(seat, seat.process)
+            if seat.id not in dead:
+                self.restart(seat.id, keep=True)
+
     def run(self, until: Instant = FOREVER) -> None:
         """Until nothing is left to do, or until an instant (inclusive); the clock then stands there."""
         queue, recorder = self._queue, self.recorder
