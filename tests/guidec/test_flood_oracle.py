@@ -3,9 +3,9 @@
 from random import Random
 
 import pytest
-from tests.guidec.contact_worlds import Birth, Setting, flood, play, receptions
 
 from precede.core.instants import HOUR, MINUTE, SECOND
+from tests.guidec.contact_worlds import Birth, Setting, flood, play, receptions
 
 
 def drawn(seed: int) -> Setting:

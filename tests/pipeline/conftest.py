@@ -6,7 +6,6 @@ import pytest
 
 from precede.pipeline.session import open_session
 
-
 QUICK = {
     "spark.sql.shuffle.partitions": "2",
     "spark.driver.extraJavaOptions": "-XX:TieredStopAtLevel=1 -XX:+UseSerialGC",

@@ -8,9 +8,9 @@ from __future__ import annotations
 from typing import Any
 
 import pytest
-from tests.protocols.multicast_world import make
 
 from precede.core.effects import Deliver, Send
+from tests.protocols.multicast_world import make
 
 PROCESSES = 6
 

@@ -6,8 +6,6 @@ import random
 
 import msgspec
 import pytest
-from tests.protocols.vcube_literal import VARIANTS, LiteralNode
-from tests.protocols.vcube_worlds import play
 
 from precede.core.effects import WIRED, Deliver, Send
 from precede.core.errors import BadInput, Refused
@@ -16,6 +14,8 @@ from precede.core.messages import Message
 from precede.core.node import Context, Node
 from precede.protocols import registry, vcube_progress
 from precede.protocols.vcube_packets import StampedMessage, VCubePacket, packet_of
+from tests.protocols.vcube_literal import VARIANTS, LiteralNode
+from tests.protocols.vcube_worlds import play
 
 SIZES = (1, 2, 3, 4, 5, 6, 7, 8, 11, 13, 16, 21, 32)
 

