@@ -25,7 +25,10 @@ WORKLOAD_KEYS: Final[dict[str, str]] = {
     "count": "how many messages each node sends; default no limit",
     "until": "no message is born after this instant",
     "size": "payload bytes; default 100",
-    "to": "how many destinations, drawn at random; default 0: everybody",
+    "to": "how many destinations, drawn at random: a number or [least, most]; default 0: everybody",
+    "groups": "nodes k, k + groups, k + 2 groups ... are a group; default 1",
+    "selectivity": "probability that all destinations are of the sender's group; default 0",
+    "rates": "relative sending rates, dealt out to the nodes in turn, as [1, 3]; the mean stays; default [1]",
     "lifetime": "lifetime of each message: a duration or a distribution in seconds",
     "replies": "probability that a delivery is answered with a message; default 0",
     "reply_after": "time to think before an answer; default 0s",
@@ -58,10 +61,33 @@ def read_workload(table: Table, names: Sequence[str], sources: Sequence[NodeId])
         script=script,
         replies=table.number("replies", 0.0, most=1.0),
         reply_after=table.distribution("reply_after") if table.has("reply_after") else None,
-        destinations=Destinations(table.whole("to", 0)),
+        destinations=_read_destinations(table, len(names)),
         lifetime=table.distribution("lifetime") if table.has("lifetime") else None,
         sources=_read_sources(table, names, sources),
+        rates=_read_rates(table),
     )
+
+
+def _read_destinations(table: Table, nodes: int) -> Destinations:
+    if isinstance(table.data.get("to"), list):
+        pair = table.items("to")
+        if len(pair) != 2 or not all(type(bound) is int for bound in pair) or not 1 <= pair[0] <= pair[1]:
+            raise table.wrong("to", f"[least, most] is wanted, 1 or more, not {pair!r}")
+        least, most = pair
+    else:
+        least = most = table.whole("to", 0)
+    groups = table.whole("groups", 1, least=1)
+    selectivity = table.number("selectivity", 0.0, most=1.0)
+    if selectivity and nodes < 2 * groups:
+        raise table.wrong("groups", f"{nodes} nodes in {groups} groups leave a node alone")
+    return Destinations(least, most, groups, selectivity)
+
+
+def _read_rates(table: Table) -> list[float]:
+    rates = table.items("rates") if table.has("rates") else [1.0]
+    if not rates or not all(type(rate) in (int, float) and rate > 0 for rate in rates):
+        raise table.wrong("rates", f"a list of positive numbers is wanted, not {rates!r}")
+    return [float(rate) for rate in rates]
 
 
 def _scripted(table: Table, item: Any, names: Sequence[str]) -> Birth:

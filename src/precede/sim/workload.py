@@ -12,7 +12,7 @@ from random import Random
 from msgspec import Struct
 
 from precede.core.identity import NodeId
-from precede.core.instants import Duration, Instant
+from precede.core.instants import SECOND, Duration, Instant
 from precede.core.messages import Message
 from precede.sim.network import MESSAGES_BORN
 from precede.sim.randomness import Distribution
@@ -30,19 +30,32 @@ class Birth(Struct, frozen=True):
 
 
 class Destinations(Struct, frozen=True):
-    """How a message's destination set is chosen: everybody (0), or `count` others at random."""
+    """How a message's destination set is chosen: everybody (0), or `least` to `most` others at random.
 
-    count: int = 0
+    Nodes k, k + groups, k + 2 groups ... are a group; with probability `selectivity` all destinations are
+    of the sender's own.
+    """
 
-    def choose(self, node: NodeId, nodes: Sequence[NodeId], random: Random) -> tuple[NodeId, ...] | None:
-        if not self.count:
+    least: int = 0
+    most: int = 0
+    groups: int = 1
+    selectivity: float = 0.0
+
+    def choose(self, node: NodeId, nodes: int, random: Random) -> tuple[NodeId, ...] | None:
+        if not self.least:
             return None
-        others = [other for other in nodes if other != node]
-        return tuple(sorted(random.sample(others, min(self.count, len(others)))))
+        step = self.groups if self.selectivity and random.random() < self.selectivity else 1
+        candidates = range(node % step, nodes, step)
+        count = self.least if self.most <= self.least else random.randint(self.least, self.most)
+        chosen = random.sample(range(len(candidates) - 1), min(count, len(candidates) - 1))
+        return tuple(sorted([candidates[place + (place >= node // step)] for place in chosen]))
 
 
 class Workload:
-    """`gap` seconds between two messages of a node; the first after `first` seconds from its entry."""
+    """`gap` seconds between two messages of a node; the first after `first` seconds from its entry.
+
+    Node k sends at `rates[k % len(rates)]`, relative to the mean of the rates.
+    """
 
     def __init__(
         self,
@@ -57,6 +70,7 @@ class Workload:
         destinations: Destinations | None = None,
         lifetime: Distribution | None = None,
         sources: Sequence[NodeId] = (),
+        rates: Sequence[float] = (1.0,),
     ) -> None:
         self._gap = gap
         self._first = first or gap
@@ -69,6 +83,7 @@ class Workload:
         self._destinations = destinations or Destinations()
         self._lifetime = lifetime
         self._sources = dict.fromkeys(sources)
+        self._rates = rates
         self._born: dict[NodeId, int] = {}
         self._applications: dict[NodeId, _Application] = {}
 
@@ -96,8 +111,9 @@ class Workload:
     def _application(self, node: NodeId) -> _Application:
         application = self._applications.get(node)
         if application is None:
+            slower = sum(self._rates) / len(self._rates) / self._rates[node % len(self._rates)]
             application = self._applications[node] = _Application(
-                self._world, node, self._gap, self._first, self._reply_after, self._lifetime
+                self._world, node, self._gap, self._first, self._reply_after, self._lifetime, slower
             )
         return application
 
@@ -117,7 +133,7 @@ class Workload:
 
     def _send(self, node: NodeId) -> None:
         application = self._application(node)
-        to = self._destinations.choose(node, range(len(self._world.seats)), application.random)
+        to = self._destinations.choose(node, len(self._world.seats), application.random)
         lifetime = application.lifetime() if application.lifetime is not None else None
         self._world.broadcast(node, self._payload, to, lifetime)
 
@@ -142,12 +158,14 @@ class _Application:
         first: Distribution | None,
         reply_after: Distribution,
         lifetime: Distribution | None,
+        slower: float,
     ) -> None:
         streams = world.streams
         self.random = streams.python("application", node)
         zero = Distribution(0)
-        self.gap = (gap or zero).micros(streams.numpy("workload", node))
-        self.first = (first or zero).micros(streams.numpy("workload-first", node))
+        unit = round(SECOND * slower)
+        self.gap = (gap or zero).micros(streams.numpy("workload", node), unit)
+        self.first = (first or zero).micros(streams.numpy("workload-first", node), unit)
         self.reply_after = reply_after.micros(streams.numpy("reply", node))
         self.lifetime: Callable[[], int] | None = (
             None if lifetime is None else lifetime.micros(streams.numpy("lifetime", node))
