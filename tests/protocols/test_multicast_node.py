@@ -7,7 +7,6 @@ from typing import Any
 
 import msgspec
 import pytest
-from tests.protocols.multicast_world import make
 
 from precede.core.effects import Accept, Arrive, Deliver, Effects, Persist, Send, SetTimer
 from precede.core.errors import BadInput, Refused
@@ -17,6 +16,7 @@ from precede.protocols import registry
 from precede.protocols.multicast import LifePacket
 from precede.protocols.reliable import AckPacket
 from precede.sim.world import round_trip
+from tests.protocols.multicast_world import make
 
 RIVALS = (("prs", {}), ("rst", {}), ("ses", {}), ("prs", {"pruning": "optimal"}))
 DURABLE = {"rto": 200_000, "durable": True}

@@ -1,0 +1,31 @@
+"""PRS in all its forms, RST and SES through the swarm: worlds that break, then heal, and must hold."""
+
+from __future__ import annotations
+
+import pytest
+
+from precede.experiments.draws import draw_plan
+from precede.experiments.swarm import Tally, run_seed
+
+
+@pytest.mark.parametrize("protocol", ["prs", "rst", "ses"])
+def test_worlds_break_heal_and_hold(protocol: str) -> None:
+    tally = Tally()
+    deliveries = 0
+    for seed in range(7_000, 7_100):
+        result = run_seed(protocol, seed)
+        assert not result.failed, (seed, result.remarks)
+        tally.add(result)
+        deliveries += result.deliveries
+    assert tally.line() == "worlds=100 violations=0 duplicates=0 undelivered=0 leaks=0"
+    assert deliveries > 2_000
+
+
+def test_every_form_of_prs_is_drawn_and_crashes_are_among_the_faults() -> None:
+    plans = [draw_plan("prs", seed) for seed in range(7_000, 7_100)]
+    forms = {
+        tuple(sorted((key, value) for key, value in plan.run.options.items() if key not in ("durable", "rto")))
+        for plan in plans
+    }
+    assert len(forms) == 5
+    assert sum(bool(plan.run.faults["crashes"]) for plan in plans) > 50
