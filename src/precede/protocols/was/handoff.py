@@ -327,6 +327,11 @@ class Handoff(Node):
     def _rejoin_if_all_denied(self, record: Record, now: Instant, effects: list[Effect]) -> None:
         if record.attempts or not all(station in record.denied for station in record.asked):
             return
+        if record.pending is not None and record.pending.ses > record.ses:
+            # Denied because a newer connection took the token, or because there is none: both are for the
+            # newer one to find out. Its request came before the denial, as the links are first-in first-out.
+            self._unregister(record, effects)
+            return
         record.accepted, start = self._rejoin_position(record)
         record.marks = {}
         self.admitted[record.host] = now

@@ -172,7 +172,8 @@ class StationBuffer:
 
     def discard(self, number: int, effects: list[Effect]) -> None:
         message = self.messages.pop(number)
-        del self.position[message.id]
+        if self.position.get(message.id) == number:
+            del self.position[message.id]
         self.sent_at.pop(number, None)
         if number in self.queued:
             del self.queued[number]
