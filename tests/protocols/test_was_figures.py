@@ -86,7 +86,9 @@ def test_figure_5_handoff_recovers_what_was_discarded_and_skips_what_was_deliver
     first = next(packet for packet in sent if isinstance(packet, FirstResponsePacket))
     second = next(packet for packet in sent if isinstance(packet, SecondResponsePacket))
     answer = next(
-        packet for packet in sent if isinstance(packet, ConnectAckPacket) and packet.host == 11 and packet.ses == 2
+        packet
+        for packet in sent
+        if isinstance(packet, ConnectAckPacket) and packet.host == 11 and packet.ses == 2
     )
     assert [(id.source, id.number) for id in first.undelivered] == [(12, 1)]
     assert first.accepted == 1

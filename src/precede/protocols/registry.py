@@ -38,6 +38,7 @@ _PROTOCOLS: Final[dict[str, str]] = {
     "prs": "precede.protocols.prs:ENTRY",
     "rst": "precede.protocols.rst:ENTRY",
     "ses": "precede.protocols.ses:ENTRY",
+    "was": "precede.protocols.was:ENTRY",
 }
 
 _DISSEMINATIONS: Final[dict[str, str]] = {
