@@ -1,4 +1,4 @@
-"""Figures 2 to 5 of the WAS paper, played step by step, and one schedule that the fixes themselves once failed."""
+"""Figures 2 to 5 of the WAS paper, step by step, and one schedule that the fixes themselves once failed."""
 
 from __future__ import annotations
 
