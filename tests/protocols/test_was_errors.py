@@ -10,6 +10,7 @@ from collections.abc import Callable
 from typing import Any
 
 import pytest
+
 from tests.protocols.was_theatre import Theatre, Verdict
 
 Schedule = Callable[[str], Verdict]

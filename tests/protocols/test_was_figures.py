@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import pytest
-from tests.protocols.was_theatre import Theatre
 
 from precede.protocols.was.packets import (
     ConnectAckPacket,
@@ -11,6 +10,7 @@ from precede.protocols.was.packets import (
     PrivatePacket,
     SecondResponsePacket,
 )
+from tests.protocols.was_theatre import Theatre
 
 PAIR = ((1, 2),)
 """s1 - s2."""
