@@ -2,9 +2,16 @@
 
 from __future__ import annotations
 
+import os
+import sys
+from pathlib import Path
+
 import pytest
 
 from precede.pipeline.session import open_session
+from precede.protocols import registry
+
+FOREIGN = str(Path(__file__).parent / "foreign")
 
 QUICK = {
     "spark.sql.shuffle.partitions": "2",
@@ -14,6 +21,22 @@ QUICK = {
 
 
 @pytest.fixture(scope="session")
-def session():
+def foreign():
+    """The folder of somebody's own protocol, `saboteur`, on the path of this process and of its workers."""
+    sys.path.insert(0, FOREIGN)
+    before = os.environ.get("PYTHONPATH")
+    os.environ["PYTHONPATH"] = FOREIGN if before is None else f"{FOREIGN}{os.pathsep}{before}"
+    registry._foreign.cache_clear()
+    yield FOREIGN
+    registry._foreign.cache_clear()
+    sys.path.remove(FOREIGN)
+    if before is None:
+        del os.environ["PYTHONPATH"]
+    else:
+        os.environ["PYTHONPATH"] = before
+
+
+@pytest.fixture(scope="session")
+def session(foreign):
     with open_session("local[2,4]", QUICK) as opened:
         yield opened

@@ -10,10 +10,11 @@ import pytest
 from precede.cli import main
 from precede.core.errors import BadInput
 from precede.pipeline import contacts as job
-from precede.pipeline.contacts import compute_contacts, natural, segments_of
+from precede.pipeline.contacts import compute_contacts, segments_of
 from precede.pipeline.jobs import Lake
 from precede.pipeline.schemas import SEGMENTS
 from precede.traces.kernel import find_contacts
+from precede.traces.records import natural
 
 
 def walk(lake, trace="walk", nodes=30, legs=40, seed=3):
@@ -169,7 +170,3 @@ def test_one_job_at_a_time(tmp_path):
     with lake.job("contacts-walk@25m").hold(), pytest.raises(BadInput, match="another process"):
         compute_contacts(lake, "walk", 25.0)
     compute_contacts(lake, "walk", 25.0)
-
-
-def test_names_sort_as_people_sort_them():
-    assert sorted(["n10", "n9", "b", "10", "2", "n9a"], key=natural) == ["2", "10", "b", "n9", "n9a", "n10"]

@@ -9,7 +9,6 @@ A slice that is done is not done again after a kill.
 from __future__ import annotations
 
 import os
-import re
 import shutil
 from collections.abc import Callable, Iterator, Sequence
 from hashlib import blake2b
@@ -28,7 +27,9 @@ from precede.core.instants import Instant
 from precede.pipeline.jobs import Job, Lake
 from precede.pipeline.schemas import CONTACTS, SEGMENTS
 from precede.pipeline.tasks import cores, spread
-from precede.traces.kernel import Intervals, Segments, cut_time, find_contacts, merge_contacts
+from precede.traces.intervals import Intervals, merge_contacts
+from precede.traces.kernel import Segments, cut_time, find_contacts
+from precede.traces.records import natural
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
@@ -104,12 +105,6 @@ def contacts_unit(trace: str, range_m: float) -> str:
     ('bus@100m', 'bus@0.5m')
     """
     return f"{trace}@{range_m:.12g}m"
-
-
-def natural(name: str) -> tuple[tuple[int, int, str], ...]:
-    """Sorts names as people do: numbers in a name by value."""
-    parts = re.split(r"(\d+)", name)
-    return tuple((0, int(part), part) if part.isdigit() else (1, 0, part) for part in parts if part)
 
 
 class _Slice:

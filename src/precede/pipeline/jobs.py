@@ -5,7 +5,7 @@ scratch folder of its job and renamed when it is complete, so a reader sees the 
 half of one; a killed job leaves scratch that no reader looks at and the next attempt removes. Folders and files
 whose names begin with `_` are the jobs' own: Spark, pandas and DuckDB's `*.parquet` pass them by.
 
-    LAKE/<table>/<unit>.parquet     LAKE/_jobs/<job>/{lock,scratch/,done/<unit>.json}
+    LAKE/<table>/<unit>.parquet     LAKE/_jobs/<job>/{lock,scratch-*/,done/<unit>.json}
 """
 
 from __future__ import annotations
@@ -13,6 +13,7 @@ from __future__ import annotations
 import fcntl
 import os
 import re
+import secrets
 import shutil
 from collections.abc import Iterable, Iterator, Sequence
 from contextlib import contextmanager
@@ -82,8 +83,9 @@ class Job:
         self.lake = lake
         self.name = check_unit(name)
         self.folder = lake.root / "_jobs" / self.name
-        self.scratch = self.folder / "scratch"
         self.done = self.folder / "done"
+        # a name of its own, so that nothing a killed attempt left running can write where this one does
+        self.scratch = self.folder / f"scratch-{secrets.token_hex(4)}"
 
     @contextmanager
     def hold(self) -> Iterator[Job]:
@@ -99,7 +101,8 @@ class Job:
                 fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
             except BlockingIOError:
                 raise BadInput(f"{self.name!r} is being run by another process on {self.lake.root}") from None
-            shutil.rmtree(self.scratch, ignore_errors=True)
+            for left in self.folder.glob("scratch-*"):
+                shutil.rmtree(left, ignore_errors=True)
             self.scratch.mkdir()
             self.done.mkdir(exist_ok=True)
             try:
@@ -142,13 +145,17 @@ class Job:
             os.fsync(file.fileno())
         temporary.replace(path)
 
-    def mark(self, unit: str, told: Any) -> None:
-        """Remember that a unit is done, and what was told about it."""
-        temporary = self.scratch / f"{check_unit(unit)}-{os.getpid()}.json"
+    def mark(self, unit: str, told: Any, scratch: Path | None = None) -> None:
+        """Remember that a unit is done, and what was told about it; by way of another job's scratch."""
+        temporary = (scratch or self.scratch) / f"{check_unit(unit)}-{os.getpid()}.json"
         temporary.write_bytes(msgspec.json.encode(told))
         with temporary.open("rb") as file:
             os.fsync(file.fileno())
         temporary.replace(self.done / f"{unit}.json")
+
+    def unmark(self, unit: str) -> None:
+        """Forget that a unit is done."""
+        (self.done / f"{check_unit(unit)}.json").unlink(missing_ok=True)
 
     def marked(self) -> set[str]:
         """Every unit that is done."""

@@ -123,7 +123,6 @@ REJECTS: Final = Table(
         Column("file", "string", "the file, or the member of an archive"),
         Column("line", "bigint", "line number in it, from 1; null where the row has none", True),
         Column("reason", "string", "what was wrong with it"),
-        Column("text", "string", "the row, as it stood there (cut at 200 characters)", True),
     ),
 )
 RUNS: Final = Table(
@@ -201,6 +200,96 @@ GAUGES: Final = Table(
         Column("peak", "bigint", "the most since the sample before"),
     ),
 )
+VERDICTS: Final = Table(
+    "verdicts",
+    "what the witness says about one run",
+    ("sweep", "run_id"),
+    "one sweep",
+    (
+        _SWEEP,
+        _RUN,
+        Column("order", "string", "the order that was checked: what the protocol promises, else causal"),
+        Column("promised", "string", "the order the protocol promises; `none` promises nothing"),
+        Column("verdict", "string", "`holds`, `violated` or `unknown`"),
+        Column("rows", "bigint", "rows of the log"),
+        Column("deliveries_checked", "bigint", "deliveries among them"),
+        Column("violations", "bigint", "breaches of order or integrity, all of them counted"),
+        Column("reasons", "array<string>", "why a verdict is unknown"),
+        Column("findings", "array<string>", "worth knowing, and no violation"),
+    ),
+)
+VIOLATIONS: Final = Table(
+    "violations",
+    "one delivery that broke a rule (the first hundred of a run)",
+    ("sweep", "run_id", "number"),
+    "one sweep",
+    (
+        _SWEEP,
+        _RUN,
+        Column("number", "int", "place in the run's list, from 0"),
+        Column("order", "string", "the order that was checked"),
+        Column(
+            "kind",
+            "string",
+            "ghost, before_broadcast, duplicate, not_addressed, fifo, causal, multicast, expired or total",
+        ),
+        Column("node", "string", "who delivered it"),
+        Column("incarnation", "int", "in which life"),
+        Column("step", "bigint", "at which step"),
+        Column("message", "string", "the message: source:number"),
+        Column("other", "string", "the message it should have come before, or disagrees about", True),
+        Column("explanation", "string", "the story of it, told for the first violation of a run", True),
+    ),
+)
+MEASURES: Final = Table(
+    "measures",
+    "one number about one run, or about all runs that differ in their seed alone",
+    ("sweep", "scope", "run_id", "scenario", "protocol", "options", "measure"),
+    "one sweep",
+    (
+        _SWEEP,
+        Column("scope", "string", "`run` or `group`"),
+        Column("run_id", "string", "of scope `run`: which", True),
+        Column("scenario", "string", "name or file of the scenario"),
+        Column("protocol", "string", "name of the protocol"),
+        Column("options", "string", "what the grid set besides scenario, protocol and seed, as JSON"),
+        Column("measure", "string", "subject_quantity_unit_statistic: `wait_us_mean`"),
+        Column("value", "double", "of a run: the number; of a group: the mean over its runs"),
+        Column("runs", "bigint", "how many runs went in (those that have the measure)"),
+        Column("sd", "double", "of a group: standard deviation over its runs", True),
+        Column("low", "double", "of a group: lower end of the 95 % confidence interval of the mean", True),
+        Column("high", "double", "of a group: upper end", True),
+    ),
+)
 TABLES: Final[Mapping[str, Table]] = {
-    table.name: table for table in (SEGMENTS, CONTACTS, REJECTS, RUNS, EVENTS, GAUGES)
+    table.name: table
+    for table in (SEGMENTS, CONTACTS, REJECTS, RUNS, EVENTS, GAUGES, VERDICTS, VIOLATIONS, MEASURES)
 }
+
+
+def describe_tables() -> str:
+    """`docs/reference/tables.md`: every table, column by column."""
+    lines = [
+        "# The tables of the lake",
+        "",
+        "A lake is a folder; a table is a folder in it; one file is one unit of the table and appears whole or",
+        'not at all. Every table is read by `spark.read.parquet("lake/events")`,',
+        "`pandas.read_parquet(\"lake/events\")` and by DuckDB (`from 'lake/events/*.parquet'`).",
+        "Times are whole microseconds, places metres.",
+        "Folders whose names begin with `_` belong to jobs and are no tables.",
+        "",
+        "This page is written by `python -m precede.pipeline.schemas`.",
+    ]
+    for table in TABLES.values():
+        lines += ["", f"## {table.name}", "", f"A row is {table.row}."]
+        keys = ", ".join(f"`{name}`" for name in table.key)
+        lines += [f"Rows are named by {keys}; one file holds {table.file}.", ""]
+        lines += ["| column | type | null | meaning |", "| --- | --- | --- | --- |"]
+        for column in table.columns:
+            null = "may be" if column.optional else ""
+            lines.append(f"| `{column.name}` | {column.kind} | {null} | {column.meaning} |")
+    return "\n".join(lines) + "\n"
+
+
+if __name__ == "__main__":
+    print(describe_tables(), end="")

@@ -1,0 +1,281 @@
+"""Sweeps: every run once, whoever dies when; failures recorded; tables that agree with the logs."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+
+import pyarrow.parquet as pq
+import pytest
+
+from precede.cli import main
+from precede.core.errors import BadInput
+from precede.experiments.grid import read_grid
+from precede.experiments.runs import carry_out_into
+from precede.measures import confidence_interval, measure_run
+from precede.pipeline import simulate
+from precede.pipeline.jobs import Lake
+from precede.pipeline.schemas import TABLES
+from precede.pipeline.simulate import Marks, Wanted, run_sweep
+from precede.pipeline.sweep import sweep, swept_before
+from precede.verify.witness import verify
+
+SHORT = """
+[world]
+kind = "point_to_point"
+nodes = 4
+delay = "exponential(0.05)"
+[workload]
+poisson = "1s"
+until = "5s"
+[run]
+protocol = "vector_clock"
+gauges = "1s"
+end = "20s"
+"""
+
+
+def write_spec(folder, text, scenario=SHORT):
+    folder.mkdir(exist_ok=True, parents=True)
+    (folder / "short.toml").write_text(scenario)
+    (folder / "spec.toml").write_text(text)
+    return folder / "spec.toml"
+
+
+def rows(lake, table, unit="spec"):
+    return pq.read_table(lake.path(table, unit)).to_pylist()
+
+
+def test_a_grid_is_every_combination_with_ids_that_stay(tmp_path):
+    spec = write_spec(
+        tmp_path / "a",
+        '[sweep]\nscenario = "short.toml"\nprotocol = ["fifo", "vector_clock"]\nseeds = "3-5"\n'
+        '[set]\n"run.log" = "messages"\n'
+        '[grid]\n"workload.size" = [10, 20]\n[grid.vector_clock]\ndurable = [true, false]\n',
+    )
+    grid = read_grid(spec)
+    assert grid.name == "spec"
+    assert len(grid.points) == 2 * 3 + 2 * 2 * 3
+    assert {point.run.log for point in grid.points} == {"messages"}
+    assert {point.run.seed for point in grid.points} == {3, 4, 5}
+    assert grid.points[-1].varied == {"workload.size": 20, "durable": False}
+    moved = read_grid(write_spec(tmp_path / "b", spec.read_text()))
+    assert [point.id for point in moved.points] == [point.id for point in grid.points]
+    assert len({point.id for point in grid.points}) == len(grid.points)
+
+
+@pytest.mark.parametrize(
+    ("text", "said"),
+    [
+        ("", "[sweep] needs 'protocol'"),
+        ('[sweep]\nprotocol="fifo"', "[sweep] needs 'scenario'"),
+        ('[sweep]\nprotocol="fifo"\nscenario="nowhere"', "no scenario 'nowhere'"),
+        ('[sweep]\nprotocol="fifoo"\nscenario="short.toml"', "did you mean 'fifo'"),
+        ('[sweep]\nprotocol="fifo"\nscenario="short.toml"\nseed=3', "spec.toml:4: seed: unknown key"),
+        ('[sweep]\nprotocol="fifo"\nscenario="short.toml"\nseeds=0', "spec.toml:4: seeds: 0"),
+        ('[sweep]\nprotocol="fifo"\nscenario="short.toml"\nseeds="9-3"', "spec.toml:4: seeds"),
+        ('[sweep]\nprotocol="fifo"\nscenario="short.toml"\n[grid]\nlaugh=["1s"]', "--set laugh"),
+        ('[sweep]\nprotocol="fifo"\nscenario="short.toml"\n[grid]\n"world.nodes"=4', "a list of values"),
+        (
+            '[sweep]\nprotocol="fifo"\nscenario="short.toml"\n[grid.tof]\nx=[1]',
+            "no such protocol in this sweep",
+        ),
+        ('[sweep]\nprotocol="fifo"\nscenario="short.toml"\nname="../x"', "not a name"),
+        ('[sweep]\nprotocol="fifo"\nscenario=[1]', "a text or a list of texts"),
+        ("[swoop]\n", "unknown table [swoop]"),
+        ("[sweep\n", "spec.toml:1: not TOML"),
+    ],
+)
+def test_a_bad_specification_is_one_line_and_no_lake(tmp_path, capsys, text, said):
+    spec = write_spec(tmp_path, text)
+    assert main(["sweep", str(spec), "--lake", str(tmp_path / "lake")]) == 2
+    error = capsys.readouterr().err
+    assert said in error
+    assert error.count("\n") == 1
+    assert not (tmp_path / "lake").exists()
+
+
+@pytest.mark.spark
+def test_a_sweep_with_saboteurs_finishes_and_says_what_became_of_each(session, tmp_path):
+    spec = write_spec(
+        tmp_path / "spéc ial",
+        '[sweep]\nscenario = "short.toml"\nprotocol = ["saboteur", "unordered"]\nseeds = 2\n'
+        '[grid.saboteur]\nexplode = ["no", "raise", "die"]\n',
+    )
+    lake = Lake(tmp_path / "l ake*")
+    grid = read_grid(spec)
+    seen = []
+    summary = sweep(lake, grid, session, progress=lambda done, total: seen.append((done, total)))
+    assert (summary.runs, summary.failed, summary.finished_before) == (8, 4, 0)
+    assert summary.broken_promises == ()
+    assert seen
+    assert seen == sorted(seen)
+    assert seen[-1][1] == 8
+    runs = {row["run_id"]: row for row in rows(lake, "runs")}
+    for point in grid.points:
+        row = runs[point.id]
+        how = point.varied.get("explode", "no")
+        assert row["status"] == ("finished" if how == "no" else "failed")
+        assert lake.has("events", point.id) == (how == "no")
+        assert (row["seed"], json.loads(row["options"])) == (point.run.seed, dict(point.varied))
+        if how == "raise":
+            assert row["error"] == "RuntimeError: boom"
+            assert "saboteur.py" in row["traceback"]
+        if how == "die":
+            assert "workers died" in row["error"]
+    _agrees_with_the_logs(lake, grid, tmp_path / "alone")
+    assert swept_before(lake, grid, Wanted()) is None
+    assert not list(lake.root.glob("_jobs/sweep-*"))
+    for table in ("runs", "events", "gauges", "verdicts", "violations", "measures"):
+        assert lake.read(session, table).columns == TABLES[table].names()
+        assert lake.read(session, table).count() > 0
+
+
+def _agrees_with_the_logs(lake, grid, alone):
+    """Tables against runs carried out here, one by one."""
+    verdicts = {row["run_id"]: row for row in rows(lake, "verdicts")}
+    measures = {}
+    for row in rows(lake, "measures"):
+        measures.setdefault((row["run_id"], row["protocol"]), {})[row["measure"]] = row
+    finished = [point for point in grid.points if point.varied.get("explode", "no") == "no"]
+    assert set(verdicts) == {point.id for point in finished}
+    by_protocol = {}
+    for point in finished:
+        folder = alone / point.id
+        carry_out_into(point.run, folder)
+        assert (folder / "events.parquet").read_bytes() == lake.path("events", point.id).read_bytes()
+        assert (folder / "gauges.parquet").read_bytes() == lake.path("gauges", point.id).read_bytes()
+        mine = measure_run(folder)
+        told = measures[point.id, point.run.protocol]
+        for name, value in mine.items():
+            assert (value is None) == (name not in told)
+            assert value is None or told[name]["value"] == value
+        by_protocol.setdefault(point.run.protocol, []).append(mine)
+        verdict = verify(folder / "events.parquet", "causal")
+        assert verdicts[point.id]["verdict"] == verdict.verdict
+        assert verdicts[point.id]["violations"] == verdict.violations
+        listed = [row for row in rows(lake, "violations") if row["run_id"] == point.id]
+        assert len(listed) == min(verdict.violations, 100)
+        if listed:
+            assert listed[0]["explanation"] == verdict.first.story
+    for protocol, several in by_protocol.items():
+        for name in ("deliveries", "age_us_mean", "packets"):
+            row = measures[None, protocol][name]
+            low, high = confidence_interval([float(one[name]) for one in several])
+            assert (row["runs"], row["low"], row["high"]) == (2, pytest.approx(low), pytest.approx(high))
+
+
+@pytest.mark.spark
+def test_a_run_that_dies_once_is_run_again_and_counts_as_finished(session, tmp_path):
+    spec = write_spec(
+        tmp_path,
+        '[sweep]\nscenario = "short.toml"\nprotocol = "saboteur"\nseeds = 3\n'
+        f'[set]\nmark = "{tmp_path}/died"\nexplode = "die_once"\n',
+    )
+    lake = Lake(tmp_path / "lake")
+    summary = sweep(lake, read_grid(spec), session, Wanted(verdicts=False, measures=False))
+    assert summary.failed == 0
+    assert sum(row["attempt"] for row in rows(lake, "runs")) >= 1
+    assert rows(lake, "verdicts") == []
+
+
+def test_what_is_finished_is_not_run_again(tmp_path, monkeypatch):
+    spec = write_spec(tmp_path, '[sweep]\nscenario = "short.toml"\nprotocol = "fifo"\nseeds = 5\n')
+    lake, grid = Lake(tmp_path / "lake"), read_grid(spec)
+    ran = []
+
+    def killed_in_the_third(run, folder):
+        ran.append(run.seed)
+        outcome = carry_out_into(run, folder)
+        if len(ran) == 3:
+            raise KeyboardInterrupt
+        return outcome
+
+    monkeypatch.setattr(simulate, "carry_out_into", killed_in_the_third)
+    with pytest.raises(KeyboardInterrupt), lake.job("sweep-spec").hold() as job:
+        run_sweep(lake, grid, None, Wanted(), job)
+    assert len(lake.units("events")) == 2
+    assert not lake.units("runs")
+    with lake.job("sweep-spec").hold() as job:
+        swept = run_sweep(lake, grid, None, Wanted(), job)
+    assert ran == [1, 2, 3, 3, 4, 5]
+    assert swept.finished_before == 2
+    assert swept.failed == ()
+    lake.path("events", grid.points[1].id).unlink()
+    with lake.job("sweep-spec").hold() as job:
+        run_sweep(lake, grid, None, Wanted(), job)
+    assert ran[6:] == [2]
+
+
+def test_verdicts_can_come_later_and_a_second_sweep_shares_the_runs(tmp_path, monkeypatch):
+    spec = write_spec(tmp_path, '[sweep]\nscenario = "short.toml"\nprotocol = "fifo"\nseeds = 2\n')
+    lake, grid = Lake(tmp_path / "lake"), read_grid(spec)
+    with lake.job("sweep-spec").hold() as job:
+        run_sweep(lake, grid, None, Wanted(verdicts=False, measures=False), job)
+    assert "verdicts" not in Marks(lake).read(grid.points[0].id)
+
+    def never(run, folder):
+        raise AssertionError("it is there already")
+
+    monkeypatch.setattr(simulate, "carry_out_into", never)
+    other = write_spec(tmp_path, spec.read_text() + 'name = "other"\n')
+    with lake.job("sweep-other").hold() as job:
+        swept = run_sweep(lake, read_grid(other), None, Wanted(), job)
+    assert {mark["verdicts"]["verdict"] for mark in swept.marks.values()} == {"holds"}
+    assert all(mark["measures"]["deliveries"] for mark in swept.marks.values())
+
+
+def test_a_failed_run_is_tried_again_when_the_sweep_is_typed_again(tmp_path, monkeypatch):
+    spec = write_spec(tmp_path, '[sweep]\nscenario = "short.toml"\nprotocol = "fifo"\nseeds = 2\n')
+    lake, grid = Lake(tmp_path / "lake"), read_grid(spec)
+
+    def broken(run, folder):
+        raise ValueError("no luck today")
+
+    with monkeypatch.context() as patch:
+        patch.setattr(simulate, "carry_out_into", broken)
+        with lake.job("sweep-spec").hold() as job:
+            swept = run_sweep(lake, grid, None, Wanted(), job)
+    assert len(swept.failed) == 2
+    with lake.job("sweep-spec").hold() as job:
+        swept = run_sweep(lake, grid, None, Wanted(), job)
+    assert swept.failed == ()
+
+
+def test_what_took_long_begins_first(tmp_path):
+    spec = write_spec(
+        tmp_path,
+        '[sweep]\nscenario = "short.toml"\nprotocol = ["fifo", "vector_clock"]\nseeds = 1\n',
+    )
+    lake, grid = Lake(tmp_path / "lake"), read_grid(spec)
+    with lake.job("sweep-spec").hold() as job:
+        run_sweep(lake, grid, None, Wanted(), job)
+        for point, seconds in zip(grid.points, (1.0, 9.0), strict=True):
+            mark = Marks(lake).read(point.id) | {"cpu_s": seconds}
+            Marks(lake).job.mark(point.id, mark, job.scratch)
+    more = read_grid(write_spec(tmp_path, spec.read_text().replace("seeds = 1", "seeds = [7, 8]")))
+    ordered = simulate._longest_first(more.points, Marks(lake))
+    assert [point.run.protocol for point in ordered] == ["vector_clock", "vector_clock", "fifo", "fifo"]
+
+
+def test_two_sweeps_of_one_name_do_not_run_at_once(tmp_path):
+    lake = Lake(tmp_path / "lake")
+    with (
+        lake.job("sweep-x").hold(),
+        pytest.raises(BadInput, match="another process"),
+        lake.job("sweep-x").hold(),
+    ):
+        pass
+
+
+def test_a_lake_that_cannot_be_written_is_said(tmp_path):
+    (tmp_path / "file").write_text("not a folder")
+    with pytest.raises(BadInput, match="cannot be written"), Lake(tmp_path / "file" / "x").job("j").hold():
+        pass
+
+
+def test_tables_are_documented_column_by_column():
+    page = Path(__file__).parents[2] / "docs" / "reference" / "tables.md"
+    from precede.pipeline.schemas import describe_tables
+
+    assert page.read_text(encoding="utf-8") == describe_tables()
