@@ -95,13 +95,20 @@ class PrsRule(Rule):
     def deliver(
         self, source: Process, number: int, destinations: tuple[Process, ...], stamp: PrsStamp
     ) -> Iterable[Process]:
+        """Steps 3 to 8.
+
+        The paper's step 8 goes over all rows after each delivery and removes what is known to be delivered. We
+        never put it in (steps 5 and 6); what step 4 learns is about the sender alone, and step 7 removes it.
+        """
         theirs = stamp.barrier
+        told = theirs.get(source, EMPTY)
         self.reached[source] = number  # step 3
-        if source in theirs:
-            self._note_delivered(source, theirs[source])  # step 4
-        self._merge_destinations({source: number}, destinations, theirs)  # step 5
+        if told:
+            self._note_delivered(source, told)  # step 4
+        self._merge_destinations(source, number, destinations, theirs)  # step 5
         self._merge_others(source, set(destinations), theirs)  # step 6
-        self._merge_source(source, theirs.get(source, EMPTY))  # step 7
+        if source in self.barrier:
+            self._merge_source(source, told)  # step 7
         return (source,)
 
     def _note_delivered(self, source: Process, row: Row) -> None:
@@ -112,35 +119,39 @@ class PrsRule(Rule):
                 known[other] = number
 
     def _merge_destinations(
-        self, row: Row, destinations: tuple[Process, ...], theirs: Mapping[Process, Row]
+        self, source: Process, number: int, destinations: tuple[Process, ...], theirs: Mapping[Process, Row]
     ) -> None:
-        """Step 5: for its other destinations the message itself replaces what it came after."""
-        mine = self.barrier
+        """Step 5: for its destinations the message itself replaces what it came after."""
+        mine, delivered = self.barrier, self.delivered
+        alone = {source: number}
         for destination in destinations:
-            merged = union_max(mine.get(destination, EMPTY), row)
-            self._keep(destination, minus_max(merged, theirs.get(destination, EMPTY)))
+            row = mine.get(destination)
+            if row:
+                row = minus_max(row, theirs.get(destination, EMPTY))
+            if destination != self.me and delivered.get(destination, EMPTY).get(source, 0) >= number:
+                self._keep(destination, row)
+            else:
+                mine[destination] = {**row, source: number} if row else alone
 
     def _merge_others(self, source: Process, destinations: set[Process], theirs: Mapping[Process, Row]) -> None:
         """Step 6: constraints for processes that did not get the message."""
-        mine = self.barrier
+        mine, delivered = self.barrier, self.delivered
         for destination, row in theirs.items():
-            if destination not in destinations and destination != source:
-                self._keep(destination, union_max(mine.get(destination, EMPTY), row))
+            if destination in destinations or destination == source:
+                continue
+            old = mine.get(destination, EMPTY)
+            if old is not row:
+                known = delivered.get(destination)
+                fresh = minus_max(row, known) if known else row
+                mine[destination] = union_max(old, fresh)
+                if not mine[destination]:
+                    del mine[destination]
 
-    def _merge_source(self, source: Process, row: Row) -> None:
+    def _merge_source(self, source: Process, told: Row) -> None:
         """Step 7: the sender has delivered what its own row names."""
-        if source in self.barrier:
-            self._keep(source, minus_max(self.barrier[source], row))
+        self._keep(source, minus_max(self.barrier[source], told))
 
-    def _keep(self, destination: Process, row: Row) -> None:
-        """Step 8, the garbage collection, for one row.
-
-        The paper collects over all rows after each delivery. We do it where a row changes: the row of the
-        sender, about whom step 4 learns, is among them, so nothing else can have become garbage.
-        """
-        known = self.delivered.get(destination)
-        if known and destination != self.me:
-            row = minus_max(row, known)
+    def _keep(self, destination: Process, row: Row | None) -> None:
         if row:
             self.barrier[destination] = row
         else:
@@ -177,27 +188,20 @@ class FatRule(PrsRule):
         for destination in destinations:
             self.barrier[destination] = union_max(self.barrier.get(destination, EMPTY), row)
 
-    def _merge_source(self, source: Process, row: Row) -> None:
-        self._keep(source, union_max(self.barrier.get(source, EMPTY), row))
+    def _note_delivered(self, source: Process, row: Row) -> None:
+        """Learns nothing, so nothing is ever collected; step 7 below, where the row may be new."""
+        self.barrier[source] = union_max(self.barrier.get(source, EMPTY), row)
 
-    def _keep(self, destination: Process, row: Row) -> None:
-        if row:
-            self.barrier[destination] = row
-        else:
-            self.barrier.pop(destination, None)
+    def _merge_source(self, source: Process, told: Row) -> None:
+        """Nothing is removed."""
 
 
 def union_max(a: Row, b: Row) -> Row:
     """The paper's ∪max: of two tuples of one source the later."""
-    if not a:
+    if not a or a is b:
         return b
-    if not b:
-        return a
-    united = dict(a)
-    for source, number in b.items():
-        if united.get(source, 0) < number:
-            united[source] = number
-    return united
+    later = {source: number for source, number in b.items() if a.get(source, 0) < number}
+    return {**a, **later} if later else a
 
 
 def minus_max(a: Row, b: Row) -> Row:
