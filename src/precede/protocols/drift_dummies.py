@@ -1,0 +1,104 @@
+"""Termination (drift2006, section 4.4), and floods that belong to no stream.
+
+A node that has something undelivered and has heard no flood for a while floods a dummy: others use it to carry
+their clocks. Several may be needed (`flooded` counts this node's). Without virtual flooding a dummy shows only
+its origin's clock, so every source whose clock is not known must flood one of its own when it hears one.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Final
+
+from precede.core.effects import Effect, Key, SetTimer
+from precede.core.identity import NodeId
+from precede.core.instants import Duration, Instant
+from precede.protocols.drift_packets import Body, ControlPacket, DummyPacket
+
+if TYPE_CHECKING:
+    from precede.protocols.drift import DriftNode
+
+QUIET: Final[Key] = "quiet"
+_NO_STREAM: Final = -1
+"""Stands where the life of a stream would."""
+
+
+class Dummies:
+    """When to flood a dummy, and how unnumbered floods are told apart."""
+
+    def __init__(self, node: DriftNode, quiet: Duration) -> None:
+        self.flooded = 0
+        self.heard_at: Instant = 0
+        self.told_clock = 0
+        self._node = node
+        self._quiet = quiet
+        self._waiting = False
+        self._number = 0
+        self._heard: dict[NodeId, int] = {}
+
+    def watch(self, now: Instant, effects: list[Effect]) -> None:
+        """Something has arrived that is to be delivered."""
+        if not self._waiting and self._quiet:
+            self._waiting = True
+            effects.append(SetTimer(QUIET, now + self._patience()))
+
+    def _patience(self) -> Duration:
+        """So that not everybody who waits floods a dummy at once."""
+        return self._quiet + int(self._node.random.random() * self._quiet)
+
+    def timer(self, now: Instant, effects: list[Effect]) -> None:
+        self._waiting = self._node.undelivered() or self._clock_untold()
+        if not self._waiting:
+            return
+        if now - self.heard_at >= self._quiet:
+            self._flood(now, effects)
+        effects.append(SetTimer(QUIET, now + self._patience()))
+
+    def _clock_untold(self) -> bool:
+        node = self._node
+        return not node.virtual and node.mine is not None and node.clock > self.told_clock
+
+    def _flood(self, now: Instant, effects: list[Effect]) -> None:
+        node = self._node
+        self.flooded += 1
+        self.told_clock = node.clock
+        clock = None if node.mine is None else (*node.mine, node.sent_floods, node.clock)
+        packet = DummyPacket(node.me, self._next_number(now), clock, node.voice.extra())
+        node.floods.relay((node.me, _NO_STREAM), packet.number, packet, now, effects)
+
+    def send_control(self, body: Body, now: Instant, effects: list[Effect]) -> None:
+        """Flood something about membership; the sender hears it too."""
+        node = self._node
+        packet = ControlPacket(node.me, self._next_number(now), body, node.voice.extra())
+        node.floods.relay((node.me, _NO_STREAM), packet.number, packet, now, effects)
+        node.control(body, now, effects)
+
+    def _next_number(self, now: Instant) -> int:
+        """Numbers that grow over restarts: a node's clock never goes back."""
+        self._number = max(self._number + 1, now)
+        self._heard[self._node.me] = self._number
+        return self._number
+
+    def relay(self, packet: DummyPacket | ControlPacket, now: Instant, effects: list[Effect]) -> bool:
+        """Pass a flood on that belongs to no stream; False when it is not new."""
+        if packet.number <= self._heard.get(packet.origin, -1):
+            return False
+        self._heard[packet.origin] = packet.number
+        self._node.floods.relay((packet.origin, _NO_STREAM), packet.number, packet, now, effects)
+        return True
+
+    def receive(self, packet: DummyPacket | ControlPacket, now: Instant, effects: list[Effect]) -> None:
+        if not self.relay(packet, now, effects):
+            return
+        self.heard_at = now
+        node = self._node
+        if isinstance(packet, ControlPacket):
+            node.control(packet.body, now, effects)
+            return
+        if packet.clock is not None:
+            if node.seen.merge_chosen((packet.clock,)):
+                node.voice.changed()
+            source, life, number, timestamp = packet.clock
+            if node.shadow is not None and number <= node.floods.stream((source, life)).received:
+                node.shadow.clock((source, life), timestamp)
+        if self._clock_untold():
+            self.watch(now, effects)
