@@ -33,13 +33,14 @@ def _build(table: Table, seed: int) -> BuiltWorld:
         fifo=table.truth("fifo"),
         bandwidth=table.number("bandwidth", float("inf"), least=1e-9),
         overhead=table.duration("overhead", 0),
-        partitions=[_partition(table, item, names) for item in table.items("partitions")],
+        partitions=[read_partition(table, item, names) for item in table.items("partitions")],
         link_events=table.truth("link_events"),
     )
     return BuiltWorld(network, names, everybody(count))
 
 
-def _partition(table: Table, item: Any, names: tuple[str, ...]) -> Partition:
+def read_partition(table: Table, item: Any, names: tuple[str, ...]) -> Partition:
+    """One item of the key `partitions`."""
     try:
         groups = tuple(tuple(names.index(str(name)) for name in group) for group in item["groups"])
         return Partition(parse_duration(item["start"]), parse_duration(item["end"]), groups)

@@ -18,6 +18,9 @@ if TYPE_CHECKING:
     from precede.protocols.drift import DriftNode
 
 QUIET: Final[Key] = "quiet"
+_EPOCH: Final = 1 << 50
+"""Clocks may stand before zero; numbers may not."""
+
 _NO_STREAM: Final = -1
 """Stands where the life of a stream would."""
 
@@ -46,10 +49,11 @@ class Dummies:
         return self._quiet + int(self._node.random.random() * self._quiet)
 
     def timer(self, now: Instant, effects: list[Effect]) -> None:
-        self._waiting = self._node.undelivered() or self._clock_untold()
+        untold = self._clock_untold()
+        self._waiting = self._node.undelivered() or untold
         if not self._waiting:
             return
-        if now - self.heard_at >= self._quiet:
+        if untold or now - self.heard_at >= self._quiet:
             self._flood(now, effects)
         effects.append(SetTimer(QUIET, now + self._patience()))
 
@@ -74,7 +78,7 @@ class Dummies:
 
     def _next_number(self, now: Instant) -> int:
         """Numbers that grow over restarts: a node's clock never goes back."""
-        self._number = max(self._number + 1, now)
+        self._number = max(self._number + 1, now + _EPOCH)
         self._heard[self._node.me] = self._number
         return self._number
 

@@ -18,7 +18,7 @@ if TYPE_CHECKING:
 
 
 def take_back(node: DriftNode, id: StreamId, end: int) -> list[Message]:
-    """A stream ends: what was in hand behind that was delivered nowhere, and will not be. Returns the messages."""
+    """A stream ends: what is in hand behind that was delivered nowhere. Returns those messages."""
     taken = _take(node, id, lambda number: number > end)
     node.strangers[id] = [flood for flood in node.strangers.get(id, ()) if flood.number <= end]
     if not node.strangers[id]:
@@ -38,9 +38,9 @@ def go_to(node: DriftNode, packet: CheckpointPacket, effects: list[Effect]) -> N
         for flood in _take(node, id, number.__ge__):
             if flood.message is not None and node.destination:
                 effects.append(Discard(flood.message, "skipped"))
-        for flood in node.floods.skip_to(node.floods.stream(id), number):
-            assert isinstance(flood, Flood)
-            node.strangers.setdefault(id, []).append(flood)
+        for ready in node.floods.skip_to(node.floods.stream(id), number):
+            assert isinstance(ready, Flood)
+            node.strangers.setdefault(id, []).append(ready)
     node.clock = max(node.clock, packet.timestamp)
     node.position = max(node.position, packet.timestamp)
 

@@ -18,7 +18,7 @@ from precede.protocols.floods import StreamId
 
 
 class SavedState(Struct, frozen=True):
-    """`admitted` has the timestamp of each stream's admission, `done` its last delivered flood and that one's."""
+    """`admitted` has the timestamp of each stream's admission, `done` its last delivered flood."""
 
     group: int
     view: ViewRecord

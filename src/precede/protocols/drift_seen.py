@@ -137,7 +137,7 @@ class Seen:
         return late is not None and self._use_entry(column, late, number, timestamp)
 
     def _number_rose(self, column: int, number: int, timestamp: int) -> None:
-        """The freshest entry speaks of a later message than <number, timestamp> did that was freshest before."""
+        """The freshest entry speaks of a later message than <number, timestamp> did, the one before it."""
         received = self._streams[column].received
         late = self._ahead.get(column)
         if self.table.get(column)[0] <= received:

@@ -38,12 +38,15 @@ _PROTOCOLS: Final[dict[str, str]] = {
     "prs": "precede.protocols.prs:ENTRY",
     "rst": "precede.protocols.rst:ENTRY",
     "ses": "precede.protocols.ses:ENTRY",
+    "drift": "precede.protocols.drift_entry:DRIFT",
+    "tof": "precede.protocols.drift_entry:TOF",
     "was": "precede.protocols.was:ENTRY",
 }
 
 _DISSEMINATIONS: Final[dict[str, str]] = {
     "direct": "precede.protocols.direct:DISSEMINATION",
     "epidemic": "precede.protocols.epidemic:DISSEMINATION",
+    "flooding": "precede.protocols.flooding:DISSEMINATION",
 }
 
 _USUAL_DISSEMINATION: Final[dict[str, str]] = {
