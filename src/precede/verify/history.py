@@ -21,6 +21,9 @@ Ints: TypeAlias = Any
 """A list of ints or a numpy array of them: what a check written for both may index."""
 
 GHOST: Final = -1
+GHOSTS_KEPT: Final = 100
+"""How many deliveries without a broadcast are kept by name; all of them are counted."""
+
 NEVER: Final = (1 << 63) - 1
 """A deadline that is none."""
 
@@ -40,12 +43,11 @@ class Gap(Struct, frozen=True):
 
 
 class Ghost(Struct, frozen=True):
-    """A delivery of a message that no row broadcast. `source` is its process, ABSENT (no rows) or ANYONE."""
+    """A delivery of a message that no row broadcast."""
 
     process: int
     step: int
     message: str
-    source: int
 
 
 class History(Struct):
@@ -64,8 +66,9 @@ class History(Struct):
     number: Ints
     labels: Sequence[str] | None
     deliveries: int
-    ghosts: list[Ghost]
     gaps: list[Gap]
+    ghosts: list[Ghost] = []
+    ghost_count: int = 0
     deadline: Ints | None = None
     clock: Ints | None = None
     clock_missing: bool = False
@@ -80,6 +83,13 @@ class History(Struct):
     @property
     def messages(self) -> int:
         return len(self.source)
+
+    def unreliable(self, truncated: bool) -> set[int]:
+        """Sources whose broadcasts may be missing from the log: what they sent is no ghost."""
+        if truncated:
+            return {ABSENT, ANYONE, *range(self.processes)}
+        incomplete = {gap.process for gap in self.gaps}
+        return incomplete | {ANYONE} if incomplete else incomplete
 
     def message_name(self, message: int) -> str:
         """`a:3`, `a'1:3` for a later incarnation, or the log's own id."""

@@ -52,6 +52,11 @@ class Layout(Struct, frozen=True):
     def row_order(self) -> bool:
         return "step" not in self.columns
 
+    def without(self, *names: str) -> Layout:
+        """The same, with columns that the order does not need left unread."""
+        columns = {ours: theirs for ours, theirs in self.columns.items() if ours not in names}
+        return Layout(columns, self.by, self.kinds, self.constant_kind)
+
     def wanted(self) -> tuple[str, ...]:
         """Every column of theirs that is read, each once."""
         return tuple(dict.fromkeys((*self.columns.values(), *self.by)))

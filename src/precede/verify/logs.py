@@ -42,6 +42,7 @@ class Log(ABC):
     promised: str | None = None
     truncated: str | None = None
     large = False
+    expected = 1 << 16
 
     @abstractmethod
     def read(self, wanted: Sequence[str]) -> Iterator[Columns]:

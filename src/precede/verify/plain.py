@@ -8,8 +8,20 @@ from collections.abc import Callable, Mapping, Sequence
 from typing import Any, Final, TypeAlias
 
 from precede.core.errors import BadInput
-from precede.verify.history import ABSENT, ANYONE, GHOST, NEVER, Gap, Ghost, History, name_message, natural
+from precede.verify.history import (
+    ABSENT,
+    ANYONE,
+    GHOST,
+    GHOSTS_KEPT,
+    NEVER,
+    Gap,
+    Ghost,
+    History,
+    name_message,
+    natural,
+)
 from precede.verify.layout import BROADCAST, DELIVERED, OTHER, Layout
+from precede.verify.logs import Log
 
 _LARGEST: Final = (1 << 63) - 1
 _SEPARATORS: Final = re.compile(r"[;,|\s]+")
@@ -45,9 +57,10 @@ class Group:
 class PlainBuilder:
     """Takes columns in batches, checks every value, and gives one history per group."""
 
-    def __init__(self, layout: Layout, place: Place, counted: bool) -> None:
+    def __init__(self, layout: Layout, log: Log, counted: bool) -> None:
         self.layout = layout
-        self.place = place
+        self.log = log
+        self.place = log.place
         self.counted = counted and not layout.row_order
         self.groups: dict[tuple[str, ...], Group] = {}
         self.rows = 0
@@ -56,7 +69,15 @@ class PlainBuilder:
         self.has_destinations = "destinations" in layout.columns
         self.has_deadline = False
 
-    def add(self, columns: Mapping[str, Sequence[Any]], count: int) -> None:
+    def read(self, progress: Callable[[int], None] | None) -> list[History]:
+        """Read the whole log."""
+        for columns, count in self.log.read(self.layout.wanted()):
+            self._add(columns, count)
+            if progress is not None:
+                progress(self.rows)
+        return self._finish()
+
+    def _add(self, columns: Mapping[str, Sequence[Any]], count: int) -> None:
         """Take `count` rows; `columns` is by the log's own names, values as they were read."""
         names = self.layout.columns
         nothing: Sequence[Any] = (None,) * count
@@ -91,7 +112,7 @@ class PlainBuilder:
                 rows = group.rows[process] = []
             rows.append((at, row, what, message, moment))
 
-    def finish(self) -> list[History]:
+    def _finish(self) -> list[History]:
         """Every group's history, in the natural order of the groups."""
         deliveries_only = self.broadcasts == 0
         ordered = sorted(self.groups, key=lambda key: tuple(natural(part) for part in key))
@@ -181,15 +202,15 @@ class PlainBuilder:
             number=[],
             labels=None if self.layout.numbered else [],
             deliveries=0,
-            ghosts=[],
             gaps=gaps,
             clock=[],
         )
         places = {process: p for p, process in enumerate(processes)}
         self._fill_messages(history, group, messages, nodes, places)
+        unreliable = history.unreliable(self.log.truncated is not None)
         index = {message: number for number, message in enumerate(key for _, key in messages)}
         for p, process in enumerate(processes):
-            self._fill_rows(history, group.rows.get(process, []), index, p, places)
+            self._fill_rows(history, group.rows.get(process, []), index, p, places, unreliable)
             history.start.append(len(history.events))
         return history
 
@@ -210,7 +231,7 @@ class PlainBuilder:
                 raise BadInput(
                     f"{self.place(row)}: step {step} of node {_name(process)} is there twice (row {last_row})"
                 )
-            if self.counted and step != last + 1:
+            if self.counted and step != last + 1 and (not gaps or gaps[-1].process != p):
                 gaps.append(Gap(p, last, step))
             last, last_row = step, row
 
@@ -295,6 +316,7 @@ class PlainBuilder:
         index: dict[Key, int],
         p: int,
         places: dict[Process, int],
+        unreliable: set[int],
     ) -> None:
         for step, _, kind, key, clock in rows:
             if kind == OTHER or key is None:
@@ -306,7 +328,10 @@ class PlainBuilder:
                 code = 2 * message
             elif message is None:
                 source = places.get(key[:2], ABSENT) if isinstance(key, tuple) else ANYONE
-                history.ghosts.append(Ghost(p, step, _label(key), source))
+                if source not in unreliable:
+                    history.ghost_count += 1
+                    if len(history.ghosts) < GHOSTS_KEPT:
+                        history.ghosts.append(Ghost(p, step, _label(key)))
                 history.deliveries += 1
                 code = GHOST
             else:

@@ -24,7 +24,8 @@ class TableLog(Log):
         self.names = table.column_names
         if table.num_rows == 0:
             raise BadInput(f"{self.name}: is empty (no rows)")
-        self.large = table.num_rows >= LARGE_ROWS
+        self.expected = table.num_rows
+        self.large = self.expected >= LARGE_ROWS
 
     def read(self, wanted: Sequence[str]) -> Iterator[Columns]:
         for batch in self.batches(wanted):
@@ -45,6 +46,7 @@ class ParquetLog(Log):
         rows = sum(file.metadata.num_rows for _, file in files)
         if rows == 0:
             raise BadInput(f"{self.name}: is empty (no rows)")
+        self.expected = rows
         self.large = rows >= LARGE_ROWS
         for path, file in files[1:]:
             if file.schema_arrow.names != self.names:

@@ -146,7 +146,7 @@ def distinct_opinions(
         tail = head
         check = 0
         while tail < end and owner[members[tail]] == owner[members[head]]:
-            check = (check * 31 + rest[members[tail]]) & 0xFFFFFFFFFFF
+            check = (check * 31 + rest[members[tail]]) & 0x3FFFFFFF
             tail += 1
         known = False
         for k in range(different):

@@ -16,14 +16,11 @@ from precede.core.errors import BadInput
 from precede.verify.engine import Engine, Knots, Turns
 from precede.verify.explain import kind_of, name_ghost, name_violation, tell, tell_cycle, tell_disagreement
 from precede.verify.history import (
-    ABSENT,
-    ANYONE,
     DUPLICATE,
     EARLY,
     EXPIRED,
     LATE,
     UNADDRESSED,
-    Ghost,
     History,
     Ints,
 )
@@ -57,7 +54,6 @@ class Found(Struct):
     engine: Engine
     history: History
     marks: Ints
-    ghosts: list[Ghost]
     knots: Knots | None
     counts: dict[str, int]
     reasons: list[str]
@@ -92,10 +88,12 @@ def verify(
     _check_choice("steps", steps, get_args(Steps))
     _check_choice("duplicates", duplicates, get_args(Duplicates))
     log = open_log(source)
+    settled, note = _settle_order(order, log.promised)
     layout = settle(
         log.names, log.name, read_mapping(columns, "--columns", KNOWN), read_by(by), read_kinds(kinds)
     )
-    settled, note = _settle_order(order, log.promised)
+    if settled != "delta":
+        layout = layout.without("deadline_us", "clock_us")
     engine, histories, facts = _read(log, layout, steps == "counted", compiled, progress)
     return _judge_all(engine, histories, facts, settled, duplicates == "allow", note)
 
@@ -126,16 +124,17 @@ def _read(
     """The log as histories, with the engine that fits its size."""
     builder: Any
     if _use_compiled(log, compiled):
-        raise BadInput("compiled checks are not there yet")
-    engine: Engine = Engine()
-    builder = PlainBuilder(layout, log.place, counted)
-    for columns, count in builder.source(log) if hasattr(builder, "source") else log.read(layout.wanted()):
-        builder.add(columns, count)
-        if progress is not None:
-            progress(builder.rows)
+        from precede.verify.arrays import ArrayBuilder
+        from precede.verify.compiled import CompiledEngine
+
+        engine: Engine = CompiledEngine()
+        builder = ArrayBuilder(layout, log, counted)
+    else:
+        engine = Engine()
+        builder = PlainBuilder(layout, log, counted)
+    histories = builder.read(progress)
     if builder.rows == 0:
         raise BadInput(f"{log.name}: is empty (no rows)")
-    histories = builder.finish()
     facts = Facts(
         rows=builder.rows,
         deliveries_only=builder.broadcasts == 0,
@@ -153,7 +152,11 @@ def _read(
 def _use_compiled(log: Log, compiled: bool | None) -> bool:
     if compiled is not None:
         return compiled
-    return False
+    if not log.large:
+        return False
+    from importlib.util import find_spec
+
+    return all(find_spec(module) is not None for module in ("numpy", "pyarrow", "numba"))
 
 
 def _judge_all(
@@ -238,8 +241,8 @@ def _check(engine: Engine, history: History, facts: Facts, order: Order, allow: 
     if not facts.deliveries_only:
         turns = Turns(engine, history, marks)
         count("before_broadcast", turns.broken)
-    reasons, ghosts = _missing(history, facts)
-    count("ghost", len(ghosts))
+    reasons = _gaps(history)
+    count("ghost", history.ghost_count)
     knots = None
     if order == "total":
         knots = Knots(engine, history)
@@ -256,7 +259,7 @@ def _check(engine: Engine, history: History, facts: Facts, order: Order, allow: 
     if allow:
         engine.clear(marks, DUPLICATE)
     findings = [] if knots is None or not knots.cycle else [_where(history) + tell_cycle(history, knots.cycle)]
-    return Found(engine, history, marks, ghosts, knots, counts, reasons, findings)
+    return Found(engine, history, marks, knots, counts, reasons, findings)
 
 
 def _late_fifo(engine: Engine, history: History, facts: Facts, marks: Ints) -> int:
@@ -268,8 +271,8 @@ def _late_fifo(engine: Engine, history: History, facts: Facts, marks: Ints) -> i
     )
 
 
-def _missing(history: History, facts: Facts) -> tuple[list[str], list[Ghost]]:
-    """Gaps as reasons, and the ghosts that no gap can explain."""
+def _gaps(history: History) -> list[str]:
+    """Gaps as reasons."""
     reasons = []
     for gap in history.gaps[: _REASONS_SHOWN + 1]:
         who = f"{_where(history)}node {history.process_name(gap.process)}"
@@ -278,13 +281,7 @@ def _missing(history: History, facts: Facts) -> tuple[list[str], list[Ghost]]:
             reasons.append(f"{who} begins at step {gap.next}: {hint}")
         else:
             reasons.append(f"{who} goes from step {gap.last} to step {gap.next}: {hint}")
-    if facts.truncated:
-        return reasons, []
-    incomplete = {gap.process for gap in history.gaps}
-    if incomplete:
-        incomplete.add(ANYONE)
-    assert ABSENT not in incomplete
-    return reasons, [ghost for ghost in history.ghosts if ghost.source not in incomplete]
+    return reasons
 
 
 def _list(found: Sequence[Found], order: Order) -> list[Violation]:
@@ -296,7 +293,7 @@ def _list(found: Sequence[Found], order: Order) -> list[Violation]:
         if not one.violations:
             continue
         history = one.history
-        bare = [name_ghost(history, ghost) for ghost in one.ghosts[:LISTED]]
+        bare = [name_ghost(history, ghost) for ghost in history.ghosts]
         for event in _marked(one, LISTED):
             mark = int(one.marks[event])
             bare += [name_violation(history, event, kind) for kind in _kinds(mark, order)]
@@ -310,8 +307,8 @@ def _first(found: Found, order: Order) -> Violation:
     """The first violation of a history, by node and step, as a story. Integrity comes before order."""
     engine, history = found.engine, found.history
     marked = _marked(found, 1)
-    if found.ghosts:
-        ghost = found.ghosts[0]
+    if history.ghosts:
+        ghost = history.ghosts[0]
         if not marked or ghost.process <= history.process_of(marked[0]):
             return name_ghost(history, ghost)
     if marked:
