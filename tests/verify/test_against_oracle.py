@@ -5,10 +5,10 @@ from __future__ import annotations
 from random import Random
 
 import pytest
-from tests.verify import oracle
-from tests.verify.histories import correct, scrambled
 
 import precede
+from tests.verify import oracle
+from tests.verify.histories import correct, scrambled
 
 MANY = [
     pytest.param(range(400), id="some"),
