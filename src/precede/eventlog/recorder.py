@@ -10,7 +10,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from struct import Struct as Layout
-from typing import Any, Final, Protocol
+from typing import Any, Final, Protocol, TypeAlias
 
 import numpy as np
 import pyarrow as pa
@@ -21,10 +21,8 @@ from precede.core.instants import Instant
 from precede.core.messages import Packet
 from precede.eventlog.schema import (
     BROADCAST,
-    DELIVERED,
     KINDS,
     PACKET_RECEIVED,
-    RECEIVED,
     SENT,
     event_schema,
     gauge_schema,
@@ -35,7 +33,7 @@ CONTINUED: Final = 255
 BLOCK_BYTES: Final = 2 * 1024 * 1024
 
 MESSAGE_ROW: Final = Layout("<qiiIHBBq")
-PACKET_ROW: Final = Layout("<qiiIHBBqqiiIHBBq")
+PACKET_ROW: Final = Layout("<qiiIHBBqqiiI2xB9x")
 _UNIT_FIELDS: Final = np.dtype(
     [
         ("at", "<i8"),
@@ -48,6 +46,9 @@ _UNIT_FIELDS: Final = np.dtype(
         ("clock", "<i8"),
     ]
 )
+
+
+Integers: TypeAlias = "np.ndarray[Any, np.dtype[Any]]"
 
 
 class Sink(Protocol):
@@ -72,7 +73,7 @@ class Recorder:
         self._process_node: list[int] = []
         self._process_life: list[int] = []
         self._reasons: dict[str, int] = {"": 0}
-        self._packet_kinds: dict[str, int] = {}
+        self.packet_kinds: dict[str, int] = {}
         self._extras: list[tuple[int, tuple[NodeId, ...] | None, Instant | None]] = []
         self._steps = np.zeros(len(self._names), np.int64)
         self._gauges: list[tuple[int, Instant, str, int, int]] = []
@@ -123,9 +124,8 @@ class Recorder:
         wire_bytes: int = -1,
     ) -> None:
         """sent, packet_received. A negative peer is nobody in particular; negative wire bytes are unknown."""
-        code = self._packet_kinds.get(packet.kind)
-        if code is None:
-            code = self._packet_kinds[packet.kind] = self._new_code(self._packet_kinds, 65535, "packet kinds")
+        name = packet.kind
+        code = self.packet_kinds[name] if name in self.packet_kinds else self.new_packet_kind(name)
         self.buffer += PACKET_ROW.pack(
             at,
             process,
@@ -139,11 +139,13 @@ class Recorder:
             packet.messages,
             wire_bytes,
             packet.control_entries,
-            0,
             CONTINUED,
-            0,
-            0,
         )
+
+    def new_packet_kind(self, name: str) -> int:
+        """A number for a kind of packet that has not been seen before."""
+        code = self.packet_kinds[name] = self._new_code(self.packet_kinds, 65535, "packet kinds")
+        return code
 
     def _new_code(self, known: dict[str, int], most: int, what: str) -> int:
         if len(known) > most:
@@ -172,13 +174,11 @@ class Recorder:
     def _block(self) -> pa.RecordBatch:
         units = np.frombuffer(bytes(self.buffer), _UNIT_FIELDS)
         places = np.flatnonzero(units["kind"] != CONTINUED)
-        rows = units[places]
-        kind = rows["kind"]
+        rows = units[places] if len(places) < len(units) else units
+        kind = np.ascontiguousarray(rows["kind"])
         node = np.asarray(self._process_node, np.int32)[rows["process"]]
         life = np.asarray(self._process_life, np.int32)[rows["process"]]
         about_packet = (kind == SENT) | (kind == PACKET_RECEIVED)
-        more = np.zeros(len(rows), _UNIT_FIELDS)
-        more[about_packet] = units[places[about_packet] + 1]
         about_message = ~about_packet & (rows["source"] >= 0)
         self.rows += len(rows)
         columns = {
@@ -186,46 +186,56 @@ class Recorder:
             "node": pa.DictionaryArray.from_arrays(pa.array(node), self._dictionary),
             "incarnation": pa.array(life),
             "step": pa.array(self._count_steps(node)),
-            "at_us": pa.array(rows["at"]),
-            "clock_us": pa.array(rows["clock"]),
+            "at_us": pa.array(np.ascontiguousarray(rows["at"])),
+            "clock_us": pa.array(np.ascontiguousarray(rows["clock"])),
             "kind": pa.DictionaryArray.from_arrays(pa.array(kind.astype(np.int32)), pa.array(KINDS)),
             **self._message_columns(rows, about_message),
-            **self._packet_columns(rows, more, about_packet),
-            "reason": self._coded(rows["small"], list(self._reasons), about_message & (rows["small"] > 0)),
+            **self._packet_columns(rows, units, places, about_packet),
             **self._extra_columns(places, len(rows)),
         }
         return pa.record_batch([columns[name] for name in self._schema.names], schema=self._schema)
 
-    def _count_steps(self, node: np.ndarray[Any, Any]) -> np.ndarray[Any, Any]:
+    def _count_steps(self, node: Integers) -> Integers:
         """Each node's own counter, continued from block to block."""
-        order = np.argsort(node, kind="stable")
+        small = node.astype(np.uint16) if len(self._names) < 65536 else node
+        order = np.argsort(small, kind="stable")
         ordered = node[order]
         first = np.flatnonzero(np.r_[True, ordered[1:] != ordered[:-1]])
         counts = np.diff(np.r_[first, len(ordered)])
         steps = np.empty(len(node), np.int64)
-        run = np.arange(len(node)) - np.repeat(first, counts)
-        steps[order] = run + np.repeat(self._steps[ordered[first]], counts)
+        steps[order] = np.arange(len(node)) + np.repeat(self._steps[ordered[first]] - first, counts)
         self._steps[ordered[first]] += counts
         return steps
 
     def _message_columns(self, rows: Any, about: Any) -> dict[str, pa.Array]:
+        reasoned = about & (rows["small"] > 0)
+        present, known = _bits(about), _bits(reasoned)
         return {
-            "message_source": self._named(rows["source"], about),
-            "message_incarnation": pa.array(rows["incarnation"].astype(np.int32), mask=~about),
-            "message_number": pa.array(rows["number"].astype(np.int64), mask=~about),
+            "message_source": self._named(rows["source"], present),
+            "message_incarnation": _masked(pa.int32(), rows["incarnation"], present),
+            "message_number": _masked(pa.int64(), rows["number"], present),
+            "reason": _coded(rows["small"], list(self._reasons), known),
         }
 
-    def _packet_columns(self, rows: Any, more: Any, about: Any) -> dict[str, pa.Array]:
-        absent = ~about
+    def _packet_columns(self, rows: Any, units: Any, places: Any, about: Any) -> dict[str, pa.Array]:
+        names = ("packet_bytes", "wire_bytes", "control_bytes", "control_entries", "messages_in_packet")
+        if not about.any():
+            empty = {name: pa.nulls(len(rows), self._schema.field(name).type) for name in names}
+            return empty | {
+                name: pa.nulls(len(rows), self._schema.field(name).type)
+                for name in ("peer", "medium", "packet_kind")
+            }
+        more = units[np.minimum(places + 1, len(units) - 1)]
+        present = _bits(about)
         return {
-            "peer": self._named(rows["source"], about & (rows["source"] >= 0)),
-            "medium": self._coded(rows["small"], list(MEDIUM_NAMES), about),
-            "packet_kind": self._coded(rows["incarnation"], list(self._packet_kinds), about),
-            "packet_bytes": pa.array(rows["number"].astype(np.int64), mask=absent),
-            "wire_bytes": pa.array(more["source"].astype(np.int64), mask=absent | (more["source"] < 0)),
-            "control_bytes": pa.array(more["at"], mask=absent),
-            "control_entries": pa.array(more["number"].astype(np.int64), mask=absent),
-            "messages_in_packet": pa.array(more["process"].astype(np.int32), mask=absent),
+            "peer": self._named(rows["source"], _bits(about & (rows["source"] >= 0))),
+            "medium": _coded(rows["small"], list(MEDIUM_NAMES), present),
+            "packet_kind": _coded(rows["incarnation"], list(self.packet_kinds), present),
+            "packet_bytes": _masked(pa.int64(), rows["number"], present),
+            "wire_bytes": _masked(pa.int64(), more["source"], _bits(about & (more["source"] >= 0))),
+            "control_bytes": _masked(pa.int64(), more["at"], present),
+            "control_entries": _masked(pa.int64(), more["number"], present),
+            "messages_in_packet": _masked(pa.int32(), more["process"], present),
         }
 
     def _extra_columns(self, places: Any, count: int) -> dict[str, pa.Array]:
@@ -246,13 +256,8 @@ class Recorder:
             "deadline_us": pa.array(deadlines, pa.int64()),
         }
 
-    def _named(self, node: Any, present: Any) -> pa.Array:
-        return pa.DictionaryArray.from_arrays(pa.array(node, mask=~present), self._dictionary)
-
-    def _coded(self, code: Any, names: list[str], present: Any) -> pa.Array:
-        return pa.DictionaryArray.from_arrays(
-            pa.array(code.astype(np.int32), mask=~present), pa.array(names, pa.string())
-        )
+    def _named(self, node: Any, present: pa.Buffer) -> pa.Array:
+        return pa.DictionaryArray.from_arrays(_masked(pa.int32(), node, present), self._dictionary, safe=False)
 
     def _constant(self, count: int) -> pa.Array:
         return pa.DictionaryArray.from_arrays(
@@ -279,18 +284,48 @@ class Recorder:
         self._gauges.clear()
 
 
-def row_packers(
-    recorder: Recorder,
-) -> tuple[
-    Callable[[int, Instant, Instant, MessageId], None], Callable[[int, Instant, Instant, MessageId], None]
-]:
-    """Two closures for the hottest rows, (received, delivered): same rows, less than half the call."""
-    buffer, pack = recorder.buffer, MESSAGE_ROW.pack
+def _bits(present: Any) -> pa.Buffer:
+    """Which values are there, as Arrow keeps it; shared by all columns that are there together."""
+    return pa.py_buffer(np.packbits(present, bitorder="little"))
 
-    def received(process: int, at: Instant, clock: Instant, id: MessageId) -> None:
-        buffer.extend(pack(at, process, id.source, id.number, id.incarnation, RECEIVED, 0, clock))
 
-    def delivered(process: int, at: Instant, clock: Instant, id: MessageId) -> None:
-        buffer.extend(pack(at, process, id.source, id.number, id.incarnation, DELIVERED, 0, clock))
+def _masked(kind: pa.DataType, values: Any, present: pa.Buffer) -> pa.Array:
+    data = np.ascontiguousarray(values, dtype=kind.to_pandas_dtype())
+    return pa.Array.from_buffers(kind, len(data), [present, pa.py_buffer(data)])
 
-    return received, delivered
+
+def _coded(code: Any, names: list[str], present: pa.Buffer) -> pa.Array:
+    return pa.DictionaryArray.from_arrays(
+        _masked(pa.int32(), code, present), pa.array(names, pa.string()), safe=False
+    )
+
+
+def packet_packer(
+    recorder: Recorder, kind: int
+) -> Callable[[int, Instant, Instant, Packet, NodeId, Medium], None]:
+    """A closure for the packet rows of one kind: the same rows as `packet`, at half the cost of the call."""
+    buffer, pack = recorder.buffer, PACKET_ROW.pack
+    codes, new_code = recorder.packet_kinds, recorder.new_packet_kind
+
+    def row(process: int, at: Instant, clock: Instant, packet: Packet, peer: NodeId, over: Medium) -> None:
+        name = packet.kind
+        code = codes[name] if name in codes else new_code(name)
+        buffer.extend(
+            pack(
+                at,
+                process,
+                peer,
+                packet.size_bytes,
+                code,
+                kind,
+                over,
+                clock,
+                packet.control_bytes,
+                packet.messages,
+                -1,
+                packet.control_entries,
+                CONTINUED,
+            )
+        )
+
+    return row

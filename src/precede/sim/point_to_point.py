@@ -56,7 +56,7 @@ class PointToPoint(Network):
         self._overhead = overhead
         self._partitions = list(partitions)
         self._link_events = link_events
-        self._links: dict[tuple[NodeId, NodeId], _Link] = {}
+        self._links: list[dict[NodeId, _Link]] = []
         self._healed = False
         self._lost = 0
         self._duplicated = 0
@@ -64,7 +64,10 @@ class PointToPoint(Network):
 
     def attach(self, world: World, nodes: int) -> None:
         super().attach(world, nodes)
+        self._links = [{} for _ in range(nodes)]
         self._instant = self._bandwidth == float("inf") and self._overhead == 0
+        self._calm = not (self._loss or self._duplication or self._partitions or self._fifo)
+        self._push = world.push
 
     def begin(self) -> None:
         for partition in self._partitions:
@@ -77,14 +80,19 @@ class PointToPoint(Network):
             self.world.transmitted(sender, send.packet, NEIGHBOURS, send.over)
             for peer in range(self.nodes):
                 if peer != sender:
-                    self._fly(self._link(sender, peer), send.packet, send.over)
+                    link = self._links[sender].get(peer) or self._link(sender, peer)
+                    self._fly(link, send.packet, send.over)
             if send.key is not None:
                 self.world.soon(self.world.sent, sender, send.key, True)
             return
-        link = self._links.get((sender, send.to)) or self._link(sender, send.to)
+        to, packet, world = send.to, send.packet, self.world
+        link = self._links[sender].get(to) or self._link(sender, to)
         if self._instant:
-            self.world.transmitted(sender, send.packet, send.to, send.over)
-            self._fly(link, send.packet, send.over)
+            world.transmitted(sender, packet, to, send.over)
+            if self._calm:
+                self._push(world.now + link.delay(), world.receive, (to, packet, sender, send.over))
+            else:
+                self._fly(link, packet, send.over)
             if send.key is not None:
                 self.world.soon(self.world.sent, sender, send.key, True)
             return
@@ -93,9 +101,8 @@ class PointToPoint(Network):
             self._transmit(link)
 
     def cancel(self, sender: NodeId, key: Key) -> None:
-        for (source, _), link in self._links.items():
-            if source == sender:
-                link.remove(key)
+        for link in self._links[sender].values():
+            link.remove(key)
 
     def node_up(self, node: NodeId) -> None:
         if self._link_events:
@@ -105,9 +112,8 @@ class PointToPoint(Network):
                     self.world.link_up(peer, node, RADIO)
 
     def node_down(self, node: NodeId) -> None:
-        for (source, _), link in self._links.items():
-            if source == node:
-                link.queue.clear()
+        for link in self._links[node].values():
+            link.queue.clear()
         if self._link_events:
             for peer in range(self.nodes):
                 if peer != node and self.world.is_up(peer):
@@ -134,7 +140,7 @@ class PointToPoint(Network):
         if not 0 <= to < self.nodes:
             raise KeyError(f"node {sender} sends to {to}, which is in nobody's address book")
         streams = self.world.streams
-        link = self._links[sender, to] = _Link(
+        link = self._links[sender][to] = _Link(
             sender, to, self._delay.micros(streams.numpy("delay", sender, to)), self._chances(sender, to)
         )
         return link

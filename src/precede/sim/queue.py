@@ -11,7 +11,7 @@ from bisect import insort
 from collections import deque
 from collections.abc import Callable
 from heapq import heappop, heappush
-from typing import Any, Final, TypeAlias
+from typing import Any, Final, Protocol, TypeAlias
 
 from precede.core.instants import Instant
 
@@ -21,6 +21,12 @@ _SHIFT: Final = 10
 _PHASE: Final = 1 << 52
 _REST: Final = 5 * _PHASE
 _LONG: Final = 1024
+
+
+class Clockwork(Protocol):
+    """Whoever keeps the time."""
+
+    now: Instant
 
 
 class EventQueue:
@@ -61,47 +67,53 @@ class EventQueue:
         self.push(at, function, arguments)
         self._rank -= (phase - 5) * _PHASE
 
-    def run(self, until: Instant, most: int, moved: Callable[[Instant], None]) -> bool:
-        """Handle events up to `until` (inclusive), at most about `most`; False when nothing is left before it.
+    def run(self, until: Instant, most: int, clock: Clockwork) -> bool:
+        """Handle up to `most` events that are due by `until` (inclusive); False when none of them is left.
 
-        `moved` is told each instant before its events.
+        `clock.now` is set to each event's instant. The loop is written out: it is the hottest of all.
         """
-        soon, left = self.soon, most
-        while left > 0:
-            while soon:
+        soon = self.soon
+        for done in range(most):
+            if soon:
                 function, arguments = soon.popleft()
-                left -= 1
                 function(*arguments)
-            entry = self._pop(until)
-            if entry is None:
-                self.handled += most - left
-                return False
-            moved(entry[0])
-            left -= 1
+                continue
+            index = self._index
+            if index < len(self._current) and not self._late:
+                entry = self._current[index]
+                if entry[0] > until:
+                    self.handled += done
+                    return False
+                self._index = index + 1
+            else:
+                found = self._pop(until)
+                if found is None:
+                    self.handled += done
+                    return False
+                entry = found
+            clock.now = entry[0]
             entry[2](*entry[3])
-        self.handled += most - left
+        self.handled += most
         return True
 
     def _pop(self, until: Instant) -> Entry | None:
-        index = self._index
+        """The next event when the current bucket has newcomers in the heap, or is used up."""
         late = self._late
-        if index < len(self._current):
-            entry = self._current[index]
-            if late and late[0] < entry:
-                entry = late[0]
-        elif late:
-            entry = late[0]
-        elif self._order and (self._order[0] << _SHIFT) <= until:
+        if self._index == len(self._current) and not late:
+            if not self._order or (self._order[0] << _SHIFT) > until:
+                return None
             self._current_bucket = heappop(self._order)
             self._current = self._buckets.pop(self._current_bucket)
             self._current.sort()
             self._index = 0
-            return self._pop(until)
-        else:
-            return None
+        index = self._index
+        entry = self._current[index] if index < len(self._current) else late[0]
+        newcomer = bool(late) and (index == len(self._current) or late[0] < entry)
+        if newcomer:
+            entry = late[0]
         if entry[0] > until:
             return None
-        if late and entry is late[0]:
+        if newcomer:
             heappop(late)
         else:
             self._index = index + 1

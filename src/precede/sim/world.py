@@ -34,13 +34,15 @@ from precede.core.identity import NodeId
 from precede.core.instants import Duration, Instant
 from precede.core.messages import Message, Packet
 from precede.core.node import Node
-from precede.eventlog.recorder import Recorder, row_packers
+from precede.eventlog.recorder import MESSAGE_ROW, Recorder, packet_packer
 from precede.eventlog.schema import (
     CRASHED,
+    DELIVERED,
     DISCARDED,
     LEFT,
     OBSERVED,
     PACKET_RECEIVED,
+    RECEIVED,
     SENT,
     STARTED,
 )
@@ -54,6 +56,7 @@ MakeNode: TypeAlias = Callable[[NodeId, int, Random], Node]
 
 FOREVER: Final[Instant] = 1 << 62
 _TURN: Final = 2048
+_pack: Final = MESSAGE_ROW.pack
 
 
 class Seat:
@@ -70,6 +73,7 @@ class Seat:
         "node",
         "peaks",
         "process",
+        "ready",
         "stalled",
         "store",
         "timers",
@@ -83,6 +87,7 @@ class Seat:
         self.incarnation = -1
         self.process = -1
         self.up = False
+        self.ready = False
         self.gone = False
         self.stalled = False
         self.crash_after: int | None = None
@@ -104,21 +109,24 @@ class World:
         network: Network,
         recorder: Recorder,
         clocks: Mapping[NodeId, Clock] | None = None,
+        queue: EventQueue | None = None,
     ) -> None:
         self.now: Instant = 0
         self.streams = Streams(seed)
         self.recorder = recorder
         self.network = network
         self.seats = [Seat(node, (clocks or {}).get(node)) for node in range(nodes)]
-        self.skewed = bool(clocks)
         self.on_deliver: Callable[[NodeId, Message], None] | None = None
         self.refused = 0
         self.unborn = 0
         self._make_node = make_node
-        self._queue = EventQueue()
-        self._received, self._delivered = row_packers(recorder)
+        self._queue = queue if queue is not None else EventQueue()
+        self._write = recorder.buffer.extend
+        self._sent_row = packet_packer(recorder, SENT)
+        self._packet_received_row = packet_packer(recorder, PACKET_RECEIVED)
         self._log_packets = recorder.packets_received
         network.attach(self, nodes)
+        self._send = network.send
 
     # -- what scenarios, workloads and faults ask for ---------------------------------------------------
 
@@ -194,6 +202,7 @@ class World:
         seat = self.seats[node]
         if seat.up and not seat.stalled:
             seat.stalled = True
+            seat.ready = False
             self.schedule(self.now + duration, self._unstall, seat, seat.process)
 
     def heal(self, dead: Sequence[NodeId] = ()) -> None:
@@ -209,7 +218,7 @@ class World:
     def run(self, until: Instant = FOREVER) -> None:
         """Until nothing is left to do, or until an instant (inclusive); the clock then stands there."""
         queue, recorder = self._queue, self.recorder
-        while queue.run(until, _TURN, self._move):
+        while queue.run(until, _TURN, self):
             recorder.flush_if_full()
         if until != FOREVER:
             self.now = max(self.now, until)
@@ -246,6 +255,10 @@ class World:
     def schedule(self, at: Instant, function: Callable[..., None], *arguments: Any) -> None:
         self._queue.push(at, function, arguments)
 
+    @property
+    def push(self) -> Callable[[Instant, Callable[..., None], tuple[Any, ...]], None]:
+        return self._queue.push
+
     def schedule_phase(self, phase: int, at: Instant, function: Callable[..., None], *arguments: Any) -> None:
         self._queue.push_phase(phase, at, function, arguments)
 
@@ -257,20 +270,19 @@ class World:
 
     def receive(self, to: NodeId, packet: Packet, sender: NodeId, over: Medium) -> None:
         seat = self.seats[to]
-        if not seat.up:
+        if not seat.ready:
+            if seat.stalled:
+                seat.deferred.append((self.receive, (to, packet, sender, over)))
             return
-        if seat.stalled:
-            seat.deferred.append((self.receive, (to, packet, sender, over)))
-            return
-        clock = self._clock(seat) if self.skewed else self.now
+        clock = self.now if seat.clock is None else seat.clock.read(self.now)
         if self._log_packets:
-            self.recorder.packet(PACKET_RECEIVED, seat.process, self.now, clock, packet, sender, over)
+            self._packet_received_row(seat.process, self.now, clock, packet, sender, over)
         self._carry_out(seat, seat.node.receive(packet, sender, clock, over), clock)
 
     def transmitted(self, node: NodeId, packet: Packet, to: NodeId, over: Medium) -> None:
         seat = self.seats[node]
-        clock = self._clock(seat) if self.skewed else self.now
-        self.recorder.packet(SENT, seat.process, self.now, clock, packet, to, over)
+        now = self.now
+        self._sent_row(seat.process, now, now if seat.clock is None else seat.clock.read(now), packet, to, over)
 
     def sent(self, node: NodeId, key: Key, ok: bool) -> None:
         seat = self.seats[node]
@@ -306,16 +318,19 @@ class World:
         for effect in effects:
             kind = type(effect)
             if kind is Send:
-                self.network.send(seat.id, effect)  # type: ignore[arg-type]
+                self._send(seat.id, effect)  # type: ignore[arg-type]
             elif kind is Deliver:
-                message: Message = effect.message  # type: ignore[union-attr]
-                self._delivered(seat.process, self.now, clock, message.id)
+                id = effect.message.id  # type: ignore[union-attr]
+                self._write(
+                    _pack(self.now, seat.process, id.source, id.number, id.incarnation, DELIVERED, 0, clock)
+                )
                 if self.on_deliver is not None:
-                    self.on_deliver(seat.id, message)
+                    self.on_deliver(seat.id, effect.message)  # type: ignore[union-attr]
             elif kind is Arrive:
-                received = self._received
+                now, process = self.now, seat.process
                 for message in effect.messages:  # type: ignore[union-attr]
-                    received(seat.process, self.now, clock, message.id)
+                    id = message.id
+                    self._write(_pack(now, process, id.source, id.number, id.incarnation, RECEIVED, 0, clock))
             else:
                 self._carry_out_rare(seat, effect, clock)
 
@@ -371,7 +386,7 @@ class World:
     def _start(self, seat: Seat) -> None:
         random = self.streams.python("node", seat.id, seat.incarnation)
         seat.node = self._make_node(seat.id, seat.incarnation, random)
-        seat.up = True
+        seat.up = seat.ready = True
         clock = self._clock(seat)
         self.recorder.life(STARTED, seat.process, self.now, clock)
         self._carry_out(seat, seat.node.start(clock, round_trip(seat.store)), clock)
@@ -383,7 +398,7 @@ class World:
             self._down(seat)
 
     def _down(self, seat: Seat) -> None:
-        seat.up = False
+        seat.up = seat.ready = False
         seat.stalled = False
         seat.crash_after = None
         seat.timers = {}
@@ -394,6 +409,7 @@ class World:
         if seat.process != process or not seat.stalled:
             return
         seat.stalled = False
+        seat.ready = seat.up
         deferred, seat.deferred = seat.deferred, []
         for function, arguments in deferred:
             if seat.up:
@@ -411,9 +427,6 @@ class World:
 
     def _clock(self, seat: Seat) -> Instant:
         return self.now if seat.clock is None else seat.clock.read(self.now)
-
-    def _move(self, at: Instant) -> None:
-        self.now = at
 
 
 def round_trip(store: Mapping[Key, Any]) -> dict[Key, Any]:

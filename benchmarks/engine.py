@@ -1,0 +1,184 @@
+"""The engine: one packet from each of 1,024 nodes to all others along binomial trees, with the event log on.
+
+Beside it, in the same run: the bare heapq loop over the same event times, and SimPy with one callback per
+packet writing the same rows. `python -m benchmarks.engine --json`
+"""
+
+from __future__ import annotations
+
+import argparse
+import json
+from collections.abc import Callable
+from random import Random
+from typing import ClassVar
+
+import simpy
+
+from benchmarks.measuring import Tape, interleaved
+from precede.core.effects import Accept, Arrive, Deliver, Effects, Medium, Send
+from precede.core.identity import MessageId, NodeId
+from precede.core.instants import Instant
+from precede.core.messages import Message, Packet
+from precede.core.node import Node
+from precede.eventlog.recorder import MESSAGE_ROW, Recorder, packet_packer
+from precede.eventlog.schema import DELIVERED, RECEIVED, SENT
+from precede.eventlog.sinks import NoSink
+from precede.sim.point_to_point import PointToPoint
+from precede.sim.queue import EventQueue
+from precede.sim.randomness import Distribution, Streams
+from precede.sim.world import World
+
+DELAY = "uniform(0.001, 0.1)"
+
+
+class TreePacket(Packet, frozen=True, gc=False):
+    """A message on its way down the tree of its source."""
+
+    kind: ClassVar[str] = "tree"
+    size_bytes: int
+    control_bytes: int
+    control_entries: int
+    messages: int
+    message: Message
+
+
+class TreeNode(Node):
+    """Forwards along the source's binomial tree: v's place is v xor source, its children set lower bits."""
+
+    def __init__(self, node: NodeId, bits: int) -> None:
+        self.node = node
+        self.bits = bits
+
+    def broadcast(self, payload: bytes, now: Instant, to: object = None, lifetime: object = None) -> Effects:
+        message = Message(MessageId(self.node, 0, 1), payload)
+        packet = TreePacket(120, 20, 1, 1, message)
+        return [
+            Accept(message),
+            Deliver(message),
+            *[Send(packet, self.node ^ (1 << bit)) for bit in range(self.bits)],
+        ]
+
+    def receive(self, packet: Packet, sender: NodeId, now: Instant, over: Medium) -> Effects:
+        message = packet.message  # type: ignore[attr-defined]
+        place = self.node ^ message.id.source
+        effects: list[object] = [Arrive((message,)), Deliver(message)]
+        bit = 1
+        while not place & bit:
+            effects.append(Send(packet, self.node ^ bit))
+            bit <<= 1
+        return effects  # type: ignore[return-value]
+
+
+def flood(nodes: int, queue: EventQueue | None = None) -> Recorder:
+    """The whole flood with our engine."""
+    bits = nodes.bit_length() - 1
+    recorder = Recorder("bench", [str(node) for node in range(nodes)], NoSink(), packets_received=False)
+
+    def make(node: NodeId, incarnation: int, random: Random) -> Node:
+        return TreeNode(node, bits)
+
+    world = World(1, nodes, make, PointToPoint(Distribution(DELAY)), recorder, queue=queue)
+    for node in range(nodes):
+        world.enter(node)
+        world.schedule(node * 1000, world.broadcast, node, b"x" * 100)
+    world.run()
+    recorder.flush()
+    return recorder
+
+
+def tape_of(nodes: int) -> Tape:
+    """The flood's event times: births first, then what each event scheduled."""
+    tape = Tape()
+    scheduled = 0
+
+    class TapedQueue(EventQueue):
+        def push(self, at: Instant, function: Callable[..., None], arguments: tuple[object, ...]) -> None:
+            nonlocal scheduled
+            tape.times.append(at)
+            scheduled += 1
+
+            def taped(*given: object) -> None:
+                nonlocal scheduled
+                tape.counts.append(scheduled)
+                scheduled = 0
+                function(*given)
+
+            super().push(at, taped, arguments)
+
+    flood(nodes, TapedQueue())
+    tape.counts.append(scheduled)
+    return tape
+
+
+def flood_simpy(nodes: int) -> int:
+    """The same flood in SimPy: one timeout and one callback per packet, the same rows."""
+    bits = nodes.bit_length() - 1
+    recorder = Recorder("bench", [str(node) for node in range(nodes)], NoSink(), packets_received=False)
+    write, pack, sent = recorder.buffer.extend, MESSAGE_ROW.pack, packet_packer(recorder, SENT)
+    process = [recorder.process_of(node, 0) for node in range(nodes)]
+    env = simpy.Environment()
+    streams = Streams(1)
+    draw = [Distribution(DELAY).micros(streams.numpy("delay", node)) for node in range(nodes)]
+
+    def send(node: int, to: int, packet: TreePacket) -> None:
+        sent(process[node], env.now, env.now, packet, to, 0)
+        timeout = env.timeout(draw[node](), (to, packet))
+        timeout.callbacks.append(arrive)
+
+    def arrive(event: simpy.Event) -> None:
+        node, packet = event.value
+        id = packet.message.id
+        now, life = env.now, process[node]
+        write(pack(now, life, id.source, id.number, id.incarnation, RECEIVED, 0, now))
+        write(pack(now, life, id.source, id.number, id.incarnation, DELIVERED, 0, now))
+        place, bit = node ^ id.source, 1
+        while not place & bit:
+            send(node, node ^ bit, packet)
+            bit <<= 1
+        recorder.flush_if_full()
+
+    def birth(event: simpy.Event) -> None:
+        node = event.value
+        message = Message(MessageId(node, 0, 1), b"x" * 100)
+        recorder.broadcast(process[node], env.now, env.now, message.id, None, None)
+        write(pack(env.now, process[node], node, 1, 0, DELIVERED, 0, env.now))
+        packet = TreePacket(120, 20, 1, 1, message)
+        for bit in range(bits):
+            send(node, node ^ (1 << bit), packet)
+
+    for node in range(nodes):
+        env.timeout(node * 1000, node).callbacks.append(birth)
+    env.run()
+    recorder.flush()
+    return recorder.rows
+
+
+def main() -> None:
+    """Measure and print."""
+    parser = argparse.ArgumentParser(description=__doc__)
+    parser.add_argument("--json", action="store_true")
+    parser.add_argument("--nodes", type=int, default=1024)
+    parser.add_argument("--rounds", type=int, default=3)
+    options = parser.parse_args()
+    tape = tape_of(options.nodes)
+    best = interleaved(
+        {
+            "bare_loop": tape.bare_loop,
+            "precede": lambda: flood(options.nodes),
+            "simpy": lambda: flood_simpy(options.nodes),
+        },
+        options.rounds,
+    )
+    packets = options.nodes * (options.nodes - 1)
+    result = {
+        "packets": packets,
+        "heap_depth": tape.bare_loop(),
+        **{f"{name}_us_per_packet": round(took / packets * 1e6, 3) for name, took in best.items()},
+        "ratio_to_bare_loop": round(best["precede"] / best["bare_loop"], 3),
+        "ratio_to_simpy": round(best["precede"] / best["simpy"], 3),
+    }
+    print(json.dumps(result, indent=None if options.json else 2))
+
+
+if __name__ == "__main__":
+    main()

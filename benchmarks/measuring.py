@@ -1,0 +1,70 @@
+"""How everything here is measured: CPU seconds, interleaved repetitions, the minimum of each contender.
+
+Machines are noisy, so speeds are stated as ratios between things measured in the same process and run.
+"""
+
+from __future__ import annotations
+
+import gc
+import heapq
+import time
+from array import array
+from collections.abc import Callable, Mapping
+
+
+def interleaved(contenders: Mapping[str, Callable[[], object]], rounds: int = 3) -> dict[str, float]:
+    """The least CPU time of each contender over several rounds, taking turns, with garbage collection on."""
+    best: dict[str, float] = {}
+    for _ in range(rounds):
+        for name, run in contenders.items():
+            gc.collect()
+            began = time.process_time()
+            run()
+            took = time.process_time() - began
+            best[name] = min(took, best.get(name, took))
+    return best
+
+
+class Tape:
+    """The event times of a run: what each event scheduled, in order. It feeds the bare loop."""
+
+    def __init__(self) -> None:
+        self.times = array("q")
+        self.counts = array("q")
+
+    def bare_loop(self) -> int:
+        """A plain heapq loop with tuples over the same times, no callbacks; returns its greatest depth."""
+        times, counts = self.times, self.counts
+        heap: list[tuple[int, int, None, None]] = []
+        push, pop = heapq.heappush, heapq.heappop
+        place = deepest = 0
+        for count in counts:
+            if heap:
+                pop(heap)
+            for _ in range(count):
+                push(heap, (times[place], place, None, None))
+                place += 1
+            deepest = max(deepest, len(heap))
+        return deepest
+
+
+def steady_tape(events: int, depth: int) -> Tape:
+    """A tape of so many events at a steady heap depth, for when a run's own times are not to be had."""
+    tape = Tape()
+    random = _lehmer(20_261_115)
+    now = 0
+    tape.counts.append(depth)
+    for _ in range(depth):
+        tape.times.append(next(random) % 1_000_000)
+    for _ in range(events - depth):
+        now += 1_000_000 // depth
+        tape.counts.append(1)
+        tape.times.append(now + next(random) % 2_000_000)
+    tape.counts.extend([0] * (depth - 1))
+    return tape
+
+
+def _lehmer(state: int) -> object:
+    while True:
+        state = state * 48_271 % 2_147_483_647
+        yield state
