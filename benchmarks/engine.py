@@ -7,8 +7,8 @@ packet writing the same rows. `python -m benchmarks.engine --json`
 from __future__ import annotations
 
 import argparse
+import heapq
 import json
-from collections.abc import Callable
 from random import Random
 from typing import ClassVar
 
@@ -24,7 +24,6 @@ from precede.eventlog.recorder import MESSAGE_ROW, Recorder, packet_packer
 from precede.eventlog.schema import DELIVERED, RECEIVED, SENT
 from precede.eventlog.sinks import NoSink
 from precede.sim.point_to_point import PointToPoint
-from precede.sim.queue import EventQueue
 from precede.sim.randomness import Distribution, Streams
 from precede.sim.world import World
 
@@ -69,7 +68,7 @@ class TreeNode(Node):
         return effects  # type: ignore[return-value]
 
 
-def flood(nodes: int, queue: EventQueue | None = None) -> Recorder:
+def flood(nodes: int) -> Recorder:
     """The whole flood with our engine."""
     bits = nodes.bit_length() - 1
     recorder = Recorder("bench", [str(node) for node in range(nodes)], NoSink(), packets_received=False)
@@ -77,7 +76,7 @@ def flood(nodes: int, queue: EventQueue | None = None) -> Recorder:
     def make(node: NodeId, incarnation: int, random: Random) -> Node:
         return TreeNode(node, bits)
 
-    world = World(1, nodes, make, PointToPoint(Distribution(DELAY)), recorder, queue=queue)
+    world = World(1, nodes, make, PointToPoint(Distribution(DELAY)), recorder)
     for node in range(nodes):
         world.enter(node)
         world.schedule(node * 1000, world.broadcast, node, b"x" * 100)
@@ -87,26 +86,28 @@ def flood(nodes: int, queue: EventQueue | None = None) -> Recorder:
 
 
 def tape_of(nodes: int) -> Tape:
-    """The flood's event times: births first, then what each event scheduled."""
+    """The flood's event times, from the same random streams: births first, then what each event schedules."""
+    bits = nodes.bit_length() - 1
+    streams = Streams(1)
+    delay = {
+        (node, node ^ (1 << bit)): Distribution(DELAY).micros(streams.numpy("delay", node, node ^ (1 << bit)))
+        for node in range(nodes)
+        for bit in range(bits)
+    }
     tape = Tape()
-    scheduled = 0
-
-    class TapedQueue(EventQueue):
-        def push(self, at: Instant, function: Callable[..., None], arguments: tuple[object, ...]) -> None:
-            nonlocal scheduled
-            tape.times.append(at)
-            scheduled += 1
-
-            def taped(*given: object) -> None:
-                nonlocal scheduled
-                tape.counts.append(scheduled)
-                scheduled = 0
-                function(*given)
-
-            super().push(at, taped, arguments)
-
-    flood(nodes, TapedQueue())
-    tape.counts.append(scheduled)
+    heap = [(node * 1000, node, node, node, bits) for node in range(nodes)]
+    tape.times.extend(at for at, *_ in heap)
+    tape.counts.append(nodes)
+    rank = nodes
+    while heap:
+        at, _, node, source, below = heapq.heappop(heap)
+        for bit in range(below):
+            to = node ^ (1 << bit)
+            arrives = at + delay[node, to]()
+            tape.times.append(arrives)
+            heapq.heappush(heap, (arrives, rank, to, source, bit))
+            rank += 1
+        tape.counts.append(below)
     return tape
 
 

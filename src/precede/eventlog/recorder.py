@@ -174,7 +174,7 @@ class Recorder:
     def _block(self) -> pa.RecordBatch:
         units = np.frombuffer(bytes(self.buffer), _UNIT_FIELDS)
         places = np.flatnonzero(units["kind"] != CONTINUED)
-        rows = units[places] if len(places) < len(units) else units
+        rows = _taken(units, places) if len(places) < len(units) else units
         kind = np.ascontiguousarray(rows["kind"])
         node = np.asarray(self._process_node, np.int32)[rows["process"]]
         life = np.asarray(self._process_life, np.int32)[rows["process"]]
@@ -225,7 +225,7 @@ class Recorder:
                 name: pa.nulls(len(rows), self._schema.field(name).type)
                 for name in ("peer", "medium", "packet_kind")
             }
-        more = units[np.minimum(places + 1, len(units) - 1)]
+        more = _taken(units, np.minimum(places + 1, len(units) - 1))
         present = _bits(about)
         return {
             "peer": self._named(rows["source"], _bits(about & (rows["source"] >= 0))),
@@ -282,6 +282,11 @@ class Recorder:
         ]
         self.sink.write_gauges(pa.record_batch(columns, schema=gauge_schema()))
         self._gauges.clear()
+
+
+def _taken(units: Integers, places: Integers) -> Integers:
+    """Some units, copied whole: numpy picks records field by field otherwise, at fifty times the cost."""
+    return units.view("V32").take(places).view(_UNIT_FIELDS)
 
 
 def _bits(present: Any) -> pa.Buffer:

@@ -30,9 +30,8 @@ class World(Protocol):
     def schedule(self, at: Instant, function: Callable[..., None], *arguments: Any) -> None:
         """Call later, in phase REST. `at` is not before `now`."""
 
-    @property
-    def push(self) -> Callable[[Instant, Callable[..., None], tuple[Any, ...]], None]:
-        """`schedule` without its call: take it once and call it `push(at, function, arguments)` in hot paths."""
+    def dispatch(self, at: Instant, to: NodeId, packet: Packet, sender: NodeId, over: Medium) -> None:
+        """`transmitted` now, `receive` at `at`: the quick way for a packet that nothing can stop."""
 
     def schedule_phase(self, phase: int, at: Instant, function: Callable[..., None], *arguments: Any) -> None:
         """Call later, in a phase of that instant."""

@@ -67,7 +67,6 @@ class PointToPoint(Network):
         self._links = [{} for _ in range(nodes)]
         self._instant = self._bandwidth == float("inf") and self._overhead == 0
         self._calm = not (self._loss or self._duplication or self._partitions or self._fifo)
-        self._push = world.push
 
     def begin(self) -> None:
         for partition in self._partitions:
@@ -88,10 +87,10 @@ class PointToPoint(Network):
         to, packet, world = send.to, send.packet, self.world
         link = self._links[sender].get(to) or self._link(sender, to)
         if self._instant:
-            world.transmitted(sender, packet, to, send.over)
             if self._calm:
-                self._push(world.now + link.delay(), world.receive, (to, packet, sender, send.over))
+                world.dispatch(world.now + link.delay(), to, packet, sender, send.over)
             else:
+                world.transmitted(sender, packet, to, send.over)
                 self._fly(link, packet, send.over)
             if send.key is not None:
                 self.world.soon(self.world.sent, sender, send.key, True)

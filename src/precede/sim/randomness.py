@@ -7,8 +7,9 @@ nodes; numpy streams are drawn in blocks, which is ten times cheaper per draw (`
 from __future__ import annotations
 
 import re
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from hashlib import blake2b
+from itertools import chain
 from random import Random
 from typing import Any, Final, TypeAlias
 
@@ -25,7 +26,7 @@ _ARGUMENTS: Final = {
     "triangular": (2, 3),
 }
 Floats: TypeAlias = "np.ndarray[Any, np.dtype[np.float64]]"
-_FIRST_BLOCK: Final = 16
+_FIRST_BLOCK: Final = 32
 _BLOCK: Final = 4096
 _WRITTEN = re.compile(r"\s*([a-z]+)\s*\(\s*([^)]*)\)\s*")
 
@@ -125,10 +126,10 @@ class Draws:
     def __init__(
         self, block: Callable[[int], np.ndarray[tuple[int], np.dtype[np.int64]]], size: int = _BLOCK
     ) -> None:
-        def forever() -> object:
+        def blocks() -> Iterator[list[int]]:
             count = min(_FIRST_BLOCK, size)
             while True:
-                yield from block(count).tolist()
+                yield block(count).tolist()
                 count = min(2 * count, size)
 
-        self.next: Callable[[], int] = forever().__next__  # type: ignore[attr-defined]
+        self.next: Callable[[], int] = chain.from_iterable(blocks()).__next__

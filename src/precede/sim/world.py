@@ -7,6 +7,7 @@ clock of its own.
 
 from __future__ import annotations
 
+import gc
 from collections.abc import Callable, Mapping, Sequence
 from random import Random
 from typing import Any, Final, TypeAlias
@@ -34,7 +35,7 @@ from precede.core.identity import NodeId
 from precede.core.instants import Duration, Instant
 from precede.core.messages import Message, Packet
 from precede.core.node import Node
-from precede.eventlog.recorder import MESSAGE_ROW, Recorder, packet_packer
+from precede.eventlog.recorder import CONTINUED, MESSAGE_ROW, PACKET_ROW, Recorder, packet_packer
 from precede.eventlog.schema import (
     CRASHED,
     DELIVERED,
@@ -48,7 +49,7 @@ from precede.eventlog.schema import (
 )
 from precede.sim.clocks import Clock
 from precede.sim.network import Network
-from precede.sim.queue import EventQueue
+from precede.sim.queue import SHIFT, EventQueue
 from precede.sim.randomness import Streams
 
 MakeNode: TypeAlias = Callable[[NodeId, int, Random], Node]
@@ -57,6 +58,7 @@ MakeNode: TypeAlias = Callable[[NodeId, int, Random], Node]
 FOREVER: Final[Instant] = 1 << 62
 _TURN: Final = 2048
 _pack: Final = MESSAGE_ROW.pack
+_pack_packet: Final = PACKET_ROW.pack
 
 
 class Seat:
@@ -78,6 +80,7 @@ class Seat:
         "store",
         "timers",
         "up",
+        "usual",
     )
 
     def __init__(self, id: NodeId, clock: Clock | None) -> None:
@@ -90,6 +93,7 @@ class Seat:
         self.ready = False
         self.gone = False
         self.stalled = False
+        self.usual = clock is None
         self.crash_after: int | None = None
         self.accepted = 0
         self.store: dict[Key, Any] = {}
@@ -109,7 +113,6 @@ class World:
         network: Network,
         recorder: Recorder,
         clocks: Mapping[NodeId, Clock] | None = None,
-        queue: EventQueue | None = None,
     ) -> None:
         self.now: Instant = 0
         self.streams = Streams(seed)
@@ -117,11 +120,13 @@ class World:
         self.network = network
         self.seats = [Seat(node, (clocks or {}).get(node)) for node in range(nodes)]
         self.on_deliver: Callable[[NodeId, Message], None] | None = None
+        self.handled = 0
         self.refused = 0
         self.unborn = 0
         self._make_node = make_node
-        self._queue = queue if queue is not None else EventQueue()
+        self._queue = EventQueue()
         self._write = recorder.buffer.extend
+        self._codes = recorder.packet_kinds
         self._sent_row = packet_packer(recorder, SENT)
         self._packet_received_row = packet_packer(recorder, PACKET_RECEIVED)
         self._log_packets = recorder.packets_received
@@ -184,6 +189,7 @@ class World:
             return
         if after is not None:
             seat.crash_after = after
+            seat.usual = False
             return
         self.recorder.life(CRASHED, seat.process, self.now, self._clock(seat))
         self._down(seat)
@@ -210,6 +216,7 @@ class World:
         self.network.heal()
         for seat in self.seats:
             seat.crash_after = None
+            seat.usual = seat.clock is None
             if seat.stalled:
                 self._unstall(seat, seat.process)
             if seat.id not in dead:
@@ -217,20 +224,70 @@ class World:
 
     def run(self, until: Instant = FOREVER) -> None:
         """Until nothing is left to do, or until an instant (inclusive); the clock then stands there."""
-        queue, recorder = self._queue, self.recorder
-        while queue.run(until, _TURN, self):
-            recorder.flush_if_full()
+        collecting = gc.isenabled()
+        gc.disable()  # effects, packets and events make no cycles; collections only walk the whole world
+        try:
+            while self._turn(until):
+                self.recorder.flush_if_full()
+        finally:
+            if collecting:
+                gc.enable()
         if until != FOREVER:
             self.now = max(self.now, until)
+
+    def _turn(self, until: Instant) -> bool:
+        """Some thousand events; False when none is left. Receptions, the commonest event, are written out."""
+        queue, soon, write, send, pack = self._queue, self._queue.soon, self._write, self._send, _pack
+        plain = not self._log_packets
+        for done in range(_TURN):
+            if soon:
+                function, arguments = soon.popleft()
+                function(*arguments)
+                continue
+            index = queue.index
+            if index < len(queue.current) and not queue.late:
+                entry = queue.current[index]
+                if entry[0] > until:
+                    self.handled += done
+                    return False
+                queue.index = index + 1
+            else:
+                found = queue.pop(until)
+                if found is None:
+                    self.handled += done
+                    return False
+                entry = found
+            self.now = now = entry[0]
+            seat = entry[2]
+            if seat.__class__ is not Seat:
+                seat(*entry[3])
+                continue
+            if not (plain and seat.ready and seat.usual):
+                self.receive(seat.id, *entry[3:])
+                continue
+            process = seat.process
+            effects: Any = seat.node.receive(entry[3], entry[4], now, entry[5])
+            for effect in effects:
+                kind = effect.__class__
+                if kind is Send:
+                    send(seat.id, effect)
+                elif kind is Deliver:
+                    id = effect.message.id
+                    write(pack(now, process, id.source, id.number, id.incarnation, DELIVERED, 0, now))
+                    if self.on_deliver is not None:
+                        self.on_deliver(seat.id, effect.message)
+                elif kind is Arrive:
+                    for message in effect.messages:
+                        id = message.id
+                        write(pack(now, process, id.source, id.number, id.incarnation, RECEIVED, 0, now))
+                else:
+                    self._carry_out_rare(seat, effect, now)
+        self.handled += _TURN
+        return True
 
     def busy(self) -> bool:
         """Is anything left to happen?"""
         return len(self._queue) > 0
-
-    @property
-    def handled(self) -> int:
-        """How many events there were."""
-        return self._queue.handled
 
     def sample_gauges(self) -> None:
         """Write `sizes()` of every node that is up."""
@@ -255,9 +312,35 @@ class World:
     def schedule(self, at: Instant, function: Callable[..., None], *arguments: Any) -> None:
         self._queue.push(at, function, arguments)
 
-    @property
-    def push(self) -> Callable[[Instant, Callable[..., None], tuple[Any, ...]], None]:
-        return self._queue.push
+    def dispatch(self, at: Instant, to: NodeId, packet: Packet, sender: NodeId, over: Medium) -> None:
+        now, queue, from_seat = self.now, self._queue, self.seats[sender]
+        clock = now if from_seat.clock is None else from_seat.clock.read(now)
+        name = packet.kind
+        code = self._codes[name] if name in self._codes else self.recorder.new_packet_kind(name)
+        self._write(
+            _pack_packet(
+                now,
+                from_seat.process,
+                to,
+                packet.size_bytes,
+                code,
+                SENT,
+                over,
+                clock,
+                packet.control_bytes,
+                packet.messages,
+                -1,
+                packet.control_entries,
+                CONTINUED,
+            )
+        )
+        queue.rank = rank = queue.rank + 1
+        entry = (at, rank, self.seats[to], packet, sender, over)
+        waiting = queue.buckets.get(at >> SHIFT)
+        if waiting is not None:
+            waiting.append(entry)
+        else:
+            queue.insert(at, entry)
 
     def schedule_phase(self, phase: int, at: Instant, function: Callable[..., None], *arguments: Any) -> None:
         self._queue.push_phase(phase, at, function, arguments)
@@ -401,6 +484,7 @@ class World:
         seat.up = seat.ready = False
         seat.stalled = False
         seat.crash_after = None
+        seat.usual = seat.clock is None
         seat.timers = {}
         seat.deferred = []
         self.network.node_down(seat.id)
