@@ -27,6 +27,10 @@ MAX_SWELLING: Final = 200
 _MAX_SECONDS: Final = float(2**52 // SECOND)
 
 
+class BadRow(Exception):
+    """One row cannot be used; the text is the reason. What varies in it stands after a colon."""
+
+
 class _Measured(io.RawIOBase):
     """A stream that stops when it has grown out of proportion to what it was packed in."""
 
@@ -109,21 +113,21 @@ def fields_of_csv(line: str) -> list[str]:
 
 
 def instant(text: str) -> Instant:
-    """Whole microseconds of a number of seconds; ValueError says what is wrong with it."""
+    """Whole microseconds of a number of seconds; BadRow says what is wrong with it."""
     value = number(text, "time")
     if abs(value) > _MAX_SECONDS:
-        raise ValueError(f"time out of range: {shown(text)}")
+        raise BadRow(f"time out of range: {shown(text)}")
     return round(value * SECOND)
 
 
 def number(text: str, what: str = "number") -> float:
-    """A finite number; ValueError says which field is not one."""
+    """A finite number; BadRow says which field is not one."""
     try:
         value = float(text)
     except ValueError:
-        raise ValueError(f"{what} is not a number: {shown(text)}") from None
+        raise BadRow(f"{what} is not a number: {shown(text)}") from None
     if not math.isfinite(value):
-        raise ValueError(f"{what} is not finite: {shown(text)}")
+        raise BadRow(f"{what} is not finite: {shown(text)}")
     return value
 
 
@@ -131,18 +135,18 @@ def coordinate(text: str, what: str = "coordinate") -> float:
     """A place in metres, within a million kilometres of zero."""
     value = number(text, what)
     if abs(value) > 1e9:
-        raise ValueError(f"{what} out of range: {shown(text)}")
+        raise BadRow(f"{what} out of range: {shown(text)}")
     return value
 
 
 def name_of(text: str) -> str:
-    """A node's name as it stands in the file; ValueError on none, a very long one and control characters."""
+    """A node's name as it stands in the file; BadRow on none, a very long one and control characters."""
     if not text:
-        raise ValueError("empty name")
+        raise BadRow("empty name")
     if len(text) > MAX_NAME:
-        raise ValueError(f"name of more than {MAX_NAME} characters: {shown(text)}")
+        raise BadRow(f"name of more than {MAX_NAME} characters: {shown(text)}")
     if not text.isprintable():
-        raise ValueError(f"unprintable name: {shown(text)}")
+        raise BadRow(f"unprintable name: {shown(text)}")
     return text
 
 

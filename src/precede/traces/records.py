@@ -84,12 +84,15 @@ class Summary(Struct):
         """Count something that was repaired, merged or passed over."""
         self.notes[what] = self.notes.get(what, 0) + times
 
-    def reject(self, line: int, reason: str, file: str | None = None) -> Reject:
-        """Count a rejected row. What varies in a reason stands after a colon, so reasons can be counted."""
+    def reject(self, line: int, reason: str, table: str | None = None) -> Reject:
+        """Count a rejected row, of a table inside the file if there are several.
+
+        What varies in a reason stands after a colon, so that reasons can be counted.
+        """
         self.rows_rejected += 1
         kind = reason.split(":", 1)[0]
         self.reasons[kind] = self.reasons.get(kind, 0) + 1
-        return Reject(self.file if file is None else file, line, reason)
+        return Reject(self.file if table is None else f"{self.file}/{table}", line, reason)
 
     def lines(self) -> list[str]:
         """The summary as a person reads it."""

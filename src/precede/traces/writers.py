@@ -6,10 +6,13 @@ Times are written in seconds with as many digits as they need, so what is read b
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator
+from math import hypot
 from pathlib import Path
 
+from precede.core.errors import BadInput
 from precede.core.instants import SECOND, Instant
 from precede.traces.contacts import ContactList
+from precede.traces.mobility import Mobility
 from precede.traces.records import MessageRow
 
 
@@ -38,6 +41,50 @@ def write_conn(contacts: ContactList, path: str | Path) -> None:
     _write(path, None, rows)
 
 
+def write_one_movement(mobility: Mobility, path: str | Path) -> None:
+    """The ONE's movement file: bounds, then `time id x y` in order of time.
+
+    The format knows no absence: where a node was away, its reader will see it go straight.
+    """
+    s = mobility.segments
+    if len(s.node) == 0:
+        raise BadInput(f"{path}: there is no motion to write")
+    samples = {
+        (t, n): (x, y)
+        for ts, xs, ys in ((s.t0_us, s.x0, s.y0), (s.t1_us, s.x1, s.y1))
+        for n, t, x, y in zip(s.node.tolist(), ts.tolist(), xs.tolist(), ys.tolist(), strict=True)
+    }
+    bounds = [seconds_text(int(s.t0_us.min())), seconds_text(int(s.t1_us.max()))]
+    for low, high in ((s.x0, s.x1), (s.y0, s.y1)):
+        bounds += [_metres(min(low.min(), high.min())), _metres(max(low.max(), high.max()))]
+    rows = (
+        f"{seconds_text(t)} {mobility.names[n]} {_metres(x)} {_metres(y)}"
+        for (t, n), (x, y) in sorted(samples.items())
+    )
+    _write(path, " ".join(bounds), rows)
+
+
+def write_ns2(mobility: Mobility, path: str | Path) -> None:
+    """ns-2 movement: first places, then one `setdest` per motion. Nodes are numbered as in `names`.
+
+    ns-2 knows no absence and no arrival time: a node stands where it was, and arrives when its speed says so.
+    """
+    s = mobility.segments
+    lines: list[str] = []
+    seen = -1
+    for n, t0, x0, y0, t1, x1, y1 in zip(*(column.tolist() for column in s), strict=True):
+        if n != seen:
+            lines += [f"$node_({n}) set X_ {_metres(x0)}", f"$node_({n}) set Y_ {_metres(y0)}"]
+            seen = n
+        way = hypot(x1 - x0, y1 - y0)
+        if way > 0:
+            speed = repr(way / ((t1 - t0) / SECOND))
+            lines.append(
+                f'$ns_ at {seconds_text(t0)} "$node_({n}) setdest {_metres(x1)} {_metres(y1)} {speed}"'
+            )
+    _write(path, None, iter(lines))
+
+
 def write_messages(messages: Iterable[MessageRow], path: str | Path) -> None:
     """The ONE's `time C id from to size`, in order of time."""
     ordered = sorted(messages, key=lambda message: message.at_us)
@@ -54,6 +101,11 @@ def seconds_text(at: Instant) -> str:
     whole, rest = divmod(abs(at), SECOND)
     text = f"{whole}.{rest:06d}".rstrip("0").rstrip(".")
     return f"-{text}" if at < 0 else text
+
+
+def _metres(value: float) -> str:
+    text = repr(float(value))
+    return text.removesuffix(".0")
 
 
 def _csv(text: str) -> str:

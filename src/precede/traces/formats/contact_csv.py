@@ -15,7 +15,7 @@ import numpy as np
 
 from precede.core.errors import BadInput
 from precede.traces.intervals import Intervals, merge_contacts
-from precede.traces.lines import data_lines, fields_of_csv, instant, name_of
+from precede.traces.lines import BadRow, data_lines, fields_of_csv, instant, name_of
 from precede.traces.records import ContactRow, Nodes, Reject, Row, Summary, natural
 
 MAX_ROWS: Final = 50_000_000
@@ -41,16 +41,16 @@ def read_contact_csv(
         summary.rows_read += 1
         try:
             if len(values) <= max(places):
-                raise ValueError("too few fields")
+                raise BadRow("too few fields")
             a, b = name_of(values[places[0]]), name_of(values[places[1]])
             start, end = instant(values[places[2]]), instant(values[places[3]])
             if a == b:
-                raise ValueError(f"a node in contact with itself: {a}")
+                raise BadRow(f"a node in contact with itself: {a}")
             if end < start:
-                raise ValueError("ends before it starts")
+                raise BadRow("ends before it starts")
             if end == start:
-                raise ValueError("contact without length")
-        except ValueError as error:
+                raise BadRow("contact without length")
+        except BadRow as error:
             yield summary.reject(line, str(error))
             continue
         summary.rows_kept += 1
@@ -72,11 +72,11 @@ def read_presence_csv(
         summary.rows_read += 1
         try:
             if len(values) < 3:
-                raise ValueError("too few fields")
+                raise BadRow("too few fields")
             name, enter, leave = name_of(values[0]), instant(values[1]), instant(values[2])
             if leave < enter:
-                raise ValueError("leaves before it enters")
-        except ValueError as error:
+                raise BadRow("leaves before it enters")
+        except BadRow as error:
             yield summary.reject(line, str(error))
             continue
         summary.rows_kept += 1

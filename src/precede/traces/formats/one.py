@@ -14,7 +14,7 @@ from msgspec import Struct
 
 from precede.core.errors import BadInput
 from precede.core.instants import Instant
-from precede.traces.lines import instant, name_of, number, shown
+from precede.traces.lines import BadRow, instant, name_of, number, shown
 from precede.traces.records import MAX_PAIRS, ContactRow, MessageRow, Nodes, Reject, Row, Summary, in_order
 
 _MAX_SIZE: Final = 2**62
@@ -39,19 +39,19 @@ class _Contacts:
 
     def event(self, line: int, at: Instant, a: str, b: str, up: bool) -> Iterator[Row]:
         if a == b:
-            raise ValueError(f"a node in contact with itself: {a}")
+            raise BadRow(f"a node in contact with itself: {a}")
         pair = in_order(a, b)
         state = self.pairs.get(pair)
         since = None if state is None else (state.start if state.end is None else state.end)
         if since is not None and at < since:
-            raise ValueError("time before the pair's last")
+            raise BadRow("time before the pair's last")
         if up:
             if state is not None and state.end is None:
-                raise ValueError("up of a pair that is up")
+                raise BadRow("up of a pair that is up")
             yield from self._up(line, at, pair, state)
         else:
             if state is None or state.end is not None:
-                raise ValueError("down of a pair that is not up")
+                raise BadRow("down of a pair that is not up")
             yield from self._down(line, at, pair, state)
 
     def _up(self, line: int, at: Instant, pair: tuple[str, str], state: _Pair | None) -> Iterator[Row]:
@@ -102,36 +102,34 @@ def read_one_events(content: Iterable[tuple[int, str]], summary: Summary) -> Ite
         summary.rows_read += 1
         try:
             yield from _event(line, text.split(), contacts)
-        except ValueError as error:
-            if isinstance(error, BadInput):
-                raise
+        except BadRow as error:
             yield summary.reject(line, str(error))
     yield from contacts.finish()
 
 
 def _event(line: int, words: list[str], contacts: _Contacts) -> Iterator[Row | Reject]:
     if len(words) < 2:
-        raise ValueError("too few fields")
+        raise BadRow("too few fields")
     at = instant(words[0])
     contacts.last = at if contacts.last is None else max(contacts.last, at)
     kind = words[1].upper()
     if kind == "CONN":
         if len(words) < 5:
-            raise ValueError("too few fields")
+            raise BadRow("too few fields")
         way = words[4].lower()
         if way not in ("up", "down"):
-            raise ValueError(f"neither up nor down: {shown(words[4])}")
+            raise BadRow(f"neither up nor down: {shown(words[4])}")
         yield from contacts.event(line, at, name_of(words[2]), name_of(words[3]), way == "up")
     elif kind == "C":
         if len(words) < 6:
-            raise ValueError("too few fields")
+            raise BadRow("too few fields")
         size = number(words[5], "size")
         if not 0 <= size <= _MAX_SIZE:
-            raise ValueError(f"size out of range: {shown(words[5])}")
+            raise BadRow(f"size out of range: {shown(words[5])}")
         row = MessageRow(name_of(words[2]), name_of(words[3]), name_of(words[4]), at, int(size))
         contacts.nodes.add(row.source)
         contacts.nodes.add(row.destination)
         contacts.summary.rows_kept += 1
         yield row
     else:
-        raise ValueError(f"unknown event: {shown(words[1])}")
+        raise BadRow(f"unknown event: {shown(words[1])}")

@@ -1,0 +1,122 @@
+"""GPS fixes as CSV: an id, a time (Unix seconds or ISO 8601), a latitude and a longitude, with a header.
+
+Places become metres by a local projection around the middle of the data, so the file is read twice. A gap
+over the limit (10 minutes) ends a presence, a step over the speed limit (70 m/s) is a jump and rejected.
+Instants are Unix time.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Iterator, Mapping
+from contextlib import AbstractContextManager
+from datetime import UTC, datetime
+from typing import Final
+
+from precede.core.errors import BadInput
+from precede.core.instants import MINUTE, Duration, Instant
+from precede.traces.formats.columns import places_in
+from precede.traces.geography import Middle, degrees
+from precede.traces.lines import BadRow, data_lines, fields_of_csv, instant, name_of, shown
+from precede.traces.records import Row, Summary
+from precede.traces.tracks import Tracks
+
+GAP: Final = 10 * MINUTE
+MAX_SPEED: Final = 70.0
+COLUMNS: Final = {
+    "node": ("id", "cab", "vehicle", "device", "user", "name"),
+    "time": ("unix_time", "timestamp", "t", "datetime"),
+    "latitude": ("lat",),
+    "longitude": ("lon", "lng", "long"),
+}
+Lines = Iterator[tuple[int, str]]
+Fix = tuple[int, str, Instant, float, float]
+
+
+def read_gps(
+    open_lines: Callable[[], AbstractContextManager[Lines]],
+    summary: Summary,
+    columns: Mapping[str, str] | None = None,
+    gap: Duration = GAP,
+    max_speed: float = MAX_SPEED,
+) -> Iterator[Row]:
+    """Segments between fixes. `open_lines` opens the file anew each time it is called."""
+    middle = Middle()
+    with open_lines() as lines:
+        for fix in _fixes(lines, summary, columns):
+            if not isinstance(fix, tuple):
+                continue
+            middle.add(fix[3], fix[4])
+    projection = middle.projection()
+    if projection is None:
+        with open_lines() as lines:
+            yield from _counted(_fixes(lines, summary, columns), summary)
+        return
+    summary.facts["centre"] = f"{projection.latitude:.4f}, {projection.longitude:.4f}"
+    tracks = Tracks(summary, gap, max_speed)
+    with open_lines() as lines:
+        for fix in _fixes(lines, summary, columns):
+            summary.rows_read += 1
+            if isinstance(fix, _Unusable):
+                yield summary.reject(fix.line, fix.reason)
+                continue
+            line, node, at, latitude, longitude = fix
+            try:
+                x, y = projection.place(latitude, longitude)
+            except BadRow as error:
+                yield summary.reject(line, str(error))
+                continue
+            yield from tracks.add(line, node, at, x, y)
+    yield from tracks.finish()
+
+
+class _Unusable:
+    """A row that is no fix."""
+
+    def __init__(self, line: int, reason: str) -> None:
+        self.line, self.reason = line, reason
+
+
+def _counted(fixes: Iterable[Fix | _Unusable], summary: Summary) -> Iterator[Row]:
+    for fix in fixes:
+        summary.rows_read += 1
+        assert isinstance(fix, _Unusable)
+        yield summary.reject(fix.line, fix.reason)
+
+
+def _fixes(
+    lines: Iterable[tuple[int, str]], summary: Summary, columns: Mapping[str, str] | None
+) -> Iterator[Fix | _Unusable]:
+    content = data_lines(lines)
+    first = next(content, None)
+    if first is None:
+        return
+    places = places_in(fields_of_csv(first[1]), COLUMNS, columns, f"{summary.file}:{first[0]}")
+    absent = [name for name in COLUMNS if name not in (places or {})]
+    if absent or places is None:
+        raise BadInput(
+            f"{summary.file}:{first[0]}: no column for {absent[0]} in the header "
+            f"{shown(first[1])}; say which with --columns {absent[0]}=…"
+        )
+    wanted = [places[name] for name in COLUMNS]
+    for line, text in content:
+        values = fields_of_csv(text)
+        try:
+            if len(values) <= max(wanted):
+                raise BadRow("too few fields")
+            node, at = name_of(values[wanted[0]]), _time(values[wanted[1]])
+            latitude, longitude = degrees(values[wanted[2]], values[wanted[3]])
+        except BadRow as error:
+            yield _Unusable(line, str(error))
+            continue
+        yield line, node, at, latitude, longitude
+
+
+def _time(text: str) -> Instant:
+    try:
+        return instant(text)
+    except BadRow:
+        try:
+            moment = datetime.fromisoformat(text)
+        except ValueError:
+            raise BadRow(f"time is neither seconds nor a date: {shown(text)}") from None
+    return instant(repr((moment if moment.tzinfo else moment.replace(tzinfo=UTC)).timestamp()))

@@ -1,0 +1,217 @@
+"""GTFS: one service day of a timetable as the motion of its vehicles. Instants count from midnight of that day.
+
+A vehicle is a `block_id`, else a trip. A day is chosen through `calendar` and `calendar_dates`; without
+`--date` it is the first one with the most trips. Times past 24:00:00 belong to the same service day. Vehicles
+go along `shapes`, else straight between stops, and stay where they are between the trips of a block. A stop
+far outside the feed (a latitude in the longitude column) is rejected; its calls are passed between their
+neighbours, and that is noted. Trips of a block that overlap are an error of the feed: the later one is
+rejected with its calls.
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Iterator
+from datetime import date
+from pathlib import Path
+
+import numpy as np
+
+from precede.core.errors import BadInput
+from precede.traces.formats.gtfs_feed import (
+    MAX_HELD,
+    Call,
+    Feed,
+    Services,
+    Stop,
+    Trip,
+    calendar_day,
+    read_calls,
+    read_stops,
+)
+from precede.traces.formats.gtfs_motion import Anchor, Leg, Shape, layover, trip_legs
+from precede.traces.geography import Projection, degrees
+from precede.traces.lines import BadRow, name_of, number
+from precede.traces.records import Nodes, Reject, Row, SegmentRow, Summary
+
+
+def read_gtfs(path: str | Path, summary: Summary, day: str | None = None) -> Iterator[Row]:
+    """The segments of all vehicles of a day."""
+    feed = Feed(Path(path))
+    feed.require("trips.txt", "stops.txt", "stop_times.txt")
+    services = Services(feed, summary)
+    yield from services.rejects
+    counts: Counter[str] = Counter(
+        row.get("service_id", "") for _, row in feed.rows("trips.txt", Summary("", ""), "trip_id", "service_id")
+    )
+    chosen = _day(services, counts, day, feed)
+    trips, others, unusable = _trips(feed, summary, services.on(chosen))
+    yield from unusable
+    stops, strays, projection, unusable = read_stops(feed, summary)
+    yield from unusable
+    yield from read_calls(feed, summary, trips, others, stops, strays)
+    shapes, unusable = _shapes(feed, summary, {trip.shape for trip in trips.values()}, projection)
+    yield from unusable
+    summary.facts["service day"] = chosen.isoformat()
+    summary.facts["centre"] = f"{projection.latitude:.4f}, {projection.longitude:.4f}"
+    yield from _vehicles(trips, stops, shapes, summary)
+
+
+def _day(services: Services, trips: Counter[str], day: str | None, feed: Feed) -> date:
+    def on(when: date) -> int:
+        return sum(trips[service] for service in services.on(when))
+
+    days = services.days()
+    if day is not None:
+        try:
+            chosen = calendar_day(day)
+        except BadRow as error:
+            raise BadInput(f"--date: {error} (write 2016-09-19)") from error
+    elif not days:
+        raise BadInput(f"{feed.path}: no day in calendar.txt or calendar_dates.txt")
+    else:
+        chosen = max(days, key=lambda when: (on(when), -when.toordinal()))
+    if on(chosen) == 0:
+        span = f"{days[0]} to {days[-1]}" if days else "no day at all"
+        raise BadInput(f"{feed.path}: no trips on {chosen} (the feed speaks of {span})")
+    return chosen
+
+
+def _trips(
+    feed: Feed, summary: Summary, running: frozenset[str]
+) -> tuple[dict[str, Trip], set[str], list[Reject]]:
+    """Trips of the day, the ids of all others, and rejects."""
+    trips: dict[str, Trip] = {}
+    others: set[str] = set()
+    rejects: list[Reject] = []
+    for line, row in feed.rows("trips.txt", summary, "trip_id", "service_id"):
+        try:
+            name = name_of(row.get("trip_id", ""))
+            if name in trips or name in others:
+                raise BadRow(f"a second trip with this id: {name}")
+            block = row.get("block_id", "")
+            vehicle = name_of(block or name)
+        except BadRow as error:
+            rejects.append(summary.reject(line, str(error), "trips.txt"))
+            continue
+        summary.rows_kept += 1
+        if row.get("service_id", "") in running:
+            trips[name] = Trip(name, line, vehicle, row.get("shape_id", ""))
+        else:
+            others.add(name)
+        if len(trips) + len(others) > MAX_HELD:
+            raise BadInput(f"{feed.path}: more than {MAX_HELD:,} trips")
+    if others:
+        summary.note("trips of other days, not needed", len(others))
+    return trips, others, rejects
+
+
+def _shapes(
+    feed: Feed, summary: Summary, wanted: set[str], projection: Projection
+) -> tuple[dict[str, Shape], list[Reject]]:
+    """The shapes that trips of the day follow."""
+    points: dict[str, list[tuple[float, float, float, float | None]]] = {}
+    rejects: list[Reject] = []
+    held = 0
+    columns = ("shape_id", "shape_pt_lat", "shape_pt_lon", "shape_pt_sequence")
+    for line, row in feed.rows("shapes.txt", summary, *columns):
+        name = row.get("shape_id", "")
+        try:
+            latitude, longitude = degrees(row.get("shape_pt_lat", ""), row.get("shape_pt_lon", ""))
+            sequence = number(row.get("shape_pt_sequence", ""), "shape_pt_sequence")
+            along = row.get("shape_dist_traveled", "")
+            distance = number(along, "shape_dist_traveled") if along else None
+            place = projection.place(latitude, longitude)
+        except BadRow as error:
+            rejects.append(summary.reject(line, str(error), "shapes.txt"))
+            continue
+        summary.rows_kept += 1
+        if name not in wanted:
+            summary.note("points of shapes of other days, not needed")
+            continue
+        held += 1
+        if held > MAX_HELD:
+            raise BadInput(f"{feed.path}: more than {MAX_HELD:,} points of shapes on one day")
+        points.setdefault(name, []).append((sequence, *place, distance))
+    return {name: shape for name, held_points in points.items() if (shape := _shape(held_points))}, rejects
+
+
+def _shape(points: list[tuple[float, float, float, float | None]]) -> Shape | None:
+    if len(points) < 2:
+        return None
+    points.sort(key=lambda point: point[0])
+    xs, ys = np.array([p[1] for p in points]), np.array([p[2] for p in points])
+    measured = [p[3] for p in points if p[3] is not None]
+    along = np.array(measured) if len(measured) == len(points) else None
+    if along is not None and (np.diff(along) < 0).any():
+        along = None
+    return Shape(xs, ys, along)
+
+
+def _anchors(calls: list[Call], stops: dict[str, Stop], summary: Summary) -> list[Anchor]:
+    """Calls with a place and a time of their own, in order; BadRow if that leaves no motion."""
+    calls.sort(key=lambda call: call.sequence)
+    anchors: list[Anchor] = []
+    for call in calls:
+        stop = stops.get(call.stop)
+        if stop is None:
+            summary.note("calls at a rejected stop, passed between their neighbours")
+            continue
+        if call.arrival is None or call.departure is None:
+            summary.note("calls without a time, passed between their neighbours")
+            continue
+        if anchors and call.arrival < anchors[-1].departure:
+            raise BadRow("times of the trip go back")
+        anchor = Anchor(call.arrival, call.departure, stop.x, stop.y, call.along)
+        if anchors and call.arrival == anchors[-1].departure:
+            if call.departure == call.arrival and call is not calls[-1]:
+                summary.note("calls at the same instant as the one before, passed between their neighbours")
+                continue
+            if len(anchors) > 1 and anchors[-1].arrival == anchors[-1].departure:
+                anchors.pop()
+        anchors.append(anchor)
+    if len(anchors) < 2 or anchors[-1].arrival <= anchors[0].departure:
+        raise BadRow("trip without motion: fewer than two calls with a time and a place")
+    return anchors
+
+
+def _vehicles(
+    trips: dict[str, Trip], stops: dict[str, Stop], shapes: dict[str, Shape], summary: Summary
+) -> Iterator[Row]:
+    """Vehicle by vehicle: its trips in order, joined by layovers."""
+    nodes = Nodes(summary)
+    by_vehicle: dict[str, list[Trip]] = {}
+    for trip in trips.values():
+        by_vehicle.setdefault(trip.vehicle, []).append(trip)
+    driven = 0
+    for vehicle, block in by_vehicle.items():
+        last: Leg | None = None
+        plans: list[tuple[list[Anchor], Trip]] = []
+        for trip in block:
+            try:
+                plans.append((_anchors(trip.calls, stops, summary), trip))
+            except BadRow as error:
+                yield from _rejected(trip, str(error), summary)
+        plans.sort(key=lambda plan: (plan[0][0].arrival, plan[1].line))
+        for anchors, trip in plans:
+            if last is not None and anchors[0].arrival < last[3]:
+                yield from _rejected(trip, f"overlaps another trip of its block: {vehicle}", summary)
+                continue
+            legs, on_shape = trip_legs(anchors, shapes.get(trip.shape))
+            if not on_shape:
+                summary.note("trips without a shape that fits, straight between stops")
+            legs = legs if last is None else [*layover(last, legs[0]), *legs]
+            yield from (SegmentRow(vehicle, *leg) for leg in legs)
+            last = legs[-1]
+            driven += 1
+        if last is not None:
+            nodes.add(vehicle)
+    summary.facts["trips"] = f"{driven:,}"
+
+
+def _rejected(trip: Trip, reason: str, summary: Summary) -> Iterator[Reject]:
+    """A trip that cannot be driven takes its calls with it."""
+    summary.rows_kept -= 1 + len(trip.calls)
+    yield summary.reject(trip.line, reason, "trips.txt")
+    for call in trip.calls:
+        yield summary.reject(call.line, "call of a rejected trip", "stop_times.txt")

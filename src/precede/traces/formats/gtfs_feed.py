@@ -1,0 +1,280 @@
+"""The tables of a GTFS feed: a zip or a folder of CSV files, read row by row.
+
+A row is rejected when a field it needs is missing or wrong, or when it names something that is not there.
+Rows that are sound but not needed on the day asked for are kept and noted.
+"""
+
+from __future__ import annotations
+
+import re
+import zipfile
+from collections.abc import Iterator
+from contextlib import contextmanager
+from datetime import date, timedelta
+from pathlib import Path
+from typing import Final
+
+from msgspec import Struct, field
+
+from precede.core.errors import BadInput
+from precede.core.instants import SECOND, Instant
+from precede.traces.geography import Projection, degrees
+from precede.traces.lines import BadRow, fields_of_csv, name_of, number, numbered_lines, shown
+from precede.traces.records import Reject, Summary
+
+MAX_HELD: Final = 20_000_000
+_TIME: Final = re.compile(r"([0-9]{1,3}):([0-5][0-9]):([0-5][0-9])")
+_DAYS: Final = ("monday", "tuesday", "wednesday", "thursday", "friday", "saturday", "sunday")
+Fields = dict[str, str]
+
+
+class Feed:
+    """Where the tables are. Files may lie in one folder inside the zip."""
+
+    def __init__(self, path: Path) -> None:
+        self.path = path
+        self._zip: zipfile.ZipFile | None = None
+        if not path.exists():
+            raise BadInput(f"{path}: No such file or directory")
+        if path.is_dir():
+            self._tables = {child.name: child.name for child in path.glob("*.txt")}
+        else:
+            try:
+                self._zip = zipfile.ZipFile(path)
+                members = [member for member in self._zip.namelist() if member.endswith(".txt")]
+            except (zipfile.BadZipFile, OSError, UnicodeDecodeError, ValueError) as error:
+                raise BadInput(f"{path}: not a zip archive: {error}") from error
+            self._tables = {member.rsplit("/", 1)[-1]: member for member in sorted(members, reverse=True)}
+
+    def __contains__(self, table: str) -> bool:
+        return table in self._tables
+
+    def require(self, *tables: str) -> None:
+        absent = [table for table in tables if table not in self]
+        if absent:
+            raise BadInput(f"{self.path}: no {absent[0]} in it; this is not a GTFS feed")
+
+    @contextmanager
+    def _lines(self, table: str) -> Iterator[Iterator[tuple[int, str]]]:
+        member = self._tables[table]
+        try:
+            if self._zip is None:
+                with (self.path / member).open("rb") as source:
+                    yield numbered_lines(source, table)
+            else:
+                with self._zip.open(member) as packed:
+                    size = self._zip.getinfo(member).compress_size
+                    yield numbered_lines(packed, f"{self.path.name}/{table}", size)
+        except (zipfile.BadZipFile, NotImplementedError, RuntimeError, OSError) as error:
+            raise BadInput(f"{self.path.name}/{table}: cannot be read: {error}") from error
+
+    def rows(self, table: str, summary: Summary, *needed: str) -> Iterator[tuple[int, Fields]]:
+        """The rows of a table by column name, counted as read. A table that is not there has none."""
+        if table not in self:
+            return
+        with self._lines(table) as lines:
+            header: list[str] | None = None
+            for line, text in lines:
+                if not text.strip():
+                    continue
+                values = fields_of_csv(text)
+                if header is None:
+                    header = [name.lower() for name in values]
+                    absent = [name for name in needed if name not in header]
+                    if absent:
+                        raise BadInput(f"{self.path.name}/{table}:{line}: no column {absent[0]}")
+                    continue
+                summary.rows_read += 1
+                yield line, dict(zip(header, values, strict=False))
+
+
+class Trip(Struct):
+    """A trip of the day: its line in trips.txt, its vehicle, its shape, and its calls once they are read."""
+
+    id: str
+    line: int
+    vehicle: str
+    shape: str
+    calls: list[Call] = field(default_factory=list)
+
+
+class Call(Struct):
+    """A row of stop_times.txt. Times are None where the feed leaves them open."""
+
+    line: int
+    sequence: int
+    stop: str
+    arrival: Instant | None
+    departure: Instant | None
+    along: float | None
+
+
+class Stop(Struct):
+    """A stop with its line in stops.txt, in metres."""
+
+    line: int
+    x: float
+    y: float
+
+
+def clock_time(text: str) -> Instant | None:
+    """`25:10:00` is ten past one at night of the same service day; None where nothing is written."""
+    if not text:
+        return None
+    match = _TIME.fullmatch(text)
+    if match is None:
+        raise BadRow(f"not a time: {shown(text)}")
+    return (int(match[1]) * 3600 + int(match[2]) * 60 + int(match[3])) * SECOND
+
+
+def calendar_day(text: str) -> date:
+    """`20160919` or `2016-09-19`."""
+    try:
+        return date.fromisoformat(text)
+    except ValueError:
+        raise BadRow(f"not a date: {shown(text)}") from None
+
+
+class Services:
+    """Which services run on which day, by calendar.txt and calendar_dates.txt."""
+
+    def __init__(self, feed: Feed, summary: Summary) -> None:
+        self._weekly: dict[str, tuple[frozenset[int], date, date]] = {}
+        self._exceptions: dict[date, dict[str, bool]] = {}
+        self.rejects: list[Reject] = []
+        if "calendar.txt" not in feed and "calendar_dates.txt" not in feed:
+            raise BadInput(f"{feed.path}: neither calendar.txt nor calendar_dates.txt in it")
+        for line, row in feed.rows("calendar.txt", summary, "service_id", "start_date", "end_date", *_DAYS):
+            try:
+                begin, end = calendar_day(row["start_date"]), calendar_day(row["end_date"])
+                days = frozenset(k for k, name in enumerate(_DAYS) if row.get(name) == "1")
+                self._weekly[name_of(row["service_id"])] = (days, begin, end)
+            except (BadRow, KeyError) as error:
+                self.rejects.append(summary.reject(line, _reason(error), "calendar.txt"))
+                continue
+            summary.rows_kept += 1
+        for line, row in feed.rows("calendar_dates.txt", summary, "service_id", "date", "exception_type"):
+            try:
+                day, kind = calendar_day(row["date"]), row["exception_type"]
+                if kind not in ("1", "2"):
+                    raise BadRow(f"neither added nor removed: {shown(kind)}")
+                self._exceptions.setdefault(day, {})[name_of(row["service_id"])] = kind == "1"
+            except (BadRow, KeyError) as error:
+                self.rejects.append(summary.reject(line, _reason(error), "calendar_dates.txt"))
+                continue
+            summary.rows_kept += 1
+
+    def on(self, day: date) -> frozenset[str]:
+        """The services that run on a day."""
+        running = {
+            service: True
+            for service, (days, begin, end) in self._weekly.items()
+            if begin <= day <= end and day.weekday() in days
+        }
+        running.update(self._exceptions.get(day, {}))
+        return frozenset(service for service, runs in running.items() if runs)
+
+    def days(self) -> list[date]:
+        """All days the feed speaks of, at most three years of them."""
+        marks = [end for _, begin, end in self._weekly.values()] + [
+            begin for _, begin, _ in self._weekly.values()
+        ]
+        marks += list(self._exceptions)
+        if not marks:
+            return []
+        first, last = min(marks), max(marks)
+        return [first + timedelta(days=k) for k in range(min((last - first).days, 3 * 366) + 1)]
+
+
+def read_stops(
+    feed: Feed, summary: Summary
+) -> tuple[dict[str, Stop], frozenset[str], Projection, list[Reject]]:
+    """Stops in metres around their middle; those far outside the others are rejected, and named."""
+    held: dict[str, tuple[int, float, float, str]] = {}
+    rejects: list[Reject] = []
+    for line, row in feed.rows("stops.txt", summary, "stop_id", "stop_lat", "stop_lon"):
+        try:
+            name = name_of(row["stop_id"])
+            if name in held:
+                raise BadRow(f"a second stop with this id: {name}")
+            if len(held) > MAX_HELD:
+                raise BadInput(f"{feed.path}: more than {MAX_HELD:,} stops")
+            latitude, longitude = degrees(row["stop_lat"], row["stop_lon"])
+        except (BadRow, KeyError) as error:
+            rejects.append(summary.reject(line, _reason(error), "stops.txt"))
+            continue
+        held[name] = (line, latitude, longitude, row.get("stop_name", ""))
+    if not held:
+        raise BadInput(f"{feed.path}: no usable stop in stops.txt")
+    latitudes, longitudes = sorted(row[1] for row in held.values()), sorted(row[2] for row in held.values())
+    projection = Projection.around(latitudes[len(held) // 2], longitudes[len(held) // 2])
+    away = {name: _away(projection, row[1], row[2]) for name, row in held.items()}
+    limit = max(50_000.0, 4 * sorted(away.values())[int(0.95 * (len(away) - 1))])
+    stops: dict[str, Stop] = {}
+    strays: set[str] = set()
+    for name, (line, latitude, longitude, called) in held.items():
+        if away[name] > limit:
+            where = f"{name} {called!r} at {latitude}, {longitude}"
+            rejects.append(summary.reject(line, f"stop far outside the feed: {where}", "stops.txt"))
+            strays.add(name)
+            continue
+        stops[name] = Stop(line, *projection.place(latitude, longitude))
+        summary.rows_kept += 1
+    return stops, frozenset(strays), projection, rejects
+
+
+def _away(projection: Projection, latitude: float, longitude: float) -> float:
+    try:
+        x, y = projection.place(latitude, longitude)
+    except BadRow:
+        return 1e9
+    return float((x * x + y * y) ** 0.5)
+
+
+def _reason(error: BadRow | KeyError) -> str:
+    return "too few fields" if isinstance(error, KeyError) else str(error)
+
+
+def read_calls(
+    feed: Feed,
+    summary: Summary,
+    trips: dict[str, Trip],
+    others: set[str],
+    stops: dict[str, Stop],
+    strays: frozenset[str],
+) -> Iterator[Reject]:
+    """Put the rows of stop_times.txt into the trips of the day."""
+    held = 0
+    for line, row in feed.rows("stop_times.txt", summary, "trip_id", "stop_id", "stop_sequence"):
+        trip = trips.get(row.get("trip_id", ""))
+        if trip is None and row.get("trip_id", "") in others:
+            summary.rows_kept += 1
+            summary.note("stop times of other days, not needed")
+            continue
+        try:
+            if trip is None:
+                raise BadRow(f"no such trip: {shown(row.get('trip_id', ''))}")
+            stop = row["stop_id"]
+            if stop not in stops and stop not in strays:
+                raise BadRow(f"no such stop: {shown(stop)}")
+            sequence = number(row["stop_sequence"], "stop_sequence")
+            arrival, departure = (
+                clock_time(row.get("arrival_time", "")),
+                clock_time(row.get("departure_time", "")),
+            )
+            arrival, departure = (
+                (departure if arrival is None else arrival),
+                (arrival if departure is None else departure),
+            )
+            if arrival is not None and departure is not None and departure < arrival:
+                raise BadRow("departs before it arrives")
+            along = row.get("shape_dist_traveled", "")
+            distance = number(along, "shape_dist_traveled") if along else None
+        except (BadRow, KeyError) as error:
+            yield summary.reject(line, _reason(error), "stop_times.txt")
+            continue
+        summary.rows_kept += 1
+        held += 1
+        if held > MAX_HELD:
+            raise BadInput(f"{feed.path}: more than {MAX_HELD:,} stop times on one day")
+        trip.calls.append(Call(line, int(sequence), stop, arrival, departure, distance))

@@ -1,0 +1,99 @@
+"""ns-2 movement: `$node_(3) set X_ 816.9` and `$ns_ at 3.6 "$node_(3) setdest x y speed"`.
+
+X_, Y_ and Z_ come in any order, before the node first moves; speed 0 means stay; a new `setdest` before arrival
+replaces the old one from where the node is. A node without `set` starts at its first destination. Nodes are
+there from instant 0 until the last motion of the trace ends. `$god_` lines are passed over.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterable, Iterator
+from typing import Final
+
+from precede.core.instants import Instant
+from precede.traces.lines import BadRow, coordinate, data_lines, instant, number, shown
+from precede.traces.records import Nodes, Row, Summary
+from precede.traces.waypoints import Walker
+
+_SET: Final = re.compile(r"\$node_\(([^()\s]{1,40})\)\s+set\s+([XYZ])_\s+(\S+)\s*;?")
+_AT: Final = re.compile(
+    r"\$ns_?\s+at\s+(\S+)\s+\"\s*\$node_\(([^()\s]{1,40})\)\s+setdest\s+(\S+)\s+(\S+)\s+(\S+?)\s*\"\s*;?"
+)
+
+
+class _Trace:
+    """All nodes: the first places of those that have not moved, the motions of the others."""
+
+    def __init__(self, summary: Summary) -> None:
+        self.summary = summary
+        self.nodes = Nodes(summary)
+        self.places: dict[str, dict[str, float]] = {}
+        self.walkers: dict[str, Walker] = {}
+        self.end: Instant = 0
+
+    def place(self, node: str, axis: str, value: float) -> None:
+        if node in self.walkers:
+            raise BadRow("set of a node that has moved")
+        self.nodes.add(node)
+        self.places.setdefault(node, {})[axis] = value
+
+    def walker(self, node: str, x: float, y: float) -> Walker:
+        """The node's motion; at its first one it stands where it was set, else at its destination."""
+        if node not in self.walkers:
+            self.nodes.add(node)
+            place = self.places.pop(node, None)
+            if place is None:
+                self.summary.note("nodes without a first place, set to their first destination")
+                place = {"X": x, "Y": y}
+            self.walkers[node] = Walker(node, 0, place.get("X", 0.0), place.get("Y", 0.0))
+        return self.walkers[node]
+
+    def setdest(self, at: Instant, node: str, x: float, y: float, speed: float) -> Iterator[Row]:
+        if at < 0:
+            raise BadRow("time before zero")
+        if speed < 0:
+            raise BadRow("negative speed")
+        walker = self.walkers.get(node)
+        if walker is not None and at < walker.at:
+            raise BadRow("time out of order for this node")
+        walker = self.walker(node, x, y)
+        done = list(walker.until(at))
+        self.end = max(self.end, at, walker.head_for(x, y, speed))
+        return iter(done)
+
+    def finish(self) -> Iterator[Row]:
+        for node in list(self.places):
+            if len({"X", "Y"} & self.places[node].keys()) == 1:
+                self.summary.note("nodes with one of X_ and Y_ only, the other taken as 0")
+            self.walker(node, 0.0, 0.0)
+        for walker in self.walkers.values():
+            yield from walker.until(self.end)
+
+
+def read_ns2(lines: Iterable[tuple[int, str]], summary: Summary) -> Iterator[Row]:
+    """Segments as nodes turn; the state is one motion per node."""
+    trace = _Trace(summary)
+    for line, text in data_lines(lines):
+        if "$god_" in text:
+            summary.note("$god_ lines passed over")
+            continue
+        summary.rows_read += 1
+        try:
+            rows = _line(text, trace)
+        except BadRow as error:
+            yield summary.reject(line, str(error))
+            continue
+        summary.rows_kept += 1
+        yield from rows
+    yield from trace.finish()
+
+
+def _line(text: str, trace: _Trace) -> Iterator[Row]:
+    if placed := _SET.fullmatch(text):
+        trace.place(placed[1], placed[2], coordinate(placed[3], f"{placed[2]}_"))
+        return iter(())
+    if going := _AT.fullmatch(text):
+        x, y = coordinate(going[3], "x"), coordinate(going[4], "y")
+        return trace.setdest(instant(going[1]), going[2], x, y, number(going[5], "speed"))
+    raise BadRow(f"not understood: {shown(text)}")

@@ -1,0 +1,162 @@
+"""Tables of places in metres: CSV `node,time,x,y`, and the whitespace tables of pedestrian laboratories.
+
+Without a header the number of columns tells: four are `node time x y`; five are `id frame x y z` (Jülich; a
+comment `# framerate: 25 fps` and units such as `x/cm` in a comment are honoured); eight are `frame id x z y
+vx vz vy` (UCY `obsmat`, 25 frames per second). `--columns`, `--framerate` and `--scale` say otherwise.
+Presence goes from a node's first to its last row; a gap over the limit splits it.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterable, Iterator
+from typing import Final
+
+from msgspec import Struct
+
+from precede.core.errors import BadInput
+from precede.core.instants import MINUTE, Duration, Instant
+from precede.traces.formats.columns import is_numeric, places_in
+from precede.traces.lines import BadRow, coordinate, fields_of_csv, instant, name_of, number, shown
+from precede.traces.records import Row, Summary
+from precede.traces.tracks import Tracks
+
+GAP: Final = 10 * MINUTE
+COLUMNS: Final = {
+    "node": ("id", "ped", "ped_id", "person", "agent", "name", "personid"),
+    "time": ("t", "seconds", "time_s"),
+    "frame": ("fr", "frame_id"),
+    "x": ("x_m", "pos_x", "x/m", "x/cm", "x/mm"),
+    "y": ("y_m", "pos_y", "y/m", "y/cm", "y/mm"),
+}
+_BY_COUNT: Final = {
+    4: ("node", "time", "x", "y"),
+    5: ("node", "frame", "x", "y", "z"),
+    8: ("frame", "node", "x", "z", "y", "vx", "vz", "vy"),
+}
+_UCY_FRAMERATE: Final = 25.0
+_FRAMERATE: Final = re.compile(r"#\s*frame\s*rate\s*:?\s*([0-9.]+)", re.IGNORECASE)
+_UNIT: Final = re.compile(r"(?:^|\s)[xX]\s*[/\[(]\s*(mm|cm|m)\b")
+_METRES: Final = {"m": 1.0, "cm": 0.01, "mm": 0.001}
+
+
+class _Table(Struct):
+    """How to read a row."""
+
+    node: int
+    time: int
+    x: int
+    y: int
+    seconds_per_unit: float
+    metres_per_unit: float
+    commas: bool
+
+    def row(self, text: str) -> tuple[str, Instant, float, float]:
+        values = fields_of_csv(text) if self.commas else text.split()
+        if len(values) <= max(self.node, self.time, self.x, self.y):
+            raise BadRow("too few fields")
+        name = values[self.node]
+        if is_numeric(name):
+            name = _plain(name)
+        at = number(values[self.time], "time") * self.seconds_per_unit
+        x, y = coordinate(values[self.x], "x"), coordinate(values[self.y], "y")
+        return name_of(name), instant(repr(at)), x * self.metres_per_unit, y * self.metres_per_unit
+
+
+def read_positions(
+    lines: Iterable[tuple[int, str]],
+    summary: Summary,
+    columns: dict[str, str] | list[str] | None = None,
+    framerate: float | None = None,
+    scale: float | None = None,
+    gap: Duration = GAP,
+    max_speed: float | None = None,
+) -> Iterator[Row]:
+    """Segments between the rows of a node."""
+    tracks = Tracks(summary, gap, max_speed)
+    table: _Table | None = None
+    for line, raw in lines:
+        text = raw.strip()
+        if not text:
+            continue
+        if text.startswith("#"):
+            framerate = framerate if framerate is not None else _said_framerate(text)
+            scale = scale if scale is not None else _said_scale(text)
+            continue
+        if table is None:
+            table, is_header = _table(text, summary, line, columns, framerate, scale)
+            if is_header:
+                continue
+        summary.rows_read += 1
+        try:
+            node, at, x, y = table.row(text)
+        except BadRow as error:
+            yield summary.reject(line, str(error))
+            continue
+        yield from tracks.add(line, node, at, x, y)
+    yield from tracks.finish()
+
+
+def _table(
+    text: str,
+    summary: Summary,
+    line: int,
+    columns: dict[str, str] | list[str] | None,
+    framerate: float | None,
+    scale: float | None,
+) -> tuple[_Table, bool]:
+    """What the first row tells: where the columns are, and whether it was a header."""
+    where = f"{summary.file}:{line}"
+    commas = "," in text
+    values = fields_of_csv(text) if commas else text.split()
+    places = None
+    is_header = not all(is_numeric(value) for value in values[1:])
+    if isinstance(columns, list):
+        places = places_in(columns, COLUMNS, None, where)
+        is_header = False
+    elif is_header:
+        places = places_in(values, COLUMNS, columns, where)
+        if places is not None and scale is None:
+            scale = next((s for value in values if (s := _said_scale(value)) is not None), None)
+    elif columns:
+        raise BadInput(f"{where}: --columns names columns, but there is no header; list all columns in order")
+    elif len(values) in _BY_COUNT:
+        names = _BY_COUNT[len(values)]
+        places = {name: names.index(name) for name in COLUMNS if name in names}
+        if len(values) == 8 and framerate is None:
+            framerate = _UCY_FRAMERATE
+    if places is None or not {"node", "x", "y"} <= places.keys() or not {"time", "frame"} & places.keys():
+        raise BadInput(f"{where}: cannot tell node, time, x and y in {shown(text)}; say which with --columns")
+    in_seconds = "time" in places
+    if not in_seconds and framerate is None:
+        raise BadInput(f"{where}: times are frames; say how many a second with --framerate")
+    if framerate is not None and not 0 < framerate < 1e6:
+        raise BadInput(f"not a frame rate: {framerate!r}")
+    if scale is not None and not 0 < abs(scale) < 1e9:
+        raise BadInput(f"not a scale: {scale!r}")
+    per_unit = 1.0 if in_seconds or framerate is None else 1.0 / framerate
+    time = places["time"] if in_seconds else places["frame"]
+    if not in_seconds:
+        summary.facts["frames per second"] = f"{framerate:g}"
+    if scale not in (None, 1.0):
+        summary.facts["metres per unit"] = f"{scale:g}"
+    metres = 1.0 if scale is None else scale
+    return _Table(places["node"], time, places["x"], places["y"], per_unit, metres, commas), is_header
+
+
+def _said_framerate(comment: str) -> float | None:
+    match = _FRAMERATE.search(comment)
+    return float(match[1]) if match and is_numeric(match[1]) else None
+
+
+def _said_scale(comment: str) -> float | None:
+    match = _UNIT.search(comment)
+    return _METRES[match[1]] if match else None
+
+
+def _plain(text: str) -> str:
+    """`1.000000e+00` is called 1; a name that is a number but no whole one stays as it is."""
+    if text.isdecimal():
+        return text
+    value = float(text)
+    return str(int(value)) if value.is_integer() and abs(value) < 2**53 else text

@@ -1,0 +1,74 @@
+"""KTH walkers: `t create id x y z`, `t setdest id x y z speed t_arrival`, `t destroy id`; times in seconds.
+
+A person is there from create to destroy, stands until told to go and after arriving; a new `setdest` before
+arrival replaces the old one from where the person is. Whoever is not destroyed is there until the trace ends.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator
+
+from precede.core.instants import Instant
+from precede.traces.lines import BadRow, coordinate, data_lines, instant, name_of, number, shown
+from precede.traces.records import Nodes, Row, Summary
+from precede.traces.waypoints import Walker
+
+
+def read_walkers(lines: Iterable[tuple[int, str]], summary: Summary) -> Iterator[Row]:
+    """Segments as walkers turn or leave; the state is one motion per person there."""
+    nodes = Nodes(summary)
+    walkers: dict[str, Walker] = {}
+    last: Instant = 0
+    for line, text in data_lines(lines):
+        words = text.split()
+        summary.rows_read += 1
+        try:
+            if len(words) < 3:
+                raise BadRow("too few fields")
+            at, what, name = instant(words[0]), words[1], name_of(words[2])
+            walker = walkers.get(name)
+            if walker is not None and at < walker.at:
+                raise BadRow("time out of order for this node")
+            rows, end = _event(what, words, at, name, walker, walkers)
+        except BadRow as error:
+            yield summary.reject(line, str(error))
+            continue
+        summary.rows_kept += 1
+        nodes.add(name)
+        last = max(last, at, end)
+        yield from rows
+    for walker in walkers.values():
+        summary.note("people never destroyed, there until the trace ends")
+        yield from walker.until(last)
+
+
+def _event(
+    what: str, words: list[str], at: Instant, name: str, walker: Walker | None, walkers: dict[str, Walker]
+) -> tuple[list[Row], Instant]:
+    """Carry out one line: what it ends, and when what it begins will be over."""
+    if what == "create":
+        if walker is not None:
+            raise BadRow("create of a node that is there")
+        if len(words) < 5:
+            raise BadRow("too few fields")
+        walkers[name] = Walker(name, at, coordinate(words[3], "x"), coordinate(words[4], "y"))
+        return [], at
+    if walker is None:
+        raise BadRow(f"{what if what in ('setdest', 'destroy') else 'event'} of a node that is not there")
+    if what == "destroy":
+        del walkers[name]
+        return list(walker.until(at)), at
+    if what != "setdest":
+        raise BadRow(f"unknown event: {shown(what)}")
+    if len(words) < 7:
+        raise BadRow("too few fields")
+    x, y = coordinate(words[3], "x"), coordinate(words[4], "y")
+    speed = number(words[6], "speed")
+    if speed < 0:
+        raise BadRow("negative speed")
+    arrival = instant(words[7]) if len(words) > 7 else None
+    done: list[Row] = list(walker.until(at))
+    if arrival is None or arrival <= at:
+        return done, walker.head_for(x, y, speed)
+    walker.go(x, y, arrival)
+    return done, arrival

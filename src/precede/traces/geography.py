@@ -1,0 +1,79 @@
+"""Metres around a centre: the local projection of latitudes and longitudes (WGS 84).
+
+East and north are scaled by the ellipsoid's radii at the centre. At middle latitudes distances within 10 km of
+it are right to two thousandths, within 50 km to a hundredth.
+"""
+
+from __future__ import annotations
+
+from math import cos, radians, sin, sqrt
+from typing import Final
+
+from msgspec import Struct
+
+from precede.traces.lines import BadRow, number, shown
+
+_EQUATOR_M: Final = 6378137.0
+_ECCENTRICITY_2: Final = 0.00669437999014
+FAR_M: Final = 1_000_000.0
+
+
+class Projection(Struct, frozen=True):
+    """A plane that touches the earth at `latitude`, `longitude`."""
+
+    latitude: float
+    longitude: float
+    east_m: float
+    north_m: float
+
+    @classmethod
+    def around(cls, latitude: float, longitude: float) -> Projection:
+        bend = 1.0 - _ECCENTRICITY_2 * sin(radians(latitude)) ** 2
+        east = _EQUATOR_M / sqrt(bend) * cos(radians(latitude))
+        north = _EQUATOR_M * (1.0 - _ECCENTRICITY_2) / bend**1.5
+        return cls(latitude, longitude, radians(east), radians(north))
+
+    def place(self, latitude: float, longitude: float) -> tuple[float, float]:
+        """Metres east and north of the centre; BadRow if that is too far away to mean anything."""
+        turn = (longitude - self.longitude + 180.0) % 360.0 - 180.0
+        x, y = turn * self.east_m, (latitude - self.latitude) * self.north_m
+        if abs(x) > FAR_M or abs(y) > FAR_M:
+            raise BadRow(f"more than 1,000 km from the data's centre: {latitude:.4f}, {longitude:.4f}")
+        return x, y
+
+
+def degrees(latitude: str, longitude: str) -> tuple[float, float]:
+    """A latitude and a longitude as written."""
+    lat, lon = number(latitude, "latitude"), number(longitude, "longitude")
+    if not -90.0 <= lat <= 90.0:
+        raise BadRow(f"latitude out of range: {shown(latitude)}")
+    if not -180.0 <= lon <= 180.0:
+        raise BadRow(f"longitude out of range: {shown(longitude)}")
+    return lat, lon
+
+
+class Middle:
+    """The median place of any number of places, to a hundredth of a degree, in bounded memory."""
+
+    def __init__(self) -> None:
+        self._latitudes: dict[int, int] = {}
+        self._longitudes: dict[int, int] = {}
+
+    def add(self, latitude: float, longitude: float) -> None:
+        for counts, value in ((self._latitudes, latitude), (self._longitudes, longitude)):
+            key = int(value * 100.0 // 1.0)
+            counts[key] = counts.get(key, 0) + 1
+
+    def projection(self) -> Projection | None:
+        if not self._latitudes:
+            return None
+        return Projection.around(_median(self._latitudes), _median(self._longitudes))
+
+
+def _median(counts: dict[int, int]) -> float:
+    half, seen = sum(counts.values()) / 2, 0
+    for key in sorted(counts):
+        seen += counts[key]
+        if seen >= half:
+            return (key + 0.5) / 100.0
+    raise AssertionError("a median of nothing")

@@ -1,0 +1,168 @@
+"""Any file of traces, by the name of its format: `read("taxis.csv.gz", "gps")` (DESIGN section 6, `precede
+ingest`).
+
+One pass, bounded batches, and at the end a summary in which rows read are rows kept plus rows rejected.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from pathlib import Path
+from typing import Final
+
+from msgspec import Struct
+
+from precede.core.errors import BadInput
+from precede.core.instants import SECOND, Duration
+from precede.traces.contacts import ContactList, contact_list
+from precede.traces.formats.columns import parse_columns
+from precede.traces.formats.contact_csv import read_contact_csv
+from precede.traces.formats.gps import GAP, MAX_SPEED, read_gps
+from precede.traces.formats.gtfs import read_gtfs
+from precede.traces.formats.ns2 import read_ns2
+from precede.traces.formats.one_movement import read_one
+from precede.traces.formats.positions import read_positions
+from precede.traces.formats.tij import read_tij
+from precede.traces.formats.walkers import read_walkers
+from precede.traces.lines import opened
+from precede.traces.mobility import Mobility, mobility_of
+from precede.traces.records import (
+    BATCH_ROWS,
+    Batch,
+    ContactRow,
+    MessageRow,
+    Reject,
+    Row,
+    SegmentRow,
+    Summary,
+    batches,
+)
+
+
+class Options(Struct, frozen=True, kw_only=True):
+    """What a user may say about a file. Each format reads its own; one that is not its own is an error."""
+
+    date: str | None = None
+    columns: str | None = None
+    framerate: float | None = None
+    scale: float | None = None
+    gap: Duration | None = None
+    max_speed: float | None = None
+    window: Duration | None = None
+
+
+def _gtfs(path: Path, options: Options, summary: Summary) -> Iterator[Row]:
+    return read_gtfs(path, summary, options.date)
+
+
+def _gps(path: Path, options: Options, summary: Summary) -> Iterator[Row]:
+    columns = parse_columns(options.columns)
+    if isinstance(columns, list):
+        raise BadInput("--columns for gps is written node=…,time=…,latitude=…,longitude=…")
+    gap = GAP if options.gap is None else options.gap
+    speed = MAX_SPEED if options.max_speed is None else options.max_speed
+    return read_gps(lambda: opened(path), summary, columns, gap, speed)
+
+
+def _positions(path: Path, options: Options, summary: Summary) -> Iterator[Row]:
+    columns = parse_columns(options.columns)
+    gap = GAP if options.gap is None else options.gap
+    with opened(path) as lines:
+        yield from read_positions(
+            lines, summary, columns, options.framerate, options.scale, gap, options.max_speed
+        )
+
+
+def _contacts(path: Path, options: Options, summary: Summary) -> Iterator[Row]:
+    columns = parse_columns(options.columns)
+    if isinstance(columns, list):
+        raise BadInput("--columns for contacts is written a=…,b=…,start=…,end=…")
+    with opened(path) as lines:
+        yield from read_contact_csv(lines, summary, columns)
+
+
+def _tij(path: Path, options: Options, summary: Summary) -> Iterator[Row]:
+    with opened(path) as lines:
+        yield from read_tij(lines, summary, 20 * SECOND if options.window is None else options.window)
+
+
+def _ns2(path: Path, options: Options, summary: Summary) -> Iterator[Row]:
+    with opened(path) as lines:
+        yield from read_ns2(lines, summary)
+
+
+def _walkers(path: Path, options: Options, summary: Summary) -> Iterator[Row]:
+    with opened(path) as lines:
+        yield from read_walkers(lines, summary)
+
+
+def _one(path: Path, options: Options, summary: Summary) -> Iterator[Row]:
+    with opened(path) as lines:
+        yield from read_one(lines, summary)
+
+
+Reader = Callable[[Path, Options, Summary], Iterator[Row]]
+FORMATS: Final[dict[str, tuple[Reader, tuple[str, ...]]]] = {
+    "gtfs": (_gtfs, ("date",)),
+    "gps": (_gps, ("columns", "gap", "max_speed")),
+    "positions": (_positions, ("columns", "framerate", "scale", "gap", "max_speed")),
+    "ns2": (_ns2, ()),
+    "walkers": (_walkers, ()),
+    "one": (_one, ()),
+    "tij": (_tij, ("window",)),
+    "contacts": (_contacts, ("columns",)),
+}
+
+
+class Reading:
+    """One file on its way in. Iterate `batches()` to the end; then `summary` is complete."""
+
+    def __init__(self, path: str | Path, format: str, options: Options | None = None) -> None:
+        options = Options() if options is None else options
+        if format not in FORMATS:
+            raise BadInput(f"no format {format!r} (there are: {', '.join(FORMATS)})")
+        self._reader, own = FORMATS[format]
+        for name in Options.__struct_fields__:
+            if getattr(options, name) is not None and name not in own:
+                raise BadInput(f"--{name.replace('_', '-')} means nothing to `--as {format}`")
+        self._path, self._options = Path(path), options
+        self.summary = Summary(file=self._path.name, format=format)
+
+    def batches(self, size: int = BATCH_ROWS) -> Iterator[Batch]:
+        """Rows in bounded batches. BadInput at any point means that nothing of the file should be kept."""
+        yield from batches(self._reader(self._path, self._options, self.summary), self.summary, size)
+
+
+def read(path: str | Path, format: str, options: Options | None = None) -> Iterator[Batch]:
+    """The batches of a file. (`Reading` also has the summary.)"""
+    return Reading(path, format, options).batches()
+
+
+class Loaded(Struct):
+    """A whole file in memory."""
+
+    segments: list[SegmentRow]
+    contacts: list[ContactRow]
+    messages: list[MessageRow]
+    rejects: list[Reject]
+    summary: Summary
+
+    def mobility(self) -> Mobility:
+        """The motion in it."""
+        return mobility_of(self.segments)
+
+    def contact_list(self) -> ContactList:
+        """The contacts in it."""
+        return contact_list(self.contacts)
+
+
+def load(path: str | Path, format: str, options: Options | None = None) -> Loaded:
+    """Read a file into memory."""
+    reading = Reading(path, format, options)
+    loaded = Loaded([], [], [], [], reading.summary)
+    for batch in reading.batches():
+        loaded.segments += batch.segments
+        loaded.contacts += batch.contacts
+        loaded.messages += batch.messages
+        loaded.rejects += batch.rejects
+    return loaded
