@@ -12,8 +12,8 @@ typed again. A run during which two workers died is marked so as well, for it ma
 from __future__ import annotations
 
 import os
+import platform
 import shutil
-import socket
 import traceback
 from collections.abc import Callable, Sequence
 from datetime import UTC, datetime
@@ -192,7 +192,7 @@ class _Unit:
         return {
             "status": status,
             "attempt": attempt_number(),
-            "worker": f"{socket.gethostname()}:{os.getpid()}",
+            "worker": f"{platform.node()}:{os.getpid()}",
             "finished_at": datetime.now(UTC).isoformat(timespec="seconds"),
             "run": msgspec.to_builtins(self.point.run),
         }
