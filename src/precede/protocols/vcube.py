@@ -37,7 +37,6 @@ from precede.protocols.vcube_packets import (
 )
 from precede.protocols.vcube_progress import Progress
 from precede.protocols.vcube_topology import (
-    cluster,
     dimension,
     first_child,
     height,
@@ -73,7 +72,7 @@ class VCubeNode(Node):
         self._delivered = Progress(self._positions)
         self._number = 0
         self._fresh: dict[NodeId, int] = {}
-        self._early: dict[Slot, StampedMessage] = {}
+        self._early: dict[Slot, bool] = {}
         self._pending: dict[Slot, tuple[StampedMessage, Instant]] = {}
         self._lacking: dict[Slot, list[StampedMessage]] = {}
         self._holds = 0
@@ -117,11 +116,11 @@ class VCubeNode(Node):
 
     def _stamp(self, payload: bytes) -> StampedMessage:
         self._number = number = self._number + 1
-        self._received.advance(self._me)
-        self._delivered.advance(self._me)
+        self._received.advance(self._me, number, 1 << self._me)
+        self._delivered.advance(self._me, number, 1 << self._me)
         entries = len(self._fresh) + 1 if self._compresses else self._members
         message = Message(MessageId(self._me, 0, number), payload)
-        stamped = StampedMessage(message, changed_rows(self._fresh), entries, self._delivered.total)
+        stamped = StampedMessage(message, changed_rows(self._fresh), entries, sum(self._delivered.counts))
         self._fresh = {}
         return stamped
 
@@ -139,49 +138,45 @@ class VCubeNode(Node):
         content: Sequence[StampedMessage] = packet.content
         if self._causal_unpacking and len(content) > 1:
             content = sorted(content, key=lambda stamped: stamped.past)
-        below = self._root_height if self._single_tree else cluster(self._me, sender) - 1
+        below = self._root_height if self._single_tree else (self._me ^ sender).bit_length() - 1
         for stamped in content:
-            self._take(stamped, below, now, effects)
+            source, number, slot, bit, rows, arrive, _ = stamped.prepared
+            if source >= self._positions:
+                continue
+            have = self._received.counts[source]
+            if number == have + 1:
+                self._received.advance(source, number, bit)
+                covered: Sequence[Slot] = (slot, *self._cover_early(source, number)) if self._early else (slot,)
+            elif number <= have or slot in self._early:
+                self._take_again(stamped, below, effects)
+                continue
+            else:
+                self._early[slot] = True
+                covered = ()
+            effects.append(arrive)
+            lacks = self._delivered.missing(rows)
+            if below:
+                self._forward(stamped, below, lacks is not None, covered, effects)
+            if lacks is None:
+                self._deliver(stamped, effects)
+            else:
+                self._pending[slot] = stamped, now
+                self._lacking.setdefault(_one_of(lacks), []).append(stamped)
         return effects
 
-    def _take(self, stamped: StampedMessage, below: int, now: Instant, effects: list[Effect]) -> None:
-        """Lines 15 to 22 for one message; `below` is how many clusters this node serves with it."""
-        source, number, slot, rows, arrive, _ = stamped.prepared
-        if source >= self._positions:
-            return
-        have = self._received.counts[source]
-        if number <= have or slot in self._early:
-            if self._single_tree and source == self._me:
-                self._send_to_all(stamped, below, effects)
-            return
-        effects.append(arrive)
-        covered = self._cover(stamped) if number == have + 1 else self._set_aside(stamped)
-        lacks = self._delivered.missing(rows)
-        if below:
-            self._forward(stamped, below, lacks is not None, covered, effects)
-        if lacks is None:
-            self._deliver(stamped, effects)
-        else:
-            self._pending[slot] = stamped, now
-            self._lacking.setdefault(_one_of(lacks), []).append(stamped)
-
-    def _cover(self, stamped: StampedMessage) -> Sequence[Slot]:
-        """*vector_max* moves on: the messages that it now covers, this one first."""
-        source, number, slot = stamped.prepared[:3]
-        self._received.advance(source)
-        covered = [slot]
-        while self._early:
+    def _cover_early(self, source: NodeId, number: int) -> list[Slot]:
+        """*vector_max* moves on over what came too early, once the message before it is there."""
+        covered: list[Slot] = []
+        while self._early.pop(slot := slot_of(source, number + 1), False):
             number += 1
-            slot = slot_of(source, number)
-            if self._early.pop(slot, None) is None:
-                break
-            self._received.advance(source)
+            self._received.advance(source, number, 1 << source)
             covered.append(slot)
         return covered
 
-    def _set_aside(self, stamped: StampedMessage) -> Sequence[Slot]:
-        self._early[stamped.prepared.slot] = stamped
-        return ()
+    def _take_again(self, stamped: StampedMessage, below: int, effects: list[Effect]) -> None:
+        """A copy of what is known: from a single root an own message comes back, on its way to the others."""
+        if self._single_tree and stamped.prepared.source == self._me:
+            self._send_to_all(stamped, below, effects)
 
     # -- CHECKAGG ------------------------------------------------------------------------------------------
 
@@ -203,18 +198,18 @@ class VCubeNode(Node):
             child = self._children[t]
             if child is None:
                 continue
-            free = not (may_hold and self._hold(t, self._holds, stamped))
-            released = self._release(t, covered) if self._held[t] else []
+            held = may_hold and self._hold(t, self._holds, stamped)
+            released = self._release(t, covered) if self._held[t] else None
             if released:
-                content = [held for _, held in sorted(released, key=_by_reception)]
-                for packet in packets_of([*content, stamped] if free else content, self._mtu):
+                content = [stamped for _, stamped in sorted(released, key=_by_reception)]
+                for packet in packets_of(content if held else [*content, stamped], self._mtu):
                     effects.append(Send(packet, child, WIRED))
-            elif free:
+            elif not held:
                 effects.append(Send(stamped.alone, child, WIRED))
 
     def _hold(self, t: int, order: int, stamped: StampedMessage) -> bool:
         """File the message under one that this node still owes the child of cluster t+1, if there is one."""
-        source, number, slot, rows, _, _ = stamped.prepared
+        source, number, slot, _, rows, _, _ = stamped.prepared
         owed = self._received.missing(rows, self._shares[t])
         if owed is not None:
             under = _one_of(owed)
@@ -247,9 +242,9 @@ class VCubeNode(Node):
         delivered, lacking, fresh = self._delivered, self._lacking, self._fresh
         ready = [stamped]
         while ready:
-            source, number, slot, _, _, deliver = ready.pop().prepared
+            source, number, slot, bit, _, _, deliver = ready.pop().prepared
             effects.append(deliver)
-            delivered.advance(source)
+            delivered.advance(source, number, bit)
             fresh[source] = number
             if slot in lacking:
                 for waiting in lacking.pop(slot):
@@ -274,7 +269,7 @@ class VCubeNode(Node):
         for number, mask in stamped.prepared.rows:
             for source in range(mask.bit_length()):
                 if mask >> source & 1:
-                    first = self._delivered.count(source) + 1
+                    first = self._delivered.counts[source] + 1
                     missing += [MessageId(source, 0, lacked) for lacked in range(first, number + 1)]
         return tuple(sorted(set(missing)))
 

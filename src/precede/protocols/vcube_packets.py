@@ -48,6 +48,7 @@ class Prepared(NamedTuple):
     source: NodeId
     number: int
     slot: Slot
+    bit: int
     rows: Rows
     arrive: Arrive
     deliver: Deliver
@@ -71,7 +72,7 @@ class StampedMessage(Struct, frozen=True, array_like=True, dict=True):
         """Worked out once for each copy that was decoded: in a simulation once for all nodes."""
         id = self.message.id
         if not (0 <= id.source < MOST_POSITIONS and id.incarnation == 0 and id.number > 0):
-            return Prepared(MOST_POSITIONS, 0, 0, (), Arrive(()), Deliver(self.message))
+            return Prepared(MOST_POSITIONS, 0, 0, 0, (), Arrive(()), Deliver(self.message))
         rows = {number: int.from_bytes(mask, "little") for number, mask in self.changed}
         if id.number > 1:
             rows[id.number - 1] = rows.get(id.number - 1, 0) | 1 << id.source
@@ -79,6 +80,7 @@ class StampedMessage(Struct, frozen=True, array_like=True, dict=True):
             id.source,
             id.number,
             slot_of(id.source, id.number),
+            1 << id.source,
             tuple(sorted(rows.items())),
             Arrive((self.message,)),
             Deliver(self.message),

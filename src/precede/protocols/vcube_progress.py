@@ -16,36 +16,31 @@ KEPT_ROWS: Final = 64
 
 
 class Progress:
-    """`count(source)` messages of each source, without gaps."""
+    """`counts[source]` messages of each source, without gaps."""
 
-    __slots__ = ("_bits", "_everybody", "_top", "counts", "lacking", "total")
+    __slots__ = ("_everybody", "_top", "counts", "lacking")
 
     def __init__(self, positions: int) -> None:
-        self.lacking: dict[int, int] = {}
-        self._bits = [1 << source for source in range(positions)]
         self.counts = [0] * positions
+        self.lacking: dict[int, int] = {}
         self._everybody = (1 << positions) - 1
         self._top = 0
-        self.total = 0
 
-    def count(self, source: NodeId) -> int:
-        return self.counts[source] if source < len(self.counts) else 0
-
-    def advance(self, source: NodeId) -> None:
-        """One more message of a source is counted."""
-        number = self.counts[source] + 1
+    def advance(self, source: NodeId, number: int, bit: int) -> None:
+        """The next message of a source is counted; `bit` is the source's mask."""
         self.counts[source] = number
-        self.total += 1
-        if number > self._top:
-            self._open_row(number)
-        if number in self.lacking:
-            self.lacking[number] ^= self._bits[source]
+        lacking = self.lacking
+        if number in lacking:
+            lacking[number] ^= bit
+        elif number > self._top:
+            self._open_row(number, bit)
 
     def missing(self, rows: Rows, among: int = -1) -> tuple[int, int] | None:
         """The first (number, mask of sources) of these entries that is not counted yet, or None."""
+        lacking = self.lacking
         for number, mask in rows:
             asked = mask & among
-            absent = asked & self.lacking[number] if number in self.lacking else self._absent(number, asked)
+            absent = asked & lacking[number] if number in lacking else self._absent(number, asked)
             if absent:
                 return number, absent
         return None
@@ -58,13 +53,13 @@ class Progress:
         while mask:
             source = mask.bit_length() - 1
             mask ^= 1 << source
-            if self.count(source) < number:
+            if source >= len(self.counts) or self.counts[source] < number:
                 absent |= 1 << source
         return absent
 
-    def _open_row(self, number: int) -> None:
+    def _open_row(self, number: int, bit: int) -> None:
         """The highest number so far: nobody else has it, and the oldest row makes room."""
-        self.lacking[number] = self._everybody
+        self.lacking[number] = self._everybody ^ bit
         self._top = number
         self.lacking.pop(number - KEPT_ROWS, None)
 
@@ -74,7 +69,6 @@ class Progress:
         if positions <= known:
             return
         self.counts += [0] * (positions - known)
-        self._bits += [1 << source for source in range(known, positions)]
         newcomers = (1 << positions) - (1 << known)
         self._everybody |= newcomers
         for number in self.lacking:
@@ -82,8 +76,5 @@ class Progress:
 
     def jump(self, source: NodeId, count: int) -> None:
         """Begin a source further on: what came before is history to a node that joins."""
-        while self.count(source) < count:
-            self.advance(source)
-
-    def vector(self) -> list[int]:
-        return list(self.counts)
+        for number in range(self.counts[source] + 1, count + 1):
+            self.advance(source, number, 1 << source)
