@@ -76,5 +76,12 @@ class Progress:
 
     def jump(self, source: NodeId, count: int) -> None:
         """Begin a source further on: what came before is history to a node that joins."""
-        for number in range(self.counts[source] + 1, count + 1):
-            self.advance(source, number, 1 << source)
+        if count <= self.counts[source]:
+            return
+        self.counts[source] = count
+        bit = 1 << source
+        for number in self.lacking:
+            if number <= count:
+                self.lacking[number] &= ~bit
+        if count > self._top:
+            self._open_row(count, bit)

@@ -1,0 +1,405 @@
+"""VCube when nodes crash, join and leave: what vcube2018 names as future work (section 7), from its section 2.
+
+*Diagnosis.* Every node tests the first node of each of its clusters; one that does not answer in time has
+crashed, and the next of its cluster stands for it: in the tests and in every tree. Nodes crash for good, nothing
+is cut off, the time-out is longer than two packets fly (one that was wrongly buried learns it and stops).
+
+*Nothing is lost with a forwarder.* A node keeps what it has received until all have it. Tests and answers say
+what their sender has received; what the other lacks, and is old enough not to be on its way, is sent again, at
+once to a node that takes over. So what any working node has comes to all of them, whoever crashed.
+
+*What is lost with its source.* A message may depend on one that no working node has any more. Once all have
+held the same view for longer than a packet flies, the last number that anybody has of a crashed source is
+final; what waits for a later one is given up as `orphaned`, at every node alike.
+
+*Joining.* A newcomer makes itself known by its tests. When all have it in their view, nothing it lacks is
+forgotten any more; then it asks a node what that has delivered, and begins there.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import Final, NamedTuple
+
+from precede.core.effects import (
+    NOTHING,
+    WIRED,
+    CancelTimer,
+    Discard,
+    Effect,
+    Effects,
+    Key,
+    Medium,
+    Persist,
+    Send,
+    SetTimer,
+)
+from precede.core.errors import BadInput, Refused
+from precede.core.identity import NodeId
+from precede.core.instants import Duration, Instant
+from precede.core.messages import Packet
+from precede.core.node import Context, Saved
+from precede.protocols.vcube_node import VCubeNode
+from precede.protocols.vcube_packets import Slot, StampedMessage
+from precede.protocols.vcube_topology import MOST_POSITIONS, cluster
+from precede.protocols.vcube_view import (
+    Report,
+    VCubeJoinPacket,
+    VCubeStatePacket,
+    VCubeTestPacket,
+    View,
+    combine,
+)
+
+ORPHANED: Final = "orphaned"
+_LIVED: Final = "lived"
+_TEST: Final = "test"
+_JOIN: Final = "join"
+
+
+class Logged(NamedTuple):
+    """A message kept until all have it: how many clusters this node served with it, and since when."""
+
+    stamped: StampedMessage
+    below: int
+    since: Instant
+
+
+class Asked(NamedTuple):
+    """A test under way; one that takes over is sent what it lacks at once."""
+
+    number: int
+    takes_over: bool
+
+
+class DiagnosedVCubeNode(VCubeNode):
+    """A VCube node that survives the others. `begins_after` is the vector a newcomer began with."""
+
+    draining = ("pending", "held", "log")
+
+    def __init__(self, context: Context) -> None:
+        everybody = tuple(sorted({*context.members, context.node}))
+        super().__init__(Context(context.node, everybody, context.options, context.random, context.incarnation))
+        if self._single_tree:
+            raise BadInput("vcube: diagnosis needs a tree per source")
+        self._every: Duration = context.options["test_every"]
+        self._timeout: Duration = context.options["test_timeout"]
+        self._random = context.random
+        self._view = View(everybody)
+        self._view_since: Instant = 0
+        self._joined = context.node in context.members
+        self._leaving = False
+        self._out = False
+        self.begins_after: dict[NodeId, int] = {}
+        self._log: dict[Slot, Logged] = {}
+        self._reports: dict[int, Report] = {}
+        self._tests: dict[NodeId, Asked] = {}
+        self._tested = 0
+        self._asked = 0
+        self._limits: dict[NodeId, int] = {}
+        self._lobby: dict[Slot, StampedMessage] = {}
+
+    # -- inputs --------------------------------------------------------------------------------------------
+
+    def start(self, now: Instant, saved: Saved) -> Effects:
+        """Crash-stop: a node that has lived before stays out, so that its silence is noticed."""
+        if saved or self._incarnation:
+            self._out = True
+            return NOTHING
+        self._view_since = now
+        return [Persist(_LIVED, True), SetTimer(_TEST, now + self._random.randrange(self._every))]
+
+    def broadcast(
+        self,
+        payload: bytes,
+        now: Instant,
+        to: Sequence[NodeId] | None = None,
+        lifetime: Duration | None = None,
+    ) -> Effects:
+        if self._out or self._leaving:
+            raise Refused("vcube: this node has crashed or left, and there is no way back under its number")
+        if not self._joined:
+            raise Refused("vcube: not joined yet")
+        return super().broadcast(payload, now, to, lifetime)
+
+    def receive(self, packet: Packet, sender: NodeId, now: Instant, over: Medium) -> Effects:
+        if self._out:
+            return NOTHING
+        effects: list[Effect] = []
+        if type(packet) is VCubeTestPacket:
+            self._receive_test(packet, sender, now, effects)
+        elif type(packet) is VCubeJoinPacket:
+            self._sponsor(sender, effects)
+        elif type(packet) is VCubeStatePacket:
+            self._begin(packet, now, effects)
+        else:
+            return super().receive(packet, sender, now, over)
+        return effects
+
+    def timer(self, key: Key, now: Instant) -> Effects:
+        effects: list[Effect] = []
+        if self._out:
+            return effects
+        if key == _TEST:
+            for child in self._children:
+                if child is not None:
+                    self._test(child, now, False, effects)
+            self._conclude(now, effects)
+            effects.append(SetTimer(_TEST, now + self._every))
+        elif key == _JOIN:
+            self._ask_to_join(now, effects)
+        elif isinstance(key, tuple) and isinstance(key[1], int):
+            self._miss(key[1], now, effects)
+        return effects
+
+    def leave(self, now: Instant) -> Effects:
+        """Say so to the neighbours; without the time to, it is a crash like any other."""
+        if self._out:
+            return NOTHING
+        self._leaving = True
+        self._view.bury(self._me)
+        farewell = VCubeTestPacket(0, True, self._view.events, tuple(self._received.counts), None)
+        neighbours = [child for child in self._children if child is not None]
+        return [CancelTimer(_TEST), *(Send(farewell, child, WIRED) for child in neighbours)]
+
+    # -- tests ---------------------------------------------------------------------------------------------
+
+    def _test(self, node: NodeId, now: Instant, takes_over: bool, effects: list[Effect]) -> None:
+        if node in self._tests:
+            if takes_over:
+                self._tests[node] = Asked(self._tests[node].number, True)
+            return
+        self._tested += 1
+        self._tests[node] = Asked(self._tested, takes_over)
+        packet = VCubeTestPacket(self._tested, False, self._view.events, tuple(self._received.counts), None)
+        effects += [Send(packet, node, WIRED), SetTimer(("silent", node), now + self._timeout)]
+
+    def _receive_test(
+        self, packet: VCubeTestPacket, sender: NodeId, now: Instant, effects: list[Effect]
+    ) -> None:
+        if self._view.merge(packet.events):
+            self._change_view(now, effects)
+            if self._out:
+                return
+        urgent = False
+        if not packet.answer:
+            report = self._report(cluster(self._me, sender) - 1, now)
+            have = tuple(self._received.counts)
+            effects.append(
+                Send(VCubeTestPacket(packet.number, True, self._view.events, have, report), sender, WIRED)
+            )
+        elif sender in self._tests and self._tests[sender].number == packet.number:
+            urgent = self._tests.pop(sender).takes_over
+            effects.append(CancelTimer(("silent", sender)))
+            if packet.report is not None:
+                self._reports[cluster(self._me, sender) - 1] = packet.report
+        if self._view.works(sender):
+            self._repair(sender, packet.have, urgent, now, effects)
+        self._conclude(now, effects)
+
+    def _miss(self, node: NodeId, now: Instant, effects: list[Effect]) -> None:
+        """No answer in time."""
+        if self._tests.pop(node, None) is not None and self._view.bury(node):
+            self._change_view(now, effects)
+
+    def _change_view(self, now: Instant, effects: list[Effect]) -> None:
+        """Somebody crashed, left or came: other children, and those who take over are tested at once."""
+        self._view_since = now
+        self._reports = {}
+        if self._view.buried(self._me) and not self._leaving:
+            self._out = True
+            return
+        self._widen(self._view.positions)
+        before = self._children
+        self._build_trees(self._view.live | 1 << self._me)
+        for node in [node for node in self._tests if not self._view.works(node)]:
+            del self._tests[node]
+            effects.append(CancelTimer(("silent", node)))
+        for t, child in enumerate(self._children):
+            if child is not None and (t >= len(before) or child != before[t]):
+                self._test(child, now, True, effects)
+        for t in range(len(self._held)):
+            if t >= len(self._children) or self._children[t] is None:
+                self._held[t], self._held_slots[t] = {}, {}
+
+    def _repair(
+        self, peer: NodeId, have: Sequence[int], urgent: bool, now: Instant, effects: list[Effect]
+    ) -> None:
+        """Send a neighbour what it lacks, unless it may still be on its way."""
+        lacked = [
+            logged.stamped
+            for logged in self._log.values()
+            if (urgent or now - logged.since >= self._timeout) and _is_beyond(logged.stamped, have)
+        ]
+        if lacked:
+            self._send_packed(lacked, peer, effects)
+
+    # -- messages ------------------------------------------------------------------------------------------
+
+    def _stamp(self, payload: bytes, now: Instant) -> StampedMessage:
+        stamped = super()._stamp(payload, now)
+        self._log[stamped.prepared.slot] = Logged(stamped, len(self._children), now)
+        return stamped
+
+    def _take(
+        self, stamped: StampedMessage, below: int, now: Instant, effects: list[Effect]
+    ) -> Sequence[Slot] | None:
+        source, number, slot, _, rows, _, _ = stamped.prepared
+        named = max([source + 1, *(mask.bit_length() for _, mask in rows)])
+        if named > MOST_POSITIONS or number > self._limits.get(source, number):
+            return None
+        self._widen(named)
+        if not self._joined:
+            if slot not in self._lobby:
+                self._lobby[slot] = stamped
+                self._send_to_all(stamped, below, effects)
+            return None
+        covered = super()._take(stamped, below, now, effects)
+        if covered is None:
+            self._serve_more(slot, below, effects)
+            return None
+        self._log[slot] = Logged(stamped, below, now)
+        for t, child in enumerate(self._children):
+            if t >= below and child is not None and self._held[t]:
+                released = self._release(t, covered)
+                if released:
+                    self._send_packed(released, child, effects)
+        return covered
+
+    def _serve_more(self, slot: Slot, below: int, effects: list[Effect]) -> None:
+        """A copy from somebody who took over may come with more clusters to serve than the first had."""
+        logged = self._log.get(slot)
+        if logged is not None and below > logged.below:
+            for child in self._children[logged.below : below]:
+                if child is not None:
+                    effects.append(Send(logged.stamped.alone, child, WIRED))
+            self._log[slot] = logged._replace(below=below)
+
+    def _widen(self, positions: int) -> None:
+        if positions > self._positions:
+            self._positions = positions
+            self._received.widen(positions)
+            self._delivered.widen(positions)
+
+    # -- what all of them have -----------------------------------------------------------------------------
+
+    def _report(self, below: int, now: Instant) -> Report | None:
+        """On this node and its first `below` clusters; None while a part of them has not reported yet."""
+        events = self._view.events
+        parts = [Report(events, now - self._view_since >= self._timeout, self._own_low(), self._own_high())]
+        for t, child in enumerate(self._children[:below]):
+            if child is not None:
+                report = self._reports.get(t)
+                if report is None or report.events != events:
+                    return None
+                parts.append(report)
+        return combine(parts)
+
+    def _own_low(self) -> tuple[int, ...]:
+        return tuple(self._received.counts) if self._joined else ()
+
+    def _own_high(self) -> tuple[int, ...]:
+        high = list(self._received.counts)
+        for slot in (*self._early, *self._lobby):
+            source, number = slot & (MOST_POSITIONS - 1), slot // MOST_POSITIONS
+            high[source] = max(high[source], number)
+        return tuple(high)
+
+    def _conclude(self, now: Instant, effects: list[Effect]) -> None:
+        """Once everybody has reported: forget what all have, give up what nobody has, join."""
+        report = self._report(len(self._children), now)
+        if report is None or self._leaving:
+            return
+        for slot in [slot for slot, logged in self._log.items() if not _is_beyond(logged.stamped, report.low)]:
+            del self._log[slot]
+        if report.settled:
+            self._give_up_orphans(report.high, effects)
+            if not self._joined and not self._asked:
+                self._ask_to_join(now, effects)
+
+    def _give_up_orphans(self, high: Sequence[int], effects: list[Effect]) -> None:
+        """Whatever waits for what no working node has, and what waits for that in turn."""
+        doomed: dict[Slot, StampedMessage] = {}
+        found = True
+        while found:
+            found = False
+            for slot, (stamped, _) in self._pending.items():
+                if slot not in doomed and self._waits_for_lost(stamped, high):
+                    doomed[slot] = stamped
+                    source, number = stamped.prepared.source, stamped.prepared.number
+                    self._limits[source] = min(number - 1, self._limits.get(source, number))
+                    found = True
+        for slot, stamped in doomed.items():
+            self._forget(slot)
+            effects.append(Discard(stamped.message, ORPHANED))
+
+    def _waits_for_lost(self, stamped: StampedMessage, high: Sequence[int]) -> bool:
+        for number, mask in stamped.prepared.rows:
+            absent = self._delivered.missing(((number, mask),))
+            waits_for = 0 if absent is None else absent[1]
+            while waits_for:
+                source = waits_for.bit_length() - 1
+                waits_for ^= 1 << source
+                last = high[source] if source < len(high) else 0
+                if self._view.buried(source) and number > min(last, self._limits.get(source, last)):
+                    return True
+        return False
+
+    def _forget(self, slot: Slot) -> None:
+        self._pending.pop(slot, None)
+        self._early.pop(slot, None)
+        self._log.pop(slot, None)
+        self._lacking = {
+            under: rest
+            for under, filed in self._lacking.items()
+            if (rest := [stamped for stamped in filed if stamped.prepared.slot != slot])
+        }
+        for t, held in enumerate(self._held):
+            if self._held_slots[t].pop(slot, False):
+                self._held[t] = {
+                    under: rest
+                    for under, filed in held.items()
+                    if (rest := [entry for entry in filed if entry[1].prepared.slot != slot])
+                }
+
+    # -- joining -------------------------------------------------------------------------------------------
+
+    def _ask_to_join(self, now: Instant, effects: list[Effect]) -> None:
+        """Everybody knows this node: ask the others in turn, nearest first, until one answers."""
+        if self._joined:
+            return
+        live = self._view.live
+        others = sorted(x ^ self._me for x in range(live.bit_length()) if live >> x & 1 and x != self._me)
+        if others:
+            effects.append(Send(VCubeJoinPacket(), others[self._asked % len(others)] ^ self._me, WIRED))
+        self._asked += 1
+        effects.append(SetTimer(_JOIN, now + self._timeout))
+
+    def _sponsor(self, newcomer: NodeId, effects: list[Effect]) -> None:
+        if self._joined and self._view.works(newcomer):
+            content = tuple(stamped for stamped, _ in self._pending.values())
+            effects.append(Send(VCubeStatePacket(tuple(self._delivered.counts), content), newcomer, WIRED))
+
+    def _begin(self, packet: VCubeStatePacket, now: Instant, effects: list[Effect]) -> None:
+        """Take the sponsor's vector for one's own, then what it held, then what came meanwhile."""
+        if self._joined or not self._asked or len(packet.delivered) > MOST_POSITIONS:
+            return
+        self._joined = True
+        effects.append(CancelTimer(_JOIN))
+        self._widen(len(packet.delivered))
+        self.begins_after = {source: count for source, count in enumerate(packet.delivered) if count}
+        for source, count in self.begins_after.items():
+            self._received.jump(source, count)
+            self._delivered.jump(source, count)
+        self._fresh = dict(self.begins_after)
+        lobby, self._lobby = self._lobby, {}
+        for stamped in (*packet.content, *lobby.values()):
+            self._take(stamped, 0, now, effects)
+
+    def sizes(self) -> Mapping[str, int]:
+        return {**super().sizes(), "log": len(self._log), "lobby": len(self._lobby)}
+
+
+def _is_beyond(stamped: StampedMessage, vector: Sequence[int]) -> bool:
+    source, number = stamped.prepared[:2]
+    return source >= len(vector) or number > vector[source]

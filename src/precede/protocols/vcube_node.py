@@ -1,0 +1,305 @@
+"""A VCube node: causal broadcast over a tree per source, with aggregation (vcube2018, section 4, Algorithm 2).
+
+A node forwards a message to its children in the source's tree at once, but for a child that could not deliver
+it yet because this very node still owes the child something the message depends on: then the message is held,
+and travels with what was missing, in one packet, without a timer.
+
+The paper scans *pending*; we never do. A message that waits for its delivery is filed under one message it
+lacks; a message held from a child likewise, in that child's own file. The paper's order of lines 13 to 22 loses
+messages where it is read loosely: we take the messages of a packet one at a time, and for each one insert,
+advance *vector_max*, CHECKAGG for all children and only then CHECKDELIVERY. Line 30 as printed compares an
+entry with itself; the last condition is over all k except the source. The first condition of line 26 ("not sent
+before") is what being filed means. Birman's compressed vector says only what changed since the source's
+previous message, so a message also waits for that one: to be received, to be free itself for that child, to be
+delivered.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import Final
+
+from precede.core.effects import NOTHING, WIRED, Accept, Effect, Effects, Medium, Send
+from precede.core.errors import BadInput, Refused
+from precede.core.identity import MessageId, NodeId
+from precede.core.instants import Duration, Instant
+from precede.core.messages import Message, Packet
+from precede.core.node import Context, Node, Waiting
+from precede.protocols.vcube_packets import (
+    Slot,
+    StampedMessage,
+    VCubePacket,
+    changed_rows,
+    id_of,
+    packets_of,
+    slot_of,
+)
+from precede.protocols.vcube_progress import Progress
+from precede.protocols.vcube_topology import (
+    dimension,
+    first_child,
+    height,
+    live_mask,
+    responsibilities,
+)
+
+ROOT: Final[NodeId] = 0
+
+
+class VCubeNode(Node):
+    """Algorithm 2 at node i: `_delivered` is *vector_clock*, `_received` is *vector_max*."""
+
+    draining = ("pending", "held")
+
+    def __init__(self, context: Context) -> None:
+        options = context.options
+        self._me = context.node
+        self._incarnation = context.incarnation
+        self._aggregates: bool = options["aggregation"]
+        self._causal_unpacking: bool = options["unpack"] == "causal"
+        self._single_tree: bool = options["tree"] == "single"
+        self._compresses: bool = options["compression"]
+        self._mtu: int = options["mtu"]
+        live = live_mask(context.members)
+        if not live >> self._me & 1:
+            raise BadInput(f"vcube: node {self._me} is not among the members, and only diagnosis lets it join")
+        if self._single_tree and not live & 1:
+            raise BadInput(f"vcube: a single tree is rooted at node {ROOT}, which is not among the members")
+        self._members = len(context.members)
+        self._positions = live.bit_length()
+        self._received = Progress(self._positions)
+        self._delivered = Progress(self._positions)
+        self._number = 0
+        self._fresh: dict[NodeId, int] = {}
+        self._early: dict[Slot, bool] = {}
+        self._pending: dict[Slot, tuple[StampedMessage, Instant]] = {}
+        self._lacking: dict[Slot, list[StampedMessage]] = {}
+        self._holds = 0
+        self._held: list[dict[Slot, list[tuple[int, StampedMessage]]]] = []
+        self._held_slots: list[dict[Slot, bool]] = []
+        self._build_trees(live)
+
+    def _build_trees(self, live: int) -> None:
+        """Whom this node feeds in each cluster, and which sources' messages it feeds them."""
+        clusters = range(1, dimension(live) + 1)
+        self._children = [first_child(self._me, s, live) for s in clusters]
+        while len(self._held) < len(clusters):
+            self._held.append({})
+            self._held_slots.append({})
+        if self._single_tree:
+            below = height(self._me, ROOT, live)
+            everybody = (1 << self._positions) - 1
+            self._shares = [everybody if s <= below else 0 for s in clusters]
+            self._root_height = below
+        else:
+            self._shares = responsibilities(self._me, live)
+
+    # -- CO_BROADCAST ------------------------------------------------------------------------------------
+
+    def broadcast(
+        self,
+        payload: bytes,
+        now: Instant,
+        to: Sequence[NodeId] | None = None,
+        lifetime: Duration | None = None,
+    ) -> Effects:
+        if to is not None:
+            raise Refused("vcube delivers to everybody; for destination sets take a multicast order (prs)")
+        if self._incarnation:
+            raise Refused("vcube has no way back for a node that lost its state")
+        stamped = self._stamp(payload, now)
+        deadline = None if lifetime is None else now + lifetime
+        effects: list[Effect] = [Accept(stamped.message, None, deadline), stamped.prepared.deliver]
+        if self._single_tree and self._me != ROOT:
+            effects.append(Send(stamped.alone, ROOT, WIRED))
+        else:
+            self._send_to_all(stamped, len(self._children), effects)
+        return effects
+
+    def _stamp(self, payload: bytes, now: Instant) -> StampedMessage:
+        self._number = number = self._number + 1
+        self._received.advance(self._me, number, 1 << self._me)
+        self._delivered.advance(self._me, number, 1 << self._me)
+        entries = len(self._fresh) + 1 if self._compresses else self._members
+        message = Message(MessageId(self._me, 0, number), payload)
+        stamped = StampedMessage(message, changed_rows(self._fresh), entries, sum(self._delivered.counts))
+        self._fresh = {}
+        return stamped
+
+    def _send_to_all(self, stamped: StampedMessage, below: int, effects: list[Effect]) -> None:
+        for child in self._children[:below]:
+            if child is not None:
+                effects.append(Send(stamped.alone, child, WIRED))
+
+    # -- upon receive --------------------------------------------------------------------------------------
+
+    def receive(self, packet: Packet, sender: NodeId, now: Instant, over: Medium) -> Effects:
+        if type(packet) is not VCubePacket:
+            return NOTHING
+        effects: list[Effect] = []
+        content: Sequence[StampedMessage] = packet.content
+        if self._causal_unpacking and len(content) > 1:
+            content = sorted(content, key=lambda stamped: stamped.past)
+        below = self._root_height if self._single_tree else (self._me ^ sender).bit_length() - 1
+        for stamped in content:
+            self._take(stamped, below, now, effects)
+        return effects
+
+    def _take(
+        self, stamped: StampedMessage, below: int, now: Instant, effects: list[Effect]
+    ) -> Sequence[Slot] | None:
+        """Lines 15 to 22 for one message, which this node forwards into its first `below` clusters.
+
+        Returns what *vector_max* covers now that it did not before; None for a copy of what was known.
+        """
+        source, number, slot, bit, rows, arrive, _ = stamped.prepared
+        if source >= self._positions:
+            return None
+        have = self._received.counts[source]
+        covered: Sequence[Slot] = ()
+        if number == have + 1:
+            self._received.advance(source, number, bit)
+            covered = (slot, *self._cover_early(source, number)) if self._early else (slot,)
+        elif number > have and slot not in self._early:
+            self._early[slot] = True
+        else:
+            self._take_again(stamped, below, effects)
+            return None
+        effects.append(arrive)
+        lacks = self._delivered.missing(rows)
+        if below:
+            self._forward(stamped, below, lacks is not None, covered, effects)
+        if lacks is None:
+            self._deliver(stamped, effects)
+        else:
+            self._pending[slot] = stamped, now
+            self._lacking.setdefault(_one_of(lacks), []).append(stamped)
+        return covered
+
+    def _cover_early(self, source: NodeId, number: int) -> list[Slot]:
+        """*vector_max* moves on over what came too early, once the message before it is there."""
+        covered: list[Slot] = []
+        while self._early.pop(slot := slot_of(source, number + 1), False):
+            number += 1
+            self._received.advance(source, number, 1 << source)
+            covered.append(slot)
+        return covered
+
+    def _take_again(self, stamped: StampedMessage, below: int, effects: list[Effect]) -> None:
+        """A copy of what is known: from a single root an own message comes back, on its way to the others."""
+        if self._single_tree and stamped.prepared.source == self._me:
+            self._send_to_all(stamped, below, effects)
+
+    # -- CHECKAGG ------------------------------------------------------------------------------------------
+
+    def _forward(
+        self,
+        stamped: StampedMessage,
+        below: int,
+        may_hold: bool,
+        covered: Sequence[Slot],
+        effects: list[Effect],
+    ) -> None:
+        """For each child: what this message sets free, then the message itself unless it is held."""
+        if not self._aggregates:
+            self._send_to_all(stamped, below, effects)
+            return
+        if may_hold:
+            self._holds += 1
+        for t in range(min(below, len(self._children))):
+            child = self._children[t]
+            if child is None:
+                continue
+            held = may_hold and self._hold(t, self._holds, stamped)
+            released = self._release(t, covered) if self._held[t] else None
+            if released:
+                self._send_packed(released if held else [*released, stamped], child, effects)
+            elif not held:
+                effects.append(Send(stamped.alone, child, WIRED))
+
+    def _send_packed(self, content: Sequence[StampedMessage], to: NodeId, effects: list[Effect]) -> None:
+        for packet in packets_of(content, self._mtu):
+            effects.append(Send(packet, to, WIRED))
+
+    def _hold(self, t: int, order: int, stamped: StampedMessage) -> bool:
+        """File the message under one that this node still owes the child of cluster t+1, if there is one."""
+        source, number, slot, _, rows, _, _ = stamped.prepared
+        owed = self._received.missing(rows, self._shares[t])
+        if owed is not None:
+            under = _one_of(owed)
+        else:
+            under = slot_of(source, number - 1)
+            if under not in self._held_slots[t]:
+                return False
+        self._held[t].setdefault(under, []).append((order, stamped))
+        self._held_slots[t][slot] = True
+        return True
+
+    def _release(self, t: int, covered: Sequence[Slot]) -> list[StampedMessage]:
+        """Take out what was held from the child of cluster t+1 and has become free; file the rest anew."""
+        released: list[tuple[int, StampedMessage]] = []
+        held, slots = self._held[t], self._held_slots[t]
+        came = list(covered)
+        while came:
+            for order, stamped in held.pop(came.pop(), ()):
+                slot = stamped.prepared.slot
+                del slots[slot]
+                if not self._hold(t, order, stamped):
+                    released.append((order, stamped))
+                    came.append(slot)
+        return [stamped for _, stamped in sorted(released, key=_by_reception)]
+
+    # -- CHECKDELIVERY -------------------------------------------------------------------------------------
+
+    def _deliver(self, stamped: StampedMessage, effects: list[Effect]) -> None:
+        """Deliver it, and all that waited for nothing else."""
+        delivered, lacking, fresh = self._delivered, self._lacking, self._fresh
+        ready = [stamped]
+        while ready:
+            source, number, slot, bit, _, _, deliver = ready.pop().prepared
+            effects.append(deliver)
+            delivered.advance(source, number, bit)
+            fresh[source] = number
+            if slot in lacking:
+                for waiting in lacking.pop(slot):
+                    lacks = delivered.missing(waiting.prepared.rows)
+                    if lacks is None:
+                        del self._pending[waiting.prepared.slot]
+                        ready.append(waiting)
+                    else:
+                        lacking.setdefault(_one_of(lacks), []).append(waiting)
+
+    # -- read-only -----------------------------------------------------------------------------------------
+
+    def waiting(self) -> Sequence[Waiting]:
+        return [
+            Waiting(id_of(slot), self._all_lacking(stamped), since)
+            for slot, (stamped, since) in self._pending.items()
+        ]
+
+    def _all_lacking(self, stamped: StampedMessage) -> tuple[MessageId, ...]:
+        """What its own entries name that is not delivered yet."""
+        missing: list[MessageId] = []
+        for number, mask in stamped.prepared.rows:
+            for source in range(mask.bit_length()):
+                if mask >> source & 1:
+                    first = self._delivered.counts[source] + 1
+                    missing += [MessageId(source, 0, lacked) for lacked in range(first, number + 1)]
+        return tuple(sorted(set(missing)))
+
+    def sizes(self) -> Mapping[str, int]:
+        return {
+            "pending": len(self._pending),
+            "held": sum(map(len, self._held_slots)),
+            "vector_entries": self._positions,
+        }
+
+
+def _one_of(missing: tuple[int, int]) -> Slot:
+    """The message of the highest source among those missing: any one will do to be filed under."""
+    number, sources = missing
+    return slot_of(sources.bit_length() - 1, number)
+
+
+def _by_reception(held: tuple[int, StampedMessage]) -> int:
+    return held[0]

@@ -1,0 +1,152 @@
+"""What VCube's diagnosis knows and says: who takes part, and how far everybody has come (vcube2018, section 2).
+
+As in VCube, each node counts the events of every other: an even count is a node that works, an odd one a node
+that has crashed or left; a larger count is later news. A test's answer brings the tested node's view, and a
+report on the whole cluster that it answers for, put together from the reports of its own clusters: what
+everybody there has received, what anybody has, and whether all of them have held this very view for a while.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping, Sequence
+from itertools import zip_longest
+from typing import ClassVar, Final, TypeAlias
+
+from msgspec import Struct
+
+from precede.core.identity import NodeId
+from precede.core.messages import Packet
+from precede.protocols.vcube_packets import ENTRY_BYTES, HEADER_BYTES, StampedMessage, VCubePacket
+
+Events: TypeAlias = tuple[tuple[NodeId, int], ...]
+"""(node, how many times it crashed, left or joined), ascending by node."""
+
+Vector: TypeAlias = tuple[int, ...]
+
+
+class Report(Struct, frozen=True, array_like=True):
+    """On a node and the clusters below it, all of whom held the view `events` when they said this.
+
+    `low` counts what all of them have received without a gap, `high` the last that any of them has received.
+    `settled`: their view had been the same for longer than any packet flies.
+    """
+
+    events: Events
+    settled: bool
+    low: Vector
+    high: Vector
+
+
+class VCubeTestPacket(Packet, frozen=True, gc=False):
+    """A test or its answer. `have` is what the sender has received; only an answer brings a report."""
+
+    kind: ClassVar[str] = "vcube_test"
+    number: int
+    answer: bool
+    events: Events
+    have: Vector
+    report: Report | None
+
+    @property
+    def size_bytes(self) -> int:
+        return HEADER_BYTES + self.control_bytes
+
+    @property
+    def control_bytes(self) -> int:
+        return ENTRY_BYTES * self.control_entries
+
+    @property
+    def control_entries(self) -> int:
+        reported = 0 if self.report is None else len(self.report.low) + len(self.report.high)
+        return len(self.events) + len(self.have) + reported
+
+    @property
+    def messages(self) -> int:
+        return 0
+
+
+class VCubeJoinPacket(Packet, frozen=True, gc=False):
+    """A newcomer whom everybody knows by now asks where to begin."""
+
+    kind: ClassVar[str] = "vcube_join"
+    size_bytes: ClassVar[int] = HEADER_BYTES  # type: ignore[misc]
+    control_bytes: ClassVar[int] = 0  # type: ignore[misc]
+    control_entries: ClassVar[int] = 0  # type: ignore[misc]
+    messages: ClassVar[int] = 0  # type: ignore[misc]
+
+
+class VCubeStatePacket(Packet, frozen=True, gc=False):
+    """Where to begin: what its sponsor has delivered of each source, and what it holds beyond that."""
+
+    kind: ClassVar[str] = "vcube_state"
+    delivered: Vector
+    content: tuple[StampedMessage, ...]
+
+    @property
+    def size_bytes(self) -> int:
+        return HEADER_BYTES + ENTRY_BYTES * len(self.delivered) + sum(one.size_bytes for one in self.content)
+
+    @property
+    def control_bytes(self) -> int:
+        return ENTRY_BYTES * self.control_entries
+
+    @property
+    def control_entries(self) -> int:
+        return len(self.delivered) + sum(one.entries for one in self.content)
+
+    @property
+    def messages(self) -> int:
+        return len(self.content)
+
+
+PACKETS: Final = (VCubePacket, VCubeTestPacket, VCubeJoinPacket, VCubeStatePacket)
+
+
+class View:
+    """Who takes part, as far as this node knows."""
+
+    def __init__(self, nodes: Iterable[NodeId]) -> None:
+        self._counts: dict[NodeId, int] = dict.fromkeys(sorted(nodes), 0)
+        self._settle()
+
+    def merge(self, events: Events) -> bool:
+        """Take over later news; True if there was any."""
+        news = [(node, count) for node, count in events if count > self._counts.get(node, -1)]
+        self._counts.update(news)
+        if news:
+            self._settle()
+        return bool(news)
+
+    def bury(self, node: NodeId) -> bool:
+        """A node has crashed or left; True if that is news."""
+        return self.works(node) and self.merge(((node, self._counts[node] + 1),))
+
+    def works(self, node: NodeId) -> bool:
+        return bool(self.live >> node & 1)
+
+    def buried(self, node: NodeId) -> bool:
+        return self._counts.get(node, 0) % 2 == 1
+
+    def _settle(self) -> None:
+        self.events: Events = tuple(sorted(self._counts.items()))
+        self.live = sum(1 << node for node, count in self.events if count % 2 == 0)
+        self.positions = self.events[-1][0] + 1
+
+
+def combine(reports: Sequence[Report]) -> Report:
+    """One report on several parts that hold the same view."""
+    return Report(
+        reports[0].events,
+        all(report.settled for report in reports),
+        tuple(min(column) for column in zip_longest(*(report.low for report in reports), fillvalue=0)),
+        tuple(max(column) for column in zip_longest(*(report.high for report in reports), fillvalue=0)),
+    )
+
+
+def lacked(have: Sequence[int], log: Mapping[int, StampedMessage]) -> list[StampedMessage]:
+    """What of a log is beyond a vector."""
+    return [
+        stamped
+        for stamped in log.values()
+        if stamped.prepared.source >= len(have) or stamped.prepared.number > have[stamped.prepared.source]
+    ]
