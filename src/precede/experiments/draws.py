@@ -24,6 +24,7 @@ DRAWERS: Final[dict[str, str]] = {
     "unordered": "precede.experiments.draw_point_to_point:DRAWER",
     "fifo": "precede.experiments.draw_point_to_point:DRAWER",
     "vector_clock": "precede.experiments.draw_point_to_point:DRAWER",
+    "vcube": "precede.experiments.draw_vcube:DRAWER",
     "prs": "precede.experiments.draw_multicast:DRAWER",
     "rst": "precede.experiments.draw_multicast:DRAWER",
     "ses": "precede.experiments.draw_multicast:DRAWER",

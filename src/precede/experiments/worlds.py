@@ -21,6 +21,7 @@ from precede.sim.network import Network
 KINDS: Final[dict[str, str]] = {
     "point_to_point": "precede.experiments.point_to_point:KIND",
     "flood": "precede.experiments.flood:KIND",
+    "switched": "precede.experiments.switched:KIND",
 }
 
 

@@ -1,8 +1,8 @@
 """VCube when nodes crash, join and leave: what vcube2018 names as future work (section 7), from its section 2.
 
 *Diagnosis.* Every node tests the first node of each of its clusters; one that does not answer in time has
-crashed, and the next of its cluster stands for it: in the tests and in every tree. Nodes crash for good, nothing
-is cut off, the time-out is longer than two packets fly (one that was wrongly buried learns it and stops).
+crashed, and the next of its cluster stands for it: in the tests and in every tree. Nodes crash for good,
+nothing is cut off, the time-out is longer than two packets fly. (One wrongly buried learns it and stops.)
 
 *Nothing is lost with a forwarder.* A node keeps what it has received until all have it. Tests and answers say
 what their sender has received; what the other lacks, and is old enough not to be on its way, is sent again, at
@@ -40,13 +40,14 @@ from precede.core.instants import Duration, Instant
 from precede.core.messages import Packet
 from precede.core.node import Context, Saved
 from precede.protocols.vcube_node import VCubeNode
-from precede.protocols.vcube_packets import Slot, StampedMessage
+from precede.protocols.vcube_packets import Slot, StampedMessage, slot_of
 from precede.protocols.vcube_topology import MOST_POSITIONS, cluster
 from precede.protocols.vcube_view import (
     Report,
     VCubeJoinPacket,
     VCubeStatePacket,
     VCubeTestPacket,
+    Vector,
     View,
     combine,
 )
@@ -73,7 +74,7 @@ class Asked(NamedTuple):
 
 
 class DiagnosedVCubeNode(VCubeNode):
-    """A VCube node that survives the others. `begins_after` is the vector a newcomer began with."""
+    """A VCube node that survives the others. once `joined`, `begins_after` is the vector it began with."""
 
     draining = ("pending", "held", "log")
 
@@ -87,7 +88,7 @@ class DiagnosedVCubeNode(VCubeNode):
         self._random = context.random
         self._view = View(everybody)
         self._view_since: Instant = 0
-        self._joined = context.node in context.members
+        self.joined = context.node in context.members
         self._leaving = False
         self._out = False
         self.begins_after: dict[NodeId, int] = {}
@@ -118,7 +119,7 @@ class DiagnosedVCubeNode(VCubeNode):
     ) -> Effects:
         if self._out or self._leaving:
             raise Refused("vcube: this node has crashed or left, and there is no way back under its number")
-        if not self._joined:
+        if not self.joined:
             raise Refused("vcube: not joined yet")
         return super().broadcast(payload, now, to, lifetime)
 
@@ -158,7 +159,7 @@ class DiagnosedVCubeNode(VCubeNode):
             return NOTHING
         self._leaving = True
         self._view.bury(self._me)
-        farewell = VCubeTestPacket(0, True, self._view.events, tuple(self._received.counts), None)
+        farewell = VCubeTestPacket(0, True, self._view.events, self._have(), None)
         neighbours = [child for child in self._children if child is not None]
         return [CancelTimer(_TEST), *(Send(farewell, child, WIRED) for child in neighbours)]
 
@@ -171,7 +172,7 @@ class DiagnosedVCubeNode(VCubeNode):
             return
         self._tested += 1
         self._tests[node] = Asked(self._tested, takes_over)
-        packet = VCubeTestPacket(self._tested, False, self._view.events, tuple(self._received.counts), None)
+        packet = VCubeTestPacket(self._tested, False, self._view.events, self._have(), None)
         effects += [Send(packet, node, WIRED), SetTimer(("silent", node), now + self._timeout)]
 
     def _receive_test(
@@ -184,18 +185,19 @@ class DiagnosedVCubeNode(VCubeNode):
         urgent = False
         if not packet.answer:
             report = self._report(cluster(self._me, sender) - 1, now)
-            have = tuple(self._received.counts)
-            effects.append(
-                Send(VCubeTestPacket(packet.number, True, self._view.events, have, report), sender, WIRED)
-            )
+            answer = VCubeTestPacket(packet.number, True, self._view.events, self._have(), report)
+            effects.append(Send(answer, sender, WIRED))
         elif sender in self._tests and self._tests[sender].number == packet.number:
             urgent = self._tests.pop(sender).takes_over
             effects.append(CancelTimer(("silent", sender)))
             if packet.report is not None:
                 self._reports[cluster(self._me, sender) - 1] = packet.report
-        if self._view.works(sender):
+        if self._view.works(sender) and packet.have is not None:
             self._repair(sender, packet.have, urgent, now, effects)
-        self._conclude(now, effects)
+
+    def _have(self) -> Vector | None:
+        """What others need not send; a newcomer does not know yet what it needs."""
+        return tuple(self._received.counts) if self.joined else None
 
     def _miss(self, node: NodeId, now: Instant, effects: list[Effect]) -> None:
         """No answer in time."""
@@ -249,7 +251,7 @@ class DiagnosedVCubeNode(VCubeNode):
         if named > MOST_POSITIONS or number > self._limits.get(source, number):
             return None
         self._widen(named)
-        if not self._joined:
+        if not self.joined:
             if slot not in self._lobby:
                 self._lobby[slot] = stamped
                 self._send_to_all(stamped, below, effects)
@@ -285,25 +287,24 @@ class DiagnosedVCubeNode(VCubeNode):
 
     def _report(self, below: int, now: Instant) -> Report | None:
         """On this node and its first `below` clusters; None while a part of them has not reported yet."""
-        events = self._view.events
-        parts = [Report(events, now - self._view_since >= self._timeout, self._own_low(), self._own_high())]
+        parts = [self._own_report(now)]
         for t, child in enumerate(self._children[:below]):
             if child is not None:
                 report = self._reports.get(t)
-                if report is None or report.events != events:
+                if report is None or report.events != self._view.events:
                     return None
                 parts.append(report)
         return combine(parts)
 
-    def _own_low(self) -> tuple[int, ...]:
-        return tuple(self._received.counts) if self._joined else ()
-
-    def _own_high(self) -> tuple[int, ...]:
-        high = list(self._received.counts)
-        for slot in (*self._early, *self._lobby):
-            source, number = slot & (MOST_POSITIONS - 1), slot // MOST_POSITIONS
-            high[source] = max(high[source], number)
-        return tuple(high)
+    def _own_report(self, now: Instant) -> Report:
+        counts = tuple(self._received.counts)
+        return Report(
+            self._view.events,
+            now - self._view_since >= self._timeout,
+            counts if self.joined else (),
+            counts,
+            tuple(sorted((*self._early, *self._lobby))),
+        )
 
     def _conclude(self, now: Instant, effects: list[Effect]) -> None:
         """Once everybody has reported: forget what all have, give up what nobody has, join."""
@@ -313,18 +314,18 @@ class DiagnosedVCubeNode(VCubeNode):
         for slot in [slot for slot, logged in self._log.items() if not _is_beyond(logged.stamped, report.low)]:
             del self._log[slot]
         if report.settled:
-            self._give_up_orphans(report.high, effects)
-            if not self._joined and not self._asked:
+            self._give_up_orphans(report, effects)
+            if not self.joined and not self._asked:
                 self._ask_to_join(now, effects)
 
-    def _give_up_orphans(self, high: Sequence[int], effects: list[Effect]) -> None:
+    def _give_up_orphans(self, report: Report, effects: list[Effect]) -> None:
         """Whatever waits for what no working node has, and what waits for that in turn."""
         doomed: dict[Slot, StampedMessage] = {}
         found = True
         while found:
             found = False
             for slot, (stamped, _) in self._pending.items():
-                if slot not in doomed and self._waits_for_lost(stamped, high):
+                if slot not in doomed and self._waits_for_lost(stamped, report):
                     doomed[slot] = stamped
                     source, number = stamped.prepared.source, stamped.prepared.number
                     self._limits[source] = min(number - 1, self._limits.get(source, number))
@@ -333,17 +334,23 @@ class DiagnosedVCubeNode(VCubeNode):
             self._forget(slot)
             effects.append(Discard(stamped.message, ORPHANED))
 
-    def _waits_for_lost(self, stamped: StampedMessage, high: Sequence[int]) -> bool:
+    def _waits_for_lost(self, stamped: StampedMessage, report: Report) -> bool:
         for number, mask in stamped.prepared.rows:
             absent = self._delivered.missing(((number, mask),))
             waits_for = 0 if absent is None else absent[1]
             while waits_for:
                 source = waits_for.bit_length() - 1
                 waits_for ^= 1 << source
-                last = high[source] if source < len(high) else 0
-                if self._view.buried(source) and number > min(last, self._limits.get(source, last)):
+                if self._view.buried(source) and self._is_lost(source, number, report):
                     return True
         return False
+
+    def _is_lost(self, source: NodeId, number: int, report: Report) -> bool:
+        """Is one of a crashed source's messages up to this number in nobody's hands, or given up itself?"""
+        if number > self._limits.get(source, number):
+            return True
+        last = report.high[source] if source < len(report.high) else 0
+        return any(slot_of(source, lacked) not in report.early for lacked in range(last + 1, number + 1))
 
     def _forget(self, slot: Slot) -> None:
         self._pending.pop(slot, None)
@@ -357,16 +364,16 @@ class DiagnosedVCubeNode(VCubeNode):
         for t, held in enumerate(self._held):
             if self._held_slots[t].pop(slot, False):
                 self._held[t] = {
-                    under: rest
-                    for under, filed in held.items()
-                    if (rest := [entry for entry in filed if entry[1].prepared.slot != slot])
+                    under: kept
+                    for under, entries in held.items()
+                    if (kept := [entry for entry in entries if entry[1].prepared.slot != slot])
                 }
 
     # -- joining -------------------------------------------------------------------------------------------
 
     def _ask_to_join(self, now: Instant, effects: list[Effect]) -> None:
         """Everybody knows this node: ask the others in turn, nearest first, until one answers."""
-        if self._joined:
+        if self.joined:
             return
         live = self._view.live
         others = sorted(x ^ self._me for x in range(live.bit_length()) if live >> x & 1 and x != self._me)
@@ -376,15 +383,15 @@ class DiagnosedVCubeNode(VCubeNode):
         effects.append(SetTimer(_JOIN, now + self._timeout))
 
     def _sponsor(self, newcomer: NodeId, effects: list[Effect]) -> None:
-        if self._joined and self._view.works(newcomer):
+        if self.joined and self._view.works(newcomer):
             content = tuple(stamped for stamped, _ in self._pending.values())
             effects.append(Send(VCubeStatePacket(tuple(self._delivered.counts), content), newcomer, WIRED))
 
     def _begin(self, packet: VCubeStatePacket, now: Instant, effects: list[Effect]) -> None:
         """Take the sponsor's vector for one's own, then what it held, then what came meanwhile."""
-        if self._joined or not self._asked or len(packet.delivered) > MOST_POSITIONS:
+        if self.joined or not self._asked or len(packet.delivered) > MOST_POSITIONS:
             return
-        self._joined = True
+        self.joined = True
         effects.append(CancelTimer(_JOIN))
         self._widen(len(packet.delivered))
         self.begins_after = {source: count for source, count in enumerate(packet.delivered) if count}

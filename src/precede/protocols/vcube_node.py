@@ -49,7 +49,7 @@ ROOT: Final[NodeId] = 0
 class VCubeNode(Node):
     """Algorithm 2 at node i: `_delivered` is *vector_clock*, `_received` is *vector_max*."""
 
-    draining = ("pending", "held")
+    draining: tuple[str, ...] = ("pending", "held")
 
     def __init__(self, context: Context) -> None:
         options = context.options

@@ -8,7 +8,7 @@ everybody there has received, what anybody has, and whether all of them have hel
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Sequence
 from itertools import zip_longest
 from typing import ClassVar, Final, TypeAlias
 
@@ -16,7 +16,7 @@ from msgspec import Struct
 
 from precede.core.identity import NodeId
 from precede.core.messages import Packet
-from precede.protocols.vcube_packets import ENTRY_BYTES, HEADER_BYTES, StampedMessage, VCubePacket
+from precede.protocols.vcube_packets import ENTRY_BYTES, HEADER_BYTES, Slot, StampedMessage, VCubePacket
 
 Events: TypeAlias = tuple[tuple[NodeId, int], ...]
 """(node, how many times it crashed, left or joined), ascending by node."""
@@ -27,24 +27,26 @@ Vector: TypeAlias = tuple[int, ...]
 class Report(Struct, frozen=True, array_like=True):
     """On a node and the clusters below it, all of whom held the view `events` when they said this.
 
-    `low` counts what all of them have received without a gap, `high` the last that any of them has received.
-    `settled`: their view had been the same for longer than any packet flies.
+    `low` counts what all of them have received without a gap, `high` what one of them has received without a
+    gap, and `early` is what any of them has beyond a gap. `settled`: their view had been the same for longer
+    than any packet flies.
     """
 
     events: Events
     settled: bool
     low: Vector
     high: Vector
+    early: tuple[Slot, ...]
 
 
 class VCubeTestPacket(Packet, frozen=True, gc=False):
-    """A test or its answer. `have` is what the sender has received; only an answer brings a report."""
+    """A test or its answer. `have` is what its sender has received, None from one that has not joined yet."""
 
     kind: ClassVar[str] = "vcube_test"
     number: int
     answer: bool
     events: Events
-    have: Vector
+    have: Vector | None
     report: Report | None
 
     @property
@@ -57,8 +59,9 @@ class VCubeTestPacket(Packet, frozen=True, gc=False):
 
     @property
     def control_entries(self) -> int:
-        reported = 0 if self.report is None else len(self.report.low) + len(self.report.high)
-        return len(self.events) + len(self.have) + reported
+        report = self.report
+        reported = 0 if report is None else len(report.low) + len(report.high) + len(report.early)
+        return len(self.events) + len(self.have or ()) + reported
 
     @property
     def messages(self) -> int:
@@ -69,10 +72,22 @@ class VCubeJoinPacket(Packet, frozen=True, gc=False):
     """A newcomer whom everybody knows by now asks where to begin."""
 
     kind: ClassVar[str] = "vcube_join"
-    size_bytes: ClassVar[int] = HEADER_BYTES  # type: ignore[misc]
-    control_bytes: ClassVar[int] = 0  # type: ignore[misc]
-    control_entries: ClassVar[int] = 0  # type: ignore[misc]
-    messages: ClassVar[int] = 0  # type: ignore[misc]
+
+    @property
+    def size_bytes(self) -> int:
+        return HEADER_BYTES
+
+    @property
+    def control_bytes(self) -> int:
+        return 0
+
+    @property
+    def control_entries(self) -> int:
+        return 0
+
+    @property
+    def messages(self) -> int:
+        return 0
 
 
 class VCubeStatePacket(Packet, frozen=True, gc=False):
@@ -140,13 +155,5 @@ def combine(reports: Sequence[Report]) -> Report:
         all(report.settled for report in reports),
         tuple(min(column) for column in zip_longest(*(report.low for report in reports), fillvalue=0)),
         tuple(max(column) for column in zip_longest(*(report.high for report in reports), fillvalue=0)),
+        tuple(sorted({slot for report in reports for slot in report.early})),
     )
-
-
-def lacked(have: Sequence[int], log: Mapping[int, StampedMessage]) -> list[StampedMessage]:
-    """What of a log is beyond a vector."""
-    return [
-        stamped
-        for stamped in log.values()
-        if stamped.prepared.source >= len(have) or stamped.prepared.number > have[stamped.prepared.source]
-    ]

@@ -24,6 +24,7 @@ _ARGUMENTS: Final = {
     "uniform": (2,),
     "normal": (2,),
     "triangular": (2, 3),
+    "pareto": (2,),
 }
 Floats: TypeAlias = "np.ndarray[Any, np.dtype[np.float64]]"
 _FIRST_BLOCK: Final = 32
@@ -54,6 +55,8 @@ class Streams:
 class Distribution:
     """A written distribution: `exponential(1)`, `uniform(1, 19)`, `normal(100, 25)`, `triangular(0, 600)`.
 
+    `pareto(1, 1.5)` has least value 1 and tail index 1.5 (no mean at 1 or below).
+
     `constant(1)` or a bare number does not vary. Arguments are in the unit the scenario's key
     has (seconds for delays). Negative draws count as zero.
     """
@@ -70,9 +73,7 @@ class Distribution:
     def _parse(self, written: str) -> tuple[str, tuple[float, ...]]:
         match = _WRITTEN.fullmatch(written)
         if match is None or match[1] not in _ARGUMENTS:
-            raise BadInput(
-                f"not a distribution: {written!r} (known: constant, exponential, uniform, normal, triangular)"
-            )
+            raise BadInput(f"not a distribution: {written!r} (known: {', '.join(_ARGUMENTS)})")
         try:
             return match[1], tuple(float(part) for part in match[2].split(","))
         except ValueError as error:
@@ -86,6 +87,8 @@ class Distribution:
             raise BadInput(f"{self.written!r}: the bounds are in the wrong order")
         if name in ("exponential", "constant") and arguments[0] < 0:
             raise BadInput(f"{self.written!r}: must not be negative")
+        if name == "pareto" and min(arguments) <= 0:
+            raise BadInput(f"{self.written!r}: both must be greater than 0")
 
     def block(self, stream: np.random.Generator, count: int) -> Floats:
         """`count` draws at once."""
@@ -98,6 +101,8 @@ class Distribution:
             drawn = stream.uniform(arguments[0], arguments[1], count)
         elif name == "normal":
             drawn = stream.normal(arguments[0], arguments[1], count)
+        elif name == "pareto":
+            drawn = arguments[0] * (1 + stream.pareto(arguments[1], count))
         else:
             low, high = arguments[0], arguments[-1]
             middle = arguments[1] if len(arguments) == 3 else (low + high) / 2
