@@ -124,7 +124,7 @@ def prepare(run: Run, sink: Sink, entry: registry.Entry | None = None) -> Prepar
     built = build_world(run)
     recorder = Recorder(run.id, built.names, sink, packets_received=_logs_packets(run))
     world, workload = _assemble(run, entry, built, recorder)
-    end = _end_of(run, built)
+    end = _end_of(run, built, workload)
     _schedule_presence(world, built, workload)
     plan_faults(world, read_faults(Table(run.faults, "faults", run.scenario), built.names))
     workload.begin(world)
@@ -199,12 +199,12 @@ def _schedule_presence(world: World, built: BuiltWorld, workload: Workload) -> N
             world.schedule_phase(NODES_LEAVE, stay.leave, world.leave, stay.node, built.linger)
 
 
-def _end_of(run: Run, built: BuiltWorld) -> Instant:
+def _end_of(run: Run, built: BuiltWorld, workload: Workload) -> Instant:
     table = Table({"end": run.end} if run.end else {}, "run", run.scenario)
     if run.end:
         return table.duration("end")
     if built.end is not None:
-        return built.end
+        return max(built.end, workload.last_scripted)
     until = Table(run.workload, "workload", run.scenario).maybe_duration("until")
     return FOREVER if until is None else until + _LONGEST_IDLE
 

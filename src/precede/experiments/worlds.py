@@ -22,6 +22,7 @@ KINDS: Final[dict[str, str]] = {
     "point_to_point": "precede.experiments.point_to_point:KIND",
     "flood": "precede.experiments.flood:KIND",
     "switched": "precede.experiments.switched:KIND",
+    "contacts": "precede.experiments.contacts:KIND",
 }
 
 

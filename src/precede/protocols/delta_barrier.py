@@ -1,14 +1,19 @@
-"""The causal barrier of delta_causal in its *multi* form (guidec2021, section V; error E4 of our reading).
+"""What delta_causal remembers of the past: `co_delivered` and `c_barrier` in one (guidec2021, section V).
 
-It holds predecessors `(stream, number, deadline)` of the next own message. The rule it keeps: whatever lies in
-this node's causal past and may still be alive somewhere is covered by an entry that follows it (or is it) and
-has no earlier deadline. The paper keeps one entry per source; that is not enough when a later message of a
-source lives shorter than an earlier one, so earlier ones stand beside it while they outlive it.
+Per stream a `Top`: how far it is delivered here, and whether that last message stands in the causal barrier of
+the next own message. One lookup serves both the question "is this predecessor delivered?" and the pruning.
+
+The barrier is in *multi* form (error E4 of our reading). The rule it keeps: whatever lies in this node's causal
+past and may still be alive somewhere is covered by an entry that follows it (or is it) and has no earlier
+deadline. The paper keeps one entry per source; that is not enough when a later message of a source lives
+shorter than an earlier one, so such earlier ones stand in `outliving`.
 """
 
 from __future__ import annotations
 
 from typing import TypeAlias
+
+from msgspec import Struct
 
 from precede.core.instants import Instant
 from precede.protocols.streams import Stream
@@ -17,68 +22,92 @@ Predecessor: TypeAlias = tuple[Stream, int, Instant]
 Barrier: TypeAlias = tuple[Predecessor, ...]
 
 
-class DeltaBarrier:
-    """`latest` has one entry per stream; `outliving` the earlier ones that live longer (mostly empty)."""
+class Top(Struct, gc=False):
+    """Everything of a stream up to `number` is delivered or has expired here, and all of it has by `until`.
 
-    __slots__ = ("latest", "outliving", "prune")
+    `deadline` is that of message `number`; `named` says that it stands in the barrier.
+    """
+
+    number: int
+    deadline: Instant
+    until: Instant
+    named: bool
+
+
+class Past:
+    """`tops` by stream; `outliving` are entries beside them (mostly empty)."""
+
+    __slots__ = ("outliving", "prune", "tops")
 
     def __init__(self, prune: bool) -> None:
         self.prune = prune
-        self.latest: dict[Stream, Predecessor] = {}
+        self.tops: dict[Stream, Top] = {}
         self.outliving: dict[tuple[Stream, int], Predecessor] = {}
 
-    def delivered(self, entry: Predecessor, barrier: Barrier) -> None:
-        """A message was delivered: it covers its barrier, except for what outlives it."""
-        stream, _, deadline = entry
-        latest = self.latest
-        for predecessor in barrier:
-            if predecessor[2] > deadline:
-                self.keep(predecessor)
+    def deliver(self, stream: Stream, number: int, deadline: Instant, barrier: Barrier) -> None:
+        """A message is delivered."""
+        self.cover(barrier, deadline)
+        top = self.tops.get(stream)
+        if top is None:
+            self.tops[stream] = Top(number, deadline, deadline, True)
+            return
+        if top.deadline > deadline and top.named:
+            self.outliving[stream, top.number] = (stream, top.number, top.deadline)
+        top.number = number
+        top.deadline = deadline
+        top.named = True
+        top.until = max(top.until, deadline)
+
+    def cover(self, barrier: Barrier, deadline: Instant) -> None:
+        """A delivered message with this barrier covers it, except for what outlives the message."""
+        tops = self.tops
+        for known, number, end in barrier:
+            if end > deadline:
+                self.keep((known, number, end))
             elif self.prune:
-                known = latest.get(predecessor[0])
-                if known is not None and known[1] <= predecessor[1] and known[2] <= deadline:
-                    del latest[predecessor[0]]
+                top = tops.get(known)
+                if top is not None and top.number <= number and top.deadline <= deadline:
+                    top.named = False
                 if self.outliving:
-                    self.outliving.pop(predecessor[:2], None)
-        known = latest.get(stream)
-        if known is not None and known[2] > deadline:
-            self.outliving[stream, known[1]] = known
-        latest[stream] = entry
+                    self.outliving.pop((known, number), None)
 
     def keep(self, entry: Predecessor) -> None:
-        """An entry that must stand, unless a later message of its stream lives as long."""
+        """An entry that must stand, unless a later message of its stream stands and lives as long."""
         stream, number, deadline = entry
-        known = self.latest.get(stream)
-        if known is None or known[1] < number:
-            if known is not None and known[2] > deadline:
-                self.outliving[stream, known[1]] = known
-            self.latest[stream] = entry
-        elif known[1] > number and known[2] < deadline:
+        top = self.tops.get(stream)
+        if top is not None and top.number == number:
+            top.named = True
+        elif top is None or top.number < number or not top.named or top.deadline < deadline:
             self.outliving[stream, number] = entry
 
-    def broadcast(self, entry: Predecessor) -> None:
+    def broadcast(self, stream: Stream, number: int, deadline: Instant) -> None:
         """An own message was sent with all of this as its barrier: only what outlives it still counts."""
-        deadline = entry[2]
-        self.latest = {stream: known for stream, known in self.latest.items() if known[2] > deadline}
+        for top in self.tops.values():
+            if top.deadline <= deadline:
+                top.named = False
         if self.outliving:
-            self.outliving = {key: known for key, known in self.outliving.items() if known[2] > deadline}
-        self.delivered(entry, ())
+            self.outliving = {key: entry for key, entry in self.outliving.items() if entry[2] > deadline}
+        self.deliver(stream, number, deadline, ())
 
-    def forget(self, until: Instant) -> None:
-        """Drop what has expired by every clock: deadlines up to `until`."""
-        self.latest = {stream: known for stream, known in self.latest.items() if known[2] > until}
+    def forget(self, before: Instant) -> list[Stream]:
+        """Drop what has expired by every clock: deadlines up to `before`. Says which streams are forgotten."""
+        gone = [stream for stream, top in self.tops.items() if top.until <= before]
+        for stream in gone:
+            del self.tops[stream]
         if self.outliving:
-            self.outliving = {key: known for key, known in self.outliving.items() if known[2] > until}
+            self.outliving = {key: entry for key, entry in self.outliving.items() if entry[2] > before}
+        return gone
 
-    def entries(self) -> Barrier:
-        """What the next own message names."""
-        if self.outliving:
-            return (*self.latest.values(), *self.outliving.values())
-        return tuple(self.latest.values())
+    def barrier(self, before: Instant) -> Barrier:
+        """What the next own message names, without what has expired by every clock."""
+        entries = [
+            (stream, top.number, top.deadline)
+            for stream, top in self.tops.items()
+            if top.named and top.deadline > before
+        ]
+        entries += [entry for entry in self.outliving.values() if entry[2] > before]
+        return tuple(entries)
 
-    def last_deadline(self) -> Instant:
-        """The latest deadline it names, or 0."""
-        return max((entry[2] for entry in self.entries()), default=0)
-
-    def __len__(self) -> int:
-        return len(self.latest) + len(self.outliving)
+    def named(self) -> int:
+        """How many entries the barrier has."""
+        return len(self.outliving) + sum(top.named for top in self.tops.values())

@@ -22,7 +22,7 @@ from precede.core.identity import MessageId, NodeId
 from precede.core.instants import MINUTE, Duration, Instant
 from precede.core.messages import Message
 from precede.core.node import Context, Saved, Waiting, restore
-from precede.protocols.delta_barrier import Barrier, DeltaBarrier, Predecessor
+from precede.protocols.delta_barrier import Barrier, Past, Top
 from precede.protocols.guidec_literal import LiteralDelta
 from precede.protocols.layers import Envelope, Ordering
 from precede.protocols.registry import Entry, Option
@@ -54,11 +54,7 @@ class Pending:
 
 
 class DeltaCausal(Ordering):
-    """The paper's registries `c_barrier`, `co_delivered`, `pending`, and two heaps of instants that matter.
-
-    `_delivered[stream]` is (stream, number, until): everything of the stream up to that number is delivered or
-    has expired here, and by `until` all of it has expired.
-    """
+    """`_past` is the paper's `c_barrier` and `co_delivered`; beside it `pending` and two heaps of instants."""
 
     draining = ("pending",)
     stamp_type = Barrier
@@ -71,8 +67,7 @@ class DeltaCausal(Ordering):
         self._monotone: bool = options["monotone"]
         self._lazy: bool = options["lazy_expiry"]
         self._skew: Duration = options["skew"]
-        self._barrier = DeltaBarrier(options["prune"])
-        self._delivered: dict[Stream, Predecessor] = {}
+        self._past = Past(options["prune"])
         self._pending: dict[MessageId, Pending] = {}
         self._filed: dict[tuple[Stream, int], list[Pending]] = {}
         self._unmet_ends: list[tuple[Instant, int, tuple[Stream, int]]] = []
@@ -107,25 +102,27 @@ class DeltaCausal(Ordering):
             raise Refused(f"a message must live for a while, not {lives} microseconds")
         before: list[Effect] = []
         self._expire(now, before)
-        self._barrier.forget(now - self._skew)
+        barrier = self._past.barrier(now - self._skew)
         deadline = NEVER if lives is None else now + lives
         if self._monotone:
-            deadline = max(deadline, min(self._barrier.last_deadline() + 1, NEVER))
-        id = self._own.next_id()
-        barrier = self._barrier.entries()
+            deadline = min(max([deadline, *(entry[2] + 1 for entry in barrier)]), NEVER)
+        envelope = self._enveloped(payload, barrier, deadline, now)
+        id = envelope.message.id
+        stream = stream_of(id)
+        effects = self._own.accept(envelope)
+        self._past.broadcast(stream, id.number, deadline)
+        if self._durable:
+            effects.insert(1, self._saved_top(stream, barrier))
+        self._wake((stream, id.number), now, effects)
+        self._settle(now, effects)
+        return envelope, before + effects
+
+    def _enveloped(self, payload: bytes, barrier: Barrier, deadline: Instant, now: Instant) -> Envelope:
+        message = Message(self._own.next_id(), payload)
         entries = len(barrier)
         size = HEADER_BYTES + ENTRY_BYTES * entries
         public = None if deadline == NEVER else deadline
-        envelope = Envelope(Message(id, payload), barrier, public, None, size, entries, now)
-        effects = self._own.accept(envelope)
-        entry = (stream_of(id), id.number, deadline)
-        if self._durable:
-            effects.insert(1, self._saved_top(entry, deadline, barrier))
-        self._advance(entry)
-        self._barrier.broadcast(entry)
-        self._wake((entry[0], entry[1]), now, effects)
-        self._settle(now, effects)
-        return envelope, before + effects
+        return Envelope(message, barrier, public, None, size, entries, now)
 
     def arrive(self, envelopes: Sequence[Envelope], now: Instant, effects: list[Effect]) -> None:
         self._arrive(envelopes, now, effects)
@@ -142,12 +139,12 @@ class DeltaCausal(Ordering):
     # -- arrival and delivery ------------------------------------------------------------------------------
 
     def _arrive(self, envelopes: Sequence[Envelope], now: Instant, effects: list[Effect]) -> None:
-        delivered = self._delivered
+        top_of = self._past.tops.get
         for envelope in envelopes:
             id = envelope.message.id
             stream = (id.source, id.incarnation) if id.incarnation else id.source
-            top = delivered.get(stream)
-            if top is not None and id.number <= top[1]:
+            top = top_of(stream)
+            if top is not None and id.number <= top.number:
                 effects.append(Discard(envelope.message, "duplicate"))
                 continue
             deadline = envelope.deadline
@@ -156,14 +153,14 @@ class DeltaCausal(Ordering):
             elif deadline <= now:
                 self._discard(envelope, "late", effects)
                 continue
-            for predecessor in envelope.stamp:
-                top = delivered.get(predecessor[0])
-                if (top is None or top[1] < predecessor[1]) and predecessor[2] > now:
-                    place = envelope.stamp.index(predecessor)
+            for entry in envelope.stamp:
+                top = top_of(entry[0])
+                if (top is None or top.number < entry[1]) and entry[2] > now:
+                    place = envelope.stamp.index(entry)
                     self._wait(Pending(envelope, place, now, deadline), effects)
                     break
             else:
-                self._deliver(envelope, (stream, id.number, deadline), effects)
+                self._deliver(envelope, stream, deadline, effects)
                 if self._filed:
                     self._wake((stream, id.number), now, effects)
                     if self._lazy:
@@ -186,23 +183,13 @@ class DeltaCausal(Ordering):
             waiting.append(pending)
         self._refiled.append(pending)
 
-    def _deliver(self, envelope: Envelope, entry: Predecessor, effects: list[Effect]) -> None:
+    def _deliver(self, envelope: Envelope, stream: Stream, deadline: Instant, effects: list[Effect]) -> None:
         """performDelivery (code 3)."""
-        barrier: Barrier = envelope.stamp
-        self._advance(entry)
-        self._barrier.delivered(entry, barrier)
+        message = envelope.message
+        self._past.deliver(stream, message.id.number, deadline, envelope.stamp)
         if self._durable:
-            effects.append(self._saved_top(entry, self._delivered[entry[0]][2], barrier))
-        effects.append(Deliver(envelope.message))
-
-    def _advance(self, entry: Predecessor) -> None:
-        """The stream is delivered up to here; remembered until all of it has expired."""
-        stream = entry[0]
-        top = self._delivered.get(stream)
-        if top is not None and top[2] > entry[2]:
-            self._delivered[stream] = (stream, entry[1], top[2])
-        else:
-            self._delivered[stream] = entry
+            effects.append(self._saved_top(stream, envelope.stamp))
+        effects.append(Deliver(message))
 
     def _wake(self, settled: tuple[Stream, int], now: Instant, effects: list[Effect]) -> None:
         """Whoever was filed under this message (delivered or expired) goes now, or is filed under the next."""
@@ -228,7 +215,7 @@ class DeltaCausal(Ordering):
             self._discard(envelope, "expired_pending", effects)
             return None
         stream = stream_of(id)
-        self._deliver(envelope, (stream, id.number, pending.deadline), effects)
+        self._deliver(envelope, stream, pending.deadline, effects)
         if self._durable:
             effects.append(Persist(held_key(id), None))
         return stream, id.number
@@ -238,8 +225,8 @@ class DeltaCausal(Ordering):
         barrier: Barrier = pending.envelope.stamp
         for place in range(pending.place, len(barrier)):
             stream, number, deadline = barrier[place]
-            top = self._delivered.get(stream)
-            if (top is None or top[1] < number) and deadline > now:
+            top = self._past.tops.get(stream)
+            if (top is None or top.number < number) and deadline > now:
                 pending.place = place
                 return True
         return False
@@ -301,37 +288,29 @@ class DeltaCausal(Ordering):
     def _forget(self, now: Instant, effects: list[Effect]) -> None:
         """What has expired by every clock is no longer a predecessor of anything that can be delivered."""
         self._sweep_at = now + _SWEEP_EVERY
-        self._barrier.forget(now - self._skew)
-        before = now - self._skew
-        expired = [stream for stream, top in self._delivered.items() if top[2] <= before]
-        for stream in expired:
-            del self._delivered[stream]
+        for stream in self._past.forget(now - self._skew):
             if self._durable:
                 effects.append(Persist(top_key(stream), None))
 
     # -- a restart ---------------------------------------------------------------------------------------------
 
-    def _saved_top(self, entry: Predecessor, until: Instant, barrier: Barrier) -> Persist:
+    def _saved_top(self, stream: Stream, barrier: Barrier) -> Persist:
         """One value per stream, from which both registries can be rebuilt."""
-        return Persist(top_key(entry[0]), (entry[1], entry[2], until, barrier))
+        top = self._past.tops[stream]
+        return Persist(top_key(stream), (top.number, top.deadline, top.until, barrier))
 
     def _restore_registries(self, saved: Saved) -> None:
         """The last delivered message of each stream covers whatever else was delivered of it (reading.md)."""
-        found: list[tuple[Predecessor, Barrier]] = []
+        found: list[tuple[Instant, Barrier]] = []
         for key, value in saved.items():
             if type(key) is tuple and key[0] == "top":
                 number, deadline, until, barrier = restore(
                     {key: value}, key, tuple[int, int, int, Barrier], (0, 0, 0, ())
                 )
-                stream = stream_in(key)
-                self._delivered[stream] = (stream, number, until)
-                found.append(((stream, number, deadline), barrier))
-        for entry, _ in found:
-            self._barrier.keep(entry)
-        for entry, barrier in found:
-            for predecessor in barrier:
-                if predecessor[2] > entry[2]:
-                    self._barrier.keep(predecessor)
+                self._past.tops[stream_in(key)] = Top(number, deadline, until, True)
+                found.append((deadline, barrier))
+        for deadline, barrier in found:
+            self._past.cover(barrier, deadline)
 
     def _finish(self, envelope: Envelope, effects: list[Effect]) -> None:
         """An own message that was numbered when the node went down, before its registries were saved."""
@@ -339,16 +318,14 @@ class DeltaCausal(Ordering):
         if self._passed(id):
             return
         deadline = NEVER if envelope.deadline is None else envelope.deadline
-        entry = (stream_of(id), id.number, deadline)
-        self._advance(entry)
-        self._barrier.broadcast(entry)
-        effects.append(self._saved_top(entry, self._delivered[entry[0]][2], envelope.stamp))
+        self._past.broadcast(stream_of(id), id.number, deadline)
+        effects.append(self._saved_top(stream_of(id), envelope.stamp))
 
     # -- what others may ask ---------------------------------------------------------------------------
 
     def _passed(self, id: MessageId) -> bool:
-        top = self._delivered.get(stream_of(id))
-        return top is not None and id.number <= top[1]
+        top = self._past.tops.get(stream_of(id))
+        return top is not None and id.number <= top.number
 
     def knows(self, id: MessageId) -> bool:
         if id.source == self._own.node and id.incarnation == self._own.incarnation:
@@ -365,7 +342,7 @@ class DeltaCausal(Ordering):
         lacked = [
             entry
             for entry in pending.envelope.stamp[pending.place :]
-            if (top := self._delivered.get(entry[0])) is None or top[1] < entry[1]
+            if (top := self._past.tops.get(entry[0])) is None or top.number < entry[1]
         ]
         until = min(pending.deadline, max(entry[2] for entry in lacked))
         waits_for = tuple(id_in(stream, number) for stream, number, _ in lacked)
@@ -373,8 +350,8 @@ class DeltaCausal(Ordering):
 
     def sizes(self) -> Mapping[str, int]:
         return {
-            "causal_barrier": len(self._barrier),
-            "co_delivered": len(self._delivered),
+            "causal_barrier": self._past.named(),
+            "co_delivered": len(self._past.tops),
             "pending": len(self._pending),
         }
 

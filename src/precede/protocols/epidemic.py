@@ -14,7 +14,7 @@ receives causally closed, so that almost nothing waits: our default.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from heapq import heapify, heappop, heappush
 from random import Random
 from typing import Any, Final
@@ -37,6 +37,7 @@ from precede.core.instants import SECOND, Duration, Instant
 from precede.core.messages import Packet
 from precede.core.node import Context, Saved
 from precede.protocols.direct import own_key
+from precede.protocols.epidemic_cache import Cache
 from precede.protocols.epidemic_packets import HavePacket, MessagesPacket, SummaryPacket, packed
 from precede.protocols.layers import Dissemination, Envelope, Ordering
 from precede.protocols.registry import DisseminationEntry, Option
@@ -77,9 +78,8 @@ class Epidemic(Dissemination):
         self._sweep: Duration = options["sweep"]
         self._refresh: Duration = options["refresh"]
         self._rank = rank_of(options["order"], context.random)
-        self._cache: dict[MessageId, Envelope] = {}
-        self._evicted: dict[MessageId, Instant | None] = {}
-        self._ends: list[tuple[Instant, MessageId]] = []
+        self._cache = Cache()
+        self._evicted: dict[MessageId, None] = {}
         self._links: dict[NodeId, Link] = {}
         self._early: dict[NodeId, frozenset[MessageId]] = {}
         self._instant: bool | None = None
@@ -98,7 +98,7 @@ class Epidemic(Dissemination):
             if type(key) is tuple and key[0] == "net"
         ]
         for envelope in sorted(found, key=lambda envelope: envelope.message.id):
-            self._keep(envelope)
+            self._cache.add((envelope.message.id,), (envelope,), envelope.deadline)
         self._expire(now, effects)
         if self._refresh:
             effects.append(SetTimer(_REFRESH, now + self._refresh))
@@ -107,8 +107,8 @@ class Epidemic(Dissemination):
     def spread(self, envelope: Envelope, now: Instant, effects: list[Effect]) -> None:
         id = envelope.message.id
         alive = envelope.deadline is None or envelope.deadline > now
-        if alive and id not in self._cache and id not in self._evicted:
-            self._keep(envelope)
+        if alive and id not in self._cache.ids and id not in self._evicted:
+            self._cache.add((id,), (envelope,), envelope.deadline)
             if self._durable:
                 effects.append(Persist(_key(id), envelope))
             self._pass_on(packed((envelope,)), self._me, now, effects)
@@ -127,10 +127,7 @@ class Epidemic(Dissemination):
             else:
                 self._offer(link, sender, packet.ids, now, effects)
         elif type(packet) is HavePacket:
-            link = self._links.get(sender)
-            if link is not None:
-                for id in packet.ids:
-                    link.lacks.pop(id, None)
+            self._mark_known(packet.ids, sender)
         return effects
 
     def sent(self, key: Key, now: Instant, ok: bool) -> Effects:
@@ -186,50 +183,53 @@ class Epidemic(Dissemination):
         self, packet: MessagesPacket, sender: NodeId, now: Instant, effects: list[Effect]
     ) -> None:
         """Once-only entry; the deadline is checked on arrival."""
-        cache, ends = self._cache, self._ends
-        fresh: list[Envelope] = []
-        for envelope in packet.envelopes:
-            id = envelope.message.id
-            if id in cache or id in self._evicted:
-                continue
-            deadline = envelope.deadline
-            if deadline is not None:
-                if deadline <= now:
-                    effects.append(Discard(envelope.message, "late"))
-                    continue
-                heappush(ends, (deadline, id))
-            cache[id] = envelope
-            fresh.append(envelope)
+        ids = [envelope.message.id for envelope in packet.envelopes]
+        alive = packet.first_end is None or packet.first_end > now
         if self._instant is not True:
-            self._mark_known(packet, sender)
-        if not fresh:
-            return
-        new = [envelope for envelope in fresh if not self._known(envelope)] if self._returned else fresh
+            self._mark_known(ids, sender)
+        if not (alive and not self._evicted and self._cache.ids.keys().isdisjoint(ids)):
+            fresh = self._fresh(packet.envelopes, now, effects)
+            if not fresh:
+                return
+            packet, ids = packed(tuple(fresh.values())), list(fresh)
+        envelopes = packet.envelopes
+        self._cache.add(ids, envelopes, packet.first_end)
+        if self._durable:
+            effects += [Persist(_key(envelope.message.id), envelope) for envelope in envelopes]
+        new = envelopes
+        if self._returned:
+            new = tuple(envelope for envelope in envelopes if not self.ordering.knows(envelope.message.id))
         if new:
             effects.append(Arrive(tuple([envelope.message for envelope in new])))
-        if self._durable:
-            effects += [Persist(_key(envelope.message.id), envelope) for envelope in fresh]
-        if new:
             self.ordering.arrive(new, now, effects)
-        whole = len(fresh) == len(packet.envelopes)
-        if len(self._links) > 1 or sender not in self._links:
-            self._pass_on(packet if whole else packed(fresh), sender, now, effects)
+        self._pass_on(packet, sender, now, effects)
         self._tidy(now, effects)
 
-    def _known(self, envelope: Envelope) -> bool:
-        """After a restart: carried again, but no first copy."""
-        return self.ordering.knows(envelope.message.id)
+    def _fresh(
+        self, envelopes: Sequence[Envelope], now: Instant, effects: list[Effect]
+    ) -> dict[MessageId, Envelope]:
+        """Neither held nor held before, each once, and alive."""
+        fresh: dict[MessageId, Envelope] = {}
+        for envelope in envelopes:
+            id = envelope.message.id
+            if id in self._cache.ids or id in self._evicted:
+                continue
+            if envelope.deadline is not None and envelope.deadline <= now:
+                effects.append(Discard(envelope.message, "late"))
+            else:
+                fresh[id] = envelope
+        return fresh
 
-    def _mark_known(self, packet: MessagesPacket, sender: NodeId) -> None:
+    def _mark_known(self, ids: Sequence[MessageId], sender: NodeId) -> None:
         link = self._links.get(sender)
         if link is not None and link.lacks:
-            for envelope in packet.envelopes:
-                link.lacks.pop(envelope.message.id, None)
+            for id in ids:
+                link.lacks.pop(id, None)
 
     # -- messages go out -----------------------------------------------------------------------------------
 
     def _summary(self) -> SummaryPacket:
-        held = frozenset(self._cache)
+        held = frozenset(self._cache.ids)
         return SummaryPacket(held.union(self._evicted) if self._evicted else held)
 
     def _offer(
@@ -238,7 +238,7 @@ class Epidemic(Dissemination):
         """The peer has said what it holds: it lacks the rest."""
         self._expire(now, effects)
         link.synced = True
-        lacked = [envelope for id, envelope in self._cache.items() if id not in held]
+        lacked = self._cache.lacked_by(held)
         if self._instant:
             if lacked:
                 effects.append(Send(packed(self._arranged(lacked)), peer, RADIO))
@@ -302,55 +302,42 @@ class Epidemic(Dissemination):
         """Does the peer still lack it, do we still hold it, and does it still live?"""
         id = envelope.message.id
         alive = envelope.deadline is None or envelope.deadline > now
-        return alive and id in link.lacks and id in self._cache
+        return alive and id in link.lacks and id in self._cache.ids
 
     # -- the cache --------------------------------------------------------------------------------------------
 
-    def _keep(self, envelope: Envelope) -> None:
-        id = envelope.message.id
-        self._cache[id] = envelope
-        if envelope.deadline is not None:
-            heappush(self._ends, (envelope.deadline, id))
-
     def _tidy(self, now: Instant, effects: list[Effect]) -> None:
-        """Within capacity, and woken when something expires."""
+        """Within capacity, and woken when something has expired."""
         if self._capacity and len(self._cache) > self._capacity:
             self._evict(now, effects)
-        if not self._timer_set and self._ends:
-            self._timer_set = True
-            effects.append(SetTimer(_EXPIRE, max(self._ends[0][0], now) + self._sweep))
+        if not self._timer_set:
+            first = self._cache.first_end()
+            if first is not None:
+                self._timer_set = True
+                effects.append(SetTimer(_EXPIRE, max(first, now) + self._sweep))
 
     def _expire(self, now: Instant, effects: list[Effect]) -> None:
         """Remove what is past its deadline, with notice to the ordering first (oppnet_discard)."""
-        ends = self._ends
-        while ends and ends[0][0] <= now:
-            id = heappop(ends)[1]
-            envelope = self._cache.get(id)
-            if envelope is not None:
-                self._remove(id, envelope, "expired_cached", now, effects)
-            self._evicted.pop(id, None)
+        first = self._cache.first_end()
+        if first is not None and first <= now:
+            for envelope in self._cache.ended(now):
+                if envelope.message.id in self._cache.ids:
+                    self._remove(envelope, "expired_cached", now, effects)
+                else:
+                    self._evicted.pop(envelope.message.id, None)
         self._tidy(now, effects)
 
     def _evict(self, now: Instant, effects: list[Effect]) -> None:
         """Make room. The id is remembered until the deadline, so that the message never enters again."""
         while len(self._cache) > self._capacity:
-            id = self._choose_victim()
-            envelope = self._cache[id]
-            self._evicted[id] = envelope.deadline
-            self._remove(id, envelope, "evicted", now, effects)
+            envelope = self._cache.victim(self._victim, self._random)
+            self._evicted[envelope.message.id] = None
+            self._remove(envelope, "evicted", now, effects)
 
-    def _choose_victim(self) -> MessageId:
-        if self._victim == "random":
-            return self._random.choice(list(self._cache))
-        if self._victim == "deadline":
-            return min(self._cache, key=lambda id: (self._cache[id].deadline or 1 << 62, id))
-        return next(iter(self._cache))
-
-    def _remove(
-        self, id: MessageId, envelope: Envelope, reason: str, now: Instant, effects: list[Effect]
-    ) -> None:
+    def _remove(self, envelope: Envelope, reason: str, now: Instant, effects: list[Effect]) -> None:
         self.ordering.dropped(envelope, now, effects)
-        del self._cache[id]
+        id = envelope.message.id
+        self._cache.remove(id)
         effects.append(Discard(envelope.message, reason))
         if self._durable:
             effects.append(Persist(_key(id), None))

@@ -10,11 +10,13 @@ from collections.abc import Sequence
 from typing import ClassVar, Final
 
 from precede.core.identity import MessageId
+from precede.core.instants import Instant
 from precede.core.messages import Packet
 from precede.protocols.layers import Envelope
 
 HEADER_BYTES: Final = 8
 ID_BYTES: Final = 16
+_NEVER: Final = 1 << 62
 
 
 class SummaryPacket(Packet, frozen=True, gc=False):
@@ -54,10 +56,14 @@ class HavePacket(Packet, frozen=True, gc=False):
 
 
 class MessagesPacket(Packet, frozen=True, gc=False):
-    """Messages, in the order in which they were sent; made by `packed`, which counts the sizes."""
+    """Messages, in the order in which they were sent; made by `packed`, which counts the sizes.
+
+    `first_end` is the first of their deadlines: a receiver that reads an earlier clock need not look at each.
+    """
 
     kind: ClassVar[str] = "messages"
     envelopes: tuple[Envelope, ...]
+    first_end: Instant | None
     size_bytes: int
     control_bytes: int
     control_entries: int
@@ -69,10 +75,15 @@ class MessagesPacket(Packet, frozen=True, gc=False):
 
 def packed(envelopes: Sequence[Envelope]) -> MessagesPacket:
     """One packet of these."""
-    payload = control = entries = 0
+    payload = entries = 0
+    control = HEADER_BYTES + ID_BYTES * len(envelopes)
+    first_end = _NEVER
     for envelope in envelopes:
         payload += len(envelope.message.payload)
         control += envelope.control_bytes
         entries += envelope.control_entries
-    control += HEADER_BYTES + ID_BYTES * len(envelopes)
-    return MessagesPacket(tuple(envelopes), payload + control, control, entries)
+        deadline = envelope.deadline
+        if deadline is not None and deadline < first_end:
+            first_end = deadline
+    end = None if first_end == _NEVER else first_end
+    return MessagesPacket(tuple(envelopes), end, payload + control, control, entries)

@@ -87,6 +87,11 @@ class Workload:
         self._born: dict[NodeId, int] = {}
         self._applications: dict[NodeId, _Application] = {}
 
+    @property
+    def last_scripted(self) -> Instant:
+        """When the last scripted message is born; 0 when there is none."""
+        return max((birth.at for birth in self._script), default=0)
+
     def begin(self, world: World) -> None:
         """Schedule what is scripted and listen to deliveries if applications answer."""
         self._world = world
