@@ -19,8 +19,11 @@ def command(
     ] = None,
     out: Annotated[Path | None, typer.Option(help="folder for the log (default: out/RUN_ID)")] = None,
     as_json: Annotated[bool, typer.Option("--json", help="print the measures as one JSON object")] = False,
-) -> None:
-    """Run one scenario and write its event log.
+    rewrite: Annotated[
+        bool, typer.Option(help="scenario texts: write what really followed into the file")
+    ] = False,
+) -> int:
+    """Run one scenario and write its event log; or play a scenario text (.txt) against what it expects.
 
     Writes events.parquet, gauges.parquet and run.json (everything needed to run it again).
 
@@ -28,7 +31,10 @@ def command(
     Example:
       precede simulate small-office --protocol vector_clock --seed 7 --out out/office
       precede verify out/office
+      precede simulate scenarios/answer-before-question.txt
     """
+    if scenario.endswith(".txt"):
+        return _play(Path(scenario), protocol, rewrite)
     from precede.cli.progress import working
     from precede.experiments.runs import carry_out_into
     from precede.experiments.scenario import read_scenario
@@ -42,13 +48,37 @@ def command(
     measures.update(outcome.counters)
     if as_json:
         print(json.dumps(measures, indent=2))
-        return
+        return 0
     print(f"{outcome.nodes} nodes, {run.protocol} (order: {outcome.order}), seed {run.seed}")
     for name, unit in _SHOWN.items():
         if measures.get(name) is not None:
             print(f"  {name:<22} {_written(measures[name], unit)}")
     print(f"{outcome.rows:,} rows in {folder}/events.parquet")
     print(f"Next: precede verify {folder}")
+    return 0
+
+
+def _play(path: Path, protocol: str | None, rewrite: bool) -> int:
+    """A page of plain sentences: does what it says follow?"""
+    from precede.experiments.player import mismatches, play
+    from precede.experiments.texts import read_text, write_text
+    from precede.protocols import registry
+
+    text = read_text(path)
+    shown = play(text, registry.find(protocol) if protocol else None)
+    wrong = mismatches(text, shown)
+    if rewrite:
+        path.write_text(write_text(text, shown), encoding="utf-8")
+        print(f"{path}: {len(wrong)} of {len(shown)} steps rewritten")
+        return 0
+    for item in wrong:
+        print(f"{path}:{item.line}: {item.step}")
+        for line in item.expected:
+            print(f"  - {line}")
+        for line in item.shown:
+            print(f"  + {line}")
+    print(f"{path}: {len(shown)} steps, {len(wrong)} with other consequences than the page says")
+    return 1 if wrong else 0
 
 
 _SHOWN = {

@@ -446,7 +446,7 @@ class World:
     def _carry_out_until_crash(self, seat: Seat, effects: Effects, clock: Instant) -> None:
         """Atomic steps one by one; the crash falls behind the last one allowed."""
         assert seat.crash_after is not None
-        steps = _atomic_steps(effects)
+        steps = atomic_steps(effects)
         allowed = steps[: seat.crash_after]
         crashes = len(steps) > seat.crash_after
         seat.crash_after = None if crashes else seat.crash_after - len(steps)
@@ -518,7 +518,7 @@ def round_trip(store: Mapping[Key, Any]) -> dict[Key, Any]:
     return {key: msgspec.msgpack.decode(msgspec.msgpack.encode(value)) for key, value in store.items()}
 
 
-def _atomic_steps(effects: Effects) -> Sequence[Effects]:
+def atomic_steps(effects: Effects) -> Sequence[Effects]:
     """Single effects, but a Persist directly followed by a Deliver is one step."""
     steps: list[list[Effect]] = []
     for effect in effects:

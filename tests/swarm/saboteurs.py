@@ -1,0 +1,220 @@
+"""Protocols that are wrong on purpose: the swarm must catch every one of them.
+
+Each is the working protocol with one thing spoiled, so that what is caught is that one thing.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from typing import Any
+
+from precede.core.effects import Effect, Effects, Persist, Send
+from precede.core.identity import MessageId, NodeId
+from precede.core.instants import Instant
+from precede.core.node import Context, Node, Saved
+from precede.protocols import fifo, vector_clock
+from precede.protocols.direct import Direct
+from precede.protocols.fifo import Fifo
+from precede.protocols.layers import Envelope, LayeredNode, Ordering
+from precede.protocols.registry import Entry, find_dissemination
+from precede.protocols.vector_clock import VectorClock
+
+
+class Eager(VectorClock):
+    """Delivers whatever arrives, at once."""
+
+    def _lack(self, envelope: Envelope) -> tuple[NodeId, int] | None:
+        return None
+
+
+class ForgetsTransitive(VectorClock):
+    """Names only the last message it delivered, not what that one depended on."""
+
+    last: tuple[NodeId, int] | None = None
+
+    def stamp(self, *given: Any) -> tuple[Envelope, list[Effect]]:
+        envelope, _ = super().stamp(*given)
+        id = envelope.message.id
+        direct = {id.source: id.number}
+        if self.last is not None:
+            direct[self.last[0]] = self.last[1]
+        short = Envelope(envelope.message, direct, None, None, 8, 2)
+        return short, self._own.accept(short)
+
+    def _deliver(self, envelope: Envelope, effects: list[Effect]) -> None:
+        super()._deliver(envelope, effects)
+        self.last = (envelope.message.id.source, envelope.message.id.number)
+
+
+class OffByOne(VectorClock):
+    """Is content with one message less than each entry asks for."""
+
+    def _lack(self, envelope: Envelope) -> tuple[NodeId, int] | None:
+        for member, number in envelope.stamp.items():
+            if self._delivered.get(member, 0) < number - 1:
+                return member, number - 1
+        return None
+
+
+class WakesOne(VectorClock):
+    """Of those that waited for a message it wakes only the first."""
+
+    def _wake(self, id: MessageId, effects: list[Effect]) -> None:
+        key = (id.source, id.number)
+        self._lacking[key] = self._lacking.get(key, [])[:1]
+        super()._wake(id, effects)
+
+
+class LosesWhatWaited(VectorClock):
+    """Comes back without the messages that waited, although it has acknowledged them."""
+
+    def start(self, now: Instant, saved: Saved) -> Effects:
+        return super().start(now, {key: value for key, value in saved.items() if "held" not in _words(key)})
+
+
+class ForgetsDelivered(VectorClock):
+    """Comes back without knowing what it delivered."""
+
+    def start(self, now: Instant, saved: Saved) -> Effects:
+        return super().start(now, {key: value for key, value in saved.items() if "done" not in _words(key)})
+
+
+class ForgetsUnsent(VectorClock):
+    """Comes back and does not send what its crash cut off."""
+
+    def unfinished(self) -> Sequence[Envelope]:
+        return ()
+
+
+class NumbersAnew(VectorClock):
+    """Comes back and starts counting its messages from 1."""
+
+    def start(self, now: Instant, saved: Saved) -> Effects:
+        effects = super().start(now, saved)
+        self._own.number = 0
+        return effects
+
+
+class AcknowledgesUnsafe(VectorClock):
+    """Does not persist a message that waits, yet acknowledges it."""
+
+    def arrive(self, envelopes: Sequence[Envelope], now: Instant, effects: list[Effect]) -> None:
+        found: list[Effect] = []
+        super().arrive(envelopes, now, found)
+        effects += [
+            effect for effect in found if not (type(effect) is Persist and "held" in _words(effect.key))
+        ]
+
+
+class PersistsLate(VectorClock):
+    """Hands a message over first and writes down afterwards that it did."""
+
+    def _deliver(self, envelope: Envelope, effects: list[Effect]) -> None:
+        found: list[Effect] = []
+        super()._deliver(envelope, found)
+        effects += reversed(found)
+
+
+class NeverDeduplicates(VectorClock):
+    """Takes every copy for the first."""
+
+    def knows(self, id: MessageId) -> bool:
+        return id.source == self._own.node
+
+
+class OnlyFifo(Fifo):
+    """Keeps the order of each source and calls it causal."""
+
+
+class SkipsGaps(Fifo):
+    """Does not wait for a missing number for ever: the next two will do."""
+
+    def arrive(self, envelopes: Sequence[Envelope], now: Instant, effects: list[Effect]) -> None:
+        for envelope in envelopes:
+            id = envelope.message.id
+            behind = id.number - self._delivered.get((id.source, id.incarnation), 0)
+            if 1 < behind <= 3:
+                self._deliver(envelope, effects)
+            else:
+                super().arrive((envelope,), now, effects)
+
+
+class SendsBeforePersist(Direct):
+    """Sends a new message before it is persisted and accepted."""
+
+    def spread(self, envelope: Envelope, now: Instant, effects: list[Effect]) -> None:
+        sends: list[Effect] = []
+        super().spread(envelope, now, sends)
+        effects[:0] = sends
+
+
+class NeverRetransmits(Direct):
+    """Sends once and trusts the network."""
+
+    def timer(self, key: Any, now: Instant) -> Effects:
+        return ()
+
+
+class NeverForgets(Direct):
+    """Ignores acknowledgements, and sends for ever."""
+
+    def _receive_ack(self, ids: Sequence[MessageId], sender: NodeId) -> Effects:
+        return ()
+
+
+class AcknowledgesFirst(Direct):
+    """Acknowledges a message before anything is done about it."""
+
+    def _receive_message(self, envelope: Envelope, sender: NodeId, now: Instant) -> Effects:
+        effects = super()._receive_message(envelope, sender, now)
+        first = [effect for effect in effects if type(effect) is Send]
+        return [*first, *[effect for effect in effects if type(effect) is not Send]]
+
+
+def _words(key: Any) -> tuple[Any, ...]:
+    return key if isinstance(key, tuple) else (key,)
+
+
+def entry_of(
+    base: Entry, ordering: type[Ordering] | None = None, dissemination: type[Direct] = Direct, order: str = ""
+) -> Entry:
+    make = ordering or base.ordering
+    assert make is not None
+    construct: Callable[[Context], Ordering] = make
+
+    def build(role: str, context: Context) -> Node:
+        made = construct(context)
+        return LayeredNode(made, dissemination(context, made))
+
+    options = {**base.options, **find_dissemination("direct").options}
+    name = (ordering or dissemination).__name__
+    return Entry(name, name, "wrong on purpose", order or base.order, base.worlds, options, build=build)  # type: ignore[arg-type]
+
+
+SABOTEURS: dict[str, Entry] = {
+    entry.name: entry
+    for entry in (
+        *(
+            entry_of(vector_clock.ENTRY, ordering)
+            for ordering in (
+                Eager,
+                ForgetsTransitive,
+                OffByOne,
+                WakesOne,
+                LosesWhatWaited,
+                ForgetsDelivered,
+                ForgetsUnsent,
+                NumbersAnew,
+                AcknowledgesUnsafe,
+                PersistsLate,
+                NeverDeduplicates,
+            )
+        ),
+        entry_of(fifo.ENTRY, OnlyFifo, order="causal"),
+        entry_of(fifo.ENTRY, SkipsGaps),
+        *(
+            entry_of(vector_clock.ENTRY, None, dissemination)
+            for dissemination in (SendsBeforePersist, NeverRetransmits, NeverForgets, AcknowledgesFirst)
+        ),
+    )
+}

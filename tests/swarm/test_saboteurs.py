@@ -1,0 +1,110 @@
+"""Every protocol that is wrong on purpose is caught within 200 worlds, and so is every broken driver."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+import msgspec
+import pytest
+
+from precede.core.effects import Effect, Effects, Medium
+from precede.core.instants import Instant
+from precede.core.messages import Packet
+from precede.experiments import runs
+from precede.experiments.draw_point_to_point import DRAWER
+from precede.experiments.draws import Plan, draw_plan
+from precede.experiments.swarm import WorldResult, run_plan
+from precede.protocols import vector_clock
+from precede.protocols.layers import Envelope
+from precede.protocols.registry import Entry
+from precede.protocols.vector_clock import VectorClock
+from precede.sim.clocks import Clock
+from precede.sim.world import Seat, World
+from tests.swarm.saboteurs import SABOTEURS, entry_of
+
+WORLDS = 200
+
+
+def first_failure(entry: Entry | None, worlds: int = WORLDS) -> WorldResult | None:
+    for seed in range(worlds):
+        plan = draw_plan("vector_clock", seed, DRAWER)
+        if entry is not None:
+            plan = _named(plan, entry.name)
+        result = run_plan(plan, DRAWER, entry)
+        if result.failed:
+            return result
+    return None
+
+
+def _named(plan: Plan, name: str) -> Plan:
+    return msgspec.structs.replace(plan, run=msgspec.structs.replace(plan.run, protocol=name))
+
+
+@pytest.mark.parametrize("name", SABOTEURS)
+def test_a_saboteur_is_caught(name: str) -> None:
+    result = first_failure(SABOTEURS[name])
+    assert result is not None, f"{name} passed {WORLDS} worlds"
+    assert result.remarks
+
+
+class ReversesEffects(World):
+    """Carries every list of effects out backwards."""
+
+    def _carry_out(self, seat: Seat, effects: Effects, clock: Instant) -> None:
+        super()._carry_out(seat, list(reversed(effects)), clock)
+
+
+class SplitsTheAtom(World):
+    """Can crash between a Persist and the Deliver that belongs to it."""
+
+    def _carry_out_until_crash(self, seat: Seat, effects: Sequence[object], clock: Instant) -> None:
+        allowed, seat.crash_after = seat.crash_after or 0, None
+        for effect in effects[:allowed]:
+            if seat.up:
+                self._carry_out(seat, [effect], clock)  # type: ignore[list-item]
+        if len(effects) > allowed:
+            self.crash(seat.id)
+        else:
+            seat.crash_after = allowed - len(effects)
+
+
+class LosesWhatWasPersisted(World):
+    """Its disk forgets on every restart."""
+
+    def restart(self, node: int, keep: bool) -> None:
+        self.seats[node].store = {}
+        super().restart(node, keep)
+
+
+class GoesBackInTime(World):
+    """Its clocks jump back and forth by a second."""
+
+    def receive(self, to: int, packet: Packet, sender: int, over: Medium) -> None:
+        self.seats[to].clock = Clock(-1_000_000 * (self.now % 2))
+        super().receive(to, packet, sender, over)
+
+
+class Watchful(VectorClock):
+    """A node that does not let its driver turn the clock back."""
+
+    last = -(1 << 62)
+
+    def arrive(self, envelopes: Sequence[Envelope], now: Instant, effects: list[Effect]) -> None:
+        assert now >= self.last, "the clock went backwards"
+        self.last = now
+        super().arrive(envelopes, now, effects)
+
+
+def test_a_driver_that_goes_back_in_time_is_caught(monkeypatch: pytest.MonkeyPatch) -> None:
+    watchful = entry_of(vector_clock.ENTRY, Watchful)
+    assert first_failure(watchful, worlds=20) is None
+    monkeypatch.setattr(runs, "World", GoesBackInTime)
+    caught = first_failure(watchful)
+    assert caught is not None
+    assert "backwards" in caught.remarks[0]
+
+
+@pytest.mark.parametrize("driver", [ReversesEffects, SplitsTheAtom, LosesWhatWasPersisted])
+def test_a_broken_driver_is_caught(driver: type[World], monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(runs, "World", driver)
+    assert first_failure(None) is not None, f"{driver.__name__} passed {WORLDS} worlds"

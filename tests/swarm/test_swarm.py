@@ -1,0 +1,60 @@
+"""The swarm itself: clean protocols stay clean, known failures stay mended, a failure is told and shrunk."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import msgspec
+import pytest
+
+from precede.eventlog.sinks import TableSink
+from precede.experiments.draw_point_to_point import DRAWER
+from precede.experiments.draws import draw_plan
+from precede.experiments.runs import prepare
+from precede.experiments.shrink import shrink
+from precede.experiments.swarm import Tally, replay_line, run_plan, run_seed
+from precede.experiments.telling import tell_log
+from tests.swarm.saboteurs import SABOTEURS
+
+REGRESSIONS = Path(__file__).with_name("regressions.txt")
+
+
+@pytest.mark.parametrize("protocol", ["unordered", "fifo", "vector_clock"])
+def test_fifty_worlds_hold(protocol: str) -> None:
+    tally = Tally()
+    for seed in range(1000, 1050):
+        result = run_seed(protocol, seed)
+        tally.add(result)
+        assert not result.failed, (replay_line(result), *result.remarks)
+    assert tally.line() == "worlds=50 violations=0 duplicates=0 undelivered=0 leaks=0"
+
+
+def known_failures() -> list[tuple[str, int]]:
+    lines = [line.partition("#")[0].split() for line in REGRESSIONS.read_text().splitlines()]
+    return [(words[0], int(words[1])) for words in lines if words]
+
+
+def test_worlds_that_once_failed_hold() -> None:
+    for protocol, seed in known_failures():
+        result = run_seed(protocol, seed)
+        assert not result.failed, (replay_line(result), *result.remarks)
+
+
+def test_a_failing_world_shrinks_to_something_a_reader_can_follow() -> None:
+    entry = SABOTEURS["Eager"]
+    for seed in range(50):
+        plan = draw_plan("vector_clock", seed, DRAWER)
+        plan = msgspec.structs.replace(plan, run=msgspec.structs.replace(plan.run, protocol="Eager"))
+        if run_plan(plan, DRAWER, entry).violations:
+            break
+    small, result = shrink(plan, DRAWER, entry)
+    assert result.violations
+    assert len(small.run.workload["script"]) <= len(plan.run.workload["script"]) // 4
+    assert not small.run.faults["crashes"]
+    sink = TableSink()
+    prepared = prepare(small.run, sink, entry)
+    prepared.world.run(small.end)
+    prepared.recorder.flush()
+    text = tell_log(small, sink.events())
+    assert "broadcasts" in text
+    assert "delivers" in text
