@@ -31,6 +31,7 @@ if TYPE_CHECKING:
     import typer
 
 VERBS: Final[dict[str, str]] = {
+    "demo": "an order verified and a sabotaged one caught, in a second",
     "sweep": "many runs, on Spark: a grid of scenarios, protocols, options and seeds",
     "contacts": "who is within reach of whom, and when: exact contacts of a trace",
     "simulate": "one run of a scenario, in this process",

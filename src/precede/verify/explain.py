@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from collections.abc import Sequence
 from itertools import pairwise
 from typing import TYPE_CHECKING
@@ -97,7 +98,7 @@ def name_ghost(history: History, ghost: Ghost) -> Violation:
         message=ghost.message,
         group=history.group,
         rows=(Row(node, life, ghost.step, "delivered", ghost.message),),
-        story=f"Node {history.process_name(process)} delivered {ghost.message} at step {ghost.step}, "
+        story=f"Node {history.process_name(process)} delivered {quoted(ghost.message)} at step {ghost.step}, "
         "but no row says that anybody broadcast it.",
     )
 
@@ -114,18 +115,19 @@ def tell(engine: Engine, history: History, event: int, kind: Offence) -> Violati
     bare = name_violation(history, event, kind)
     who = history.process_name(history.process_of(event))
     if kind == "not_addressed":
-        story = f"Node {who} delivered {bare.message}, which was addressed to {_addressees(history, message)}."
+        to = _addressees(history, message)
+        story = f"Node {who} delivered {quoted(bare.message)}, which was addressed to {to}."
     elif kind == "expired":
         assert history.clock is not None
         assert history.deadline is not None
         clock, deadline = int(history.clock[event]), int(history.deadline[message])
         story = (
-            f"Node {who} delivered {bare.message} {format_duration(clock - deadline)} after its deadline "
-            f"(deadline {deadline} us, the node's clock {clock} us)."
+            f"Node {who} delivered {quoted(bare.message)} {format_duration(clock - deadline)} after its "
+            f"deadline (deadline {deadline} us, the node's clock {clock} us)."
         )
     else:
         origin_name = history.process_name(int(history.source[message]))
-        story = f"Node {who} delivered {bare.message} before {origin_name} can have broadcast it."
+        story = f"Node {who} delivered {quoted(bare.message)} before {origin_name} can have broadcast it."
     return _proven(bare, rows, f"{story}\n{_listing(history, rows, {})}")
 
 
@@ -135,7 +137,7 @@ def _tell_duplicate(engine: Engine, history: History, event: int) -> Violation:
     before = engine.find(history.events, int(history.start[process]), event, code)
     rows = (history.row(before), history.row(event)) if before >= 0 else (history.row(event),)
     bare = name_violation(history, event, "duplicate")
-    story = f"Node {history.process_name(process)} delivered {bare.message} twice."
+    story = f"Node {history.process_name(process)} delivered {quoted(bare.message)} twice."
     return _proven(bare, rows, f"{story}\n{_listing(history, rows, {})}")
 
 
@@ -157,13 +159,14 @@ def _tell_late(engine: Engine, history: History, event: int, kind: Offence) -> V
             events.append(link)
     for at, (before, after) in enumerate(pairwise(names)):
         if int(history.position[chain[at + 1]]) >= 0:
-            remarks[int(history.position[chain[at + 1]])] = f"so {before} -> {after}"
+            remarks[int(history.position[chain[at + 1]])] = f"so {quoted(before)} -> {quoted(after)}"
     first = engine.find(history.events, int(history.start[process]), event, 2 * chain[-1] + 1)
     events += [first, event]
     remarks[event] = "too late"
     rows = tuple(history.row(e) for e in events)
     who = history.process_name(process)
-    story = f"Node {who} delivered {names[-1]} before {names[0]}, but {' -> '.join(names)}."
+    shown = [quoted(name) for name in names]
+    story = f"Node {who} delivered {shown[-1]} before {shown[0]}, but {' -> '.join(shown)}."
     told = f"{story}\n{_listing(history, rows, dict(enumerate(remarks.get(e, '') for e in events)))}"
     bare = name_violation(history, event, kind)
     return _proven(bare, rows, told, names[-1], tuple(names))
@@ -211,11 +214,12 @@ def tell_disagreement(engine: Engine, history: History, pair: tuple[int, int, in
     one, other = (few[0], many[0])
     first, second = (x, y) if few is forward else (y, x)
     names = history.message_name(first), history.message_name(second)
+    shown = quoted(names[0]), quoted(names[1])
     events = [*sorted(one[1:]), *sorted(other[1:])]
     rows = tuple(history.row(e) for e in events)
     story = (
-        f"{_persons(history, [p for p, *_ in few])} delivered {names[0]} before {names[1]}; "
-        f"{_persons(history, [p for p, *_ in many], begin=False)} delivered {names[1]} before {names[0]}."
+        f"{_persons(history, [p for p, *_ in few])} delivered {shown[0]} before {shown[1]}; "
+        f"{_persons(history, [p for p, *_ in many], begin=False)} delivered {shown[1]} before {shown[0]}."
     )
     bare = name_violation(history, events[1], "total")
     return _proven(bare, rows, f"{story}\n{_listing(history, rows, {})}", names[0])
@@ -227,7 +231,7 @@ def tell_cycle(history: History, cycle: Sequence[tuple[int, int]]) -> str:
     for before, after in cycle:
         rows = history.row(before), history.row(after)
         who = history.process_name(history.process_of(before))
-        parts.append(f"{rows[0].message} before {rows[1].message} at {who}")
+        parts.append(f"{quoted(rows[0].message)} before {quoted(rows[1].message)} at {who}")
     return (
         f"a cycle of {len(cycle)} messages: {', '.join(parts)}; no two nodes disagree about two messages, "
         "so it is no violation"
@@ -255,6 +259,13 @@ def _proven(
     )
 
 
+def quoted(name: str) -> str:
+    """A message's name in a sentence: somebody's own id may have spaces in it."""
+    return (
+        name if name.isprintable() and not any(map(str.isspace, name)) else json.dumps(name, ensure_ascii=False)
+    )
+
+
 def _listing(history: History, rows: Sequence[Row], remarks: dict[int, str]) -> str:
     who = [f"{row.node} (incarnation {row.incarnation})" if row.incarnation else row.node for row in rows]
     width = max(map(len, who))
@@ -263,7 +274,7 @@ def _listing(history: History, rows: Sequence[Row], remarks: dict[int, str]) -> 
     for at, row in enumerate(rows):
         did = "broadcasts" if row.event == "broadcast" else "delivers"
         remark = f"   ({remarks[at]})" if remarks.get(at) else ""
-        lines.append(f"  {who[at]:<{width}}  step {row.step:>{steps}}  {did} {row.message}{remark}")
+        lines.append(f"  {who[at]:<{width}}  step {row.step:>{steps}}  {did} {quoted(row.message)}{remark}")
     return "\n".join(lines)
 
 
