@@ -110,7 +110,7 @@ def _table(
     commas = "," in text
     values = fields_of_csv(text) if commas else text.split()
     places = None
-    is_header = not all(is_numeric(value) for value in values[1:])
+    is_header = not any(is_numeric(value) for value in values)
     if isinstance(columns, list):
         places = places_in(columns, COLUMNS, None, where)
         is_header = False
@@ -131,9 +131,9 @@ def _table(
     if not in_seconds and framerate is None:
         raise BadInput(f"{where}: times are frames; say how many a second with --framerate")
     if framerate is not None and not 0 < framerate < 1e6:
-        raise BadInput(f"not a frame rate: {framerate!r}")
+        raise BadInput(f"{where}: not a frame rate: {framerate!r}")
     if scale is not None and not 0 < abs(scale) < 1e9:
-        raise BadInput(f"not a scale: {scale!r}")
+        raise BadInput(f"{where}: not a scale: {scale!r}")
     per_unit = 1.0 if in_seconds or framerate is None else 1.0 / framerate
     time = places["time"] if in_seconds else places["frame"]
     if not in_seconds:

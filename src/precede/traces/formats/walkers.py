@@ -15,9 +15,10 @@ from precede.traces.waypoints import Walker
 
 
 def read_walkers(lines: Iterable[tuple[int, str]], summary: Summary) -> Iterator[Row]:
-    """Segments as walkers turn or leave; the state is one motion per person there."""
+    """Segments as walkers turn or leave; the state is one motion per person."""
     nodes = Nodes(summary)
     walkers: dict[str, Walker] = {}
+    heard: dict[str, Instant] = {}
     last: Instant = 0
     for line, text in data_lines(lines):
         words = text.split()
@@ -27,7 +28,7 @@ def read_walkers(lines: Iterable[tuple[int, str]], summary: Summary) -> Iterator
                 raise BadRow("too few fields")
             at, what, name = instant(words[0]), words[1], name_of(words[2])
             walker = walkers.get(name)
-            if walker is not None and at < walker.at:
+            if at < heard.get(name, at):
                 raise BadRow("time out of order for this node")
             rows, end = _event(what, words, at, name, walker, walkers)
         except BadRow as error:
@@ -35,6 +36,7 @@ def read_walkers(lines: Iterable[tuple[int, str]], summary: Summary) -> Iterator
             continue
         summary.rows_kept += 1
         nodes.add(name)
+        heard[name] = at
         last = max(last, at, end)
         yield from rows
     for walker in walkers.values():
