@@ -14,6 +14,7 @@ from msgspec import Struct
 
 from precede.core.identity import MessageId, NodeId
 from precede.core.messages import Message, Packet
+from precede.protocols.address_book import AddressBook
 
 INTEGER_BYTES: Final = 4
 HEADER_BYTES: Final = 20
@@ -99,7 +100,7 @@ class Rule(ABC):
     names_messages: bool = False
     """Are the thresholds in `needs` numbers of messages?"""
 
-    def check(self, to: Sequence[NodeId], lives: Mapping[NodeId, int]) -> None:
+    def check(self, to: Sequence[NodeId], book: AddressBook) -> None:
         """Raise Refused when this rule cannot send to these."""
 
     @abstractmethod

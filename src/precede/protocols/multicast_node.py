@@ -29,6 +29,7 @@ from precede.core.identity import MessageId, NodeId
 from precede.core.instants import MILLISECOND, Duration, Instant
 from precede.core.messages import Message, Packet
 from precede.core.node import Context, Node, Saved, Waiting
+from precede.protocols.address_book import GONE, AddressBook
 from precede.protocols.journal import Checkpoint, Journal, unsent_by_packet
 from precede.protocols.multicast import (
     LIFE_SHIFT,
@@ -48,8 +49,8 @@ OPTIONS: Final = {
     "durable": Option("bool", False, "persist what a restart needs"),
 }
 
-GONE: Final = -1
-"""The life of a node that has left for good."""
+NO_LIFE: Final = 1 << (63 - LIFE_SHIFT)
+"""Later than every life."""
 
 
 class _Held:
@@ -84,8 +85,7 @@ class MulticastNode(Node):
         self._node = context.node
         self._incarnation = context.incarnation
         self._me = rule.me
-        self._lives: dict[NodeId, int] = dict.fromkeys(context.members, 0)
-        self._lives[context.node] = context.incarnation
+        self._book = AddressBook(context.node, context.incarnation, context.members)
         self._number = 0
         self._last: dict[Process, int] = {}
         self._held: dict[MessageId, _Held] = {}
@@ -104,7 +104,7 @@ class MulticastNode(Node):
         to: Sequence[NodeId] | None = None,
         lifetime: Duration | None = None,
     ) -> Effects:
-        if self._lives[self._node] == GONE:
+        if self._book.life_of(self._node) == GONE:
             raise Refused("this node is leaving")
         if lifetime is not None:
             raise Refused("causal multicast has no lifetimes: a message reaches all its destinations")
@@ -120,25 +120,27 @@ class MulticastNode(Node):
 
     def _destinations(self, to: Sequence[NodeId] | None) -> tuple[Process, ...]:
         """The processes behind the nodes; everybody known but this one when none are named."""
-        lives = self._lives
         if to is None:
-            to = [node for node, life in lives.items() if node != self._node and life != GONE]
+            to = self._book.others()
         if not to:
             raise Refused("the destination set is empty")
         if len(set(to)) != len(to):
             raise Refused("a destination is named twice")
+        processes = []
         for node in to:
+            life = self._book.life_of(node)
             if node == self._node:
                 raise Refused("a sender is not one of its own destinations")
-            if lives.get(node, GONE) == GONE:
+            if life is None or life == GONE:
                 raise Refused(f"destination {node} is not in the address book")
-        self.rule.check(to, lives)
-        return tuple([node | lives[node] << LIFE_SHIFT for node in to])
+            processes.append(node | life << LIFE_SHIFT)
+        self.rule.check(to, self._book)
+        return tuple(processes)
 
     def _send(self, payload: bytes, destinations: tuple[Process, ...]) -> dict[Process, MulticastPacket]:
         self._number += 1
         message = Message(MessageId(self._node, self._incarnation, self._number), payload)
-        stamps = self.rule.stamp(self._number, destinations, len(self._lives))
+        stamps = self.rule.stamp(self._number, destinations, self._book.population)
         make: Any = self.rule.packet
         if len(stamps) == 1:
             return dict.fromkeys(destinations, make(message, destinations, stamps[0]))
@@ -242,10 +244,9 @@ class MulticastNode(Node):
 
     def _learn(self, node: NodeId, life: int, effects: list[Effect]) -> None:
         """A node we did not know, or in a new life: what its earlier ones have not acknowledged is given up."""
-        known = self._lives.get(node)
-        if known is not None and (known >= life or known == GONE):
+        known = self._book.life_of(node)
+        if not self._book.learn(node, life):
             return
-        self._lives[node] = life
         self._journal.life(node, life, effects)
         if known is not None:
             self._outbox.give_up(node, effects)
@@ -253,25 +254,26 @@ class MulticastNode(Node):
 
     def _part(self, node: NodeId, effects: list[Effect]) -> None:
         """A node has left for good."""
-        self._lives[node] = GONE
-        self._journal.life(node, GONE, effects)
-        self._outbox.give_up(node, effects)
-        self.rule.forget(node, 1 << (63 - LIFE_SHIFT))
+        if self._book.learn(node, GONE):
+            self._journal.life(node, GONE, effects)
+            self._outbox.give_up(node, effects)
+            self.rule.forget(node, NO_LIFE)
 
     def link_up(self, peer: NodeId, now: Instant, over: Medium) -> Effects:
-        self._lives.setdefault(peer, 0)
-        return NOTHING
+        effects: list[Effect] = []
+        self._learn(peer, 0, effects)
+        return effects
 
     def leave(self, now: Instant) -> Effects:
         """Says farewell. Whose last messages matter leaves when nothing is unacknowledged."""
-        self._lives[self._node] = GONE
+        self._book.learn(self._node, GONE)
         effects: list[Effect] = []
         self._announce(LifePacket(self._incarnation, True), now, effects)
         return effects
 
     def _announce(self, packet: LifePacket, now: Instant, effects: list[Effect]) -> None:
-        others = [node for node, life in self._lives.items() if node != self._node and life != GONE]
-        self._outbox.send_alike(MessageId(self._node, self._incarnation, 0), packet, others, now, effects)
+        id = MessageId(self._node, self._incarnation, 0)
+        self._outbox.send_alike(id, packet, self._book.others(), now, effects)
 
     # -- restart ----------------------------------------------------------------------------------------
 
@@ -287,7 +289,8 @@ class MulticastNode(Node):
         """Replay the journal; accept and send again what a crash may have cut; wait for what waited."""
         opened = self._journal.open(saved, self.rule.packet)
         effects += [Persist(key, None) for key in opened.stale]
-        self._lives.update(opened.lives)
+        for node, life in opened.lives.items():
+            self._book.learn(node, life)
         unsent: dict[MessageId, dict[NodeId, Packet]] = {}
         if opened.checkpoint is not None:
             self._load(opened.checkpoint, unsent)
@@ -302,21 +305,20 @@ class MulticastNode(Node):
                 self._last[source] = id.number
                 self.rule.deliver(source, id.number, step.packet.destinations, step.packet.stamp)
         for node, life in opened.lives.items():
-            self.rule.forget(node, life if life != GONE else 1 << (63 - LIFE_SHIFT))
+            self.rule.forget(node, life if life != GONE else NO_LIFE)
         self._send_again(unsent, now, effects)
         self._hold_again(opened.held, now, effects)
 
     def _send_again(
         self, unsent: Mapping[MessageId, Mapping[NodeId, Packet]], now: Instant, effects: list[Effect]
     ) -> None:
-        lives = self._lives
         for id, packets in unsent.items():
             first: Any = next(iter(packets.values()))
             effects.append(Accept(first.message, tuple(map(node_of, first.destinations))))
             alive = {
                 node_of(to): packets[node_of(to)]
                 for to in first.destinations
-                if node_of(to) in packets and lives.get(node_of(to)) == to >> LIFE_SHIFT
+                if node_of(to) in packets and self._book.life_of(node_of(to)) == to >> LIFE_SHIFT
             }
             self._outbox.send(id, alive, now, effects)
 

@@ -219,7 +219,7 @@ def build(role: str, context: Context) -> Node:
     if case == "broadcast":
         if pruning != "printed" or encoding != "tuples":
             raise BadInput("case = 'broadcast' goes with pruning = 'printed' and encoding = 'tuples'")
-        return MulticastNode(context, BroadcastRule(me, context.members))
+        return MulticastNode(context, BroadcastRule(me))
     if pruning == "optimal":
         if encoding != "tuples":
             raise BadInput("pruning = 'optimal' has no bit map form")

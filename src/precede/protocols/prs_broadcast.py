@@ -15,6 +15,7 @@ import msgspec
 
 from precede.core.errors import Refused
 from precede.core.identity import NodeId
+from precede.protocols.address_book import AddressBook
 from precede.protocols.multicast import INTEGER_BYTES, MulticastPacket, Process, Rule, Stamp
 
 
@@ -42,15 +43,13 @@ class BroadcastRule(Rule):
     packet = BroadcastPacket
     names_messages = True
 
-    def __init__(self, me: Process, members: Sequence[NodeId]) -> None:
+    def __init__(self, me: Process) -> None:
         self.me = me
         self.reached = {}
         self.row: dict[Process, int] = {}
-        self._others = frozenset(members) - {me}
 
-    def check(self, to: Sequence[NodeId], lives: Mapping[NodeId, int]) -> None:
-        named = set(to)
-        if named - self._others or any(lives[other] >= 0 for other in self._others if other not in named):
+    def check(self, to: Sequence[NodeId], book: AddressBook) -> None:
+        if len(to) != len(book.others()):
             raise Refused("case = 'broadcast' sends to everybody; for destination sets take case = 'multicast'")
 
     def stamp(self, number: int, destinations: tuple[Process, ...], population: int) -> Sequence[Stamp]:
