@@ -112,7 +112,9 @@ class Player:
         except Refused as error:
             self.lines.append(f"{step.node} refuses {step.message}: {error}")
             return
+        before = len(self.air)
         self._carry_out(actor, effects)
+        self._tell_constraints(step, self.air[before:])
 
     def _receives(self, step: Step) -> None:
         actor = self._living(step)
@@ -272,9 +274,24 @@ class Player:
         waiting = {item.message: item.waits_for for item in actor.node.waiting()} if actor.up else {}
         for id, lacking in waiting.items():
             if id not in actor.held:
-                lacks = ", ".join(self._called(other) for other in lacking)
-                self.lines.append(f"{name} holds {self._called(id)}, waiting for {lacks}")
+                lacks = f", waiting for {', '.join(map(self._called, lacking))}" if lacking else ""
+                self.lines.append(f"{name} holds {self._called(id)}{lacks}")
         actor.held = dict.fromkeys(waiting)
+
+    def _tell_constraints(self, step: Step, sent: list[tuple[NodeId, NodeId, Packet]]) -> None:
+        """What a multicast carries, if its packets can say it: after which messages at whom."""
+        told: dict[str, list[str]] = {}
+        for _, to, packet in sent:
+            constraints = getattr(packet, "constraints", None)
+            if constraints is not None:
+                lines = [
+                    f"{self.names[node]} after {', '.join(map(self._called, ids))}"
+                    for node, ids in sorted(constraints().items())
+                ]
+                told.setdefault("; ".join(lines) or "nothing", []).append(self.names[to])
+        for carries, names in told.items():
+            copy = step.message if len(told) == 1 else f"{step.message} to {' '.join(names)}"
+            self.lines.append(f"{copy} carries {carries}")
 
     def _called(self, id: MessageId) -> str:
         return self.said.get(id, str(id))

@@ -14,7 +14,7 @@ from typing import Any, ClassVar, TypeAlias
 
 import msgspec
 
-from precede.core.identity import NodeId
+from precede.core.identity import MessageId, NodeId
 from precede.protocols.multicast import (
     INTEGER_BYTES,
     LIFE_SHIFT,
@@ -23,6 +23,8 @@ from precede.protocols.multicast import (
     Process,
     Rule,
     Stamp,
+    message_of,
+    node_of,
 )
 
 Remaining: TypeAlias = tuple[Process, ...]
@@ -41,6 +43,15 @@ class OptimalPacket(MulticastPacket, frozen=True, gc=False):
 
     kind: ClassVar[str] = "prs_optimal"
     stamp: OptimalStamp
+
+    def constraints(self) -> dict[NodeId, list[MessageId]]:
+        """O_M in names: by destination, the messages that come first."""
+        found: dict[NodeId, list[MessageId]] = {}
+        for source, entries in self.stamp.log.items():
+            for number, remaining in entries.items():
+                for to in remaining:
+                    found.setdefault(node_of(to), []).append(message_of(source, number))
+        return {to: sorted(ids) for to, ids in found.items()}
 
 
 class OptimalRule(Rule):

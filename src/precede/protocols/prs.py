@@ -14,7 +14,7 @@ from typing import Any, ClassVar, Final, Literal, TypeAlias
 import msgspec
 
 from precede.core.errors import BadInput
-from precede.core.identity import NodeId
+from precede.core.identity import MessageId, NodeId
 from precede.core.node import Context, Node
 from precede.protocols.multicast import (
     INTEGER_BYTES,
@@ -25,6 +25,8 @@ from precede.protocols.multicast import (
     Process,
     Rule,
     Stamp,
+    message_of,
+    node_of,
     process_of,
 )
 from precede.protocols.multicast_node import OPTIONS, MulticastNode
@@ -53,6 +55,13 @@ class PrsPacket(MulticastPacket, frozen=True, gc=False):
 
     kind: ClassVar[str] = "prs"
     stamp: PrsStamp
+
+    def constraints(self) -> dict[NodeId, list[MessageId]]:
+        """CB_M in names: by destination, the messages that come first."""
+        return {
+            node_of(to): sorted([message_of(source, number) for source, number in row.items()])
+            for to, row in self.stamp.barrier.items()
+        }
 
 
 class PrsRule(Rule):
