@@ -33,6 +33,7 @@ if TYPE_CHECKING:
 VERBS: Final[dict[str, str]] = {
     "demo": "an order verified and a sabotaged one caught, in a second",
     "sweep": "many runs, on Spark: a grid of scenarios, protocols, options and seeds",
+    "ingest": "real traces into the lake: GTFS, GPS, positions, ns-2, The ONE, SocioPatterns, ...",
     "contacts": "who is within reach of whom, and when: exact contacts of a trace",
     "simulate": "one run of a scenario, in this process",
     "verify": "does this log keep its order? An exact verdict, and a violation told as a story",

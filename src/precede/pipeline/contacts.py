@@ -107,6 +107,11 @@ def contacts_unit(trace: str, range_m: float) -> str:
     return f"{trace}@{range_m:.12g}m"
 
 
+def contacts_of(lake: Lake, trace: str) -> list[str]:
+    """Every unit of `contacts` that was computed from a trace's movement."""
+    return [unit for unit in lake.units("contacts") if unit.rpartition("@")[0] == trace]
+
+
 class _Slice:
     """One slice of time as one piece of work."""
 

@@ -108,6 +108,7 @@ class Job:
             try:
                 yield self
             except BadInput:
+                shutil.rmtree(self.scratch, ignore_errors=True)
                 if nothing_before:
                     self._never_was()
                 raise
@@ -131,7 +132,7 @@ class Job:
         temporary = self.scratch / f"{table}-{unit}-{os.getpid()}.parquet"
         count = 0
         with pq.ParquetWriter(temporary, schema, compression="zstd") as writer:
-            for group in _groups(batches):
+            for group in in_groups(batches):
                 writer.write_table(group, ROWS_A_GROUP)
                 count += group.num_rows
         self.publish(temporary, table, unit)
@@ -178,7 +179,7 @@ def check_unit(name: str) -> str:
     return name
 
 
-def _groups(batches: Iterable[pa.RecordBatch]) -> Iterator[pa.Table]:
+def in_groups(batches: Iterable[pa.RecordBatch]) -> Iterator[pa.Table]:
     """The same rows in row groups of one size: how they came in must not show in the file."""
     held: list[pa.RecordBatch] = []
     rows = 0

@@ -1,0 +1,232 @@
+"""Real files into the lake: every row accounted for, every bad file refused with the lake as it was."""
+
+from __future__ import annotations
+
+import gzip
+import os
+import zipfile
+from pathlib import Path
+
+import pyarrow.parquet as pq
+import pytest
+
+from precede.cli import main
+from precede.core.errors import BadInput
+from precede.pipeline import ingest as room
+from precede.pipeline.contacts import compute_contacts
+from precede.pipeline.ingest import ingest, sources_of
+from precede.pipeline.jobs import Lake
+from precede.pipeline.schemas import TABLES
+
+DATA = Path(os.environ.get("PRECEDE_DATA") or Path(__file__).parents[2].parent / "shared" / "data")
+needs_data = pytest.mark.skipif(not DATA.is_dir(), reason=f"no real traces at {DATA} (set PRECEDE_DATA)")
+
+POSITIONS = "node,time,x,y\n" + "".join(
+    f"{node},{second},{10 * node + second},{node}\n" for node in (1, 2, 10) for second in range(8)
+)
+DIRTY = "a,b,start,end\n1,2,0,10\n1,2,5,20\n3,3,1,2\n2,1,40,30\n2,10,oops,4\n10,9,3,9\n"
+
+
+def tree(folder):
+    return {
+        str(path.relative_to(folder)): path.read_bytes() if path.is_file() else None
+        for path in sorted(folder.rglob("*"))
+    }
+
+
+def rows(lake, table, unit):
+    return pq.read_table(lake.path(table, unit)).to_pylist()
+
+
+def test_a_dirty_contact_list_is_kept_merged_and_rejected_row_by_row(tmp_path, capsys):
+    file = tmp_path / "some contacts.csv"
+    file.write_text(DIRTY)
+    assert main(["ingest", str(file), "--as", "contacts", "--lake", str(tmp_path / "lake")]) == 0
+    said = capsys.readouterr().out
+    assert "6 rows read = 3 kept + 3 rejected" in said
+    lake = Lake(tmp_path / "lake")
+    kept = [
+        (row["a"], row["b"], row["start_us"], row["end_us"]) for row in rows(lake, "contacts", "some-contacts")
+    ]
+    assert kept == [("1", "2", 0, 20_000_000), ("9", "10", 3_000_000, 9_000_000)]
+    rejects = rows(lake, "rejects", "some-contacts")
+    assert [(row["file"], row["line"]) for row in rejects] == [("some contacts.csv", n) for n in (4, 5, 6)]
+    assert all(row["reason"] for row in rejects)
+    assert pq.read_schema(lake.path("rejects", "some-contacts")).names == TABLES["rejects"].names()
+
+
+def test_the_same_file_is_not_read_again_and_a_changed_one_replaces_all(tmp_path, capsys, monkeypatch):
+    file = tmp_path / "p.csv"
+    file.write_text(POSITIONS)
+    call = ["ingest", str(file), "--as", "positions", "--lake", str(tmp_path / "lake")]
+    lake = Lake(tmp_path / "lake")
+    assert main(call) == 0
+    compute_contacts(lake, "p", 30.0)
+    before = tree(lake.root)
+    with monkeypatch.context() as patch:
+        patch.setattr(room._Staging, "read", None)
+        assert main(call) == 0
+    assert "nothing was read again" in capsys.readouterr().out
+    assert tree(lake.root) == before
+    file.write_text(POSITIONS.replace("10,7,", "10,7.5,"))
+    assert main(call) == 0
+    assert lake.units("contacts") == []
+    assert tree(lake.root)["segments/p.parquet"] != before["segments/p.parquet"]
+    (tmp_path / "q.csv").write_text(DIRTY)
+    assert main(["ingest", str(tmp_path / "q.csv"), "--as", "contacts", "--name", "p", *call[4:]]) == 0
+    assert lake.units("segments") == []
+    assert lake.units("contacts") == ["p"]
+
+
+def test_segments_stand_in_order_of_time_however_many(tmp_path, monkeypatch):
+    file = tmp_path / "p.csv"
+    file.write_text(POSITIONS)
+    whole = Lake(tmp_path / "whole")
+    ingest(whole, sources_of([file], "positions"))
+    monkeypatch.setattr(room, "_ROWS_IN_MEMORY", 5)
+    shares = Lake(tmp_path / "shares")
+    ingest(shares, sources_of([file], "positions"))
+    assert shares.path("segments", "p").read_bytes() == whole.path("segments", "p").read_bytes()
+    begins = [row["t0_us"] for row in rows(shares, "segments", "p")]
+    assert begins == sorted(begins)
+    assert len(begins) == 21
+
+
+def test_messages_become_a_workload(tmp_path):
+    file = tmp_path / "events.txt"
+    file.write_text("0 CONN 1 2 up\n5 C M2 1 2 100\n4.5 C M1 2 1 70\n9 CONN 1 2 down\n")
+    lake = Lake(tmp_path / "lake")
+    (made,) = ingest(lake, sources_of([file], "one"))
+    assert Path(made.tables["messages"]).read_text() == "id,src,dst,time,size\nM1,2,1,4.5,70\nM2,1,2,5,100\n"
+    assert made.summary.rows_read == made.summary.rows_kept == 4
+
+
+def bad_files(folder):
+    """Name, contents, format: none of them is what it says."""
+    binary = bytes(range(256)) * 40
+    no_tables = folder / "no_tables.zip"
+    with zipfile.ZipFile(no_tables, "w") as file:
+        file.writestr("readme.txt", "nothing here")
+    no_rows = folder / "no_rows.zip"
+    with zipfile.ZipFile(no_rows, "w") as file:
+        for table in ("stops", "trips", "stop_times", "calendar", "routes"):
+            file.writestr(f"{table}.txt", "trip_id,stop_id,service_id\n")
+    cases = [(no_tables, None, "gtfs"), (no_rows, None, "gtfs")]
+    for format in ("gps", "positions", "ns2", "walkers", "one", "tij", "contacts", "gtfs"):
+        cases.append((folder / f"empty.{format}", b"", format))
+        cases.append((folder / f"binary.{format}", binary, format))
+        cases.append((folder / f"noise.{format}", b"lorem ipsum, dolor; sit\namet\n", format))
+    cases += [
+        (folder / "header.csv", b"a,b,start,end\n", "contacts"),
+        (folder / "header2.csv", b"node,time,x,y\n", "positions"),
+        (folder / "header3.csv", b"id,unix_time,latitude,longitude\n", "gps"),
+        (folder / "wrong.csv", POSITIONS.encode(), "ns2"),
+        (folder / "wrong2.csv", POSITIONS.encode(), "gps"),
+        (folder / "wrong3.tcl", b"$node_(0) set X_ 1.0\n$node_(0) set Y_ 1.0\n", "positions"),
+        (folder / "cut.csv.gz", gzip.compress(POSITIONS.encode() * 50)[:90], "positions"),
+        (folder / "folder", None, "positions"),
+        (folder / "nowhere.csv", None, "positions"),
+        (folder / "fine.csv", POSITIONS.encode(), "kml"),
+    ]
+    (folder / "folder").mkdir()
+    for path, content, _ in cases:
+        if content is not None:
+            path.write_bytes(content)
+    return [(path, format) for path, _, format in cases]
+
+
+def test_bad_files_are_one_line_exit_2_and_the_lake_as_it_was(tmp_path, capsys):
+    for lake in (tmp_path / "no lake yet", tmp_path / "a lake"):
+        if lake.name == "a lake":
+            (tmp_path / "p.csv").write_text(POSITIONS)
+            assert main(["ingest", str(tmp_path / "p.csv"), "--as", "positions", "--lake", str(lake)]) == 0
+        before = tree(lake)
+        work = tmp_path / f"bad {lake.name}"
+        work.mkdir()
+        for path, format in bad_files(work):
+            capsys.readouterr()
+            code = main(["ingest", str(path), "--as", format, "--lake", str(lake), "--name", "p"])
+            error = capsys.readouterr().err
+            assert (code, error.count("\n")) == (2, 1), (path.name, format, error)
+            assert tree(lake) == before, (path.name, format)
+    assert not (tmp_path / "no lake yet").exists()
+
+
+@pytest.mark.parametrize(
+    ("arguments", "said"),
+    [
+        (["p.csv", "--as", "positions", "--gap", "soon"], "--gap"),
+        (["p.csv", "--as", "positions", "--date", "2016-01-01"], "--date means nothing"),
+        (["p.csv", "--as", "positions", "--name", "a/b"], "not a name"),
+        (["p.csv", "p.csv", "--as", "positions"], "two files would both be the trace 'p'"),
+        (["p.csv", "q.csv", "--as", "positions", "--name", "x"], "for one file"),
+        (["p.csv"], "--as"),
+    ],
+)
+def test_bad_calls_are_one_line(tmp_path, capsys, monkeypatch, arguments, said):
+    monkeypatch.chdir(tmp_path)
+    for name in ("p.csv", "q.csv"):
+        Path(name).write_text(POSITIONS)
+    assert main(["ingest", *arguments]) == 2
+    error = capsys.readouterr().err
+    assert said in error
+    assert error.count("\n") == 1
+    assert not Path("lake").exists()
+
+
+@pytest.mark.spark
+def test_several_files_are_read_on_spark_all_or_none(session, tmp_path):
+    lake = Lake(tmp_path / "lake")
+    good = [tmp_path / f"g{number}.csv" for number in range(3)]
+    for number, file in enumerate(good):
+        file.write_text(POSITIONS.replace("\n1,", f"\n{number + 20},"))
+    bad = tmp_path / "bad.csv"
+    bad.write_text("nothing\n")
+    with pytest.raises(BadInput, match=r"bad\.csv"):
+        ingest(lake, sources_of([*good, bad], "positions"), session)
+    assert not lake.root.exists()
+    made = ingest(lake, sources_of(good, "positions"), session)
+    alone = Lake(tmp_path / "alone")
+    assert [one.summary for one in ingest(alone, sources_of(good, "positions"))] == [
+        one.summary for one in made
+    ]
+    for number in range(3):
+        there, here = (place.path("segments", f"g{number}").read_bytes() for place in (lake, alone))
+        assert there == here
+    assert lake.read(session, "segments").count() == 63
+
+
+@needs_data
+def test_the_real_files_are_what_their_sources_say(tmp_path):
+    lake = Lake(tmp_path / "lake")
+
+    def take(path, format, name, **options):
+        source = sources_of([DATA / path], format, name, room.Options(**options))
+        (made,) = ingest(lake, source)
+        assert made.summary.rows_read == made.summary.rows_kept + made.summary.rows_rejected
+        rejected = len(rows(lake, "rejects", name)) if lake.has("rejects", name) else 0
+        assert rejected == made.summary.rows_rejected
+        return made.summary
+
+    hospital = take("sociopatterns_hospital/tij_hospital.dat.gz", "tij", "hospital")
+    assert (hospital.nodes, hospital.contacts) == (75, 14_037)
+    assert len(rows(lake, "contacts", "hospital")) == 14_037
+    taxis = take("cabspotting_60cabs_1day/cabspotting_20080521_60cabs.csv.gz", "gps", "taxis")
+    assert (taxis.nodes, taxis.rows_read) == (60, 53_441)
+    bus = take("gtfs_wta_bellingham_2016/wta_gtfs_20160920.zip", "gtfs", "bus", date="2016-09-19")
+    assert (bus.nodes, bus.facts["trips"]) == (63, "848")
+    dirty = take("gtfs_wta_bellingham_2019_dirty/wta_gtfs_20191004.zip", "gtfs", "dirty")
+    assert dirty.rows_rejected == 1
+    (stop,) = rows(lake, "rejects", "dirty")
+    assert stop["file"] == "wta_gtfs_20191004.zip/stops.txt"
+    assert "far outside" in stop["reason"]
+    assert dirty.nodes > 60
+    corridor = {"framerate": 16.0, "scale": 0.01, "columns": "id,frame,x,y,z"}
+    for name, path, options, people, points in [
+        ("students", "ucy_students03/obsmat.txt.gz", {}, 428, 21_846),
+        ("corridor", "pedpy_juelich/uo-050-180-180.txt.gz", corridor, 61, 9_712),
+        ("bottleneck", "pedpy_juelich/040_c_56_h-.txt.gz", {}, 75, 63_110),
+    ]:
+        summary = take(path, "positions", name, **options)
+        assert (summary.nodes, summary.rows_read) == (people, points)
+        assert len({row["node"] for row in rows(lake, "segments", name)}) == people
