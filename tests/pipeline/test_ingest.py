@@ -230,3 +230,40 @@ def test_the_real_files_are_what_their_sources_say(tmp_path):
         summary = take(path, "positions", name, **options)
         assert (summary.nodes, summary.rows_read) == (people, points)
         assert len({row["node"] for row in rows(lake, "segments", name)}) == people
+
+
+def test_a_trace_in_the_lake_is_a_world_for_runs(tmp_path):
+    from precede.experiments.grid import read_grid
+    from precede.experiments.runs import build_world
+    from precede.traces.stored import read_stored_contacts
+
+    late = "node,time,x,y\n" + "".join(
+        f"{node},{second + 1_000_000 + node},{node + second},0\n" for node in (1, 2, 30) for second in range(9)
+    )
+    (tmp_path / "p.csv").write_text(late)
+    lake = Lake(tmp_path / "some lake")
+    ingest(lake, sources_of([tmp_path / "p.csv"], "positions"))
+    scenario, spec = tmp_path / "s.toml", tmp_path / "spec.toml"
+    scenario.write_text(
+        '[world]\nkind = "contacts"\ntrace = "p"\n[workload]\nevery = "3s"\n'
+        '[run]\nprotocol = "causal_barrier"\n'
+    )
+    spec.write_text('[sweep]\nscenario = "s.toml"\nprotocol = "causal_barrier"\nseeds = 2\n')
+    with pytest.raises(BadInput, match="precede contacts p --range"):
+        read_grid(spec, lake.root)
+    compute_contacts(lake, "p", 5.0)
+    grid = read_grid(spec, lake.root)
+    world = build_world(grid.points[0].run)
+    assert world.names == ("1", "2", "30")
+    assert [(stay.node, stay.enter, stay.leave) for stay in world.presence] == [
+        (0, 0, 8_000_000), (1, 1_000_000, 9_000_000), (2, 29_000_000, 37_000_000),
+    ]  # fmt: skip
+    assert read_stored_contacts(lake.root, "p").rows().__next__()[:2] == ("1", "2")
+    moved = Lake(tmp_path / "elsewhere")
+    lake.root.rename(moved.root)
+    assert read_grid(spec, moved.root).points[0].id == grid.points[0].id
+    compute_contacts(moved, "p", 2.0)
+    with pytest.raises(BadInput, match=r"several ranges: say which \(range = one of 2, 5\)"):
+        read_grid(spec, moved.root)
+    (spec).write_text((spec).read_text() + '[grid]\n"world.range" = [2, 5]\n')
+    assert len(read_grid(spec, moved.root).points) == 4

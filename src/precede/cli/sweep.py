@@ -45,8 +45,8 @@ def command(
     from precede.pipeline.simulate import Wanted
     from precede.pipeline.sweep import sweep, swept_before
 
-    grid = read_grid(spec)
     where = Lake(lake)
+    grid = read_grid(spec, where.root)
     wanted = Wanted(verdicts, measures)
     summary = swept_before(where, grid, wanted)
     if summary is None:

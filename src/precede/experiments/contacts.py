@@ -21,6 +21,8 @@ _KEYS: Final = {
     "kind": "contacts",
     "contacts": "a file: CSV a,b,start,end in seconds, or The ONE's CONN lines; gzipped or not",
     "nodes": "a CSV file node,enter,leave in seconds; default: everybody is always there",
+    "trace": "instead of files: a trace in the lake; time is counted from its first instant",
+    "lake": "the lake's folder; default: lake beside the scenario, or what the command was told",
     "generator": "instead of files: city-bus or pedestrians",
     "layout": 'which map the generator uses: "a", "b" or "c"; default "a"',
     "generator_seed": "one seed is one day; default the run's seed",
@@ -40,7 +42,10 @@ _GENERATOR_KEYS: Final = {
 
 
 def _build(table: Table, seed: int) -> BuiltWorld:
-    contacts = _generated(table, seed) if table.has("generator") else _read(table)
+    if table.has("trace"):
+        contacts = _stored(table)
+    else:
+        contacts = _generated(table, seed) if table.has("generator") else _read(table)
     network = ContactNetwork(
         _as_rows(contacts),
         bandwidth=table.number("bandwidth", float("inf"), least=1e-9),
@@ -62,6 +67,21 @@ def _read(table: Table) -> ContactList:
     for reject in found.rejects:
         raise BadInput(f"{reject.file}:{reject.line}: {reject.reason}")
     return found.contacts
+
+
+def _stored(table: Table) -> ContactList:
+    """From the lake, as `precede ingest` and `precede contacts` left it there."""
+    from precede.traces.stored import read_stored_contacts
+
+    for key in ("contacts", "nodes", "generator", "layout", "generator_seed", "duration", "rate", "buses"):
+        if table.has(key):
+            raise table.wrong(key, "this does not go together with `trace`")
+    range_m = table.number("range") if table.has("range") else None
+    try:
+        found = read_stored_contacts(table.base / table.text("lake", "lake"), table.text("trace"), range_m)
+    except BadInput as error:
+        raise table.wrong("trace", str(error)) from None
+    return found.since(found.span()[0])
 
 
 def _generated(table: Table, seed: int) -> ContactList:

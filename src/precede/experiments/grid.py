@@ -53,8 +53,11 @@ class Grid(Struct, frozen=True):
     points: tuple[Point, ...]
 
 
-def read_grid(path: Path) -> Grid:
-    """A sweep's specification; what is wrong in it is said with file, line and cause."""
+def read_grid(path: Path, lake: Path | None = None) -> Grid:
+    """A sweep's specification; what is wrong in it is said with file, line and cause.
+
+    A scenario that names a trace, but no lake, finds it in `lake`.
+    """
     tables, text = read_toml(path)
     for name in tables:
         if name not in _TABLES:
@@ -71,21 +74,24 @@ def read_grid(path: Path) -> Grid:
         for protocol in protocols:
             for settings in _combinations(varied, protocol, protocols):
                 for seed in _seeds(sweep):
-                    point = _point(path.parent, scenario, protocol, seed, fixed, settings)
-                    points.setdefault(point.id, point)
+                    run = _run(path.parent, lake, scenario, protocol, seed, {**fixed, **settings})
+                    points.setdefault(run.id, Point(run.id, run, settings))
                     if len(points) > MAX_RUNS:
                         raise BadInput(f"{path}: more than {MAX_RUNS:,} runs")
     return Grid(name, tuple(points.values()))
 
 
-def _point(
-    folder: Path, scenario: str, protocol: str, seed: int, fixed: Mapping[str, Any], settings: Mapping[str, Any]
-) -> Point:
+def _run(
+    folder: Path, lake: Path | None, scenario: str, protocol: str, seed: int, settings: Mapping[str, Any]
+) -> Run:
+    """The run as any worker can carry it out: with absolute paths."""
     beside = folder / scenario
-    found = str(beside) if beside.is_file() else scenario
-    run = read_scenario(found, protocol, seed, {**fixed, **settings})
-    run = msgspec.structs.replace(run, base=str(Path(run.base).absolute()), scenario=scenario)
-    return Point(run.id, run, settings)
+    run = read_scenario(str(beside) if beside.is_file() else scenario, protocol, seed, settings)
+    world = dict(run.world)
+    if "trace" in world and "lake" not in world and lake is not None:
+        world["lake"] = str(lake.absolute())
+    base = str(Path(run.base).absolute())
+    return msgspec.structs.replace(run, base=base, scenario=scenario, world=world)
 
 
 def _several(sweep: Table, key: str) -> list[str]:

@@ -9,6 +9,7 @@ from __future__ import annotations
 import platform
 import time
 from collections.abc import Mapping
+from functools import lru_cache
 from hashlib import blake2b
 from pathlib import Path
 from random import Random
@@ -33,6 +34,7 @@ from precede.sim.faults import plan_faults
 from precede.sim.network import NODES_ENTER, NODES_LEAVE
 from precede.sim.workload import Workload
 from precede.sim.world import FOREVER, World
+from precede.traces.stored import stored_files
 
 RUN_FILE: Final = "run.json"
 RUN_KEYS: Final[dict[str, str]] = {
@@ -67,6 +69,7 @@ class Run(Struct, frozen=True, kw_only=True):
         """Short, stable, and the same for the same run everywhere."""
         described = msgspec.to_builtins(self)
         del described["base"], described["scenario"]
+        described["world"].pop("lake", None)
         files = {key: _digest(self.base, value) for key, value in _paths(self)}
         text = msgspec.json.encode([described, files], order="sorted")
         return f"{self.protocol}-s{self.seed}-{blake2b(text, digest_size=6).hexdigest()}"
@@ -239,11 +242,23 @@ def _paths(run: Run) -> list[tuple[str, str]]:
         for key, value in table.items():
             if isinstance(value, str) and run.base and (Path(run.base) / value).is_file():
                 found.append((f"{name}.{key}", value))
+    if "trace" in run.world:
+        lake, range_m = Path(run.base) / run.world.get("lake", "lake"), run.world.get("range")
+        stored = stored_files(lake, run.world["trace"], None if range_m is None else float(range_m))
+        found += [(f"trace.{path.parent.name}", str(path.absolute())) for path in stored]
     return found
 
 
 def _digest(base: str, path: str) -> str:
-    with (Path(base) / path).open("rb") as file:
+    file = Path(base) / path
+    state = file.stat()
+    return _digest_of(file, state.st_size, state.st_mtime_ns)
+
+
+@lru_cache(256)
+def _digest_of(path: Path, size: int, changed: int) -> str:
+    """A file's contents as a number; a sweep asks for the same few files again and again."""
+    with path.open("rb") as file:
         digest = blake2b(digest_size=16)
         while block := file.read(1 << 20):
             digest.update(block)

@@ -63,6 +63,13 @@ class ContactList:
             return 0, 0
         return int(np.concatenate(begins).min()), int(np.concatenate(ends).max())
 
+    def since(self, begin: Instant) -> ContactList:
+        """The same with time counted from `begin`."""
+        there = self.presence
+        if there is not None:
+            there = Presence(there.node, there.enter_us - begin, there.leave_us - begin)
+        return ContactList(self.names, self.a, self.b, self.start_us - begin, self.end_us - begin, there)
+
     def rows(self) -> Iterator[ContactRow]:
         """Contacts by name, in order."""
         for a, b, start, end in zip(
