@@ -141,7 +141,11 @@ class ArrayBuilder:
             yield from self.log.batches(wanted)
             return
         for columns, _ in self.log.read(wanted):
-            yield pa.RecordBatch.from_arrays([arrow_column(columns[name]) for name in wanted], list(wanted))
+            roles = {theirs: ours for ours, theirs in self.layout.columns.items()}
+            arrays = [
+                arrow_column(columns[name], roles.get(name, name), self.rows + 1, self.place) for name in wanted
+            ]
+            yield pa.RecordBatch.from_arrays(arrays, list(wanted))
 
     # One batch.
 

@@ -40,9 +40,6 @@ class CompiledEngine(Engine):
     find_disagreement = staticmethod(compiled(total.find_disagreement))
     trace_back = staticmethod(compiled(explain.trace_back))
 
-    def __init__(self, dense_clock_bytes: int = DENSE_CLOCK_BYTES) -> None:
-        self.dense_clock_bytes = dense_clock_bytes
-
     def ints(self, count: int, fill: int = 0) -> Ints:
         return np.full(count, fill, np.int32) if fill else np.zeros(count, np.int32)
 
@@ -83,7 +80,7 @@ class CompiledEngine(Engine):
         snapshot_of = np.full(history.messages, -1, np.int32)
         stack = np.empty(rows + 1, np.int32)
         told = (start, history.events, marks, source, base, history.position, column)
-        if history.processes * width * 4 > self.dense_clock_bytes:
+        if history.processes * width * 4 > DENSE_CLOCK_BYTES:
             nothing = np.empty((0, width), np.int32)
             clock = np.zeros(width, np.int32)
             return int(_late_walking(*told, clock, nothing, np.empty(0, np.int32), snapshot_of, stack))

@@ -11,7 +11,8 @@ import pyarrow.compute as pc
 
 from precede.core.errors import BadInput
 from precede.verify import kernels
-from precede.verify.plain import Place, text, whole
+from precede.verify.layout import WHOLE_NUMBERS
+from precede.verify.plain import Place, destinations, text, whole
 
 Array: TypeAlias = "np.ndarray[Any, np.dtype[Any]]"
 
@@ -123,22 +124,25 @@ def _cast(column: Any, first_row: int, title: str, place: Place) -> Any:
     return pa.array(checked, pa.int64())
 
 
-def arrow_column(values: Sequence[Any]) -> Any:
-    """Values as read from text, as an Arrow array; a mixture is kept as text."""
+def arrow_column(values: Sequence[Any], role: str, first_row: int, place: Place) -> Any:
+    """Values as read from text, as an Arrow array; a mixture is brought to what the column is for."""
     try:
         return pa.array(values)
     except (pa.ArrowInvalid, pa.ArrowTypeError, OverflowError):
-        return pa.array([None if value is None else _word(value) for value in values])
+        read: Callable[..., Any] = whole if role in WHOLE_NUMBERS else text
+        if role == "destinations":
+            return pa.array([_listed(value, first_row + at, place) for at, value in enumerate(values)])
+        return pa.array(
+            [
+                None if value is None else read(value, first_row + at, role, place)
+                for at, value in enumerate(values)
+            ]
+        )
 
 
-def _word(value: Any) -> str:
-    if isinstance(value, str):
-        return value
-    if isinstance(value, (list, tuple, dict)):
-        import json
-
-        return json.dumps(value)
-    return str(value)
+def _listed(value: Any, row: int, place: Place) -> list[str] | None:
+    names = destinations(value, row, place)
+    return None if names is None else sorted(names)
 
 
 def first_missing(missing: Array | None, where: Array) -> int:

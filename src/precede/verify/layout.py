@@ -29,6 +29,15 @@ KNOWN: Final[tuple[str, ...]] = (
 )
 """The columns the witness reads, by the names it gives them."""
 
+WHOLE_NUMBERS: Final = (
+    "incarnation",
+    "step",
+    "message_incarnation",
+    "message_number",
+    "deadline_us",
+    "clock_us",
+)
+
 OTHER, BROADCAST, DELIVERED = 0, 1, 2
 BROADCAST_WORD: Final = "broadcast"
 DELIVERED_WORD: Final = "delivered"

@@ -15,6 +15,7 @@ import zlib
 from abc import ABC, abstractmethod
 from bisect import bisect_right
 from collections.abc import Iterable, Iterator, Mapping, Sequence
+from itertools import islice
 from pathlib import Path
 from typing import IO, Any, Final, TypeAlias
 
@@ -209,7 +210,7 @@ class JsonLog(TextLog):
             for row in rows:
                 self._seen.update(row)
             yield {name: [_nothing(row.get(name)) for row in rows] for name in wanted}, len(rows)
-            rows = [row for row, _ in zip(self._source, range(BATCH), strict=False)]
+            rows = list(islice(self._source, BATCH))
 
 
 class RowsLog(Log):

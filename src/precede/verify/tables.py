@@ -33,7 +33,8 @@ class TableLog(Log):
 
     def batches(self, wanted: Sequence[str]) -> Iterator[Any]:
         """The same as Arrow record batches."""
-        yield from self.table.select(list(wanted)).to_batches(max_chunksize=ROWS_AT_ONCE)
+        for batch in self.table.select(list(wanted)).to_batches(max_chunksize=ROWS_AT_ONCE):
+            yield _times_as_numbers(batch)
 
 
 class ParquetLog(Log):
@@ -67,7 +68,8 @@ class ParquetLog(Log):
         """The same as Arrow record batches."""
         for path, file in self.files:
             try:
-                yield from file.iter_batches(ROWS_AT_ONCE, columns=list(wanted), use_threads=False)
+                for batch in file.iter_batches(ROWS_AT_ONCE, columns=list(wanted), use_threads=False):
+                    yield _times_as_numbers(batch)
             except (pa.ArrowException, OSError) as error:
                 raise BadInput(f"{path}: cannot be read: {_line(error)}") from None
 
@@ -95,6 +97,19 @@ def parquet_log(paths: Sequence[Path]) -> Log:
         except (pa.ArrowException, OSError) as error:
             raise BadInput(f"{path}: not a readable Parquet file: {_line(error)}") from None
     return ParquetLog(files)
+
+
+def _times_as_numbers(batch: Any) -> Any:
+    """Instants and dates as the numbers they are kept as: they can order rows."""
+    if not any(pa.types.is_temporal(field.type) for field in batch.schema):
+        return batch
+    columns = [_as_number(column) if pa.types.is_temporal(column.type) else column for column in batch.columns]
+    return pa.RecordBatch.from_arrays(columns, names=batch.schema.names)
+
+
+def _as_number(column: Any) -> Any:
+    width = pa.int32() if column.type.bit_width == 32 else pa.int64()
+    return column.cast(width).cast(pa.int64())
 
 
 def _line(error: BaseException) -> str:
