@@ -9,7 +9,7 @@ from typing import Any
 
 __version__ = "0.1.0"
 
-_PUBLIC = ("verify",)
+_PUBLIC = ("simulate", "verify")
 
 
 def __getattr__(name: str) -> Any:

@@ -38,6 +38,7 @@ VERBS: Final[dict[str, str]] = {
     "simulate": "one run of a scenario, in this process",
     "verify": "does this log keep its order? An exact verdict, and a violation told as a story",
     "swarm": "seeded worlds that break, heal, and must hold",
+    "conform": "your own protocol: scenarios, swarm, rivals, one table",
     "protocols": "what is there, with paper, order and network",
 }
 """Every verb with the line that `precede --help` shows."""

@@ -81,10 +81,12 @@ def run_seeds(jobs: Iterable[tuple[str, int]]) -> Iterator[WorldResult]:
         yield run_seed(protocol, seed)
 
 
-def run_plan(plan: Plan, drawer: Drawer, entry: Entry | None = None) -> WorldResult:
-    """Both acts of one world, and what the witness and the state at the end say."""
+def run_plan(
+    plan: Plan, drawer: Drawer, entry: Entry | None = None, log: TableSink | None = None
+) -> WorldResult:
+    """Both acts of one world, and what the witness and the state at the end say. The rows go to `log`."""
     name, seed = plan.run.protocol, plan.run.seed
-    sink = TableSink()
+    sink = log if log is not None else TableSink()
     try:
         prepared = prepare(plan.run, sink, entry)
         prepared.world.schedule(plan.heal_at, prepared.world.heal, plan.dead)

@@ -1,0 +1,90 @@
+"""`precede conform`: somebody's own protocol through scenarios, swarm and rivals, in one table."""
+
+from __future__ import annotations
+
+from typing import Annotated, Any
+
+import typer
+
+
+def command(
+    target: Annotated[str, typer.Argument(metavar="MODULE:NODE", help="a Node class, or a registry Entry")],
+    order: Annotated[str, typer.Option(help="the order it promises")] = "causal",
+    worlds: Annotated[int, typer.Option(min=1, help="how many swarm worlds")] = 200,
+    seed: Annotated[int, typer.Option(help="the first world's seed")] = 1,
+) -> int:
+    """Put your own protocol through worked examples and the swarm, beside ours.
+
+    NODE is a subclass of precede.core.node.Node that is built from a Context. Exit code 1 if it breaks its
+    order, loses or repeats a message, or keeps a buffer full.
+
+    \b
+    Example:
+      precede conform my_protocol:MyNode --order causal --worlds 100
+    """
+    from precede.cli.progress import working
+    from precede.core.errors import BadInput
+    from precede.experiments.conformance import RIVALS, load_entry, rivals_of, try_pages, try_swarm
+
+    if order not in RIVALS:
+        raise BadInput(f"--order {order}: none of {', '.join(RIVALS)}")
+    wanted: Any = order
+    entry = load_entry(target, wanted)
+    pages = list(try_pages(entry))
+    for page in pages:
+        print(f"{page.result:<10} {page.page}{': ' + page.said if page.said else ''}")
+    rows = []
+    for one in [entry, *rivals_of(wanted)]:
+        with working(f"{worlds} worlds with {one.name}"):
+            rows.append(try_swarm(one, worlds, seed))
+    _table(rows)
+    mine = rows[0]
+    if mine.first_failure is not None:
+        print(f"\nFirst failing world: seed {mine.first_failure.seed}")
+        print("\n".join(mine.first_failure.remarks))
+    return 0 if mine.tally.clean and all(page.result != "breaks" for page in pages) else 1
+
+
+def _table(rows: list[Any]) -> None:
+    head = (
+        "protocol",
+        "worlds",
+        "violations",
+        "duplicates",
+        "undelivered",
+        "leaks",
+        "age ms",
+        "packets",
+        "control B",
+    )
+    lines = [head]
+    for row in rows:
+        tally = row.tally
+        lines.append(
+            (
+                row.protocol,
+                *(
+                    str(n)
+                    for n in (tally.worlds, tally.violations, tally.duplicates, tally.undelivered, tally.leaks)
+                ),
+                _number(row.age_us_mean, 1000),
+                _number(row.packets_per_delivery, 1),
+                _number(row.control_bytes_mean, 1),
+            )
+        )
+    widths = [max(len(line[place]) for line in lines) for place in range(len(head))]
+    print()
+    for line in lines:
+        print(
+            "  ".join(
+                cell.rjust(width) if place else cell.ljust(width)
+                for place, (cell, width) in enumerate(zip(line, widths, strict=True))
+            )
+        )
+    print(
+        "\nage: broadcast to delivered; packets: sent per delivery; control B: bytes of a packet beside payload"
+    )
+
+
+def _number(value: float | None, unit: float) -> str:
+    return "-" if value is None else f"{value / unit:.1f}"

@@ -1,0 +1,187 @@
+"""Somebody's own protocol through scenarios and the swarm, beside the rivals that promise the same order."""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Iterator
+from importlib import import_module
+from pathlib import Path
+from typing import Any, Final
+
+import msgspec
+from msgspec import Struct
+
+from precede.core.errors import BadInput
+from precede.core.node import Context, Node
+from precede.eventlog.sinks import TableSink
+from precede.experiments.draws import Plan, draw_plan, find_drawer
+from precede.experiments.player import play
+from precede.experiments.swarm import Tally, WorldResult, run_plan
+from precede.experiments.texts import parse_text
+from precede.measures.events import measure_events
+from precede.protocols import registry
+from precede.protocols.registry import Entry, Option, Order
+
+RIVALS: Final[dict[str, tuple[str, ...]]] = {
+    "none": ("unordered",),
+    "fifo": ("fifo", "vector_clock"),
+    "causal": ("vector_clock", "causal_barrier"),
+    "multicast": ("prs", "ses", "rst"),
+    "delta": ("delta_causal",),
+    "total": ("drift",),
+}
+_OPTIONS: Final = {
+    "durable": Option("bool", False, "persist what a restart needs"),
+    "rto": Option("duration", 200_000, "send again after"),
+}
+_PAGES: Final[dict[str, tuple[str, ...]]] = {
+    "an answer that overtakes its question": (
+        "A broadcasts question",
+        "B receives question from A",
+        "B broadcasts answer",
+        "C receives answer from B",
+        "C receives question from A",
+    ),
+    "two messages of one source that change places": (
+        "A broadcasts one",
+        "A broadcasts two",
+        "B receives two from A",
+        "B receives one from A",
+    ),
+}
+_WANTED: Final[dict[str, dict[str, tuple[str, ...]]]] = {
+    "an answer that overtakes its question": {"C": ("question", "answer")},
+    "two messages of one source that change places": {"B": ("one", "two")},
+}
+
+
+class PageResult(Struct, frozen=True):
+    """How a protocol fares on one small page: holds, breaks, or does not play it."""
+
+    page: str
+    result: str
+    said: str = ""
+
+
+class SwarmRow(Struct, frozen=True):
+    """One line of the table: what the swarm counted, and what the messages cost."""
+
+    protocol: str
+    tally: Tally
+    deliveries: int
+    age_us_mean: float | None
+    packets_per_delivery: float | None
+    control_bytes_mean: float | None
+    first_failure: WorldResult | None = None
+
+
+def load_entry(target: str, order: Order) -> Entry:
+    """`module:Name` as an Entry: an Entry itself, or a Node class that is built from a Context."""
+    module, colon, name = target.partition(":")
+    if not colon or not name:
+        raise BadInput(f"{target!r}: write MODULE:NODE")
+    if str(Path.cwd()) not in sys.path:
+        sys.path.insert(0, str(Path.cwd()))
+    try:
+        found: Any = getattr(import_module(module), name)
+    except ModuleNotFoundError as error:
+        raise BadInput(f"{target}: {error}") from error
+    except AttributeError:
+        raise BadInput(f"{target}: {module} has no {name}") from None
+    if isinstance(found, Entry):
+        return found
+    if not (isinstance(found, type) and issubclass(found, Node)):
+        raise BadInput(f"{target}: neither an Entry nor a Node class")
+    made: Any = found
+
+    def build(role: str, context: Context) -> Node:
+        node: Node = made(context)
+        return node
+
+    return Entry(name, target, "your own", order, ("point_to_point",), _OPTIONS, build=build)
+
+
+def try_pages(entry: Entry) -> Iterator[PageResult]:
+    """The small worked examples that its order forbids to go wrong."""
+    if entry.order == "none":
+        return
+    for page, steps in _PAGES.items():
+        if page.startswith("an answer") and entry.order == "fifo":
+            continue
+        yield _try_page(entry, page, steps)
+
+
+def _try_page(entry: Entry, page: str, steps: tuple[str, ...]) -> PageResult:
+    text = parse_text([f"protocol: {entry.name}", "nodes: A B C", *steps], page)
+    try:
+        shown = [line for follows in play(text, entry) for line in follows]
+    except BadInput as error:
+        return PageResult(page, "not played", str(error))
+    for node, wanted in _WANTED[page].items():
+        order = tuple(line.split()[2] for line in shown if line.startswith(f"{node} delivers "))
+        if order != wanted:
+            return PageResult(page, "breaks", f"{node} delivered {', '.join(order) or 'nothing'}")
+    return PageResult(page, "holds")
+
+
+def try_swarm(entry: Entry, worlds: int, seed: int, drawn_for: str | None = None) -> SwarmRow:
+    """The same seeds for everybody: act one, act two, and what it cost."""
+    base = drawn_for or _drawn_like(entry.order)
+    drawer = find_drawer(base)
+    tally, first = Tally(), None
+    measured: list[dict[str, Any]] = []
+    for number in range(worlds):
+        plan = _for_entry(draw_plan(base, seed + number, drawer), entry)
+        sink = TableSink()
+        result = run_plan(plan, drawer, entry, sink)
+        tally.add(result)
+        first = first or (result if result.failed else None)
+        measured.append(_measured(sink))
+    return _row(entry, tally, measured, first)
+
+
+def rivals_of(order: Order) -> list[Entry]:
+    """Built-in protocols that promise the same order in the same world."""
+    known = registry.names()
+    return [
+        entry
+        for entry in (registry.find(name) for name in RIVALS[order] if name in known)
+        if "point_to_point" in entry.worlds
+    ]
+
+
+def _drawn_like(order: Order) -> str:
+    return "prs" if order == "multicast" else "vector_clock"
+
+
+def _for_entry(plan: Plan, entry: Entry) -> Plan:
+    known = registry.options_of_entry(entry)
+    options = {key: value for key, value in plan.run.options.items() if key in known}
+    run = msgspec.structs.replace(plan.run, protocol=entry.name, options=options)
+    return msgspec.structs.replace(plan, run=run)
+
+
+def _measured(sink: TableSink) -> dict[str, Any]:
+    events = sink.events()
+    return dict(measure_events(events.to_batches())) if events.num_rows else {}
+
+
+def _row(entry: Entry, tally: Tally, measured: list[dict[str, Any]], first: WorldResult | None) -> SwarmRow:
+    def total(name: str) -> float:
+        return float(sum(found.get(name) or 0 for found in measured))
+
+    def mean(name: str, weight: str) -> float | None:
+        weighed = [(found.get(name), found.get(weight) or 0) for found in measured]
+        count = sum(w for value, w in weighed if value is not None)
+        return sum(value * w for value, w in weighed if value is not None) / count if count else None
+
+    deliveries = total("deliveries")
+    return SwarmRow(
+        entry.name,
+        tally,
+        int(deliveries),
+        mean("age_us_mean", "deliveries"),
+        total("packets") / deliveries if deliveries else None,
+        mean("control_bytes_mean", "packets"),
+        first,
+    )
