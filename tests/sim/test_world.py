@@ -1,0 +1,277 @@
+"""The world's own promises: order at one instant, crashes between effects, restarts, stalls, clocks, timers."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from random import Random
+from typing import Any, ClassVar
+
+import pyarrow as pa
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from precede.core.effects import Accept, CancelSend, Deliver, Effects, Persist, Send, SetTimer
+from precede.core.identity import MessageId
+from precede.core.messages import Message, Packet
+from precede.core.node import Node, Saved
+from precede.eventlog.recorder import Recorder
+from precede.eventlog.sinks import TableSink
+from precede.sim.clocks import Clock
+from precede.sim.point_to_point import Partition, PointToPoint
+from precede.sim.queue import EventQueue
+from precede.sim.randomness import Distribution
+from precede.sim.world import World
+
+
+class Note(Packet, frozen=True, gc=False):
+    kind: ClassVar[str] = "note"
+    text: str
+    size_bytes: int = 1000
+    control_bytes: int = 0
+    control_entries: int = 0
+    messages: int = 0
+
+
+class Diary(Node):
+    """Writes down every input it gets and answers from a script."""
+
+    def __init__(self, id: int, pages: list[tuple[Any, ...]], script: Callable[..., Effects]) -> None:
+        self.id = id
+        self.pages = pages
+        self.script = script
+
+    def start(self, now: int, saved: Saved) -> Effects:
+        self.pages.append((now, self.id, "start", dict(saved)))
+        return self.script(self.id, "start", now, saved)
+
+    def broadcast(self, payload: bytes, now: int, to: Any = None, lifetime: Any = None) -> Effects:
+        self.pages.append((now, self.id, "broadcast"))
+        return self.script(self.id, "broadcast", now, payload)
+
+    def receive(self, packet: Packet, sender: int, now: int, over: int) -> Effects:
+        self.pages.append((now, self.id, "receive", packet.text, sender))  # type: ignore[attr-defined]
+        return self.script(self.id, "receive", now, packet)
+
+    def timer(self, key: Any, now: int) -> Effects:
+        self.pages.append((now, self.id, "timer", key))
+        return self.script(self.id, "timer", now, key)
+
+    def sent(self, key: Any, now: int, ok: bool) -> Effects:
+        self.pages.append((now, self.id, "sent", key, ok))
+        return ()
+
+    def link_up(self, peer: int, now: int, over: int) -> Effects:
+        self.pages.append((now, self.id, "link_up", peer))
+        return ()
+
+    def link_down(self, peer: int, now: int, over: int) -> Effects:
+        self.pages.append((now, self.id, "link_down", peer))
+        return ()
+
+
+def stage(
+    script: Callable[..., Effects], nodes: int = 2, clocks: Any = None, **network: Any
+) -> tuple[World, list[tuple[Any, ...]], TableSink]:
+    pages: list[tuple[Any, ...]] = []
+    sink = TableSink()
+    recorder = Recorder("r", [str(node) for node in range(nodes)], sink)
+
+    def make(id: int, incarnation: int, random: Random) -> Node:
+        return Diary(id, pages, script)
+
+    network.setdefault("delay", Distribution(0.01))
+    world = World(1, nodes, make, PointToPoint(**network), recorder, clocks)
+    world.network.begin()
+    for node in range(nodes):
+        world.enter(node)
+    return world, pages, sink
+
+
+def silent(*given: Any) -> Effects:
+    return ()
+
+
+@given(st.lists(st.tuples(st.integers(0, 5000), st.integers(0, 5)), max_size=60))
+def test_events_come_by_instant_then_phase_then_order_of_scheduling(plan: list[tuple[int, int]]) -> None:
+    queue = EventQueue()
+    for place, (at, phase) in enumerate(plan):
+        queue.push_phase(phase, at, lambda: None, (place,))
+    seen = []
+    while (entry := queue.pop(1 << 60)) is not None:
+        seen.append(entry[3][0])
+    assert seen == [
+        place for _, _, place in sorted((at, phase, place) for place, (at, phase) in enumerate(plan))
+    ]
+    assert len(queue) == 0
+
+
+def test_a_long_bucket_takes_newcomers_in_order() -> None:
+    queue = EventQueue()
+    for place in range(5000):
+        queue.push(place % 900, lambda: None, (place,))
+    first = queue.pop(10_000)
+    assert first is not None
+    for at in (5, 3, 899, 0):
+        queue.push(at, lambda: None, ("late",))
+    instants = [entry[0] for entry in iter(lambda: queue.pop(10_000), None) if entry is not None]
+    assert instants == sorted(instants)
+    assert len(instants) == 5003
+
+
+@pytest.mark.parametrize("after", range(6))
+def test_a_crash_falls_between_two_effects_and_never_inside_the_atom(after: int) -> None:
+    message = Message(MessageId(0, 0, 1), b"m")
+
+    def script(node: int, what: str, now: int, detail: Any) -> Effects:
+        if what != "broadcast":
+            return ()
+        return [
+            Persist("number", 1),
+            Accept(message),
+            Persist("done", 1),
+            Deliver(message),
+            Send(Note("hello"), 1),
+        ]
+
+    world, pages, sink = stage(script)
+    world.crash(0, after)
+    world.broadcast(0, b"m")
+    world.run(1_000_000)
+    crashed_by_itself = not world.is_up(0)
+    world.crash(0)
+    world.restart(0, keep=True)
+    world.recorder.flush()
+    kinds = [row["kind"] for row in sink.events().to_pylist() if row["node"] == "0"]
+    saved = [page[3] for page in pages if page[1:3] == (0, "start")][-1]
+    heard = [page for page in pages if page[1:3] == (1, "receive")]
+    expected = [
+        ({}, 0, 0, 0),
+        ({"number": 1}, 0, 0, 0),
+        ({"number": 1}, 1, 0, 0),
+        ({"number": 1, "done": 1}, 1, 1, 0),
+        ({"number": 1, "done": 1}, 1, 1, 1),
+        ({"number": 1, "done": 1}, 1, 1, 1),
+    ][after]
+    assert (saved, kinds.count("broadcast"), kinds.count("delivered"), len(heard)) == expected
+    assert crashed_by_itself == (after < 4)
+
+
+def test_an_accept_is_recorded_once_and_a_lost_state_is_a_new_life() -> None:
+    def script(node: int, what: str, now: int, detail: Any) -> Effects:
+        return [Accept(Message(MessageId(0, 0, 1), b""))] if node == 0 else ()
+
+    world, _, sink = stage(script)
+    world.crash(0)
+    world.restart(0, keep=True)
+    world.crash(0)
+    world.restart(0, keep=False)
+    world.recorder.flush()
+    rows = [row for row in sink.events().to_pylist() if row["node"] == "0"]
+    told = [(row["kind"], row["incarnation"]) for row in rows]
+    assert told == [
+        ("started", 0),
+        ("broadcast", 0),
+        ("crashed", 0),
+        ("started", 0),
+        ("crashed", 0),
+        ("started", 1),
+        ("broadcast", 1),
+    ]
+    assert [row["step"] for row in rows] == list(range(len(rows)))
+
+
+def test_a_timer_fires_by_the_nodes_own_clock_and_only_the_last_one_set() -> None:
+    def script(node: int, what: str, now: int, detail: Any) -> Effects:
+        if what == "start":
+            return [SetTimer("x", now + 500_000), SetTimer("x", now + 1_000_000)]
+        return ()
+
+    clocks = {0: Clock(30_000_000, 200), 1: Clock(-30_000_000, -200)}
+    world, pages, _ = stage(script, clocks=clocks)
+    world.run()
+    for node in (0, 1):
+        began = next(page[0] for page in pages if page[1:3] == (node, "start"))
+        fired = [page[0] for page in pages if page[1:3] == (node, "timer")]
+        assert len(fired) == 1
+        assert 0 <= fired[0] - (began + 1_000_000) <= 1
+
+
+@given(st.integers(-(10**9), 10**9), st.integers(-1000, 1000), st.integers(0, 10**12))
+def test_a_clock_never_reads_less_than_it_was_asked_for(offset: int, drift: int, reading: int) -> None:
+    clock = Clock(offset, drift)
+    at = clock.world_time(reading)
+    assert clock.read(at) >= reading
+    assert clock.read(at - 1) < reading or clock.read(at - 1) == clock.read(at)
+
+
+def test_a_stalled_node_learns_everything_afterwards_in_order() -> None:
+    world, pages, _ = stage(silent)
+    world.stall(1, 1_000_000)
+    for text in "abc":
+        world.network.send(0, Send(Note(text), 1))
+    world.run()
+    heard = [(page[0], page[3]) for page in pages if page[2] == "receive"]
+    assert heard == [(1_000_000, "a"), (1_000_000, "b"), (1_000_000, "c")]
+
+
+def test_a_queued_keyed_send_is_replaced_cancelled_and_answered() -> None:
+    world, pages, sink = stage(silent, bandwidth=1000.0, delay=Distribution(0))
+    for text, key in (("first", "k1"), ("old", "k2"), ("gone", "k3")):
+        world.network.send(0, Send(Note(text), 1, 0, key))
+    world.network.send(0, Send(Note("new"), 1, 0, "k2"))
+    world._carry_out(world.seats[0], [CancelSend("k3")], 0)
+    world.run()
+    assert [page[3] for page in pages if page[2] == "receive"] == ["first", "new"]
+    assert [page[3:] for page in pages if page[2] == "sent"] == [("k1", True), ("k2", True)]
+    world.recorder.flush()
+    assert [row["kind"] for row in sink.events().to_pylist()].count("sent") == 2
+
+
+def test_a_partition_cuts_and_link_events_tell_of_it() -> None:
+    cut = Partition(100_000, 200_000, ((0,),))
+    world, pages, _ = stage(silent, partitions=[cut], link_events=True)
+    for at in (50_000, 95_000, 150_000, 250_000):
+        world.schedule(at, world.network.send, 0, Send(Note(str(at)), 1))
+    world.run()
+    assert [page[3] for page in pages if page[2] == "receive"] == ["50000", "250000"]
+    told = [page[:3] for page in pages if page[1] == 0 and page[2].startswith("link") and page[0]]
+    assert told == [(100_000, 0, "link_down"), (200_000, 0, "link_up")]
+
+
+def test_loss_and_duplication_are_as_frequent_as_said() -> None:
+    world, pages, _ = stage(silent, loss=0.3, duplication=0.2)
+    for _ in range(4000):
+        world.network.send(0, Send(Note("x"), 1))
+    world.run()
+    counters = world.network.counters()
+    assert abs(counters["network_lost"] - 1200) < 120
+    heard = sum(page[2] == "receive" for page in pages)
+    assert heard == 4000 - counters["network_lost"] + counters["network_duplicated"]
+    assert abs(counters["network_duplicated"] - 0.2 * 0.7 * 4000) < 90
+
+
+def test_rows_keep_every_column_through_a_flush() -> None:
+    def script(node: int, what: str, now: int, detail: Any) -> Effects:
+        if what != "broadcast":
+            return ()
+        message = Message(MessageId(0, 0, 1), b"m")
+        return [Accept(message, (1,), now + 5), Deliver(message), Send(Note("n"), 1)]
+
+    world, _, sink = stage(script, clocks={0: Clock(7), 1: Clock(0)})
+    world.broadcast(0, b"m")
+    world.run()
+    world.recorder.flush()
+    table: pa.Table = sink.events()
+    rows = {(row["node"], row["kind"]): row for row in table.to_pylist()}
+    born = rows["0", "broadcast"]
+    assert (born["destinations"], born["deadline_us"], born["clock_us"], born["at_us"]) == (["1"], 12, 7, 0)
+    sent, got = rows["0", "sent"], rows["1", "packet_received"]
+    assert (sent["peer"], sent["packet_kind"], sent["packet_bytes"], sent["medium"]) == (
+        "1",
+        "note",
+        1000,
+        "radio",
+    )
+    assert (got["peer"], got["at_us"], got["wire_bytes"], got["message_source"]) == ("0", 10_000, None, None)
+    assert rows["0", "delivered"]["message_number"] == 1
