@@ -45,11 +45,20 @@ class Past:
         self.outliving: dict[tuple[Stream, int], Predecessor] = {}
 
     def deliver(self, stream: Stream, number: int, deadline: Instant, barrier: Barrier) -> None:
-        """A message is delivered."""
-        self.cover(barrier, deadline)
-        top = self.tops.get(stream)
+        """A message is delivered: it covers its barrier, except for what outlives it."""
+        tops, prune = self.tops, self.prune
+        for entry in barrier:
+            if entry[2] > deadline:
+                self.keep(entry)
+            elif prune:
+                top = tops.get(entry[0])
+                if top is not None and top.number <= entry[1] and top.deadline <= deadline:
+                    top.named = False
+                if self.outliving:
+                    self.outliving.pop(entry[:2], None)
+        top = tops.get(stream)
         if top is None:
-            self.tops[stream] = Top(number, deadline, deadline, True)
+            tops[stream] = Top(number, deadline, deadline, True)
             return
         if top.deadline > deadline and top.named:
             self.outliving[stream, top.number] = (stream, top.number, top.deadline)
@@ -57,19 +66,6 @@ class Past:
         top.deadline = deadline
         top.named = True
         top.until = max(top.until, deadline)
-
-    def cover(self, barrier: Barrier, deadline: Instant) -> None:
-        """A delivered message with this barrier covers it, except for what outlives the message."""
-        tops = self.tops
-        for known, number, end in barrier:
-            if end > deadline:
-                self.keep((known, number, end))
-            elif self.prune:
-                top = tops.get(known)
-                if top is not None and top.number <= number and top.deadline <= deadline:
-                    top.named = False
-                if self.outliving:
-                    self.outliving.pop((known, number), None)
 
     def keep(self, entry: Predecessor) -> None:
         """An entry that must stand, unless a later message of its stream stands and lives as long."""
@@ -110,4 +106,4 @@ class Past:
 
     def named(self) -> int:
         """How many entries the barrier has."""
-        return len(self.outliving) + sum(top.named for top in self.tops.values())
+        return len(self.outliving) + [top.named for top in self.tops.values()].count(True)

@@ -22,7 +22,7 @@ from precede.core.identity import MessageId, NodeId
 from precede.core.instants import MINUTE, Duration, Instant
 from precede.core.messages import Message
 from precede.core.node import Context, Saved, Waiting, restore
-from precede.protocols.delta_barrier import Barrier, Past, Top
+from precede.protocols.delta_barrier import Barrier, Past, Predecessor, Top
 from precede.protocols.guidec_literal import LiteralDelta
 from precede.protocols.layers import Envelope, Ordering
 from precede.protocols.registry import Entry, Option
@@ -69,8 +69,8 @@ class DeltaCausal(Ordering):
         self._skew: Duration = options["skew"]
         self._past = Past(options["prune"])
         self._pending: dict[MessageId, Pending] = {}
-        self._filed: dict[tuple[Stream, int], list[Pending]] = {}
-        self._unmet_ends: list[tuple[Instant, int, tuple[Stream, int]]] = []
+        self._filed: dict[Predecessor, list[Pending]] = {}
+        self._unmet_ends: list[tuple[Instant, int, Predecessor]] = []
         self._own_ends: list[tuple[Instant, int, Pending]] = []
         self._refiled: list[Pending] = []
         self._serial = 0
@@ -113,7 +113,7 @@ class DeltaCausal(Ordering):
         self._past.broadcast(stream, id.number, deadline)
         if self._durable:
             effects.insert(1, self._saved_top(stream, barrier))
-        self._wake((stream, id.number), now, effects)
+        self._wake((stream, id.number, deadline), now, effects)
         self._settle(now, effects)
         return envelope, before + effects
 
@@ -139,13 +139,16 @@ class DeltaCausal(Ordering):
     # -- arrival and delivery ------------------------------------------------------------------------------
 
     def _arrive(self, envelopes: Sequence[Envelope], now: Instant, effects: list[Effect]) -> None:
-        top_of = self._past.tops.get
+        past, filed = self._past, self._filed
+        top_of = past.tops.get
         for envelope in envelopes:
-            id = envelope.message.id
+            message = envelope.message
+            id = message.id
+            number = id.number
             stream = (id.source, id.incarnation) if id.incarnation else id.source
             top = top_of(stream)
-            if top is not None and id.number <= top.number:
-                effects.append(Discard(envelope.message, "duplicate"))
+            if top is not None and number <= top.number:
+                effects.append(Discard(message, "duplicate"))
                 continue
             deadline = envelope.deadline
             if deadline is None:
@@ -153,16 +156,20 @@ class DeltaCausal(Ordering):
             elif deadline <= now:
                 self._discard(envelope, "late", effects)
                 continue
-            for entry in envelope.stamp:
+            barrier: Barrier = envelope.stamp
+            for entry in barrier:
                 top = top_of(entry[0])
                 if (top is None or top.number < entry[1]) and entry[2] > now:
-                    place = envelope.stamp.index(entry)
-                    self._wait(Pending(envelope, place, now, deadline), effects)
+                    self._wait(Pending(envelope, barrier.index(entry), now, deadline), effects)
                     break
             else:
-                self._deliver(envelope, stream, deadline, effects)
-                if self._filed:
-                    self._wake((stream, id.number), now, effects)
+                past.deliver(stream, number, deadline, barrier)
+                if self._durable:
+                    effects.append(self._saved_top(stream, barrier))
+                effects.append(Deliver(message))
+                if filed:
+                    if (stream, number, deadline) in filed:
+                        self._wake((stream, number, deadline), now, effects)
                     if self._lazy:
                         self._expire_unmet(now, effects)
 
@@ -175,7 +182,7 @@ class DeltaCausal(Ordering):
 
     def _file(self, pending: Pending) -> None:
         """Under the predecessor it lacks; its instants go to the heaps when the input has run its course."""
-        lacked: tuple[Stream, int] = pending.envelope.stamp[pending.place][:2]
+        lacked: Predecessor = pending.envelope.stamp[pending.place]
         waiting = self._filed.get(lacked)
         if waiting is None:
             self._filed[lacked] = [pending]
@@ -183,15 +190,7 @@ class DeltaCausal(Ordering):
             waiting.append(pending)
         self._refiled.append(pending)
 
-    def _deliver(self, envelope: Envelope, stream: Stream, deadline: Instant, effects: list[Effect]) -> None:
-        """performDelivery (code 3)."""
-        message = envelope.message
-        self._past.deliver(stream, message.id.number, deadline, envelope.stamp)
-        if self._durable:
-            effects.append(self._saved_top(stream, envelope.stamp))
-        effects.append(Deliver(message))
-
-    def _wake(self, settled: tuple[Stream, int], now: Instant, effects: list[Effect]) -> None:
+    def _wake(self, settled: Predecessor, now: Instant, effects: list[Effect]) -> None:
         """Whoever was filed under this message (delivered or expired) goes now, or is filed under the next."""
         woken = [settled]
         for lacked in woken:
@@ -201,12 +200,12 @@ class DeltaCausal(Ordering):
                 if self._lacks(pending, now):
                     self._file(pending)
                     continue
-                entry = self._release(pending, now, effects)
-                if entry is not None:
-                    woken.append(entry)
+                delivered = self._release(pending, now, effects)
+                if delivered is not None:
+                    woken.append(delivered)
 
-    def _release(self, pending: Pending, now: Instant, effects: list[Effect]) -> tuple[Stream, int] | None:
-        """Out of `pending`: delivered, unless its own deadline has passed (E9)."""
+    def _release(self, pending: Pending, now: Instant, effects: list[Effect]) -> Predecessor | None:
+        """Out of `pending`: delivered (code 3), unless its own deadline has passed (E9)."""
         envelope = pending.envelope
         id = envelope.message.id
         pending.done = True
@@ -215,10 +214,13 @@ class DeltaCausal(Ordering):
             self._discard(envelope, "expired_pending", effects)
             return None
         stream = stream_of(id)
-        self._deliver(envelope, stream, pending.deadline, effects)
+        self._past.deliver(stream, id.number, pending.deadline, envelope.stamp)
+        if self._durable:
+            effects.append(self._saved_top(stream, envelope.stamp))
+        effects.append(Deliver(envelope.message))
         if self._durable:
             effects.append(Persist(held_key(id), None))
-        return stream, id.number
+        return stream, id.number, pending.deadline
 
     def _lacks(self, pending: Pending, now: Instant) -> bool:
         """Move the pointer to the next predecessor that is neither delivered nor expired here."""
@@ -279,8 +281,8 @@ class DeltaCausal(Ordering):
         for pending in self._refiled:
             if not pending.done:
                 self._serial += 1
-                lacked = pending.envelope.stamp[pending.place]
-                heappush(self._unmet_ends, (lacked[2], self._serial, lacked[:2]))
+                lacked: Predecessor = pending.envelope.stamp[pending.place]
+                heappush(self._unmet_ends, (lacked[2], self._serial, lacked))
                 if pending.since == now:
                     heappush(self._own_ends, (pending.deadline, self._serial, pending))
         self._refiled.clear()
@@ -301,16 +303,16 @@ class DeltaCausal(Ordering):
 
     def _restore_registries(self, saved: Saved) -> None:
         """The last delivered message of each stream covers whatever else was delivered of it (reading.md)."""
-        found: list[tuple[Instant, Barrier]] = []
+        found: list[tuple[Stream, int, Instant, Barrier]] = []
         for key, value in saved.items():
             if type(key) is tuple and key[0] == "top":
                 number, deadline, until, barrier = restore(
                     {key: value}, key, tuple[int, int, int, Barrier], (0, 0, 0, ())
                 )
                 self._past.tops[stream_in(key)] = Top(number, deadline, until, True)
-                found.append((deadline, barrier))
-        for deadline, barrier in found:
-            self._past.cover(barrier, deadline)
+                found.append((stream_in(key), number, deadline, barrier))
+        for stream, number, deadline, barrier in found:
+            self._past.deliver(stream, number, deadline, barrier)
 
     def _finish(self, envelope: Envelope, effects: list[Effect]) -> None:
         """An own message that was numbered when the node went down, before its registries were saved."""

@@ -5,8 +5,9 @@ while the contact lasts, what is new is passed on. A message enters a cache once
 not taken, and leaves with notice to the ordering before it is removed.
 
 Transfers. Time per packet belongs to the network. A node tries the network with one message. If that took no
-time, everything goes in batches, one packet each. If it took time, messages follow one by one, each when the
-one before has left: a cut loses one message, and what a peer got meanwhile (`HavePacket`) is not sent again.
+time, or when a batch comes in, everything goes in batches, one packet each. If it took time, messages follow
+one by one, each when the one before has left: a cut loses one message, and what a peer got meanwhile
+(`HavePacket`) is not sent again.
 
 The paper leaves the order of transfer open. Sending in the order of one's own reception keeps what a peer
 receives causally closed, so that almost nothing waits: our default.
@@ -84,6 +85,7 @@ class Epidemic(Dissemination):
         self._early: dict[NodeId, frozenset[MessageId]] = {}
         self._instant: bool | None = None
         self._returned = False
+        self._gives_notice = type(ordering).dropped is not Ordering.dropped
         self._serial = 0
         self._timer_set = False
 
@@ -183,42 +185,48 @@ class Epidemic(Dissemination):
         self, packet: MessagesPacket, sender: NodeId, now: Instant, effects: list[Effect]
     ) -> None:
         """Once-only entry; the deadline is checked on arrival."""
-        ids = [envelope.message.id for envelope in packet.envelopes]
-        alive = packet.first_end is None or packet.first_end > now
-        if self._instant is not True:
-            self._mark_known(ids, sender)
-        if not (alive and not self._evicted and self._cache.ids.keys().isdisjoint(ids)):
-            fresh = self._fresh(packet.envelopes, now, effects)
-            if not fresh:
-                return
-            packet, ids = packed(tuple(fresh.values())), list(fresh)
         envelopes = packet.envelopes
+        ids = [envelope.message.id for envelope in envelopes]
+        if self._instant is not True:
+            self._instant = True if self._instant is None and len(ids) > 1 else self._instant
+            self._mark_known(ids, sender)
+        if not self._cache.ids.keys().isdisjoint(ids):
+            held = self._cache.ids
+            envelopes = tuple([new for id, new in zip(ids, envelopes, strict=True) if id not in held])
+        if self._evicted or (packet.first_end is not None and packet.first_end <= now):
+            envelopes = self._acceptable(envelopes, now, effects)
+        if not envelopes:
+            return
+        if len(envelopes) < len(ids):
+            packet = packed(envelopes)
+            ids = [envelope.message.id for envelope in envelopes]
         self._cache.add(ids, envelopes, packet.first_end)
         if self._durable:
             effects += [Persist(_key(envelope.message.id), envelope) for envelope in envelopes]
-        new = envelopes
-        if self._returned:
-            new = tuple(envelope for envelope in envelopes if not self.ordering.knows(envelope.message.id))
-        if new:
-            effects.append(Arrive(tuple([envelope.message for envelope in new])))
-            self.ordering.arrive(new, now, effects)
+        self._hand_over(envelopes, now, effects)
         self._pass_on(packet, sender, now, effects)
         self._tidy(now, effects)
 
-    def _fresh(
+    def _acceptable(
         self, envelopes: Sequence[Envelope], now: Instant, effects: list[Effect]
-    ) -> dict[MessageId, Envelope]:
-        """Neither held nor held before, each once, and alive."""
-        fresh: dict[MessageId, Envelope] = {}
+    ) -> tuple[Envelope, ...]:
+        """Neither evicted before nor past the deadline."""
+        alive = []
         for envelope in envelopes:
-            id = envelope.message.id
-            if id in self._cache.ids or id in self._evicted:
-                continue
             if envelope.deadline is not None and envelope.deadline <= now:
                 effects.append(Discard(envelope.message, "late"))
-            else:
-                fresh[id] = envelope
-        return fresh
+            elif envelope.message.id not in self._evicted:
+                alive.append(envelope)
+        return tuple(alive)
+
+    def _hand_over(self, envelopes: tuple[Envelope, ...], now: Instant, effects: list[Effect]) -> None:
+        """First copies; after a restart some are not, and are only carried again."""
+        if self._returned:
+            knows = self.ordering.knows
+            envelopes = tuple([envelope for envelope in envelopes if not knows(envelope.message.id)])
+        if envelopes:
+            effects.append(Arrive(tuple([envelope.message for envelope in envelopes])))
+            self.ordering.arrive(envelopes, now, effects)
 
     def _mark_known(self, ids: Sequence[MessageId], sender: NodeId) -> None:
         link = self._links.get(sender)
@@ -229,7 +237,7 @@ class Epidemic(Dissemination):
     # -- messages go out -----------------------------------------------------------------------------------
 
     def _summary(self) -> SummaryPacket:
-        held = frozenset(self._cache.ids)
+        held = self._cache.summary()
         return SummaryPacket(held.union(self._evicted) if self._evicted else held)
 
     def _offer(
@@ -320,7 +328,7 @@ class Epidemic(Dissemination):
         """Remove what is past its deadline, with notice to the ordering first (oppnet_discard)."""
         first = self._cache.first_end()
         if first is not None and first <= now:
-            for envelope in self._cache.ended(now):
+            for envelope in self._cache.take_ended(now):
                 if envelope.message.id in self._cache.ids:
                     self._remove(envelope, "expired_cached", now, effects)
                 else:
@@ -335,7 +343,8 @@ class Epidemic(Dissemination):
             self._remove(envelope, "evicted", now, effects)
 
     def _remove(self, envelope: Envelope, reason: str, now: Instant, effects: list[Effect]) -> None:
-        self.ordering.dropped(envelope, now, effects)
+        if self._gives_notice:
+            self.ordering.dropped(envelope, now, effects)
         id = envelope.message.id
         self._cache.remove(id)
         effects.append(Discard(envelope.message, reason))

@@ -18,12 +18,13 @@ from precede.core.instants import Instant
 from precede.protocols.layers import Envelope
 
 _SLACK: Final = 64
+_NEVER: Final = 1 << 62
 
 
 class Cache:
     """`ids[id]` is a place; `log[place - base]` the envelope, or None once it is gone."""
 
-    __slots__ = ("_base", "_ends", "_log", "_serial", "ids")
+    __slots__ = ("_base", "_ends", "_log", "_serial", "_summary", "ids")
 
     def __init__(self) -> None:
         self.ids: dict[MessageId, int] = {}
@@ -31,6 +32,7 @@ class Cache:
         self._base = 0
         self._ends: list[tuple[Instant, int, Sequence[Envelope]]] = []
         self._serial = 0
+        self._summary: frozenset[MessageId] | None = None
 
     def add(self, ids: Sequence[MessageId], envelopes: Sequence[Envelope], first_end: Instant | None) -> None:
         """New messages, each once, with the first of their deadlines."""
@@ -38,6 +40,7 @@ class Cache:
         place = self._base + len(self._log)
         self.ids.update(zip(ids, range(place, place + len(ids)), strict=True))
         self._log.extend(envelopes)
+        self._summary = None
         if len(self.ids) != count:
             self._close_gaps()
         if first_end is not None:
@@ -46,8 +49,15 @@ class Cache:
 
     def remove(self, id: MessageId) -> None:
         self._log[self.ids.pop(id) - self._base] = None
+        self._summary = None
         if len(self._log) > 2 * len(self.ids) + _SLACK:
             self._close_gaps()
+
+    def summary(self) -> frozenset[MessageId]:
+        """All ids; the same object as long as nothing changes."""
+        if self._summary is None:
+            self._summary = frozenset(self.ids)
+        return self._summary
 
     def lacked_by(self, held: AbstractSet[MessageId]) -> list[Envelope]:
         """Everything that is not held there, in the order of reception."""
@@ -61,16 +71,18 @@ class Cache:
         """No message ends before this."""
         return self._ends[0][0] if self._ends else None
 
-    def ended(self, now: Instant) -> Iterator[Envelope]:
-        """Each message whose deadline has passed, still in the cache or not, once; the caller removes it."""
+    def take_ended(self, now: Instant) -> list[Envelope]:
+        """Every message whose deadline has passed, out of the cache; also what was evicted before it ended."""
+        found: list[Envelope] = []
         ends = self._ends
         while ends and ends[0][0] <= now:
             _, serial, batch = heappop(ends)
             rest = batch if isinstance(batch, list) else _latest_first(batch)
             while rest and _deadline(rest[-1]) <= now:
-                yield rest.pop()
-            if rest:
+                found.append(rest.pop())
+            if rest and _deadline(rest[-1]) != _NEVER:
                 heappush(ends, (_deadline(rest[-1]), serial, rest))
+        return found
 
     def victim(self, how: str, random: Random) -> Envelope:
         """Who leaves a full cache: the first received, anyone, or the next to expire."""
@@ -97,8 +109,8 @@ class Cache:
 
 
 def _latest_first(envelopes: Sequence[Envelope]) -> list[Envelope]:
-    return sorted((e for e in envelopes if e.deadline is not None), key=_deadline, reverse=True)
+    return sorted(envelopes, key=_deadline, reverse=True)
 
 
 def _deadline(envelope: Envelope) -> Instant:
-    return 1 << 62 if envelope.deadline is None else envelope.deadline
+    return _NEVER if envelope.deadline is None else envelope.deadline
