@@ -94,7 +94,7 @@ class ArrayBuilder:
         self.place = log.place
         self.counted = counted and not layout.row_order
         self.timed = "clock_us" in layout.columns
-        self.has_deadline = False
+        self.has_deadline = log.deadlines_elsewhere
         self.other_kinds: dict[str, None] = {}
         self._begin(careful=False)
 
@@ -115,6 +115,11 @@ class ArrayBuilder:
         self.address_counts: list[Array] = []
         self.addresses: list[Array] = []
         self.clock_missing = False
+
+    @property
+    def deliveries_only(self) -> bool:
+        """Does the log, all of it, know no broadcasts?"""
+        return self.broadcasts == 0 and not self.log.broadcasts_elsewhere
 
     def read(self, progress: Callable[[int], None] | None) -> list[History]:
         """Read the whole log."""
@@ -407,8 +412,7 @@ class ArrayBuilder:
             present[np.unique(self.kept.columns()[0])] = True
         else:
             present[:] = self.last_step[: len(present)] != UNSEEN
-        deliveries_only = self.broadcasts == 0
-        if deliveries_only and self.layout.numbered:
+        if self.deliveries_only and self.layout.numbered:
             sources = self.kept.columns()[2]
             present[np.unique(sources[sources >= 0])] = True
         keys = {code: self._sort_key(code) for code in np.flatnonzero(present).tolist()}

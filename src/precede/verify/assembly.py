@@ -37,10 +37,9 @@ class Assembly:
         self.builder = builder
         self.rows = rows
         self.numbered = builder.layout.numbered
-        self.deliveries_only = builder.broadcasts == 0
         self.events = np.full(len(rows.source), GHOST, np.int32)
         self.ghosts = 0
-        if self.deliveries_only:
+        if builder.deliveries_only:
             self._messages_from_deliveries()
         else:
             self._messages_from_broadcasts()

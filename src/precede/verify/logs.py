@@ -44,6 +44,9 @@ class Log(ABC):
     truncated: str | None = None
     large = False
     expected = 1 << 16
+    broadcasts_elsewhere = False
+    deadlines_elsewhere = False
+    """Known of the whole, when this log is a part of it that was cut off by group."""
 
     @abstractmethod
     def read(self, wanted: Sequence[str]) -> Iterator[Columns]:
@@ -60,6 +63,8 @@ class Log(ABC):
 
 def open_log(source: Any) -> Log:
     """The log behind a path, `-` (standard input), a run's directory, a table, or rows as mappings."""
+    if isinstance(source, Log):
+        return source
     if isinstance(source, (str, Path)):
         return _open_path(str(source))
     if hasattr(source, "to_arrow"):

@@ -67,7 +67,12 @@ class PlainBuilder:
         self.other_kinds: dict[str, None] = {}
         self.broadcasts = 0
         self.has_destinations = "destinations" in layout.columns
-        self.has_deadline = False
+        self.has_deadline = log.deadlines_elsewhere
+
+    @property
+    def deliveries_only(self) -> bool:
+        """Does the log, all of it, know no broadcasts?"""
+        return self.broadcasts == 0 and not self.log.broadcasts_elsewhere
 
     def read(self, progress: Callable[[int], None] | None) -> list[History]:
         """Read the whole log."""
@@ -114,9 +119,8 @@ class PlainBuilder:
 
     def _finish(self) -> list[History]:
         """Every group's history, in the natural order of the groups."""
-        deliveries_only = self.broadcasts == 0
         ordered = sorted(self.groups, key=lambda key: tuple(natural(part) for part in key))
-        return [self._history(key, self.groups.pop(key), deliveries_only) for key in ordered]
+        return [self._history(key, self.groups.pop(key), self.deliveries_only) for key in ordered]
 
     def _kind(self, value: Any, row: int) -> int:
         constant = self.layout.constant_kind

@@ -137,7 +137,7 @@ def _read(
         raise BadInput(f"{log.name}: is empty (no rows)")
     facts = Facts(
         rows=builder.rows,
-        deliveries_only=builder.broadcasts == 0,
+        deliveries_only=builder.deliveries_only,
         numbered=layout.numbered,
         has_destinations="destinations" in layout.columns and log.seen(layout.columns["destinations"]),
         has_deadline=builder.has_deadline,
