@@ -121,6 +121,13 @@ class Distribution:
             return lambda: constant
         return Draws(lambda count: np.rint(self.block(stream, count) * unit).astype(np.int64)).next
 
+    def drawing(self, streams: Streams, *name: str | int, unit: int = SECOND) -> Callable[[], int]:
+        """The same from a stream of that name, opened only if anything varies (opening one is dear)."""
+        if self.name == "constant":
+            constant = round(self.arguments[0] * unit)
+            return lambda: constant
+        return self.micros(streams.numpy(*name), unit)
+
     def __repr__(self) -> str:
         return f"Distribution({self.written!r})"
 

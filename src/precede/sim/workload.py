@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from random import Random
+from typing import Final
 
 from msgspec import Struct
 
@@ -17,6 +18,8 @@ from precede.core.messages import Message
 from precede.sim.network import MESSAGES_BORN
 from precede.sim.randomness import Distribution
 from precede.sim.world import World
+
+_AT_ONCE: Final = Distribution(0)
 
 
 class Birth(Struct, frozen=True):
@@ -167,11 +170,10 @@ class _Application:
     ) -> None:
         streams = world.streams
         self.random = streams.python("application", node)
-        zero = Distribution(0)
         unit = round(SECOND * slower)
-        self.gap = (gap or zero).micros(streams.numpy("workload", node), unit)
-        self.first = (first or zero).micros(streams.numpy("workload-first", node), unit)
-        self.reply_after = reply_after.micros(streams.numpy("reply", node))
+        self.gap = (gap or _AT_ONCE).drawing(streams, "workload", node, unit=unit)
+        self.first = (first or _AT_ONCE).drawing(streams, "workload-first", node, unit=unit)
+        self.reply_after = reply_after.drawing(streams, "reply", node)
         self.lifetime: Callable[[], int] | None = (
-            None if lifetime is None else lifetime.micros(streams.numpy("lifetime", node))
+            None if lifetime is None else lifetime.drawing(streams, "lifetime", node)
         )

@@ -280,6 +280,8 @@ class World:
                     for message in effect.messages:
                         id = message.id
                         write(pack(now, process, id.source, id.number, id.incarnation, RECEIVED, 0, now))
+                elif kind is Discard:
+                    self.recorder.message(DISCARDED, process, now, now, effect.message.id, effect.reason)
                 else:
                     self._carry_out_rare(seat, effect, now)
         self.handled += _TURN
@@ -398,22 +400,23 @@ class World:
         if seat.crash_after is not None and effects:
             self._carry_out_until_crash(seat, effects, clock)
             return
+        now, process, write, pack, answer = self.now, seat.process, self._write, _pack, self.on_deliver
+        effect: Any
         for effect in effects:
             kind = type(effect)
-            if kind is Send:
-                self._send(seat.id, effect)  # type: ignore[arg-type]
-            elif kind is Deliver:
-                id = effect.message.id  # type: ignore[union-attr]
-                self._write(
-                    _pack(self.now, seat.process, id.source, id.number, id.incarnation, DELIVERED, 0, clock)
-                )
-                if self.on_deliver is not None:
-                    self.on_deliver(seat.id, effect.message)  # type: ignore[union-attr]
+            if kind is Deliver:
+                id = effect.message.id
+                write(pack(now, process, id.source, id.number, id.incarnation, DELIVERED, 0, clock))
+                if answer is not None:
+                    answer(seat.id, effect.message)
+            elif kind is Send:
+                self._send(seat.id, effect)
             elif kind is Arrive:
-                now, process = self.now, seat.process
-                for message in effect.messages:  # type: ignore[union-attr]
+                for message in effect.messages:
                     id = message.id
-                    self._write(_pack(now, process, id.source, id.number, id.incarnation, RECEIVED, 0, clock))
+                    write(pack(now, process, id.source, id.number, id.incarnation, RECEIVED, 0, clock))
+            elif kind is Discard:
+                self.recorder.message(DISCARDED, process, now, clock, effect.message.id, effect.reason)
             else:
                 self._carry_out_rare(seat, effect, clock)
 
@@ -434,8 +437,6 @@ class World:
                 if message.id.number > seat.accepted:
                     seat.accepted = message.id.number
                     self.recorder.broadcast(seat.process, self.now, clock, message.id, destinations, deadline)
-            case Discard(message, reason):
-                self.recorder.message(DISCARDED, seat.process, self.now, clock, message.id, reason)
             case Observe(name, message):
                 self.recorder.message(OBSERVED, seat.process, self.now, clock, message.id, name)
             case CancelSend(key):
