@@ -185,22 +185,18 @@ class Epidemic(Dissemination):
         self, packet: MessagesPacket, sender: NodeId, now: Instant, effects: list[Effect]
     ) -> None:
         """Once-only entry; the deadline is checked on arrival."""
-        envelopes = packet.envelopes
-        ids = [envelope.message.id for envelope in envelopes]
+        held, envelopes = self._cache.ids, packet.envelopes
         if self._instant is not True:
-            self._instant = True if self._instant is None and len(ids) > 1 else self._instant
-            self._mark_known(ids, sender)
-        if not self._cache.ids.keys().isdisjoint(ids):
-            held = self._cache.ids
-            envelopes = tuple([new for id, new in zip(ids, envelopes, strict=True) if id not in held])
+            self._instant = True if self._instant is None and len(envelopes) > 1 else self._instant
+            self._mark_known([envelope.message.id for envelope in envelopes], sender)
+        envelopes = tuple([envelope for envelope in envelopes if envelope.message.id not in held])
         if self._evicted or (packet.first_end is not None and packet.first_end <= now):
             envelopes = self._acceptable(envelopes, now, effects)
         if not envelopes:
             return
-        if len(envelopes) < len(ids):
+        if len(envelopes) < len(packet.envelopes):
             packet = packed(envelopes)
-            ids = [envelope.message.id for envelope in envelopes]
-        self._cache.add(ids, envelopes, packet.first_end)
+        self._cache.add([envelope.message.id for envelope in envelopes], envelopes, packet.first_end)
         if self._durable:
             effects += [Persist(_key(envelope.message.id), envelope) for envelope in envelopes]
         self._hand_over(envelopes, now, effects)
@@ -328,7 +324,7 @@ class Epidemic(Dissemination):
         """Remove what is past its deadline, with notice to the ordering first (oppnet_discard)."""
         first = self._cache.first_end()
         if first is not None and first <= now:
-            for envelope in self._cache.take_ended(now):
+            for envelope in self._cache.ended(now):
                 if envelope.message.id in self._cache.ids:
                     self._remove(envelope, "expired_cached", now, effects)
                 else:

@@ -10,6 +10,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 from collections.abc import Set as AbstractSet
 from heapq import heappop, heappush
+from operator import attrgetter
 from random import Random
 from typing import Final
 
@@ -18,7 +19,7 @@ from precede.core.instants import Instant
 from precede.protocols.layers import Envelope
 
 _SLACK: Final = 64
-_NEVER: Final = 1 << 62
+_DEADLINE: Final = attrgetter("deadline")
 
 
 class Cache:
@@ -63,7 +64,7 @@ class Cache:
         """Everything that is not held there, in the order of reception."""
         if not held:
             return [envelope for envelope in self._log if envelope is not None]
-        places = sorted(map(self.ids.__getitem__, self.ids.keys() - held))
+        places = sorted(map(self.ids.__getitem__, self.summary() - held))
         log, base = self._log, self._base
         return [envelope for place in places if (envelope := log[place - base]) is not None]
 
@@ -71,23 +72,23 @@ class Cache:
         """No message ends before this."""
         return self._ends[0][0] if self._ends else None
 
-    def take_ended(self, now: Instant) -> list[Envelope]:
-        """Every message whose deadline has passed, out of the cache; also what was evicted before it ended."""
+    def ended(self, now: Instant) -> list[Envelope]:
+        """Every message whose deadline has passed, once, whether still in the cache or evicted before."""
         found: list[Envelope] = []
         ends = self._ends
         while ends and ends[0][0] <= now:
             _, serial, batch = heappop(ends)
             rest = batch if isinstance(batch, list) else _latest_first(batch)
-            while rest and _deadline(rest[-1]) <= now:
+            while rest and (rest[-1].deadline or 0) <= now:
                 found.append(rest.pop())
-            if rest and _deadline(rest[-1]) != _NEVER:
-                heappush(ends, (_deadline(rest[-1]), serial, rest))
+            if rest:
+                heappush(ends, (rest[-1].deadline or 0, serial, rest))
         return found
 
     def victim(self, how: str, random: Random) -> Envelope:
         """Who leaves a full cache: the first received, anyone, or the next to expire."""
         if how == "deadline":
-            return min(self, key=lambda envelope: (_deadline(envelope), envelope.message.id))
+            return min(self, key=_end)
         while how == "random":
             envelope = random.choice(self._log)
             if envelope is not None:
@@ -109,8 +110,9 @@ class Cache:
 
 
 def _latest_first(envelopes: Sequence[Envelope]) -> list[Envelope]:
-    return sorted(envelopes, key=_deadline, reverse=True)
+    """Those that end."""
+    return sorted([e for e in envelopes if e.deadline is not None], key=_DEADLINE, reverse=True)
 
 
-def _deadline(envelope: Envelope) -> Instant:
-    return _NEVER if envelope.deadline is None else envelope.deadline
+def _end(envelope: Envelope) -> tuple[Instant, MessageId]:
+    return (1 << 62 if envelope.deadline is None else envelope.deadline), envelope.message.id

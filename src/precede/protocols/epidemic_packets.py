@@ -16,7 +16,6 @@ from precede.protocols.layers import Envelope
 
 HEADER_BYTES: Final = 8
 ID_BYTES: Final = 16
-_NEVER: Final = 1 << 62
 
 
 class SummaryPacket(Packet, frozen=True, gc=False):
@@ -75,15 +74,10 @@ class MessagesPacket(Packet, frozen=True, gc=False):
 
 def packed(envelopes: Sequence[Envelope]) -> MessagesPacket:
     """One packet of these."""
-    payload = entries = 0
-    control = HEADER_BYTES + ID_BYTES * len(envelopes)
-    first_end = _NEVER
-    for envelope in envelopes:
-        payload += len(envelope.message.payload)
-        control += envelope.control_bytes
-        entries += envelope.control_entries
-        deadline = envelope.deadline
-        if deadline is not None and deadline < first_end:
-            first_end = deadline
-    end = None if first_end == _NEVER else first_end
-    return MessagesPacket(tuple(envelopes), end, payload + control, control, entries)
+    payload = sum([len(envelope.message.payload) for envelope in envelopes])
+    control = sum([envelope.control_bytes for envelope in envelopes])
+    control += HEADER_BYTES + ID_BYTES * len(envelopes)
+    entries = sum([envelope.control_entries for envelope in envelopes])
+    deadlines = [envelope.deadline for envelope in envelopes if envelope.deadline is not None]
+    first_end = min(deadlines) if deadlines else None
+    return MessagesPacket(tuple(envelopes), first_end, payload + control, control, entries)

@@ -482,6 +482,7 @@ class World:
             self._down(seat)
 
     def _down(self, seat: Seat) -> None:
+        seat.node = Node()  # a world that thousands pass through keeps nothing of them but their store
         seat.up = seat.ready = False
         seat.stalled = False
         seat.crash_after = None
