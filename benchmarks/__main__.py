@@ -1,0 +1,47 @@
+"""`make bench`: every benchmark of this folder, one after the other, and RESULTS.md from what they print."""
+
+from __future__ import annotations
+
+import json
+import subprocess
+import sys
+from pathlib import Path
+
+FOLDER = Path(__file__).parent
+NOT_ONE = ("__init__", "__main__", "measuring")
+
+
+def main() -> None:
+    """Run them all; a benchmark that fails fails the whole."""
+    lines = [
+        "# Results",
+        "",
+        "Written by `make bench`. Machines are noisy: read the ratios, each measured within one run.",
+        "",
+    ]
+    for path in sorted(FOLDER.glob("*.py")):
+        if path.stem in NOT_ONE:
+            continue
+        print(f"benchmarks.{path.stem} ...", file=sys.stderr, flush=True)
+        done = subprocess.run(
+            [sys.executable, "-m", f"benchmarks.{path.stem}", "--json"],
+            capture_output=True,
+            text=True,
+            check=True,
+        )
+        result = json.loads(done.stdout.strip().splitlines()[-1])
+        lines += [
+            f"## {path.stem}",
+            "",
+            f"`python -m benchmarks.{path.stem} --json`",
+            "",
+            "| | |",
+            "| --- | --- |",
+        ]
+        lines += [f"| {name} | {value} |" for name, value in result.items()]
+        lines.append("")
+    (FOLDER / "RESULTS.md").write_text("\n".join(lines), encoding="utf-8")
+
+
+if __name__ == "__main__":
+    main()

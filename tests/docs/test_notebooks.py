@@ -1,0 +1,38 @@
+"""Every notebook runs from top to bottom, and what it shows is what it showed when it was written."""
+
+from __future__ import annotations
+
+import sys
+from pathlib import Path
+
+import nbformat
+import pytest
+from nbclient import NotebookClient
+
+ROOT = Path(__file__).parents[2]
+NOTEBOOKS = sorted((ROOT / "docs").rglob("*.ipynb"))
+
+
+def printed(notebook: nbformat.NotebookNode) -> list[str]:
+    return [
+        output["text"]
+        for cell in notebook.cells
+        if cell.cell_type == "code"
+        for output in cell.outputs
+        if output.output_type == "stream" and output.name == "stdout"
+    ]
+
+
+@pytest.mark.parametrize("path", NOTEBOOKS, ids=lambda path: path.stem)
+def test_a_notebook_runs_and_prints_what_it_shows(path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("PYTHONPATH", str(ROOT / "src"))
+    monkeypatch.setenv("MPLBACKEND", "module://matplotlib_inline.backend_inline")
+    assert sys.executable
+    shown = nbformat.read(path, as_version=4)
+    again = nbformat.read(path, as_version=4)
+    NotebookClient(again, timeout=300, kernel_name="python3").execute()
+    assert printed(again) == printed(shown)
+    pictures = [
+        o for c in again.cells if c.cell_type == "code" for o in c.outputs if "image/png" in o.get("data", {})
+    ]
+    assert pictures
