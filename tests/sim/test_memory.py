@@ -12,7 +12,8 @@ import resource, sys
 from pathlib import Path
 from precede.experiments.runs import carry_out_into
 from precede.experiments.scenario import read_scenario
-run = read_scenario("small-office", "vector_clock", 1, {"until": sys.argv[1], "poisson": "100ms", "replies": "0"})
+settings = {"until": sys.argv[1], "poisson": "100ms", "replies": "0"}
+run = read_scenario("small-office", "vector_clock", 1, settings)
 outcome = carry_out_into(run, Path(sys.argv[2]))
 print(outcome.rows, resource.getrusage(resource.RUSAGE_SELF).ru_maxrss)
 """
