@@ -22,9 +22,9 @@ _FORMS: Final[tuple[dict[str, Any], ...]] = (
 def draw(protocol: str, seed: int, random: Random) -> Plan:
     """The world first, then the form, so that one seed is one world for all forms."""
     plan = draw_point_to_point.draw(protocol, seed, random)
-    if protocol != "prs":
-        return plan
-    form = random.choice(_FORMS)
+    form: dict[str, Any] = {"checkpoint": random.choice((1, 3, 10, 64))}
+    if protocol == "prs":
+        form |= random.choice(_FORMS)
     workload = dict(plan.run.workload)
     if form.get("case") == "broadcast":
         workload["script"] = [

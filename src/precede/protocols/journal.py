@@ -9,7 +9,7 @@ the steps it covers leaves steps that the next start skips and removes.
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from typing import Any, Final, TypeVar
+from typing import Any, TypeVar
 
 import msgspec
 from msgspec import Struct
@@ -19,7 +19,6 @@ from precede.core.identity import MessageId, NodeId
 from precede.core.messages import Packet
 from precede.core.node import Saved
 
-STEPS_PER_CHECKPOINT: Final = 64
 P = TypeVar("P", bound=Packet)
 
 
@@ -54,8 +53,9 @@ class Opened(Struct):
 class Journal:
     """Appends `Persist` effects; does nothing when the node need not survive a restart."""
 
-    def __init__(self, durable: bool) -> None:
+    def __init__(self, durable: bool, steps_per_checkpoint: int) -> None:
         self._durable = durable
+        self._steps_per_checkpoint = steps_per_checkpoint
         self._step = 0
         self._covered = 0
 
@@ -86,7 +86,7 @@ class Journal:
 
     def checkpoint(self, save: Callable[[int], Checkpoint], effects: list[Effect]) -> None:
         """At the end of an input: replace many steps by the state."""
-        if self._step - self._covered >= STEPS_PER_CHECKPOINT:
+        if self._step - self._covered >= self._steps_per_checkpoint:
             effects.append(Persist("state", save(self._step)))
             effects.extend([Persist(("step", step), None) for step in range(self._covered + 1, self._step + 1)])
             self._covered = self._step

@@ -47,6 +47,7 @@ from precede.protocols.reliable import AckPacket, Outbox, is_retransmission
 OPTIONS: Final = {
     "rto": Option("duration", 200 * MILLISECOND, "send again after; 0s: channels are reliable, no acks"),
     "durable": Option("bool", False, "persist what a restart needs"),
+    "checkpoint": Option("int", 64, "when durable: messages between two checkpoints of the state"),
 }
 
 NO_LIFE: Final = 1 << (63 - LIFE_SHIFT)
@@ -93,7 +94,7 @@ class MulticastNode(Node):
         self._arrivals = 0
         self._acknowledge: bool = context.options["rto"] > 0
         self._outbox = Outbox(context.options["rto"])
-        self._journal = Journal(context.options["durable"])
+        self._journal = Journal(context.options["durable"], max(1, context.options["checkpoint"]))
 
     # -- message send -----------------------------------------------------------------------------------
 
