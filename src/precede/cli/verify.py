@@ -3,9 +3,11 @@
 from __future__ import annotations
 
 import json
-from typing import TYPE_CHECKING, Annotated
+from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
+
+from precede.cli.spark import ConfOption, MasterOption, session_for
 
 if TYPE_CHECKING:
     from precede.verify.verdict import Verdict
@@ -38,6 +40,8 @@ def command(
     duplicates: Annotated[
         str, typer.Option(metavar="forbid|allow", help="may a node deliver a message again?")
     ] = "forbid",
+    master: MasterOption = None,
+    conf: ConfOption = None,
     as_json: Annotated[bool, typer.Option("--json", help="print the verdict as one JSON object")] = False,
 ) -> int:
     """Does this log keep its order? An exact verdict, from rows alone.
@@ -51,15 +55,35 @@ def command(
     Example:
       precede verify out/office
       precede verify log.csv --order fifo
+      precede verify lake/events --by run --master local[4]
       precede verify kafka.jsonl --columns node=consumer,step=offset,message=key --by topic,partition
     """
     from precede.cli.progress import working
     from precede.verify.witness import verify
 
-    with working(f"verifying {log}"):
-        verdict = verify(log, order, columns=columns, by=by, kinds=kinds, steps=steps, duplicates=duplicates)
+    options: dict[str, Any] = {
+        "columns": columns,
+        "by": by,
+        "kinds": kinds,
+        "steps": steps,
+        "duplicates": duplicates,
+    }
+    if master is None:
+        with working(f"verifying {log}"):
+            verdict = verify(log, order, **options)
+    else:
+        verdict = _on_spark(log, order, options, master, conf)
     print(json.dumps(verdict.json(), indent=2) if as_json else describe(log, verdict))
     return 0 if verdict.holds else 1
+
+
+def _on_spark(
+    log: str, order: str | None, options: dict[str, Any], master: str, conf: list[str] | None
+) -> Verdict:
+    from precede.pipeline.verify_files import verify_path
+
+    with session_for(master, conf, f"verify {log}") as session:
+        return verify_path(session, log, order, **options)
 
 
 def describe(log: str, verdict: Verdict) -> str:

@@ -1,0 +1,200 @@
+"""The witness on DataFrames: the same answers as in one process, group by group, also through Spark Connect."""
+
+from __future__ import annotations
+
+import json
+import os
+import subprocess
+import sys
+
+import msgspec
+import pyarrow as pa
+import pyarrow.parquet as pq
+import pytest
+
+import precede.pipeline
+from precede.core.errors import BadInput
+from precede.pipeline import verify_files as witness_files
+from precede.pipeline import witness
+from precede.pipeline.java import find_java_home
+from precede.verify.witness import verify as verify_here
+from tests.pipeline.logs import random_log, table_of
+
+BY = ("topic", "partition")
+
+
+def answers(frame):
+    """One answer for each group, as plain data."""
+    return {
+        tuple(str(row[name]) for name in BY): (
+            row["verdict"],
+            row["rows"],
+            row["deliveries_checked"],
+            row["violations"],
+            dict(row["counts"]),
+            None if row["first"] is None else json.loads(row["first"])["story"],
+        )
+        for row in (frame if isinstance(frame, pa.Table) else frame.toArrow()).to_pylist()
+    }
+
+
+def expected(rows, order):
+    """The same, by one call of the witness for the whole, and one for each group's story."""
+    whole = verify_here(table_of(rows), order, by=BY, columns="node=who")
+    told = {}
+    for part in whole.parts:
+        key = tuple(value for _, value in part.group)
+        own = [row for row in rows if (row["topic"], str(row["partition"])) == key]
+        log = witness.TableLog(table_of(own))
+        log.broadcasts_elsewhere = True
+        alone = verify_here(log, order, by=BY, columns="node=who")
+        assert (alone.verdict, alone.violations) == (part.verdict, part.violations)
+        story = None if alone.first is None else alone.first.story
+        told[key] = (
+            part.verdict,
+            len(own),
+            part.deliveries_checked,
+            part.violations,
+            dict(alone.counts),
+            story,
+        )
+    return told
+
+
+@pytest.mark.spark
+def test_every_group_is_judged_as_in_one_process(session):
+    rows = random_log(5)
+    frame = session.createDataFrame(table_of(rows)).repartition(3)
+    for order in ("causal", "fifo"):
+        judged = precede.pipeline.verify(frame, order, by=BY, columns="node=who")
+        assert judged.columns[:3] == ["topic", "partition", "order"]
+        assert answers(judged) == expected(rows, order)
+    assert {one[0] for one in answers(judged).values()} == {"holds", "violated", "unknown"}
+
+
+@pytest.mark.parametrize("at_once", [1, 300, 10**9])
+@pytest.mark.parametrize("size", [7, 1000])
+def test_how_many_rows_are_judged_at_once_does_not_show(at_once, size):
+    rows = sorted(random_log(5), key=lambda row: (row["topic"], row["partition"], row["step"]))
+    asked, _ = witness.settle_question(list(rows[0]), "causal", BY, "node=who", None, "counted", "forbid")
+    asked = msgspec.structs.replace(asked, broadcasts_elsewhere=True)
+    told = list(witness._Groups(asked, at_once)(iter(table_of(rows).to_batches(size))))
+    assert answers(pa.Table.from_batches(told)) == expected(rows, "causal")
+
+
+@pytest.mark.spark
+def test_one_order_without_groups_and_a_frame_without_rows(session):
+    rows = [row for row in random_log(6, groups=2) if row["topic"] == "t1"]
+    frame = session.createDataFrame(table_of(rows)).repartition(4)
+    (told,) = precede.pipeline.verify(frame, "causal", columns={"node": "who"}).collect()
+    here = verify_here(table_of(rows), "causal", columns={"node": "who"})
+    assert here.violations > 0
+    assert (told.verdict, told.rows, told.violations) == ("violated", len(rows), here.violations)
+    assert json.loads(told.first)["story"] == here.first.story
+    assert precede.pipeline.verify(frame.limit(0), "causal", columns={"node": "who"}).count() == 0
+    assert precede.pipeline.verify(frame.limit(0), "causal", by=BY, columns={"node": "who"}).count() == 0
+
+
+@pytest.mark.spark
+def test_questions_that_cannot_be_asked_are_refused_at_once(session):
+    frame = session.createDataFrame(table_of(random_log(1, groups=1)))
+    for options, said in [
+        ({"columns": "node=nobody"}, "no column 'nobody'"),
+        ({"columns": "node=who", "order": "alphabetical"}, "is none of fifo"),
+        ({"columns": "node=who", "by": "tropic"}, "tropic"),
+        ({"columns": "node=who,step=:row"}, "no order of rows"),
+    ]:
+        with pytest.raises(BadInput, match=said):
+            precede.pipeline.verify(frame, **options)
+
+
+CONNECT = """
+import json, sys, warnings
+warnings.simplefilter("ignore")
+import pyarrow.parquet as pq
+from pyspark.sql import SparkSession
+session = SparkSession.builder.remote("local[1]").config("spark.sql.shuffle.partitions", "2").getOrCreate()
+try:
+    session.sparkContext
+except Exception:
+    pass
+else:
+    raise SystemExit("this is no Connect session")
+import precede.pipeline
+from tests.pipeline.test_verify_frames import BY, answers
+frame = session.createDataFrame(pq.read_table(sys.argv[1]))
+found = answers(precede.pipeline.verify(frame, "causal", by=BY, columns="node=who"))
+print(json.dumps(sorted([list(key), list(value)] for key, value in found.items())))
+session.stop()
+"""
+
+
+@pytest.mark.spark
+def test_a_connect_session_serves_as_well(tmp_path):
+    pytest.importorskip("grpc", reason="Spark Connect needs pyspark[connect]")
+    rows = random_log(7, groups=6)
+    pq.write_table(table_of(rows), tmp_path / "log.parquet")
+    environment = os.environ | {"JAVA_HOME": str(find_java_home()), "SPARK_LOCAL_IP": "127.0.0.1"}
+    environment |= {"PYSPARK_PYTHON": sys.executable, "PYTHONPATH": os.pathsep.join(filter(None, sys.path))}
+    ran = subprocess.run(
+        [sys.executable, "-c", CONNECT, str(tmp_path / "log.parquet")],
+        env=environment,
+        capture_output=True,
+        text=True,
+        timeout=400,
+        check=False,
+    )
+    assert ran.returncode == 0, ran.stderr
+    found = json.loads(ran.stdout.splitlines()[-1])
+    told = {tuple(key): (*value[:4], value[4], value[5]) for key, value in found}
+    assert told == expected(rows, "causal")
+
+
+def told(verdict):
+    """A verdict's JSON without the wording of reasons."""
+    said = verdict.json()
+    said.pop("reasons", None)
+    for part in said.get("by", []):
+        part.pop("reasons", None)
+    return said
+
+
+@pytest.mark.spark
+def test_files_on_spark_give_the_verdict_of_one_process(session, tmp_path):
+    rows = random_log(8)
+    options = {"by": "topic,partition", "columns": "node=who"}
+    (tmp_path / "shuffled").mkdir()
+    pq.write_table(table_of(rows[: len(rows) // 2]), tmp_path / "shuffled" / "a.parquet")
+    pq.write_table(table_of(rows[len(rows) // 2 :]), tmp_path / "shuffled" / "b.parquet")
+    by_file = tmp_path / "by file [x]"
+    by_file.mkdir()
+    keys = dict.fromkeys((row["topic"], row["partition"]) for row in rows)
+    for number, key in enumerate(keys):
+        own = [row for row in rows if (row["topic"], row["partition"]) == key]
+        pq.write_table(table_of(own), by_file / f"{number}.parquet")
+    (by_file / "_no.parquet").write_text("not one of them")
+    here = verify_here(table_of(rows), "causal", **options)
+    assert here.violations > 3
+    assert witness_files._one_order_each(sorted(by_file.glob("[0-9]*.parquet")), BY)
+    for path in (tmp_path / "shuffled", by_file):
+        assert told(witness_files.verify_path(session, str(path), "causal", **options)) == told(here)
+    one = [row for row in rows if (row["topic"], row["partition"]) == ("t1", 0)]
+    pq.write_table(table_of(one), tmp_path / "one.parquet")
+    csv = "who,step,kind,message_source,message_number\n" + "".join(
+        f"{row['who']},{row['step']},{row['kind']},{row['message_source']},{row['message_number']}\n"
+        for row in one
+    )
+    (tmp_path / "one.csv").write_text(csv)
+    here = verify_here(table_of(one), "causal", columns="node=who")
+    for name in ("one.parquet", "one.csv"):
+        there = witness_files.verify_path(session, str(tmp_path / name), "causal", columns="node=who")
+        assert told(there) == told(here)
+    bad = table_of([{**row, "step": "soon"} for row in rows])
+    pq.write_table(bad, tmp_path / "bad.parquet")
+    for path, said in (
+        (tmp_path / "bad.parquet", "soon"),
+        (tmp_path / "nowhere", "No such file"),
+        ("-", "input"),
+    ):
+        with pytest.raises(BadInput, match=said):
+            witness_files.verify_path(session, str(path), "causal", **options)
