@@ -135,13 +135,14 @@ def test_one_part_that_cannot_be_judged_makes_all_unknown():
 
 def test_an_id_may_name_different_messages_in_different_parts():
     rows = []
-    for part, order in (("x", "12"), ("y", "21")):
-        for step, number in enumerate("12", 1):
+    for part, sent, shown in (("x", "123", "123"), ("y", "21", "12"), ("z", "3142", "34129")):
+        for step, number in enumerate(sent, 1):
             rows.append({"part": part, "node": "a", "step": step, "kind": "broadcast", "message": number})
-        for step, number in enumerate(order, 1):
+        for step, number in enumerate(shown, 1):
             rows.append({"part": part, "node": "b", "step": step, "kind": "delivered", "message": number})
     verdict = verify_every_way(rows, "fifo", by="part")
-    assert [part.violations for part in verdict.parts] == [0, 1]
+    assert [part.violations for part in verdict.parts] == [0, 1, 2]
+    assert [(one.kind, one.message) for one in verdict.listed] == [("fifo", "2"), ("ghost", "9"), ("fifo", "1")]
 
 
 def test_runs_are_split_when_nobody_says():

@@ -45,13 +45,14 @@ class Kept:
     def __init__(self, room: int, timed: bool) -> None:
         self.filled = 0
         self.timed = timed
+        self.whole: Any = np.int32
         self._allocate(max(room, 1))
 
     def _allocate(self, room: int) -> None:
         self.process = np.empty(room, np.int32)
-        self.step = np.empty(room, np.int64)
+        self.step = np.empty(room, self.whole)
         self.source = np.empty(room, np.int32)
-        self.number = np.empty(room, np.int64)
+        self.number = np.empty(room, self.whole)
         self.clock = np.empty(room if self.timed else 0, np.int64)
 
     def make_room(self, more: int) -> None:
@@ -61,6 +62,14 @@ class Kept:
         self._allocate(max(self.filled + more, 2 * len(self.process)))
         for new, values in zip(self.columns(), old, strict=True):
             new[:] = values
+
+    def make_fit(self, *columns: Array) -> None:
+        """Steps and numbers are kept in 32 bits until one does not fit: that halves the memory."""
+        if self.whole is np.int32 and any(
+            column.max(initial=0) > _INT32 or column.min(initial=0) < -_INT32 for column in columns
+        ):
+            self.whole = np.int64
+            self.step, self.number = self.step.astype(np.int64), self.number.astype(np.int64)
 
     def columns(self) -> tuple[Array, Array, Array, Array, Array]:
         filled = self.filled
@@ -305,6 +314,7 @@ class ArrayBuilder:
     ) -> None:
         kept = self.kept
         kept.make_room(len(process))
+        kept.make_fit(step, number)
         self._make_process_room()
         if self.careful:
             self._keep_carefully(process, step, kind, source, number, clock, first_row)
@@ -451,9 +461,9 @@ class ArrayBuilder:
         rows = len(process)
         to = Grouped(
             start=start,
-            step=np.empty(rows, np.int64),
+            step=np.empty(rows, step.dtype),
             source=np.empty(rows, np.int32),
-            number=np.empty(rows, np.int64),
+            number=np.empty(rows, number.dtype),
             clock=np.empty(len(clock), np.int64),
             row=None,
             gaps=self._gaps(),

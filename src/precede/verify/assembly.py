@@ -63,22 +63,22 @@ class Assembly:
                 rows.start, rows.source, rows.number, place, self.events, self.base, self.number, contiguous
             )
         else:
-            self.ghosts = kernels.find_labelled(rows.source, rows.number, self._label_index(), self.events)
+            ids = self._ids_of_groups()
+            self.ghosts = kernels.find_labelled(rows.source, ids, self._message_of(ids), self.events)
 
-    def _label_index(self) -> Array:
-        """For every opaque id and group the message that has it."""
-        labels = len(self.builder.labels.names)
+    def _ids_of_groups(self) -> Array:
+        """The opaque ids of rows; where there are groups, the same id in another group is another one."""
         group = self._group_numbers()
-        if len(group) and group.max() > 0:
-            # An id names one message in each group: make it another id there.
-            of_row = np.repeat(group, np.diff(self.rows.start))
-            self.rows.number += of_row.astype(np.int64) * labels
-            keys, inverse = np.unique(self.rows.number, return_inverse=True)
-            self.rows.number = inverse.astype(np.int64)
-            index = np.full(len(keys), -1, np.int32)
-        else:
-            index = np.full(labels, -1, np.int32)
-        named = self.rows.number[self.position]
+        if not len(group) or group.max() == 0:
+            return self.rows.number
+        of_row = np.repeat(group.astype(np.int64), np.diff(self.rows.start))
+        labels = len(self.builder.labels.names)
+        return np.unique(of_row * labels + self.rows.number, return_inverse=True)[1]
+
+    def _message_of(self, ids: Array) -> Array:
+        """For every opaque id the message that has it, or -1."""
+        index = np.full(ids.max(initial=0) + 1, -1, np.int32)
+        named = ids[self.position]
         index[named] = np.arange(len(named), dtype=np.int32)
         again = np.flatnonzero(index[named] != np.arange(len(named)))
         if len(again):

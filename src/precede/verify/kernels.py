@@ -203,7 +203,7 @@ def find_numbered(
         if s >= 0:
             low, high = base[s], base[s + 1]
             if low < high and contiguous[s]:
-                offset = number[e] - message_number[low]
+                offset = np.int64(number[e]) - message_number[low]
                 if 0 <= offset < high - low:
                     found = low + offset
             else:
