@@ -25,6 +25,8 @@ DRAWERS: Final[dict[str, str]] = {
     "fifo": "precede.experiments.draw_point_to_point:DRAWER",
     "vector_clock": "precede.experiments.draw_point_to_point:DRAWER",
     "vcube": "precede.experiments.draw_vcube:DRAWER",
+    "drift": "precede.experiments.draw_flood:DRAWER",
+    "tof": "precede.experiments.draw_flood:DRAWER",
     "prs": "precede.experiments.draw_multicast:DRAWER",
     "rst": "precede.experiments.draw_multicast:DRAWER",
     "ses": "precede.experiments.draw_multicast:DRAWER",

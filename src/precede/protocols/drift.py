@@ -185,7 +185,6 @@ class DriftNode(Node):
         self.promise_clock(effects)
         self.sent_floods += 1
         flood = Flood(*self.mine, self.sent_floods, self.clock, message, admits, closes)
-        self.dummies.told_clock = self.clock
         self.flood_own(flood, now, effects, accept)
 
     def flood_own(self, flood: Flood, now: Instant, effects: list[Effect], accept: bool = False) -> None:
@@ -272,10 +271,11 @@ class DriftNode(Node):
             return
         self.voice.changed()
         self.seen.advance(column, flood.number, flood.timestamp)
-        if self.mine is not None and id != self.mine:
+        if id != self.mine:
             self.clock = self.voice.after(self.clock, flood.timestamp)
-            self.promise_clock(effects)
-            self.seen.advance(self._column, self.sent_floods, self.clock)
+            if self.mine is not None:
+                self.promise_clock(effects)
+                self.seen.advance(self._column, self.sent_floods, self.clock)
         self.pending.push(flood, now)
         if self.shadow is not None:
             self.shadow.push(flood)

@@ -2,7 +2,7 @@
 
 A node that has something undelivered and has heard no flood for a while floods a dummy: others use it to carry
 their clocks. Several may be needed (`flooded` counts this node's). Without virtual flooding a dummy shows only
-its origin's clock, so every source whose clock is not known must flood one of its own when it hears one.
+its origin's clock, so every source must flood one of its own when it hears one that asks.
 """
 
 from __future__ import annotations
@@ -31,10 +31,10 @@ class Dummies:
     def __init__(self, node: DriftNode, quiet: Duration) -> None:
         self.flooded = 0
         self.heard_at: Instant = 0
-        self.told_clock = 0
         self._node = node
         self._quiet = quiet
         self._waiting = False
+        self._asked = False
         self._number = 0
         self._heard: dict[NodeId, int] = {}
 
@@ -49,24 +49,19 @@ class Dummies:
         return self._quiet + int(self._node.random.random() * self._quiet)
 
     def timer(self, now: Instant, effects: list[Effect]) -> None:
-        untold = self._clock_untold()
-        self._waiting = self._node.undelivered() or untold
+        asked, self._asked = self._asked, False
+        self._waiting = self._node.undelivered() or asked
         if not self._waiting:
             return
-        if untold or now - self.heard_at >= self._quiet:
+        if asked or now - self.heard_at >= self._quiet:
             self._flood(now, effects)
         effects.append(SetTimer(QUIET, now + self._patience()))
-
-    def _clock_untold(self) -> bool:
-        node = self._node
-        return not node.virtual and node.mine is not None and node.clock > self.told_clock
 
     def _flood(self, now: Instant, effects: list[Effect]) -> None:
         node = self._node
         self.flooded += 1
-        self.told_clock = node.clock
         clock = None if node.mine is None else (*node.mine, node.sent_floods, node.clock)
-        packet = DummyPacket(node.me, self._next_number(now), clock, node.voice.extra())
+        packet = DummyPacket(node.me, self._next_number(now), node.undelivered(), clock, node.voice.extra())
         node.floods.relay((node.me, _NO_STREAM), packet.number, packet, now, effects)
 
     def send_control(self, body: Body, now: Instant, effects: list[Effect]) -> None:
@@ -104,5 +99,6 @@ class Dummies:
             source, life, number, timestamp = packet.clock
             if node.shadow is not None and number <= node.floods.stream((source, life)).received:
                 node.shadow.clock((source, life), timestamp)
-        if self._clock_untold():
+        if packet.asks and not node.virtual and node.mine is not None:
+            self._asked = True
             self.watch(now, effects)

@@ -64,7 +64,9 @@ class Entrance:
         self.group = OUT
         self.restamp: list[Message] = []
         self._node = node
-        self._wants = role in ("node", "source")
+        listed = named(context.options["sources"])
+        known = context.node in context.members and listed is not None and context.node not in listed
+        self._wants = role in ("node", "source") and not known
         self._members = context.members
         self._first = context.incarnation == 0 and context.node in context.members
         self._lives = 0
@@ -79,8 +81,7 @@ class Entrance:
         """Go on from what was saved, begin with the given members, or knock."""
         node = self._node
         if "group" in saved:
-            self._restore(SavedState.read(saved), now, effects)
-            node.views.votes.restore(saved)
+            self._restore(saved, now, effects)
         elif self._first:
             listed = named(node.options["sources"])
             sources = tuple((member, 0) for member in self._members if listed is None or member in listed)
@@ -120,10 +121,14 @@ class Entrance:
         self._node.voice.changed()
         self._knock(now, effects)
 
+    def knock(self, effects: list[Effect]) -> None:
+        """Ask the neighbours for a place to begin."""
+        extra = self._node.voice.extra()
+        effects.append(Send(KnockPacket(extra, *sizes_of(extra, 0, 0)), NEIGHBOURS, RADIO))
+
     def _knock(self, now: Instant, effects: list[Effect]) -> None:
         node = self._node
-        extra = node.voice.extra()
-        effects.append(Send(KnockPacket(extra, *sizes_of(extra, 0, 0)), NEIGHBOURS, RADIO))
+        self.knock(effects)
         wait = _KNOCK_EVERY // 2 + int(node.random.random() * _KNOCK_EVERY)
         effects.append(SetTimer(KNOCK, now + wait))
         patience = node.options["bootstrap_after"]
@@ -210,9 +215,9 @@ class Entrance:
         if self.group == OUT:
             go_to(node, packet, effects)
             self._begin(packet.extra.group, packet.view, packet.sources, now, effects)
+            node.views.clear(node.position)
         elif any(
-            node.floods.stream((source, life)).received < number and (source, life) in node.floods.gaps
-            for source, life, number in packet.done
+            node.floods.is_hopeless(node.floods.stream((source, life)), now) for source, life, _ in packet.done
         ):
             node.views.install(packet.view, now, effects)
             go_to(node, packet, effects)
@@ -324,9 +329,9 @@ class Entrance:
 
     # -- after a restart -----------------------------------------------------------------------------------
 
-    def _restore(self, saved: SavedState, now: Instant, effects: list[Effect]) -> None:
+    def _restore(self, store: Saved, now: Instant, effects: list[Effect]) -> None:
         """The same place, the same promises; own floods that may not have left are sent again."""
-        node = self._node
+        node, saved = self._node, SavedState.read(store)
         self.group = saved.group
         self._lives = saved.lives
         self.restamp = list(saved.restamp)
@@ -334,6 +339,7 @@ class Entrance:
         node.clock = node.promised_clock = saved.clock
         node.views.begin(saved.view, now)
         node.views.ends.update(saved.ended)
+        node.views.votes.restore(store)
         resume(node, saved, now, effects)
         for flood in saved.held:
             if flood.message is not None and flood.message.id.source == node.me:

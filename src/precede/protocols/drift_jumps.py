@@ -60,6 +60,7 @@ def resume(node: DriftNode, saved: SavedState, now: Instant, effects: list[Effec
     if saved.own is not None and saved.own in node.seen.index and saved.own not in ends:
         sent = [flood.number for flood in saved.held if (flood.source, flood.life) == saved.own]
         node.become_source(saved.own, max([*sent, node.floods.stream(saved.own).received]), effects)
+    node.views.clear(node.position)
     for flood in saved.held:
         stream = node.floods.stream((flood.source, flood.life))
         if flood.number <= stream.received:

@@ -145,12 +145,14 @@ class DriftPacket(_DriftPacket, frozen=True, gc=False):
 class DummyPacket(_DriftPacket, frozen=True, gc=False):
     """A flood that says nothing (section 4.4, Termination), for the sake of what it carries along.
 
-    `clock` is the origin's own, if it is a source: without virtual flooding that is all there is.
+    `clock` is the origin's own, if it is a source: without virtual flooding that is all there is. `asks`: the
+    origin waits for the clocks of others.
     """
 
     kind: ClassVar[str] = "drift_dummy"
     origin: NodeId
     number: int
+    asks: bool
     clock: Chosen | None
     extra: Piggyback
     size_bytes: int = 0

@@ -67,7 +67,9 @@ class DriftVoice:
             payload = 0 if carried is None else len(carried.payload)
             return DriftPacket(flood, extra, *sizes_of(extra, 0, 0, payload, int(carried is not None)))
         if isinstance(flood, DummyPacket):
-            return DummyPacket(flood.origin, flood.number, flood.clock, extra, *sizes_of(extra, 0, 1))
+            return DummyPacket(
+                flood.origin, flood.number, flood.asks, flood.clock, extra, *sizes_of(extra, 0, 1)
+            )
         return ControlPacket(flood.origin, flood.number, flood.body, extra, *sizes_of(extra, 24, 1))
 
     def want_packet(self, wants: tuple[Want, ...]) -> Packet:
@@ -100,8 +102,12 @@ class DriftVoice:
             effects += self._dropped
             self._dropped = []
 
-    def asked_for_gone(self, stream: Stream[Any], peer: NodeId, now: Instant, effects: list[Effect]) -> None:
-        self._node.entrance.knocked(peer, now, effects)
+    def asked_for_gone(self, stream: Stream[Any], peer: NodeId, effects: list[Effect]) -> None:
+        """Perhaps another neighbour has it; if not, it will knock."""
+
+    def nobody_has(self, stream: Stream[Any], now: Instant, effects: list[Effect]) -> None:
+        """Go on from another place in the order, like a newcomer."""
+        self._node.entrance.knock(effects)
 
     def after(self, clock: int, timestamp: int) -> int:
         """The clock of a source behind the receipt of a timestamp (Figure 3)."""

@@ -24,7 +24,12 @@ if TYPE_CHECKING:
 
 WATCH: Final[Key] = ("view", "watch")
 LEAD: Final[Key] = ("view", "lead")
-_ATTEMPTS: Final = 6
+_ATTEMPTS: Final = 8
+_SILENCE: Final = 6
+"""A leader speaks every one or two times `vote_every`; one that is silent for longer is not there any more."""
+
+_PATIENCE: Final = 3
+"""So often a source that is missed is asked before it is given up: it may be alive and hard to hear."""
 
 
 class _Leading:
@@ -54,7 +59,7 @@ class Votes:
         self._accepted: tuple[Ballot, ViewRecord] | None = None
         self._leading: _Leading | None = None
         self._round = 0
-        self._frozen_at: Instant = 0
+        self._led_at: Instant = 0
         self._watching = False
         self._suspected: dict[StreamId, None] = {}
 
@@ -97,13 +102,13 @@ class Votes:
         self._watching = False
         node, views = self._node, self._views
         missed = self._missed(now)
-        halted = self.frozen and now - self._frozen_at >= self._suspect_after
+        led = self.frozen and now - self._led_at < _SILENCE * self._vote_every
         untidy = views.untidy()
         if views.place() is None or not (
             missed or self.frozen or untidy or node.undelivered() or node.floods.gaps
         ):
             return
-        if (missed or halted or untidy) and self._leading is None:
+        if (missed or self.frozen or untidy) and self._leading is None and not led:
             self._lead(missed, now, effects)
         self.watch(now, effects)
 
@@ -139,7 +144,8 @@ class Votes:
             return
         wait = self._vote_every + int(self._node.random.random() * self._vote_every)
         effects.append(SetTimer(LEAD, now + wait))
-        if leading.value is None and self._majority(leading.promises):
+        patient = leading.attempts <= _PATIENCE and leading.missed != ()
+        if leading.value is None and self._majority(leading.promises) and not patient:
             self._compose(leading, now, effects)
         elif leading.value is None:
             self._flood(Prepare(self._views.number, leading.ballot, leading.missed), now, effects)
@@ -225,8 +231,8 @@ class Votes:
         self.frozen = True
         if self._promised != ballot:
             self._promised = ballot
-            self._frozen_at = now
             self._save(effects)
+        self._led_at = now
         self.watch(now, effects)
 
     def _save(self, effects: list[Effect]) -> None:
@@ -241,8 +247,7 @@ class Votes:
         if body.voter not in views.voters or leading.value is not None:
             return
         leading.promises[body.voter] = body
-        awaited = [voter for voter in views.voters if voter not in leading.missed]
-        if self._majority(leading.promises) and all(voter in leading.promises for voter in awaited):
+        if all(voter in leading.promises for voter in views.voters):
             self._compose(leading, now, effects)
 
     def _propose(self, body: Propose, now: Instant, effects: list[Effect]) -> None:

@@ -14,7 +14,7 @@ from precede.core.identity import MessageId, NodeId
 from precede.core.instants import Instant
 from precede.core.messages import Packet
 from precede.core.node import Context, Saved
-from precede.protocols.floods import OPTIONS, Floods, FloodSettings, Have, Stream, Want
+from precede.protocols.floods import OPTIONS, Floods, FloodSettings, Have, Stream, StreamId, Want
 from precede.protocols.layers import Dissemination, Envelope, Ordering
 from precede.protocols.registry import DisseminationEntry, Option
 
@@ -89,7 +89,7 @@ class FloodDigestPacket(_ControlPacket, frozen=True, gc=False):
 
 
 class FloodGonePacket(_ControlPacket, frozen=True, gc=False):
-    """The sender had these messages of a stream up to a number, and nobody needs to wait for them from it."""
+    """The sender had the messages of a stream up to a number and does not keep them any more."""
 
     kind: ClassVar[str] = "flood_gone"
     source: NodeId
@@ -115,6 +115,7 @@ class Flooding(Dissemination):
         self._me = context.node
         self._durable: bool = context.options["durable"]
         self._dropped: list[Effect] = []
+        self._gone: dict[StreamId, int] = {}
         self.floods: Floods[Envelope] = Floods(FloodSettings.of(context.options), context.random, self)
 
     def start(self, now: Instant, saved: Saved) -> Effects:
@@ -141,8 +142,8 @@ class Flooding(Dissemination):
             self.floods.compare(packet.haves, now, effects)
             self._skip_known()
         elif type(packet) is FloodGonePacket:
-            stream = self.floods.stream((packet.source, packet.incarnation))
-            self._hand_up(self.floods.skip_to(stream, packet.number), now, effects)
+            gone = self._gone.get((packet.source, packet.incarnation), 0)
+            self._gone[packet.source, packet.incarnation] = max(gone, packet.number)
         self._flush(effects)
         return effects or NOTHING
 
@@ -210,13 +211,15 @@ class Flooding(Dissemination):
             self._dropped.append(Persist(("own", number), None))
         return True
 
-    def asked_for_gone(
-        self, stream: Stream[Envelope], peer: NodeId, now: Instant, effects: list[Effect]
-    ) -> None:
-        """What is older than the retention is nobody's to wait for: say from where on this node can help."""
+    def asked_for_gone(self, stream: Stream[Envelope], peer: NodeId, effects: list[Effect]) -> None:
+        """Say from where on this node can help; perhaps another one still has it."""
         first = min([number for number in stream.kept if number <= stream.received], default=None)
         gone = stream.received if first is None else first - 1
         effects.append(Send(FloodGonePacket(*stream.id, gone), peer, RADIO))
+
+    def nobody_has(self, stream: Stream[Envelope], now: Instant, effects: list[Effect]) -> None:
+        """Do without what neighbours say is gone."""
+        self._hand_up(self.floods.skip_to(stream, self._gone.get(stream.id, 0)), now, effects)
 
     def sizes(self) -> Mapping[str, int]:
         return self.floods.sizes()

@@ -100,8 +100,11 @@ class Voice(Protocol[F]):
     def can_drop(self, stream: Stream[F], number: int, flood: F) -> bool:
         """May this node stop keeping a flood that is older than `retention`?"""
 
-    def asked_for_gone(self, stream: Stream[F], peer: NodeId, now: Instant, effects: list[Effect]) -> None:
+    def asked_for_gone(self, stream: Stream[F], peer: NodeId, effects: list[Effect]) -> None:
         """A neighbour wants what this node had once and does not keep any more."""
+
+    def nobody_has(self, stream: Stream[F], now: Instant, effects: list[Effect]) -> None:
+        """Something has been missing for so long that everybody may have dropped it."""
 
 
 class Floods(Generic[F]):
@@ -146,7 +149,7 @@ class Floods(Generic[F]):
             self.heard_of(stream, number, now, effects)
             return ()
         stream.received = number
-        if stream.exists <= number and not stream.early:
+        if stream.id not in self.gaps:
             stream.exists = number
             return (flood,)
         stream.since = now
@@ -215,6 +218,10 @@ class Floods(Generic[F]):
                 self._ask_wait = self._settings.ask_after
                 effects.append(SetTimer(ASK, now + self._soon(self._ask_wait)))
 
+    def is_hopeless(self, stream: Stream[F], now: Instant) -> bool:
+        """Has it been missing for longer than anybody needs to keep it?"""
+        return stream.id in self.gaps and now - stream.since >= self._settings.retention
+
     def _soon(self, wait: Duration) -> Duration:
         """Between a half and the whole of a time, so that neighbours do not speak at once."""
         return wait // 2 + int(self._random.random() * (wait - wait // 2))
@@ -224,10 +231,11 @@ class Floods(Generic[F]):
             self._asking = False
             return
         wants: list[Want] = []
-        for stream in self.gaps.values():
-            _add_missing(stream, wants)
-            if len(wants) >= _MOST_WANTS:
-                break
+        for stream in list(self.gaps.values()):
+            if self.is_hopeless(stream, now):
+                self._voice.nobody_has(stream, now, effects)
+            if len(wants) < _MOST_WANTS:
+                _add_missing(stream, wants)
         if wants:
             effects.append(Send(self._voice.want_packet(tuple(wants)), NEIGHBOURS, RADIO))
         self._ask_wait = min(2 * self._ask_wait, _SLOWEST * self._settings.ask_after)
@@ -248,7 +256,7 @@ class Floods(Generic[F]):
                 elif number <= stream.received:
                     gone = True
             if gone:
-                self._voice.asked_for_gone(stream, peer, now, effects)
+                self._voice.asked_for_gone(stream, peer, effects)
         self._answer_soon(now, effects)
 
     def _answer_soon(self, now: Instant, effects: list[Effect]) -> None:
