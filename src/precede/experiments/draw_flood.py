@@ -2,7 +2,8 @@
 
 A view change needs a majority of the current view. So where a source goes for good (it crashes, loses its saved
 state, or leaves), all that can make others go on without a source (crashes, stalls, partitions) befalls one
-minority of the sources only, and nobody moves. Where everybody is back in the end, anything may happen before.
+minority of the sources only, and the others stay within hearing of each other.
+Where everybody is back in the end, anything may happen before.
 
 What is due: who is there from the beginning has everything, but for messages of a source that is gone for good
 which nobody delivered; a latecomer has everything behind its first message in the order of those who have it
@@ -22,9 +23,13 @@ from precede.core.instants import SECOND, Instant
 from precede.experiments.draws import Drawer, Plan, seconds_text
 from precede.experiments.runs import Prepared, Run
 from precede.experiments.swarm import events_of
+from precede.sim.motion import connected, scattered_connected
+from precede.sim.randomness import Streams
 from precede.verify.witness import verify
 
 _SETTLE: Final = 150 * SECOND
+_REACH: Final = 88.0
+_ALL_IN_REACH: Final = 60
 
 
 def draw(protocol: str, seed: int, random: Random) -> Plan:
@@ -35,11 +40,13 @@ def draw(protocol: str, seed: int, random: Random) -> Plan:
     founders = nodes - (random.choice((0, 0, 1, 2)) if nodes > 3 else 0)
     sources = sorted(random.sample(range(founders), random.randint(1, founders)))
     faults = _Faults(random, nodes, founders, heal_at, crashing, sources)
-    world = _draw_air(random, nodes)
+    world = _draw_air(random, nodes, crowded=not (crashing and faults.for_good))
     if not faults.for_good:
         world |= _draw_motion(random)
+    elif not faults.spared_hear_each_other(seed, world["field"][0]):
+        world["field"] = [_ALL_IN_REACH, _ALL_IN_REACH]
     world |= faults.draw_partitions()
-    world |= {"presence": faults.draw_presence(founders), "linger": "10s"}
+    world |= {"presence": faults.draw_presence(), "linger": "10s"}
     crashes = faults.draw_crashes() if crashing else []
     run = Run(
         world=world,
@@ -53,12 +60,14 @@ def draw(protocol: str, seed: int, random: Random) -> Plan:
     return Plan(run, heal_at, _SETTLE, tuple(faults.dead))
 
 
-def _draw_air(random: Random, nodes: int) -> dict[str, Any]:
+def _draw_air(random: Random, nodes: int, crowded: bool) -> dict[str, Any]:
+    """`crowded`: so many transmissions may collide that a source cannot be heard for a long time."""
     side = random.choice((60, 120, 200))
     world: dict[str, Any] = {
         "kind": "flood",
         "nodes": nodes,
         "field": [side, side],
+        "reach": _REACH,
         "delay": random.choice(("1ms", "uniform(0.001, 0.02)", "exponential(0.05)")),
         "loss": random.choice((0.0, 0.0, 0.1, 0.3)),
     }
@@ -66,9 +75,9 @@ def _draw_air(random: Random, nodes: int) -> dict[str, Any]:
         world["jitter"] = random.choice(("uniform(0, 0.01)", "exponential(0.1)"))
     if random.random() < 0.4:
         world |= {
-            "bandwidth": random.choice((20_000, 125_000)),
+            "bandwidth": random.choice((20_000, 125_000) if crowded else (125_000, 1_000_000)),
             "collisions": True,
-            "carrier_sense": random.random() < 0.5,
+            "carrier_sense": random.random() < 0.5 or not crowded,
             "access": "uniform(0, 0.02)",
         }
     return world
@@ -136,6 +145,7 @@ class _Faults:
         self.for_good = random.random() < 0.5
         self._random = random
         self._nodes = nodes
+        self._founders = founders
         self._heal_at = heal_at
         self._crashing = crashing
         spared = self._draw_spared(sources, range(founders, nodes)) if self.for_good else []
@@ -146,6 +156,12 @@ class _Faults:
         spared = self._random.sample(sources, len(sources) // 2 + 1)
         room = 2 * len(spared) - len(sources) - 1
         return [*spared, *latecomers[min(room, len(latecomers)) :]]
+
+    def spared_hear_each_other(self, seed: int, side: float) -> bool:
+        """Over those whom nothing befalls and who are there all along: forwarders hold a network together."""
+        places = scattered_connected(self._nodes, side, side, _REACH, Streams(seed))
+        spared = [places[node] for node in range(self._founders) if node not in self._victims]
+        return connected(spared, _REACH)
 
     def draw_partitions(self) -> dict[str, Any]:
         random, partitions = self._random, []
@@ -162,19 +178,19 @@ class _Faults:
         return {"partitions": partitions} if partitions else {}
 
     def _may_part(self) -> bool:
-        """Without view changes, a source that leaves while nobody hears it would be waited for."""
+        """Without view changes, a source that goes while nobody hears it would be waited for."""
         return self._crashing or not self.for_good
 
-    def draw_presence(self, founders: int) -> list[dict[str, Any]]:
+    def draw_presence(self) -> list[dict[str, Any]]:
         """Latecomers enter; some who are there leave, and say so."""
         random = self._random
         stays: list[dict[str, Any]] = [
             {"node": str(node), "enter": seconds_text(random.randrange(1, self._heal_at))}
-            for node in range(founders, self._nodes)
+            for node in range(self._founders, self._nodes)
         ]
         if self.for_good:
             for node in self._victims:
-                if node < founders and random.random() < 0.3:
+                if node < self._founders and random.random() < 0.3:
                     stays.append({"node": str(node), "leave": seconds_text(random.randrange(1, self._heal_at))})
         return stays
 
@@ -203,7 +219,7 @@ class _Faults:
                 "at": seconds_text(random.randrange(self._heal_at)),
                 "duration": seconds_text(random.randrange(self._heal_at)),
             }
-            for _ in range(random.choice((0, 0, 1)) if self._victims else 0)
+            for _ in range(random.choice((0, 0, 1)) if self._victims and self._may_part() else 0)
         ]
 
     def draw_clocks(self) -> dict[str, Any]:
