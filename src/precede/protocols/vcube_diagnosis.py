@@ -398,7 +398,6 @@ class DiagnosedVCubeNode(VCubeNode):
         for source, count in self.begins_after.items():
             self._received.jump(source, count)
             self._delivered.jump(source, count)
-        self._fresh = dict(self.begins_after)
         lobby, self._lobby = self._lobby, {}
         for stamped in (*packet.content, *lobby.values()):
             self._take(stamped, 0, now, effects)

@@ -29,6 +29,7 @@ from precede.protocols.vcube_packets import (
     Slot,
     StampedMessage,
     VCubePacket,
+    changed_entries,
     changed_rows,
     id_of,
     packets_of,
@@ -70,7 +71,7 @@ class VCubeNode(Node):
         self._received = Progress(self._positions)
         self._delivered = Progress(self._positions)
         self._number = 0
-        self._fresh: dict[NodeId, int] = {}
+        self._told: Sequence[int] = ()
         self._early: dict[Slot, bool] = {}
         self._pending: dict[Slot, tuple[StampedMessage, Instant]] = {}
         self._lacking: dict[Slot, list[StampedMessage]] = {}
@@ -117,14 +118,15 @@ class VCubeNode(Node):
         return effects
 
     def _stamp(self, payload: bytes, now: Instant) -> StampedMessage:
+        """The message with what was delivered since the one before it."""
         self._number = number = self._number + 1
+        changed = changed_entries(self._delivered.counts, self._told)
         self._received.advance(self._me, number, 1 << self._me)
         self._delivered.advance(self._me, number, 1 << self._me)
-        entries = len(self._fresh) + 1 if self._compresses else self._members
+        self._told = self._delivered.counts[:]
+        entries = len(changed) + 1 if self._compresses else self._members
         message = Message(MessageId(self._me, 0, number), payload)
-        stamped = StampedMessage(message, changed_rows(self._fresh), entries, sum(self._delivered.counts))
-        self._fresh = {}
-        return stamped
+        return StampedMessage(message, changed_rows(changed), entries, sum(self._told))
 
     def _send_to_all(self, stamped: StampedMessage, below: int, effects: list[Effect]) -> None:
         for child in self._children[:below]:
@@ -253,13 +255,12 @@ class VCubeNode(Node):
 
     def _deliver(self, stamped: StampedMessage, effects: list[Effect]) -> None:
         """Deliver it, and all that waited for nothing else."""
-        delivered, lacking, fresh = self._delivered, self._lacking, self._fresh
+        delivered, lacking = self._delivered, self._lacking
         ready = [stamped]
         while ready:
             source, number, slot, bit, _, _, deliver = ready.pop().prepared
             effects.append(deliver)
             delivered.advance(source, number, bit)
-            fresh[source] = number
             if slot in lacking:
                 for waiting in lacking.pop(slot):
                     lacks = delivered.missing(waiting.prepared.rows)

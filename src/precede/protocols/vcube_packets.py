@@ -9,8 +9,9 @@ entries of a message are then tested by one `and` for each row, which is what ma
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from functools import cached_property
+from itertools import zip_longest
 from typing import ClassVar, Final, NamedTuple, TypeAlias
 
 from msgspec import Struct
@@ -129,10 +130,16 @@ def packets_of(content: Iterable[StampedMessage], mtu: int) -> list[VCubePacket]
     return packets
 
 
-def changed_rows(fresh: Mapping[NodeId, int]) -> tuple[tuple[int, bytes], ...]:
+def changed_entries(counts: Sequence[int], told: Sequence[int]) -> dict[NodeId, int]:
+    """Birman's compression: the entries of a vector that differ from the one told before."""
+    pairs = enumerate(zip_longest(counts, told, fillvalue=0))
+    return {source: count for source, (count, before) in pairs if count != before}
+
+
+def changed_rows(changed: Mapping[NodeId, int]) -> tuple[tuple[int, bytes], ...]:
     """The entries (source, number) as rows."""
     rows: dict[int, int] = {}
-    for source, number in fresh.items():
+    for source, number in changed.items():
         rows[number] = rows.get(number, 0) | 1 << source
     return tuple(
         (number, mask.to_bytes((mask.bit_length() + 7) // 8, "little")) for number, mask in sorted(rows.items())

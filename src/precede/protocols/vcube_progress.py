@@ -7,6 +7,7 @@ lacks everything, below them the counts are asked one by one.
 
 from __future__ import annotations
 
+from array import array
 from typing import Final
 
 from precede.core.identity import NodeId
@@ -21,7 +22,7 @@ class Progress:
     __slots__ = ("_everybody", "_top", "counts", "lacking")
 
     def __init__(self, positions: int) -> None:
-        self.counts = [0] * positions
+        self.counts = array("Q", bytes(8 * positions))
         self.lacking: dict[int, int] = {}
         self._everybody = (1 << positions) - 1
         self._top = 0
@@ -68,7 +69,7 @@ class Progress:
         known = len(self.counts)
         if positions <= known:
             return
-        self.counts += [0] * (positions - known)
+        self.counts.extend([0] * (positions - known))
         newcomers = (1 << positions) - (1 << known)
         self._everybody |= newcomers
         for number in self.lacking:

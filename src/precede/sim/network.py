@@ -61,6 +61,9 @@ class World(Protocol):
 class Network(ABC):
     """One world kind's links. The world calls these; nodes never see a network."""
 
+    crashes = True
+    """May nodes go down in this run? A network that is told not may take a shorter way."""
+
     def attach(self, world: World, nodes: int) -> None:
         """Called once, before anything happens: remember the world, open the random streams.
 

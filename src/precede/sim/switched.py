@@ -57,18 +57,28 @@ class Switched(Network):
 
     def send(self, sender: NodeId, send: Send) -> None:
         port = self._ports[sender]
+        to, packet, over = send.to, send.packet, send.over
         if send.key is not None:
             self._send_keyed(port, send, send.key)
-            return
-        to = send.to
-        if to == NEIGHBOURS:
+        elif to == NEIGHBOURS:
             for peer in range(self.nodes):
                 if peer != sender:
-                    self.send(sender, Send(send.packet, peer, send.over))
-            return
-        leaves = self._queue(port)
-        self.world.transmitted(sender, send.packet, to, send.over)
-        self._cross(port, leaves, to, send.packet, send.over)
+                    self.send(sender, Send(packet, peer, over))
+        else:
+            world = self.world
+            now, begins = world.now, port.free
+            if begins > now:
+                self._waited += begins - now
+            else:
+                begins = now
+            self._packets += 1
+            port.free = leaves = begins + self._transmission
+            takes = port.delay() if self._per_packet else self._crossing(port, to)
+            if self.crashes:
+                world.transmitted(sender, packet, to, over)
+                world.schedule(leaves + takes + self._processing, self._land, port, leaves, to, packet, over)
+            else:
+                world.dispatch(leaves + takes + self._processing, to, packet, sender, over)
 
     def cancel(self, sender: NodeId, key: Key) -> None:
         """The packet is not sent; its place in the queue stays empty."""
@@ -108,40 +118,34 @@ class Switched(Network):
             port.links[to] = self._delays(port.node, to).next()
         return port.links[to]
 
-    def _queue(self, port: _Port) -> Instant:
-        """When a packet that is queued now has left the node."""
-        now = self.world.now
-        begins = port.free if port.free > now else now
-        self._waited += begins - now
-        self._packets += 1
-        port.free = leaves = begins + self._transmission
-        return leaves
-
     def _land(self, port: _Port, leaves: Instant, to: NodeId, packet: Packet, over: Medium) -> None:
         if leaves > port.down_at:
             self._dropped += 1
             return
         self.world.receive(to, packet, port.node, over)
 
-    def _cross(self, port: _Port, leaves: Instant, to: NodeId, packet: Packet, over: Medium) -> None:
-        takes = port.delay() if self._per_packet else self._crossing(port, to)
-        self.world.schedule(leaves + takes + self._processing, self._land, port, leaves, to, packet, over)
-
     def _send_keyed(self, port: _Port, send: Send, key: Key) -> None:
         queued = key in port.keyed
         port.keyed[key] = send
         if not queued:
-            self.world.schedule(self._queue(port), self._leave, port, key)
+            now = self.world.now
+            begins = max(port.free, now)
+            self._waited += begins - now
+            self._packets += 1
+            port.free = begins + self._transmission
+            self.world.schedule(port.free, self._leave, port, key)
 
     def _leave(self, port: _Port, key: Key) -> None:
         """A keyed packet has left the queue, as it was last replaced."""
         send = port.keyed.pop(key, None)
         if send is None:
             return
+        now, packet, over = self.world.now, send.packet, send.over
         everybody = [node for node in range(self.nodes) if node != port.node]
         for to in everybody if send.to == NEIGHBOURS else [send.to]:
-            self.world.transmitted(port.node, send.packet, to, send.over)
-            self._cross(port, self.world.now, to, send.packet, send.over)
+            self.world.transmitted(port.node, packet, to, over)
+            takes = port.delay() if self._per_packet else self._crossing(port, to)
+            self.world.schedule(now + takes + self._processing, self._land, port, now, to, packet, over)
         self.world.sent(port.node, key, True)
 
 
