@@ -48,14 +48,17 @@ def merge_contacts(parts: Iterable[Intervals]) -> Intervals:
     a, b, start, end = (column[long] for column in columns)
     order = np.lexsort((start, b, a))
     a, b, start, end = (column[order] for column in (a, b, start, end))
-    touching = np.zeros(len(a), dtype=bool)
-    touching[1:] = (a[1:] == a[:-1]) & (b[1:] == b[:-1]) & (start[1:] <= end[:-1])
-    if not touching.any():
-        return Intervals(a, b, start, end)
-    return _joined(a, b, start, end)
+    same = (a[1:] == a[:-1]) & (b[1:] == b[:-1])
+    if (same & (end[1:] < end[:-1])).any():
+        return _joined(a, b, start, end)
+    begins = np.ones(len(a), dtype=bool)
+    begins[1:] = ~(same & (start[1:] <= end[:-1]))
+    ends = np.append(begins[1:], True)[: len(a)]
+    return Intervals(a[begins], b[begins], start[begins], end[ends])
 
 
 def _joined(a: Ints, b: Ints, start: Ints, end: Ints) -> Intervals:
+    """The general case, where a contact may lie within an earlier one."""
     joined: list[list[int]] = []
     for row in zip(a.tolist(), b.tolist(), start.tolist(), end.tolist(), strict=True):
         last = joined[-1] if joined else None

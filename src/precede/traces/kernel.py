@@ -29,7 +29,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from itertools import pairwise
-from typing import Any, Final, TypeVar, cast
+from typing import Any, Final, TypeAlias, TypeVar, cast
 
 import numpy as np
 from numba import njit
@@ -41,6 +41,8 @@ from precede.traces.intervals import Floats, Intervals, Ints, Segments, merge_co
 __all__ = ["Intervals", "Segments", "checked", "cut_time", "find_contacts", "merge_contacts"]
 
 F = TypeVar("F", bound=Callable[..., Any])
+Motion: TypeAlias = tuple[float, float, float, float, float, float]
+"""t0, x0, y0, t1, x1, y1 of a segment; whole microseconds are exact in a double."""
 
 MAX_INSTANT_US: Final = 2**52
 MAX_COORDINATE_M: Final = 1e9
@@ -71,7 +73,7 @@ def find_contacts(
     first = int(columns[1][0]) if begin_us is None else max(begin_us, int(columns[1][0]))
     last = int(columns[4].max()) if end_us is None else min(end_us, int(columns[4].max()))
     width = _window_width(Segments(*columns), range_m, last - first)
-    found = _sweep(tuple(columns), float(range_m), first, last, width)
+    found = _sweep(columns[0], np.column_stack(columns[1:]), float(range_m), first, last, width)
     if found.shape[1] == 0:
         return no_contacts()
     a, b, start, end = found
@@ -231,36 +233,37 @@ def _over(x: tuple[float, float], d: float) -> tuple[float, float]:
 
 
 @_compiled
-def _line(t0: int, z0: float, t1: int, z1: float, at: int) -> Any:
+def _line(t0: float, z0: float, t1: float, z1: float, at: float) -> Any:
     """Way gone until an instant and speed per microsecond in one coordinate, in double-double."""
-    speed = _over(_sum(z1, -z0), float(t1 - t0))
-    return _times(speed, (float(at - t0), 0.0)), speed
+    speed = _over(_sum(z1, -z0), t1 - t0)
+    return _times(speed, (at - t0, 0.0)), speed
 
 
 @_compiled
-def _quadratic(s: Any, i: int, j: int, reach: float, lo: int) -> Any:
+def _quadratic(p: Motion, q: Motion, reach: float, lo: float) -> Any:
     """Squared distance minus squared range as A t^2 + 2 B t + C, t from `lo`, in double-double; and the size of
     the squares that went in, of which rounding is a part in 2**98 at most."""
-    _, t0, x0, y0, t1, x1, y1 = s
-    xi, ui = _line(t0[i], x0[i], t1[i], x1[i], lo)
-    xj, uj = _line(t0[j], x0[j], t1[j], x1[j], lo)
-    yi, vi = _line(t0[i], y0[i], t1[i], y1[i], lo)
-    yj, vj = _line(t0[j], y0[j], t1[j], y1[j], lo)
-    px = _add(_sum(x0[j], -x0[i]), _add(xj, _minus(xi)))
-    py = _add(_sum(y0[j], -y0[i]), _add(yj, _minus(yi)))
+    ti0, xi0, yi0, ti1, xi1, yi1 = p
+    tj0, xj0, yj0, tj1, xj1, yj1 = q
+    xi, ui = _line(ti0, xi0, ti1, xi1, lo)
+    xj, uj = _line(tj0, xj0, tj1, xj1, lo)
+    yi, vi = _line(ti0, yi0, ti1, yi1, lo)
+    yj, vj = _line(tj0, yj0, tj1, yj1, lo)
+    px = _add(_sum(xj0, -xi0), _add(xj, _minus(xi)))
+    py = _add(_sum(yj0, -yi0), _add(yj, _minus(yi)))
     ux, uy = _add(uj, _minus(ui)), _add(vj, _minus(vi))
     square = _add(_times(ux, ux), _times(uy, uy))
     half_linear = _add(_times(px, ux), _times(py, uy))
     distance = _add(_times(px, px), _times(py, py))
-    way = abs(x1[i] - x0[i]) + abs(x1[j] - x0[j]) + abs(y1[i] - y0[i]) + abs(y1[j] - y0[j])
+    way = abs(xi1 - xi0) + abs(xj1 - xj0) + abs(yi1 - yi0) + abs(yj1 - yj0)
     size = distance[0] + reach * reach + way * way
     return square, half_linear, _add(distance, _minus(_product(reach, reach))), size
 
 
 @_compiled
-def _beyond(q: Any, t: int) -> float:
+def _beyond(f: Any, t: int) -> float:
     """Squared distance minus squared range at `lo + t`; zero where rounding cannot tell it from zero."""
-    square, half_linear, constant, size = q
+    square, half_linear, constant, size = f
     time = (float(t), 0.0)
     linear = _times((2.0 * half_linear[0], 2.0 * half_linear[1]), time)
     value = float(_add(_add(_times(_times(square, time), time), linear), constant)[0])
@@ -268,29 +271,29 @@ def _beyond(q: Any, t: int) -> float:
 
 
 @_compiled
-def _decided_exactly(s: Any, i: int, j: int, reach: float, lo: int, span: int) -> tuple[int, int]:
+def _decided_exactly(p: Motion, q: Motion, reach: float, lo: float, span: int) -> tuple[int, int]:
     """First and last whole microsecond in range within [0, span] from `lo`, by bisection on the exact sign.
 
     If the range is at best touched, there is no stretch.
     """
-    q = _quadratic(s, i, j, reach, lo)
-    vertex = -q[1][0] / q[0][0]
+    f = _quadratic(p, q, reach, lo)
+    vertex = -f[1][0] / f[0][0]
     middle = int(min(max(vertex, 0.0), float(span)))
-    if middle < span and _beyond(q, middle + 1) < _beyond(q, middle):
+    if middle < span and _beyond(f, middle + 1) < _beyond(f, middle):
         middle += 1
-    if _beyond(q, middle) >= 0.0:
+    if _beyond(f, middle) >= 0.0:
         return 1, 0
     out, start = -1, middle
     while start - out > 1:
         probe = (out + start) >> 1
-        if _beyond(q, probe) <= 0.0:
+        if _beyond(f, probe) <= 0.0:
             start = probe
         else:
             out = probe
     end, out = middle, span + 1
     while out - end > 1:
         probe = (out + end) >> 1
-        if _beyond(q, probe) <= 0.0:
+        if _beyond(f, probe) <= 0.0:
             end = probe
         else:
             out = probe
@@ -298,28 +301,30 @@ def _decided_exactly(s: Any, i: int, j: int, reach: float, lo: int, span: int) -
 
 
 @_compiled
-def _in_range(s: Any, i: int, j: int, reach: float) -> tuple[int, int]:
+def _in_range(p: Motion, q: Motion, reach: float) -> tuple[int, int]:
     """First and last whole microsecond of range between two segments; start > end if there is none."""
-    _, t0, x0, y0, t1, x1, y1 = s
-    lo, hi = max(t0[i], t0[j]), min(t1[i], t1[j])
-    span = hi - lo
-    if span <= 0:
+    ti0, xi0, yi0, ti1, xi1, yi1 = p
+    tj0, xj0, yj0, tj1, xj1, yj1 = q
+    first, last = max(ti0, tj0), min(ti1, tj1)
+    span = last - first
+    if span <= 0.0:
         return 1, 0
-    di, dj = float(t1[i] - t0[i]), float(t1[j] - t0[j])
-    uxi, uyi = (x1[i] - x0[i]) / di, (y1[i] - y0[i]) / di
-    uxj, uyj = (x1[j] - x0[j]) / dj, (y1[j] - y0[j]) / dj
-    ai, aj = float(lo - t0[i]), float(lo - t0[j])
-    px, py = (x0[j] + uxj * aj) - (x0[i] + uxi * ai), (y0[j] + uyj * aj) - (y0[i] + uyi * ai)
+    lo = int(first)
+    fi, fj = 1.0 / (ti1 - ti0), 1.0 / (tj1 - tj0)
+    uxi, uyi = (xi1 - xi0) * fi, (yi1 - yi0) * fi
+    uxj, uyj = (xj1 - xj0) * fj, (yj1 - yj0) * fj
+    ai, aj = first - ti0, first - tj0
+    px, py = (xj0 + uxj * aj) - (xi0 + uxi * ai), (yj0 + uyj * aj) - (yi0 + uyi * ai)
     ux, uy = uxj - uxi, uyj - uyi
     speed = np.sqrt(ux * ux + uy * uy)
     if speed * span < _STILL_M:
         if np.sqrt(px * px + py * py) <= reach + _STILL_M:
-            return lo, hi
+            return lo, int(last)
         return 1, 0
     vertex = -(px * ux + py * uy) / (speed * speed)
     miss = (px * uy - py * ux) / speed
-    scale = abs(x0[i]) + abs(x0[j]) + abs(y0[i]) + abs(y0[j]) + abs(px) + abs(py) + reach
-    scale += abs(x1[i] - x0[i]) + abs(x1[j] - x0[j]) + abs(y1[i] - y0[i]) + abs(y1[j] - y0[j])
+    scale = abs(xi0) + abs(xj0) + abs(yi0) + abs(yj0) + abs(px) + abs(py) + reach
+    scale += abs(xi1 - xi0) + abs(xj1 - xj0) + abs(yi1 - yi0) + abs(yj1 - yj0)
     blur = 1e-14 * scale
     if abs(miss) > reach + blur:
         return 1, 0
@@ -329,7 +334,7 @@ def _in_range(s: Any, i: int, j: int, reach: float) -> tuple[int, int]:
     begin, finish = vertex - half, vertex + half
     if finish < -1.0 - error or begin > span + 1.0 + error:
         return 1, 0
-    start, end = 0, span
+    start, end = 0, int(span)
     if error < 0.25:
         open_start = abs(begin - np.rint(begin)) <= error and -1.0 <= begin <= span + 1.0
         open_end = abs(finish - np.rint(finish)) <= error and -1.0 <= finish <= span + 1.0
@@ -339,108 +344,140 @@ def _in_range(s: Any, i: int, j: int, reach: float) -> tuple[int, int]:
             if finish < span:
                 end = int(np.floor(finish))
             return lo + start, lo + end
-    start, end = _decided_exactly(s, i, j, reach, lo, span)
+    start, end = _decided_exactly(p, q, reach, first, int(span))
     return lo + start, lo + end
 
 
 @_compiled
-def _boxes(s: Any, active: Ints, reach: float, wb: int, we: int) -> Floats:
+def _motion(motions: Floats, i: int) -> Motion:
+    return motions[i, 0], motions[i, 1], motions[i, 2], motions[i, 3], motions[i, 4], motions[i, 5]
+
+
+@_compiled
+def _boxes(motions: Floats, active: Ints, reach: float, wb: int, we: int) -> Floats:
     """What each active segment sweeps in the window, half the range larger on every side."""
-    _, t0, x0, y0, t1, x1, y1 = s
     boxes = np.empty((len(active), 4))
     for k in range(len(active)):
-        i = active[k]
-        duration = float(t1[i] - t0[i])
-        f, g = (max(t0[i], wb) - t0[i]) / duration, (min(t1[i], we) - t0[i]) / duration
-        xa, xb = x0[i] + (x1[i] - x0[i]) * f, x0[i] + (x1[i] - x0[i]) * g
-        ya, yb = y0[i] + (y1[i] - y0[i]) * f, y0[i] + (y1[i] - y0[i]) * g
-        edge = reach * 0.5 + 1e-6 + 1e-12 * (abs(x0[i]) + abs(y0[i]) + abs(x1[i]) + abs(y1[i]))
+        t0, x0, y0, t1, x1, y1 = _motion(motions, active[k])
+        f, g = (max(t0, wb) - t0) / (t1 - t0), (min(t1, we) - t0) / (t1 - t0)
+        xa, xb = x0 + (x1 - x0) * f, x0 + (x1 - x0) * g
+        ya, yb = y0 + (y1 - y0) * f, y0 + (y1 - y0) * g
+        edge = reach * 0.5 + 1e-6 + 1e-12 * (abs(x0) + abs(y0) + abs(x1) + abs(y1))
         boxes[k, 0], boxes[k, 1] = min(xa, xb) - edge, min(ya, yb) - edge
         boxes[k, 2], boxes[k, 3] = max(xa, xb) + edge, max(ya, yb) + edge
     return boxes
 
 
 @_compiled
-def _pair(s: Any, i: int, j: int, reach: float, wb: int, we: int, found: Any, count: int) -> Any:
+def _pair(
+    node: Ints, motions: Floats, i: int, j: int, reach: float, wb: int, we: int, found: Ints, count: int
+) -> tuple[Ints, int]:
     """Append what two segments contribute to this window."""
-    node, t0, t1 = s[0], s[1], s[4]
-    if node[i] == node[j] or max(t0[i], t0[j], wb) >= min(t1[i], t1[j], we):
+    if node[i] == node[j]:
+        return found, count
+    if max(motions[i, 0], motions[j, 0], wb) >= min(motions[i, 3], motions[j, 3], we):
         return found, count
     if node[i] > node[j]:
         i, j = j, i
-    start, end = _in_range(s, i, j, reach)
+    start, end = _in_range(_motion(motions, i), _motion(motions, j), reach)
     start, end = max(start, wb), min(end, we)
     if start >= end:
         return found, count
     if count == found.shape[1]:
         larger = np.empty((4, 2 * count), dtype=np.int64)
-        larger[:, :count] = found
+        for side in range(4):
+            for k in range(count):
+                larger[side, k] = found[side, k]
         found = larger
     found[0, count], found[1, count], found[2, count], found[3, count] = node[i], node[j], start, end
     return found, count + 1
 
 
 @_compiled
-def _bucket(cx: int, cy: int, mask: int) -> int:
-    h = cx * 73856093 ^ cy * 19349663
-    return (h ^ (h >> 15)) & mask
-
-
-@_compiled
-def _window(s: Any, active: Ints, reach: float, wb: int, we: int, found: Any, count: int) -> Any:
+def _window(
+    node: Ints, motions: Floats, active: Ints, reach: float, wb: int, we: int, found: Ints, count: int
+) -> tuple[Ints, int]:
     """All pairs of one window whose boxes overlap: each is tested in the one cell that holds the low corner of
     the overlap. A box over very many cells is held against all others instead."""
-    boxes = _boxes(s, active, reach, wb, we)
+    boxes = _boxes(motions, active, reach, wb, we)
     number = len(active)
     extent = 0.0
     for k in range(number):
         extent += boxes[k, 2] - boxes[k, 0] + boxes[k, 3] - boxes[k, 1]
-    cell = max(reach, extent / number * 0.5)
-    cells = np.empty((number, 4), dtype=np.int64)
+    cell = max(reach, extent / number * 0.5, 1.0)
+    cells = np.empty((number, 4), dtype=np.int32)
     large = np.zeros(number, dtype=np.bool_)
     entries = 0
     for k in range(number):
         for side in range(4):
             cells[k, side] = int(np.floor(boxes[k, side] / cell))
-        covered = (cells[k, 2] - cells[k, 0] + 1) * (cells[k, 3] - cells[k, 1] + 1)
+        covered = (1 + cells[k, 2] - cells[k, 0]) * (1 + cells[k, 3] - cells[k, 1])
         large[k] = covered > _CELLS_PER_BOX
         entries += 0 if large[k] else covered
     for k in range(number):
         if large[k]:
             for m in range(number):
                 if (m < k or (m > k and not large[m])) and _overlap(boxes, k, m):
-                    found, count = _pair(s, active[k], active[m], reach, wb, we, found, count)
-    mask = 1
-    while mask < 2 * entries:
-        mask *= 2
-    mask -= 1
-    first = np.zeros(mask + 2, dtype=np.int64)
-    for k in range(number):
-        if not large[k]:
-            for cx in range(cells[k, 0], cells[k, 2] + 1):
-                for cy in range(cells[k, 1], cells[k, 3] + 1):
-                    first[_bucket(cx, cy, mask) + 1] += 1
-    for m in range(mask + 1):
-        first[m + 1] += first[m]
-    fill = first[:-1].copy()
-    held = np.empty((entries, 3), dtype=np.int64)
-    for k in range(number):
-        if not large[k]:
-            for cx in range(cells[k, 0], cells[k, 2] + 1):
-                for cy in range(cells[k, 1], cells[k, 3] + 1):
-                    place = _bucket(cx, cy, mask)
-                    at = fill[place]
-                    held[at, 0], held[at, 1], held[at, 2] = k, cx, cy
-                    fill[place] = at + 1
-                    for other in range(first[place], at):
-                        m = held[other, 0]
-                        if held[other, 1] != cx or held[other, 2] != cy:
-                            continue
-                        if max(cells[k, 0], cells[m, 0]) != cx or max(cells[k, 1], cells[m, 1]) != cy:
-                            continue
-                        if _overlap(boxes, k, m):
-                            found, count = _pair(s, active[k], active[m], reach, wb, we, found, count)
+                    found, count = _pair(node, motions, active[k], active[m], reach, wb, we, found, count)
+    if entries == 0:
+        return found, count
+    first, held = _filled(cells, large, entries)
+    for place in range(len(first) - 1):
+        for at in range(first[place], first[place + 1]):
+            k, cx, cy = int(held[at, 0]), held[at, 1], held[at, 2]
+            for other in range(first[place], at):
+                m = int(held[other, 0])
+                if held[other, 1] != cx or held[other, 2] != cy:
+                    continue
+                if max(cells[k, 0], cells[m, 0]) != cx or max(cells[k, 1], cells[m, 1]) != cy:
+                    continue
+                if _overlap(boxes, k, m):
+                    found, count = _pair(node, motions, active[k], active[m], reach, wb, we, found, count)
     return found, count
+
+
+@_compiled
+def _filled(cells: Any, large: Any, entries: int) -> Any:
+    """Boxes by the cells they cover, sorted by counting: where each bucket begins; box and cell of each entry.
+
+    Buckets are the cells themselves, row by row, where they are few enough, else a hash of them.
+    """
+    low_x, low_y, high_x, high_y = 2**40, 2**40, -(2**40), -(2**40)
+    for k in range(len(cells)):
+        if not large[k]:
+            low_x, low_y = min(low_x, cells[k, 0]), min(low_y, cells[k, 1])
+            high_x, high_y = max(high_x, cells[k, 2]), max(high_y, cells[k, 3])
+    rows = high_y - low_y + 1
+    size = (high_x - low_x + 1) * rows
+    mask = 0
+    if size > 4 * entries + 64:
+        mask = 1
+        while mask < 2 * entries:
+            mask *= 2
+        size = mask
+        mask -= 1
+    first = np.zeros(size + 2, dtype=np.int32)
+    held = np.empty((entries, 3), dtype=np.int32)
+    for filling in (False, True):
+        for k in range(len(cells)):
+            if not large[k]:
+                for cx in range(cells[k, 0], cells[k, 2] + 1):
+                    for cy in range(cells[k, 1], cells[k, 3] + 1):
+                        if mask:
+                            h = cx * 73856093 ^ cy * 19349663
+                            place = (h ^ (h >> 15)) & mask
+                        else:
+                            place = (cx - low_x) * rows + cy - low_y
+                        if filling:
+                            at = first[place + 1]
+                            held[at, 0], held[at, 1], held[at, 2] = k, cx, cy
+                            first[place + 1] = at + 1
+                        else:
+                            first[place + 2] += 1
+        if not filling:
+            for place in range(size + 1):
+                first[place + 1] += first[place]
+    return first[: size + 1], held
 
 
 @_compiled
@@ -454,9 +491,8 @@ def _overlap(boxes: Floats, k: int, m: int) -> bool:
 
 
 @_compiled
-def _sweep(s: Any, reach: float, begin: int, end: int, width: int) -> Ints:
+def _sweep(node: Ints, motions: Floats, reach: float, begin: int, end: int, width: int) -> Ints:
     """All pieces of contacts, window after window; segments sorted by t0, each longer than nothing."""
-    node, t0, t1 = s[0], s[1], s[4]
     found = np.empty((4, 1024), dtype=np.int64)
     count = 0
     active = np.empty(len(node), dtype=np.int64)
@@ -464,19 +500,19 @@ def _sweep(s: Any, reach: float, begin: int, end: int, width: int) -> Ints:
     wb = begin
     while wb < end:
         if number == 0 and upcoming < len(node):
-            wb = max(wb, t0[upcoming])
+            wb = max(wb, int(motions[upcoming, 0]))
         elif number == 0:
             break
         we = min(wb + width, end)
-        while upcoming < len(node) and t0[upcoming] < we:
+        while upcoming < len(node) and motions[upcoming, 0] < we:
             active[number] = upcoming
             number += 1
             upcoming += 1
         if number > 1:
-            found, count = _window(s, active[:number], reach, wb, we, found, count)
+            found, count = _window(node, motions, active[:number], reach, wb, we, found, count)
         kept = 0
         for k in range(number):
-            if t1[active[k]] > we:
+            if motions[active[k], 3] > we:
                 active[kept] = active[k]
                 kept += 1
         number = kept
