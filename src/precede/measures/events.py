@@ -53,7 +53,7 @@ _COLUMNS: Final = (
     "reason",
 )
 _NEEDED: Final = ("node", "at_us", "kind", "message_source", "message_number")
-_PACKET_SIZES: Final = ("packet_bytes", "wire_bytes", "control_bytes", "control_entries", "messages_in_packet")
+PACKET_SIZES: Final = ("packet_bytes", "wire_bytes", "control_bytes", "control_entries", "messages_in_packet")
 
 
 class Window(NamedTuple):
@@ -204,7 +204,7 @@ class _Log:
         if not rows.size:
             return
         packets = batch.take(pa.array(rows))
-        sizes = {name: read_integers(packets, name) for name in _PACKET_SIZES}
+        sizes = {name: read_integers(packets, name) for name in PACKET_SIZES}
         for name, values in sizes.items():
             self.sums[name] += int(values.sum())
         for names, column, plural in (
@@ -294,7 +294,7 @@ class _Log:
     def _packets(self) -> Measures:
         packets = self.counts["packets"]
         found: Measures = {"packets": packets, "packets_received": self.counts["packets_received"]}
-        for name in _PACKET_SIZES:
+        for name in PACKET_SIZES:
             found[name] = self.sums[name]
             found[f"{name}_mean"] = _ratio(self.sums[name], packets)
         found["control_bytes_share"] = _ratio(self.sums["control_bytes"], self.sums["packet_bytes"])

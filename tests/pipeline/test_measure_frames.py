@@ -1,0 +1,50 @@
+"""Measures as DataFrame code against the same counted in one process."""
+
+from __future__ import annotations
+
+import pyarrow as pa
+import pyarrow.parquet as pq
+import pytest
+
+from precede.experiments.runs import carry_out_into
+from precede.experiments.scenario import read_scenario
+from precede.measures import measure_events, measure_run
+from precede.pipeline.measures import measure
+from precede.pipeline.schemas import EVENTS, GAUGES, TABLES
+from tests.measures.test_measures import STORY, table
+
+RUNS = [("vector_clock", "6s"), ("unordered", "3s")]
+
+
+@pytest.mark.spark
+def test_every_measure_of_every_run_is_the_number_of_one_process(session, tmp_path):
+    expected = {"r": measure_events(table(STORY).to_batches())}
+    pq.write_table(table(STORY), tmp_path / "story.parquet")
+    folders = []
+    for protocol, until in RUNS:
+        run = read_scenario("small-office", protocol, 3, {"workload.until": until, "run.end": "12s"})
+        folders.append(tmp_path / run.id)
+        carry_out_into(run, folders[-1])
+        expected[run.id] = measure_run(folders[-1])
+    events = session.read.schema(EVENTS.spark()).parquet(
+        str(tmp_path / "story.parquet"), *(str(folder / "events.parquet") for folder in folders)
+    )
+    sampled = [str(folder / "gauges.parquet") for folder in folders]
+    gauges = session.read.schema(GAUGES.spark()).parquet(*sampled)
+    found = {run_id: {} for run_id in expected}
+    for row in measure(events, gauges).toArrow().to_pylist():
+        assert row["measure"] not in found[row["run_id"]]
+        found[row["run_id"]][row["measure"]] = row["value"]
+    for run_id, measures in expected.items():
+        wanted = {name: float(value) for name, value in measures.items() if value is not None}
+        assert found[run_id] == pytest.approx(wanted, rel=1e-9)
+
+
+def test_the_declared_tables_are_what_recorders_write():
+    from precede.eventlog.schema import event_schema, gauge_schema
+
+    for name, schema in (("events", event_schema()), ("gauges", gauge_schema())):
+        plain = [f.type.value_type if pa.types.is_dictionary(f.type) else f.type for f in schema]
+        assert TABLES[name].names() == schema.names
+        assert [field.type for field in TABLES[name].arrow()] == plain
+        assert [field.nullable for field in TABLES[name].arrow()] == [field.nullable for field in schema]
