@@ -27,7 +27,7 @@ def command(
 
     What is finished is not run again: kill it at any time and type the same line again. A run that fails is
     recorded with its traceback and does not stop the others. Exit code 0: all runs finished and keep what
-    their protocols promise. 1: a promise is broken or its verdict unknown. 3: some runs failed.
+    their protocols promise. 1: a promise is broken, a verdict unknown, or a claim missed. 3: some runs failed.
 
     \b
     Example:
@@ -41,12 +41,15 @@ def command(
       precede sweep buses.toml --lake lake
     """
     from precede.experiments.grid import read_grid
+    from precede.pipeline.compare import read_claims
     from precede.pipeline.jobs import Lake
     from precede.pipeline.simulate import Wanted
     from precede.pipeline.sweep import sweep, swept_before
 
     where = Lake(lake)
     grid = read_grid(spec, where.root)
+    if grid.claims is not None:
+        read_claims(Path(grid.claims))
     wanted = Wanted(verdicts, measures)
     summary = swept_before(where, grid, wanted)
     if summary is None:
@@ -58,7 +61,7 @@ def command(
         print(json.dumps(msgspec.to_builtins(summary), indent=2))
     else:
         print("\n".join(describe(summary, where.root)))
-    return 3 if summary.failed else 1 if summary.broken_promises else 0
+    return 3 if summary.failed else 1 if summary.broken_promises or summary.missed_claims else 0
 
 
 def describe(summary: SweepSummary, root: Path) -> list[str]:
@@ -77,5 +80,8 @@ def describe(summary: SweepSummary, root: Path) -> list[str]:
         lines.append(
             f"  {len(summary.broken_promises):,} break their promise; the first: {summary.broken_promises[0]}"
         )
+    if summary.claims:
+        counts = ", ".join(f"{count:,} {status}" for status, count in summary.claims.items())
+        lines.append(f"  claims: {counts}" + "".join(f"; missed: {claim}" for claim in summary.missed_claims))
     lines.append(f"Tables in {root}: runs, events, gauges, verdicts, violations, measures")
     return lines

@@ -5,6 +5,7 @@
     scenario = ["city-bus", "mine.toml"]    # names, or files relative to this one
     protocol = ["causal_barrier", "delta_causal"]
     seeds = 20                              # 1 .. 20; or "5-9"; or [3, 17]
+    claims = "claims.toml"                  # optional: hold the measures against these (`pipeline.compare`)
     [set]                                   # for every run: an option, or table.key of the scenario
     "run.log" = "messages"
     [grid]                                  # every combination of these
@@ -32,7 +33,7 @@ from precede.experiments.scenario import read_scenario
 from precede.experiments.tables import Table, read_toml
 
 _TABLES: Final = ("sweep", "set", "grid")
-_KEYS: Final = ("name", "scenario", "protocol", "seeds")
+_KEYS: Final = ("name", "scenario", "protocol", "seeds", "claims")
 _NAME: Final = re.compile(r"[^\W_][\w.+-]*")
 _RANGE: Final = re.compile(r"\s*(\d+)\s*(?:-|\.\.)\s*(\d+)\s*")
 MAX_RUNS: Final = 1_000_000
@@ -51,6 +52,7 @@ class Grid(Struct, frozen=True):
 
     name: str
     points: tuple[Point, ...]
+    claims: str | None = None
 
 
 def read_grid(path: Path, lake: Path | None = None) -> Grid:
@@ -78,7 +80,8 @@ def read_grid(path: Path, lake: Path | None = None) -> Grid:
                     points.setdefault(run.id, Point(run.id, run, settings))
                     if len(points) > MAX_RUNS:
                         raise BadInput(f"{path}: more than {MAX_RUNS:,} runs")
-    return Grid(name, tuple(points.values()))
+    claims = str(sweep.path("claims").absolute()) if sweep.has("claims") else None
+    return Grid(name, tuple(points.values()), claims)
 
 
 def _run(

@@ -261,10 +261,36 @@ MEASURES: Final = Table(
         Column("high", "double", "of a group: upper end", True),
     ),
 )
-TABLES: Final[Mapping[str, Table]] = {
-    table.name: table
-    for table in (SEGMENTS, CONTACTS, REJECTS, RUNS, EVENTS, GAUGES, VERDICTS, VIOLATIONS, MEASURES)
-}
+COMPARISONS: Final = Table(
+    "comparisons",
+    "one claim beside what a sweep measured",
+    ("sweep", "paper", "claim"),
+    "one sweep",
+    (
+        _SWEEP,
+        Column("paper", "string", "who claims it"),
+        Column("claim", "string", "its id in the claims file"),
+        Column("place", "string", "where it stands: section, table, figure"),
+        Column("says", "string", "the sentence"),
+        Column("measure", "string", "the measure it is about"),
+        Column("kind", "string", "about, between, at_most, at_least, rises, falls or withheld"),
+        Column("published_low", "double", "lower bound of what is claimed; null is none", True),
+        Column("published_high", "double", "upper bound of what is claimed; null is none", True),
+        Column("ours_low", "double", "the smallest of our means at the points it speaks of", True),
+        Column("ours_high", "double", "the largest", True),
+        Column("interval_low", "double", "lower end of the confidence intervals of those means", True),
+        Column("interval_high", "double", "upper end", True),
+        Column("points", "bigint", "how many points of the sweep it speaks of"),
+        Column(
+            "status",
+            "string",
+            "`reproduced`, `close`, `better`, `not reproduced`, `withheld` (nothing is published) or "
+            "`no points` (the sweep has none)",
+        ),
+    ),
+)
+_ALL = (SEGMENTS, CONTACTS, REJECTS, RUNS, EVENTS, GAUGES, VERDICTS, VIOLATIONS, MEASURES, COMPARISONS)
+TABLES: Final[Mapping[str, Table]] = {table.name: table for table in _ALL}
 
 
 def describe_tables() -> str:

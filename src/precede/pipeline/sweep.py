@@ -2,18 +2,22 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Callable
+from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final
 
+import msgspec
 import pyarrow as pa
 import pyarrow.parquet as pq
 from msgspec import Struct
 
 from precede.experiments.grid import Grid
+from precede.pipeline.compare import Claims, claims_frame, compare, missed, read_claims
 from precede.pipeline.jobs import Job, Lake
 from precede.pipeline.measures import group_measures
 from precede.pipeline.results import result_tables
-from precede.pipeline.schemas import MEASURES
+from precede.pipeline.schemas import COMPARISONS, MEASURES
 from precede.pipeline.simulate import Marks, Swept, Wanted, run_sweep
 
 if TYPE_CHECKING:
@@ -35,6 +39,8 @@ class SweepSummary(Struct, frozen=True, kw_only=True):
     cpu_s: float
     verdicts: dict[str, int]
     broken_promises: tuple[str, ...]
+    claims: dict[str, int] = {}
+    missed_claims: tuple[str, ...] = ()
 
 
 def sweep(
@@ -46,16 +52,31 @@ def sweep(
 ) -> SweepSummary:
     """Every run of a grid into the lake, then its tables."""
     with lake.job(f"sweep-{grid.name}").hold() as job:
+        claims = None if grid.claims is None else read_claims(Path(grid.claims))
         swept = run_sweep(lake, grid, session, wanted or Wanted(), job, progress)
         write_results(job, grid, swept.marks, session)
+        summary = summarise_sweep(swept)
+        if claims is not None:
+            summary = _hold_against(job, summary, claims, session)
         job.forget()
-    return summarise_sweep(swept)
+    return summary
+
+
+def _hold_against(job: Job, summary: SweepSummary, claims: Claims, session: SparkSession) -> SweepSummary:
+    """Claims beside the measures just written."""
+    measures = job.lake.read(session, "measures", [summary.name])
+    table = compare(measures, claims_frame(session, claims), summary.name).toArrow()
+    job.write("comparisons", summary.name, table.cast(COMPARISONS.arrow()))
+    rows = table.to_pylist()
+    return msgspec.structs.replace(
+        summary, claims=dict(Counter(row["status"] for row in rows)), missed_claims=tuple(missed(rows))
+    )
 
 
 def swept_before(lake: Lake, grid: Grid, wanted: Wanted) -> SweepSummary | None:
     """What a sweep came to, when every run of it is finished and its tables are written; else None."""
     marks = Marks(lake)
-    if not all(lake.has(table, grid.name) for table in RESULTS):
+    if grid.claims is not None or not all(lake.has(table, grid.name) for table in RESULTS):
         return None
     rows = pq.read_table(lake.path("runs", grid.name), columns=["run_id"])["run_id"].to_pylist()
     ids = [point.id for point in grid.points]

@@ -1,0 +1,91 @@
+"""Claims beside measures: each kind of claim borne out and missed."""
+
+from __future__ import annotations
+
+import json
+
+import pyarrow as pa
+import pytest
+
+from precede.core.errors import BadInput
+from precede.pipeline.compare import claims_frame, compare, missed, read_claims
+from precede.pipeline.schemas import COMPARISONS, MEASURES
+
+POINTS = [
+    ("delta", {"lifetime": "5min", "n": 1}, 10.0),
+    ("delta", {"lifetime": "5min", "n": 2}, 20.0),
+    ("delta", {"lifetime": "5min", "n": 10}, 30.0),
+    ("delta", {"lifetime": "20min", "n": 1}, 15.0),
+    ("delta", {"lifetime": "20min", "n": 2}, 14.8),
+    ("plain", {}, 40.0),
+]
+CLAIMS = {
+    "about": ('kind = "about"\nvalue = 39.0\ntolerance = 1.5\nprotocol = "plain"', "reproduced", 1),
+    "about-not": ('kind = "about"\nvalue = 30.0\ntolerance = 1.5\nprotocol = "plain"', "not reproduced", 1),
+    "between": ('kind = "between"\nlow = 10\nhigh = 40', "reproduced", 6),
+    "between-close": ('kind = "between"\nlow = 11\nhigh = 40\ntolerance = 1.0', "close", 6),
+    "between-not": ('kind = "between"\nlow = 12\nhigh = 40\ntolerance = 1.0', "not reproduced", 6),
+    "between-better": ('kind = "between"\nlow = 12\nhigh = 41\nsmaller_is_better = true', "better", 6),
+    "at-most": ('kind = "at_most"\nvalue = 30\nprotocol = "delta"', "reproduced", 5),
+    "at-most-not": ('kind = "at_most"\nvalue = 29\nprotocol = "delta"', "not reproduced", 5),
+    "at-least": ('kind = "at_least"\nvalue = 40\nprotocol = "plain"\nscenario = "s"', "reproduced", 1),
+    "where": ('kind = "at_most"\nvalue = 15\nwhere = { lifetime = "20min", n = 1 }', "reproduced", 1),
+    "rises": ('kind = "rises"\nalong = "n"\nwhere = { lifetime = "5min" }', "reproduced", 3),
+    "rises-close": ('kind = "rises"\nalong = "n"\nprotocol = "delta"\ntolerance = 0.02', "close", 5),
+    "rises-not": ('kind = "rises"\nalong = "n"\nprotocol = "delta"', "not reproduced", 5),
+    "falls": ('kind = "falls"\nalong = "n"\nwhere = { lifetime = "20min" }', "reproduced", 2),
+    "withheld": ('kind = "withheld"\nprotocol = "plain"', "withheld", 1),
+    "nowhere": ('kind = "about"\nvalue = 1\nprotocol = "other"', "no points", 0),
+}
+
+
+def write(folder, claims):
+    body = 'paper = "p"\n' + "".join(
+        f'[[claim]]\nid = "{name}"\nsays = "{name}"\nmeasure = "wait"\n{text}\n'
+        for name, text in claims.items()
+    )
+    (folder / "claims.toml").write_text(body)
+    return folder / "claims.toml"
+
+
+@pytest.mark.spark
+def test_every_kind_of_claim_borne_out_and_missed(session, tmp_path):
+    claims = read_claims(write(tmp_path, {name: text for name, (text, _, _) in CLAIMS.items()}))
+    rows = [
+        {"sweep": "w", "scope": "group", "scenario": "s", "protocol": protocol, "options": json.dumps(options),
+         "measure": measure, "value": value, "runs": 3, "low": value - 1, "high": value + 1}
+        for protocol, options, value in POINTS
+        for measure in ("wait", "age")
+    ]  # fmt: skip
+    rows += [
+        {**rows[0], "scope": "run", "run_id": "x", "value": 1e9},
+        {**rows[0], "sweep": "other", "value": 1e9},
+    ]
+    measures = session.createDataFrame(pa.Table.from_pylist(rows, MEASURES.arrow()))
+    table = compare(measures, claims_frame(session, claims), "w").toArrow()
+    assert table.column_names == COMPARISONS.names()
+    found = table.cast(COMPARISONS.arrow()).to_pylist()
+    assert [row["claim"] for row in found] == list(CLAIMS)
+    assert {row["claim"]: (row["status"], row["points"]) for row in found} == {
+        name: (status, points) for name, (_, status, points) in CLAIMS.items()
+    }
+    assert missed(found) == ["about-not", "between-not", "at-most-not", "rises-not", "nowhere"]
+    by_id = {row["claim"]: row for row in found}
+    assert (by_id["between"]["ours_low"], by_id["between"]["ours_high"]) == (10.0, 40.0)
+    assert (by_id["about"]["interval_low"], by_id["about"]["interval_high"]) == (39.0, 41.0)
+    assert (by_id["at-most"]["published_low"], by_id["at-most"]["published_high"]) == (None, 30.0)
+
+
+@pytest.mark.parametrize(
+    ("text", "said"),
+    [
+        ('kind = "about"', "needs 'value'"),
+        ('kind = "rises"', "needs 'along'"),
+        ('kind = "between"\nlow = 1', "needs 'high'"),
+        ('kind = "perhaps"', "perhaps"),
+        ('kind = "withheld"\nvolume = 11', "volume"),
+    ],
+)
+def test_a_claim_that_says_too_little_is_refused(tmp_path, text, said):
+    with pytest.raises(BadInput, match=said):
+        read_claims(write(tmp_path, {"one": text}))
