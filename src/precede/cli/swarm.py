@@ -10,6 +10,8 @@ from typing import Annotated, Any
 
 import typer
 
+from precede.cli.spark import ConfOption, MasterOption, session_for
+
 
 def command(
     protocol: Annotated[list[str] | None, typer.Option(help="only this protocol; may be repeated")] = None,
@@ -20,6 +22,8 @@ def command(
     jobs: Annotated[int, typer.Option(help="processes; 0: one per core")] = 0,
     record: Annotated[Path | None, typer.Option(help="append failing worlds to this file")] = None,
     shrink: Annotated[bool, typer.Option(help="make a failing world small before it is shown")] = True,
+    master: MasterOption = None,
+    conf: ConfOption = None,
 ) -> int:
     """Draw worlds from seeds, break them, heal them, and ask safety and liveness of every one.
 
@@ -29,6 +33,7 @@ def command(
     Example:
       precede swarm --protocol vector_clock --worlds 200
       precede swarm --protocol vector_clock --worlds 1 --seed 4711      (one world again)
+      precede swarm --worlds 100000 --master spark://HOST:7077          (on a cluster)
     """
     from precede.cli.progress import counting
     from precede.experiments.draws import DRAWERS, draw_plan, find_drawer
@@ -42,7 +47,9 @@ def command(
     if worlds == 1:
         print(_drawn(draw_plan(names[0], first)), flush=True)
     tally = Tally()
-    for result in counting(_results(spread(names, worlds, first), jobs), worlds, "worlds"):
+    work = spread(names, worlds, first)
+    results = _results(work, jobs) if master is None else _on_spark(work, master, conf)
+    for result in counting(results, worlds, "worlds"):
         tally.add(result)
         if result.failed:
             _show(result, shrink, record)
@@ -63,6 +70,13 @@ def _results(work: list[tuple[str, int]], jobs: int) -> Iterator[Any]:
     with ProcessPoolExecutor(count, mp_context=get_context("spawn")) as pool:
         chunk = max(1, min(20, len(work) // (4 * count)))
         yield from pool.map(run_seed, *zip(*work, strict=True), chunksize=chunk)
+
+
+def _on_spark(work: list[tuple[str, int]], master: str, conf: list[str] | None) -> Iterator[Any]:
+    from precede.pipeline.swarm import swarm_results
+
+    with session_for(master, conf, "swarm") as session:
+        yield from swarm_results(session, work)
 
 
 def _show(result: Any, shrinking: bool, record: Path | None) -> None:
