@@ -1,0 +1,211 @@
+"""What vcube2018 measures, from rows: packets, sizes, dependencies, latencies, buffers (section 5).
+
+All rows of one input of one node stand together in the log of a simulation, which is how a packet is joined to
+the messages that arrived in it, and a broadcast to the vector it carried.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any, Final, TypeAlias
+
+import numpy as np
+import pyarrow as pa
+
+from precede.eventlog.schema import BROADCAST, DELIVERED, PACKET_RECEIVED, RECEIVED, SENT
+
+Column: TypeAlias = "np.ndarray[Any, np.dtype[np.int64]]"
+
+HEADER: Final = 20
+MTU: Final = 1500
+SIZE_BINS: Final = ("under_100", "100_to_200", "200_to_300", "300_to_400", "over_400")
+
+
+class Rows:
+    """The columns the measures need, as arrays in the order of the log."""
+
+    def __init__(self, log: pa.Table) -> None:
+        self.kind = _codes(log, "kind")
+        self.node = _codes(log, "node")
+        self.at = _whole(log, "at_us")
+        self.source = _codes(log, "message_source")
+        self.peer = _codes(log, "peer")
+        self.entries = _whole(log, "control_entries")
+        self.bytes = _whole(log, "packet_bytes")
+        self.carried = _whole(log, "messages_in_packet")
+
+
+def _codes(log: pa.Table, column: str) -> Column:
+    """A dictionary column's numbers; names of kinds and of numbered nodes stand in their own order."""
+    chunk = log[column].unify_dictionaries().combine_chunks()
+    return np.asarray(chunk.indices.fill_null(-1).to_numpy(zero_copy_only=False), np.int64)
+
+
+def _whole(log: pa.Table, column: str) -> Column:
+    return np.asarray(log[column].combine_chunks().fill_null(0).to_numpy(zero_copy_only=False), np.int64)
+
+
+def measure_rows(rows: Rows, counters: Mapping[str, int], nodes: int) -> dict[str, float]:
+    """Every measure of one run."""
+    sent = rows.kind == SENT
+    packets = int(sent.sum())
+    return {
+        "packets": packets,
+        "reduction_percent": 100 * (1 - packets / max(nodes * (nodes - 1), 1)),
+        "queue_ut_mean": counters["network_queued_us"] / 1000 / max(counters["network_packets"], 1),
+        **_measure_packets(rows.carried[sent], rows.bytes[sent], rows.node[sent], nodes),
+        "full_percent": _percent(_closed_for_lack_of_space(rows, sent)),
+        **_measure_dependencies(rows),
+        **_measure_latencies(rows, nodes),
+        **_measure_buffers(rows, nodes),
+    }
+
+
+def _measure_packets(carried: Column, size: Column, node: Column, nodes: int) -> dict[str, float]:
+    """Tables 1 to 3 and Figure 10."""
+    found: dict[str, float] = {}
+    aggregated = carried > 1
+    found["aggregated_packets"] = int(aggregated.sum())
+    found["aggregated_percent"] = _percent(aggregated)
+    found["messages_in_aggregates"] = int(carried[aggregated].sum())
+    found["most_messages"] = int(carried.max(initial=0))
+    for name, chosen in {
+        **{str(count): carried == count for count in range(1, 6)},
+        "over_5": carried > 5,
+        "2_or_3": (carried == 2) | (carried == 3),
+    }.items():
+        found[f"carry_{name}_percent"] = _percent(chosen)
+        found[f"carry_{name}_percent_of_aggregated"] = _percent(chosen[aggregated])
+    for name, chosen in zip(SIZE_BINS, _size_bins(size), strict=True):
+        found[f"bytes_{name}_percent"] = _percent(chosen)
+    found["bytes"] = int(size.sum())
+    found["bytes_over_1400_percent"] = _percent(size > 1400)
+    found["larger_than_any_single_percent"] = _percent(size > size[~aggregated].max(initial=0))
+    most = np.zeros(nodes, np.int64)
+    np.maximum.at(most, node, carried)
+    found["node_most_7_to_11_percent"] = _percent((most >= 7) & (most <= 11))
+    found["node_most_8_to_12_percent"] = _percent((most >= 8) & (most <= 12))
+    found["node_aggregates_percent"] = _percent(most > 1)
+    return found
+
+
+def _closed_for_lack_of_space(rows: Rows, sent: Any) -> Any:
+    """A packet whose successor to the same node at the same instant would not have fitted into it."""
+    size, node, at, peer = (column[sent] for column in (rows.bytes, rows.node, rows.at, rows.peer))
+    full = np.zeros(len(size), bool)
+    full[:-1] = (node[1:] == node[:-1]) & (at[1:] == at[:-1]) & (peer[1:] == peer[:-1])
+    full[:-1] &= size[:-1] + size[1:] - HEADER > MTU
+    return full
+
+
+def _size_bins(size: Column) -> list[Any]:
+    edges = (100, 200, 300, 400)
+    place = np.searchsorted(edges, size, side="left")
+    return [place == number for number in range(len(SIZE_BINS))]
+
+
+def _measure_dependencies(rows: Rows) -> dict[str, float]:
+    """Figure 6: what a message's vector names beside its own entry, from the first packet after its broadcast."""
+    births = np.flatnonzero(rows.kind == BROADCAST)
+    first = births + 2
+    first = first[first < len(rows.kind)]
+    first = first[rows.kind[first] == SENT]
+    dependencies = rows.entries[first] - 1
+    bins = {
+        "0": dependencies == 0,
+        "1_to_4": (dependencies >= 1) & (dependencies <= 4),
+        "5_to_9": (dependencies >= 5) & (dependencies <= 9),
+        "over_12": dependencies > 12,
+    }
+    return {
+        **{f"dependencies_{name}_percent": _percent(chosen) for name, chosen in bins.items()},
+        "dependencies_mean": float(dependencies.mean()) if len(dependencies) else 0.0,
+        "dependencies_most": int(dependencies.max(initial=0)),
+    }
+
+
+def _measure_latencies(rows: Rows, nodes: int) -> dict[str, float]:
+    """Figure 7, in units of time, over all copies but a source's own."""
+    transit, wait = _latencies(rows, nodes)
+    if not len(transit):
+        return {}
+    return {
+        "transit_ut_mean": float(transit.mean()) / 1000,
+        "transit_ut_max": float(transit.max()) / 1000,
+        "wait_ut_mean": float(wait.mean()) / 1000,
+        "age_ut_mean": float((transit + wait).mean()) / 1000,
+        "delayed": int((wait > 0).sum()),
+    }
+
+
+def _latencies(rows: Rows, nodes: int) -> tuple[Column, Column]:
+    """Transit and wait of every (node, source), by node then source; each node broadcast one message."""
+    born = np.zeros(nodes, np.int64)
+    births = rows.kind == BROADCAST
+    born[rows.node[births]] = rows.at[births]
+    received = _by_copy(rows, rows.kind == RECEIVED, nodes)
+    delivered = _by_copy(rows, (rows.kind == DELIVERED) & (rows.node != rows.source), nodes)
+    copies = np.flatnonzero((received >= 0) & (delivered >= 0))
+    return received[copies] - born[copies % nodes], delivered[copies] - received[copies]
+
+
+def _by_copy(rows: Rows, chosen: Any, nodes: int) -> Column:
+    """The instant of a kind of row for each copy, node * nodes + source; -1 where there is none."""
+    at = np.full(nodes * nodes, -1, np.int64)
+    at[rows.node[chosen] * nodes + rows.source[chosen]] = rows.at[chosen]
+    return at
+
+
+def _measure_buffers(rows: Rows, nodes: int) -> dict[str, float]:
+    """Figure 9: the most messages a node held at the end of an instant, received and not delivered."""
+    chosen = np.flatnonzero((rows.kind == RECEIVED) | ((rows.kind == DELIVERED) & (rows.node != rows.source)))
+    order = chosen[np.argsort(rows.node[chosen], kind="stable")]
+    node, at = rows.node[order], rows.at[order]
+    held = np.cumsum(np.where(rows.kind[order] == RECEIVED, 1, -1))
+    last = np.ones(len(order), bool)
+    last[:-1] = (node[1:] != node[:-1]) | (at[1:] != at[:-1])
+    most = np.zeros(nodes, np.int64)
+    np.maximum.at(most, node[last], held[last])
+    return {
+        "buffer_most_mean": float(most.mean()),
+        "buffer_at_most_50_percent": _percent(most <= 50),
+        "buffer_over_250_nodes": int((most > 250).sum()),
+    }
+
+
+def measure_pairs(rows: Rows, without: Rows, nodes: int) -> dict[str, float]:
+    """Figure 8: messages that came in packets with exactly two, beside the same copies without aggregation."""
+    begins = np.flatnonzero(rows.kind == PACKET_RECEIVED)
+    arrived = np.flatnonzero(rows.kind == RECEIVED)
+    packet = begins[np.searchsorted(begins, arrived) - 1]
+    paired = arrived[rows.carried[packet] == 2]
+    copies = np.unique(rows.node[paired] * nodes + rows.source[paired])
+    if not len(copies):
+        return {"pair_copies": 0}
+    ours, theirs = (_pair_means(one, copies, nodes) for one in (rows, without))
+    changes = {
+        f"pair_{name}_change_percent": 100 * (ours[name] / theirs[name] - 1) for name in ours if theirs[name]
+    }
+    return {
+        "pair_copies": len(copies),
+        **{f"pair_{name}_ut_mean": value for name, value in ours.items()},
+        **{f"pair_{name}_without_ut_mean": value for name, value in theirs.items()},
+        **changes,
+    }
+
+
+def _pair_means(rows: Rows, copies: Column, nodes: int) -> dict[str, float]:
+    born = np.zeros(nodes, np.int64)
+    births = rows.kind == BROADCAST
+    born[rows.node[births]] = rows.at[births]
+    received = _by_copy(rows, rows.kind == RECEIVED, nodes)[copies]
+    delivered = _by_copy(rows, (rows.kind == DELIVERED) & (rows.node != rows.source), nodes)[copies]
+    return {
+        "transit": float((received - born[copies % nodes]).mean()) / 1000,
+        "wait": float((delivered - received).mean()) / 1000,
+        "age": float((delivered - born[copies % nodes]).mean()) / 1000,
+    }
+
+
+def _percent(chosen: Any) -> float:
+    return 100 * float(np.mean(chosen)) if len(chosen) else 0.0
