@@ -105,7 +105,7 @@ def _size_bins(size: Column) -> list[Any]:
 
 
 def _measure_dependencies(rows: Rows) -> dict[str, float]:
-    """Figure 6: what a message's vector names beside its own entry, from the first packet after its broadcast."""
+    """Figure 6: what a vector names beside its own entry, from the first packet after each broadcast."""
     births = np.flatnonzero(rows.kind == BROADCAST)
     first = births + 2
     first = first[first < len(rows.kind)]
