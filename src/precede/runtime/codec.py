@@ -1,0 +1,84 @@
+"""Packets to bytes and back: versioned, compact, strict (docs/reference/wire.md).
+
+A packet is one byte of version, one byte that numbers its kind within the protocol, and its fields as a
+MessagePack array. What cannot be decoded into exactly the declared types is a `Garbled`, with a reason that is
+counted; nothing else is ever raised, whatever the bytes.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any, Final
+
+import msgspec
+
+from precede.core.messages import Packet
+
+VERSION: Final = 1
+LARGEST: Final = 1 << 20
+
+
+class Garbled(Exception):
+    """Bytes that are no packet of this protocol; `reason` is one of a few words that can be counted."""
+
+    def __init__(self, reason: str) -> None:
+        super().__init__(reason)
+        self.reason = reason
+
+
+class Codec:
+    """The wire form of one protocol's packets. `stamp_type` is what an ordering's stamps are, if it has one."""
+
+    def __init__(self, packets: Sequence[type[Packet]], stamp_type: Any = Any) -> None:
+        self._encoder = msgspec.msgpack.Encoder()
+        self._kinds = {packet: number for number, packet in enumerate(packets)}
+        self._decoders = [msgspec.msgpack.Decoder(packet, strict=True) for packet in packets]
+        self._stamp_type = stamp_type
+
+    def encode(self, packet: Packet) -> bytes:
+        """A packet of ours as bytes."""
+        kind = self._kinds[type(packet)]
+        return bytes((VERSION, kind)) + self._encoder.encode(packet)
+
+    def decode(self, data: bytes) -> Packet:
+        """Bytes of anybody's as a packet of ours, or `Garbled`."""
+        if len(data) > LARGEST:
+            raise Garbled("oversize")
+        if len(data) < 3:
+            raise Garbled("truncated")
+        if data[0] != VERSION:
+            raise Garbled("version")
+        if data[1] >= len(self._decoders):
+            raise Garbled("kind")
+        try:
+            packet: Packet = self._decoders[data[1]].decode(memoryview(data)[2:])
+            return self._with_stamps(packet)
+        except msgspec.ValidationError:
+            raise Garbled("types") from None
+        except (msgspec.DecodeError, RecursionError, OverflowError, ValueError):
+            raise Garbled("encoding") from None
+
+    def _with_stamps(self, packet: Packet) -> Packet:
+        """Stamps travel as plain data; each becomes what its ordering declares, or the packet is garbled."""
+        if self._stamp_type is Any:
+            return packet
+        revived: Packet = _revive(packet, self._stamp_type)
+        return revived
+
+
+def _revive(value: Any, stamp_type: Any) -> Any:
+    if isinstance(value, msgspec.Struct):
+        changed = {}
+        for field in value.__struct_fields__:
+            held = getattr(value, field)
+            if field == "stamp":
+                new = msgspec.convert(held, stamp_type) if held is not None else None
+            else:
+                new = _revive(held, stamp_type)
+            if new is not held:
+                changed[field] = new
+        return msgspec.structs.replace(value, **changed) if changed else value
+    if isinstance(value, tuple):
+        items = tuple(_revive(item, stamp_type) for item in value)
+        return items if any(a is not b for a, b in zip(items, value, strict=True)) else value
+    return value

@@ -1,0 +1,138 @@
+"""What a node must not forget: SQLite in WAL mode, one transaction for everything up to the next outside effect.
+
+Three things live here: what the protocol persisted; the outbox of messages delivered and not yet taken by the
+application; and the driver's own memory (incarnation, last accepted number, latest clock reading). A crash at
+any byte leaves the last committed state.
+"""
+
+from __future__ import annotations
+
+import sqlite3
+from pathlib import Path
+from typing import Any, Final
+
+import msgspec
+
+from precede.core.effects import Key
+from precede.core.errors import BadInput
+from precede.core.messages import Message
+
+_SCHEMA: Final = """
+CREATE TABLE IF NOT EXISTS kept (key BLOB PRIMARY KEY, value BLOB NOT NULL) WITHOUT ROWID;
+CREATE TABLE IF NOT EXISTS outbox (place INTEGER PRIMARY KEY AUTOINCREMENT, message BLOB NOT NULL);
+CREATE TABLE IF NOT EXISTS driver (name TEXT PRIMARY KEY, value INTEGER NOT NULL) WITHOUT ROWID;
+"""
+_FORMAT: Final = 1
+
+
+class Store:
+    """A node's memory on disk. Changes gather in one transaction until `commit`."""
+
+    def __init__(self, path: Path, *, synchronous: bool = True) -> None:
+        self.path = path
+        self._encode = msgspec.msgpack.Encoder().encode
+        self._key = msgspec.msgpack.Decoder(Key)
+        self._dirty = False
+        try:
+            path.parent.mkdir(parents=True, exist_ok=True)
+            self._database = sqlite3.connect(path, isolation_level=None)
+            self._database.execute("PRAGMA journal_mode=WAL")
+            self._database.execute(f"PRAGMA synchronous={'FULL' if synchronous else 'NORMAL'}")
+            self._database.executescript(_SCHEMA)
+        except (OSError, sqlite3.Error) as error:
+            raise BadInput(f"{path}: cannot be used as a store: {error}") from error
+        if self.remembered("format", _FORMAT) != _FORMAT:
+            raise BadInput(f"{path}: written by another version (format {self.remembered('format', 0)})")
+        self.remember("format", _FORMAT)
+        self.commit()
+
+    def saved(self) -> dict[Key, Any]:
+        """Everything the protocol persisted and has not forgotten, as plain data."""
+        rows = self._database.execute("SELECT key, value FROM kept")
+        return {self._key.decode(key): msgspec.msgpack.decode(value) for key, value in rows}
+
+    def persist(self, key: Key, value: Any) -> None:
+        """Part of the next commit."""
+        self._begin()
+        if value is None:
+            self._database.execute("DELETE FROM kept WHERE key = ?", (self._encode(key),))
+        else:
+            self._database.execute(
+                "INSERT OR REPLACE INTO kept VALUES (?, ?)", (self._encode(key), self._encode(value))
+            )
+
+    def deliver(self, message: Message) -> int:
+        """Into the outbox, with the next commit; its place there."""
+        self._begin()
+        cursor = self._database.execute("INSERT INTO outbox (message) VALUES (?)", (self._encode(message),))
+        assert cursor.lastrowid is not None
+        return cursor.lastrowid
+
+    def undelivered(self) -> list[tuple[int, Message]]:
+        """What the application had not taken, oldest first."""
+        rows = self._database.execute("SELECT place, message FROM outbox ORDER BY place")
+        return [(place, msgspec.msgpack.decode(message, type=Message)) for place, message in rows]
+
+    def taken(self, place: int) -> None:
+        """The application has this one and everything before it."""
+        self._begin()
+        self._database.execute("DELETE FROM outbox WHERE place <= ?", (place,))
+
+    def remember(self, name: str, value: int) -> None:
+        """The driver's own memory, with the next commit."""
+        self._begin()
+        self._database.execute("INSERT OR REPLACE INTO driver VALUES (?, ?)", (name, value))
+
+    def remembered(self, name: str, default: int) -> int:
+        row = self._database.execute("SELECT value FROM driver WHERE name = ?", (name,)).fetchone()
+        return default if row is None else int(row[0])
+
+    def commit(self) -> None:
+        """Durable from here on."""
+        if self._dirty:
+            self._database.execute("COMMIT")
+            self._dirty = False
+
+    def close(self) -> None:
+        self.commit()
+        self._database.close()
+
+    def _begin(self) -> None:
+        if not self._dirty:
+            self._database.execute("BEGIN")
+            self._dirty = True
+
+
+class NoStore:
+    """Nothing is kept: a node without a store is a new incarnation each time."""
+
+    def __init__(self) -> None:
+        self._place = 0
+
+    def saved(self) -> dict[Key, Any]:
+        return {}
+
+    def persist(self, key: Key, value: Any) -> None:
+        """Forget it."""
+
+    def deliver(self, message: Message) -> int:
+        self._place += 1
+        return self._place
+
+    def undelivered(self) -> list[tuple[int, Message]]:
+        return []
+
+    def taken(self, place: int) -> None:
+        """Nothing to mark."""
+
+    def remember(self, name: str, value: int) -> None:
+        """Forget it."""
+
+    def remembered(self, name: str, default: int) -> int:
+        return default
+
+    def commit(self) -> None:
+        """Nothing to write."""
+
+    def close(self) -> None:
+        """Nothing to close."""
