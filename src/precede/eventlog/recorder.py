@@ -85,6 +85,13 @@ class Recorder:
         self._process_life.append(incarnation)
         return len(self._process_node) - 1
 
+    def add_name(self, name: str) -> NodeId:
+        """One more node, met while running; its row number."""
+        self._names.append(name)
+        self._dictionary = pa.array(self._names, pa.string())
+        self._steps = np.append(self._steps, 0)
+        return len(self._names) - 1
+
     def life(self, kind: int, process: int, at: Instant, clock: Instant) -> None:
         """started, crashed, left."""
         self.buffer += MESSAGE_ROW.pack(at, process, -1, 0, 0, kind, 0, clock)

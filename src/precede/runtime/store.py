@@ -1,4 +1,4 @@
-"""What a node must not forget: SQLite in WAL mode, one transaction for everything up to the next outside effect.
+"""What a node must not forget: SQLite in WAL mode, one transaction up to the next outside effect.
 
 Three things live here: what the protocol persisted; the outbox of messages delivered and not yet taken by the
 application; and the driver's own memory (incarnation, last accepted number, latest clock reading). A crash at

@@ -1,43 +1,37 @@
-"""The transport: a small public interface, so that a radio is twenty lines (examples/serial_radio.py).
+"""The transport: a small public interface, so that a radio is twenty lines.
 
-A transport moves datagrams between nodes and says which peers can be heard. It knows nothing of protocols,
-keys or order. Everything it reports goes to one `Listener`, on the event loop that started it.
+A transport moves frames: best effort, each whole or not at all, perhaps late or twice. It knows places, not
+nodes, keys or order; who is behind a place is the business of `links`.
 """
 
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
-from typing import Protocol
+from collections.abc import Callable, Hashable
+from typing import TypeAlias
 
-from precede.core.effects import Medium
-from precede.core.identity import NodeId
+Where: TypeAlias = Hashable
+"""A place a frame can be sent to: an address, a port of a radio, a file descriptor."""
 
-
-class Listener(Protocol):
-    """Whoever is told what a transport hears."""
-
-    def datagram(self, data: bytes, sender: NodeId, over: Medium) -> None: ...
-
-    def link_up(self, peer: NodeId, over: Medium) -> None: ...
-
-    def link_down(self, peer: NodeId, over: Medium) -> None: ...
+OnFrame: TypeAlias = Callable[[bytes, Where], None]
 
 
 class Transport(ABC):
-    """Datagrams, best effort: each arrives whole, possibly late, twice or never.
-
-    `largest` is the most bytes that `send` takes in one call.
-    """
+    """`largest` is the most bytes one frame may have."""
 
     largest: int
 
     @abstractmethod
-    async def start(self, listener: Listener) -> None:
-        """Begin to listen."""
+    async def start(self, on_frame: OnFrame) -> None:
+        """Begin to listen; every frame heard goes to `on_frame`, on this event loop."""
 
     @abstractmethod
-    def send(self, data: bytes, to: NodeId, over: Medium) -> bool:
-        """One datagram to a peer, or to all in reach (NEIGHBOURS). False: dropped here, the peer is unknown."""
+    def send(self, frame: bytes, where: Where) -> None:
+        """One frame to one place."""
+
+    @abstractmethod
+    def broadcast(self, frame: bytes) -> None:
+        """One frame to whoever can hear it."""
 
     @abstractmethod
     async def stop(self) -> None:

@@ -1,0 +1,239 @@
+"""A group as an application sees it: join, broadcast, take what is delivered, ask what still waits.
+
+`open_group` puts the pieces together: node, driver, store, links, transport, event log. Everything runs on the
+caller's event loop; no thread, no global state.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from collections import deque
+from collections.abc import AsyncIterator, Callable, Sequence
+from hashlib import blake2b
+from pathlib import Path
+from typing import Any, Final, Literal
+
+from msgspec import Struct
+
+from precede.core.identity import MessageId, NodeId
+from precede.core.instants import Duration, Instant
+from precede.core.messages import Message
+from precede.core.node import Node, Waiting
+from precede.eventlog.recorder import Recorder
+from precede.eventlog.sinks import ParquetSink
+from precede.runtime.codec import Codec
+from precede.runtime.driver import Driver, wall_clock
+from precede.runtime.links import Links
+from precede.runtime.sealing import OVERHEAD, OpenDoor, Sealer
+from precede.runtime.store import NoStore, Store
+from precede.runtime.transport import Transport
+
+MOST_UNTAKEN: Final = 100_000
+
+
+class Delivered(Struct, frozen=True):
+    """A message in its place. `source` is the sender's name as far as it is known."""
+
+    source: str
+    number: int
+    payload: bytes
+    id: MessageId
+
+
+class Arrival(Struct, frozen=True):
+    """A message the moment it is in hand, and again when its place is final or it is given up."""
+
+    source: str
+    payload: bytes
+    id: MessageId
+    state: Literal["waiting", "delivered", "given_up"]
+    waits_for: tuple[MessageId, ...] = ()
+
+
+def node_id(name: str) -> NodeId:
+    """A name as a node id: 31 bits of its hash, the same everywhere."""
+    return int.from_bytes(blake2b(name.encode(), digest_size=4).digest(), "big") >> 1
+
+
+class Group:
+    """One member's view. Use it as `async with`; iterate over it to take what is delivered."""
+
+    def __init__(
+        self,
+        name: str,
+        make_node: Callable[[NodeId, int], Node],
+        codec: Codec,
+        transport: Transport,
+        *,
+        keys: tuple[bytes, ...] = (),
+        store: Path | None = None,
+        log: Path | None = None,
+        names: Sequence[str] = (),
+        beacon: float = 0.5,
+        clock: Callable[[], Instant] = wall_clock,
+    ) -> None:
+        self.name = name
+        self.id = node_id(name)
+        self._names = {node_id(known): known for known in (name, *names)}
+        self._beacon = beacon
+        self._transport = transport
+        self._sink = ParquetSink(log) if log is not None else None
+        self._rows = {id: row for row, id in enumerate(self._names)}
+        self._recorder = Recorder(name, list(self._names.values()), self._sink) if self._sink else None
+        self._driver = Driver(
+            lambda life: make_node(self.id, life),
+            codec,
+            Store(store) if store is not None else NoStore(),
+            clock,
+            self._recorder,
+            self.id,
+            self._row_of,
+        )
+        door = Sealer(self.id, keys) if keys else OpenDoor(self.id)
+        self._links = Links(
+            transport,
+            door,
+            OVERHEAD,
+            self._driver.packet,
+            self._driver.link_up,
+            self._driver.link_down,
+        )
+        self._driver.outside = self._links
+        self._driver.on_deliver = self._delivered
+        self._driver.on_arrive = self._arrived
+        self._driver.on_discard = self._discarded
+        self._untaken: deque[tuple[int, Message]] = deque()
+        self._fresh = asyncio.Event()
+        self._last_given: int | None = None
+        self._listeners: list[asyncio.Queue[Arrival]] = []
+        self._ticking: asyncio.Task[None] | None = None
+
+    async def __aenter__(self) -> Group:
+        await self._transport.start(self._links.frame)
+        self._driver.start()
+        self._ticking = asyncio.get_running_loop().create_task(self._tick())
+        return self
+
+    async def __aexit__(self, *exception: object) -> None:
+        await self.close()
+
+    async def close(self) -> None:
+        """Stop; with a store, the next `join` goes on where this one ended."""
+        if self._ticking is not None:
+            self._ticking.cancel()
+            self._ticking = None
+        if self._last_given is not None:
+            self._driver.taken(self._last_given)
+        self._driver.stop()
+        self._driver.store.close()
+        await self._transport.stop()
+        if self._sink is not None:
+            self._sink.close()
+
+    async def broadcast(self, payload: bytes, lifetime: Duration | None = None) -> None:
+        """To everybody. Waits while the application is far behind in taking what was delivered."""
+        self._driver.broadcast(payload, None, lifetime)
+        await self._breathe()
+
+    async def multicast(self, payload: bytes, to: Sequence[str], lifetime: Duration | None = None) -> None:
+        """To these members only, in causal order with all they see."""
+        self._driver.broadcast(payload, sorted(node_id(name) for name in to), lifetime)
+        await self._breathe()
+
+    def __aiter__(self) -> AsyncIterator[Delivered]:
+        return self._take()
+
+    async def _take(self) -> AsyncIterator[Delivered]:
+        """Messages in order. Asking for the next one says that the last one is done with."""
+        while True:
+            while not self._untaken:
+                self._fresh.clear()
+                await self._fresh.wait()
+            place, message = self._untaken.popleft()
+            self._last_given = place
+            yield Delivered(self.name_of(message.id.source), message.id.number, message.payload, message.id)
+            self._driver.taken(place)
+            self._last_given = None
+
+    async def arrivals(self) -> AsyncIterator[Arrival]:
+        """Every message the moment it is received, and again when its place is final or given up."""
+        queue: asyncio.Queue[Arrival] = asyncio.Queue()
+        self._listeners.append(queue)
+        try:
+            while True:
+                yield await queue.get()
+        finally:
+            self._listeners.remove(queue)
+
+    def waiting(self) -> Sequence[Waiting]:
+        """What is in hand and cannot be shown yet: for which messages it waits, since when, until when."""
+        return self._driver.node.waiting()
+
+    def neighbours(self) -> list[str]:
+        """Who can be heard now."""
+        return [self.name_of(node) for node in self._links.neighbours()]
+
+    def status(self) -> dict[str, Any]:
+        """What a look from outside shows: neighbours, sizes, what waits, what was dropped and why."""
+        return {
+            "name": self.name,
+            "id": self.id,
+            "incarnation": self._driver.incarnation,
+            "neighbours": self.neighbours(),
+            "sizes": dict(self._driver.node.sizes()),
+            "waiting": len(self.waiting()),
+            "untaken": len(self._untaken),
+            "dropped": self._links.dropped() | dict(self._driver.garbled),
+        }
+
+    def name_of(self, node: NodeId) -> str:
+        """A member's name, or its number when nobody told us."""
+        return self._names.get(node, f"{node:08x}")
+
+    @property
+    def links(self) -> Links:
+        """The links, for whoever emulates contacts."""
+        return self._links
+
+    def _row_of(self, node: NodeId) -> int:
+        row = self._rows.get(node)
+        if row is None:
+            assert self._recorder is not None
+            row = self._rows[node] = self._recorder.add_name(self.name_of(node))
+        return row
+
+    def _delivered(self, place: int, message: Message) -> None:
+        self._untaken.append((place, message))
+        self._fresh.set()
+        self._tell(message, "delivered", ())
+
+    def _arrived(self, message: Message) -> None:
+        if self._listeners:
+            asyncio.get_running_loop().call_soon(self._tell_waiting, message)
+
+    def _tell_waiting(self, message: Message) -> None:
+        for item in self.waiting():
+            if item.message == message.id:
+                self._tell(message, "waiting", item.waits_for)
+
+    def _discarded(self, message: Message, reason: str) -> None:
+        self._tell(message, "given_up", ())
+
+    def _tell(
+        self, message: Message, state: Literal["waiting", "delivered", "given_up"], lacks: tuple[MessageId, ...]
+    ) -> None:
+        for queue in self._listeners:
+            queue.put_nowait(
+                Arrival(self.name_of(message.id.source), message.payload, message.id, state, lacks)
+            )
+
+    async def _breathe(self) -> None:
+        """Let others run; when far too much is untaken, wait for the application to catch up."""
+        await asyncio.sleep(0)
+        while len(self._untaken) > MOST_UNTAKEN:
+            await asyncio.sleep(0.01)
+
+    async def _tick(self) -> None:
+        while True:
+            self._links.tick()
+            await asyncio.sleep(self._beacon)

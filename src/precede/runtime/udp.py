@@ -1,0 +1,89 @@
+"""UDP: unicast to known addresses, and to a multicast group on a LAN when one is given."""
+
+from __future__ import annotations
+
+import asyncio
+import socket
+import struct
+from collections.abc import Sequence
+from typing import Final, TypeAlias
+
+from precede.core.errors import BadInput
+from precede.runtime.transport import OnFrame, Transport, Where
+
+Address: TypeAlias = tuple[str, int]
+LARGEST: Final = 1400
+
+
+class UdpTransport(Transport, asyncio.DatagramProtocol):
+    """One socket. What arrives faster than it is handled waits in the system's buffer, and drops there."""
+
+    def __init__(
+        self,
+        bind: Address,
+        peers: Sequence[Address] = (),
+        multicast: Address | None = None,
+        largest: int = LARGEST,
+    ) -> None:
+        self.largest = largest
+        self._bind = bind
+        self._peers: dict[Address, None] = dict.fromkeys(peers)
+        self._multicast = multicast
+        self._transport: asyncio.DatagramTransport | None = None
+        self._on_frame: OnFrame | None = None
+
+    async def start(self, on_frame: OnFrame) -> None:
+        self._on_frame = on_frame
+        loop = asyncio.get_running_loop()
+        try:
+            endpoint = socket.socket(socket.AF_INET, socket.SOCK_DGRAM)
+            endpoint.setsockopt(socket.SOL_SOCKET, socket.SO_RCVBUF, 1 << 20)
+            endpoint.bind(self._bind)
+            endpoint.setblocking(False)
+            if self._multicast is not None:
+                group = struct.pack("4sl", socket.inet_aton(self._multicast[0]), socket.INADDR_ANY)
+                endpoint.setsockopt(socket.IPPROTO_IP, socket.IP_ADD_MEMBERSHIP, group)
+            self._transport, _ = await loop.create_datagram_endpoint(lambda: self, sock=endpoint)
+        except OSError as error:
+            raise BadInput(
+                f"cannot listen on {self._bind[0]}:{self._bind[1]}: {error.strerror or error}"
+            ) from error
+
+    @property
+    def address(self) -> Address:
+        """Where it really listens (the port may have been given as 0)."""
+        assert self._transport is not None
+        host, port = self._transport.get_extra_info("sockname")[:2]
+        return str(host), int(port)
+
+    def add_peer(self, address: Address) -> None:
+        """One more address to speak to."""
+        self._peers[address] = None
+
+    def remove_peer(self, address: Address) -> None:
+        """Speak to it no more."""
+        self._peers.pop(address, None)
+
+    def send(self, frame: bytes, where: Where) -> None:
+        if self._transport is not None and isinstance(where, tuple):
+            self._transport.sendto(frame, where)
+
+    def broadcast(self, frame: bytes) -> None:
+        if self._transport is None:
+            return
+        if self._multicast is not None:
+            self._transport.sendto(frame, self._multicast)
+        for address in self._peers:
+            self._transport.sendto(frame, address)
+
+    async def stop(self) -> None:
+        if self._transport is not None:
+            self._transport.close()
+            self._transport = None
+
+    def datagram_received(self, data: bytes, addr: tuple[str, int]) -> None:
+        assert self._on_frame is not None
+        self._on_frame(data, (addr[0], addr[1]))
+
+    def error_received(self, exc: Exception) -> None:
+        """A peer's port is closed. Its beacons will stop, which says the same to everybody."""
