@@ -9,7 +9,7 @@ from typing import Any
 
 __version__ = "0.1.0"
 
-_PUBLIC = ("simulate", "verify")
+_PUBLIC = ("join", "simulate", "verify")
 
 
 def __getattr__(name: str) -> Any:

@@ -5,7 +5,113 @@ May import: protocols, runtime, experiments, verify, core
 
 from __future__ import annotations
 
-from precede.experiments.simulation import Simulation, simulate
-from precede.verify.witness import verify
+from collections.abc import Sequence
+from pathlib import Path
+from random import SystemRandom
+from typing import TYPE_CHECKING, Any, Literal
 
-__all__ = ["Simulation", "simulate", "verify"]
+from precede.core.errors import BadInput
+from precede.core.instants import Duration, parse_duration
+
+if TYPE_CHECKING:
+    from precede.core.identity import NodeId
+    from precede.core.node import Node
+    from precede.experiments.simulation import Simulation
+    from precede.runtime.group import Group
+    from precede.runtime.transport import Transport
+    from precede.verify.verdict import Verdict
+
+__all__ = ["join", "simulate", "verify"]
+
+Order = Literal["none", "fifo", "causal", "delta", "multicast"]
+
+
+def join(
+    group: str,
+    name: str,
+    *,
+    key: bytes | None,
+    order: Order = "causal",
+    lifetime: str | Duration | None = None,
+    store: str | Path | None = None,
+    members: Sequence[str] = (),
+    bind: tuple[str, int] = ("127.0.0.1", 0),
+    peers: Sequence[tuple[str, int]] = (),
+    log: str | Path | None = None,
+    transport: Transport | None = None,
+    beacon: float = 0.5,
+    **options: Any,
+) -> Group:
+    """Become a member of a group: `async with precede.join("picnic", "ana", key=key, peers=[...]) as g:`.
+
+    `key` is the group's 32 secret bytes (`precede.runtime.sealing.new_key()`); None only where the link has its
+    own encryption. With a `lifetime`, causal order becomes Δ-causal: what is lost is waited for until it would
+    be dead anyway. `multicast` takes destination sets and needs the members' names and a store. With a store, a
+    restart goes on where the last run ended; without one, every start is a new life.
+    """
+    from precede.core.node import Context
+    from precede.protocols import registry
+    from precede.runtime.codec import Codec
+    from precede.runtime.group import Group, group_key, node_id
+    from precede.runtime.udp import UdpTransport
+
+    lives = parse_duration(lifetime) if isinstance(lifetime, str) else lifetime
+    protocol = _protocol_for(order, lives, members)
+    if order == "multicast" and store is None:
+        raise BadInput("order='multicast' needs store=...: a member that forgets who it was is another process")
+    chosen: dict[str, Any] = {"durable": store is not None, **options}
+    if lives is not None:
+        chosen["lifetime"] = lives
+    entry = registry.find(protocol)
+    if entry.ordering is not None:
+        chosen.setdefault("dissemination", "epidemic")
+    known = tuple(sorted({node_id(member) for member in (*members, name)}))
+    if len(known) < len({*members, name}):
+        raise BadInput("two members' names have the same 31-bit number; rename one of them")
+
+    def make_node(node: NodeId, life: int) -> Node:
+        return registry.make_entry(entry, "node", Context(node, known, chosen, SystemRandom(), life))
+
+    return Group(
+        group,
+        name,
+        make_node,
+        Codec(*registry.wire_types(entry, make_node(node_id(name), 0), "epidemic")),
+        transport or UdpTransport(bind, peers),
+        keys=() if key is None else (group_key(key, group),),
+        store=None if store is None else Path(store),
+        log=None if log is None else Path(log),
+        names=members,
+        beacon=beacon,
+    )
+
+
+def _protocol_for(order: Order, lifetime: Duration | None, members: Sequence[str]) -> str:
+    """An application asks for an order, not for a paper."""
+    if order == "multicast":
+        if not members:
+            raise BadInput("order='multicast' needs members=[...], the names that can be addressed")
+        return "prs"
+    if order == "delta" and lifetime is None:
+        raise BadInput("order='delta' needs a lifetime: how long a message may be waited for")
+    if order in ("causal", "delta"):
+        return "causal_barrier" if lifetime is None else "delta_causal"
+    if order in ("none", "fifo"):
+        return "unordered" if order == "none" else "fifo"
+    raise BadInput(f"order {order!r}: none of none, fifo, causal, delta, multicast")
+
+
+def simulate(
+    scenario: str, protocol: str | None = None, seed: int | None = None, **settings: Any
+) -> Simulation:
+    """One run in this process, its rows in memory: see `precede.experiments.simulation.simulate`."""
+    from precede.experiments.simulation import simulate as run
+
+    return run(scenario, protocol, seed, **settings)
+
+
+def verify(*given: Any, **named: Any) -> Verdict:
+    """The witness's verdict about a log: see `precede.verify.witness.verify`."""
+    from precede.verify.witness import verify as judge
+
+    return judge(*given, **named)

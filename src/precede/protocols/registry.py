@@ -133,6 +133,13 @@ def options_of_entry(entry: Entry, dissemination: str | None = None) -> dict[str
     return options
 
 
+def wire_types(entry: Entry, node: Node, dissemination: str) -> tuple[tuple[type[Packet], ...], Any]:
+    """What a driver must be able to decode: the packets in a fixed order, and what an ordering's stamps are."""
+    if not isinstance(node, LayeredNode):
+        return entry.packets, Any
+    return (*find_dissemination(dissemination).packets, *entry.packets), node.ordering.stamp_type
+
+
 def usual_dissemination(world: str) -> str:
     """What an ordering is joined to in a world of this kind when nobody says."""
     return _USUAL_DISSEMINATION.get(world, "direct")

@@ -51,6 +51,7 @@ from precede.runtime.codec import Codec, Garbled
 from precede.runtime.store import NoStore, Store
 
 MOST_WAITING: Final = 10_000
+_MOST_LIVES: Final = 30_000
 
 
 class Outside(Protocol):
@@ -285,7 +286,9 @@ class Driver:
 
 def _life(store: Store | NoStore) -> int:
     """A store that remembers continues its life; a node without a store lives a new one each time."""
-    life = store.remembered("incarnation", 0) if isinstance(store, Store) else secrets.randbelow(65_535) + 1
+    life = (
+        store.remembered("incarnation", 0) if isinstance(store, Store) else secrets.randbelow(_MOST_LIVES) + 1
+    )
     store.remember("incarnation", life)
     store.commit()
     return life

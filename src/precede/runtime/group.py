@@ -24,7 +24,7 @@ from precede.eventlog.sinks import ParquetSink
 from precede.runtime.codec import Codec
 from precede.runtime.driver import Driver, wall_clock
 from precede.runtime.links import Links
-from precede.runtime.sealing import OVERHEAD, OpenDoor, Sealer
+from precede.runtime.sealing import KEY_BYTES, OVERHEAD, OpenDoor, Sealer
 from precede.runtime.store import NoStore, Store
 from precede.runtime.transport import Transport
 
@@ -55,11 +55,17 @@ def node_id(name: str) -> NodeId:
     return int.from_bytes(blake2b(name.encode(), digest_size=4).digest(), "big") >> 1
 
 
+def group_key(key: bytes, group: str) -> bytes:
+    """The key of one group: the same secret gives different groups different keys."""
+    return blake2b(b"precede group" + group.encode(), key=key, digest_size=KEY_BYTES).digest()
+
+
 class Group:
     """One member's view. Use it as `async with`; iterate over it to take what is delivered."""
 
     def __init__(
         self,
+        group: str,
         name: str,
         make_node: Callable[[NodeId, int], Node],
         codec: Codec,
@@ -79,7 +85,7 @@ class Group:
         self._transport = transport
         self._sink = ParquetSink(log) if log is not None else None
         self._rows = {id: row for row, id in enumerate(self._names)}
-        self._recorder = Recorder(name, list(self._names.values()), self._sink) if self._sink else None
+        self._recorder = Recorder(group, list(self._names.values()), self._sink) if self._sink else None
         self._driver = Driver(
             lambda life: make_node(self.id, life),
             codec,

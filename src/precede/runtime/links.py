@@ -27,7 +27,7 @@ class Door(Protocol):
 
     def seal(self, data: bytes) -> bytes: ...
 
-    def open(self, frame: bytes) -> tuple[NodeId, bytes] | None: ...
+    def open(self, frame: bytes) -> tuple[NodeId, int, bytes] | None: ...
 
 
 class Links:
@@ -53,6 +53,7 @@ class Links:
         self._fragments = Fragments()
         self._where: dict[NodeId, Where] = {}
         self._silent: dict[NodeId, int] = {}
+        self._boots: dict[NodeId, int] = {}
         self._refused = 0
         self._blocked: dict[NodeId, None] = {}
 
@@ -81,15 +82,18 @@ class Links:
         opened = self._door.open(frame)
         if opened is None:
             return
-        sender, data = opened
+        sender, boot, data = opened
         if sender in self._blocked or not data:
             return
+        if self._boots.get(sender, boot) != boot and sender in self._silent:
+            self._forget(sender)  # it has restarted: whatever we thought it had is gone
         if sender not in self._silent:
             if len(self._silent) >= self._most_peers:
                 self._door.dropped["too_many_peers"] += 1
                 return
             self._where[sender] = where
             self._silent[sender] = 0
+            self._boots[sender] = boot
             self._up(sender)
         self._where[sender] = where
         self._silent[sender] = 0
@@ -128,5 +132,6 @@ class Links:
 
     def _forget(self, node: NodeId) -> None:
         del self._silent[node]
+        del self._boots[node]
         del self._where[node]
         self._down(node)

@@ -23,6 +23,7 @@ from precede.core.identity import NodeId
 
 KEY_BYTES: Final = 32
 _HEADER: Final = struct.Struct(">BqQQ")
+_OPEN: Final = struct.Struct(">BqQ")
 _VERSION: Final = 1
 _WINDOW: Final = 1024
 _MOST_BOOTS: Final = 4096
@@ -49,8 +50,8 @@ class Sealer:
         header = _HEADER.pack(_VERSION, self._node, self._boot, self._counter)
         return header + self._own.encrypt(_nonce(self._counter), data, header)
 
-    def open(self, frame: bytes) -> tuple[NodeId, bytes] | None:
-        """The sender and what it sealed; None, and a count, for anything else."""
+    def open(self, frame: bytes) -> tuple[NodeId, int, bytes] | None:
+        """The sender, its boot and what it sealed; None, and a count, for anything else."""
         if len(frame) < OVERHEAD:
             return self._drop("truncated")
         version, sender, boot, counter = _HEADER.unpack_from(frame)
@@ -68,7 +69,7 @@ class Sealer:
             except InvalidTag:
                 continue
             self._admit(sender, boot, counter, cipher)
-            return sender, data
+            return sender, boot, data
         return self._drop("stranger")
 
     def _ciphers(self, sender: NodeId, boot: int) -> list[ChaCha20Poly1305]:
@@ -82,7 +83,7 @@ class Sealer:
                 self._peers.popitem(last=False)
         peer.mark(counter)
 
-    def _drop(self, reason: str) -> tuple[NodeId, bytes] | None:
+    def _drop(self, reason: str) -> tuple[NodeId, int, bytes] | None:
         self.dropped[reason] += 1
         return None
 
@@ -116,19 +117,20 @@ class OpenDoor:
     def __init__(self, node: NodeId) -> None:
         self.dropped: Counter[str] = Counter()
         self._node = node
+        self._boot = int.from_bytes(os.urandom(8), "big")
 
     def seal(self, data: bytes) -> bytes:
-        return struct.pack(">Bq", 0, self._node) + data
+        return _OPEN.pack(0, self._node, self._boot) + data
 
-    def open(self, frame: bytes) -> tuple[NodeId, bytes] | None:
-        if len(frame) < 9 or frame[0] != 0:
-            self.dropped["truncated" if len(frame) < 9 else "version"] += 1
+    def open(self, frame: bytes) -> tuple[NodeId, int, bytes] | None:
+        if len(frame) < _OPEN.size or frame[0] != 0:
+            self.dropped["truncated" if len(frame) < _OPEN.size else "version"] += 1
             return None
-        (sender,) = struct.unpack_from(">q", frame, 1)
+        _, sender, boot = _OPEN.unpack_from(frame)
         if sender == self._node:
             self.dropped["own"] += 1
             return None
-        return sender, frame[9:]
+        return sender, boot, frame[_OPEN.size :]
 
 
 def new_key() -> bytes:

@@ -1,0 +1,55 @@
+"""The examples do what they say, as processes of their own."""
+
+from __future__ import annotations
+
+import os
+import socket
+import subprocess
+import sys
+from pathlib import Path
+
+ROOT = Path(__file__).parents[2]
+
+
+def free_ports(count: int) -> list[str]:
+    sockets = [socket.socket(socket.AF_INET, socket.SOCK_DGRAM) for _ in range(count)]
+    for one in sockets:
+        one.bind(("127.0.0.1", 0))
+    ports = [str(one.getsockname()[1]) for one in sockets]
+    for one in sockets:
+        one.close()
+    return ports
+
+
+def test_two_terminals_chat(tmp_path: Path) -> None:
+    here, there = free_ports(2)
+
+    def terminal(name: str, *ports: str) -> subprocess.Popen[str]:
+        return subprocess.Popen(
+            [sys.executable, str(ROOT / "examples" / "chat.py"), name, *ports],
+            cwd=tmp_path,
+            env={**os.environ, "PYTHONPATH": str(ROOT / "src")},
+            stdin=subprocess.PIPE,
+            stdout=subprocess.PIPE,
+            text=True,
+        )
+
+    ana, ben = terminal("ana", here, there), terminal("ben", there, here)
+    try:
+        assert ana.stdin is not None
+        assert ben.stdin is not None
+        assert ben.stdout is not None
+        ana.stdin.write("dinner?\n")
+        ana.stdin.flush()
+        assert ben.stdout.readline() == "ana: dinner?\n"
+        ben.stdin.write("yes\n")
+        ben.stdin.close()
+        assert ben.stdout.readline() == "ben: yes\n"
+        ana.stdin.close()
+        assert ana.stdout is not None
+        assert ana.stdout.read().splitlines() == ["ana: dinner?", "ben: yes"]
+        assert ana.wait(20) == 0
+        assert ben.wait(20) == 0
+    finally:
+        ana.kill()
+        ben.kill()

@@ -1,0 +1,177 @@
+"""Real nodes on loopback: order kept, restarts survived, strangers kept out, logs that the witness accepts."""
+
+from __future__ import annotations
+
+import asyncio
+from pathlib import Path
+from typing import Any
+
+import pyarrow as pa
+import pyarrow.parquet as pq
+import pytest
+
+import precede
+from precede.core.errors import BadInput
+from precede.runtime.group import Group
+from precede.runtime.sealing import new_key
+from precede.runtime.udp import UdpTransport
+from precede.verify.witness import verify
+
+KEY = new_key()
+NAMES = ("ana", "ben", "cem")
+
+
+def introduce(*transports: UdpTransport) -> None:
+    for one in transports:
+        for other in transports:
+            if one is not other:
+                one.add_peer(other.address)
+
+
+def member(name: str, folder: Path, **given: Any) -> tuple[Group, UdpTransport]:
+    transport = UdpTransport(("127.0.0.1", 0))
+    given.setdefault("key", KEY)
+    joined = precede.join(
+        "picnic",
+        name,
+        transport=transport,
+        beacon=0.05,
+        log=folder / name / str(len(list(folder.glob(f"{name}/*")))),
+        members=NAMES,
+        **given,
+    )
+    return joined, transport
+
+
+async def take(group: Group, count: int, seconds: float = 10.0) -> list[bytes]:
+    taken: list[bytes] = []
+
+    async def run() -> None:
+        async for message in group:
+            taken.append(message.payload)
+            if len(taken) == count:
+                return
+
+    try:
+        await asyncio.wait_for(run(), seconds)
+    except TimeoutError:
+        pytest.fail(f"{group.name} got {taken} and then nothing; {group.status()}")
+    return taken
+
+
+def whole_log(folder: Path) -> pa.Table:
+    return pa.concat_tables([pq.read_table(path) for path in sorted(folder.rglob("events.parquet"))])
+
+
+@pytest.mark.parametrize("order", ["causal", "delta", "fifo", "none"])
+def test_three_members_hear_everything_in_order(order: str, tmp_path: Path) -> None:
+    lifetime = "1min" if order == "delta" else None
+
+    async def run() -> None:
+        groups = [member(name, tmp_path, order=order, lifetime=lifetime) for name in NAMES]
+        (ana, _), (ben, _), (cem, _) = groups
+        async with ana, ben, cem:
+            introduce(*(transport for _, transport in groups))
+            await ana.broadcast(b"question")
+            assert await take(ben, 1) == [b"question"]
+            await ben.broadcast(b"answer")
+            assert sorted(await take(cem, 2)) == [b"answer", b"question"]
+            assert sorted(await take(ana, 2)) == [b"answer", b"question"]
+
+    asyncio.run(run())
+    verdict = verify(whole_log(tmp_path), {"none": "fifo"}.get(order, order))
+    assert verdict.holds, verdict.first
+    assert verdict.deliveries_checked == 6
+
+
+def test_a_member_with_a_store_comes_back_where_it_was(tmp_path: Path) -> None:
+    async def run() -> None:
+        ana, ana_socket = member("ana", tmp_path)
+        ben, ben_socket = member("ben", tmp_path, store=tmp_path / "ben.db")
+        async with ana:
+            async with ben:
+                introduce(ana_socket, ben_socket)
+                await ben.broadcast(b"one")
+                assert await take(ana, 1) == [b"one"]
+                await ana.broadcast(b"two")
+                assert await take(ben, 2) == [b"one", b"two"]
+            await ana.broadcast(b"three")
+            again, again_socket = member("ben", tmp_path, store=tmp_path / "ben.db")
+            async with again:
+                introduce(ana_socket, again_socket)
+                await again.broadcast(b"four")
+                assert sorted(await take(again, 2)) == [b"four", b"three"]
+                got = await take(ana, 3)
+                assert sorted(got) == [b"four", b"three", b"two"]
+                assert again.status()["incarnation"] == 0
+
+    asyncio.run(run())
+
+
+def test_a_multicast_reaches_its_destinations_and_nobody_else(tmp_path: Path) -> None:
+    async def run() -> None:
+        groups = [member(name, tmp_path, order="multicast", store=tmp_path / f"{name}.db") for name in NAMES]
+        (ana, _), (ben, _), (cem, _) = groups
+        async with ana, ben, cem:
+            introduce(*(transport for _, transport in groups))
+            while len(ana.neighbours()) < 2 or len(ben.neighbours()) < 2:
+                await asyncio.sleep(0.02)
+            await ana.multicast(b"for ben", to=["ben"])
+            assert await take(ben, 1) == [b"for ben"]
+            await ben.multicast(b"for both", to=["ana", "cem"])
+            assert await take(cem, 1) == [b"for both"]
+
+    asyncio.run(run())
+    assert verify(whole_log(tmp_path), "multicast").holds
+
+
+def test_a_stranger_is_counted_and_not_heard(tmp_path: Path) -> None:
+    async def run() -> None:
+        ana, ana_socket = member("ana", tmp_path)
+        eve, eve_socket = member("eve", tmp_path, key=new_key())
+        async with ana, eve:
+            introduce(ana_socket, eve_socket)
+            await eve.broadcast(b"let me in")
+            await asyncio.sleep(0.3)
+            assert ana.neighbours() == []
+            assert ana.status()["dropped"]["stranger"] > 2
+
+    asyncio.run(run())
+
+
+def test_what_waits_can_be_shown_at_once(tmp_path: Path) -> None:
+    """An answer may reach cem before its question: he is told at once, and again when it has its place."""
+
+    async def run() -> None:
+        groups = [member(name, tmp_path) for name in NAMES]
+        (ana, a), (ben, b), (cem, c) = groups
+        seen: list[tuple[bytes, str]] = []
+
+        async def watch() -> None:
+            async for arrival in cem.arrivals():
+                seen.append((arrival.payload, arrival.state))
+
+        async with ana, ben, cem:
+            watching = asyncio.create_task(watch())
+            introduce(a, b)
+            await ana.broadcast(b"question")
+            await take(ben, 1)
+            await ben.broadcast(b"answer")
+            introduce(a, b, c)
+            assert await take(cem, 2) == [b"question", b"answer"]
+            watching.cancel()
+        assert [item for item in seen if item[1] == "delivered"] == [
+            (b"question", "delivered"),
+            (b"answer", "delivered"),
+        ]
+
+    asyncio.run(run())
+
+
+def test_what_cannot_be_joined_is_said_in_one_line() -> None:
+    with pytest.raises(BadInput, match="needs a lifetime"):
+        precede.join("g", "ana", key=KEY, order="delta")
+    with pytest.raises(BadInput, match="needs members"):
+        precede.join("g", "ana", key=KEY, order="multicast")
+    with pytest.raises(BadInput, match="none of"):
+        precede.join("g", "ana", key=KEY, order="chaos")  # type: ignore[arg-type]

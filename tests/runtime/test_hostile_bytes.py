@@ -1,0 +1,128 @@
+"""Bytes from anybody: never an exception but the one that is counted, never memory without bound."""
+
+from __future__ import annotations
+
+from random import Random
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from precede.core.errors import Refused
+from precede.core.identity import MessageId
+from precede.core.messages import Message
+from precede.protocols.direct import DirectPacket
+from precede.protocols.layers import Envelope
+from precede.protocols.reliable import AckPacket
+from precede.runtime.codec import LARGEST, Codec, Garbled
+from precede.runtime.fragments import Fragments
+from precede.runtime.sealing import OpenDoor, Sealer, new_key
+
+CODEC = Codec((DirectPacket, AckPacket), dict[int, int])
+PACKET = DirectPacket(Envelope(Message(MessageId(5, 0, 9), b"hello"), {5: 9, 7: 2}, 10, None, 8, 2))
+
+
+def decoded(data: bytes) -> str:
+    try:
+        CODEC.decode(data)
+    except Garbled as error:
+        return error.reason
+    return "packet"
+
+
+def test_a_packet_comes_back_as_it_was() -> None:
+    assert CODEC.decode(CODEC.encode(PACKET)) == PACKET
+    acks = AckPacket((MessageId(1, 0, 2), MessageId(3, 1, 4)))
+    assert CODEC.decode(CODEC.encode(acks)) == acks
+
+
+@pytest.mark.parametrize(
+    ("data", "reason"),
+    [
+        (b"", "truncated"),
+        (b"\x09\x00\x90", "version"),
+        (b"\x01\x09\x90", "kind"),
+        (b"\x01\x00\x90", "types"),
+        (b"\x01\x00\xc1", "encoding"),
+        (b"\x01\x00" + b"\x91" * 5000, "types"),
+        (b"\x01" * (LARGEST + 1), "oversize"),
+        (CODEC.encode(PACKET)[:-1], "encoding"),
+    ],
+)
+def test_each_kind_of_garbage_has_its_name(data: bytes, reason: str) -> None:
+    assert decoded(data) == reason
+
+
+@given(st.binary(max_size=200))
+def test_any_bytes_are_a_packet_or_garbled(data: bytes) -> None:
+    decoded(b"\x01\x00" + data)
+    decoded(b"\x01\x01" + data)
+    decoded(data)
+
+
+def test_mutations_of_a_packet_never_raise_anything_else() -> None:
+    random, good = Random(5), bytearray(CODEC.encode(PACKET))
+    for _ in range(20_000):
+        bad = bytearray(good)
+        for _ in range(random.randint(1, 4)):
+            bad[random.randrange(len(bad))] = random.randrange(256)
+        decoded(bytes(bad))
+
+
+@pytest.mark.parametrize("door", [Sealer(1, (new_key(),)), OpenDoor(1)])
+def test_a_door_swallows_anything(door: Sealer | OpenDoor) -> None:
+    random = Random(6)
+    for _ in range(5000):
+        door.open(random.randbytes(random.randint(0, 80)))
+    assert sum(door.dropped.values()) >= 4900 or isinstance(door, OpenDoor)
+
+
+def test_a_replayed_tampered_or_foreign_frame_is_dropped_under_its_name() -> None:
+    key = new_key()
+    ana, ben = Sealer(1, (key,)), Sealer(2, (key,))
+    frames = [ana.seal(b"%d" % n) for n in range(3)]
+    assert [ben.open(frame) for frame in (frames[0], frames[2], frames[1])] == [
+        (1, ana._boot, b"0"),
+        (1, ana._boot, b"2"),
+        (1, ana._boot, b"1"),
+    ]
+    assert ben.open(frames[1]) is None
+    broken = bytearray(ana.seal(b"x"))
+    broken[-1] ^= 1
+    assert ben.open(bytes(broken)) is None
+    assert ben.open(Sealer(3, (new_key(),)).seal(b"hi")) is None
+    assert ben.open(ben.seal(b"echo")) is None
+    assert dict(ben.dropped) == {"replayed": 1, "stranger": 2, "own": 1}
+
+
+def test_keys_can_be_changed_with_an_overlap() -> None:
+    old, new = new_key(), new_key()
+    ana, ben = Sealer(1, (old,)), Sealer(2, (new, old))
+    opened = ben.open(ana.seal(b"still here"))
+    assert opened is not None
+    assert opened[2] == b"still here"
+    assert Sealer(3, (new,)).open(ana.seal(b"too late")) is None
+
+
+@given(st.binary(max_size=5000), st.integers(30, 400), st.randoms(use_true_random=False))
+def test_pieces_in_any_order_and_doubled_make_the_packet_once(
+    data: bytes, largest: int, random: Random
+) -> None:
+    sender, receiver = Fragments(), Fragments()
+    pieces = sender.cut(data, largest)
+    assert all(len(piece) <= largest for piece in pieces)
+    shuffled = random.sample(pieces, len(pieces))
+    joined = [whole for piece in shuffled if (whole := receiver.join(piece, 7)) is not None]
+    assert joined == [data]
+
+
+def test_unfinished_packets_do_not_fill_the_memory() -> None:
+    receiver = Fragments()
+    for number in range(5000):
+        sender = Fragments()
+        sender._number = number
+        receiver.join(sender.cut(bytes(3000), 1000)[0], number % 3)
+    assert len(receiver._open) <= 3 * 33
+    assert receiver.dropped["unfinished"] > 4000
+    with pytest.raises(Refused, match="does not fit"):
+        receiver.cut(bytes(1 << 20), 40)
