@@ -8,19 +8,21 @@ are born; what needs no time spreads over all hops within the instant.
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import Final, Literal, cast
+from typing import Any, Final, Literal, NamedTuple, cast
 
 from precede.core.errors import BadInput
-from precede.core.instants import HOUR
+from precede.core.instants import HOUR, Instant, parse_duration
 from precede.experiments.tables import Table
-from precede.experiments.worlds import BuiltWorld, Presence, WorldKind, everybody
+from precede.experiments.worlds import BuiltWorld, Presence, WorldKind, everybody, numbered
 from precede.sim.contacts import Contact, ContactNetwork
 from precede.traces.contacts import ContactList, read_contacts
 
 _KEYS: Final = {
     "kind": "contacts",
     "contacts": "a file: CSV a,b,start,end in seconds, or The ONE's CONN lines; gzipped or not",
-    "nodes": "a CSV file node,enter,leave in seconds; default: everybody is always there",
+    "nodes": "a CSV file node,enter,leave in seconds; default: everybody is always there. Or how many nodes",
+    "meetings": 'instead of a file: list of ["0", "1", "10s", "25s"], with `nodes` a number',
+    "stays": 'with meetings: list of ["0", "5s", "1min"]; who is not in it is always there',
     "trace": "instead of files: a trace in the lake; time is counted from its first instant",
     "lake": "the lake's folder; default: lake beside the scenario, or what the command was told",
     "generator": "instead of files: city-bus or pedestrians",
@@ -35,6 +37,10 @@ _KEYS: Final = {
     "share": "who has one transmitter: link (each direction of it) or node (all its links); default link",
     "summaries": "free, or timed (they take size / bandwidth and wait their turn); default free",
 }
+_SOURCE_KEYS: Final = (
+    *("contacts", "nodes", "meetings", "stays", "generator"),
+    *("layout", "generator_seed", "range", "duration", "rate", "buses"),
+)
 _GENERATOR_KEYS: Final = {
     "city-bus": ("layout", "generator_seed", "range", "buses"),
     "pedestrians": ("layout", "generator_seed", "range", "duration", "rate"),
@@ -42,55 +48,76 @@ _GENERATOR_KEYS: Final = {
 
 
 def _build(table: Table, seed: int) -> BuiltWorld:
-    if table.has("trace"):
-        contacts = _stored(table)
-    else:
-        contacts = _generated(table, seed) if table.has("generator") else _read(table)
+    plan = _inline(table) if table.has("meetings") else _of_list(_listed(table, seed))
     network = ContactNetwork(
-        _as_rows(contacts),
+        plan.contacts,
         bandwidth=table.number("bandwidth", float("inf"), least=1e-9),
         overhead=table.duration("overhead", 0),
         share=cast(Literal["link", "node"], table.choice("share", ("link", "node"), "link")),
         summaries=cast(Literal["free", "timed"], table.choice("summaries", ("free", "timed"), "free")),
     )
-    return BuiltWorld(network, contacts.names, _presence(contacts), end=contacts.span()[1])
+    return BuiltWorld(network, plan.names, plan.presence, end=plan.end)
 
 
-def _read(table: Table) -> ContactList:
-    """From files; a row that cannot be used is an error, for a run must not silently be another one."""
-    for key in ("layout", "generator_seed", "range", "duration", "rate", "buses"):
-        if table.has(key):
-            raise table.wrong(key, "this is for generators, and [world] names none")
+class _Plan(NamedTuple):
+    """Who meets whom and who is there, whatever it came from."""
+
+    names: tuple[str, ...]
+    contacts: Sequence[Contact]
+    presence: tuple[Presence, ...]
+    end: Instant
+
+
+def _listed(table: Table, seed: int) -> ContactList:
+    """From a generator or from files; a row that cannot be used is an error: a run must not be another one."""
+    if table.has("generator"):
+        return _generated(table, seed)
+    _only(table, ("contacts", "nodes"), "goes with `generator` or `meetings`")
     if not table.has("contacts"):
-        raise BadInput(f"{table.where('kind')}[world] needs `contacts` (a file) or `generator`")
+        raise BadInput(f"{table.where('kind')}[world] needs `contacts` (a file), `meetings` or `generator`")
     found = read_contacts(table.path("contacts"), table.path("nodes") if table.has("nodes") else None)
     for reject in found.rejects:
         raise BadInput(f"{reject.file}:{reject.line}: {reject.reason}")
     return found.contacts
 
 
-def _stored(table: Table) -> ContactList:
-    """From the lake, as `precede ingest` and `precede contacts` left it there."""
-    from precede.traces.stored import read_stored_contacts
+def _only(table: Table, taken: tuple[str, ...], cause: str) -> None:
+    """A key that another way to give contacts would take is an error."""
+    for key in _SOURCE_KEYS:
+        if table.has(key) and key not in taken:
+            raise table.wrong(key, cause)
 
-    for key in ("contacts", "nodes", "generator", "layout", "generator_seed", "duration", "rate", "buses"):
-        if table.has(key):
-            raise table.wrong(key, "this does not go together with `trace`")
-    range_m = table.number("range") if table.has("range") else None
+
+def _inline(table: Table) -> _Plan:
+    """Written into the scenario: for small worlds, and for what a swarm draws."""
+    _only(table, ("meetings", "nodes", "stays"), "does not go with `meetings`")
+    names = numbered(table.whole("nodes", least=1))
+    contacts = [_row(table, "meetings", item, names, 2) for item in table.items("meetings")]
+    stays = [_row(table, "stays", item, names, 1) for item in table.items("stays")]
+    churning = [row[0] for row in stays]
+    presence = [Presence(node) for node in range(len(names)) if node not in churning]
+    presence += [Presence(*row) for row in stays]
+    end = max([row[-1] for row in (*contacts, *stays)], default=0)
+    return _Plan(names, contacts, tuple(presence), end)
+
+
+def _row(table: Table, key: str, item: Any, names: Sequence[str], count: int) -> Any:
+    """`count` nodes by name, and two instants in order."""
     try:
-        found = read_stored_contacts(table.base / table.text("lake", "lake"), table.text("trace"), range_m)
-    except BadInput as error:
-        raise table.wrong("trace", str(error)) from None
-    return found.since(found.span()[0])
+        *who, start, end = item
+        row = (*(names.index(str(name)) for name in who), parse_duration(start), parse_duration(end))
+    except (TypeError, ValueError) as error:
+        raise table.wrong(key, f"{item!r}: {error}") from None
+    if len(who) != count or len(set(who)) != count or row[-1] < row[-2]:
+        raise table.wrong(key, f"{item!r}: {count} name(s) and two instants in order are wanted")
+    return row
 
 
 def _generated(table: Table, seed: int) -> ContactList:
     from precede.traces import city_bus, pedestrians
 
     name = table.choice("generator", tuple(_GENERATOR_KEYS), "")
-    for key in ("contacts", "nodes", "layout", "generator_seed", "range", "duration", "rate", "buses"):
-        if table.has(key) and key not in _GENERATOR_KEYS[name]:
-            raise table.wrong(key, f"the generator {name} does not take this")
+    _only(table, ("generator", *_GENERATOR_KEYS[name]), f"the generator {name} does not take this")
     seed = table.whole("generator_seed", seed)
     layout = table.text("layout", "a")
     if name == "city-bus":
@@ -101,17 +128,15 @@ def _generated(table: Table, seed: int) -> ContactList:
     return mobility.contacts(table.number("range", pedestrians.RANGE_M))
 
 
-def _as_rows(contacts: ContactList) -> Sequence[Contact]:
+def _of_list(contacts: ContactList) -> _Plan:
     columns = (contacts.a, contacts.b, contacts.start_us, contacts.end_us)
-    return list(zip(*(column.tolist() for column in columns), strict=True))
-
-
-def _presence(contacts: ContactList) -> tuple[Presence, ...]:
+    rows = list(zip(*(column.tolist() for column in columns), strict=True))
     if contacts.presence is None:
-        return everybody(contacts.nodes)
-    stays = (contacts.presence.node, contacts.presence.enter_us, contacts.presence.leave_us)
-    rows = zip(*(column.tolist() for column in stays), strict=True)
-    return tuple(Presence(node, enter, leave) for node, enter, leave in rows)
+        presence = everybody(contacts.nodes)
+    else:
+        stays = (contacts.presence.node, contacts.presence.enter_us, contacts.presence.leave_us)
+        presence = tuple(Presence(*stay) for stay in zip(*(column.tolist() for column in stays), strict=True))
+    return _Plan(contacts.names, rows, presence, contacts.span()[1])
 
 
 KIND: Final = WorldKind("contacts", "two nodes hear each other while a contact lasts", _KEYS, _build)

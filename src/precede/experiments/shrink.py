@@ -50,6 +50,8 @@ def _kind(result: WorldResult) -> str:
 def _smaller(plan: Plan) -> Iterator[Plan]:
     """Plans with one thing less, the largest steps first."""
     yield from _shorter(plan, "workload", "script")
+    yield from _shorter(plan, "world", "meetings")
+    yield from _shorter(plan, "world", "stays")
     yield from _shorter(plan, "faults", "crashes")
     yield from _shorter(plan, "faults", "stalls")
     for table, calm in _CALM.items():

@@ -102,6 +102,9 @@ class Epidemic(Dissemination):
         for envelope in sorted(found, key=lambda envelope: envelope.message.id):
             self._cache.add((envelope.message.id,), (envelope,), envelope.deadline)
         self._expire(now, effects)
+        # a crash may have fallen between a message's entry here and its hand-over: the ordering must have all
+        unknown = [envelope for envelope in self._cache if not self.ordering.knows(envelope.message.id)]
+        self.ordering.arrive(unknown, now, effects)
         if self._refresh:
             effects.append(SetTimer(_REFRESH, now + self._refresh))
         return effects
@@ -197,8 +200,6 @@ class Epidemic(Dissemination):
         if len(envelopes) < len(packet.envelopes):
             packet = packed(envelopes)
         self._cache.add([envelope.message.id for envelope in envelopes], envelopes, packet.first_end)
-        if self._durable:
-            effects += [Persist(_key(envelope.message.id), envelope) for envelope in envelopes]
         self._hand_over(envelopes, now, effects)
         self._pass_on(packet, sender, now, effects)
         self._tidy(now, effects)
@@ -217,12 +218,16 @@ class Epidemic(Dissemination):
 
     def _hand_over(self, envelopes: tuple[Envelope, ...], now: Instant, effects: list[Effect]) -> None:
         """First copies; after a restart some are not, and are only carried again."""
+        new = envelopes
         if self._returned:
             knows = self.ordering.knows
-            envelopes = tuple([envelope for envelope in envelopes if not knows(envelope.message.id)])
-        if envelopes:
-            effects.append(Arrive(tuple([envelope.message for envelope in envelopes])))
-            self.ordering.arrive(envelopes, now, effects)
+            new = tuple([envelope for envelope in envelopes if not knows(envelope.message.id)])
+        if new:
+            effects.append(Arrive(tuple([envelope.message for envelope in new])))
+        if self._durable:
+            effects += [Persist(_key(envelope.message.id), envelope) for envelope in envelopes]
+        if new:
+            self.ordering.arrive(new, now, effects)
 
     def _mark_known(self, ids: Sequence[MessageId], sender: NodeId) -> None:
         link = self._links.get(sender)
