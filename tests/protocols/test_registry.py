@@ -1,4 +1,4 @@
-"""The registry: every name builds, mistakes are told with the nearest right word, others' packages add names."""
+"""The registry: every name builds, mistakes are told with the nearest word, others' packages add names."""
 
 from __future__ import annotations
 

@@ -16,42 +16,46 @@ GAUGES: Final = "gauges.parquet"
 
 
 class ParquetSink:
-    """`events.parquet` and `gauges.parquet` in a folder, under temporary names until `close`."""
+    """`events.parquet` and `gauges.parquet` in a folder, under temporary names until `close`.
+
+    Nothing is made on disk before the first block, so a run that cannot begin leaves nothing behind.
+    """
 
     def __init__(self, folder: Path) -> None:
-        folder.mkdir(parents=True, exist_ok=True)
         self._folder = folder
-        self._events = self._writer(EVENTS, event_schema())
-        self._gauges = self._writer(GAUGES, gauge_schema())
-
-    def _writer(self, name: str, schema: pa.Schema) -> pq.ParquetWriter:
-        columns = [field.name for field in schema if pa.types.is_dictionary(field.type)]
-        return pq.ParquetWriter(
-            self._temporary(name), schema, compression="zstd", compression_level=1, use_dictionary=columns
-        )
-
-    def _temporary(self, name: str) -> Path:
-        return self._folder / f".{name}.partial"
+        self._writers: dict[str, pq.ParquetWriter] = {}
 
     def write_events(self, block: pa.RecordBatch) -> None:
-        self._events.write_batch(block)
+        self._writer(EVENTS).write_batch(block)
 
     def write_gauges(self, block: pa.RecordBatch) -> None:
-        self._gauges.write_batch(block)
+        self._writer(GAUGES).write_batch(block)
 
     def close(self) -> None:
         """Both files appear, whole, under their names."""
-        self._events.close()
-        self._gauges.close()
+        for name in (EVENTS, GAUGES):
+            self._writer(name).close()
         for name in (EVENTS, GAUGES):
             os.replace(self._temporary(name), self._folder / name)
 
     def abandon(self) -> None:
         """Nothing appears; what was half written is removed."""
-        self._events.close()
-        self._gauges.close()
-        for name in (EVENTS, GAUGES):
+        for name, writer in self._writers.items():
+            writer.close()
             self._temporary(name).unlink(missing_ok=True)
+
+    def _writer(self, name: str) -> pq.ParquetWriter:
+        if name not in self._writers:
+            self._folder.mkdir(parents=True, exist_ok=True)
+            schema = event_schema() if name == EVENTS else gauge_schema()
+            columns = [field.name for field in schema if pa.types.is_dictionary(field.type)]
+            self._writers[name] = pq.ParquetWriter(
+                self._temporary(name), schema, compression="zstd", compression_level=1, use_dictionary=columns
+            )
+        return self._writers[name]
+
+    def _temporary(self, name: str) -> Path:
+        return self._folder / f".{name}.partial"
 
 
 class TableSink:

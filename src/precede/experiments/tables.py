@@ -50,6 +50,8 @@ class Table:
         """`file:line: ` of a key, as well as it can be told."""
         if not self.file:
             return ""
+        if not self._text and self.file.endswith(".toml") and Path(self.file).is_file():
+            self._text = Path(self.file).read_text(encoding="utf-8", errors="replace")
         section = ""
         for number, line in enumerate(self._text.splitlines(), 1):
             header = re.match(r"\s*\[+\s*([\w.]+)", line)
