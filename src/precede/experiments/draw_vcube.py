@@ -29,7 +29,7 @@ _DELAYS: Final = (
     "normal(0.1, 0.08)",
 )
 _LONGEST: Final = 10 * SECOND
-_QUEUE_SLACK: Final = 500 * MILLISECOND
+_QUEUE_SLACK: Final = 200 * MILLISECOND
 
 
 def draw(protocol: str, seed: int, random: Random) -> Plan:
@@ -56,8 +56,8 @@ def draw_calm(protocol: str, seed: int, random: Random) -> Plan:
 def draw_faulty(protocol: str, seed: int, random: Random) -> Plan:
     """Up to half of the nodes crash at random instants, between any two effects; some come late, some leave."""
     nodes = random.choice((2, 3, 4, 5, 6, 7, 8, 8, 11, 16, 16, 32))
-    heal_at = random.choice((1, 2, 5)) * SECOND
-    longest = random.choice((100, 400)) * MILLISECOND
+    heal_at = random.choice((1, 2, 5, 8)) * SECOND
+    longest = random.choice((50, 100, 300)) * MILLISECOND
     world = _draw_world(random, nodes, longest) | {"linger": random.choice(("0s", "1s"))}
     doomed = sorted(random.sample(range(nodes), random.randint(0, nodes // 2)))
     crash_within = random.choice((heal_at, heal_at, SECOND // 5))
@@ -65,7 +65,7 @@ def draw_faulty(protocol: str, seed: int, random: Random) -> Plan:
     world["stays"] = _draw_stays(random, others, heal_at)
     diagnosis = {
         "diagnosis": True,
-        "test_every": random.choice((200, 500)) * MILLISECOND,
+        "test_every": random.choice((100, 300)) * MILLISECOND,
         "test_timeout": 2 * longest + _QUEUE_SLACK,
     }
     run = Run(
@@ -77,7 +77,7 @@ def draw_faulty(protocol: str, seed: int, random: Random) -> Plan:
         seed=seed,
         gauges="none",
     )
-    return Plan(run, heal_at, 20 * SECOND, dead=tuple(doomed))
+    return Plan(run, heal_at, 12 * SECOND, dead=tuple(doomed))
 
 
 def _draw_world(random: Random, nodes: int, longest: Duration) -> dict[str, Any]:
@@ -120,12 +120,15 @@ def _draw_crash(random: Random, node: NodeId, within: Duration) -> dict[str, Any
 
 
 def _draw_stays(random: Random, others: list[NodeId], heal_at: Instant) -> list[dict[str, Any]]:
-    """Of the nodes that do not crash the first is always there; up to a third come late or leave early."""
+    """Of the nodes that do not crash the first is always there; up to a third come late or leave early.
+
+    Newcomers come soon, so that most of them join while others still send, and send themselves.
+    """
     stays = []
     for node in sorted(random.sample(others[1:], random.randint(0, len(others) // 3))):
         stay = {"node": str(node)}
         if random.random() < 0.6:
-            stay["enter"] = seconds_text(random.randrange(1, heal_at))
+            stay["enter"] = seconds_text(random.randrange(1, heal_at // 3))
         else:
             stay["leave"] = seconds_text(random.randrange(heal_at))
         stays.append(stay)
