@@ -257,10 +257,17 @@ class Player:
     def _send(self, actor: _Actor, packet: Packet, to: NodeId) -> None:
         if to != NEIGHBOURS:
             self.air.append((actor.id, to, packet))
+            self._tell_aggregate(actor, packet, to)
             return
         linked = [peer for source, peer in self.links if source == actor.id]
         for peer in linked or [other.id for other in self.actors.values() if other is not actor]:
             self.air.append((actor.id, peer, packet))
+
+    def _tell_aggregate(self, actor: _Actor, packet: Packet, to: NodeId) -> None:
+        """Several messages in one packet, where that is what the protocol is about."""
+        if getattr(packet, "aggregates", False) and packet.messages > 1:
+            together = " ".join(self._called(message.id) for message in carried(packet))
+            self.lines.append(f"{self.names[actor.id]} sends {together} to {self.names[to]} in one packet")
 
     def _is(self, packet: Packet, wanted: str) -> bool:
         """Does this packet carry the message of that name, or is it of that kind?"""

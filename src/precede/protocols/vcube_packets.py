@@ -101,6 +101,7 @@ class VCubePacket(Packet, frozen=True, gc=False):
     """One or several messages for one child, in the order in which its parent received them."""
 
     kind: ClassVar[str] = "vcube"
+    aggregates: ClassVar[bool] = True
     content: tuple[StampedMessage, ...]
     size_bytes: int
     control_bytes: int
