@@ -229,3 +229,40 @@ INSTANT = st.integers(0, 12)
 def test_tiny_worlds_equal_the_oracle(drawn: list[Segment], reach: float, unit: int):
     world = [(n, t * unit, x, y, (t + d) * unit, x1, y1) for n, t, x, y, d, x1, y1 in drawn]
     assert contacts(world, reach) == oracle_contacts(world, reach)
+
+
+def test_islands_far_apart_and_ids_far_apart():
+    """Cells of two towns a thousand kilometres apart are hashed, not laid out; ids need not be dense."""
+    random = Random(8)
+    world: list[Segment] = []
+    for k in range(24):
+        x, y = random.uniform(0, 300) + 1e6 * (k % 2), random.uniform(0, 300) - 3e5 * (k % 2)
+        for leg in range(4):
+            x1, y1 = x + random.uniform(-90, 90), y + random.uniform(-90, 90)
+            world.append((2**31 - 1 - 10**7 * k, leg * 40 * SECOND, x, y, (leg + 1) * 40 * SECOND, x1, y1))
+            x, y = x1, y1
+    expected = oracle_contacts(world, 60)
+    assert len(expected) > 30
+    assert contacts(world, 60) == expected
+
+
+def test_a_node_in_very_many_pieces_beside_nodes_in_one():
+    """Ten thousand pieces of a second each in one window: the same contact as in one piece."""
+    pieces = [(0, k * 1000, 0.001 * k, 0.0, (k + 1) * 1000, 0.001 * (k + 1), 0.0) for k in range(10_000)]
+    others = [(k, 0, 2.0 * k, 1.0, 20 * SECOND, 2.0 * k + 1, 3.0) for k in range(1, 40)]
+    whole = (0, 0, 0.0, 0.0, 10 * SECOND, 10.0, 0.0)
+    in_pieces, in_one = contacts(pieces + others, 10), contacts([whole, *others], 10)
+    assert [row[:2] for row in in_pieces] == [row[:2] for row in in_one]
+    ends = [[t for row in found for t in row[2:]] for found in (in_pieces, in_one)]
+    assert ends[0] == pytest.approx(ends[1], abs=1)
+
+
+def test_the_touch_of_a_circle_grazed_from_every_side():
+    """Tangents at many angles, some a hair inside, some a hair outside: exactly as the oracle has it."""
+    world: list[Segment] = [still(0, 0.0, 0.0, 0, 1000 * SECOND)]
+    for k in range(60):
+        angle, hair = k * 0.1047, (0.0, 1e-9, -1e-9, 1e-6, -1e-6)[k % 5]
+        cx, cy = (50 + hair) * np.cos(angle), (50 + hair) * np.sin(angle)
+        dx, dy = -200 * np.sin(angle), 200 * np.cos(angle)
+        world.append((k + 1, k * SECOND, cx - dx, cy - dy, (k + 40) * SECOND, cx + dx, cy + dy))
+    assert contacts(world, 50) == oracle_contacts(world, 50)
