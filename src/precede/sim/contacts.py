@@ -171,6 +171,10 @@ class ContactNetwork(Network):
     def counters(self) -> Mapping[str, int]:
         return self._counts
 
+    def contact_list(self) -> Sequence[Contact]:
+        """Every contact that has a length, by its beginning."""
+        return self._begins
+
     def _transmitter(self, node: NodeId) -> _Transmitter:
         if self._share == "link":
             return _Transmitter()
