@@ -8,7 +8,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from precede.verify import compiled
+from precede.verify import compiled, crowds
 from precede.verify.witness import verify
 from tests.verify import oracle
 from tests.verify.every_way import verify_every_way
@@ -53,14 +53,21 @@ def test_the_same_as_the_oracle_every_way(log):
     assert ("total" in total.counts) == bool(oracle.total_disagreements(log))
 
 
-@given(histories(most_rows=120), st.sampled_from([0, 1 << 29]), st.sampled_from([1, 3, 16]))
-@settings(max_examples=150, deadline=None)
-def test_snapshots_and_walking_change_nothing(log, dense, window):
+@given(
+    histories(most_rows=120),
+    st.sampled_from(["snapshots", "walking", "blocks"]),
+    st.sampled_from([1, 3, 16]),
+)
+@settings(max_examples=200, deadline=None)
+def test_how_clocks_are_kept_changes_nothing(log, way, size):
     rows = log.table()
     plain = verify(rows, "causal", compiled=False)
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(compiled, "DENSE_CLOCK_BYTES", dense)
-        patch.setattr(compiled, "_SHORTEST_WINDOW", window)
+        patch.setattr(compiled, "_SHORTEST_WINDOW", size)
+        patch.setattr(crowds, "_NARROWEST", size)
+        if way != "snapshots":
+            patch.setattr(compiled, "DENSE_CLOCK_BYTES", 0)
+            patch.setattr(crowds, "WALKED_PER_ROW", 0 if way == "blocks" else 1000)
         assert verify(rows, "causal", compiled=True) == plain
     assert plain.counts.get("causal", 0) == len(oracle.late_causal(log))
 

@@ -3,8 +3,8 @@
 The clock of a process is a row of a matrix, one column for each process that broadcasts. What a source knew at
 a broadcast is not copied per message, which would cost messages x sources: it is a snapshot of its clock, taken
 at most once in a quarter of a clock's length of rows, and the rows between the snapshot and the broadcast. So
-memory is bounded by the rows, with however many nodes, and a clock is merged at the speed of memory. Where even
-the matrix of clocks would be too large, processes are walked one by one with a single clock.
+memory is bounded by the rows, and a clock is merged at the speed of memory. Where the matrix of clocks itself
+would be too large, `crowds.py` does without it.
 """
 
 from __future__ import annotations
@@ -13,7 +13,7 @@ from typing import Final
 
 import numpy as np
 
-from precede.verify import delta, explain, fifo, integrity, total
+from precede.verify import crowds, delta, explain, fifo, integrity, total
 from precede.verify.engine import Engine
 from precede.verify.history import LATE, History, Ints
 from precede.verify.kernels import compiled
@@ -76,22 +76,22 @@ class CompiledEngine(Engine):
         sources = np.flatnonzero(np.diff(base))
         column = np.full(history.processes, -1, np.int32)
         column[sources] = np.arange(len(sources), dtype=np.int32)
+        rank = np.int16 if np.diff(base).max(initial=0) < 1 << 15 else np.int32
         rows, width = len(history.events), len(sources)
-        snapshot_of = np.full(history.messages, -1, np.int32)
-        stack = np.empty(rows + 1, np.int32)
+        schedule = (who, until, turns)
+        if history.processes * width * np.dtype(rank).itemsize > DENSE_CLOCK_BYTES:
+            return crowds.mark_late(history, marks, column, schedule, rank, DENSE_CLOCK_BYTES)
         told = (start, history.events, marks, source, base, history.position, column)
-        if history.processes * width * 4 > DENSE_CLOCK_BYTES:
-            nothing = np.empty((0, width), np.int32)
-            clock = np.zeros(width, np.int32)
-            return int(_late_walking(*told, clock, nothing, np.empty(0, np.int32), snapshot_of, stack))
         window = max(_SHORTEST_WINDOW, width // 4)
         most = rows // window + 1
-        rank = np.int16 if np.diff(base).max(initial=0) < 1 << 15 else np.int32
         clocks = np.zeros((history.processes, width), rank)
         snapshots, taken_at = np.empty((most, width), rank), np.empty(most, np.int32)
-        schedule = (who, until, turns, window)
+        snapshot_of = np.full(history.messages, -1, np.int32)
+        stack = np.empty(rows + 1, np.int32)
         order = tuple(np.zeros(history.messages, np.int32) for _ in range(3))
-        return int(_late_dense(*told, *schedule, clocks, snapshots, taken_at, snapshot_of, stack, *order))
+        return int(
+            _late_dense(*told, *schedule, window, clocks, snapshots, taken_at, snapshot_of, stack, *order)
+        )
 
 
 @compiled
@@ -224,38 +224,4 @@ def _late_dense(
                     break
                 complete[p] += 1
         cursor[p] = until[turn]
-    return found
-
-
-@compiled
-def _late_walking(
-    start: Ints,
-    events: Ints,
-    marks: Ints,
-    source: Ints,
-    base: Ints,
-    position: Ints,
-    column: Ints,
-    clock: Ints,
-    snapshots: Ints,
-    taken_at: Ints,
-    snapshot_of: Ints,
-    stack: Ints,
-) -> Ints:
-    found = 0
-    for p in range(len(start) - 1):
-        clock[:] = 0
-        for e in range(start[p], start[p + 1]):
-            code = events[e]
-            if code < 0 or code & 1 == 0:
-                continue
-            m = code >> 1
-            if clock[column[source[m]]] >= m - base[source[m]] + 1:
-                marks[e] |= LATE
-                found += 1
-            else:
-                _learn(
-                    *(m, clock, start, events, source, base, position, column),
-                    *(snapshots, taken_at, snapshot_of, stack),
-                )
     return found

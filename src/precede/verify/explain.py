@@ -8,7 +8,7 @@ from itertools import pairwise
 from typing import TYPE_CHECKING
 
 from precede.core.instants import format_duration
-from precede.verify.history import EARLY, EXPIRED, LATE, UNADDRESSED, Ghost, History, Ints, unmask
+from precede.verify.history import EARLY, EXPIRED, LATE, UNADDRESSED, Ghost, History, Ints, natural, unmask
 from precede.verify.verdict import Offence, Order, Row, Violation
 
 if TYPE_CHECKING:
@@ -282,9 +282,9 @@ def _addressees(history: History, message: int) -> str:
     assert history.addresses is not None
     assert history.address_start is not None
     begin, end = int(history.address_start[message]), int(history.address_start[message + 1])
-    names = [history.nodes[int(code)] for code in history.addresses[begin:end] if int(code) >= 0]
+    names = sorted((history.nodes[int(code)] for code in history.addresses[begin:end]), key=natural)
     shown = ", ".join(names[:_NAMED]) + (f" and {len(names) - _NAMED} others" if len(names) > _NAMED else "")
-    return f"{shown} only" if names else "nobody in this log"
+    return f"{shown} only" if names else "nobody"
 
 
 def _persons(history: History, processes: Sequence[int], begin: bool = True) -> str:

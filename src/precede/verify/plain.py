@@ -211,6 +211,7 @@ class PlainBuilder:
         )
         places = {process: p for p, process in enumerate(processes)}
         self._fill_messages(history, group, messages, nodes, places)
+        history.nodes = list(nodes)
         unreliable = history.unreliable(self.log.truncated is not None)
         index = {message: number for number, message in enumerate(key for _, key in messages)}
         for p, process in enumerate(processes):
@@ -307,7 +308,7 @@ class PlainBuilder:
             if history.addresses is not None:
                 to = None if said is None else said.destinations
                 history.addressed.append(0 if to is None else 1)  # type: ignore[union-attr]
-                history.addresses.extend(sorted(nodes.get(name, -1) for name in to or ()))
+                history.addresses.extend(sorted(nodes.setdefault(name, len(nodes)) for name in to or ()))
                 history.address_start.append(len(history.addresses))  # type: ignore[union-attr]
         for p in range(len(counts) - 1):
             counts[p + 1] += counts[p]
