@@ -11,8 +11,8 @@ from tests.verify import oracle
 from tests.verify.histories import correct, scrambled
 
 MANY = [
-    pytest.param(range(400), id="some"),
-    pytest.param(range(400, 5000), id="many", marks=pytest.mark.long),
+    pytest.param(range(250), id="some"),
+    pytest.param(range(250, 5000), id="many", marks=pytest.mark.long),
 ]
 
 

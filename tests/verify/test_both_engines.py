@@ -1,4 +1,4 @@
-"""Logs of some hundred to some thousand rows, with everything in them: both engines say the same, word for word."""
+"""Logs of some thousand rows with everything in them: both engines say the same, word for word."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from precede.verify.witness import verify
 def anything(seed: int) -> list[dict[str, object]]:
     """Runs, incarnations, opaque ids, destinations, deadlines, ghosts, gaps, other rows, rows out of order."""
     random = Random(seed)
-    nodes, runs, count = random.choice([2, 5, 20, 60]), random.choice([1, 1, 3]), random.choice([300, 2000])
+    nodes, runs, count = random.choice([2, 5, 20, 60]), random.choice([1, 1, 3]), random.choice([300, 1500])
     opaque, lives, ghosts = (random.random() < share for share in (0.3, 0.4, 0.3))
     addressed, timed = (random.random() < 0.4 for _ in range(2))
     rows: list[dict[str, object]] = []
@@ -70,8 +70,8 @@ def anything(seed: int) -> list[dict[str, object]]:
 @pytest.mark.parametrize(
     "seeds",
     [
-        pytest.param(range(8), id="some"),
-        pytest.param(range(8, 200), id="many", marks=pytest.mark.long),
+        pytest.param(range(5), id="some"),
+        pytest.param(range(5, 200), id="many", marks=pytest.mark.long),
     ],
 )
 def test_both_engines_say_the_same(seeds):

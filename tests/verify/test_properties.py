@@ -36,7 +36,7 @@ def histories(draw, most_rows=40):
 
 
 @given(histories())
-@settings(max_examples=150, deadline=None)
+@settings(max_examples=80, deadline=None)
 def test_the_same_as_the_oracle_every_way(log):
     rows = log.table()
     expected = {
@@ -58,7 +58,7 @@ def test_the_same_as_the_oracle_every_way(log):
     st.sampled_from(["snapshots", "walking", "blocks"]),
     st.sampled_from([1, 3, 16]),
 )
-@settings(max_examples=200, deadline=None)
+@settings(max_examples=100, deadline=None)
 def test_how_clocks_are_kept_changes_nothing(log, way, size):
     rows = log.table()
     plain = verify(rows, "causal", compiled=False)
@@ -73,7 +73,7 @@ def test_how_clocks_are_kept_changes_nothing(log, way, size):
 
 
 @given(histories())
-@settings(max_examples=150, deadline=None)
+@settings(max_examples=80, deadline=None)
 def test_a_story_is_true(log):
     first = verify(log.table(), "causal", compiled=False).first
     if first is None or first.kind != "causal":
