@@ -281,3 +281,20 @@ def test_a_node_that_leaves_is_no_longer_addressed_nor_waited_for() -> None:
     assert _destinations(stays.broadcast(b"", 4)) == (2,)
     with pytest.raises(Refused, match="destination 1"):
         stays.broadcast(b"", 5, (1,))
+
+
+@pytest.mark.parametrize(("protocol", "options"), [*RIVALS, ("prs", {"case": "broadcast"})])
+def test_what_was_saved_does_not_change_with_what_comes_later(protocol: str, options: dict[str, Any]) -> None:
+    """A driver may keep the value itself until it writes it."""
+    receiver: Any = make(protocol, 3, 4, **options)
+    kept: list[tuple[Any, bytes]] = []
+    for packet, sender in _chain(protocol, **options):
+        receiver.receive(packet, sender, 0, 0)
+        receiver.broadcast(b"", 0)
+        saved = receiver.rule.save()
+        kept.append((saved, msgspec.msgpack.encode(saved)))
+    for saved, written in kept:
+        assert msgspec.msgpack.encode(saved) == written
+    again: Any = make(protocol, 3, 4, **options)
+    again.rule.load(msgspec.msgpack.decode(kept[-1][1]))
+    assert msgspec.msgpack.encode(again.rule.save()) == kept[-1][1]
