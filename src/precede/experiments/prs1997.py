@@ -12,6 +12,7 @@ from itertools import product
 from pathlib import Path
 from typing import Any
 
+import msgspec
 import numpy as np
 import pyarrow as pa
 from msgspec import Struct
@@ -34,7 +35,7 @@ class Precision(Struct, frozen=True):
     interval: float = 0.03
 
 
-class Point(Struct, frozen=True):
+class Point(Struct, frozen=True, forbid_unknown_fields=True):
     """One place on one curve. Times are in the paper's time units, which are seconds in the run."""
 
     experiment: str
@@ -115,12 +116,9 @@ def _points(name: str, table: Mapping[str, Any]) -> Iterator[Point]:
     for case in table.get("cases", [{}]):
         for values in product(*grid.values()):
             settings = {**table.get("set", {}), **case, **dict(zip(grid, values, strict=True))}
-            for key in ("to", "rates"):
-                if key in settings:
-                    settings[key] = tuple(settings[key])
             try:
-                yield Point(experiment=name, **settings)
-            except TypeError as error:
+                yield msgspec.convert({"experiment": name, **settings}, Point)
+            except msgspec.ValidationError as error:
                 raise BadInput(f"experiment {name!r}: {error}") from error
 
 
