@@ -30,7 +30,10 @@ def read_scenario(
     seed: int | None = None,
     settings: Mapping[str, str] | None = None,
 ) -> Run:
-    """The run that a scenario describes, with the caller's protocol, seed and settings in place of its own."""
+    """The run that a scenario describes, with the caller's protocol, seed and settings in place of its own.
+
+    Of the scenario's own options another protocol gets those that it has.
+    """
     path = find_scenario(scenario)
     tables, text = read_toml(path)
     shown = str(path) if Path(scenario).suffix else scenario
@@ -40,6 +43,9 @@ def read_scenario(
     read = {name: Table(tables.get(name, {}), name, shown, text, path.parent) for name in _TABLES}
     read["run"].check(RUN_KEYS)
     options = dict(read["run"].data.get("options", {}))
+    if protocol and protocol != read["run"].data.get("protocol"):
+        its_own = _all_options(protocol, read["world"].text("kind"), options)
+        options = {key: value for key, value in options.items() if key in its_own}
     _apply(read, options, settings or {}, protocol or str(read["run"].data.get("protocol", "")))
     name = protocol or read["run"].text("protocol")
     kind = find_kind(read["world"].text("kind"))
