@@ -95,7 +95,7 @@ def wall(run: Any) -> float:
 
 def crowd(nodes: int, seconds: int) -> dict[str, Any]:
     """Many people with a leg every ten seconds: the kernel alone, slice by slice, in one process."""
-    world = walks(nodes, 3400.0 * (nodes / 10_000) ** 0.5, seconds)
+    world = walks(nodes, 2300.0 * (nodes / 10_000) ** 0.5, seconds)
     pieces = 0
     began = time.process_time()
     for begin, end in cut_time(world, 12):

@@ -330,6 +330,18 @@ def test_gtfs_in_a_folder_and_in_a_folder_inside_the_zip(tmp_path: Path):
     assert segments(load(nested, "gtfs", Options(date="2024-01-02"))) == expected
 
 
+def test_gtfs_a_coach_line_of_stops_far_apart_and_headways(tmp_path: Path):
+    stops = (
+        "stop_id,stop_name,stop_lat,stop_lon\n1,Munich,48.1,11.6\n2,Salzburg,47.8,13.0\n3,Vienna,48.2,16.4\n"
+    )
+    path = feed(
+        tmp_path, stops=stops, frequencies="trip_id,start_time,end_time,headway_secs\nt1,8:00:00,9:00:00,600\n"
+    )
+    result = load(path, "gtfs", Options(date="2024-01-02"))
+    assert not any("far outside" in reject.reason for reject in result.rejects)
+    assert any("frequencies.txt" in note for note in result.summary.notes)
+
+
 def bomb() -> bytes:
     out = io.BytesIO()
     with zipfile.ZipFile(out, "w", zipfile.ZIP_DEFLATED) as archive:

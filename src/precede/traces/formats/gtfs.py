@@ -54,6 +54,8 @@ def read_gtfs(path: str | Path, summary: Summary, day: str | None = None) -> Ite
     yield from unusable
     summary.facts["service day"] = chosen.isoformat()
     summary.facts["centre"] = f"{projection.latitude:.4f}, {projection.longitude:.4f}"
+    if any(True for _ in feed.rows("frequencies.txt", Summary("", ""))):
+        summary.note("tables passed over: frequencies.txt (its trips run once, as stop_times.txt has them)")
     yield from _vehicles(trips, stops, shapes, summary)
 
 
