@@ -30,7 +30,7 @@ def join(
     group: str,
     name: str,
     *,
-    key: bytes | None,
+    key: bytes | Sequence[bytes] | None,
     order: Order = "causal",
     lifetime: str | Duration | None = None,
     store: str | Path | None = None,
@@ -44,10 +44,11 @@ def join(
 ) -> Group:
     """Become a member of a group: `async with precede.join("picnic", "ana", key=key, peers=[...]) as g:`.
 
-    `key` is the group's 32 secret bytes (`precede.runtime.sealing.new_key()`); None only where the link has its
-    own encryption. With a `lifetime`, causal order becomes Δ-causal: what is lost is waited for until it would
-    be dead anyway. `multicast` takes destination sets and needs the members' names and a store. With a store, a
-    restart goes on where the last run ended; without one, every start is a new life.
+    `key` is the group's 32 secret bytes (`precede.runtime.sealing.new_key()`), or several, newest first, while
+    a group changes keys; None only where the link has its own encryption. With a `lifetime`, causal becomes
+    Δ-causal: what is lost is waited for until it would be dead anyway. `multicast` takes destination sets and
+    needs the members' names and a store. With a store, a restart goes on where the last run ended; without one,
+    every start is a new life.
     """
     from precede.core.node import Context
     from precede.protocols import registry
@@ -78,7 +79,7 @@ def join(
         make_node,
         Codec(*registry.wire_types(entry, make_node(node_id(name), 0), "epidemic")),
         transport or UdpTransport(bind, peers),
-        keys=() if key is None else (group_key(key, group),),
+        keys=tuple(group_key(secret, group) for secret in ([key] if isinstance(key, bytes) else key or ())),
         store=None if store is None else Path(store),
         log=None if log is None else Path(log),
         names=members,

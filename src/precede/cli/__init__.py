@@ -39,6 +39,8 @@ VERBS: Final[dict[str, str]] = {
     "verify": "does this log keep its order? An exact verdict, and a violation told as a story",
     "swarm": "seeded worlds that break, heal, and must hold",
     "conform": "your own protocol: scenarios, swarm, rivals, one table",
+    "node": "a member of a group over sockets: lines in are broadcast, lines out are delivered",
+    "keys": "make, show, export and rotate a group's keys",
     "protocols": "what is there, with paper, order and network",
 }
 """Every verb with the line that `precede --help` shows."""

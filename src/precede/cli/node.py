@@ -1,0 +1,94 @@
+"""`precede node`: a member of a group as a filter: lines in are broadcast, lines out are delivered."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, Any
+
+import typer
+
+if TYPE_CHECKING:
+    from precede.runtime.group import Group
+
+
+def command(
+    name: Annotated[str, typer.Argument(help="this member's name")],
+    group: Annotated[str, typer.Option(help="the group's name")] = "precede",
+    keys: Annotated[
+        Path | None, typer.Option(help="key file (precede keys make); needed unless --open")
+    ] = None,
+    open_door: Annotated[bool, typer.Option("--open", help="no keys: the link has its own encryption")] = False,
+    bind: Annotated[str, typer.Option(help="HOST:PORT to listen on")] = "127.0.0.1:0",
+    peer: Annotated[list[str] | None, typer.Option(help="HOST:PORT of another member; may be repeated")] = None,
+    member: Annotated[list[str] | None, typer.Option(help="another member's name; may be repeated")] = None,
+    order: Annotated[str, typer.Option(help="none, fifo, causal, delta or multicast")] = "causal",
+    lifetime: Annotated[str | None, typer.Option(help="how long a message may be waited for")] = None,
+    store: Annotated[Path | None, typer.Option(help="file that survives restarts")] = None,
+    log: Annotated[Path | None, typer.Option(help="folder for the event log")] = None,
+    status: Annotated[float, typer.Option(help="print a status line to stderr every so many seconds")] = 0.0,
+    linger: Annotated[float, typer.Option(help="seconds to stay after the input has ended")] = 2.0,
+) -> None:
+    """Join a group: each line read is broadcast, each message delivered is printed as NAME<tab>TEXT.
+
+    \b
+    Example:
+      precede keys make picnic.keys
+      echo hello | precede node ana --keys picnic.keys --bind 127.0.0.1:5001 --peer 127.0.0.1:5002
+    """
+    import asyncio
+
+    from precede.api import join
+    from precede.core.errors import BadInput
+    from precede.runtime.keyring import read_keys
+
+    if keys is None and not open_door:
+        raise BadInput(
+            "--keys FILE is needed (make one: precede keys make FILE), or --open on a protected link"
+        )
+    wanted: Any = order
+    joined = join(
+        group,
+        name,
+        key=read_keys(keys) if keys is not None else None,
+        order=wanted,
+        lifetime=lifetime,
+        store=store,
+        members=member or [],
+        bind=_address(bind, "--bind"),
+        peers=[_address(written, "--peer") for written in peer or []],
+        log=log,
+    )
+    asyncio.run(_run(joined, status, linger))
+
+
+async def _run(group: Group, status: float, linger: float) -> None:
+    import asyncio
+    import json
+    import sys
+
+    async def show() -> None:
+        async for message in group:
+            text = message.payload.decode("utf-8", errors="replace")
+            print(f"{message.source}\t{text}", flush=True)
+
+    async def report() -> None:
+        while status:
+            await asyncio.sleep(status)
+            print(json.dumps(group.status()), file=sys.stderr, flush=True)
+
+    async with group:
+        tasks = [asyncio.create_task(show()), asyncio.create_task(report())]
+        while line := await asyncio.to_thread(sys.stdin.readline):
+            await group.broadcast(line.rstrip("\n").encode())
+        await asyncio.sleep(linger)
+        for task in tasks:
+            task.cancel()
+
+
+def _address(written: str, option: str) -> tuple[str, int]:
+    from precede.core.errors import BadInput
+
+    host, colon, port = written.rpartition(":")
+    if not colon or not port.isdigit() or int(port) > 65535:
+        raise BadInput(f"{option} {written}: write HOST:PORT")
+    return host or "127.0.0.1", int(port)

@@ -1,0 +1,102 @@
+"""Keys in files that only their owner can read, and `precede node` as a filter."""
+
+from __future__ import annotations
+
+import os
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+from precede.cli import main
+from tests.runtime.test_examples import free_ports
+
+ROOT = Path(__file__).parents[2]
+
+
+def test_keys_are_made_shown_and_rotated(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    file = str(tmp_path / "g.keys")
+    assert main(["keys", "make", file]) == 0
+    assert oct(os.stat(file).st_mode & 0o777) == "0o600"
+    assert main(["keys", "make", file]) == 2
+    capsys.readouterr()
+    assert main(["keys", "export", file]) == 0
+    secret = capsys.readouterr().out.strip()
+    assert main(["keys", "rotate", file]) == 0
+    assert main(["keys", "show", file]) == 0
+    shown = capsys.readouterr().out
+    assert secret not in shown
+    assert shown.count("opens") >= 2
+    assert oct(os.stat(file).st_mode & 0o777) == "0o600"
+
+
+@pytest.mark.parametrize(
+    ("content", "mode", "cause"),
+    [
+        ("ab" * 32, 0o644, "others can read it"),
+        ("ab" * 31, 0o600, ":1: a key has 32 bytes, not 31"),
+        ("zz" * 32, 0o600, ":1: not a key in hexadecimal"),
+        ("# nothing", 0o600, "no key in it"),
+    ],
+)
+def test_a_bad_key_file_is_refused_in_one_line(
+    content: str, mode: int, cause: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    file = tmp_path / "g.keys"
+    file.write_text(content)
+    file.chmod(mode)
+    assert main(["keys", "show", str(file)]) == 2
+    assert cause in capsys.readouterr().err
+
+
+def test_two_nodes_as_filters(tmp_path: Path) -> None:
+    here, there = free_ports(2)
+    assert main(["keys", "make", str(tmp_path / "g.keys")]) == 0
+
+    def node(name: str, own: str, other: str) -> subprocess.Popen[str]:
+        words = ["node", name, "--keys", "g.keys", "--bind", f"127.0.0.1:{own}", "--peer", f"127.0.0.1:{other}"]
+        return subprocess.Popen(
+            [
+                sys.executable,
+                "-m",
+                "precede",
+                *words,
+                "--member",
+                "ana",
+                "--member",
+                "ben",
+                "--log",
+                f"log/{name}",
+            ],
+            cwd=tmp_path,
+            env={**os.environ, "PYTHONPATH": str(ROOT / "src")},
+            stdin=subprocess.PIPE,
+            stdout=subprocess.PIPE,
+            text=True,
+        )
+
+    ana, ben = node("ana", here, there), node("ben", there, here)
+    try:
+        assert ana.stdin is not None
+        assert ana.stdout is not None
+        assert ben.stdin is not None
+        assert ben.stdout is not None
+        ana.stdin.write("question\n")
+        ana.stdin.flush()
+        assert ben.stdout.readline() == "ana\tquestion\n"
+        ben.stdin.write("answer\n")
+        ben.stdin.close()
+        assert ana.stdout.readline() == "ana\tquestion\n"
+        assert ana.stdout.readline() == "ben\tanswer\n"
+        ana.stdin.close()
+        assert (ana.wait(30), ben.wait(30)) == (0, 0)
+    finally:
+        ana.kill()
+        ben.kill()
+    assert (tmp_path / "log" / "ana" / "events.parquet").exists()
+
+
+def test_a_node_without_keys_is_told_how_to_make_them(capsys: pytest.CaptureFixture[str]) -> None:
+    assert main(["node", "ana"]) == 2
+    assert "precede keys make" in capsys.readouterr().err
