@@ -93,7 +93,7 @@ def describe(log: str, verdict: Verdict) -> str:
     lines.append(f"  {verdict.rows:,} rows, {verdict.deliveries_checked:,} deliveries checked")
     if verdict.violations:
         kinds = ", ".join(f"{count:,} {kind.replace('_', ' ')}" for kind, count in verdict.counts.items())
-        lines.append(f"  {verdict.violations:,} violation{'s' if verdict.violations > 1 else ''}: {kinds}")
+        lines.append(f"  {_counted(verdict.violations, 'violation')}: {kinds}")
     lines += [f"  note: {note}" for note in verdict.notes]
     lines += [f"  finding: {finding}" for finding in verdict.findings]
     lines += _describe_parts(verdict)
@@ -110,11 +110,15 @@ def _describe_parts(verdict: Verdict) -> list[str]:
     if not verdict.parts:
         return []
     bad = [part for part in verdict.parts if part.verdict != "holds"]
-    lines = [f"  {len(verdict.parts):,} independent orders, {len(verdict.parts) - len(bad):,} hold"]
+    lines = [f"  {len(verdict.parts):,} independent orders, of which {len(verdict.parts) - len(bad):,} kept"]
     for part in bad[:_PARTS_SHOWN]:
         name = ", ".join(f"{column} {value}" for column, value in part.group)
-        what = f"{part.violations:,} violations" if part.violations else "; ".join(part.reasons[:1])
-        lines.append(f"    {name}: {part.verdict} ({what})")
+        what = _counted(part.violations, "violation") if part.violations else part.reasons[0]
+        lines.append(f"    {name}: {part.verdict}: {what}")
     if len(bad) > _PARTS_SHOWN:
         lines.append(f"    and {len(bad) - _PARTS_SHOWN:,} more")
     return lines
+
+
+def _counted(number: int, what: str) -> str:
+    return f"{number:,} {what}{'' if number == 1 else 's'}"
