@@ -23,6 +23,7 @@ KINDS: Final[dict[str, str]] = {
     "flood": "precede.experiments.flood:KIND",
     "switched": "precede.experiments.switched:KIND",
     "contacts": "precede.experiments.contacts:KIND",
+    "cellular": "precede.experiments.cellular:KIND",
 }
 
 

@@ -1,0 +1,146 @@
+"""Radio cells from positions: stations on a hexagonal grid, hosts walking, the nearest station with hysteresis.
+
+The evaluation of was2021 (section 5): stations cover an area with little overlap, hosts walk in straight lines
+inside it and change direction every few seconds. Positions are taken at a fixed step, from the walk or from
+any segments.
+"""
+
+from __future__ import annotations
+
+from math import ceil, sqrt
+from typing import Any, TypeAlias
+
+import numpy as np
+from msgspec import Struct
+
+from precede.core.errors import BadInput
+from precede.core.instants import SECOND, Duration, Instant
+
+Floats: TypeAlias = "np.ndarray[Any, np.dtype[np.float64]]"
+Whole: TypeAlias = "np.ndarray[Any, np.dtype[np.int64]]"
+
+OUTSIDE = -1
+
+
+class Positions(Struct, frozen=True):
+    """Where hosts are at each step: `x[k, h]` and `y[k, h]` at the instant `k * step`."""
+
+    step: Duration
+    x: Floats
+    y: Floats
+
+    def __post_init__(self) -> None:
+        assert self.x.shape == self.y.shape
+
+
+def hexagonal(stations: int, range_m: float) -> Floats:
+    """Station positions: the hexagons of circumradius `range_m` nearest to the origin; they cover without gaps.
+
+    Two neighbours stand sqrt(3) times the range apart; rows of (x, y), nearest first.
+    """
+    if stations < 1 or range_m <= 0:
+        raise BadInput(f"{stations} stations with a range of {range_m} m cover nothing")
+    spacing = sqrt(3) * range_m
+    reach = ceil(sqrt(stations)) + 1
+    spots = [
+        (spacing * (column + 0.5 * row), spacing * sqrt(3) / 2 * row)
+        for row in range(-reach, reach + 1)
+        for column in range(-2 * reach, 2 * reach + 1)
+    ]
+    spots.sort(key=lambda spot: (round(spot[0] ** 2 + spot[1] ** 2, 6), round(spot[1], 6), round(spot[0], 6)))
+    return np.array(spots[:stations])
+
+
+def tree_of_degree(stations: Floats, degree: int) -> list[tuple[int, int]]:
+    """A tree over the stations in which nobody has more than `degree` neighbours, in the order they are
+    given.
+    """
+    if degree < 2 and len(stations) > 2:
+        raise BadInput(f"a tree of {len(stations)} stations needs a degree of at least 2, not {degree}")
+    links: list[tuple[int, int]] = []
+    neighbours = [0] * len(stations)
+    for child in range(1, len(stations)):
+        parent = next(spot for spot in range(child) if neighbours[spot] < degree)
+        links.append((parent, child))
+        neighbours[parent] += 1
+        neighbours[child] += 1
+    return links
+
+
+def walk(
+    stations: Floats,
+    range_m: float,
+    hosts: int,
+    speed: float,
+    turn: Duration,
+    step: Duration,
+    end: Instant,
+    random: np.random.Generator,
+) -> Positions:
+    """Straight lines at one speed, a new direction every `turn`, never out of the area the stations cover.
+
+    Host h begins in cell h mod stations, at a random place in it. A direction that would lead out of the
+    coverage is drawn again.
+    """
+    home = stations[np.arange(hosts) % len(stations)]
+    place = home + _in_hexagon(hosts, range_m, random)
+    steps = int(end // step) + 1
+    each = max(1, int(turn // step))
+    x, y = np.empty((steps, hosts)), np.empty((steps, hosts))
+    heading = np.zeros((hosts, 2))
+    stride = speed * step / SECOND
+    for number in range(steps):
+        x[number], y[number] = place[:, 0], place[:, 1]
+        if number % each == 0:
+            heading = _headings(place, stations, range_m, stride * each, random) * stride
+        place = place + heading
+    return Positions(step, x, y)
+
+
+def associate(positions: Positions, stations: Floats, range_m: float, hysteresis: float) -> Whole:
+    """Each host's station at each step (OUTSIDE: none in range): the nearest, but no change for a small gain.
+
+    A host stays with its station while that is in range and no other is nearer by more than `hysteresis`
+    metres.
+    """
+    steps, hosts = positions.x.shape
+    cells = np.empty((steps, hosts), np.int64)
+    current = np.full(hosts, OUTSIDE)
+    everyone = np.arange(hosts)
+    for number in range(steps):
+        dx = positions.x[number][:, None] - stations[None, :, 0]
+        dy = positions.y[number][:, None] - stations[None, :, 1]
+        distance = np.sqrt(dx * dx + dy * dy)
+        nearest = np.argmin(distance, axis=1)
+        best = distance[everyone, nearest]
+        own = np.where(current >= 0, distance[everyone, current], np.inf)
+        stays = (own <= range_m) & (own <= best + hysteresis)
+        current = np.where(stays, current, np.where(best <= range_m, nearest, OUTSIDE))
+        cells[number] = current
+    return cells
+
+
+def _in_hexagon(count: int, range_m: float, random: np.random.Generator) -> Floats:
+    """Uniform places in a hexagon of this circumradius with a corner at the top, around the origin."""
+    found = np.empty((0, 2))
+    while len(found) < count:
+        tried = random.uniform(-range_m, range_m, (4 * count, 2))
+        across = np.abs(tried[:, 0]) * 2 / sqrt(3)
+        inside = (across <= range_m) & (np.abs(tried[:, 1]) <= range_m - across / 2)
+        found = np.concatenate([found, tried[inside]])
+    return found[:count]
+
+
+def _headings(
+    place: Floats, stations: Floats, range_m: float, length: float, random: np.random.Generator
+) -> Floats:
+    """A unit direction for each host whose next stretch ends inside the coverage."""
+    angle = random.uniform(0, 2 * np.pi, len(place))
+    for _ in range(64):
+        target = place + length * np.stack([np.cos(angle), np.sin(angle)], axis=1)
+        squared = ((target[:, None, :] - stations[None, :, :]) ** 2).sum(axis=2).min(axis=1)
+        out = np.flatnonzero(squared > range_m * range_m)
+        if not len(out):
+            break
+        angle[out] = random.uniform(0, 2 * np.pi, len(out))
+    return np.stack([np.cos(angle), np.sin(angle)], axis=1)

@@ -1,0 +1,149 @@
+"""The contention channel against Bianchi's formula (IEEE JSAC 18(3), 2000), and what interference must do."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from heapq import heappop, heappush
+from itertools import count
+from typing import Any, ClassVar
+
+import pytest
+
+from precede.core.effects import RADIO, Send
+from precede.core.identity import NEIGHBOURS
+from precede.core.messages import Packet
+from precede.sim.contention import ContentionRadio
+from precede.sim.radio import FrameQueue
+from precede.sim.randomness import Streams
+
+
+class Frame(Packet, frozen=True, gc=False):
+    kind: ClassVar[str] = "frame"
+    size_bytes: int = 148
+    control_bytes: ClassVar[int] = 0
+    control_entries: ClassVar[int] = 0
+    messages: ClassVar[int] = 0
+
+
+class Bench:
+    """Just enough of a world and of cells: a heap, positions, counts of what was heard."""
+
+    def __init__(self, seed: int, stations: int, cell: list[int], place: list[tuple[float, float]]) -> None:
+        self.now = 0
+        self.streams = Streams(seed)
+        self.world = self
+        self.stations = stations
+        self.cell = cell
+        self.place = place
+        self.hosts_in: list[dict[int, None]] = [{} for _ in range(stations)]
+        for node, station in enumerate(cell[stations:], stations):
+            self.hosts_in[station][node] = None
+        self.heap: list[tuple[int, int, Callable[..., None], tuple[Any, ...]]] = []
+        self.order = count()
+        self.heard: list[tuple[int, int]] = []
+        self.refill: Callable[[int], None] = lambda node: None
+
+    def schedule(self, at: int, function: Callable[..., None], *arguments: Any) -> None:
+        heappush(self.heap, (at, next(self.order), function, arguments))
+
+    def transmitted(self, node: int, packet: Packet, to: int, over: int) -> None:
+        pass
+
+    def sent(self, node: int, key: Any, ok: bool) -> None:
+        self.refill(node)
+
+    def is_up(self, node: int) -> bool:
+        return True
+
+    def receive(self, to: int, packet: Packet, sender: int, over: int) -> None:
+        self.heard.append((to, sender))
+
+    def run(self, until: int) -> None:
+        while self.heap and self.heap[0][0] <= until:
+            self.now, _, function, arguments = heappop(self.heap)
+            function(*arguments)
+
+
+def collision_probability(nodes: int, retries: int, frames: int, seed: int) -> float:
+    """Share of frames that collide when so many hosts always have one more to send to their station."""
+    bench = Bench(seed, 1, [0] * (nodes + 1), [(0.0, 0.0)] * (nodes + 1))
+    radio = ContentionRadio(1e6, 120.0, retries)
+    bench.refill = lambda node: radio.send(node, Send(Frame(), 0, RADIO, node))
+    radio.attach(bench, nodes + 1)  # type: ignore[arg-type]
+    for node in range(1, nodes + 1):
+        bench.refill(node)
+    while radio.counters()["radio_frames"] < frames:
+        bench.run(bench.heap[0][0])
+    counts = radio.counters()
+    return counts["radio_collided"] / counts["radio_frames"]
+
+
+def bianchi(nodes: int, retries: int, window: int = 32) -> float:
+    """The fixed point of tau (a node transmits in a slot) and p (somebody else does too)."""
+
+    def tau(p: float) -> float:
+        # A retry limit ends the geometric series; after it the window is the first one again.
+        stages = range(retries + 1)
+        weights = [p**stage for stage in stages]
+        backoff = sum(
+            weight * (window * 2**stage + 1) / 2 for stage, weight in zip(stages, weights, strict=True)
+        )
+        return sum(weights) / backoff
+
+    low, high = 0.0, 1.0
+    for _ in range(100):
+        p = (low + high) / 2
+        if 1 - (1 - tau(p)) ** (nodes - 1) > p:
+            low = p
+        else:
+            high = p
+    return low
+
+
+@pytest.mark.parametrize("retries", [0, 5])
+@pytest.mark.parametrize("nodes", [2, 5, 10, 20, 40])
+def test_collisions_are_bianchis(nodes: int, retries: int) -> None:
+    measured = collision_probability(nodes, retries, 12_000, seed=1)
+    assert measured == pytest.approx(bianchi(nodes, retries), abs=0.03)
+
+
+def test_a_lone_sender_never_collides_and_gets_its_share_of_the_air() -> None:
+    bench = Bench(1, 1, [0, 0], [(0.0, 0.0)] * 2)
+    radio = ContentionRadio(1e6, 120.0)
+    bench.refill = lambda node: radio.send(node, Send(Frame(), 0, RADIO, node))
+    radio.attach(bench, 2)  # type: ignore[arg-type]
+    bench.refill(1)
+    bench.run(10_000_000)
+    assert radio.counters()["radio_collided"] == 0
+    # 148 bytes are 1184 us on the air; DIFS 50 us and 15.5 slots of 20 us on average come before.
+    assert len(bench.heard) == pytest.approx(10_000_000 / (1184 + 50 + 310), rel=0.02)
+
+
+def test_a_transmitter_of_another_cell_in_range_drowns_a_frame_and_one_out_of_range_does_not() -> None:
+    """Stations 200 m apart; host 2 stands between them, host 3 behind its own station."""
+    bench = Bench(1, 2, [0, 1, 0, 0], [(0.0, 0.0), (200.0, 0.0), (100.0, 0.0), (-100.0, 0.0)])
+    radio = ContentionRadio(1e6, 120.0)
+    bench.refill = lambda node: radio.send(node, Send(Frame(), NEIGHBOURS, RADIO, node))
+    radio.attach(bench, 4)  # type: ignore[arg-type]
+    for station in (0, 1):
+        bench.refill(station)
+    bench.run(5_000_000)
+    heard = [to for to, _ in bench.heard]
+    assert heard.count(3) > 2000
+    assert heard.count(2) < heard.count(3) / 4
+    assert radio.counters()["radio_interfered"] == heard.count(3) - heard.count(2)
+    radio.heal()
+    bench.heard.clear()
+    bench.run(6_000_000)
+    heard = [to for to, _ in bench.heard]
+    assert heard.count(2) == heard.count(3)
+
+
+def test_a_keyed_frame_takes_the_place_of_the_queued_one() -> None:
+    queue = FrameQueue()
+    for send in (Send(Frame(1), 0, RADIO, "a"), Send(Frame(2), 0), Send(Frame(3), 0, RADIO, "a")):
+        queue.put(send)
+    queue.put(Send(Frame(4), 0, RADIO, "b"))
+    queue.remove("b")
+    queue.put_back(Send(Frame(5), 0, RADIO, "a"))
+    assert [queue.take().packet.size_bytes for _ in range(len(queue))] == [3, 2]
