@@ -33,6 +33,7 @@ DRAWERS: Final[dict[str, str]] = {
     "prs": "precede.experiments.draw_multicast:DRAWER",
     "rst": "precede.experiments.draw_multicast:DRAWER",
     "ses": "precede.experiments.draw_multicast:DRAWER",
+    "was": "precede.experiments.draw_cellular:DRAWER",
 }
 
 

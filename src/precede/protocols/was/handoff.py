@@ -47,6 +47,8 @@ class Handoff(Node):
     """The largest connection number heard of each host (E11)."""
     numbers: dict[NodeId, MessageId]
     """The last message seen of each host (E15)."""
+    given_up: dict[NodeId, int]
+    """The connection whose handoff ended in a down decision: it is not begun again, its answers are of old."""
     admitted: dict[NodeId, Instant]
     """When a host was last taken in without a record from elsewhere: from then on it misses nothing."""
 
@@ -71,6 +73,10 @@ class Handoff(Node):
         """Send recovered messages that are in the window."""
 
     @abstractmethod
+    def _unknown(self, host: NodeId, ses: int, effects: list[Effect]) -> None:
+        """Tell the host that it is not registered in this connection."""
+
+    @abstractmethod
     def _hear(self, host: NodeId, now: Instant, effects: list[Effect]) -> None:
         """The host is alive."""
 
@@ -79,6 +85,9 @@ class Handoff(Node):
     def _on_connect(self, packet: ConnectPacket, now: Instant, effects: list[Effect]) -> None:
         host = packet.host
         if self._outdated(host, packet.ses):
+            return
+        if self.given_up.get(host) == packet.ses:
+            self._unknown(host, packet.ses, effects)
             return
         self.newest[host] = max(self.newest.get(host, 0), packet.ses)
         record = self.records.get(host)
@@ -151,6 +160,9 @@ class Handoff(Node):
             return
         record.ses, record.previous = packet.ses, packet.previous
         record.asked, record.denied = self._others(packet.previous), set()
+        # The host was connected in last_ses: whatever was asked before that will not be answered any more.
+        record.began = max(record.began, packet.last_ses + 1)
+        record.attempts = {ses: attempt for ses, attempt in record.attempts.items() if ses >= record.began}
         for station in record.asked:
             request = FirstRequestPacket(
                 self.node, station, packet.host, packet.ses, packet.next, packet.last_ses
@@ -166,7 +178,9 @@ class Handoff(Node):
         if record is not None and self._leftover(record, packet.last_ses, packet.ses):
             self._unregister(record, effects)
             record = None
-        if record is None:
+        if record is None or (packet.ses < record.ses and not record.owner):
+            # A waiting station denies an overtaken request: its own newer one went before on the same links, so
+            # the two do not wait for each other.
             self._deny(packet, effects)
         elif packet.ses <= record.ses:
             return
@@ -218,7 +232,7 @@ class Handoff(Node):
 
     def _on_second_request(self, packet: SecondRequestPacket, effects: list[Effect]) -> None:
         record = self.records.get(packet.host)
-        if record is None:
+        if record is None or not record.owner:
             self._deny(packet, effects)
             return
         if not self._may_hand_over(record, packet.ses):
@@ -317,11 +331,16 @@ class Handoff(Node):
 
     def _on_no_record(self, packet: NoRecordPacket, now: Instant, effects: list[Effect]) -> None:
         record = self.records.get(packet.host)
-        if record is None or record.owner or packet.ses != record.ses:
+        if record is None or record.owner:
             return
-        record.denied.add(packet.origin)
-        for ses in [ses for ses, attempt in record.attempts.items() if attempt.station == packet.origin]:
-            del record.attempts[ses]
+        if packet.ses == record.ses:
+            record.denied.add(packet.origin)
+        # A denial of an older request ends that attempt; one of the newest request ends all with that station.
+        record.attempts = {
+            ses: attempt
+            for ses, attempt in record.attempts.items()
+            if attempt.station != packet.origin or ses > packet.ses
+        }
         self._rejoin_if_all_denied(record, now, effects)
 
     def _rejoin_if_all_denied(self, record: Record, now: Instant, effects: list[Effect]) -> None:

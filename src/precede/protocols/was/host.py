@@ -412,10 +412,10 @@ class WasHost(Node):
 
     def _not_registered(self, packet: NotRegisteredPacket, now: Instant, effects: list[Effect]) -> None:
         """The station has declared this host down while it was silent: recover (E16)."""
-        if packet.host != self.node or packet.ses != self.ses or not self.connected:
+        if packet.host != self.node or packet.ses != self.ses or self.leaving:
             return
         self._disconnect(effects)
-        self.reason = "recover"
+        self.reason = "recover" if self.joined else "join"
         self.ask_all = True
         self._new_attempt(now, effects)
 

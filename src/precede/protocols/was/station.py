@@ -63,6 +63,7 @@ class WasStation(Handoff):
         self.records: dict[NodeId, Record] = {}
         self.newest: dict[NodeId, int] = {}
         self.numbers: dict[NodeId, MessageId] = {}
+        self.given_up: dict[NodeId, int] = {}
         self.admitted: dict[NodeId, Instant] = {}
         self.heard: dict[NodeId, Instant] = {}
         self.watch: Instant | None = None
@@ -198,7 +199,7 @@ class WasStation(Handoff):
         return record.owner and ses == record.ses
 
     def _unknown(self, host: NodeId, ses: int, effects: list[Effect]) -> None:
-        """A host that was declared down does not know it (E16)."""
+        """A host that was declared down does not know it (E16); nor does one whose handoff was given up."""
         self._to_host(NotRegisteredPacket(host, ses), host, effects)
 
     def _station_ack(self, effects: list[Effect]) -> None:
@@ -332,8 +333,11 @@ class WasStation(Handoff):
             self._arm_judgement(now, effects)
 
     def _declare_down(self, host: NodeId, effects: list[Effect]) -> None:
+        record = self.records[host]
         self.declared_down += 1
-        self._unregister(self.records[host], effects)
+        if not record.owner:
+            self.given_up[host] = record.ses
+        self._unregister(record, effects)
 
     def _dropped(self, record: Record, effects: list[Effect]) -> None:
         self.heard.pop(record.host, None)

@@ -1,0 +1,35 @@
+"""WAS through the swarm: four regimes of cells that break, then heal, and must hold."""
+
+from __future__ import annotations
+
+import pytest
+from msgspec.structs import replace
+
+from precede.experiments.draw_cellular import REGIMES
+from precede.experiments.draws import draw_plan, find_drawer
+from precede.experiments.swarm import Tally, WorldResult, run_plan, run_seed
+
+
+@pytest.mark.parametrize("place", range(len(REGIMES)), ids=REGIMES)
+def test_worlds_break_heal_and_hold(place: int) -> None:
+    tally = Tally()
+    deliveries = 0
+    for seed in range(9_000 + place, 9_000 + place + 15 * len(REGIMES), len(REGIMES)):
+        result = run_seed("was", seed)
+        assert not result.failed, (seed, result.remarks)
+        tally.add(result)
+        deliveries += result.deliveries
+    assert tally.line() == "worlds=15 violations=0 duplicates=0 undelivered=0 leaks=0"
+    assert deliveries > 3_000
+
+
+def literal(seed: int, fix: str) -> WorldResult:
+    drawer = find_drawer("was")
+    plan = draw_plan("was", seed, drawer)
+    run = replace(plan.run, options={**plan.run.options, "without": fix})
+    return run_plan(replace(plan, run=run), drawer)
+
+
+@pytest.mark.parametrize("fix", ["E1", "E6", "E7", "E9", "E17"])
+def test_the_swarm_sees_what_a_fix_is_for(fix: str) -> None:
+    assert any(literal(seed, fix).failed for seed in range(9_000, 9_012))
