@@ -3,23 +3,32 @@
 The exact kernel (every pass, to the microsecond, from straight segments) beside DuckDB and Polars on the same
 motion sampled every second: pairs in range per second by a join over cells, then runs of seconds. The sampled
 version finds no pass between two samples and no crossing times, and its samples are given to it for free. CPU
-seconds of this process with all its threads, minimum of interleaved rounds; ranges are 50 m.
+seconds of this process with all its threads, minimum of interleaved rounds; ranges are 50 m. A crowd of 10,000
+is swept by the kernel alone in one process, and by the Spark job from lake to lake: CPU seconds of all
+processes.
 """
 
 from __future__ import annotations
 
 import argparse
 import json
+import tempfile
 import time
 from typing import Any
 
 import duckdb
 import numpy as np
 import polars as pl
+import pyarrow as pa
 
 from benchmarks.contact_worlds import walks, waypoints
+from benchmarks.family import Watched
 from benchmarks.measuring import interleaved
 from precede.core.instants import SECOND
+from precede.pipeline.contacts import compute_contacts
+from precede.pipeline.jobs import Lake
+from precede.pipeline.schemas import SEGMENTS
+from precede.pipeline.session import open_session
 from precede.traces.intervals import Segments
 from precede.traces.kernel import cut_time, find_contacts
 
@@ -40,7 +49,8 @@ def main() -> None:
 def run(quick: bool) -> dict[str, Any]:
     seconds = HOUR_S // 6 if quick else HOUR_S
     find_contacts(waypoints(50, 500.0, 60), RANGE_M)
-    return rivals(seconds) | crowd(1000 if quick else 10_000, seconds)
+    crowded = crowd(1000 if quick else 10_000, seconds)
+    return rivals(seconds) | crowded
 
 
 def rivals(seconds: int) -> dict[str, Any]:
@@ -100,12 +110,44 @@ def crowd(nodes: int, seconds: int) -> dict[str, Any]:
     began = time.process_time()
     for begin, end in cut_time(world, 12):
         pieces += len(find_contacts(world, 2 * RANGE_M, begin, end).a)
+    alone = time.process_time() - began
+    on_spark = crowd_on_spark(world)
     return {
         "crowd_nodes": nodes,
         "crowd_segments": len(world.node),
         "crowd_pieces_of_contacts": pieces,
-        "crowd_cpu_s": round(time.process_time() - began, 2),
+        "crowd_cpu_s": round(alone, 2),
+        **on_spark,
+        "ratio_crowd_spark_to_kernel_cpu": round(on_spark["crowd_spark_cpu_s"] / alone, 2),
     }
+
+
+def crowd_on_spark(world: Segments) -> dict[str, Any]:
+    """The same crowd by the job, from lake to lake, on two cores of a warm session; CPU of all processes."""
+    with tempfile.TemporaryDirectory() as folder, open_session("local[2,4]") as session:
+        lake = Lake(folder)
+        write_segments(lake, "small", waypoints(50, 500.0, 60))
+        write_segments(lake, "crowd", world)
+        compute_contacts(lake, "small", RANGE_M, session, slices=4)
+        with Watched() as watched:
+            found = compute_contacts(lake, "crowd", 2 * RANGE_M, session)
+    return {
+        "crowd_contacts": found.contacts,
+        "crowd_slices": found.slices,
+        "crowd_spark_cpu_s": round(watched.cpu_s, 2),
+        "crowd_spark_wall_s": round(watched.wall_s, 2),
+        "crowd_spark_peak_gib": round(watched.peak_bytes / 2**30, 2),
+    }
+
+
+def write_segments(lake: Lake, trace: str, world: Segments) -> None:
+    """A made-up world as `segments`, in order of time as `precede ingest` leaves them."""
+    order = np.argsort(world.t0_us, kind="stable")
+    names = pa.array([f"n{node}" for node in range(int(world.node.max()) + 1)])
+    columns = [names.take(pa.array(world.node[order])), *(pa.array(column[order]) for column in world[1:])]
+    table = pa.table([pa.repeat(trace, len(order)), *columns], schema=SEGMENTS.arrow())
+    with lake.job(f"make-{trace}").hold() as job:
+        job.write("segments", trace, table)
 
 
 def sampled(world: Segments, seconds: int) -> dict[str, np.ndarray]:

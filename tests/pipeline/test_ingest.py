@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import gzip
+import json
 import os
 import zipfile
 from pathlib import Path
@@ -267,3 +268,19 @@ def test_a_trace_in_the_lake_is_a_world_for_runs(tmp_path):
         read_grid(spec, moved.root)
     (spec).write_text((spec).read_text() + '[grid]\n"world.range" = [2, 5]\n')
     assert len(read_grid(spec, moved.root).points) == 4
+
+
+def test_a_trace_in_the_lake_is_a_scenario_by_its_name(tmp_path, capsys, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    Path("p.csv").write_text(POSITIONS)
+    assert main(["ingest", "p.csv", "--as", "positions", "--name", "walk"]) == 0
+    assert main(["simulate", "walk", "--protocol", "causal_barrier"]) == 2
+    assert "precede contacts walk --range" in capsys.readouterr().err
+    assert main(["contacts", "walk", "--range", "15"]) == 0
+    call = ["simulate", "walk", "--protocol", "causal_barrier", "--set", "every=2s", "--set", "first=0s"]
+    assert main([*call, "--out", "out", "--json"]) == 0
+    measures = json.loads(capsys.readouterr().out.split("\n", 2)[2])
+    assert (measures["nodes"], measures["end_us"]) == (3, 7_000_000)
+    assert measures["deliveries"] > measures["own_deliveries"] > 0
+    assert main(["simulate", "wolk", "--protocol", "causal_barrier"]) == 2
+    assert "nor a trace in lake" in capsys.readouterr().err

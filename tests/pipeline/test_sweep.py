@@ -82,6 +82,7 @@ def test_a_grid_is_every_combination_with_ids_that_stay(tmp_path):
         ),
         ('[sweep]\nprotocol="fifo"\nscenario="short.toml"\nname="../x"', "not a name"),
         ('[sweep]\nprotocol="fifo"\nscenario=[1]', "a text or a list of texts"),
+        ('[sweep]\nprotocol="fifo"\nscenario="short.toml"\nseeds=9000000', "9,000,000 runs are more than"),
         ("[swoop]\n", "unknown table [swoop]"),
         ("[sweep\n", "spec.toml:1: not TOML"),
     ],
@@ -202,9 +203,28 @@ def test_what_is_finished_is_not_run_again(tmp_path, monkeypatch):
     assert swept.finished_before == 2
     assert swept.failed == ()
     lake.path("events", grid.points[1].id).unlink()
+    (Marks(lake).job.done / f"{grid.points[3].id}.json").write_text('{"status": "fini')
     with lake.job("sweep-spec").hold() as job:
         run_sweep(lake, grid, None, Wanted(), job)
-    assert ran[6:] == [2]
+    assert sorted(ran[6:]) == [2, 4]
+
+
+def test_a_log_that_was_cut_behind_our_back_is_noticed_and_run_again(tmp_path):
+    spec = write_spec(tmp_path, '[sweep]\nscenario = "short.toml"\nprotocol = "fifo"\nseeds = 2\n')
+    lake, grid = Lake(tmp_path / "lake"), read_grid(spec)
+    with lake.job("sweep-spec").hold() as job:
+        run_sweep(lake, grid, None, Wanted(verdicts=False, measures=False), job)
+    path = lake.path("events", grid.points[0].id)
+    whole = path.read_bytes()
+    path.write_bytes(whole[: len(whole) // 2])
+    with lake.job("sweep-spec").hold() as job:
+        swept = run_sweep(lake, grid, None, Wanted(), job)
+    assert swept.failed == (grid.points[0].id,)
+    assert "BadInput" in swept.marks[grid.points[0].id]["error"]
+    with lake.job("sweep-spec").hold() as job:
+        swept = run_sweep(lake, grid, None, Wanted(), job)
+    assert swept.failed == ()
+    assert path.read_bytes() == whole
 
 
 def test_verdicts_can_come_later_and_a_second_sweep_shares_the_runs(tmp_path, monkeypatch):

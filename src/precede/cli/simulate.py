@@ -19,6 +19,7 @@ def command(
     ] = None,
     out: Annotated[Path | None, typer.Option(help="folder for the log (default: out/RUN_ID)")] = None,
     as_json: Annotated[bool, typer.Option("--json", help="print the measures as one JSON object")] = False,
+    lake: Annotated[Path, typer.Option(metavar="DIR", help="where traces are looked up")] = Path("lake"),
     rewrite: Annotated[
         bool, typer.Option(help="scenario texts: write what really followed into the file")
     ] = False,
@@ -31,6 +32,7 @@ def command(
     Example:
       precede simulate small-office --protocol vector_clock --seed 7 --out out/office
       precede verify out/office
+      precede simulate bus --protocol causal_barrier --set range=100      (a trace in the lake)
       precede simulate scenarios/answer-before-question.txt
     """
     if scenario.endswith(".txt"):
@@ -40,7 +42,7 @@ def command(
     from precede.experiments.scenario import read_scenario
     from precede.measures import measure_run
 
-    run = read_scenario(scenario, protocol, seed, read_settings(settings or []))
+    run = read_scenario(scenario, protocol, seed, read_settings(settings or []), lake)
     folder = out if out is not None else Path("out") / run.id
     with working(f"simulating {scenario} with {run.protocol}"):
         outcome = carry_out_into(run, folder)

@@ -38,7 +38,7 @@ _KEYS: Final = {
     "summaries": "free, or timed (they take size / bandwidth and wait their turn); default free",
 }
 _SOURCE_KEYS: Final = (
-    *("contacts", "nodes", "meetings", "stays", "generator"),
+    *("contacts", "nodes", "meetings", "stays", "trace", "lake", "generator"),
     *("layout", "generator_seed", "range", "duration", "rate", "buses"),
 )
 _GENERATOR_KEYS: Final = {
@@ -69,16 +69,32 @@ class _Plan(NamedTuple):
 
 
 def _listed(table: Table, seed: int) -> ContactList:
-    """From a generator or from files; a row that cannot be used is an error: a run must not be another one."""
+    """From a generator, the lake or files; a row that cannot be used is an error: a run must not be another."""
     if table.has("generator"):
         return _generated(table, seed)
+    if table.has("trace"):
+        return _stored(table)
     _only(table, ("contacts", "nodes"), "goes with `generator` or `meetings`")
     if not table.has("contacts"):
-        raise BadInput(f"{table.where('kind')}[world] needs `contacts` (a file), `meetings` or `generator`")
+        wanted = "`contacts` (a file), `trace`, `meetings` or `generator`"
+        raise BadInput(f"{table.where('kind')}[world] needs {wanted}")
     found = read_contacts(table.path("contacts"), table.path("nodes") if table.has("nodes") else None)
     for reject in found.rejects:
         raise BadInput(f"{reject.file}:{reject.line}: {reject.reason}")
     return found.contacts
+
+
+def _stored(table: Table) -> ContactList:
+    """From the lake, as `precede ingest` and `precede contacts` left it there."""
+    from precede.traces.stored import read_stored_contacts
+
+    _only(table, ("trace", "lake", "range"), "does not go with `trace`")
+    range_m = table.number("range") if table.has("range") else None
+    try:
+        found = read_stored_contacts(table.base / table.text("lake", "lake"), table.text("trace"), range_m)
+    except BadInput as error:
+        raise table.wrong("trace", str(error)) from None
+    return found.since(found.span()[0])
 
 
 def _only(table: Table, taken: tuple[str, ...], cause: str) -> None:

@@ -19,7 +19,7 @@ A run's id is a hash of everything that describes it, so a run is the same run w
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from itertools import product
 from pathlib import Path
 from typing import Any, Final
@@ -71,25 +71,31 @@ def read_grid(path: Path, lake: Path | None = None) -> Grid:
         raise sweep.wrong("name", f"not a name: {name!r} (letters, digits and .+-_)")
     protocols = _several(sweep, "protocol")
     fixed, varied = tables.get("set", {}), Table(tables.get("grid", {}), "grid", str(path), text)
+    scenarios, seeds = _several(sweep, "scenario"), _seeds(sweep)
+    cells = [
+        (protocol, settings)
+        for protocol in protocols
+        for settings in _combinations(varied, protocol, protocols)
+    ]
+    if len(scenarios) * len(cells) * len(seeds) > MAX_RUNS:
+        raise BadInput(f"{path}: {len(scenarios) * len(cells) * len(seeds):,} runs are more than {MAX_RUNS:,}")
     points: dict[str, Point] = {}
-    for scenario in _several(sweep, "scenario"):
-        for protocol in protocols:
-            for settings in _combinations(varied, protocol, protocols):
-                for seed in _seeds(sweep):
-                    run = _run(path.parent, lake, scenario, protocol, seed, {**fixed, **settings})
-                    points.setdefault(run.id, Point(run.id, run, settings))
-                    if len(points) > MAX_RUNS:
-                        raise BadInput(f"{path}: more than {MAX_RUNS:,} runs")
+    for scenario, (protocol, settings) in product(scenarios, cells):
+        first = _run(path.parent, lake, scenario, protocol, {**fixed, **settings})
+        for seed in seeds:
+            run = msgspec.structs.replace(first, seed=seed)
+            run_id = run.id
+            points.setdefault(run_id, Point(run_id, run, settings))
     claims = str(sweep.path("claims").absolute()) if sweep.has("claims") else None
     return Grid(name, tuple(points.values()), claims)
 
 
-def _run(
-    folder: Path, lake: Path | None, scenario: str, protocol: str, seed: int, settings: Mapping[str, Any]
-) -> Run:
+def _run(folder: Path, lake: Path | None, scenario: str, protocol: str, settings: Mapping[str, Any]) -> Run:
     """The run as any worker can carry it out: with absolute paths."""
     beside = folder / scenario
-    run = read_scenario(str(beside) if beside.is_file() else scenario, protocol, seed, settings)
+    run = read_scenario(
+        str(beside) if beside.is_file() else scenario, protocol, settings=settings, lake=lake or Path("lake")
+    )
     world = dict(run.world)
     if "trace" in world and "lake" not in world and lake is not None:
         world["lake"] = str(lake.absolute())
@@ -108,16 +114,16 @@ def _several(sweep: Table, key: str) -> list[str]:
     return texts
 
 
-def _seeds(sweep: Table) -> list[int]:
+def _seeds(sweep: Table) -> Sequence[int]:
     """`20`, `"5-9"` or `[3, 17]`."""
     value = sweep.data.get("seeds", 1)
     written = _RANGE.fullmatch(value) if isinstance(value, str) else None
     if written and int(written[1]) <= int(written[2]):
-        return list(range(int(written[1]), int(written[2]) + 1))
+        return range(int(written[1]), int(written[2]) + 1)
     if isinstance(value, list) and value and all(type(seed) is int and seed >= 0 for seed in value):
         return list(dict.fromkeys(value))
     if type(value) is int and value >= 1:
-        return list(range(1, value + 1))
+        return range(1, value + 1)
     raise sweep.wrong("seeds", f'{value!r}: a count, a range "5-9" or a list of whole numbers is wanted')
 
 

@@ -14,6 +14,7 @@ from precede.experiments.runs import RUN_KEYS, Run
 from precede.experiments.tables import Table, read_toml
 from precede.experiments.worlds import find_kind
 from precede.protocols import registry
+from precede.traces.stored import stored_traces
 
 _TABLES: Final = ("world", "workload", "run", "faults")
 
@@ -29,18 +30,20 @@ def read_scenario(
     protocol: str | None = None,
     seed: int | None = None,
     settings: Mapping[str, str] | None = None,
+    lake: Path = Path("lake"),
 ) -> Run:
     """The run that a scenario describes, with the caller's protocol, seed and settings in place of its own.
 
     Of the scenario's own options another protocol gets those that it has.
     """
-    path = find_scenario(scenario)
-    tables, text = read_toml(path)
-    shown = str(path) if Path(scenario).suffix else scenario
+    path = find_scenario(scenario, lake)
+    tables, text = (_of_trace(scenario, lake), "") if path is None else read_toml(path)
+    shown = str(path) if path is not None and Path(scenario).suffix else scenario
+    base = Path().absolute() if path is None else path.parent
     for name in tables:
         if name not in _TABLES:
             raise BadInput(f"{shown}: unknown table [{name}] (known: {', '.join(_TABLES)})")
-    read = {name: Table(tables.get(name, {}), name, shown, text, path.parent) for name in _TABLES}
+    read = {name: Table(tables.get(name, {}), name, shown, text, base) for name in _TABLES}
     read["run"].check(RUN_KEYS)
     options = dict(read["run"].data.get("options", {}))
     if protocol and protocol != read["run"].data.get("protocol"):
@@ -67,21 +70,34 @@ def read_scenario(
         gauges=read["run"].data.get("gauges"),
         log=read["run"].text("log", "full"),
         scenario=shown,
-        base=str(path.parent),
+        base=str(base),
     )
 
 
-def find_scenario(scenario: str) -> Path:
-    """The file behind a name."""
+def find_scenario(scenario: str, lake: Path = Path("lake")) -> Path | None:
+    """The file behind a name; None for a trace in the lake."""
     path = Path(scenario)
     if path.suffix == ".toml" or path.is_file():
         return path
     built_in = files("precede.experiments") / "builtin" / f"{scenario}.toml"
     if built_in.is_file():
         return Path(str(built_in))
+    if scenario in stored_traces(lake):
+        return None
     near = get_close_matches(scenario, builtin_names(), n=1)
     hint = f"did you mean {near[0]!r}?" if near else f"built in: {', '.join(builtin_names())}"
-    raise BadInput(f"no scenario {scenario!r}: neither a file nor built in ({hint})")
+    raise BadInput(f"no scenario {scenario!r}: neither a file, built in, nor a trace in {lake} ({hint})")
+
+
+def _of_trace(trace: str, lake: Path) -> dict[str, Any]:
+    """What a trace in the lake stands for: its contacts, and the messages that came with it or some every now
+    and then."""
+    messages = (lake / "messages" / f"{trace}.csv").absolute()
+    workload = {"every": "20min", "first": "20s", "size": 1000}
+    return {
+        "world": {"kind": "contacts", "trace": trace, "lake": str(lake.absolute())},
+        "workload": {"messages": str(messages)} if messages.is_file() else workload,
+    }
 
 
 def _apply(

@@ -47,7 +47,7 @@ def _table(table: Table, rows: Sequence[Mapping[str, Any]]) -> pa.Table:
 def _run(sweep: str, point: Point, mark: Mapping[str, Any]) -> dict[str, Any]:
     copied = (
         *("status", "order", "nodes", "rows", "events", "end_us", "cpu_s"),
-        *("attempt", "worker", "finished_at", "error", "traceback"),
+        *("attempt", "worker", "finished_at", "version", "error", "traceback"),
     )
     return {
         "sweep": sweep,

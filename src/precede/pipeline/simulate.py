@@ -17,12 +17,14 @@ import shutil
 import traceback
 from collections.abc import Callable, Sequence
 from datetime import UTC, datetime
+from itertools import islice
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final
 
 import msgspec
 from msgspec import Struct
 
+from precede import __version__
 from precede.core.errors import BadInput
 from precede.experiments.grid import Grid, Point
 from precede.experiments.runs import Outcome, Run, carry_out_into
@@ -38,6 +40,7 @@ TASKS_A_CORE: Final = 32
 """Short runs share a task: enough tasks to even out, few enough that each has some seconds of work."""
 
 _DEATHS: Final = 2
+_REMEMBERED: Final = 20_000
 
 
 class Wanted(Struct, frozen=True):
@@ -80,9 +83,8 @@ def run_sweep(
         except Exception as error:
             if isinstance(error, BadInput) or session is None:
                 raise
-            # a worker died more often than Spark retries: go on without the runs that were named as its end
-            left = [point for point in todo if not marks.complete(point.id, wanted)]
-            if len(left) == len(todo) and not plan.deaths():
+            # a worker died more often than Spark retries: go on, for the runs it died of are known by now
+            if not any(marks.settled(point.id, wanted) for point in todo):
                 raise
         todo = [point for point in todo if not marks.settled(point.id, wanted)]
     told = {point.id: marks.read(point.id) for point in grid.points}
@@ -101,7 +103,10 @@ class Marks:
         """A run's mark; empty when it has none, or when its files were taken away."""
         if not self.job.is_marked(run_id):
             return {}
-        mark: dict[str, Any] = self.job.told(run_id)
+        try:
+            mark: dict[str, Any] = self.job.told(run_id)
+        except msgspec.DecodeError:
+            return {}
         if mark["status"] == "finished" and not self.lake.has("events", run_id):
             return {}
         return mark
@@ -133,9 +138,6 @@ class _Batch:
         for point in points:
             _Unit(self.lake, self.job, point, self.wanted).settle()
         return len(points)
-
-    def deaths(self) -> int:
-        return sum(1 for _ in self.job.scratch.glob("*.begun"))
 
 
 class _Unit:
@@ -191,6 +193,7 @@ class _Unit:
     def _facts(self, status: str) -> dict[str, Any]:
         return {
             "status": status,
+            "version": __version__,
             "attempt": attempt_number(),
             "worker": f"{platform.node()}:{os.getpid()}",
             "finished_at": datetime.now(UTC).isoformat(timespec="seconds"),
@@ -224,11 +227,13 @@ def _write_plan(job: Job, points: Sequence[Point], workers: int) -> list[Path]:
 def _longest_first(points: Sequence[Point], marks: Marks) -> list[Point]:
     """Runs whose like took long before begin first; the others keep their order, behind them."""
     known: dict[bytes, float] = {}
-    for run_id in marks.job.marked():
-        mark = marks.job.told(run_id)
-        if "cpu_s" in mark:
-            key = _kind(msgspec.convert(mark["run"], Run))
-            known[key] = max(known.get(key, 0.0), mark["cpu_s"])
+    for run_id in islice(marks.job.marked(), _REMEMBERED):
+        mark = marks.read(run_id)
+        try:
+            key = _kind(msgspec.convert(mark.get("run"), Run))
+        except msgspec.ValidationError:  # no mark, or one that another version left
+            continue
+        known[key] = max(known.get(key, 0.0), mark.get("cpu_s", 0.0))
     return sorted(points, key=lambda point: -known.get(_kind(point.run), 0.0))
 
 

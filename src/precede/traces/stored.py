@@ -39,6 +39,12 @@ def stored_files(lake: str | Path, trace: str, range_m: float | None = None) -> 
     return [computed[0], *moved]
 
 
+def stored_traces(lake: str | Path) -> list[str]:
+    """Every trace that a lake has, with or without contacts."""
+    found = [path.stem for table in ("contacts", "segments") for path in (Path(lake) / table).glob("*.parquet")]
+    return sorted({stem.rpartition("@")[0] or stem for stem in found})
+
+
 def read_stored_contacts(lake: str | Path, trace: str, range_m: float | None = None) -> ContactList:
     """Who meets whom, and who is there when: presence is known for a trace of movement, else everybody is."""
     import pyarrow.parquet as pq

@@ -1,0 +1,64 @@
+"""CPU seconds and memory of this process with everything it started: Java, Spark's Python workers."""
+
+from __future__ import annotations
+
+import threading
+import time
+from types import TracebackType
+
+import psutil
+
+SAMPLE_S = 1.0
+
+
+def cpu_s() -> float:
+    """User and system seconds of the whole family so far, with children that are gone already."""
+    total = 0.0
+    for process in _family():
+        try:
+            times = process.cpu_times()
+        except psutil.NoSuchProcess:
+            continue
+        total += times.user + times.system + times.children_user + times.children_system
+    return total
+
+
+def memory() -> int:
+    """Bytes that the family holds now; what several processes share is counted for each of them."""
+    total = 0
+    for process in _family():
+        try:
+            total += process.memory_info().rss
+        except (psutil.NoSuchProcess, psutil.AccessDenied):
+            continue
+    return total
+
+
+def _family() -> list[psutil.Process]:
+    me = psutil.Process()
+    return [me, *me.children(recursive=True)]
+
+
+class Watched:
+    """What a block cost: `cpu_s`, `wall_s`, and `peak_bytes` sampled every second."""
+
+    def __enter__(self) -> Watched:
+        self.peak_bytes = 0
+        self._over = threading.Event()
+        self._thread = threading.Thread(target=self._sample, daemon=True)
+        self._cpu, self._wall = cpu_s(), time.monotonic()
+        self._thread.start()
+        return self
+
+    def _sample(self) -> None:
+        while not self._over.wait(SAMPLE_S):
+            self.peak_bytes = max(self.peak_bytes, memory())
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        self.wall_s = time.monotonic() - self._wall
+        self._over.set()
+        self._thread.join()
+        self.cpu_s = cpu_s() - self._cpu
+        self.peak_bytes = max(self.peak_bytes, memory())

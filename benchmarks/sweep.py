@@ -1,0 +1,93 @@
+"""What Spark adds to simulations: `python -m benchmarks.sweep [--json] [--runs N] [--until S]`.
+
+A sweep of runs of at least two CPU seconds each on two cores, against the CPU seconds of the simulations alone
+(each run reports its own) spread evenly over two cores. Session start is not counted; nothing else is left out.
+A second sweep of the same runs, with verdicts and measures, says what those add. Wall time means something on a
+quiet machine only: `cpu` ratios beside it are of all processes, Java included, and hold on a busy one.
+"""
+
+from __future__ import annotations
+
+import argparse
+import json
+import tempfile
+from pathlib import Path
+from typing import Any
+
+from benchmarks.family import Watched
+from precede.experiments.grid import Grid, read_grid
+from precede.pipeline.jobs import Lake
+from precede.pipeline.session import open_session
+from precede.pipeline.simulate import Wanted
+from precede.pipeline.sweep import sweep
+
+CORES = 2
+SCENARIO = """
+[world]
+kind = "point_to_point"
+nodes = 24
+delay = "exponential(0.05)"
+[workload]
+poisson = "200ms"
+until = "{until}s"
+[run]
+protocol = "vector_clock"
+end = "{end}s"
+"""
+SPEC = '[sweep]\nname = "{name}"\nscenario = "office.toml"\nprotocol = "vector_clock"\nseeds = "{seeds}"\n'
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(description=__doc__)
+    parser.add_argument("--json", action="store_true", help="print one object")
+    parser.add_argument("--runs", type=int, default=64)
+    parser.add_argument("--until", type=int, default=36, help="simulated seconds: over 2 s of CPU for 36")
+    options = parser.parse_args()
+    results = run(options.runs, options.until)
+    print(json.dumps(results, indent=2) if options.json else "\n".join(f"{k}: {v}" for k, v in results.items()))
+
+
+def run(runs: int, until: int) -> dict[str, Any]:
+    with tempfile.TemporaryDirectory() as folder, open_session(f"local[{CORES},4]") as session:
+        (Path(folder) / "office.toml").write_text(SCENARIO.format(until=until, end=until + 60))
+        warm = grid(Path(folder), "warm", f"{runs + 1}-{runs + CORES}")
+        sweep(Lake(Path(folder) / "warm"), warm, session)
+        whole = grid(Path(folder), "whole", f"1-{runs}")
+        bare = measured(Lake(Path(folder) / "bare"), whole, session, Wanted(verdicts=False, measures=False))
+        full = measured(Lake(Path(folder) / "full"), whole, session, Wanted())
+    return {
+        "runs": runs,
+        "cores": CORES,
+        **{f"{key}_bare": value for key, value in bare.items()},
+        **{f"{key}_with_verdicts_and_measures": value for key, value in full.items()},
+        "ratio_wall_to_ideal": bare["ratio_wall"],
+        "ratio_cpu_to_simulation": bare["ratio_cpu"],
+        "ratio_cpu_to_simulation_with_verdicts_and_measures": full["ratio_cpu"],
+    }
+
+
+def grid(folder: Path, name: str, seeds: str) -> Grid:
+    path = folder / f"{name}.toml"
+    path.write_text(SPEC.format(name=name, seeds=seeds))
+    return read_grid(path)
+
+
+def measured(lake: Lake, whole: Grid, session: Any, wanted: Wanted) -> dict[str, Any]:
+    with Watched() as watched:
+        summary = sweep(lake, whole, session, wanted)
+    assert summary.failed == 0, summary.first_failure
+    assert not summary.broken_promises, summary.broken_promises
+    return {
+        "simulation_cpu_s": round(summary.cpu_s, 2),
+        "simulation_cpu_s_per_run": round(summary.cpu_s / summary.runs, 2),
+        "cpu_s": round(watched.cpu_s, 2),
+        "wall_s": round(watched.wall_s, 2),
+        "rows": summary.rows,
+        "peak_gib": round(watched.peak_bytes / 2**30, 2),
+        "ratio_wall": round(watched.wall_s / (summary.cpu_s / CORES), 3),
+        "ratio_cpu": round(watched.cpu_s / summary.cpu_s, 3),
+    }
+
+
+if __name__ == "__main__":
+    main()
