@@ -158,7 +158,14 @@ def test_a_text_file_whose_last_row_is_cut_is_truncated(tmp_path, compiled):
 def test_a_ghost_may_be_in_the_part_that_was_cut(tmp_path):
     log = tmp_path / "log.csv"
     log.write_text(CSV + "b,3,delivered,z\na,3,broad")
-    assert verify(log, "causal").verdict == "unknown"
+    numbered = tmp_path / "numbered.csv"
+    numbered.write_text(
+        "node,step,kind,message_source,message_number\na,1,broadcast,a,1\n"
+        "b,1,delivered,a,1\nb,2,delivered,a,2\nb,3,delivered,z,1\na,2,broadca"
+    )
+    for compiled in (False, True):
+        assert verify(log, "causal", compiled=compiled).verdict == "unknown"
+        assert verify(numbered, "causal", compiled=compiled).verdict == "unknown"
 
 
 def test_a_last_row_without_a_newline_is_whole(tmp_path):

@@ -87,7 +87,7 @@ class History(Struct):
     def unreliable(self, truncated: bool) -> set[int]:
         """Sources whose broadcasts may be missing from the log: what they sent is no ghost."""
         if truncated:
-            return {ABSENT, ANYONE, *range(self.processes)}
+            return {ABSENT, ANYONE, *range(len(self.node_of))}
         incomplete = {gap.process for gap in self.gaps}
         return incomplete | {ANYONE} if incomplete else incomplete
 

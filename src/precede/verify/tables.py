@@ -70,7 +70,7 @@ class ParquetLog(Log):
             try:
                 for batch in file.iter_batches(ROWS_AT_ONCE, columns=list(wanted), use_threads=False):
                     yield _times_as_numbers(batch)
-            except (pa.ArrowException, OSError) as error:
+            except (pa.ArrowException, OSError, ValueError) as error:
                 raise BadInput(f"{path}: cannot be read: {_line(error)}") from None
 
 
@@ -93,8 +93,10 @@ def parquet_log(paths: Sequence[Path]) -> Log:
     files = []
     for path in paths:
         try:
-            files.append((path, pq.ParquetFile(path)))
-        except (pa.ArrowException, OSError) as error:
+            file = pq.ParquetFile(path)
+            file.schema_arrow  # noqa: B018 - a damaged footer may show only here
+            files.append((path, file))
+        except (pa.ArrowException, OSError, ValueError) as error:
             raise BadInput(f"{path}: not a readable Parquet file: {_line(error)}") from None
     return ParquetLog(files)
 

@@ -132,7 +132,10 @@ def _read(
     else:
         engine = Engine()
         builder = PlainBuilder(layout, log, counted)
-    histories = builder.read(progress)
+    try:
+        histories = builder.read(progress)
+    except UnicodeDecodeError as error:
+        raise BadInput(f"{log.name}, after row {builder.rows}: not UTF-8 text ({error.reason})") from None
     if builder.rows == 0:
         raise BadInput(f"{log.name}: is empty (no rows)")
     facts = Facts(
