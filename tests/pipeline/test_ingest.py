@@ -175,6 +175,7 @@ def test_bad_calls_are_one_line(tmp_path, capsys, monkeypatch, arguments, said):
     assert not Path("lake").exists()
 
 
+@pytest.mark.long
 @pytest.mark.spark
 def test_several_files_are_read_on_spark_all_or_none(session, tmp_path):
     lake = Lake(tmp_path / "lake")

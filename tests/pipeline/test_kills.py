@@ -100,6 +100,7 @@ def retried_tasks(events):
     return lost & begun_again
 
 
+@pytest.mark.long
 @pytest.mark.spark
 def test_a_cluster_that_loses_a_worker_gives_the_tables_of_the_embedded_run(session, tmp_path):
     from precede.pipeline.sweep import sweep
@@ -139,6 +140,7 @@ def _busy_worker(cluster, lake, grid):
     return None
 
 
+@pytest.mark.long
 @pytest.mark.spark
 def test_a_killed_driver_is_typed_again_and_runs_only_what_was_missing(tmp_path):
     spec = write_spec(tmp_path)

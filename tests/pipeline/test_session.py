@@ -24,6 +24,7 @@ with open_session("local[1,4]", ["spark.sql.shuffle.partitions=3"]) as session:
 """
 
 
+@pytest.mark.long
 @pytest.mark.spark
 def test_a_machine_without_java_runs_on_the_wheel(tmp_path):
     tools = tmp_path / "bin"

@@ -9,6 +9,7 @@ from precede.pipeline import swarm
 from precede.pipeline.swarm import swarm_results
 
 
+@pytest.mark.long
 @pytest.mark.spark
 def test_worlds_on_spark_show_what_they_show_here(session, monkeypatch):
     monkeypatch.setattr(swarm, "_TASKS_A_ROUND", 1)

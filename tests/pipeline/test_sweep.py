@@ -166,6 +166,7 @@ def _agrees_with_the_logs(lake, grid, alone):
             assert (row["runs"], row["low"], row["high"]) == (2, pytest.approx(low), pytest.approx(high))
 
 
+@pytest.mark.long
 @pytest.mark.spark
 def test_a_run_that_dies_once_is_run_again_and_counts_as_finished(session, tmp_path):
     spec = write_spec(

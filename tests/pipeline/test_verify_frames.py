@@ -82,6 +82,7 @@ def test_how_many_rows_are_judged_at_once_does_not_show(at_once, size):
     assert answers(pa.Table.from_batches(told)) == expected(rows, "causal")
 
 
+@pytest.mark.long
 @pytest.mark.spark
 def test_one_order_without_groups_and_a_frame_without_rows(session):
     rows = [row for row in random_log(6, groups=2) if row["topic"] == "t1"]
@@ -129,6 +130,7 @@ session.stop()
 """
 
 
+@pytest.mark.long
 @pytest.mark.spark
 def test_a_connect_session_serves_as_well(tmp_path):
     pytest.importorskip("grpc", reason="Spark Connect needs pyspark[connect]")
