@@ -197,7 +197,7 @@ class DiagnosedVCubeNode(VCubeNode):
 
     def _have(self) -> Vector | None:
         """What others need not send; a newcomer does not know yet what it needs."""
-        return tuple(self._received.counts) if self.joined else None
+        return self._received() if self.joined else None
 
     def _miss(self, node: NodeId, now: Instant, effects: list[Effect]) -> None:
         """No answer in time."""
@@ -222,6 +222,7 @@ class DiagnosedVCubeNode(VCubeNode):
                 self._test(child, now, True, effects)
         for t in range(len(self._held)):
             if t >= len(self._children) or self._children[t] is None:
+                self._holding -= len(self._held_slots[t])
                 self._held[t], self._held_slots[t] = {}, {}
 
     def _repair(
@@ -280,7 +281,6 @@ class DiagnosedVCubeNode(VCubeNode):
     def _widen(self, positions: int) -> None:
         if positions > self._positions:
             self._positions = positions
-            self._received.widen(positions)
             self._delivered.widen(positions)
 
     # -- what all of them have -----------------------------------------------------------------------------
@@ -296,8 +296,15 @@ class DiagnosedVCubeNode(VCubeNode):
                 parts.append(report)
         return combine(parts)
 
+    def _received(self) -> Vector:
+        """*vector_max*."""
+        counts = self._delivered.counts[:]
+        for source, count in self._ahead.counts.items():
+            counts[source] = count
+        return tuple(counts)
+
     def _own_report(self, now: Instant) -> Report:
-        counts = tuple(self._received.counts)
+        counts = self._received()
         return Report(
             self._view.events,
             now - self._view_since >= self._timeout,
@@ -330,8 +337,8 @@ class DiagnosedVCubeNode(VCubeNode):
                     source, number = stamped.prepared.source, stamped.prepared.number
                     self._limits[source] = min(number - 1, self._limits.get(source, number))
                     found = True
-        for slot, stamped in doomed.items():
-            self._forget(slot)
+        for stamped in doomed.values():
+            self._forget(stamped)
             effects.append(Discard(stamped.message, ORPHANED))
 
     def _waits_for_lost(self, stamped: StampedMessage, report: Report) -> bool:
@@ -352,7 +359,10 @@ class DiagnosedVCubeNode(VCubeNode):
         last = report.high[source] if source < len(report.high) else 0
         return any(slot_of(source, lacked) not in report.early for lacked in range(last + 1, number + 1))
 
-    def _forget(self, slot: Slot) -> None:
+    def _forget(self, stamped: StampedMessage) -> None:
+        source, number, slot = stamped.prepared[:3]
+        if number <= self._ahead.counts.get(source, 0):
+            self._ahead.cut(source, number, self._delivered.counts[source])
         self._pending.pop(slot, None)
         self._early.pop(slot, None)
         self._log.pop(slot, None)
@@ -363,6 +373,7 @@ class DiagnosedVCubeNode(VCubeNode):
         }
         for t, held in enumerate(self._held):
             if self._held_slots[t].pop(slot, False):
+                self._holding -= 1
                 self._held[t] = {
                     under: kept
                     for under, entries in held.items()
@@ -396,7 +407,6 @@ class DiagnosedVCubeNode(VCubeNode):
         self._widen(len(packet.delivered))
         self.begins_after = {source: count for source, count in enumerate(packet.delivered) if count}
         for source, count in self.begins_after.items():
-            self._received.jump(source, count)
             self._delivered.jump(source, count)
         lobby, self._lobby = self._lobby, {}
         for stamped in (*packet.content, *lobby.values()):

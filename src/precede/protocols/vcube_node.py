@@ -35,7 +35,7 @@ from precede.protocols.vcube_packets import (
     packets_of,
     slot_of,
 )
-from precede.protocols.vcube_progress import Progress
+from precede.protocols.vcube_progress import Ahead, Progress
 from precede.protocols.vcube_topology import (
     dimension,
     first_child,
@@ -48,7 +48,7 @@ ROOT: Final[NodeId] = 0
 
 
 class VCubeNode(Node):
-    """Algorithm 2 at node i: `_delivered` is *vector_clock*, `_received` is *vector_max*."""
+    """Algorithm 2 at node i: `_delivered` is *vector_clock*, and with `_ahead` it is *vector_max*."""
 
     draining: tuple[str, ...] = ("pending", "held")
 
@@ -68,14 +68,15 @@ class VCubeNode(Node):
             raise BadInput(f"vcube: a single tree is rooted at node {ROOT}, which is not among the members")
         self._members = len(context.members)
         self._positions = live.bit_length()
-        self._received = Progress(self._positions)
         self._delivered = Progress(self._positions)
+        self._ahead = Ahead()
         self._number = 0
         self._told: Sequence[int] = ()
         self._early: dict[Slot, bool] = {}
         self._pending: dict[Slot, tuple[StampedMessage, Instant]] = {}
         self._lacking: dict[Slot, list[StampedMessage]] = {}
         self._holds = 0
+        self._holding = 0
         self._held: list[dict[Slot, list[tuple[int, StampedMessage]]]] = []
         self._held_slots: list[dict[Slot, bool]] = []
         self._build_trees(live)
@@ -121,7 +122,6 @@ class VCubeNode(Node):
         """The message with what was delivered since the one before it."""
         self._number = number = self._number + 1
         changed = changed_entries(self._delivered.counts, self._told)
-        self._received.advance(self._me, number, 1 << self._me)
         self._delivered.advance(self._me, number, 1 << self._me)
         self._told = self._delivered.counts[:]
         entries = len(changed) + 1 if self._compresses else self._members
@@ -154,21 +154,22 @@ class VCubeNode(Node):
 
         Returns what *vector_max* covers now that it did not before; None for a copy of what was known.
         """
-        source, number, slot, bit, rows, arrive, _ = stamped.prepared
+        source, number, slot, _, rows, arrive, _ = stamped.prepared
         if source >= self._positions:
             return None
-        have = self._received.counts[source]
-        covered: Sequence[Slot] = ()
-        if number == have + 1:
-            self._received.advance(source, number, bit)
-            covered = (slot, *self._cover_early(source, number)) if self._early else (slot,)
-        elif number > have and slot not in self._early:
-            self._early[slot] = True
-        else:
+        ahead = self._ahead.counts
+        have = ahead[source] if source in ahead else self._delivered.counts[source]
+        if number <= have or slot in self._early:
             self._take_again(stamped, below, effects)
             return None
         effects.append(arrive)
         lacks = self._delivered.missing(rows)
+        if lacks is None and not self._holding and not self._early:
+            if below:
+                self._send_to_all(stamped, below, effects)
+            self._deliver(stamped, effects)
+            return (slot,)
+        covered = self._cover(source, number, have)
         if below:
             self._forward(stamped, below, lacks is not None, covered, effects)
         if lacks is None:
@@ -178,12 +179,13 @@ class VCubeNode(Node):
             self._lacking.setdefault(_one_of(lacks), []).append(stamped)
         return covered
 
-    def _cover_early(self, source: NodeId, number: int) -> list[Slot]:
-        """*vector_max* moves on over what came too early, once the message before it is there."""
+    def _cover(self, source: NodeId, number: int, have: int) -> list[Slot]:
+        """*vector_max* moves on to this message, and over what came too early for the lack of it."""
         covered: list[Slot] = []
-        while self._early.pop(slot := slot_of(source, number + 1), False):
-            number += 1
-            self._received.advance(source, number, 1 << source)
+        self._early[slot_of(source, number)] = True
+        while self._early.pop(slot := slot_of(source, have + 1), False):
+            have += 1
+            self._ahead.add(source, have, 1 << source)
             covered.append(slot)
         return covered
 
@@ -226,7 +228,7 @@ class VCubeNode(Node):
     def _hold(self, t: int, order: int, stamped: StampedMessage) -> bool:
         """File the message under one that this node still owes the child of cluster t+1, if there is one."""
         source, number, slot, _, rows, _, _ = stamped.prepared
-        owed = self._received.missing(rows, self._shares[t])
+        owed = self._ahead.missing(self._delivered, rows, self._shares[t])
         if owed is not None:
             under = _one_of(owed)
         else:
@@ -235,6 +237,7 @@ class VCubeNode(Node):
                 return False
         self._held[t].setdefault(under, []).append((order, stamped))
         self._held_slots[t][slot] = True
+        self._holding += 1
         return True
 
     def _release(self, t: int, covered: Sequence[Slot]) -> list[StampedMessage]:
@@ -246,6 +249,7 @@ class VCubeNode(Node):
             for order, stamped in held.pop(came.pop(), ()):
                 slot = stamped.prepared.slot
                 del slots[slot]
+                self._holding -= 1
                 if not self._hold(t, order, stamped):
                     released.append((order, stamped))
                     came.append(slot)
@@ -255,20 +259,29 @@ class VCubeNode(Node):
 
     def _deliver(self, stamped: StampedMessage, effects: list[Effect]) -> None:
         """Deliver it, and all that waited for nothing else."""
+        source, number, slot, bit, _, _, deliver = stamped.prepared
+        effects.append(deliver)
+        self._delivered.advance(source, number, bit)
+        if source in self._ahead.counts:
+            self._ahead.remove(source, number, bit)
+        if slot in self._lacking:
+            self._deliver_next([slot], effects)
+
+    def _deliver_next(self, came: list[Slot], effects: list[Effect]) -> None:
+        """All that waited for these messages and waits for nothing else now, and so on."""
         delivered, lacking = self._delivered, self._lacking
-        ready = [stamped]
-        while ready:
-            source, number, slot, bit, _, _, deliver = ready.pop().prepared
-            effects.append(deliver)
-            delivered.advance(source, number, bit)
-            if slot in lacking:
-                for waiting in lacking.pop(slot):
-                    lacks = delivered.missing(waiting.prepared.rows)
-                    if lacks is None:
-                        del self._pending[waiting.prepared.slot]
-                        ready.append(waiting)
-                    else:
-                        lacking.setdefault(_one_of(lacks), []).append(waiting)
+        while came:
+            for waiting in lacking.pop(came.pop(), ()):
+                source, number, slot, bit, rows, _, deliver = waiting.prepared
+                lacks = delivered.missing(rows)
+                if lacks is not None:
+                    lacking.setdefault(_one_of(lacks), []).append(waiting)
+                    continue
+                effects.append(deliver)
+                del self._pending[slot]
+                delivered.advance(source, number, bit)
+                self._ahead.remove(source, number, bit)
+                came.append(slot)
 
     # -- read-only -----------------------------------------------------------------------------------------
 

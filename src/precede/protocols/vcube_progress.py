@@ -36,18 +36,19 @@ class Progress:
         elif number > self._top:
             self._open_row(number, bit)
 
-    def missing(self, rows: Rows, among: int = -1) -> tuple[int, int] | None:
+    def missing(self, rows: Rows) -> tuple[int, int] | None:
         """The first (number, mask of sources) of these entries that is not counted yet, or None."""
         lacking = self.lacking
         for number, mask in rows:
-            asked = mask & among
-            absent = asked & lacking[number] if number in lacking else self._absent(number, asked)
+            absent = mask & lacking[number] if number in lacking else self.absent(number, mask)
             if absent:
                 return number, absent
         return None
 
-    def _absent(self, number: int, mask: int) -> int:
-        """The same for a number that has no row."""
+    def absent(self, number: int, mask: int) -> int:
+        """Of these sources, those of which fewer messages are counted."""
+        if number in self.lacking:
+            return mask & self.lacking[number]
         if number > self._top:
             return mask
         absent = 0
@@ -86,3 +87,48 @@ class Progress:
                 self.lacking[number] &= ~bit
         if count > self._top:
             self._open_row(count, bit)
+
+
+class Ahead:
+    """What is received without a gap and not delivered yet: as much of *vector_max* as *vector_clock* lacks.
+
+    Most messages are delivered as they come and never pass through here. `counts` is by source, `rows` has the
+    masks of sources by number.
+    """
+
+    __slots__ = ("counts", "rows")
+
+    def __init__(self) -> None:
+        self.counts: dict[NodeId, int] = {}
+        self.rows: dict[int, int] = {}
+
+    def add(self, source: NodeId, number: int, bit: int) -> None:
+        self.counts[source] = number
+        self.rows[number] = self.rows.get(number, 0) | bit
+
+    def remove(self, source: NodeId, number: int, bit: int) -> None:
+        """The first of a source's is delivered; the last takes the source's count with it."""
+        if not self.rows[number] ^ bit:
+            del self.rows[number]
+        else:
+            self.rows[number] ^= bit
+        if self.counts[source] == number:
+            del self.counts[source]
+
+    def cut(self, source: NodeId, number: int, delivered: int) -> None:
+        """Nothing of a source counts from this number on."""
+        for row in range(number, self.counts.pop(source, 0) + 1):
+            self.rows[row] ^= 1 << source
+        if number - 1 > delivered:
+            self.counts[source] = number - 1
+
+    def missing(self, delivered: Progress, rows: Rows, among: int) -> tuple[int, int] | None:
+        """The first (number, mask of sources) of these entries that is not even received, or None."""
+        for number, mask in rows:
+            asked = mask & among
+            if number in self.rows:
+                asked &= ~self.rows[number]
+            absent = delivered.absent(number, asked)
+            if absent:
+                return number, absent
+        return None
