@@ -83,6 +83,13 @@ c: b1 a1
 """
 """a1 -> a2 because one source sent both; b had only a2; c sees b1 before a1."""
 
+BETWEEN_TWO_BROADCASTS = """
+a: +1 b1 +2
+b: +1
+v: a1 a2 b1
+"""
+"""What a learnt between its two messages; v knew the first of them already."""
+
 BACK_AT_THE_SOURCE = """
 a: +1 b1 a1
 b: a1 +1
@@ -109,6 +116,7 @@ b: a1 +1
         pytest.param(TOTAL_ONE_POSITION, "total", "total", "d", 3, id="total_one_position"),
         pytest.param(NO_OWN_DELIVERY, "causal", "causal", "c", 2, id="no_own_delivery"),
         pytest.param(THROUGH_OWN_BROADCASTS, "causal", "causal", "c", 2, id="through_own_broadcasts"),
+        pytest.param(BETWEEN_TWO_BROADCASTS, "causal", "causal", "v", 3, id="between_two_broadcasts"),
         pytest.param(BACK_AT_THE_SOURCE, "causal", "causal", "a", 3, id="back_at_the_source"),
     ],
 )
