@@ -41,6 +41,7 @@ _PROTOCOLS: Final[dict[str, str]] = {
     "drift": "precede.protocols.drift_entry:DRIFT",
     "tof": "precede.protocols.drift_entry:TOF",
     "was": "precede.protocols.was:ENTRY",
+    "ck": "precede.protocols.ck:ENTRY",
 }
 
 _DISSEMINATIONS: Final[dict[str, str]] = {
