@@ -1,4 +1,4 @@
-"""CK, the rival of WAS: causal order by the witness, everything delivered, everything deleted, on walking hosts."""
+"""CK, the rival of WAS: causal by the witness, everything delivered and deleted, on walking hosts."""
 
 from __future__ import annotations
 
