@@ -34,6 +34,7 @@ class Point(Struct, frozen=True):
     tree: str = "multiple"
     unpack: str = "insertion"
     drawn: str = "packet"
+    propagation: str = "normal(0.1, 0.025)"
 
     def run(self, seed: int, aggregation: bool | None = None) -> Run:
         """One simulation of the paper. One unit of time is one millisecond."""
@@ -41,7 +42,7 @@ class Point(Struct, frozen=True):
             world={
                 "kind": "switched",
                 "nodes": self.nodes,
-                "propagation": "normal(0.1, 0.025)",
+                "propagation": self.propagation,
                 "transmission": "1ms",
                 "processing": "1ms",
                 "drawn": self.drawn,

@@ -214,7 +214,7 @@ def _key(point: Point) -> bytes:
 
 def _describe(point: Point) -> str:
     options = f"aggregation={point.aggregation} tree={point.tree} unpack={point.unpack} drawn={point.drawn}"
-    return f"{point.experiment}: N={point.nodes} start={point.start} size={point.size} {options}"
+    return f"{point.experiment}: N={point.nodes} start={point.start} {point.propagation} {options}"
 
 
 def _line(one: Judged) -> str:
