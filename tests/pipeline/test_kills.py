@@ -111,7 +111,8 @@ def test_a_cluster_that_loses_a_worker_gives_the_tables_of_the_embedded_run(sess
     sweep(here, grid, session)
     log = tmp_path / "event log"
     log.mkdir()
-    logged = ("--conf", "spark.eventLog.enabled=true", "--conf", f"spark.eventLog.dir={log.as_uri()}")
+    settings = ("enabled=true", "compress=false", f"dir={log.as_uri()}")
+    logged = [word for setting in settings for word in ("--conf", f"spark.eventLog.{setting}")]
     with Cluster(tmp_path / "cluster") as cluster:
         process = start_sweep(spec, there, "--master", cluster.url, *logged)
         try:
