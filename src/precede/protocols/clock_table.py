@@ -7,7 +7,8 @@ entries costs more than all the rest of a reception. Here a column is 64 bits (a
 `mine + guards - theirs` the guard bit still stands exactly where mine is not the lower one.
 
 A source's clock and its sequence number never fall, so of two entries of one source the one with the higher
-timestamp is the later one and has no lower sequence number: comparing whole columns compares timestamps.
+timestamp is the later one and has no lower sequence number: comparing whole columns compares timestamps. A
+table travels with the big end first, so that one column of it can be compared without reading the rest.
 """
 
 from __future__ import annotations
@@ -21,8 +22,6 @@ NUMBER_BITS: Final = 24
 CLOCK_BITS: Final = 39
 COLUMN_BITS: Final = 64
 COLUMN_BYTES: Final = 8
-CLOSED: Final = (1 << CLOCK_BITS) - 1
-"""The clock of a source that will never send again: it has announced that it leaves."""
 
 _NUMBER_MASK: Final = (1 << NUMBER_BITS) - 1
 _COLUMN_MASK: Final = (1 << (COLUMN_BITS - 1)) - 1
@@ -33,31 +32,34 @@ Clock: TypeAlias = tuple[int, int]
 
 
 class ClockTable:
-    """`packed` is the table with every guard bit standing."""
+    """`packed` is the table with every guard bit standing; the first column is its big end."""
 
-    __slots__ = ("_guards", "_numbers", "_ones", "packed", "width")
+    __slots__ = ("_guards", "_last", "_numbers", "_ones", "packed", "width")
 
     def __init__(self, clocks: Sequence[Clock]) -> None:
         self.width = len(clocks)
+        self._last = COLUMN_BITS * (self.width - 1)
         self._ones = sum(1 << (COLUMN_BITS * column) for column in range(self.width))
         self._guards = self._ones * _GUARD
         self._numbers = self._ones * _NUMBER_MASK
-        self.packed = self._guards
-        for column, (number, timestamp) in enumerate(clocks):
-            self.packed |= (timestamp << NUMBER_BITS | number) << (COLUMN_BITS * column)
+        self.packed = self._guards | read_table(pack_clocks(clocks))
+
+    def entry(self, packed: int, column: int) -> Clock:
+        """One column of a table with the same columns."""
+        entry = (packed >> (self._last - COLUMN_BITS * column)) & _COLUMN_MASK
+        return entry & _NUMBER_MASK, entry >> NUMBER_BITS
 
     def get(self, column: int) -> Clock:
         """The freshest entry of a column."""
-        entry = (self.packed >> (COLUMN_BITS * column)) & _COLUMN_MASK
-        return entry & _NUMBER_MASK, entry >> NUMBER_BITS
+        return self.entry(self.packed, column)
 
     def timestamp(self, column: int) -> int:
         """Its timestamp alone."""
-        return ((self.packed >> (COLUMN_BITS * column)) & _COLUMN_MASK) >> NUMBER_BITS
+        return ((self.packed >> (self._last - COLUMN_BITS * column)) & _COLUMN_MASK) >> NUMBER_BITS
 
     def raise_to(self, column: int, number: int, timestamp: int) -> bool:
         """Put an entry in its column if it is the fresher one; False when it is not."""
-        shift = COLUMN_BITS * column
+        shift = self._last - COLUMN_BITS * column
         rise = (timestamp << NUMBER_BITS | number) - ((self.packed >> shift) & _COLUMN_MASK)
         if rise <= 0:
             return False
@@ -81,42 +83,54 @@ class ClockTable:
         guards = self._guards
         return ((self.packed - ((timestamp << NUMBER_BITS) * self._ones)) & guards) ^ guards
 
+    def first_of(self, bits: int) -> int:
+        """The first column in which one of these bits stands."""
+        return self.width - 1 - (bits.bit_length() - 1) // COLUMN_BITS
+
+    def columns_of(self, bits: int) -> list[int]:
+        """All columns in which one of these bits stands, ascending."""
+        found = []
+        while bits:
+            column = self.first_of(bits)
+            found.append(column)
+            bits &= (1 << (self._last - COLUMN_BITS * column)) - 1
+        return found
+
     def clocks(self) -> list[Clock]:
         """Every column, unpacked."""
         return unpack_clocks(self.to_bytes())
 
     def to_bytes(self) -> bytes:
-        """The table as it travels: eight bytes a column, little end first, guards down."""
-        return (self.packed ^ self._guards).to_bytes(COLUMN_BYTES * self.width, "little")
+        """The table as it travels: eight bytes a column, guards down."""
+        return (self.packed ^ self._guards).to_bytes(COLUMN_BYTES * self.width, "big")
 
 
-def columns_of(bits: int) -> list[int]:
-    """The columns in which any bit stands, ascending."""
-    found = []
-    while bits:
-        column = ((bits & -bits).bit_length() - 1) // COLUMN_BITS
-        found.append(column)
-        bits &= -1 << (COLUMN_BITS * (column + 1))
-    return found
-
-
-@lru_cache(maxsize=256)
+@lru_cache(maxsize=512)
 def read_table(table: bytes) -> int:
     """A travelling table as a whole number; one transmission is heard by many, so the last ones are remembered.
 
     Guard bits, which only a forger sets, are dropped.
     """
-    width = len(table) // COLUMN_BYTES
-    guards = int.from_bytes(b"\0\0\0\0\0\0\0\x80" * width, "little")
-    return int.from_bytes(table, "little") & ~guards
+    guards = int.from_bytes(b"\x80\0\0\0\0\0\0\0" * (len(table) // COLUMN_BYTES), "big")
+    return int.from_bytes(table, "big") & ~guards
 
 
 def unpack_clocks(table: bytes) -> list[Clock]:
     """A travelling table as entries."""
-    columns = unpack(f"<{len(table) // COLUMN_BYTES}Q", table)
+    columns = unpack(f">{len(table) // COLUMN_BYTES}Q", table)
     return [(entry & _NUMBER_MASK, (entry & _COLUMN_MASK) >> NUMBER_BITS) for entry in columns]
 
 
 def pack_clocks(clocks: Sequence[Clock]) -> bytes:
     """Entries as a travelling table."""
-    return pack(f"<{len(clocks)}Q", *(timestamp << NUMBER_BITS | number for number, timestamp in clocks))
+    return pack(f">{len(clocks)}Q", *(timestamp << NUMBER_BITS | number for number, timestamp in clocks))
+
+
+def place_of(column: int) -> slice:
+    """Where a column lies in a travelling table."""
+    return slice(COLUMN_BYTES * column, COLUMN_BYTES * (column + 1))
+
+
+def lowest_with(timestamp: int) -> bytes:
+    """What a travelling column must not be below to have at least this timestamp."""
+    return (timestamp << NUMBER_BITS).to_bytes(COLUMN_BYTES, "big")

@@ -51,7 +51,7 @@ from precede.protocols.drift_packets import (
     ViewPacket,
     WantPacket,
 )
-from precede.protocols.drift_seen import Seen
+from precede.protocols.drift_seen import MOST_HEARD, Seen
 from precede.protocols.drift_views import Views
 from precede.protocols.drift_voice import Carried, DriftVoice
 from precede.protocols.floods import Floods, FloodSettings, StreamId
@@ -92,6 +92,8 @@ class DriftNode(Node):
         self.entrance = Entrance(self, role, context)
         self.dummies = Dummies(self, options["quiet"])
         self._column = -1
+        self._latest: Flood | None = None
+        self._plain = virtual and options["limit"] is None and not self.views.active
 
     # -- inputs ------------------------------------------------------------------------------------------
 
@@ -125,21 +127,32 @@ class DriftNode(Node):
 
     def receive(self, packet: Packet, sender: NodeId, now: Instant, over: Medium) -> Effects:
         """Most packets are further copies: of those only the virtual-flooding part is of use."""
-        if type(packet) is DriftPacket:
-            flood = packet.flood
-            extra = packet.extra
-            stream = self.floods.streams.get((flood.source, flood.life))
-            if stream is not None and flood.number <= stream.received and extra.group == self.entrance.group:
-                self.dummies.heard_at = now
-                if self.floods.answers:
-                    self.floods.answers.pop((stream.id, flood.number), None)
-                effects: list[Effect] = []
-                if extra.view != self.views.number:
-                    self.views.compare(extra.view, now, effects)
-                if self._merge(extra):
-                    self._progress(now, effects)
-                return effects
-        return self._receive_other(packet, sender, now)
+        if type(packet) is not DriftPacket:
+            return self._receive_other(packet, sender, now)
+        flood, extra, seen = packet.flood, packet.extra, self.seen
+        if flood is self._latest and extra.layout == seen.layout and self._plain:
+            self.dummies.heard_at = now
+            table, heard = extra.table, seen.heard
+            heard.append(table)
+            if table[seen.place] < seen.need and len(heard) < MOST_HEARD and not self.floods.busy:
+                return NOTHING
+            seen.ripe = True
+            return self._another_copy(flood, now)
+        stream = self.floods.streams.get((flood.source, flood.life))
+        if stream is None or flood.number > stream.received or extra.group != self.entrance.group:
+            return self._receive_other(packet, sender, now)
+        self.dummies.heard_at = now
+        self._merge(extra)
+        return self._another_copy(flood, now, extra.view)
+
+    def _another_copy(self, flood: Flood, now: Instant, view: int | None = None) -> Effects:
+        effects: list[Effect] = []
+        if self.floods.answers:
+            self.floods.answers.pop(((flood.source, flood.life), flood.number), None)
+        if view is not None and view != self.views.number:
+            self.views.compare(view, now, effects)
+        self._progress(now, effects)
+        return effects
 
     def sent(self, key: Key, now: Instant, ok: bool) -> Effects:
         if not self.floods.queued:
@@ -158,7 +171,6 @@ class DriftNode(Node):
             self.entrance.timer(key, now, effects)
         else:
             self.floods.timer(key, now, effects)
-            return effects
         self._progress(now, effects)
         return effects
 
@@ -256,6 +268,7 @@ class DriftNode(Node):
         if flood.message is not None and self.destination:
             effects.append(Arrive((flood.message,)))
         self.keep(flood, effects)
+        self._latest = flood
         for ready in self.floods.first_copy(stream, number, flood, now, effects):
             assert isinstance(ready, Flood)
             self.process(ready, now, effects)
@@ -291,7 +304,7 @@ class DriftNode(Node):
     def _admit(self, newcomer: StreamId, flood: Flood, now: Instant, effects: list[Effect]) -> None:
         """A source joins: from the timestamp of its admission on, its clock counts."""
         sponsor = (flood.source, flood.life)
-        if newcomer in self.seen.index or not self.views.may_join(newcomer, sponsor, flood.number):
+        if not self.views.may_join(newcomer, sponsor, flood.number) or newcomer in self.seen.index:
             return
         if self.durable:
             effects.append(Persist(("admitted", *newcomer), flood.timestamp))
@@ -331,35 +344,34 @@ class DriftNode(Node):
         if not self.views.votes.receive(body, now, effects):
             self.entrance.receive(body, now, effects)
 
-    def _merge(self, extra: Piggyback) -> bool:
-        """The vf update of Figure 3; True when there was news."""
+    def _merge(self, extra: Piggyback) -> None:
+        """The vf update of Figure 3."""
         if not self.virtual:
-            return False
+            return
         news = False
         if extra.table:
-            news = self.seen.merge_table(extra.table, extra.layout)
+            news = self.seen.hear(extra.table, extra.layout)
         if extra.chosen:
             news = self.seen.merge_chosen(extra.chosen) or news
         if extra.floors and extra.view == self.views.number:
             news = self.views.merge_floors(extra.floors) or news
         if news:
             self.voice.changed()
-        return news
 
     # -- delivery ----------------------------------------------------------------------------------------
 
     def _progress(self, now: Instant, effects: list[Effect]) -> None:
-        """Notice what is missing, deliver what is safe, renew what waits at the radio."""
-        if self.seen.any_ahead:
-            for stream, number in self.seen.rumours():
-                if number > stream.exists and not self.views.is_cut(stream.id, number):
-                    self.floods.heard_of(stream, number, now, effects)
-                    self.views.watch(now, effects)
+        """Deliver what is safe, notice what is missing, renew what waits at the radio."""
         while (placed := self.pending.pop_safe()) is not None:
             self.cleared.append(placed)
             self.views.clear(placed[0])
         while self.cleared and self.views.holds(self.cleared[0][0]):
             self._deliver(self.cleared.popleft()[4], now, effects)
+        if self.seen.any_ahead:
+            for stream, number in self.seen.rumours():
+                if number > stream.exists and not self.views.is_cut(stream.id, number):
+                    self.floods.heard_of(stream, number, now, effects)
+                    self.views.watch(now, effects)
         if self.shadow is not None:
             while (flood := self.shadow.pop_safe()) is not None:
                 if flood.message is not None and self.destination:

@@ -28,6 +28,7 @@ from precede.core.node import Context, Saved
 from precede.protocols.drift_jumps import go_to, reset, resume
 from precede.protocols.drift_packets import (
     HAVE_BYTES,
+    LIFE_BITS,
     Application,
     Body,
     Candidacy,
@@ -54,7 +55,6 @@ APPLY: Final[Key] = ("join", "apply")
 _KNOCK_EVERY: Final = SECOND
 _ANSWER_WITHIN: Final = 100 * MILLISECOND
 _ATTEMPTS: Final = 4
-_LIVES: Final = 16
 
 
 class Entrance:
@@ -116,6 +116,7 @@ class Entrance:
 
     def _go_out(self, now: Instant, effects: list[Effect]) -> None:
         self.group = OUT
+        self._node.seen.label(OUT, self._node.views.number)
         self._out_since = now
         self._candidates = {}
         self._node.voice.changed()
@@ -190,12 +191,9 @@ class Entrance:
         self._answering.pop(peer, None)
         if self.group == OUT:
             return
-        unfinished = [
-            id
-            for id, end in node.views.ends.items()
-            if node.done.get(id, (0, 0))[0] < end and id in node.admitted
-        ]
-        sources = tuple(sorted({*node.seen.columns, *unfinished}))
+        ends = node.views.ends
+        unfinished = [id for id in node.admitted if id in ends and node.done.get(id, (0, 0))[0] < ends[id]]
+        sources = tuple(id for id in sorted({*node.seen.columns, *unfinished}) if self._is_past(id))
         done = tuple((*id, number) for id, (number, _) in sorted(node.done.items()))
         extra = node.voice.extra()
         entries = len(sources) + len(done)
@@ -208,6 +206,11 @@ class Entrance:
             *sizes_of(extra, HAVE_BYTES * entries, entries),
         )
         effects.append(Send(packet, peer, RADIO))
+
+    def _is_past(self, id: StreamId) -> bool:
+        """Does the admission of this stream lie before our place in the order? Else a newcomer will see it."""
+        sponsor, number = self._node.views.sponsors.get(id, ((0, 0), 0))
+        return number <= self._node.done.get(sponsor, (0, 0))[0]
 
     def checkpoint(self, packet: CheckpointPacket, now: Instant, effects: list[Effect]) -> None:
         """A place to begin, or, for a node that lacks what nobody keeps any more, to go on from."""
@@ -237,7 +240,7 @@ class Entrance:
         self._lives += 1
         if self._node.durable:
             effects.append(Persist("lives", self._lives))
-        return (self._node.me, self._node.incarnation << _LIVES | self._lives)
+        return (self._node.me, self._node.incarnation << LIFE_BITS | self._lives)
 
     def _apply_soon(self, now: Instant, effects: list[Effect]) -> None:
         effects.append(SetTimer(APPLY, now + int(self._node.random.random() * _KNOCK_EVERY)))
@@ -270,7 +273,7 @@ class Entrance:
         node = self._node
         source, life = body.stream
         node.views.votes.suspect(
-            [id for id in node.seen.columns if id[0] == source and id[1] >> _LIVES < life >> _LIVES],
+            [id for id in node.seen.columns if id[0] == source and id[1] >> LIFE_BITS < life >> LIFE_BITS],
             now,
             effects,
         )
@@ -290,7 +293,7 @@ class Entrance:
             node.clock = max(node.clock, timestamp) + 1
             node.become_source(newcomer, 0, effects)
             self._restamp(now, effects)
-        elif newcomer[0] == node.me and newcomer[1] >> _LIVES == node.incarnation:
+        elif newcomer[0] == node.me and newcomer[1] >> LIFE_BITS == node.incarnation:
             node.clock = max(node.clock, timestamp) + 1
             node.promise_clock(effects)
             node.flood_own(Flood(*newcomer, 1, node.clock, closes=True), now, effects)

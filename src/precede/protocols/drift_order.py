@@ -29,6 +29,7 @@ class Pending:
         self.heap: list[Placed] = []
         self._seen = seen
         self._watched = -1
+        self._waits_at = -1
         self._layout = 0
 
     def push(self, flood: Flood, now: Instant) -> None:
@@ -36,15 +37,21 @@ class Pending:
 
     def pop_safe(self) -> Placed | None:
         """The first in the order, if nothing earlier can still come; None while it must wait."""
+        seen = self._seen
         if not self.heap:
+            seen.watch(-1, 0)
             return None
         timestamp = self.heap[0][0]
-        seen = self._seen
-        if self._layout == seen.layout and self._watched >= 0 and seen.known(self._watched) < timestamp:
+        unchanged = timestamp == self._waits_at and self._layout == seen.layout and not seen.ripe
+        if unchanged and seen.known(self._watched) < timestamp:
             return None
-        self._layout = seen.layout
         self._watched = seen.lacking(timestamp)
-        return heappop(self.heap) if self._watched < 0 else None
+        self._waits_at = timestamp if self._watched >= 0 else -1
+        if self._watched < 0:
+            return heappop(self.heap)
+        self._layout = seen.layout
+        seen.watch(self._watched, timestamp)
+        return None
 
     def remove(self, unwanted: Callable[[Flood], bool]) -> list[Flood]:
         """Take out what a view change has cut off; returns it in its order."""

@@ -22,6 +22,9 @@ HAVE_BYTES: Final = 8
 WANT_BYTES: Final = 12
 STREAM_BYTES: Final = 8
 
+LIFE_BITS: Final = 16
+"""The life of a stream is its node's incarnation, then how often that one has asked to be a source."""
+
 Chosen: TypeAlias = tuple[NodeId, int, int, int]
 """<source, its life, sequence number, timestamp>: an entry of Seen that names its source."""
 

@@ -5,6 +5,10 @@ than ts. It may be used once every message of q up to sn is in hand. Per source 
 lies in a `ClockTable`. Only while that one is ahead of what is in hand (a clock has overtaken a message) older
 entries matter: the best one that may be used already, and, in the full form, those for the messages in between.
 The two-entry form of section 4.4 keeps the former and forgets the latter.
+
+Tables that are heard are merged when it matters: before a table is sent, and when one of them may have brought
+what the first pending message waits for, which one comparison of eight bytes tells. The last one is merged
+first, because neighbours hear each other: it usually contains what the earlier ones would bring.
 """
 
 from __future__ import annotations
@@ -12,13 +16,14 @@ from __future__ import annotations
 from collections.abc import Sequence
 from hashlib import blake2b
 from random import Random
-from typing import Any
+from typing import Any, Final
 
 from precede.protocols.clock_table import (
-    COLUMN_BITS,
+    COLUMN_BYTES,
     Clock,
     ClockTable,
-    columns_of,
+    lowest_with,
+    place_of,
     read_table,
     unpack_clocks,
 )
@@ -26,7 +31,8 @@ from precede.protocols.drift_packets import Chosen
 from precede.protocols.floods import Stream, StreamId
 from precede.protocols.virtual_flooding import Choice, choice
 
-_COLUMN = (1 << (COLUMN_BITS - 1)) - 1
+MOST_HEARD: Final = 16
+_NEVER: Final = b"\xff" * COLUMN_BYTES
 
 
 class _Ahead:
@@ -46,22 +52,27 @@ class Seen:
         self.columns: tuple[StreamId, ...] = ()
         self.index: dict[StreamId, int] = {}
         self.layout = 0
+        self.heard: list[bytes] = []
+        self.place = slice(0, COLUMN_BYTES)
+        self.need = _NEVER
+        self.ripe = False
         self.limit = limit
         self.table = ClockTable(())
         self._streams: list[Stream[Any]] = []
         self._ahead: dict[int, _Ahead] = {}
         self._two_entries = two_entries
         self._layouts: dict[int, tuple[StreamId, ...]] = {}
+        self._label = (0, 0)
         self._choice: Choice[StreamId] | None = None if limit is None else choice(policy, random)
 
     def set_columns(self, streams: Sequence[Stream[Any]], clocks: Sequence[Clock]) -> None:
         """A new set of sources, with a clock for each; what is known of those that stay is kept."""
+        self.settle()
         kept = {id: (self.table.get(column), self._ahead.get(column)) for id, column in self.index.items()}
         self._streams = list(streams)
         self.columns = tuple(stream.id for stream in streams)
         self.index = {id: column for column, id in enumerate(self.columns)}
-        self.layout = fingerprint(self.columns)
-        self._layouts[self.layout] = self.columns
+        self.label(*self._label)
         for id in kept:
             if id not in self.index and self._choice is not None:
                 self._choice.forget(id)
@@ -72,6 +83,13 @@ class Seen:
             for id in self.columns:
                 if id not in kept:
                     self._choice.changed(id)
+
+    def label(self, group: int, view: int) -> None:
+        """The layout names group, view and columns in one: one comparison says that all three are the same."""
+        self.settle()
+        self._label = group, view
+        self.layout = fingerprint(group, view, self.columns)
+        self._layouts[self.layout] = self.columns
 
     # -- learning ----------------------------------------------------------------------------------------
 
@@ -88,26 +106,43 @@ class Seen:
             if self.table.get(column)[0] <= received:
                 del self._ahead[column]
 
-    def merge_table(self, theirs: bytes, layout: int) -> bool:
-        """A whole table as heard; False when it held nothing new or cannot be read."""
+    def hear(self, theirs: bytes, layout: int) -> bool:
+        """A whole table; True when it may have brought what the first pending message waits for."""
         if layout != self.layout:
             columns = self._layouts.get(layout)
-            if columns is None or len(columns) * 8 != len(theirs):
+            if columns is None or len(columns) * COLUMN_BYTES != len(theirs):
                 return False
             return self._merge_other(columns, theirs)
-        if len(theirs) * 8 != COLUMN_BITS * self.table.width:
+        self.heard.append(theirs)
+        if theirs[self.place] >= self.need or len(self.heard) >= MOST_HEARD:
+            self.ripe = True
+        return self.ripe
+
+    def settle(self) -> bool:
+        """Merge what was heard; True when there was news."""
+        self.ripe = False
+        if not self.heard:
             return False
-        packed = read_table(theirs)
-        news = bool(self._ahead) and self._use_older(packed)
-        where = self.table.risen(packed)
+        heard, self.heard = self.heard, []
+        heard.reverse()
+        news = False
+        width = COLUMN_BYTES * self.table.width
+        for table in heard:
+            if len(table) == width:
+                news = self._merge_table(read_table(table)) or news
+        return news
+
+    def _merge_table(self, theirs: int) -> bool:
+        table = self.table
+        news = bool(self._ahead) and self._use_older(theirs)
+        where = table.risen(theirs)
         if not where:
             return news
-        before = self.table.packed
-        numbers = self.table.take(packed, where)
+        before = table.packed
+        numbers = table.take(theirs, where)
         if numbers:
-            for column in columns_of(numbers):
-                entry = (before >> (COLUMN_BITS * column)) & _COLUMN
-                self._number_rose(column, entry & 0xFFFFFF, entry >> 24)
+            for column in table.columns_of(numbers):
+                self._number_rose(column, *table.entry(before, column))
         return True
 
     def _merge_other(self, columns: Sequence[StreamId], theirs: bytes) -> bool:
@@ -151,8 +186,7 @@ class Seen:
         """Of a source that is ahead, an entry that is not the freshest can still be the one to use."""
         news = False
         for column, late in self._ahead.items():
-            entry = (packed >> (COLUMN_BITS * column)) & _COLUMN
-            if self._use_entry(column, late, entry & 0xFFFFFF, entry >> 24):
+            if self._use_entry(column, late, *self.table.entry(packed, column)):
                 news = True
         return news
 
@@ -168,22 +202,30 @@ class Seen:
     # -- asking ------------------------------------------------------------------------------------------
 
     def known(self, column: int) -> int:
-        """The timestamp below which nothing of this source can come any more."""
+        """The timestamp below which nothing of this source can come any more, by what was merged."""
         late = self._ahead.get(column)
         return self.table.timestamp(column) if late is None else late.best
 
     def lacking(self, timestamp: int) -> int:
         """A column that keeps a message with this timestamp from being safe; -1 when there is none."""
+        self.settle()
         below = self.table.below(timestamp)
         if below:
-            return ((below & -below).bit_length() - 1) // COLUMN_BITS
+            return self.table.first_of(below)
         for column, late in self._ahead.items():
             if late.best < timestamp:
                 return column
         return -1
 
+    def watch(self, column: int, timestamp: int) -> None:
+        """From now on a table is `ripe` when it has this timestamp in this column (-1: in none)."""
+        self.ripe = False
+        self.place = place_of(max(column, 0))
+        self.need = lowest_with(timestamp) if column >= 0 else _NEVER
+
     def all_lacking(self, timestamp: int) -> list[StreamId]:
         """Every source that keeps a message with this timestamp from being safe."""
+        self.settle()
         return [id for column, id in enumerate(self.columns) if self.known(column) < timestamp]
 
     @property
@@ -198,6 +240,7 @@ class Seen:
 
     def whole_table(self) -> bytes:
         """What travels when nothing limits it."""
+        self.settle()
         return self.table.to_bytes()
 
     def chosen(self) -> tuple[Chosen, ...]:
@@ -214,7 +257,7 @@ class Seen:
         return len(self.columns) + len(self._ahead) + sum(len(late.later) for late in self._ahead.values())
 
 
-def fingerprint(columns: Sequence[StreamId]) -> int:
-    """A short name for a set of columns, the same at every node."""
-    text = ",".join(f"{source}.{life}" for source, life in columns).encode()
-    return int.from_bytes(blake2b(text, digest_size=6).digest(), "big")
+def fingerprint(group: int, view: int, columns: Sequence[StreamId]) -> int:
+    """A short name for a set of columns in a view of a group, the same at every node."""
+    text = ",".join([f"{group}/{view}", *(f"{source}.{life}" for source, life in columns)])
+    return int.from_bytes(blake2b(text.encode(), digest_size=6).digest(), "big")

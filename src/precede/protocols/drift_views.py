@@ -18,7 +18,7 @@ votes changes with the next view.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING, Final
 
 from precede.core.effects import RADIO, Discard, Effect, Key, Persist, Send, SetTimer
@@ -27,6 +27,7 @@ from precede.core.instants import MILLISECOND, Duration, Instant
 from precede.protocols.clock_table import ClockTable, read_table
 from precede.protocols.drift_jumps import take_back
 from precede.protocols.drift_packets import (
+    LIFE_BITS,
     STREAM_BYTES,
     Flood,
     ViewPacket,
@@ -44,7 +45,10 @@ _TELL_WITHIN: Final = 200 * MILLISECOND
 
 
 class Views:
-    """This node's view and what its voters hold. Inactive without `suspect_after`."""
+    """This node's view and what its voters hold. Inactive without `suspect_after`.
+
+    `voter` is the stream as which this node votes, if it does: even when it leaves, for as long as it is there.
+    """
 
     def __init__(self, node: DriftNode, suspect_after: Duration, vote_every: Duration) -> None:
         self.number = 0
@@ -52,6 +56,7 @@ class Views:
         self.ends: dict[StreamId, int] = {}
         self.active = suspect_after > 0
         self.sponsors: dict[StreamId, tuple[StreamId, int]] = {}
+        self.voter: StreamId | None = None
         self.progress_at: Instant = 0
         self.votes = Votes(node, self, suspect_after, vote_every)
         self._node = node
@@ -65,6 +70,7 @@ class Views:
     def begin(self, record: ViewRecord, now: Instant) -> None:
         """Start in a view: the first one, a saved one, or a checkpoint's."""
         self.number = record.number
+        self._node.seen.label(self._node.entrance.group, self.number)
         self.ends = {(source, life): number for source, life, number in record.ends}
         self._set_voters(record.voters)
         self.progress_at = now
@@ -74,6 +80,9 @@ class Views:
 
     def _set_voters(self, voters: Sequence[StreamId]) -> None:
         self.voters = tuple(voters)
+        node = self._node
+        ours = [id for id in self.voters if id[0] == node.me and id[1] >> LIFE_BITS == node.incarnation]
+        self.voter = ours[-1] if ours else None
         self._index = {id: place for place, id in enumerate(self.voters)}
         self._floors = ClockTable([(0, 0)] * len(self.voters) if self.active else ())
         self.votes.new_view()
@@ -85,6 +94,7 @@ class Views:
         node = self._node
         before = self.ends
         self.number = record.number
+        node.seen.label(node.entrance.group, self.number)
         self.ends = {**before, **{(source, life): number for source, life, number in record.ends}}
         self._set_voters(record.voters)
         self.progress_at = now
@@ -137,8 +147,12 @@ class Views:
 
     def untidy(self) -> bool:
         """Those who vote are not those whose clocks count: somebody has joined or left."""
-        live = (id for id in self._node.seen.columns if id not in self.ends)
-        return any(id in self.ends for id in self.voters) or any(id not in self._index for id in live)
+        return self.voters_without(self.ends) != self.voters
+
+    def voters_without(self, ends: Mapping[StreamId, int]) -> tuple[StreamId, ...]:
+        """Who is to vote next when these streams have ended; of two streams of one node the later one votes."""
+        lasting = [id for id in sorted({*self.voters, *self._node.seen.columns}) if id not in ends]
+        return tuple({id[0]: id for id in lasting}.values())
 
     def is_cut(self, id: StreamId, number: int) -> bool:
         return number > self.ends.get(id, number)
@@ -168,17 +182,10 @@ class Views:
         """This node holds everything up to here; a voter says so, unless it is taking part in a view change."""
         if self.active:
             self._cleared_to = max(self._cleared_to, timestamp)
-            place = self.place()
-            if (
-                place is not None
-                and not self.votes.frozen
-                and self._floors.raise_to(place, 0, self._cleared_to)
-            ):
+            if self.voter is None or self.votes.frozen:
+                return
+            if self._floors.raise_to(self._index[self.voter], 0, self._cleared_to):
                 self._node.voice.changed()
-
-    def place(self) -> int | None:
-        """Where this node votes. One that leaves votes on for as long as it is there."""
-        return None if self._node.own is None else self._index.get(self._node.own)
 
     def holds(self, timestamp: int) -> bool:
         """Does a majority of the voters hold everything up to here?"""

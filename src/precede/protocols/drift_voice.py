@@ -45,13 +45,16 @@ class DriftVoice:
     @property
     def is_stale(self) -> bool:
         """Has it changed since the last packet was made? (Chosen entries are chosen once per packet.)"""
-        return self._extra is None and self._node.seen.limit is None
+        seen = self._node.seen
+        return seen.limit is None and (seen.settle() or self._extra is None)
 
     def extra(self) -> Piggyback:
         """What goes along with a packet that leaves now."""
+        node = self._node
+        if node.seen.heard and node.seen.settle():
+            self._extra = None
         if self._extra is not None:
             return self._extra
-        node = self._node
         seen, views = node.seen, node.views
         table = seen.whole_table() if node.virtual and seen.limit is None else b""
         chosen = seen.chosen() if node.virtual and seen.limit is not None else ()

@@ -86,7 +86,7 @@ class Votes:
 
     def watch(self, now: Instant, effects: list[Effect]) -> None:
         """Something is undelivered or missing, or the voters are not the sources: look again in a while."""
-        if not self._watching and self._views.active and self._views.place() is not None:
+        if not self._watching and self._views.active and self._views.voter is not None:
             self._watching = True
             wait = self._suspect_after + int(self._node.random.random() * self._suspect_after)
             effects.append(SetTimer(WATCH, now + wait))
@@ -104,7 +104,7 @@ class Votes:
         missed = self._missed(now)
         led = self.frozen and now - self._led_at < _SILENCE * self._vote_every
         untidy = views.untidy()
-        if views.place() is None or not (
+        if views.voter is None or not (
             missed or self.frozen or untidy or node.undelivered() or node.floods.gaps
         ):
             return
@@ -127,9 +127,9 @@ class Votes:
     # -- leading -----------------------------------------------------------------------------------------
 
     def _lead(self, missed: tuple[StreamId, ...], now: Instant, effects: list[Effect]) -> None:
-        assert self._node.own is not None
+        assert self._views.voter is not None
         self._round += 1
-        self._leading = _Leading((self._round, *self._node.own), missed)
+        self._leading = _Leading((self._round, *self._views.voter), missed)
         self._push(now, effects)
 
     def _push(self, now: Instant, effects: list[Effect]) -> None:
@@ -179,8 +179,8 @@ class Votes:
                 if id in leading.missed and id not in leading.promises:
                     ends[id] = max(ends.get(id, 0), number)
         void_joins(ends, views.sponsors)
-        voters = tuple(id for id in sorted({*views.voters, *self._node.seen.columns}) if id not in ends)
-        return ViewRecord(views.number + 1, voters, tuple((*id, end) for id, end in sorted(ends.items())))
+        listed = tuple((*id, end) for id, end in sorted(ends.items()))
+        return ViewRecord(views.number + 1, views.voters_without(ends), listed)
 
     # -- voting ------------------------------------------------------------------------------------------
 
@@ -206,21 +206,21 @@ class Votes:
         if not self._may_follow(body.ballot):
             return
         self._follow(body.ballot, now, effects)
-        node = self._node
-        assert node.own is not None
+        node, voter = self._node, self._views.voter
+        assert voter is not None
         haves = tuple((*id, node.floods.stream(id).received) for id in body.missed)
         accepted, value = self._accepted if self._accepted is not None else (None, None)
-        self._answer(Promise(body.view, body.ballot, node.own, accepted, value, haves), now, effects)
+        self._answer(Promise(body.view, body.ballot, voter, accepted, value, haves), now, effects)
 
     def _answer(self, body: Promise | Accepted, now: Instant, effects: list[Effect]) -> None:
         """To the leader; to oneself without a flood."""
-        if body.ballot[1:] == self._node.own:
+        if body.ballot[1:] == self._views.voter:
             self.receive(body, now, effects)
         else:
             self._flood(body, now, effects)
 
     def _may_follow(self, ballot: Ballot) -> bool:
-        if not self._views.active or self._views.place() is None:
+        if not self._views.active or self._views.voter is None:
             return False
         return self._promised is None or ballot >= self._promised
 
@@ -266,8 +266,8 @@ class Votes:
         if self._accepted != (body.ballot, body.value):
             self._accepted = body.ballot, body.value
             self._save(effects)
-        assert node.own is not None
-        self._answer(Accepted(body.view, body.ballot, node.own), now, effects)
+        assert self._views.voter is not None
+        self._answer(Accepted(body.view, body.ballot, self._views.voter), now, effects)
 
     def _accept(self, body: Accepted, now: Instant, effects: list[Effect]) -> None:
         leading, views = self._leading, self._views

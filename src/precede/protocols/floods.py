@@ -299,6 +299,11 @@ class Floods(Generic[F]):
         if self.queued.pop(key, None) is not None and self.queued:
             self.refresh(effects)
 
+    @property
+    def busy(self) -> bool:
+        """Is something queued at the radio, or to be answered?"""
+        return bool(self.queued or self.answers)
+
     # -- digests -----------------------------------------------------------------------------------------
 
     def haves(self) -> tuple[Have, ...]:
