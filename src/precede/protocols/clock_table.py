@@ -2,13 +2,14 @@
 
 Virtual flooding in DRIFT (drift2006, section 4.1) sends with every packet, for every source, its freshest
 <sequence number, timestamp>, and merges what it hears with what it has. With a hundred sources a loop over the
-entries costs more than all the rest of a reception. Here a column is 64 bits (a guard bit, 39 bits timestamp,
-24 bits sequence number) of one Python integer, and comparison and choice happen in all columns at once: after
+entries costs more than all the rest of a reception. Here a column is some bits (a guard bit, the timestamp, the
+sequence number) of one Python integer, and comparison and choice happen in all columns at once: after
 `mine + guards - theirs` the guard bit still stands exactly where mine is not the lower one.
 
 A source's clock and its sequence number never fall, so of two entries of one source the one with the higher
 timestamp is the later one and has no lower sequence number: comparing whole columns compares timestamps. A
 table travels with the big end first, so that one column of it can be compared without reading the rest.
+Columns are four bytes while all values fit (timestamps below 2^20, numbers below 2^11), then eight.
 """
 
 from __future__ import annotations
@@ -18,36 +19,89 @@ from functools import lru_cache
 from struct import pack, unpack
 from typing import Final, TypeAlias
 
-NUMBER_BITS: Final = 24
-CLOCK_BITS: Final = 39
-COLUMN_BITS: Final = 64
-COLUMN_BYTES: Final = 8
-
-_NUMBER_MASK: Final = (1 << NUMBER_BITS) - 1
-_COLUMN_MASK: Final = (1 << (COLUMN_BITS - 1)) - 1
-_GUARD: Final = 1 << (COLUMN_BITS - 1)
+from msgspec import Struct
 
 Clock: TypeAlias = tuple[int, int]
 """<sequence number, timestamp> of one source, as the paper writes an entry of Seen without its source."""
 
 
+class Form(Struct, frozen=True):
+    """How wide a column is in bits and bytes, and how much of it is the sequence number."""
+
+    bits: int
+    size: int
+    number_bits: int
+    letter: str
+
+    def fits(self, clock: Clock) -> bool:
+        number, timestamp = clock
+        return number >> self.number_bits == 0 and timestamp >> (self.bits - 1 - self.number_bits) == 0
+
+    def place_of(self, column: int) -> slice:
+        """Where a column lies in a travelling table."""
+        return slice(self.size * column, self.size * (column + 1))
+
+    def lowest_with(self, timestamp: int) -> bytes:
+        """What a travelling column must not be below to have at least this timestamp."""
+        if not self.fits((0, timestamp)):
+            return b"\xff" * self.size
+        return (timestamp << self.number_bits).to_bytes(self.size, "big")
+
+    def pack(self, clocks: Sequence[Clock]) -> bytes:
+        """Entries as a travelling table."""
+        columns = [timestamp << self.number_bits | number for number, timestamp in clocks]
+        return pack(f">{len(clocks)}{self.letter}", *columns)
+
+    def unpack(self, table: bytes) -> list[Clock]:
+        """A travelling table as entries."""
+        below_guard, numbers = (1 << (self.bits - 1)) - 1, (1 << self.number_bits) - 1
+        columns = unpack(f">{len(table) // self.size}{self.letter}", table)
+        return [(entry & numbers, (entry & below_guard) >> self.number_bits) for entry in columns]
+
+
+NARROW: Final = Form(32, 4, 11, "I")
+WIDE: Final = Form(64, 8, 24, "Q")
+
+
 class ClockTable:
-    """`packed` is the table with every guard bit standing; the first column is its big end."""
+    """`packed` is the table with every guard bit standing; the first column is its big end.
 
-    __slots__ = ("_guards", "_last", "_numbers", "_ones", "packed", "width")
+    Timestamps must stay below `end`, sequence numbers below `number_end`.
+    """
 
-    def __init__(self, clocks: Sequence[Clock]) -> None:
+    __slots__ = (
+        "_below_guard",
+        "_bits",
+        "_guards",
+        "_last",
+        "_number_bits",
+        "_numbers",
+        "_ones",
+        "end",
+        "form",
+        "number_end",
+        "packed",
+        "width",
+    )
+
+    def __init__(self, clocks: Sequence[Clock], form: Form = NARROW) -> None:
         self.width = len(clocks)
-        self._last = COLUMN_BITS * (self.width - 1)
-        self._ones = sum(1 << (COLUMN_BITS * column) for column in range(self.width))
-        self._guards = self._ones * _GUARD
-        self._numbers = self._ones * _NUMBER_MASK
-        self.packed = self._guards | read_table(pack_clocks(clocks))
+        self.form = form
+        self.end = 1 << (form.bits - 1 - form.number_bits)
+        self.number_end = 1 << form.number_bits
+        self._bits = form.bits
+        self._number_bits = form.number_bits
+        self._last = form.bits * (self.width - 1)
+        self._below_guard = (1 << (form.bits - 1)) - 1
+        self._ones = sum(1 << (form.bits * column) for column in range(self.width))
+        self._guards = self._ones << (form.bits - 1)
+        self._numbers = self._ones * ((1 << form.number_bits) - 1)
+        self.packed = self._guards | int.from_bytes(form.pack(clocks), "big")
 
     def entry(self, packed: int, column: int) -> Clock:
         """One column of a table with the same columns."""
-        entry = (packed >> (self._last - COLUMN_BITS * column)) & _COLUMN_MASK
-        return entry & _NUMBER_MASK, entry >> NUMBER_BITS
+        entry = (packed >> (self._last - self._bits * column)) & self._below_guard
+        return entry & ((1 << self._number_bits) - 1), entry >> self._number_bits
 
     def get(self, column: int) -> Clock:
         """The freshest entry of a column."""
@@ -55,37 +109,49 @@ class ClockTable:
 
     def timestamp(self, column: int) -> int:
         """Its timestamp alone."""
-        return ((self.packed >> (self._last - COLUMN_BITS * column)) & _COLUMN_MASK) >> NUMBER_BITS
+        return ((self.packed >> (self._last - self._bits * column)) & self._below_guard) >> self._number_bits
 
     def raise_to(self, column: int, number: int, timestamp: int) -> bool:
-        """Put an entry in its column if it is the fresher one; False when it is not."""
-        shift = self._last - COLUMN_BITS * column
-        rise = (timestamp << NUMBER_BITS | number) - ((self.packed >> shift) & _COLUMN_MASK)
+        """Put an entry (one that fits) in its column if it is the fresher one; False when it is not."""
+        shift = self._last - self._bits * column
+        rise = (timestamp << self._number_bits | number) - ((self.packed >> shift) & self._below_guard)
         if rise <= 0:
             return False
         self.packed += rise << shift
         return True
 
-    def risen(self, theirs: int) -> int:
-        """Where their table (no guards) is fresher: all bits below the guard of those columns; 0 is nowhere."""
-        guards = self._guards
-        higher = ((self.packed - theirs) & guards) ^ guards
-        return higher - (higher >> (COLUMN_BITS - 1)) if higher else 0
+    def merge(self, tables: Sequence[bytes]) -> tuple[bool, int]:
+        """Take the fresher entry in every column, the last table first.
 
-    def take(self, theirs: int, where: int) -> int:
-        """Take their columns where `risen` says; returns what differs in the sequence numbers there."""
-        change = (self.packed ^ theirs) & where
-        self.packed ^= change
-        return change & self._numbers
+        Returns whether anything rose, and the bits in which sequence numbers did.
+        """
+        packed, guards, numbers = self.packed, self._guards, self._numbers
+        size, up = self.form.size, self._bits - 1
+        width = size * self.width
+        risen = 0
+        for table in reversed(tables):
+            if len(table) == width:
+                theirs = read_table(table, size)
+                higher = ((packed - theirs) & guards) ^ guards
+                if higher:
+                    change = (packed ^ theirs) & (higher - (higher >> up))
+                    packed ^= change
+                    risen |= change & numbers
+        if packed == self.packed:
+            return False, 0
+        self.packed = packed
+        return True, risen
 
     def below(self, timestamp: int) -> int:
         """The guard bits of the columns whose timestamp is lower than this one."""
         guards = self._guards
-        return ((self.packed - ((timestamp << NUMBER_BITS) * self._ones)) & guards) ^ guards
+        if timestamp << self._number_bits > self._below_guard:
+            return guards
+        return ((self.packed - ((timestamp << self._number_bits) * self._ones)) & guards) ^ guards
 
     def first_of(self, bits: int) -> int:
         """The first column in which one of these bits stands."""
-        return self.width - 1 - (bits.bit_length() - 1) // COLUMN_BITS
+        return self.width - 1 - (bits.bit_length() - 1) // self._bits
 
     def columns_of(self, bits: int) -> list[int]:
         """All columns in which one of these bits stands, ascending."""
@@ -93,44 +159,24 @@ class ClockTable:
         while bits:
             column = self.first_of(bits)
             found.append(column)
-            bits &= (1 << (self._last - COLUMN_BITS * column)) - 1
+            bits &= (1 << (self._last - self._bits * column)) - 1
         return found
 
     def clocks(self) -> list[Clock]:
         """Every column, unpacked."""
-        return unpack_clocks(self.to_bytes())
+        return self.form.unpack(self.to_bytes())
 
     def to_bytes(self) -> bytes:
-        """The table as it travels: eight bytes a column, guards down."""
-        return (self.packed ^ self._guards).to_bytes(COLUMN_BYTES * self.width, "big")
+        """The table as it travels, guards down."""
+        return (self.packed ^ self._guards).to_bytes(self.form.size * self.width, "big")
+
+    def read(self, table: bytes) -> int:
+        """A travelling table with the same columns as a whole number."""
+        return read_table(table, self.form.size)
 
 
 @lru_cache(maxsize=512)
-def read_table(table: bytes) -> int:
-    """A travelling table as a whole number; one transmission is heard by many, so the last ones are remembered.
-
-    Guard bits, which only a forger sets, are dropped.
-    """
-    guards = int.from_bytes(b"\x80\0\0\0\0\0\0\0" * (len(table) // COLUMN_BYTES), "big")
+def read_table(table: bytes, column_bytes: int) -> int:
+    """One transmission is heard by many, so the last ones are remembered. Only a forger sets guard bits."""
+    guards = int.from_bytes((b"\x80" + b"\0" * (column_bytes - 1)) * (len(table) // column_bytes), "big")
     return int.from_bytes(table, "big") & ~guards
-
-
-def unpack_clocks(table: bytes) -> list[Clock]:
-    """A travelling table as entries."""
-    columns = unpack(f">{len(table) // COLUMN_BYTES}Q", table)
-    return [(entry & _NUMBER_MASK, (entry & _COLUMN_MASK) >> NUMBER_BITS) for entry in columns]
-
-
-def pack_clocks(clocks: Sequence[Clock]) -> bytes:
-    """Entries as a travelling table."""
-    return pack(f">{len(clocks)}Q", *(timestamp << NUMBER_BITS | number for number, timestamp in clocks))
-
-
-def place_of(column: int) -> slice:
-    """Where a column lies in a travelling table."""
-    return slice(COLUMN_BYTES * column, COLUMN_BYTES * (column + 1))
-
-
-def lowest_with(timestamp: int) -> bytes:
-    """What a travelling column must not be below to have at least this timestamp."""
-    return (timestamp << NUMBER_BITS).to_bytes(COLUMN_BYTES, "big")

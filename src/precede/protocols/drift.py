@@ -91,15 +91,18 @@ class DriftNode(Node):
         self.views = Views(self, options["suspect_after"], options["vote_every"])
         self.entrance = Entrance(self, role, context)
         self.dummies = Dummies(self, options["quiet"])
+        self.heard_at: Instant = 0
         self._column = -1
         self._latest: Flood | None = None
+        self._queued = self.floods.queued
+        self._answers = self.floods.answers
         self._plain = virtual and options["limit"] is None and not self.views.active
 
     # -- inputs ------------------------------------------------------------------------------------------
 
     def start(self, now: Instant, saved: Saved) -> Effects:
         effects: list[Effect] = []
-        self.dummies.heard_at = now
+        self.heard_at = now
         self.entrance.start(now, saved, effects)
         self.floods.trickle.start(now, effects)
         self._progress(now, effects)
@@ -131,19 +134,27 @@ class DriftNode(Node):
             return self._receive_other(packet, sender, now)
         flood, extra, seen = packet.flood, packet.extra, self.seen
         if flood is self._latest and extra.layout == seen.layout and self._plain:
-            self.dummies.heard_at = now
+            self.heard_at = now
             table, heard = extra.table, seen.heard
             heard.append(table)
-            if table[seen.place] < seen.need and len(heard) < MOST_HEARD and not self.floods.busy:
+            idle = not self._queued and not self._answers
+            if idle and table[seen.place] < seen.need and len(heard) < MOST_HEARD:
                 return NOTHING
             seen.ripe = True
             return self._another_copy(flood, now)
-        stream = self.floods.streams.get((flood.source, flood.life))
-        if stream is None or flood.number > stream.received or extra.group != self.entrance.group:
+        if extra.group != self.entrance.group or extra.group < 0:
             return self._receive_other(packet, sender, now)
-        self.dummies.heard_at = now
-        self._merge(extra)
-        return self._another_copy(flood, now, extra.view)
+        self.heard_at = now
+        stream = self.floods.streams.get((flood.source, flood.life))
+        if stream is not None and flood.number <= stream.received:
+            self._merge(extra)
+            return self._another_copy(flood, now, extra.view)
+        effects: list[Effect] = []
+        self._first_copy(flood, extra, now, effects)
+        if extra.view != self.views.number:
+            self.views.compare(extra.view, now, effects)
+        self._progress(now, effects)
+        return effects
 
     def _another_copy(self, flood: Flood, now: Instant, view: int | None = None) -> Effects:
         effects: list[Effect] = []
@@ -163,14 +174,14 @@ class DriftNode(Node):
 
     def timer(self, key: Key, now: Instant) -> Effects:
         effects: list[Effect] = []
-        if key == QUIET:
+        if type(key) is tuple and key[0] == "net":
+            self.floods.timer(key, now, effects)
+        elif key == QUIET:
             self.dummies.timer(now, effects)
         elif type(key) is tuple and key[0] == "view":
             self.views.timer(key, now, effects)
         elif type(key) is tuple and key[0] == "join":
             self.entrance.timer(key, now, effects)
-        else:
-            self.floods.timer(key, now, effects)
         self._progress(now, effects)
         return effects
 
@@ -233,9 +244,6 @@ class DriftNode(Node):
         if extra is None or not self.entrance.same_group(packet, extra, sender, now, effects):
             return effects
         match packet:
-            case DriftPacket(flood=flood):
-                self.dummies.heard_at = now
-                self._first_copy(flood, extra, now, effects)
             case DummyPacket() | ControlPacket():
                 self.dummies.receive(packet, now, effects)
             case DigestPacket(haves=haves):
@@ -298,8 +306,10 @@ class DriftNode(Node):
             self._admit(flood.admits, flood, now, effects)
         if flood.closes or self.views.ends.get(id) == flood.number:
             self.views.completed(id, now, effects)
-        self.dummies.watch(now, effects)
-        self.views.watch(now, effects)
+        if not self.dummies.waiting:
+            self.dummies.watch(now, effects)
+        if self.views.active:
+            self.views.watch(now, effects)
 
     def _admit(self, newcomer: StreamId, flood: Flood, now: Instant, effects: list[Effect]) -> None:
         """A source joins: from the timestamp of its admission on, its clock counts."""
@@ -367,7 +377,7 @@ class DriftNode(Node):
             self.views.clear(placed[0])
         while self.cleared and self.views.holds(self.cleared[0][0]):
             self._deliver(self.cleared.popleft()[4], now, effects)
-        if self.seen.any_ahead:
+        if self.seen.ahead:
             for stream, number in self.seen.rumours():
                 if number > stream.exists and not self.views.is_cut(stream.id, number):
                     self.floods.heard_of(stream, number, now, effects)
@@ -378,7 +388,8 @@ class DriftNode(Node):
                     effects.append(Observe("tof", flood.message))
         if self.floods.queued and self.voice.is_stale:
             self.floods.refresh(effects)
-        self.voice.forget_dropped(effects)
+        if self.voice.dropped:
+            self.voice.forget_dropped(effects)
 
     def _deliver(self, flood: Flood, now: Instant, effects: list[Effect]) -> None:
         id = (flood.source, flood.life)

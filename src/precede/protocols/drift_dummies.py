@@ -30,18 +30,17 @@ class Dummies:
 
     def __init__(self, node: DriftNode, quiet: Duration) -> None:
         self.flooded = 0
-        self.heard_at: Instant = 0
+        self.waiting = False
         self._node = node
         self._quiet = quiet
-        self._waiting = False
         self._asked = False
         self._number = 0
         self._heard: dict[NodeId, int] = {}
 
     def watch(self, now: Instant, effects: list[Effect]) -> None:
         """Something has arrived that is to be delivered."""
-        if not self._waiting and self._quiet:
-            self._waiting = True
+        if not self.waiting and self._quiet:
+            self.waiting = True
             effects.append(SetTimer(QUIET, now + self._patience()))
 
     def _patience(self) -> Duration:
@@ -50,10 +49,10 @@ class Dummies:
 
     def timer(self, now: Instant, effects: list[Effect]) -> None:
         asked, self._asked = self._asked, False
-        self._waiting = self._node.undelivered() or asked
-        if not self._waiting:
+        self.waiting = self._node.undelivered() or asked
+        if not self.waiting:
             return
-        if asked or now - self.heard_at >= self._quiet:
+        if asked or now - self._node.heard_at >= self._quiet:
             self._flood(now, effects)
         effects.append(SetTimer(QUIET, now + self._patience()))
 
@@ -88,8 +87,8 @@ class Dummies:
     def receive(self, packet: DummyPacket | ControlPacket, now: Instant, effects: list[Effect]) -> None:
         if not self.relay(packet, now, effects):
             return
-        self.heard_at = now
         node = self._node
+        node.heard_at = now
         if isinstance(packet, ControlPacket):
             node.control(packet.body, now, effects)
             return

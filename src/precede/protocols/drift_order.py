@@ -28,7 +28,6 @@ class Pending:
     def __init__(self, seen: Seen) -> None:
         self.heap: list[Placed] = []
         self._seen = seen
-        self._watched = -1
         self._waits_at = -1
         self._layout = 0
 
@@ -37,21 +36,20 @@ class Pending:
 
     def pop_safe(self) -> Placed | None:
         """The first in the order, if nothing earlier can still come; None while it must wait."""
-        seen = self._seen
-        if not self.heap:
-            seen.watch(-1, 0)
+        seen, heap = self._seen, self.heap
+        if not heap:
+            seen.rest()
             return None
-        timestamp = self.heap[0][0]
-        unchanged = timestamp == self._waits_at and self._layout == seen.layout and not seen.ripe
-        if unchanged and seen.known(self._watched) < timestamp:
+        timestamp = heap[0][0]
+        unchanged = timestamp == self._waits_at and not seen.ripe and self._layout == seen.layout
+        if unchanged and seen.known(seen.watched) < timestamp:
             return None
-        self._watched = seen.lacking(timestamp)
-        self._waits_at = timestamp if self._watched >= 0 else -1
-        if self._watched < 0:
-            return heappop(self.heap)
-        self._layout = seen.layout
-        seen.watch(self._watched, timestamp)
-        return None
+        if seen.waits(timestamp):
+            self._waits_at = timestamp
+            self._layout = seen.layout
+            return None
+        self._waits_at = -1
+        return heappop(heap)
 
     def remove(self, unwanted: Callable[[Flood], bool]) -> list[Flood]:
         """Take out what a view change has cut off; returns it in its order."""

@@ -13,10 +13,10 @@ from msgspec import Struct
 
 from precede.core.identity import NodeId
 from precede.core.messages import Message, Packet
-from precede.protocols.clock_table import COLUMN_BYTES
 from precede.protocols.floods import Have, StreamId, Want
 
 HEADER_BYTES: Final = 20
+ENTRY_BYTES: Final = 8
 CHOSEN_BYTES: Final = 12
 HAVE_BYTES: Final = 8
 WANT_BYTES: Final = 12
@@ -60,14 +60,8 @@ class Piggyback(Struct, frozen=True, gc=False, array_like=True):
     table: bytes = b""
     chosen: tuple[Chosen, ...] = ()
     floors: bytes = b""
-
-    @property
-    def size_bytes(self) -> int:
-        return len(self.table) + CHOSEN_BYTES * len(self.chosen) + len(self.floors)
-
-    @property
-    def entries(self) -> int:
-        return len(self.table) // COLUMN_BYTES + len(self.chosen) + len(self.floors) // COLUMN_BYTES
+    size_bytes: int = 0
+    entries: int = 0
 
 
 class ViewRecord(Struct, frozen=True, gc=False, array_like=True):

@@ -18,21 +18,13 @@ from hashlib import blake2b
 from random import Random
 from typing import Any, Final
 
-from precede.protocols.clock_table import (
-    COLUMN_BYTES,
-    Clock,
-    ClockTable,
-    lowest_with,
-    place_of,
-    read_table,
-    unpack_clocks,
-)
+from precede.protocols.clock_table import NARROW, WIDE, Clock, ClockTable, Form
 from precede.protocols.drift_packets import Chosen
 from precede.protocols.floods import Stream, StreamId
 from precede.protocols.virtual_flooding import Choice, choice
 
 MOST_HEARD: Final = 16
-_NEVER: Final = b"\xff" * COLUMN_BYTES
+_NEVER: Final = b"\xff" * WIDE.size
 
 
 class _Ahead:
@@ -53,32 +45,33 @@ class Seen:
         self.index: dict[StreamId, int] = {}
         self.layout = 0
         self.heard: list[bytes] = []
-        self.place = slice(0, COLUMN_BYTES)
+        self.place = slice(0, 0)
         self.need = _NEVER
         self.ripe = False
+        self.watched = -1
         self.limit = limit
+        self._places: list[slice] = []
         self.table = ClockTable(())
         self._streams: list[Stream[Any]] = []
-        self._ahead: dict[int, _Ahead] = {}
+        self.ahead: dict[int, _Ahead] = {}
         self._two_entries = two_entries
-        self._layouts: dict[int, tuple[StreamId, ...]] = {}
+        self._layouts: dict[int, tuple[tuple[StreamId, ...], Form]] = {}
         self._label = (0, 0)
         self._choice: Choice[StreamId] | None = None if limit is None else choice(policy, random)
 
     def set_columns(self, streams: Sequence[Stream[Any]], clocks: Sequence[Clock]) -> None:
         """A new set of sources, with a clock for each; what is known of those that stay is kept."""
         self.settle()
-        kept = {id: (self.table.get(column), self._ahead.get(column)) for id, column in self.index.items()}
+        kept = {id: (self.table.get(column), self.ahead.get(column)) for id, column in self.index.items()}
         self._streams = list(streams)
         self.columns = tuple(stream.id for stream in streams)
         self.index = {id: column for column, id in enumerate(self.columns)}
-        self.label(*self._label)
         for id in kept:
             if id not in self.index and self._choice is not None:
                 self._choice.forget(id)
-        self._ahead = {self.index[id]: late for id, (_, late) in kept.items() if late and id in self.index}
+        self.ahead = {self.index[id]: late for id, (_, late) in kept.items() if late and id in self.index}
         beginnings = zip(self.columns, clocks, strict=True)
-        self.table = ClockTable([kept[id][0] if id in kept else clock for id, clock in beginnings])
+        self._make_table([kept[id][0] if id in kept else clock for id, clock in beginnings])
         if self._choice is not None:
             for id in self.columns:
                 if id not in kept:
@@ -88,31 +81,49 @@ class Seen:
         """The layout names group, view and columns in one: one comparison says that all three are the same."""
         self.settle()
         self._label = group, view
-        self.layout = fingerprint(group, view, self.columns)
-        self._layouts[self.layout] = self.columns
+        self._places = [self.table.form.place_of(column) for column in range(self.table.width)]
+        for form in (NARROW, WIDE):
+            layout = fingerprint(group, view, self.columns, form)
+            self._layouts[layout] = self.columns, form
+            if form is self.table.form:
+                self.layout = layout
+
+    def _make_table(self, clocks: Sequence[Clock]) -> None:
+        """Narrow as long as everything fits; once wide, wide for good."""
+        narrow = self.table.form is NARROW and all(map(NARROW.fits, clocks))
+        self.table = ClockTable(clocks, NARROW if narrow else WIDE)
+        self.label(*self._label)
+
+    def _raise(self, column: int, number: int, timestamp: int) -> bool:
+        table = self.table
+        if timestamp >= table.end or number >= table.number_end:
+            self.settle()
+            table = self.table = ClockTable(table.clocks(), WIDE)
+            self.label(*self._label)
+        return table.raise_to(column, number, timestamp)
 
     # -- learning ----------------------------------------------------------------------------------------
 
     def advance(self, column: int, number: int, timestamp: int) -> None:
         """A message is in hand, with all before it: its own timestamp is an entry too (the repair D2)."""
-        if self.table.raise_to(column, number, timestamp) and self._choice is not None:
+        if self._raise(column, number, timestamp) and self._choice is not None:
             self._choice.changed(self.columns[column])
-        late = self._ahead.get(column)
+        late = self.ahead.get(column)
         if late is not None:
             received = self._streams[column].received
             late.best = max(late.best, timestamp)
             for early in [early for early in late.later if early <= received]:
                 late.best = max(late.best, late.later.pop(early))
             if self.table.get(column)[0] <= received:
-                del self._ahead[column]
+                del self.ahead[column]
 
     def hear(self, theirs: bytes, layout: int) -> bool:
         """A whole table; True when it may have brought what the first pending message waits for."""
         if layout != self.layout:
-            columns = self._layouts.get(layout)
-            if columns is None or len(columns) * COLUMN_BYTES != len(theirs):
+            columns, form = self._layouts.get(layout, ((), NARROW))
+            if not columns or len(columns) * form.size != len(theirs):
                 return False
-            return self._merge_other(columns, theirs)
+            return self._merge_other(columns, form.unpack(theirs))
         self.heard.append(theirs)
         if theirs[self.place] >= self.need or len(self.heard) >= MOST_HEARD:
             self.ripe = True
@@ -123,31 +134,38 @@ class Seen:
         self.ripe = False
         if not self.heard:
             return False
-        heard, self.heard = self.heard, []
-        heard.reverse()
-        news = False
-        width = COLUMN_BYTES * self.table.width
-        for table in heard:
-            if len(table) == width:
-                news = self._merge_table(read_table(table)) or news
+        table, heard = self.table, self.heard
+        before = table.packed
+        if self.ahead:
+            news = self._merge_one_by_one(heard)
+        else:
+            news, numbers = table.merge(heard)
+            if numbers:
+                after, table.packed = table.packed, before
+                news = self._merge_one_by_one(heard)
+                assert table.packed == after
+        heard.clear()
         return news
 
-    def _merge_table(self, theirs: int) -> bool:
+    def _merge_one_by_one(self, heard: Sequence[bytes]) -> bool:
+        """With an eye on entries that speak of messages which are not in hand."""
         table = self.table
-        news = bool(self._ahead) and self._use_older(theirs)
-        where = table.risen(theirs)
-        if not where:
-            return news
-        before = table.packed
-        numbers = table.take(theirs, where)
-        if numbers:
-            for column in table.columns_of(numbers):
-                self._number_rose(column, *table.entry(before, column))
-        return True
+        news = False
+        for theirs in reversed(heard):
+            packed = table.read(theirs)
+            if self.ahead and self._use_older(packed):
+                news = True
+            before = table.packed
+            changed, numbers = table.merge((theirs,))
+            news = news or changed
+            if numbers:
+                for column in table.columns_of(numbers):
+                    self._number_rose(column, *table.entry(before, column))
+        return news
 
-    def _merge_other(self, columns: Sequence[StreamId], theirs: bytes) -> bool:
-        """A table with columns this node had earlier."""
-        chosen = zip(columns, unpack_clocks(theirs), strict=True)
+    def _merge_other(self, columns: Sequence[StreamId], clocks: Sequence[Clock]) -> bool:
+        """A table with columns this node had earlier, or of another form."""
+        chosen = zip(columns, clocks, strict=True)
         return self.merge_chosen([(*id, number, timestamp) for id, (number, timestamp) in chosen])
 
     def merge_chosen(self, chosen: Sequence[Chosen]) -> bool:
@@ -162,30 +180,30 @@ class Seen:
     def _take(self, column: int, number: int, timestamp: int) -> bool:
         before_number, before = self.table.get(column)
         if timestamp > before:
-            self.table.raise_to(column, number, timestamp)
+            self._raise(column, number, timestamp)
             if self._choice is not None:
                 self._choice.changed(self.columns[column])
             if number != before_number:
                 self._number_rose(column, before_number, before)
             return True
-        late = self._ahead.get(column)
+        late = self.ahead.get(column)
         return late is not None and self._use_entry(column, late, number, timestamp)
 
     def _number_rose(self, column: int, number: int, timestamp: int) -> None:
         """The freshest entry speaks of a later message than <number, timestamp> did, the one before it."""
         received = self._streams[column].received
-        late = self._ahead.get(column)
+        late = self.ahead.get(column)
         if self.table.get(column)[0] <= received:
             return
         if late is None:
-            self._ahead[column] = _Ahead(timestamp)
+            self.ahead[column] = _Ahead(timestamp)
         elif not self._two_entries:
             late.later[number] = max(late.later.get(number, 0), timestamp)
 
     def _use_older(self, packed: int) -> bool:
         """Of a source that is ahead, an entry that is not the freshest can still be the one to use."""
         news = False
-        for column, late in self._ahead.items():
+        for column, late in self.ahead.items():
             if self._use_entry(column, late, *self.table.entry(packed, column)):
                 news = True
         return news
@@ -203,38 +221,44 @@ class Seen:
 
     def known(self, column: int) -> int:
         """The timestamp below which nothing of this source can come any more, by what was merged."""
-        late = self._ahead.get(column)
+        late = self.ahead.get(column)
         return self.table.timestamp(column) if late is None else late.best
 
-    def lacking(self, timestamp: int) -> int:
-        """A column that keeps a message with this timestamp from being safe; -1 when there is none."""
-        self.settle()
-        below = self.table.below(timestamp)
-        if below:
-            return self.table.first_of(below)
-        for column, late in self._ahead.items():
-            if late.best < timestamp:
-                return column
-        return -1
+    def waits(self, timestamp: int) -> bool:
+        """Is some source's clock too low for a message with this timestamp? Then that column is watched.
 
-    def watch(self, column: int, timestamp: int) -> None:
-        """From now on a table is `ripe` when it has this timestamp in this column (-1: in none)."""
+        From then on a table that is heard is `ripe` when it has the timestamp in that column.
+        """
+        if self.heard:
+            self.settle()
         self.ripe = False
-        self.place = place_of(max(column, 0))
-        self.need = lowest_with(timestamp) if column >= 0 else _NEVER
+        table = self.table
+        below = table.below(timestamp)
+        if below:
+            column = table.first_of(below)
+        else:
+            column = next((column for column, late in self.ahead.items() if late.best < timestamp), -1)
+        self.watched = column
+        if column < 0:
+            self.need = _NEVER
+            return False
+        self.place = self._places[column]
+        self.need = table.form.lowest_with(timestamp)
+        return True
+
+    def rest(self) -> None:
+        """Nothing is pending: no table is ripe."""
+        self.ripe = False
+        self.need = _NEVER
 
     def all_lacking(self, timestamp: int) -> list[StreamId]:
         """Every source that keeps a message with this timestamp from being safe."""
         self.settle()
         return [id for column, id in enumerate(self.columns) if self.known(column) < timestamp]
 
-    @property
-    def any_ahead(self) -> bool:
-        return bool(self._ahead)
-
     def rumours(self) -> list[tuple[Stream[Any], int]]:
         """Streams of which a message is known to exist that is not in hand, with its number."""
-        return [(self._streams[column], self.table.get(column)[0]) for column in self._ahead]
+        return [(self._streams[column], self.table.get(column)[0]) for column in self.ahead]
 
     # -- telling -----------------------------------------------------------------------------------------
 
@@ -254,10 +278,10 @@ class Seen:
 
     def entries(self) -> int:
         """How many entries this node keeps."""
-        return len(self.columns) + len(self._ahead) + sum(len(late.later) for late in self._ahead.values())
+        return len(self.columns) + len(self.ahead) + sum(len(late.later) for late in self.ahead.values())
 
 
-def fingerprint(group: int, view: int, columns: Sequence[StreamId]) -> int:
+def fingerprint(group: int, view: int, columns: Sequence[StreamId], form: Form) -> int:
     """A short name for a set of columns in a view of a group, the same at every node."""
-    text = ",".join([f"{group}/{view}", *(f"{source}.{life}" for source, life in columns)])
+    text = ",".join([f"{group}/{view}/{form.bits}", *(f"{source}.{life}" for source, life in columns)])
     return int.from_bytes(blake2b(text.encode(), digest_size=6).digest(), "big")

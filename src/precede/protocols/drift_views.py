@@ -24,7 +24,7 @@ from typing import TYPE_CHECKING, Final
 from precede.core.effects import RADIO, Discard, Effect, Key, Persist, Send, SetTimer
 from precede.core.identity import NEIGHBOURS
 from precede.core.instants import MILLISECOND, Duration, Instant
-from precede.protocols.clock_table import ClockTable, read_table
+from precede.protocols.clock_table import WIDE, ClockTable
 from precede.protocols.drift_jumps import take_back
 from precede.protocols.drift_packets import (
     LIFE_BITS,
@@ -60,7 +60,7 @@ class Views:
         self.progress_at: Instant = 0
         self.votes = Votes(node, self, suspect_after, vote_every)
         self._node = node
-        self._floors = ClockTable(())
+        self._floors = ClockTable((), WIDE)
         self._index: dict[StreamId, int] = {}
         self._cleared_to = 0
         self._telling = False
@@ -84,7 +84,7 @@ class Views:
         ours = [id for id in self.voters if id[0] == node.me and id[1] >> LIFE_BITS == node.incarnation]
         self.voter = ours[-1] if ours else None
         self._index = {id: place for place, id in enumerate(self.voters)}
-        self._floors = ClockTable([(0, 0)] * len(self.voters) if self.active else ())
+        self._floors = ClockTable([(0, 0)] * len(self.voters) if self.active else (), WIDE)
         self.votes.new_view()
 
     def install(self, record: ViewRecord, now: Instant, effects: list[Effect]) -> None:
@@ -170,13 +170,9 @@ class Views:
         return self._floors.to_bytes() if self.active else b""
 
     def merge_floors(self, theirs: bytes) -> bool:
-        if len(theirs) != 8 * self._floors.width:
+        if len(theirs) != WIDE.size * self._floors.width:
             return False
-        packed = read_table(theirs)
-        where = self._floors.risen(packed)
-        if where:
-            self._floors.take(packed, where)
-        return where != 0
+        return self._floors.merge((theirs,))[0]
 
     def clear(self, timestamp: int) -> None:
         """This node holds everything up to here; a voter says so, unless it is taking part in a view change."""

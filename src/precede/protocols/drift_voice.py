@@ -10,6 +10,8 @@ from precede.core.identity import NodeId
 from precede.core.instants import Instant
 from precede.core.messages import Packet
 from precede.protocols.drift_packets import (
+    CHOSEN_BYTES,
+    ENTRY_BYTES,
     HAVE_BYTES,
     WANT_BYTES,
     ControlPacket,
@@ -36,7 +38,7 @@ class DriftVoice:
     def __init__(self, node: DriftNode) -> None:
         self._node = node
         self._extra: Piggyback | None = None
-        self._dropped: list[Effect] = []
+        self.dropped: list[Effect] = []
 
     def changed(self) -> None:
         """What goes along is not what it was."""
@@ -58,7 +60,18 @@ class DriftVoice:
         seen, views = node.seen, node.views
         table = seen.whole_table() if node.virtual and seen.limit is None else b""
         chosen = seen.chosen() if node.virtual and seen.limit is not None else ()
-        extra = Piggyback(node.entrance.group, views.number, seen.layout, table, chosen, views.floors_table())
+        floors = views.floors_table()
+        columns = (len(seen.columns) if table else 0) + (len(views.voters) if floors else 0)
+        extra = Piggyback(
+            node.entrance.group,
+            views.number,
+            seen.layout,
+            table,
+            chosen,
+            floors,
+            ENTRY_BYTES * columns + CHOSEN_BYTES * len(chosen),
+            columns + len(chosen),
+        )
         if seen.limit is None:
             self._extra = extra
         return extra
@@ -96,14 +109,13 @@ class DriftVoice:
         assert isinstance(flood, Flood)
         if number > node.done.get(stream.id, (0, 0))[0] or not node.views.everywhere(flood.timestamp):
             return False
-        node.forget(flood, self._dropped)
+        node.forget(flood, self.dropped)
         return True
 
     def forget_dropped(self, effects: list[Effect]) -> None:
         """What is not kept any more need not be on disk either."""
-        if self._dropped:
-            effects += self._dropped
-            self._dropped = []
+        effects += self.dropped
+        self.dropped = []
 
     def asked_for_gone(self, stream: Stream[Any], peer: NodeId, effects: list[Effect]) -> None:
         """Perhaps another neighbour has it; if not, it will knock."""

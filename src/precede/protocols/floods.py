@@ -202,8 +202,8 @@ class Floods(Generic[F]):
 
     def forget_all(self) -> None:
         """Begin anew, with no stream."""
-        self.streams, self.gaps, self.answers, self._relays = {}, {}, {}, {}
-        self._ages.clear()
+        for kept in (self.streams, self.gaps, self.answers, self._relays, self._ages):
+            kept.clear()
 
     # -- lacking and asking ------------------------------------------------------------------------------
 
@@ -299,11 +299,6 @@ class Floods(Generic[F]):
         if self.queued.pop(key, None) is not None and self.queued:
             self.refresh(effects)
 
-    @property
-    def busy(self) -> bool:
-        """Is something queued at the radio, or to be answered?"""
-        return bool(self.queued or self.answers)
-
     # -- digests -----------------------------------------------------------------------------------------
 
     def haves(self) -> tuple[Have, ...]:
@@ -329,17 +324,15 @@ class Floods(Generic[F]):
 
     def timer(self, key: Key, now: Instant, effects: list[Effect]) -> None:
         """One of the timers whose keys begin with "net"."""
-        if key == ASK:
+        flood = self._relays.pop(key, None)
+        if flood is not None:
+            self.transmit(key, flood, effects)
+        elif key == ASK:
             self._ask(now, effects)
         elif key == ANSWER:
             self._answer(now, effects)
-        elif key == BEACON:
-            if self.trickle.timer(now, effects):
-                effects.append(Send(self._voice.digest_packet(self.haves()), NEIGHBOURS, RADIO))
-        else:
-            flood = self._relays.pop(key, None)
-            if flood is not None:
-                self.transmit(key, flood, effects)
+        elif key == BEACON and self.trickle.timer(now, effects):
+            effects.append(Send(self._voice.digest_packet(self.haves()), NEIGHBOURS, RADIO))
 
     def _drop_old(self, now: Instant) -> None:
         ages = self._ages

@@ -169,13 +169,11 @@ class FloodRadio(Network):
             world.schedule(air.ends, self._off_air, radio, air, near)
 
     def _land(self, air: _Air, receivers: Sequence[NodeId]) -> None:
-        receive, packet, sender = self.world.receive, air.packet, air.sender
         if air.spoils:
             kept = [node for node in receivers if node not in air.spoils]
             self._collided += len(receivers) - len(kept)
             receivers = kept
-        for node in receivers:
-            receive(node, packet, sender, RADIO)
+        self.world.receive_all(receivers, air.packet, air.sender, RADIO)
 
     def _survivors(self, radio: _Radio, receivers: Sequence[NodeId]) -> list[NodeId]:
         row, loss = radio.chances(), self._loss

@@ -8,7 +8,7 @@ meet one world. Each world kind is one file beside this one.
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from typing import Any, Protocol
 
 from precede.core.effects import Key, Medium, Send
@@ -41,6 +41,9 @@ class World(Protocol):
 
     def receive(self, to: NodeId, packet: Packet, sender: NodeId, over: Medium) -> None:
         """A packet arrives whole. A node that is down hears nothing."""
+
+    def receive_all(self, nodes: Sequence[NodeId], packet: Packet, sender: NodeId, over: Medium) -> None:
+        """One transmission arrives whole at several nodes at this instant, in this order."""
 
     def transmitted(self, node: NodeId, packet: Packet, to: NodeId, over: Medium) -> None:
         """A packet leaves its node: writes the `sent` row. Call it once per transmission, when it begins."""

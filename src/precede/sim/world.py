@@ -364,6 +364,17 @@ class World:
             self._packet_received_row(seat.process, self.now, clock, packet, sender, over)
         self._carry_out(seat, seat.node.receive(packet, sender, clock, over), clock)
 
+    def receive_all(self, nodes: Sequence[NodeId], packet: Packet, sender: NodeId, over: Medium) -> None:
+        now, seats, plain = self.now, self.seats, not self._log_packets
+        for to in nodes:
+            seat = seats[to]
+            if plain and seat.ready and seat.usual:
+                effects = seat.node.receive(packet, sender, now, over)
+                if effects:
+                    self._carry_out(seat, effects, now)
+            else:
+                self.receive(to, packet, sender, over)
+
     def transmitted(self, node: NodeId, packet: Packet, to: NodeId, over: Medium) -> None:
         seat = self.seats[node]
         now = self.now
@@ -421,11 +432,12 @@ class World:
                 self._carry_out_rare(seat, effect, clock)
 
     def _carry_out_rare(self, seat: Seat, effect: Effect, clock: Instant) -> None:
+        if type(effect) is SetTimer:
+            due = effect.at if seat.clock is None else seat.clock.world_time(effect.at)
+            token = seat.timers[effect.key] = object()
+            self.schedule(max(due, self.now), self._timer, seat, effect.key, token)
+            return
         match effect:
-            case SetTimer(key, at):
-                due = seat.clock.world_time(at) if seat.clock is not None else at
-                token = seat.timers[key] = object()
-                self.schedule(max(due, self.now), self._timer, seat, key, token)
             case CancelTimer(key):
                 seat.timers.pop(key, None)
             case Persist(key, value):
