@@ -14,12 +14,11 @@ NOTEBOOKS = sorted((ROOT / "docs").rglob("*.ipynb"))
 
 
 def printed(notebook: nbformat.NotebookNode) -> list[str]:
+    """What each cell prints; a kernel may send one print in several pieces."""
     return [
-        output["text"]
+        "".join(out["text"] for out in cell.outputs if out.output_type == "stream" and out.name == "stdout")
         for cell in notebook.cells
         if cell.cell_type == "code"
-        for output in cell.outputs
-        if output.output_type == "stream" and output.name == "stdout"
     ]
 
 
