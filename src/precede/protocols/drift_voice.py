@@ -127,6 +127,3 @@ class DriftVoice:
     def after(self, clock: int, timestamp: int) -> int:
         """The clock of a source behind the receipt of a timestamp (Figure 3)."""
         return max(clock, timestamp) + 1
-
-    def window_closed(self) -> bool:
-        return False
