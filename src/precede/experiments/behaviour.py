@@ -9,7 +9,7 @@ from typing import Any, Final
 
 from precede.core.errors import BadInput
 from precede.core.identity import NodeId
-from precede.core.instants import Instant, parse_duration, seconds
+from precede.core.instants import seconds
 from precede.experiments.tables import Table
 from precede.sim.clocks import Clock
 from precede.sim.faults import Crash, Fault, Stall
@@ -91,10 +91,10 @@ def _read_rates(table: Table) -> list[float]:
 
 
 def _scripted(table: Table, item: Any, names: Sequence[str]) -> Birth:
-    node = _node(table, "script", _field(table, "script", item, "src"), names)
+    node = _node(table, "script", table.field("script", item, "src"), names)
     to = tuple(sorted(_node(table, "script", name, names) for name in item["to"])) if "to" in item else None
-    lifetime = _instant(table, "script", item, "lifetime") if "lifetime" in item else None
-    return Birth(_instant(table, "script", item, "at"), node, to, lifetime)
+    lifetime = table.instant("script", item, "lifetime") if "lifetime" in item else None
+    return Birth(table.instant("script", item, "at"), node, to, lifetime)
 
 
 def _read_sources(table: Table, names: Sequence[str], sources: Sequence[NodeId]) -> Sequence[NodeId]:
@@ -149,9 +149,9 @@ def read_faults(table: Table, names: Sequence[str]) -> list[Fault]:
     for item in table.items("crashes"):
         faults.append(_crash(table, item, names))
     for item in table.items("stalls"):
-        node = _node(table, "stalls", _field(table, "stalls", item, "node"), names)
-        at = _instant(table, "stalls", item, "at")
-        faults.append(Stall(node, at, _instant(table, "stalls", item, "duration")))
+        node = _node(table, "stalls", table.field("stalls", item, "node"), names)
+        at = table.instant("stalls", item, "at")
+        faults.append(Stall(node, at, table.instant("stalls", item, "duration")))
     return faults
 
 
@@ -160,25 +160,12 @@ def _crash(table: Table, item: Any, names: Sequence[str]) -> Crash:
         if key not in ("node", "at", "after", "restart", "keep"):
             raise table.wrong("crashes", f"unknown key {key!r} in {item!r}")
     return Crash(
-        node=_node(table, "crashes", _field(table, "crashes", item, "node"), names),
-        at=_instant(table, "crashes", item, "at"),
+        node=_node(table, "crashes", table.field("crashes", item, "node"), names),
+        at=table.instant("crashes", item, "at"),
         after=item.get("after"),
-        restart=_instant(table, "crashes", item, "restart") if "restart" in item else None,
+        restart=table.instant("crashes", item, "restart") if "restart" in item else None,
         keep=bool(item.get("keep", True)),
     )
-
-
-def _field(table: Table, key: str, item: Any, field: str) -> Any:
-    if not isinstance(item, dict) or field not in item:
-        raise table.wrong(key, f"{item!r} has no {field!r}")
-    return item[field]
-
-
-def _instant(table: Table, key: str, item: Any, field: str) -> Instant:
-    try:
-        return parse_duration(_field(table, key, item, field))
-    except BadInput as error:
-        raise table.wrong(key, str(error)) from None
 
 
 def _node(table: Table, key: str, name: Any, names: Sequence[str]) -> NodeId:

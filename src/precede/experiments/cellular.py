@@ -10,7 +10,7 @@ from typing import Any, Final
 import numpy as np
 
 from precede.core.errors import BadInput
-from precede.core.instants import MILLISECOND, MINUTE, SECOND, Duration, Instant, parse_duration, seconds
+from precede.core.instants import MILLISECOND, MINUTE, SECOND, Duration, Instant, seconds
 from precede.experiments.tables import Table
 from precede.experiments.worlds import BuiltWorld, Presence, WorldKind
 from precede.sim.cellular import Cellular, Journey, Move
@@ -163,36 +163,23 @@ def _links(table: Table, places: Floats, names: Sequence[str]) -> list[tuple[int
 def _moves(table: Table, names: Sequence[str], stations: int) -> list[Move]:
     moves = []
     for item in table.items("moves"):
-        host = _named(table, "moves", _field(table, "moves", item, "host"), names)
-        cell = _field(table, "moves", item, "cell")
+        host = _named(table, "moves", table.field("moves", item, "host"), names)
+        cell = table.field("moves", item, "cell")
         where = None if cell == "" else _named(table, "moves", cell, names[:stations])
         if host < stations:
             raise table.wrong("moves", f"{item!r}: a station does not move")
-        moves.append(Move(_instant(table, "moves", item, "at"), host, where))
+        moves.append(Move(table.instant("moves", item, "at"), host, where))
     return sorted(moves, key=lambda move: move.at)
 
 
 def _presence(table: Table, names: Sequence[str]) -> tuple[Presence, ...]:
     stays = {number: Presence(number) for number in range(len(names))}
     for item in table.items("stays"):
-        node = _named(table, "stays", _field(table, "stays", item, "node"), names)
-        enter = _instant(table, "stays", item, "enter") if "enter" in item else 0
-        leave = _instant(table, "stays", item, "leave") if "leave" in item else None
+        node = _named(table, "stays", table.field("stays", item, "node"), names)
+        enter = table.instant("stays", item, "enter") if "enter" in item else 0
+        leave = table.instant("stays", item, "leave") if "leave" in item else None
         stays[node] = Presence(node, enter, leave)
     return tuple(stays.values())
-
-
-def _field(table: Table, key: str, item: Any, field: str) -> Any:
-    if not isinstance(item, dict) or field not in item:
-        raise table.wrong(key, f"{item!r} has no {field!r}")
-    return item[field]
-
-
-def _instant(table: Table, key: str, item: Any, field: str) -> Instant:
-    try:
-        return parse_duration(_field(table, key, item, field))
-    except BadInput as error:
-        raise table.wrong(key, str(error)) from None
 
 
 def _named(table: Table, key: str, name: Any, names: Sequence[str]) -> int:

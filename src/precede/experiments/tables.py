@@ -10,7 +10,7 @@ from pathlib import Path
 from typing import Any, TypeVar
 
 from precede.core.errors import BadInput
-from precede.core.instants import Duration, parse_duration
+from precede.core.instants import Duration, Instant, parse_duration
 from precede.sim.randomness import Distribution
 
 T = TypeVar("T")
@@ -135,6 +135,16 @@ class Table:
         if not isinstance(value, list):
             raise self.wrong(key, f"a list is wanted, not {value!r}")
         return value
+
+    def field(self, key: str, item: Any, field: str) -> Any:
+        """What an item of a listed table must have."""
+        if not isinstance(item, dict) or field not in item:
+            raise self.wrong(key, f"{item!r} has no {field!r}")
+        return item[field]
+
+    def instant(self, key: str, item: Any, field: str) -> Instant:
+        """An instant that an item of a listed table must have."""
+        return self._said(key, parse_duration, self.field(key, item, field))
 
     def _get(self, key: str, default: Any) -> Any:
         value = self.data.get(key, default)
