@@ -26,6 +26,7 @@ ONLY_IN = {
     "ssl": {"runtime", "cli"},
     "selectors": {"runtime", "cli"},
     "matplotlib": {"report"},
+    "resvg_py": {"report"},
     "jinja2": {"report"},
     "typer": {"cli"},
     "rich": {"cli"},

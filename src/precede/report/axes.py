@@ -1,0 +1,72 @@
+"""Where numbers fall on an axis, and which of them are written beside it."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+
+@dataclass(frozen=True)
+class Axis:
+    """From a value to a place between `start` and `end`; logarithmic where asked."""
+
+    low: float
+    high: float
+    start: float
+    end: float
+    logarithmic: bool = False
+
+    def place(self, value: float) -> float:
+        if self.logarithmic:
+            share = (math.log(value) - math.log(self.low)) / (math.log(self.high) - math.log(self.low))
+        else:
+            share = (value - self.low) / (self.high - self.low)
+        return self.start + share * (self.end - self.start)
+
+    def ticks(self) -> list[float]:
+        """Round numbers in reach, six or so."""
+        return log_ticks(self.low, self.high) if self.logarithmic else linear_ticks(self.low, self.high)
+
+
+def fitting(values: Sequence[float], start: float, end: float, logarithmic: bool, zero: bool) -> Axis:
+    """An axis on which all values have room; `zero` lets it begin at 0 where nothing is negative."""
+    if logarithmic and any(value <= 0 for value in values):
+        raise ValueError("a logarithmic axis has no place for values that are not positive")
+    low, high = min(values), max(values)
+    if logarithmic:
+        spread = (high / low) ** 0.06 if high > low else 2.0
+        return Axis(low / spread, high * spread, start, end, True)
+    if zero and low >= 0:
+        return Axis(0.0, (high or 1.0) * 1.08, start, end)
+    margin = 0.06 * (high - low) or abs(high) * 0.5 or 1.0
+    return Axis(low - margin, high + margin, start, end)
+
+
+def linear_ticks(low: float, high: float) -> list[float]:
+    """Multiples of 1, 2 or 5 times a power of ten.
+
+    >>> linear_ticks(0, 1.08)
+    [0.0, 0.2, 0.4, 0.6, 0.8, 1.0]
+    """
+    rough = (high - low) / 5
+    power = 10.0 ** math.floor(math.log10(rough))
+    step = next(power * factor for factor in (1, 2, 5, 10) if power * factor >= rough * 0.8)
+    first, last = math.ceil(low / step - 1e-9), math.floor(high / step + 1e-9)
+    digits = max(0, 2 - math.floor(math.log10(step)))
+    return [round(k * step, digits) for k in range(first, last + 1)]
+
+
+def log_ticks(low: float, high: float) -> list[float]:
+    """Powers of ten, and 2 and 5 times them where there is room.
+
+    >>> log_ticks(3, 300)
+    [5.0, 10.0, 20.0, 50.0, 100.0, 200.0]
+    """
+    powers = range(math.floor(math.log10(low)), math.ceil(math.log10(high)) + 1)
+    for factors in ((1, 2, 5), (1, 3), (1,)):
+        found = [f * 10.0**power for power in powers for f in factors if low <= f * 10.0**power <= high]
+        if len(found) <= 8:
+            return found
+    every = -(-len(found) // 8)
+    return found[::every]

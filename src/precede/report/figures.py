@@ -1,0 +1,283 @@
+"""A figure of results, drawn as SVG: curves with their intervals, and what a paper published beside them.
+
+    figure = Figure("Waits", "lifetime, min", "wait, s",
+                    [Curve("delta_causal", [Point(5, 12.5, 11, 14), Point(20, 80.25, 78, 83)])],
+                    [Mark(20, 80, says="Table II: 80 s")])
+    write_figure(figure, Path("out"), "waits")        # out/waits.svg, out/waits.png
+
+A curve has a colour, a dash and a shape of its own, so it can be told apart in print and without colours. The
+colours are attributes, which a page's style sheet overrides (dark paper); a file stands on its own. Everything
+drawn has a title that a pointer or a screen reader finds; `table_of` is the same in numbers.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from html import escape
+from pathlib import Path
+from typing import Final, NamedTuple
+
+from precede.report.axes import Axis, fitting
+from precede.report.tables import Cell, Table, shown
+
+
+class Point(NamedTuple):
+    """A measured value, and its confidence interval where there is one."""
+
+    x: float
+    y: float
+    low: float | None = None
+    high: float | None = None
+
+
+class Curve(NamedTuple):
+    """Points under one name, in the order of x."""
+
+    name: str
+    points: Sequence[Point]
+    joined: bool = True
+
+
+class Mark(NamedTuple):
+    """What was published: a value, or a range `low` to `high` (either end may be open). No `x`: everywhere."""
+
+    x: float | None
+    y: float | None = None
+    low: float | None = None
+    high: float | None = None
+    says: str = ""
+
+
+@dataclass(frozen=True)
+class Figure:
+    """Curves and marks over two axes. With `categories`, x counts them from 0."""
+
+    title: str
+    x_label: str
+    y_label: str
+    curves: Sequence[Curve]
+    marks: Sequence[Mark] = ()
+    categories: Sequence[str] = ()
+    log_x: bool = False
+    log_y: bool = False
+
+    def x_shown(self, x: float) -> str:
+        return self.categories[round(x)] if self.categories else shown(float(x))
+
+
+COLOURS: Final = ("#0b62a8", "#c4500a", "#107a5b", "#9a2f7f", "#7a6400", "#4b4f58", "#2a8fbd", "#b3303a")
+DASHES: Final = ("", "7 3", "2 3", "9 3 2 3", "4 2", "1 2", "12 4", "6 2 2 2")
+INK, FAINT, PAPER_MARK = "#1c2126", "#c9ced4", "#111111"
+_LEFT, _RIGHT, _TOP, _BOTTOM, _ROW = 74.0, 18.0, 40.0, 52.0, 20.0
+
+
+def svg(figure: Figure, width: int = 720, height: int = 400) -> str:
+    """The figure as one element that needs nothing else; its height grows with the legend."""
+    legend_rows = _legend_rows(figure, width)
+    bottom = height - _BOTTOM
+    whole = round(height + _ROW * len(legend_rows))
+    across, up = _axes(figure, width, bottom)
+    parts = [
+        f'<svg xmlns="http://www.w3.org/2000/svg" class="figure" role="img" viewBox="0 0 {width} {whole}"'
+        f' width="{width}" height="{whole}" font-family="Source Sans Pro, system-ui, sans-serif"'
+        f' font-size="13" fill="{INK}">',
+        f"<title>{escape(figure.title)}</title><desc>{escape(describe(figure))}</desc>",
+        f'<text class="ink" x="{_LEFT:g}" y="22" font-size="15" font-weight="600">'
+        f"{escape(figure.title)}</text>",
+        *_draw_axes(figure, across, up, bottom, width),
+        *_draw_marks(figure.marks, across, up, figure),
+        *(part for k, curve in enumerate(figure.curves) for part in _draw_curve(k, curve, across, up, figure)),
+        *_draw_legend(legend_rows, height),
+        "</svg>",
+    ]
+    return "\n".join(parts) + "\n"
+
+
+def png(figure: Figure, width: int = 1440) -> bytes:
+    """The figure as a picture, for where SVG is not wanted; letters from a font that is installed with it."""
+    import font_source_sans_pro
+    import resvg_py
+
+    picture: bytes = resvg_py.svg_to_bytes(
+        svg_string=svg(figure),
+        width=width,
+        background="#ffffff",
+        skip_system_fonts=True,
+        font_files=[font_source_sans_pro.SourceSansPro, font_source_sans_pro.SourceSansProSemibold],
+        font_family="Source Sans Pro",
+        sans_serif_family="Source Sans Pro",
+    )
+    return bytes(picture)
+
+
+def write_figure(figure: Figure, folder: Path, name: str) -> list[Path]:
+    """`name.svg` and `name.png`."""
+    folder.mkdir(parents=True, exist_ok=True)
+    drawing, picture = folder / f"{name}.svg", folder / f"{name}.png"
+    drawing.write_text(svg(figure), encoding="utf-8")
+    picture.write_bytes(png(figure))
+    return [drawing, picture]
+
+
+def table_of(figure: Figure) -> Table:
+    """What a figure shows, as numbers."""
+    rows: list[list[Cell]] = []
+    for curve in figure.curves:
+        rows += [[curve.name, figure.x_shown(p.x), p.y, p.low, p.high] for p in curve.points]
+    for mark in figure.marks:
+        x = "" if mark.x is None else figure.x_shown(mark.x)
+        rows.append([f"published: {mark.says}", x, mark.y, mark.low, mark.high])
+    return Table(figure.title, ("curve", figure.x_label, figure.y_label, "from", "to"), rows)
+
+
+def describe(figure: Figure) -> str:
+    """What a figure shows, in a sentence for who cannot see it."""
+    told = []
+    for curve in figure.curves:
+        if curve.points:
+            first, last = curve.points[0], curve.points[-1]
+            values = [point.y for point in curve.points]
+            told.append(
+                f"{curve.name}: {len(values)} points from {figure.x_shown(first.x)}"
+                f" to {figure.x_shown(last.x)}, between {shown(float(min(values)))} and {shown(float(max(values)))}"
+            )
+    marks = f" {len(figure.marks)} published marks." if figure.marks else ""
+    return f"{figure.y_label} over {figure.x_label}. " + "; ".join(told) + "." + marks
+
+
+def _axes(figure: Figure, width: float, bottom: float) -> tuple[Axis, Axis]:
+    points = [point for curve in figure.curves for point in curve.points]
+    heights = [p.y for p in points] + [v for p in points for v in (p.low, p.high) if v is not None]
+    heights += [v for m in figure.marks for v in (m.y, m.low, m.high) if v is not None]
+    if figure.log_y:
+        heights = [value for value in heights if value > 0]
+    if not heights:
+        raise ValueError(f"{figure.title}: a figure of nothing")
+    up = fitting(heights, bottom, _TOP, figure.log_y, zero=True)
+    if figure.categories:
+        return Axis(-0.5, len(figure.categories) - 0.5, _LEFT, width - _RIGHT), up
+    places = [p.x for p in points] + [m.x for m in figure.marks if m.x is not None]
+    return fitting(places or [0.0], _LEFT, width - _RIGHT, figure.log_x, zero=False), up
+
+
+def _draw_axes(figure: Figure, across: Axis, up: Axis, bottom: float, width: float) -> Iterator[str]:
+    yield '<g class="grid" aria-hidden="true">'
+    for value in up.ticks():
+        y = up.place(value)
+        yield f'<line x1="{_LEFT:g}" x2="{width - _RIGHT:g}" y1="{y:.1f}" y2="{y:.1f}" stroke="{FAINT}"/>'
+        yield f'<text class="ink" x="{_LEFT - 8:g}" y="{y + 4:.1f}" text-anchor="end">{shown(value)}</text>'
+    ticks = [float(k) for k in range(len(figure.categories))] if figure.categories else across.ticks()
+    for value in ticks:
+        x = across.place(value)
+        yield f'<line x1="{x:.1f}" x2="{x:.1f}" y1="{bottom:.1f}" y2="{bottom + 5:.1f}" stroke="{INK}"/>'
+        label = escape(figure.x_shown(value))
+        yield f'<text class="ink" x="{x:.1f}" y="{bottom + 19:.1f}" text-anchor="middle">{label}</text>'
+    yield f'<line x1="{_LEFT:g}" x2="{width - _RIGHT:g}" y1="{bottom:g}" y2="{bottom:g}" stroke="{INK}"/>'
+    middle, height = (across.start + across.end) / 2, (up.start + up.end) / 2
+    yield f'<text class="ink" x="{middle:.1f}" y="{bottom + 40:.1f}" text-anchor="middle">'
+    yield f"{escape(figure.x_label)}</text>"
+    yield f'<text class="ink" transform="translate(16 {height:.1f}) rotate(-90)" text-anchor="middle">'
+    yield f"{escape(figure.y_label)}</text></g>"
+
+
+def _draw_curve(k: int, curve: Curve, across: Axis, up: Axis, figure: Figure) -> Iterator[str]:
+    colour = COLOURS[k % len(COLOURS)]
+    shift = 0.0
+    if figure.categories and len(figure.curves) > 1:
+        shift = (k - (len(figure.curves) - 1) / 2) * min(9.0, 60.0 / len(figure.curves))
+    points = [p for p in curve.points if not up.logarithmic or p.y > 0]
+    places = [(across.place(p.x) + shift, up.place(p.y)) for p in points]
+    name = escape(curve.name)
+    yield f'<g class="curve c{k % len(COLOURS)}" data-name="{name}" stroke="{colour}" fill="{colour}">'
+    if curve.joined and len(places) > 1:
+        way = " ".join(f"{x:.1f},{y:.1f}" for x, y in places)
+        dash = f' stroke-dasharray="{DASHES[k % len(DASHES)]}"' if DASHES[k % len(DASHES)] else ""
+        yield f'<polyline points="{way}" fill="none" stroke-width="1.8"{dash}/>'
+    for point, (x, y) in zip(points, places, strict=True):
+        if point.low is not None and point.high is not None and (not up.logarithmic or point.low > 0):
+            top, foot = up.place(point.high), up.place(point.low)
+            whisker = f"M{x:.1f} {foot:.1f}V{top:.1f}M{x - 3:.1f} {foot:.1f}h6M{x - 3:.1f} {top:.1f}h6"
+            yield f'<path d="{whisker}" fill="none" stroke-width="1.2"/>'
+        said = f"{curve.name} at {figure.x_shown(point.x)}: {shown(float(point.y))}"
+        if point.low is not None and point.high is not None:
+            said += f" ({shown(float(point.low))} to {shown(float(point.high))})"
+        yield f'<path class="point" d="{_shape(k, x, y)}"><title>{escape(said)}</title></path>'
+    yield "</g>"
+
+
+def _shape(k: int, x: float, y: float, r: float = 3.6) -> str:
+    """A circle, square, triangle or the same on its head: which curve it is, without its colour."""
+    match k % 4:
+        case 0:
+            return f"M{x - r:.1f} {y:.1f}a{r} {r} 0 1 0 {2 * r} 0a{r} {r} 0 1 0 {-2 * r} 0z"
+        case 1:
+            return f"M{x - r:.1f} {y - r:.1f}h{2 * r}v{2 * r}h{-2 * r}z"
+        case 2:
+            return f"M{x:.1f} {y - 1.3 * r:.1f}l{1.2 * r:.2f} {2.1 * r:.2f}h{-2.4 * r:.2f}z"
+        case _:
+            return f"M{x:.1f} {y + 1.3 * r:.1f}l{1.2 * r:.2f} {-2.1 * r:.2f}h{-2.4 * r:.2f}z"
+
+
+def _draw_marks(marks: Sequence[Mark], across: Axis, up: Axis, figure: Figure) -> Iterator[str]:
+    """Published values as open diamonds, ranges as bands; an open end reaches the edge."""
+    yield f'<g class="published" stroke="{PAPER_MARK}" fill="none">'
+    for mark in marks:
+        title = f"<title>{escape('published: ' + mark.says)}</title>"
+        middle = None if mark.x is None else across.place(mark.x)
+        if mark.low is not None or mark.high is not None:
+            foot = up.start if mark.low is None or mark.low < up.low else up.place(mark.low)
+            top = up.end if mark.high is None else up.place(mark.high)
+            left, right = (across.start, across.end) if middle is None else (middle - 13, middle + 13)
+            yield (
+                f'<rect class="range" x="{left:.1f}" y="{top:.1f}" width="{right - left:.1f}"'
+                f' height="{max(1.5, foot - top):.1f}" fill="{PAPER_MARK}" fill-opacity="0.12"'
+                f' stroke-dasharray="3 2">{title}</rect>'
+            )
+        if mark.y is not None and (mark.y > 0 or not up.logarithmic):
+            y = up.place(mark.y)
+            if middle is None:
+                yield (
+                    f'<line x1="{across.start:.1f}" x2="{across.end:.1f}" y1="{y:.1f}" y2="{y:.1f}"'
+                    f' stroke-dasharray="3 2">{title}</line>'
+                )
+            else:
+                diamond = f"M{middle:.1f} {y - 6.5:.1f}l6.5 6.5l-6.5 6.5l-6.5 -6.5z"
+                yield f'<path class="diamond" stroke-width="1.6" d="{diamond}">{title}</path>'
+    yield "</g>"
+
+
+def _legend_rows(figure: Figure, width: float) -> list[list[tuple[int, str, float]]]:
+    """Names in rows that fit; -1 is what was published."""
+    entries = [(k, curve.name) for k, curve in enumerate(figure.curves)]
+    if figure.marks:
+        entries.append((-1, "published"))
+    rows: list[list[tuple[int, str, float]]] = []
+    x = width
+    for k, name in entries:
+        room = 34 + 6.8 * len(name) + 14
+        if x + room > width - _RIGHT:
+            rows.append([])
+            x = _LEFT
+        rows[-1].append((k, name, x))
+        x += room
+    return rows
+
+
+def _draw_legend(rows: Sequence[Sequence[tuple[int, str, float]]], top: float) -> Iterator[str]:
+    yield '<g class="legend" aria-hidden="true">'
+    for number, row in enumerate(rows):
+        y = top + number * _ROW + 4
+        for k, name, x in row:
+            if k < 0:
+                diamond = f"M{x + 13:.1f} {y - 5:.1f}l5 5l-5 5l-5 -5z"
+                yield f'<path d="{diamond}" fill="none" stroke="{PAPER_MARK}" class="diamond"/>'
+            else:
+                colour, dash = COLOURS[k % len(COLOURS)], DASHES[k % len(DASHES)]
+                yield (
+                    f'<g class="curve c{k % len(COLOURS)}" stroke="{colour}" fill="{colour}">'
+                    f'<path d="M{x:.1f} {y:.1f}h26" stroke-width="1.8" stroke-dasharray="{dash or "none"}"/>'
+                    f'<path d="{_shape(k, x + 13, y)}"/></g>'
+                )
+            yield f'<text class="ink" x="{x + 33:.1f}" y="{y + 4.5:.1f}">{escape(name)}</text>'
+    yield "</g>"

@@ -1,0 +1,194 @@
+"""A table of results, and how it is written: Markdown, LaTeX, HTML, CSV.
+
+    table = Table("Waits by lifetime", ("lifetime", "wait, s"), [("5min", 12.5), ("20min", 80.25)])
+    write_table(table, Path("out"), "waits")          # out/waits.md, .tex, .html, .csv
+
+A number is rounded for reading (`shown`) everywhere but in CSV, which keeps every digit. None is an empty cell.
+"""
+
+from __future__ import annotations
+
+import csv
+import io
+import re
+from collections.abc import Sequence
+from dataclasses import dataclass
+from html import escape
+from pathlib import Path
+from typing import Final, NamedTuple, TypeAlias
+
+
+class Link(NamedTuple):
+    """A cell that leads somewhere in HTML, and is plain text elsewhere."""
+
+    text: str
+    target: str
+
+
+Cell: TypeAlias = str | int | float | Link | None
+
+WORDS: Final = {
+    "holds": "good",
+    "reproduced": "good",
+    "better": "good",
+    "finished": "good",
+    "close": "fair",
+    "withheld": "mute",
+    "no points": "mute",
+    "unknown": "fair",
+    "violated": "bad",
+    "not reproduced": "bad",
+    "failed": "bad",
+}
+"""Words of verdict, and the class that colours them in HTML (they stay words: colour is never alone)."""
+
+_LATEX: Final = {
+    "\\": r"\textbackslash{}",
+    "&": r"\&",
+    "%": r"\%",
+    "$": r"\$",
+    "#": r"\#",
+    "_": r"\_",
+    "{": r"\{",
+    "}": r"\}",
+    "~": r"\textasciitilde{}",
+    "^": r"\textasciicircum{}",
+    "Δ": r"$\Delta$",
+    "≤": r"$\le$",
+    "≥": r"$\ge$",
+    "×": r"$\times$",
+    "–": "--",
+}
+
+
+@dataclass(frozen=True)
+class Table:
+    """A caption, the names of the columns, the rows."""
+
+    caption: str
+    header: Sequence[str]
+    rows: Sequence[Sequence[Cell]]
+
+    def __post_init__(self) -> None:
+        for row in self.rows:
+            if len(row) != len(self.header):
+                raise ValueError(f"{self.caption}: a row of {len(row)} cells under {len(self.header)} columns")
+
+    def numeric(self, column: int) -> bool:
+        """Is there a number in a column, and nothing but numbers?"""
+        cells = [row[column] for row in self.rows if row[column] is not None]
+        return bool(cells) and all(isinstance(cell, int | float) for cell in cells)
+
+
+def shown(cell: Cell) -> str:
+    """A cell as a person reads it: four significant digits, thousands apart.
+
+    >>> [shown(c) for c in (None, 1234567, 0.123456, 12345.678, 3.0, -0.00001234, "a", True)]
+    ['', '1,234,567', '0.1235', '12,346', '3', '-1.234e-05', 'a', 'yes']
+    """
+    if cell is None:
+        return ""
+    if isinstance(cell, Link):
+        return cell.text
+    if isinstance(cell, bool):
+        return "yes" if cell else "no"
+    if isinstance(cell, int):
+        return f"{cell:,}"
+    if isinstance(cell, float):
+        return f"{cell:,.0f}" if 1000 <= abs(cell) < 1e15 else f"{cell:.4g}"
+    return cell
+
+
+def markdown(table: Table) -> str:
+    """A table for a README or an issue."""
+
+    def line(cells: Sequence[str]) -> str:
+        return "| " + " | ".join(cells) + " |"
+
+    rule = ["---:" if table.numeric(c) else "---" for c in range(len(table.header))]
+    rows = [[shown(cell).replace("|", "\\|").replace("\n", " ") for cell in row] for row in table.rows]
+    lines = [line(list(table.header)), line(rule), *map(line, rows)]
+    return f"**{table.caption}**\n\n" + "\n".join(lines) + "\n"
+
+
+def latex(table: Table, label: str = "") -> str:
+    """A `table` environment with the rules of the package `booktabs`."""
+    align = "".join("r" if table.numeric(c) else "l" for c in range(len(table.header)))
+    lines = [
+        r"\begin{table}",
+        r"  \centering",
+        rf"  \caption{{{_latex_text(table.caption)}}}",
+        *([rf"  \label{{{label}}}"] if label else []),
+        rf"  \begin{{tabular}}{{{align}}}",
+        r"    \toprule",
+        "    " + " & ".join(map(_latex_text, table.header)) + r" \\",
+        r"    \midrule",
+        *("    " + " & ".join(_latex_text(shown(cell)) for cell in row) + r" \\" for row in table.rows),
+        r"    \bottomrule",
+        r"  \end{tabular}",
+        r"\end{table}",
+    ]
+    return "\n".join(lines) + "\n"
+
+
+def _latex_text(text: str) -> str:
+    return re.sub(r"[\\&%$#_{}~^Δ≤≥×–]", lambda found: _LATEX[found[0]], " ".join(text.split()))
+
+
+def html(table: Table) -> str:
+    """A real table: caption, headers with their scope, the first column heading its row."""
+    right = [table.numeric(c) for c in range(len(table.header))]
+    head = "".join(
+        f'<th scope="col"{_class("number" if right[c] else "")}>{escape(name)}</th>'
+        for c, name in enumerate(table.header)
+    )
+    body = "\n".join(
+        "<tr>" + "".join(_html_cell(cell, c, right[c]) for c, cell in enumerate(row)) + "</tr>"
+        for row in table.rows
+    )
+    return (
+        f"<table>\n<caption>{escape(table.caption)}</caption>\n<thead><tr>{head}</tr></thead>\n"
+        f"<tbody>\n{body}\n</tbody>\n</table>\n"
+    )
+
+
+def _html_cell(cell: Cell, column: int, number: bool) -> str:
+    text = escape(shown(cell))
+    if isinstance(cell, Link):
+        text = f'<a href="{escape(cell.target)}">{text}</a>'
+    elif isinstance(cell, str) and cell in WORDS:
+        text = f'<span class="word {WORDS[cell]}">{text}</span>'
+    if column == 0:
+        return f'<th scope="row">{text}</th>'
+    return f"<td{_class('number' if number else '')}>{text}</td>"
+
+
+def _class(name: str) -> str:
+    return f' class="{name}"' if name else ""
+
+
+def csv_text(table: Table) -> str:
+    """Every digit, for a spreadsheet or a script."""
+    out = io.StringIO()
+    writer = csv.writer(out, lineterminator="\n")
+    writer.writerow(table.header)
+    for row in table.rows:
+        writer.writerow([cell.text if isinstance(cell, Link) else cell for cell in row])
+    return out.getvalue()
+
+
+def write_table(table: Table, folder: Path, name: str) -> list[Path]:
+    """The table in every form: `name.md`, `name.tex`, `name.html` (the element alone), `name.csv`."""
+    folder.mkdir(parents=True, exist_ok=True)
+    forms = {
+        "md": markdown(table),
+        "tex": latex(table, f"tab:{name}"),
+        "html": html(table),
+        "csv": csv_text(table),
+    }
+    written = []
+    for suffix, text in forms.items():
+        path = folder / f"{name}.{suffix}"
+        path.write_text(text, encoding="utf-8")
+        written.append(path)
+    return written

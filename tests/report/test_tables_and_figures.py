@@ -1,0 +1,95 @@
+"""What a table or figure says must stand in every form it is written in."""
+
+from __future__ import annotations
+
+import csv
+import re
+from pathlib import Path
+from xml.etree import ElementTree
+
+import pytest
+
+from precede.report.figures import Curve, Figure, Mark, Point, png, svg, table_of, write_figure
+from precede.report.tables import Link, Table, csv_text, html, latex, markdown, write_table
+
+TABLE = Table(
+    "Waits & ages (50 %)",
+    ("protocol", "wait_s", "verdict"),
+    [(Link("delta_causal", "d.html"), 12.345678901234, "holds"), ("a|b <i>", None, "violated")],
+)
+FIGURE = Figure(
+    "Waits",
+    "lifetime",
+    "wait, s",
+    [
+        Curve("first <1>", [Point(0, 10.0, 8.0, 12.0), Point(1, 20.0, 19.0, 25.0)]),
+        Curve("second", [Point(0, 5.0), Point(1, 40.0)]),
+    ],
+    [Mark(1, 21.0, says="Table II"), Mark(0, low=6.0, high=9.0, says="between 6 and 9")],
+    categories=("5min", "20min"),
+)
+SVG = "{http://www.w3.org/2000/svg}"
+
+
+def test_every_form_of_a_table_escapes_what_its_language_would_take_for_its_own() -> None:
+    assert r"a\|b" in markdown(TABLE)
+    text = latex(TABLE)
+    assert r"Waits \& ages (50 \%)" in text
+    assert r"delta\_causal & 12.35 & holds \\" in text
+    page = ElementTree.fromstring(html(TABLE))
+    assert [cell.text for cell in page.iter("td")] == ["12.35", None, None, None]
+    assert [word.get("class") for word in page.iter("span")] == ["word good", "word bad"]
+    assert next(page.iter("a")).get("href") == "d.html"
+
+
+def test_csv_keeps_every_digit(tmp_path: Path) -> None:
+    rows = list(csv.reader(csv_text(TABLE).splitlines()))
+    assert float(rows[1][1]) == 12.345678901234
+    assert {path.suffix for path in write_table(TABLE, tmp_path / "new", "waits")} == {
+        *(".md", ".tex", ".html", ".csv")
+    }
+
+
+def test_a_row_of_another_length_is_refused() -> None:
+    with pytest.raises(ValueError, match="1 cells under 2"):
+        Table("t", ("a", "b"), [("x",)])
+
+
+def test_a_point_is_drawn_where_its_numbers_say() -> None:
+    drawing = ElementTree.fromstring(svg(FIGURE))
+    first, second = [g for g in drawing.iter(f"{SVG}g") if g.get("data-name")]
+    heights = {}
+    for curve in (first, second):
+        line = next(curve.iter(f"{SVG}polyline")).get("points", "")
+        heights[curve.get("data-name")] = [float(pair.split(",")[1]) for pair in line.split()]
+    (y10, y20), (y5, y40) = heights["first <1>"], heights["second"]
+    assert (y5 - y20) / (y5 - y10) == pytest.approx(3, rel=0.01)
+    assert (y5 - y40) / (y5 - y10) == pytest.approx(7, rel=0.01)
+    titles = [title.text for title in drawing.iter(f"{SVG}title")]
+    assert "first <1> at 20min: 20 (19 to 25)" in titles
+    assert "published: between 6 and 9" in titles
+
+
+def test_a_figure_is_also_a_table() -> None:
+    rows = table_of(FIGURE).rows
+    assert ["first <1>", "20min", 20.0, 19.0, 25.0] in rows
+    assert ["published: Table II", "20min", 21.0, None, None] in rows
+
+
+def test_a_picture_shows_letters_whatever_fonts_a_machine_has(tmp_path: Path) -> None:
+    with_letters = png(FIGURE, 720)
+    blank = Figure("", "", "", FIGURE.curves, FIGURE.marks, categories=("", ""))
+    assert with_letters[:8] == b"\x89PNG\r\n\x1a\n"
+    assert len(with_letters) > 1.2 * len(png(blank, 720))
+    assert [path.suffix for path in write_figure(FIGURE, tmp_path, "waits")] == [".svg", ".png"]
+    assert re.search(r"<title>Waits</title>", (tmp_path / "waits.svg").read_text())
+
+
+def test_a_logarithmic_axis_has_no_zero() -> None:
+    figure = Figure(
+        "t", "n", "b", [Curve("c", [Point(1, 0.0), Point(10, 100.0), Point(100, 10.0)])], log_y=True
+    )
+    drawing = ElementTree.fromstring(svg(figure))
+    assert len([p for p in drawing.iter(f"{SVG}path") if p.get("class") == "point"]) == 2
+    with pytest.raises(ValueError, match="figure of nothing"):
+        svg(Figure("t", "n", "b", [Curve("c", [])]))
