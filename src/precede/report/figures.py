@@ -140,7 +140,8 @@ def describe(figure: Figure) -> str:
             values = [point.y for point in curve.points]
             told.append(
                 f"{curve.name}: {len(values)} points from {figure.x_shown(first.x)}"
-                f" to {figure.x_shown(last.x)}, between {shown(float(min(values)))} and {shown(float(max(values)))}"
+                f" to {figure.x_shown(last.x)}, between {shown(float(min(values)))}"
+                f" and {shown(float(max(values)))}"
             )
     marks = f" {len(figure.marks)} published marks." if figure.marks else ""
     return f"{figure.y_label} over {figure.x_label}. " + "; ".join(told) + "." + marks
