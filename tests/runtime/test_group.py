@@ -60,7 +60,7 @@ async def take(group: Group, count: int, seconds: float = 10.0) -> list[bytes]:
 
 
 def whole_log(folder: Path) -> pa.Table:
-    return pa.concat_tables([pq.read_table(path) for path in sorted(folder.rglob("events.parquet"))])
+    return pa.concat_tables([pq.read_table(path) for path in sorted(folder.rglob("events-*.parquet"))])
 
 
 @pytest.mark.parametrize("order", ["causal", "delta", "fifo", "none"])

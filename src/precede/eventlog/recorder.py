@@ -92,6 +92,10 @@ class Recorder:
         self._steps = np.append(self._steps, 0)
         return len(self._names) - 1
 
+    def continue_steps(self, node: NodeId, step: int) -> None:
+        """A node whose earlier rows are elsewhere: its next row has this step."""
+        self._steps[node] = step
+
     def life(self, kind: int, process: int, at: Instant, clock: Instant) -> None:
         """started, crashed, left."""
         self.buffer += MESSAGE_ROW.pack(at, process, -1, 0, 0, kind, 0, clock)

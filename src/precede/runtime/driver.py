@@ -9,7 +9,6 @@ restart. The event log is the simulator's.
 from __future__ import annotations
 
 import asyncio
-import secrets
 import time
 from collections import Counter, deque
 from collections.abc import Callable, Sequence
@@ -32,11 +31,10 @@ from precede.core.effects import (
     Send,
     SetTimer,
 )
-from precede.core.identity import MessageId, NodeId
+from precede.core.identity import NodeId
 from precede.core.instants import SECOND, Duration, Instant
-from precede.core.messages import Message, Packet
+from precede.core.messages import Message
 from precede.core.node import Node
-from precede.eventlog.recorder import Recorder
 from precede.eventlog.schema import (
     DELIVERED,
     DISCARDED,
@@ -48,16 +46,19 @@ from precede.eventlog.schema import (
     STARTED,
 )
 from precede.runtime.codec import Codec, Garbled
+from precede.runtime.rows import KeptRows
 from precede.runtime.store import NoStore, Store
 
 MOST_WAITING: Final = 10_000
-_MOST_LIVES: Final = 30_000
+_MOST_ROWS: Final = 2_000
 
 
 class Outside(Protocol):
-    """Where packets go: `links.Links`, or a hand in a test."""
+    """Where packets go, one for each medium: `links.Links`, or a hand in a test."""
 
-    def send(self, data: bytes, to: NodeId) -> int: ...
+    def send(self, data: bytes, to: NodeId, key: Key | None = None) -> int: ...
+
+    def cancel(self, key: Key) -> None: ...
 
 
 def wall_clock() -> Instant:
@@ -66,7 +67,10 @@ def wall_clock() -> Instant:
 
 
 class Driver:
-    """Runs one node. Inputs are plain calls on the event loop's thread; they queue up and run one by one."""
+    """Runs one node. Inputs are plain calls on the event loop's thread; they queue up and run one by one.
+
+    `speed` is how many of the node's seconds pass in one of the machine's.
+    """
 
     def __init__(
         self,
@@ -74,25 +78,24 @@ class Driver:
         codec: Codec,
         store: Store | NoStore,
         clock: Callable[[], Instant] = wall_clock,
-        recorder: Recorder | None = None,
-        node_id: NodeId = 0,
-        row_of: Callable[[NodeId], NodeId] | None = None,
+        rows: KeptRows | None = None,
+        speed: float = 1.0,
     ) -> None:
         self.store = store
-        self.outside: Outside | None = None
+        self.outside: dict[Medium, Outside] = {}
         self.garbled: Counter[str] = Counter()
+        self.rows_logged = 0
         self.on_deliver: Callable[[int, Message], None] = lambda place, message: None
         self.on_arrive: Callable[[Message], None] = lambda message: None
         self.on_discard: Callable[[Message, str], None] = lambda message, reason: None
         self._codec = codec
         self._read_clock = clock
-        self._latest = store.remembered("clock", 0)
+        self._speed = speed
+        self._latest = self._clock_kept = store.remembered("clock", 0)
         self.incarnation = _life(store)
         self._accepted = store.remembered("accepted", 0)
         self.node = make_node(self.incarnation)
-        self._recorder = recorder
-        self._row_of = row_of or (lambda node: node)
-        self._process = recorder.process_of(self._row_of(node_id), self.incarnation) if recorder else 0
+        self._rows = rows
         self._timers: dict[Key, asyncio.TimerHandle] = {}
         self._inputs: deque[Callable[[Instant], Effects]] = deque()
         self._running = False
@@ -102,7 +105,8 @@ class Driver:
 
     def start(self) -> None:
         """Begin to live; what the application had not taken is handed over first."""
-        self._life_row(STARTED)
+        if self._rows is not None:
+            self._rows.life(STARTED, self._now())
         for place, message in self.store.undelivered():
             self.on_deliver(place, message)
         self._input(lambda now: self.node.start(now, self.store.saved()))
@@ -111,12 +115,17 @@ class Driver:
         self, payload: bytes, to: Sequence[NodeId] | None = None, lifetime: Duration | None = None
     ) -> None:
         """The application sends. Raises what the node raises (Refused), with nothing changed."""
-        now = self._now()
         self._drain()
-        self._carry_out(self.node.broadcast(payload, now, to, lifetime), now)
+        now = self._now()
+        effects = self.node.broadcast(payload, now, to, lifetime)
+        self._running = True
+        try:
+            self._carry_out(effects, now)
+        finally:
+            self._running = False
         self._drain()
 
-    def packet(self, data: bytes, sender: NodeId) -> None:
+    def packet(self, data: bytes, sender: NodeId, over: Medium = RADIO) -> None:
         """Bytes from a neighbour. What is no packet of ours is counted and forgotten."""
         try:
             packet = self._codec.decode(data)
@@ -126,8 +135,9 @@ class Driver:
         if len(self._inputs) >= MOST_WAITING:
             self.garbled["overrun"] += 1
             return
-        self._log_packet(PACKET_RECEIVED, packet, sender, len(data))
-        self._input(lambda now: self.node.receive(packet, sender, now, RADIO))
+        if self._rows is not None:
+            self._rows.packet(PACKET_RECEIVED, self._now(), packet, sender, over, len(data))
+        self._input(lambda now: self.node.receive(packet, sender, now, over))
 
     def link_up(self, peer: NodeId, over: Medium = RADIO) -> None:
         self._input(lambda now: self.node.link_up(peer, now, over))
@@ -135,9 +145,14 @@ class Driver:
     def link_down(self, peer: NodeId, over: Medium = RADIO) -> None:
         self._input(lambda now: self.node.link_down(peer, now, over))
 
+    def left(self, key: Key, ok: bool) -> None:
+        """A keyed packet has left, or was dropped before it could."""
+        self._input(lambda now: self.node.sent(key, now, ok))
+
     def leave(self) -> None:
         """The application leaves for good."""
-        self._life_row(LEFT)
+        if self._rows is not None:
+            self._rows.life(LEFT, self._now())
         self._input(self.node.leave)
 
     def taken(self, place: int) -> None:
@@ -151,9 +166,9 @@ class Driver:
             handle.cancel()
         self._timers.clear()
         self.store.remember("clock", self._latest)
+        if self._rows:
+            self.store.log(self._rows.taken())
         self.store.commit()
-        if self._recorder is not None:
-            self._recorder.flush()
 
     # -- the machine --------------------------------------------------------------------------------------
 
@@ -173,30 +188,39 @@ class Driver:
                 self._carry_out(call(now), now)
         finally:
             self._running = False
-        self.store.commit()
-        if self._recorder is not None:
-            self._recorder.flush_if_full()
+        self._commit()
 
     def _now(self) -> Instant:
         self._latest = max(self._latest, self._read_clock())
         return self._latest
+
+    def _commit(self) -> None:
+        """What happened and the rows that tell of it, in one step. Rows alone can wait."""
+        if self._rows and (self.store.dirty or len(self._rows) > _MOST_ROWS):
+            self.rows_logged += len(self._rows)
+            self.store.log(self._rows.taken())
+        if self.store.dirty and self._latest > self._clock_kept:
+            self._clock_kept = self._latest + SECOND  # a second ahead, so that not every commit writes it
+            self.store.remember("clock", self._clock_kept)
+        self.store.commit()
 
     def _carry_out(self, effects: Effects, now: Instant) -> None:
         delivered: list[tuple[int, Message]] = []
         for effect in effects:
             if type(effect) is Send:
                 self._hand_over(delivered)
-                self._send(effect)
+                self._send(effect, now)
             elif type(effect) is Deliver:
                 delivered.append((self.store.deliver(effect.message), effect.message))
-                self._message_row(DELIVERED, effect.message)
+                if self._rows is not None:
+                    self._rows.message(DELIVERED, now, effect.message.id)
             else:
                 self._rare(effect, now)
         self._hand_over(delivered)
 
     def _hand_over(self, delivered: list[tuple[int, Message]]) -> None:
         """Commit, then tell the application: nothing leaves before it is durable."""
-        self.store.commit()
+        self._commit()
         for place, message in delivered:
             self.on_deliver(place, message)
         delivered.clear()
@@ -213,33 +237,42 @@ class Driver:
                 if message.id.number > self._accepted:
                     self._accepted = message.id.number
                     self.store.remember("accepted", self._accepted)
-                    self._broadcast_row(message, destinations, deadline)
+                    if self._rows is not None:
+                        self._rows.broadcast(now, message.id, destinations, deadline)
             case Arrive(messages):
                 for message in messages:
-                    self._message_row(RECEIVED, message)
+                    self._tell(RECEIVED, message, now)
                     self.on_arrive(message)
             case Discard(message, reason):
-                self._message_row(DISCARDED, message, reason)
+                self._tell(DISCARDED, message, now, reason)
                 self.on_discard(message, reason)
             case Observe(name, message):
-                self._message_row(OBSERVED, message, name)
-            case CancelSend(_):
-                pass  # a datagram leaves at once: there is no queue to take it back from
+                self._tell(OBSERVED, message, now, name)
+            case CancelSend(key):
+                for outside in self.outside.values():
+                    outside.cancel(key)
             case _:
                 raise TypeError(f"the node returned {effect!r}, which is no effect")
 
-    def _send(self, send: Send) -> None:
+    def _send(self, send: Send, now: Instant) -> None:
+        outside = self.outside.get(send.over)
         data = self._codec.encode(send.packet)
-        went = self.outside.send(data, send.to) if self.outside is not None else 0
+        went = outside.send(data, send.to, send.key) if outside is not None else 0
         if went:
-            self._log_packet(SENT, send.packet, send.to, went)
-        if send.key is not None:
-            key = send.key
-            self._inputs.append(lambda now: self.node.sent(key, now, went > 0))
+            if self._rows is not None:
+                self._rows.packet(SENT, now, send.packet, send.to, send.over, went)
+        elif send.key is not None:
+            self.left(send.key, False)
+
+    def _tell(self, kind: int, message: Message, now: Instant, reason: str = "") -> None:
+        if self._rows is not None:
+            self._rows.message(kind, now, message.id, reason)
+
+    # -- timers -----------------------------------------------------------------------------------------
 
     def _set_timer(self, key: Key, at: Instant) -> None:
         self._cancel_timer(key)
-        delay = max(0, at - self._now()) / SECOND
+        delay = max(0, at - self._now()) / SECOND / self._speed
         self._timers[key] = asyncio.get_running_loop().call_later(delay, self._fire, key, at)
 
     def _cancel_timer(self, key: Key) -> None:
@@ -254,41 +287,10 @@ class Driver:
         self._timers.pop(key, None)
         self._input(lambda now: self.node.timer(key, now))
 
-    # -- rows -------------------------------------------------------------------------------------------
-
-    def _life_row(self, kind: int) -> None:
-        if self._recorder is not None:
-            self._recorder.life(kind, self._process, self._now(), self._latest)
-
-    def _message_row(self, kind: int, message: Message, reason: str = "") -> None:
-        if self._recorder is not None:
-            self._recorder.message(
-                kind, self._process, self._now(), self._latest, self._named(message.id), reason
-            )
-
-    def _broadcast_row(
-        self, message: Message, destinations: tuple[NodeId, ...] | None, deadline: Instant | None
-    ) -> None:
-        if self._recorder is not None:
-            to = None if destinations is None else tuple(self._row_of(node) for node in destinations)
-            id = self._named(message.id)
-            self._recorder.broadcast(self._process, self._now(), self._latest, id, to, deadline)
-
-    def _named(self, id: MessageId) -> MessageId:
-        return MessageId(self._row_of(id.source), id.incarnation, id.number)
-
-    def _log_packet(self, kind: int, packet: Packet, peer: NodeId, wire: int) -> None:
-        if self._recorder is not None:
-            now = self._now()
-            row = self._row_of(peer) if peer >= 0 else peer
-            self._recorder.packet(kind, self._process, now, now, packet, row, RADIO, wire)
-
 
 def _life(store: Store | NoStore) -> int:
     """A store that remembers continues its life; a node without a store lives a new one each time."""
-    life = (
-        store.remembered("incarnation", 0) if isinstance(store, Store) else secrets.randbelow(_MOST_LIVES) + 1
-    )
+    life = store.remembered("incarnation", 0) if isinstance(store, Store) else store.life
     store.remember("incarnation", life)
     store.commit()
     return life

@@ -59,6 +59,12 @@ class Fragments:
             return data
         return self._gather((sender, number), place, count, data)
 
+    def forget(self, sender: NodeId) -> None:
+        """Its unfinished packets will never be whole."""
+        if self._per_sender[sender]:
+            for key in [key for key in self._open if key[0] == sender]:
+                self._forget(key)
+
     def _gather(self, key: tuple[NodeId, int], place: int, count: int, data: bytes) -> bytes | None:
         pieces = self._open.get(key)
         if pieces is None:

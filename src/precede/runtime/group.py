@@ -7,23 +7,23 @@ caller's event loop; no thread, no global state.
 from __future__ import annotations
 
 import asyncio
-from collections import deque
-from collections.abc import AsyncIterator, Callable, Sequence
+from collections import Counter, deque
+from collections.abc import AsyncIterator, Callable, Mapping, Sequence
 from hashlib import blake2b
 from pathlib import Path
 from typing import Any, Final, Literal
 
 from msgspec import Struct
 
+from precede.core.effects import RADIO, WIRED, Medium
 from precede.core.identity import MessageId, NodeId
 from precede.core.instants import Duration, Instant
 from precede.core.messages import Message
 from precede.core.node import Node, Waiting
-from precede.eventlog.recorder import Recorder
-from precede.eventlog.sinks import ParquetSink
 from precede.runtime.codec import Codec
 from precede.runtime.driver import Driver, wall_clock
 from precede.runtime.links import Links
+from precede.runtime.rows import SEGMENT_ROWS, KeptRows, write_segment
 from precede.runtime.sealing import KEY_BYTES, OVERHEAD, OpenDoor, Sealer
 from precede.runtime.store import NoStore, Store
 from precede.runtime.transport import Transport
@@ -61,7 +61,12 @@ def group_key(key: bytes, group: str) -> bytes:
 
 
 class Group:
-    """One member's view. Use it as `async with`; iterate over it to take what is delivered."""
+    """One member's view. Use it as `async with`; iterate over it to take what is delivered.
+
+    `book` gives members' ids where a protocol wants small ones; elsewhere they come from the names. A second
+    transport, `wired`, is for nodes that have both (a station). `links` says how neighbours are found:
+    `by_hand`, `patient` and `alone` of `runtime.links`. `life` fixes the incarnation of a node without store.
+    """
 
     def __init__(
         self,
@@ -71,51 +76,75 @@ class Group:
         codec: Codec,
         transport: Transport,
         *,
+        wired: Transport | None = None,
         keys: tuple[bytes, ...] = (),
         store: Path | None = None,
         log: Path | None = None,
+        log_packets: bool = True,
         names: Sequence[str] = (),
+        book: Mapping[str, NodeId] | None = None,
         beacon: float = 0.5,
         clock: Callable[[], Instant] = wall_clock,
+        speed: float = 1.0,
+        life: int | None = None,
+        synchronous: bool = True,
+        links: Mapping[str, bool] | None = None,
+        keep_rows: bool = False,
     ) -> None:
         self.name = name
-        self.id = node_id(name)
-        self._names = {node_id(known): known for known in (name, *names)}
+        self.group = group
+        self._id_of: Callable[[str], NodeId] = node_id if book is None else book.__getitem__
+        self.id = self._id_of(name)
+        self._names: dict[NodeId, str] = {self._id_of(known): known for known in (name, *names, *(book or ()))}
         self._beacon = beacon
-        self._transport = transport
-        self._sink = ParquetSink(log) if log is not None else None
-        self._rows = {id: row for row, id in enumerate(self._names)}
-        self._recorder = Recorder(group, list(self._names.values()), self._sink) if self._sink else None
+        self._log = log
+        kept = log is not None or keep_rows
         self._driver = Driver(
             lambda life: make_node(self.id, life),
             codec,
-            Store(store) if store is not None else NoStore(),
+            Store(store, synchronous=synchronous) if store is not None else NoStore(life),
             clock,
-            self._recorder,
-            self.id,
-            self._row_of,
+            KeptRows(self.name_of, log_packets) if kept else None,
+            speed,
         )
-        door = Sealer(self.id, keys) if keys else OpenDoor(self.id)
-        self._links = Links(
-            transport,
-            door,
-            OVERHEAD,
-            self._driver.packet,
-            self._driver.link_up,
-            self._driver.link_down,
-        )
-        self._driver.outside = self._links
         self._driver.on_deliver = self._delivered
         self._driver.on_arrive = self._arrived
         self._driver.on_discard = self._discarded
+        self._transports = [transport]
+        self._links = self._join_links(transport, keys, links or {}, RADIO)
+        self._all_links = [self._links]
+        self._driver.outside = {RADIO: self._links, WIRED: self._links}
+        if wired is not None:
+            self._transports.append(wired)
+            self._wires = self._join_links(wired, keys, {"patient": True}, WIRED)
+            self._all_links.append(self._wires)
+            self._driver.outside[WIRED] = self._wires
         self._untaken: deque[tuple[int, Message]] = deque()
         self._fresh = asyncio.Event()
         self._last_given: int | None = None
         self._listeners: list[asyncio.Queue[Arrival]] = []
         self._ticking: asyncio.Task[None] | None = None
 
+    def _join_links(
+        self, transport: Transport, keys: tuple[bytes, ...], how: Mapping[str, bool], over: Medium
+    ) -> Links:
+        driver = self._driver
+        return Links(
+            transport,
+            Sealer(self.id, keys) if keys else OpenDoor(self.id),
+            OVERHEAD,
+            lambda data, sender: driver.packet(data, sender, over),
+            lambda peer: driver.link_up(peer, over),
+            lambda peer: driver.link_down(peer, over),
+            driver.left,
+            by_hand=how.get("by_hand", False),
+            patient=how.get("patient", False),
+            alone=how.get("alone", False),
+        )
+
     async def __aenter__(self) -> Group:
-        await self._transport.start(self._links.frame)
+        for transport, links in zip(self._transports, self._all_links, strict=True):
+            await transport.start(links.frame)
         self._driver.start()
         self._ticking = asyncio.get_running_loop().create_task(self._tick())
         return self
@@ -130,11 +159,13 @@ class Group:
             self._ticking = None
         if self._last_given is not None:
             self._driver.taken(self._last_given)
+        for links in self._all_links:
+            links.stop()
         self._driver.stop()
+        self._write_segment()
         self._driver.store.close()
-        await self._transport.stop()
-        if self._sink is not None:
-            self._sink.close()
+        for transport in self._transports:
+            await transport.stop()
 
     async def broadcast(self, payload: bytes, lifetime: Duration | None = None) -> None:
         """To everybody. Waits while the application is far behind in taking what was delivered."""
@@ -143,7 +174,7 @@ class Group:
 
     async def multicast(self, payload: bytes, to: Sequence[str], lifetime: Duration | None = None) -> None:
         """To these members only, in causal order with all they see."""
-        self._driver.broadcast(payload, sorted(node_id(name) for name in to), lifetime)
+        self._driver.broadcast(payload, sorted(self._id_of(name) for name in to), lifetime)
         await self._breathe()
 
     def __aiter__(self) -> AsyncIterator[Delivered]:
@@ -177,7 +208,7 @@ class Group:
 
     def neighbours(self) -> list[str]:
         """Who can be heard now."""
-        return [self.name_of(node) for node in self._links.neighbours()]
+        return [self.name_of(node) for links in self._all_links for node in links.neighbours()]
 
     def status(self) -> dict[str, Any]:
         """What a look from outside shows: neighbours, sizes, what waits, what was dropped and why."""
@@ -189,7 +220,7 @@ class Group:
             "sizes": dict(self._driver.node.sizes()),
             "waiting": len(self.waiting()),
             "untaken": len(self._untaken),
-            "dropped": self._links.dropped() | dict(self._driver.garbled),
+            "dropped": dict(sum((Counter(links.dropped()) for links in self._all_links), self._driver.garbled)),
         }
 
     def name_of(self, node: NodeId) -> str:
@@ -201,12 +232,14 @@ class Group:
         """The links, for whoever emulates contacts."""
         return self._links
 
-    def _row_of(self, node: NodeId) -> int:
-        row = self._rows.get(node)
-        if row is None:
-            assert self._recorder is not None
-            row = self._rows[node] = self._recorder.add_name(self.name_of(node))
-        return row
+    @property
+    def driver(self) -> Driver:
+        """The driver, for whoever emulates crashes and contacts."""
+        return self._driver
+
+    def _write_segment(self) -> None:
+        if self._log is not None:
+            write_segment(self._driver.store, self._log, self.group, self.name)
 
     def _delivered(self, place: int, message: Message) -> None:
         self._untaken.append((place, message))
@@ -241,5 +274,9 @@ class Group:
 
     async def _tick(self) -> None:
         while True:
-            self._links.tick()
+            for links in self._all_links:
+                links.tick()
+            if self._log is not None and self._driver.rows_logged > SEGMENT_ROWS:
+                self._driver.rows_logged = 0
+                self._write_segment()
             await asyncio.sleep(self._beacon)

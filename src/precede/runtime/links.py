@@ -1,23 +1,34 @@
 """Who can be heard: from places and frames to nodes and packets.
 
 Seals and opens frames, cuts and joins packets, learns which node is behind a place from its admitted frames,
-sends beacons, and says when a neighbour appears and when it has been silent too long. Counts all it drops.
+sends beacons, and says when a neighbour appears and when it has been silent too long. A packet to one neighbour
+goes through a `Channel`: it arrives once, in order, while the link lasts; one to all neighbours is sent once
+and may be lost. Counts all it drops.
+
+Links come from beacons (whoever is heard is a neighbour), or are `open`ed and `close`d by hand: from a file, or
+by a trace of contacts. An opened link too is up only while the other end is heard.
 """
 
 from __future__ import annotations
 
-from collections import Counter
+import os
+from collections import Counter, deque
 from collections.abc import Callable
+from functools import partial
 from typing import Final, Protocol
 
+from precede.core.effects import Key
 from precede.core.errors import Refused
 from precede.core.identity import NEIGHBOURS, NodeId
+from precede.runtime.channel import HEADER, Channel, Queued
 from precede.runtime.fragments import Fragments
 from precede.runtime.transport import Transport, Where
 
-_BEACON: Final = 0
-_PIECE: Final = 1
+BEACON: Final = 0
+LOOSE: Final = 1
+CHANNEL: Final = 2
 QUIET_BEACONS: Final = 4
+MOST_HELD: Final = 1024
 
 
 class Door(Protocol):
@@ -30,8 +41,25 @@ class Door(Protocol):
     def open(self, frame: bytes) -> tuple[NodeId, int, bytes] | None: ...
 
 
+class Neighbour:
+    """A node that is heard: where, in which boot, since how many beacons silent, and the channel to it."""
+
+    __slots__ = ("boot", "channel", "silent", "where")
+
+    def __init__(self, where: Where, boot: int, channel: Channel) -> None:
+        self.where = where
+        self.boot = boot
+        self.silent = 0
+        self.channel = channel
+
+
 class Links:
-    """One transport's neighbours; `packet`, `up` and `down` are called as things happen."""
+    """One transport's neighbours; `packet`, `up`, `down` and `left` are called as things happen.
+
+    `by_hand`: only opened links count. `patient`: what cannot go now, or was on its way when a link broke, is
+    kept (within bounds) and sent when the neighbour is there again: a wire, as protocols without
+    acknowledgements of their own expect it. `alone`: one neighbour at a time, as a host has one cell.
+    """
 
     def __init__(
         self,
@@ -41,41 +69,87 @@ class Links:
         packet: Callable[[bytes, NodeId], None],
         up: Callable[[NodeId], None],
         down: Callable[[NodeId], None],
+        left: Callable[[Key, bool], None],
+        *,
         most_peers: int = 1024,
+        by_hand: bool = False,
+        patient: bool = False,
+        alone: bool = False,
     ) -> None:
+        self.on_tick: Callable[[], None] = lambda: None
         self._transport = transport
         self._door = door
-        self._room = transport.largest - seal_overhead - 1
+        self._room = transport.largest - seal_overhead - 1 - HEADER.size
         self._packet = packet
         self._up = up
         self._down = down
+        self._left = left
         self._most_peers = most_peers
+        self._by_hand = by_hand
+        self._patient = patient
+        self._alone = alone
         self._fragments = Fragments()
-        self._where: dict[NodeId, Where] = {}
-        self._silent: dict[NodeId, int] = {}
-        self._boots: dict[NodeId, int] = {}
-        self._refused = 0
-        self._blocked: dict[NodeId, None] = {}
+        self._near: dict[NodeId, Neighbour] = {}
+        self._opened: dict[NodeId, Where] = {}
+        self._held: dict[NodeId, deque[Queued]] = {}
+        self._session = int.from_bytes(os.urandom(3), "big") + 1
+        self.dropped_here: Counter[str] = Counter()
 
-    def send(self, data: bytes, to: NodeId) -> int:
-        """A packet to a neighbour or to all of them; how many bytes went on the wire, 0 if nobody is there."""
-        where = None if to == NEIGHBOURS else self._where.get(to)
-        if to != NEIGHBOURS and (where is None or to in self._blocked):
-            return 0
+    # -- out ---------------------------------------------------------------------------------------------
+
+    def send(self, data: bytes, to: NodeId, key: Key | None = None) -> int:
+        """A packet to a neighbour or to all of them; how many bytes it is on the wire, 0 if it cannot go."""
         try:
             pieces = self._fragments.cut(data, self._room)
         except Refused:
-            self._refused += 1
+            self.dropped_here["does_not_fit"] += 1
             return 0
+        if to == NEIGHBOURS:
+            return self._send_to_all(pieces, key)
+        near = self._near.get(to)
+        if near is None:
+            return self._hold(to, Queued(pieces, key)) if self._patient else 0
+        if near.channel.worn_out:
+            self._forget(to)
+            return 0
+        if not near.channel.send(pieces, key):
+            self.dropped_here["queue_full"] += 1
+            return 0
+        return sum(map(len, pieces))
+
+    def cancel(self, key: Key) -> None:
+        """Take back a keyed packet that still waits."""
+        for near in self._near.values():
+            near.channel.cancel(key)
+
+    def _send_to_all(self, pieces: list[bytes], key: Key | None) -> int:
         sent = 0
         for piece in pieces:
-            frame = self._door.seal(bytes((_PIECE,)) + piece)
-            if where is None:
-                self._transport.broadcast(frame)
-            else:
-                self._transport.send(frame, where)
+            frame = self._door.seal(bytes((LOOSE,)) + piece)
             sent += len(frame)
+            if self._by_hand:
+                for near in self._near.values():
+                    self._transport.send(frame, near.where)
+            else:
+                self._transport.broadcast(frame)
+        if key is not None:
+            self._left(key, True)
         return sent
+
+    def _hold(self, to: NodeId, queued: Queued) -> int:
+        held = self._held.setdefault(to, deque())
+        if len(held) >= MOST_HELD:
+            self.dropped_here["queue_full"] += 1
+            return 0
+        held.append(queued)
+        return sum(map(len, queued.pieces))
+
+    def _transmit(self, node: NodeId, header: bytes, piece: bytes) -> None:
+        near = self._near.get(node)
+        if near is not None:
+            self._transport.send(self._door.seal(b"\x02" + header + piece), near.where)
+
+    # -- in ----------------------------------------------------------------------------------------------
 
     def frame(self, frame: bytes, where: Where) -> None:
         """Something was heard."""
@@ -83,55 +157,118 @@ class Links:
         if opened is None:
             return
         sender, boot, data = opened
-        if sender in self._blocked or not data:
+        self.on_tick()
+        if not data or (self._by_hand and sender not in self._opened):
+            self.dropped_here["no_link"] += 1
             return
-        if self._boots.get(sender, boot) != boot and sender in self._silent:
+        near = self._near.get(sender)
+        if near is not None and near.boot != boot:
             self._forget(sender)  # it has restarted: whatever we thought it had is gone
-        if sender not in self._silent:
-            if len(self._silent) >= self._most_peers:
-                self._door.dropped["too_many_peers"] += 1
+            near = None
+        if near is None:
+            near = self._meet(sender, boot, where)
+            if near is None:
                 return
-            self._where[sender] = where
-            self._silent[sender] = 0
-            self._boots[sender] = boot
-            self._up(sender)
-        self._where[sender] = where
-        self._silent[sender] = 0
-        if data[0] == _PIECE:
-            packet = self._fragments.join(data[1:], sender)
-            if packet is not None:
-                self._packet(packet, sender)
+        near.where = where
+        near.silent = 0
+        if data[0] == CHANNEL:
+            self._channel_frame(sender, near, data)
+        elif data[0] == LOOSE:
+            self._join(data[1:], sender)
+
+    def _channel_frame(self, sender: NodeId, near: Neighbour, data: bytes) -> None:
+        if len(data) < 1 + HEADER.size:
+            self.dropped_here["truncated"] += 1
+            return
+        theirs, mine, number, ack = HEADER.unpack_from(data, 1)
+        channel = near.channel
+        if theirs < channel.theirs:
+            return  # late, from a life of the link that is over
+        if theirs > channel.theirs:
+            if channel.confirmed:
+                self._forget(sender)
+                fresh = self._meet(sender, near.boot, near.where)
+                if fresh is None:
+                    return
+                channel = fresh.channel
+            channel.begin_again(theirs)
+            if number == 0:
+                channel.acknowledge()
+        channel.confirmed = channel.confirmed or mine == channel.session
+        for piece in channel.received(number, ack if mine == channel.session else 0, data[1 + HEADER.size :]):
+            self._join(piece, sender)
+
+    def _join(self, piece: bytes, sender: NodeId) -> None:
+        packet = self._fragments.join(piece, sender)
+        if packet is not None:
+            self._packet(packet, sender)
+
+    def _meet(self, node: NodeId, boot: int, where: Where) -> Neighbour | None:
+        """Somebody new is heard."""
+        if len(self._near) >= (1 if self._alone else self._most_peers):
+            if not self._alone:
+                self.dropped_here["too_many_peers"] += 1
+            return None
+        self._session += 1
+        channel = Channel(self._session, partial(self._transmit, node), self._left)
+        near = self._near[node] = Neighbour(where, boot, channel)
+        channel.acknowledge()
+        for queued in self._held.pop(node, ()):
+            channel.send(queued.pieces, queued.key)
+        self._up(node)
+        return near
+
+    # -- links -------------------------------------------------------------------------------------------
 
     def tick(self) -> None:
         """Once each beacon interval: say that we are here, and miss those who are not."""
-        self._transport.broadcast(self._door.seal(bytes((_BEACON,))))
-        for node in list(self._silent):
-            self._silent[node] += 1
-            if self._silent[node] > QUIET_BEACONS:
+        beacon = self._door.seal(bytes((BEACON,)))
+        if self._by_hand:
+            for where in self._opened.values():
+                self._transport.send(beacon, where)
+        else:
+            self._transport.broadcast(beacon)
+        for node, near in list(self._near.items()):
+            near.silent += 1
+            if near.silent > QUIET_BEACONS:
                 self._forget(node)
 
-    def block(self, node: NodeId) -> None:
-        """Hear this node no more (an emulated contact has ended)."""
-        self._blocked[node] = None
-        if node in self._silent:
+    def open(self, node: NodeId, where: Where) -> None:
+        """A link is there from now on; it is up as soon as the other end is heard."""
+        self._opened[node] = where
+        self._transport.send(self._door.seal(bytes((BEACON,))), where)
+
+    def close(self, node: NodeId) -> None:
+        """The link is gone."""
+        self._opened.pop(node, None)
+        if node in self._near:
             self._forget(node)
 
-    def unblock(self, node: NodeId) -> None:
-        """Hear it again."""
-        self._blocked.pop(node, None)
-
     def neighbours(self) -> list[NodeId]:
-        return sorted(self._silent)
+        return sorted(self._near)
+
+    def queued(self) -> int:
+        """Pieces that wait to leave or to be acknowledged."""
+        return sum(near.channel.queued for near in self._near.values())
 
     def dropped(self) -> dict[str, int]:
         """What was dropped here, by reason."""
-        counts = Counter(self._door.dropped) + self._fragments.dropped
-        if self._refused:
-            counts["does_not_fit"] = self._refused
+        counts = Counter(self._door.dropped) + self._fragments.dropped + self.dropped_here
         return dict(sorted(counts.items()))
 
+    def stop(self) -> None:
+        """No further frame leaves."""
+        for near in self._near.values():
+            near.channel.close()
+        self._near.clear()
+
     def _forget(self, node: NodeId) -> None:
-        del self._silent[node]
-        del self._boots[node]
-        del self._where[node]
+        lost = self._near.pop(node).channel.close()
+        self._fragments.forget(node)
         self._down(node)
+        for queued in lost:
+            if self._patient:
+                queued.gone = 0
+                self._hold(node, queued)
+            elif queued.key is not None and not queued.last:
+                self._left(queued.key, False)

@@ -1,12 +1,13 @@
 """What a node must not forget: SQLite in WAL mode, one transaction up to the next outside effect.
 
-Three things live here: what the protocol persisted; the outbox of messages delivered and not yet taken by the
-application; and the driver's own memory (incarnation, last accepted number, latest clock reading). A crash at
-any byte leaves the last committed state.
+Four things live here: what the protocol persisted; the outbox of messages delivered and not yet taken by the
+application; the driver's own memory (incarnation, last accepted number, latest clock reading); and rows of the
+event log that are in no segment yet. A crash at any byte leaves the last committed state.
 """
 
 from __future__ import annotations
 
+import secrets
 import sqlite3
 from pathlib import Path
 from typing import Any, Final
@@ -21,8 +22,10 @@ _SCHEMA: Final = """
 CREATE TABLE IF NOT EXISTS kept (key BLOB PRIMARY KEY, value BLOB NOT NULL) WITHOUT ROWID;
 CREATE TABLE IF NOT EXISTS outbox (place INTEGER PRIMARY KEY AUTOINCREMENT, message BLOB NOT NULL);
 CREATE TABLE IF NOT EXISTS driver (name TEXT PRIMARY KEY, value INTEGER NOT NULL) WITHOUT ROWID;
+CREATE TABLE IF NOT EXISTS log (place INTEGER PRIMARY KEY AUTOINCREMENT, rows BLOB NOT NULL);
 """
 _FORMAT: Final = 1
+_MOST_LIVES: Final = 30_000
 
 
 class Store:
@@ -87,6 +90,25 @@ class Store:
         row = self._database.execute("SELECT value FROM driver WHERE name = ?", (name,)).fetchone()
         return default if row is None else int(row[0])
 
+    def log(self, rows: bytes) -> None:
+        """Rows of the event log, with the next commit."""
+        self._begin()
+        self._database.execute("INSERT INTO log (rows) VALUES (?)", (rows,))
+
+    def logged(self) -> list[tuple[int, bytes]]:
+        """The rows that are in no segment yet, oldest first."""
+        return list(self._database.execute("SELECT place, rows FROM log ORDER BY place"))
+
+    def forget_log(self, place: int) -> None:
+        """Everything up to here is in a segment; with the next commit."""
+        self._begin()
+        self._database.execute("DELETE FROM log WHERE place <= ?", (place,))
+
+    @property
+    def dirty(self) -> bool:
+        """Is there anything to commit?"""
+        return self._dirty
+
     def commit(self) -> None:
         """Durable from here on."""
         if self._dirty:
@@ -106,8 +128,13 @@ class Store:
 class NoStore:
     """Nothing is kept: a node without a store is a new incarnation each time."""
 
-    def __init__(self) -> None:
+    dirty = False
+
+    def __init__(self, life: int | None = None) -> None:
+        self.life = secrets.randbelow(_MOST_LIVES) + 1 if life is None else life
         self._place = 0
+        self._log: list[bytes] = []
+        self._memory: dict[str, int] = {}
 
     def saved(self) -> dict[Key, Any]:
         return {}
@@ -126,10 +153,20 @@ class NoStore:
         """Nothing to mark."""
 
     def remember(self, name: str, value: int) -> None:
-        """Forget it."""
+        self._memory[name] = value
 
     def remembered(self, name: str, default: int) -> int:
-        return default
+        return self._memory.get(name, default)
+
+    def log(self, rows: bytes) -> None:
+        """Until the end, in memory."""
+        self._log.append(rows)
+
+    def logged(self) -> list[tuple[int, bytes]]:
+        return list(enumerate(self._log))
+
+    def forget_log(self, place: int) -> None:
+        self._log.clear()
 
     def commit(self) -> None:
         """Nothing to write."""
