@@ -1,0 +1,162 @@
+"""What drift2006 measures, from rows: latencies of TOF and TOVF, three forms of speed-up, floods to delivery.
+
+The paper's latency (section 5.2) is, of each source, the greatest over its messages and all destinations,
+averaged over the sources. Its speed-up is the ratio of two such averages. Two other forms stand beside it: the
+mean over the sources of each one's own ratio, and the ratio of the mean ages.
+"""
+
+from __future__ import annotations
+
+from typing import Any, Final, TypeAlias
+
+import numpy as np
+import pyarrow as pa
+from msgspec import Struct
+
+from precede.core.instants import SECOND, Instant
+from precede.eventlog.schema import BROADCAST, DELIVERED, OBSERVED, RECEIVED, SENT
+
+Column: TypeAlias = "np.ndarray[Any, np.dtype[np.int64]]"
+_NEVER: Final = np.iinfo(np.int64).max
+
+
+class Slower(AssertionError):
+    """TOVF delivered a message later than TOF would have: it never may."""
+
+
+class Window(Struct, frozen=True):
+    """Messages born in it are measured; it opens when every source has begun, if that is later."""
+
+    opens: Instant
+    closes: Instant
+
+
+class Rows:
+    """When each message was born, and when it was received, delivered and observed at each node.
+
+    `received`, `delivered` and `observed` have a row per message and a column per node; never is the greatest
+    number.
+    """
+
+    def __init__(self, log: pa.Table) -> None:
+        kind, node, at = _codes(log, "kind"), _codes(log, "node"), _whole(log, "at_us")
+        source, number = _codes(log, "message_source"), _whole(log, "message_number")
+        nodes = int(node.max()) + 1
+        stride = int(number.max()) + 1
+        born = kind == BROADCAST
+        keys = source[born] * stride + number[born]
+        self.born = at[born]
+        self.source = source[born]
+        place = np.full(nodes * stride, -1, np.int64)
+        place[keys] = np.arange(len(keys))
+
+        def times(of: int) -> Column:
+            chosen = kind == of
+            table = np.full((len(keys), nodes), _NEVER, np.int64)
+            table[place[source[chosen] * stride + number[chosen]], node[chosen]] = at[chosen]
+            return table
+
+        self.received = times(RECEIVED)
+        self.delivered = times(DELIVERED)
+        self.observed = times(OBSERVED)
+        sent = kind == SENT
+        self.packet_bytes = _whole(log, "packet_bytes")[sent]
+        self.packet_entries = _whole(log, "control_entries")[sent]
+
+
+def _codes(log: pa.Table, column: str) -> Column:
+    """A dictionary column's numbers; names of kinds and of numbered nodes stand in their own order."""
+    chunk = log[column].unify_dictionaries().combine_chunks()
+    return np.asarray(chunk.indices.fill_null(-1).to_numpy(zero_copy_only=False), np.int64)
+
+
+def _whole(log: pa.Table, column: str) -> Column:
+    return np.asarray(log[column].combine_chunks().fill_null(0).to_numpy(zero_copy_only=False), np.int64)
+
+
+def assert_never_slower(rows: Rows) -> int:
+    """TOVF is never later than TOF, for any message at any destination; returns how many were compared."""
+    both = rows.observed != _NEVER
+    late = both & (rows.delivered > rows.observed)
+    if late.any():
+        message, node = (int(found[0]) for found in np.nonzero(late))
+        raise Slower(f"node {node}: message {message} of the log is delivered after TOF would have")
+    return int(both.sum())
+
+
+def measure_latencies(rows: Rows, window: Window) -> dict[str, float]:
+    """Figures 5(a) to 5(c) and 7 to 10: seconds, over pairs of message and destination that have both times."""
+    compared = assert_never_slower(rows)
+    first = np.full(int(rows.source.max()) + 1, _NEVER, np.int64)
+    np.minimum.at(first, rows.source, rows.born)
+    opens = max(window.opens, int(first[first != _NEVER].max()))
+    inside = (rows.born >= opens) & (rows.born <= window.closes)
+    born = rows.born[inside][:, None]
+    tovf, tof = rows.delivered[inside], rows.observed[inside]
+    known = (tof != _NEVER) & (tovf != _NEVER)
+    tovf_age = np.where(known, tovf - born, 0) / SECOND
+    tof_age = np.where(known, tof - born, 0) / SECOND
+    source = rows.source[inside]
+    most_tovf, most_tof = (_most_by_source(age.max(axis=1), source) for age in (tovf_age, tof_age))
+    got = rows.received[inside] != _NEVER
+    transit = (np.where(got, rows.received[inside] - born, 0)).sum() / max(int(got.sum()), 1)
+    return {
+        "compared": compared,
+        "messages": int(inside.sum()),
+        "pairs_percent": 100 * float(known.mean()),
+        "tof_latency_s": float(most_tof.mean()),
+        "tovf_latency_s": float(most_tovf.mean()),
+        "speedup": float(most_tof.mean() / most_tovf.mean()),
+        "speedup_by_source": float((most_tof / most_tovf).mean()),
+        "speedup_of_means": float(tof_age.sum() / tovf_age.sum()),
+        "tof_age_s_mean": float(tof_age.sum() / known.sum()),
+        "tovf_age_s_mean": float(tovf_age.sum() / known.sum()),
+        "transit_ms_mean": float(transit / 1000),
+        "packet_bytes_mean": float(rows.packet_bytes.mean()),
+        "packet_entries_mean": float(rows.packet_entries.mean()),
+    }
+
+
+def _most_by_source(age: Any, source: Column) -> Any:
+    most = np.zeros(int(source.max()) + 1)
+    np.maximum.at(most, source, age)
+    return most[np.unique(source)]
+
+
+def measure_floods(rows: Rows, window: Window, originators: tuple[int, ...], side: int) -> dict[str, float]:
+    """Figures 5(d) and 6: how many floods, its own included, until a message is delivered, one flood a second.
+
+    `axis`: on the grid lines of the (first) originator; `diagonal`: as many columns as rows away from it;
+    `near`: within three hops of it; `far`: the quarter of the nodes with the most hops.
+    """
+    floods = floods_until_delivery(rows, window)
+    node = np.arange(side * side)
+    across = np.abs(node % side - originators[0] % side)
+    down = np.abs(node // side - originators[0] // side)
+    hops = across + down
+    mean, most = floods.mean(axis=0), floods.max(axis=0)
+    axis, diagonal = (across == 0) ^ (down == 0), (across == down) & (across > 0)
+    near, far = hops <= 3, hops >= np.quantile(hops, 0.75)
+    return {
+        "messages": len(floods),
+        "floods_mean": float(mean.mean()),
+        "floods_max": float(floods.max()),
+        "floods_min": float(floods.min()),
+        "floods_max_of_node_mean": float(most.mean()),
+        "floods_min_of_node_mean": float(floods.min(axis=0).mean()),
+        "floods_axis_mean": float(mean[axis].mean()),
+        "floods_diagonal_mean": float(mean[diagonal].mean()),
+        "floods_near_mean": float(mean[near].mean()),
+        "floods_far_mean": float(mean[far].mean()),
+        "packet_bytes_mean": float(rows.packet_bytes.mean()),
+    }
+
+
+def floods_until_delivery(rows: Rows, window: Window) -> Column:
+    """A row per measured message, a column per node (Figure 6 shows its means and maxima over the grid)."""
+    inside = (rows.born >= window.opens) & (rows.born <= window.closes)
+    delivered = rows.delivered[inside]
+    if (delivered == _NEVER).any():
+        raise ValueError("a measured message was not delivered everywhere: the window closes too late")
+    floods: Column = (delivered - rows.born[inside][:, None]) // SECOND + 1
+    return floods
