@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import argparse
 import sys
+import time
 from collections.abc import Iterable, Mapping, Sequence
 from itertools import pairwise
 from pathlib import Path
@@ -18,7 +19,7 @@ import msgspec
 from msgspec import Struct
 
 from precede.core.errors import BadInput
-from precede.experiments.drift2006 import Measured, Point, measure_run, read_experiments
+from precede.experiments.drift2006 import Experiment, Measured, Point, measure_run, read_experiments
 from precede.experiments.tables import read_toml
 from precede.measures.statistics import confidence_interval
 
@@ -172,9 +173,17 @@ class _Line(Struct):
 
 
 def run_missing(
-    folder: Path, scale: str = "paper", results: Path | None = None, only: str | None = None
+    folder: Path,
+    scale: str = "paper",
+    results: Path | None = None,
+    only: str | None = None,
+    most_s: float = float("inf"),
 ) -> list[Estimate]:
-    """Every point's runs, one experiment or all; what the results file already has is not run again."""
+    """Every point's runs, one experiment or all; what the results file already has is not run again.
+
+    After `most_s` seconds no further run is begun.
+    """
+    began = time.monotonic()
     experiments = read_experiments(folder / "experiments.toml", scale)
     done = _read_results(results)
     jobs = [
@@ -186,26 +195,27 @@ def run_missing(
     ]
     missing = [(point, seed) for point, seed in jobs if (_key(point), seed) not in done]
     for place, (point, seed) in enumerate(missing, 1):
+        if time.monotonic() - began > most_s:
+            break
         done[_key(point), seed] = run = measure_run(point, seed)
         print(f"{place}/{len(missing)} {describe(point)} seed {seed}", file=sys.stderr, flush=True)
         if results is not None:
             with results.open("ab") as file:
                 file.write(msgspec.json.encode(_Line(point, run)) + b"\n")
-    points = list(dict.fromkeys(point for point, _ in jobs))
-    return [
-        Estimate(point, tuple(done[_key(point), seed] for one, seed in jobs if one == point))
-        for point in points
-    ]
+    return _estimates(experiments, done)
 
 
 def read_estimates(folder: Path, results: Path, scale: str = "paper") -> list[Estimate]:
     """What a results file has of the experiments, finished or not."""
-    done = _read_results(results)
+    return _estimates(read_experiments(folder / "experiments.toml", scale), _read_results(results))
+
+
+def _estimates(experiments: Sequence[Experiment], done: Mapping[tuple[bytes, int], Measured]) -> list[Estimate]:
     found = []
-    for experiment in read_experiments(folder / "experiments.toml", scale):
+    for experiment in experiments:
         for point in experiment.points:
-            seeds = range(1, experiment.runs + 1)
-            runs = tuple(done[_key(point), seed] for seed in seeds if (_key(point), seed) in done)
+            keys = [(_key(point), seed) for seed in range(1, experiment.runs + 1)]
+            runs = tuple(done[key] for key in keys if key in done)
             if runs:
                 found.append(Estimate(point, runs))
     return found
@@ -254,6 +264,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
     parser.add_argument("--scale", choices=("quick", "paper"), default="paper")
     parser.add_argument("--results", type=Path, help="a file of runs, made and continued")
     parser.add_argument("--only", help="one experiment")
+    parser.add_argument("--seconds", type=float, default=float("inf"), help="begin no run after so long")
     parser.add_argument("--read", action="store_true", help="judge what the results file has, run nothing")
     parser.add_argument("--curves", action="store_true", help="print every point with its intervals too")
     parser.add_argument("--json", action="store_true")
@@ -263,7 +274,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
             parser.error("--read needs --results")
         estimates = read_estimates(given.folder, given.results, given.scale)
     else:
-        estimates = run_missing(given.folder, given.scale, given.results, given.only)
+        estimates = run_missing(given.folder, given.scale, given.results, given.only, given.seconds)
     judged = judge(read_claims(given.folder / "claims.toml"), estimates)
     if given.json:
         print(msgspec.json.encode(judged).decode())

@@ -270,6 +270,7 @@ class DriftNode(Node):
             or self.views.is_cut(id, number)
             or id == self.mine
         ):
+            self._merge(extra)
             return
         if flood.message is not None and self.destination:
             effects.append(Arrive((flood.message,)))

@@ -7,6 +7,7 @@ from typing import Final
 from precede.core.instants import SECOND
 from precede.core.node import Context, Node
 from precede.protocols.drift import DriftNode
+from precede.protocols.drift_literal import AskPacket, LiteralDrift, PrintedPacket
 from precede.protocols.drift_packets import (
     CheckpointPacket,
     ControlPacket,
@@ -38,6 +39,9 @@ _DRIFT: Final = {
     "shadow": Option("bool", False, "observe when TOF would have delivered each message"),
     "suspect_after": Option("duration", 0, "agree to go on without a source that is missed so long; 0s: never"),
     "vote_every": Option("duration", SECOND, "a view change asks again after this time"),
+    "literal": Option("bool", False, "Figure 3 as printed, errors included (for conformance)"),
+    "repairs": Option("text", "", "when literal: which of the repairs D1 D2 D3 D4 are on"),
+    "misread": Option("text", "", "when literal: which of own_late deaf unheard_safe overtaking are on"),
 }
 _PACKETS: Final = (
     DriftPacket,
@@ -48,12 +52,14 @@ _PACKETS: Final = (
     ViewPacket,
     KnockPacket,
     CheckpointPacket,
+    PrintedPacket,
+    AskPacket,
 )
 _ROLES: Final = ("node", "source", "destination", "forwarder")
 
 
 def _drift(role: str, context: Context) -> Node:
-    return DriftNode(role, context)
+    return LiteralDrift(role, context) if context.options["literal"] else DriftNode(role, context)
 
 
 def _tof(role: str, context: Context) -> Node:

@@ -38,6 +38,7 @@ class DriftVoice:
     def __init__(self, node: DriftNode) -> None:
         self._node = node
         self._extra: Piggyback | None = None
+        self._packed = 0
         self.dropped: list[Effect] = []
 
     def changed(self) -> None:
@@ -48,16 +49,17 @@ class DriftVoice:
     def is_stale(self) -> bool:
         """Has it changed since the last packet was made? (Chosen entries are chosen once per packet.)"""
         seen = self._node.seen
-        return seen.limit is None and (seen.settle() or self._extra is None)
+        seen.settle()
+        return seen.limit is None and (self._extra is None or self._packed != seen.table.packed)
 
     def extra(self) -> Piggyback:
         """What goes along with a packet that leaves now."""
         node = self._node
-        if node.seen.heard and node.seen.settle():
-            self._extra = None
-        if self._extra is not None:
-            return self._extra
         seen, views = node.seen, node.views
+        if seen.heard:
+            seen.settle()
+        if self._extra is not None and self._packed == seen.table.packed:
+            return self._extra
         table = seen.whole_table() if node.virtual and seen.limit is None else b""
         chosen = seen.chosen() if node.virtual and seen.limit is not None else ()
         floors = views.floors_table()
@@ -73,7 +75,7 @@ class DriftVoice:
             columns + len(chosen),
         )
         if seen.limit is None:
-            self._extra = extra
+            self._extra, self._packed = extra, seen.table.packed
         return extra
 
     def flood_packet(self, flood: Carried) -> Packet:
