@@ -64,6 +64,7 @@ OK: Final = 0
 FINDING: Final = 1
 BAD_INPUT: Final = 2
 FAILURE: Final = 3
+_LONGEST: Final = 2000
 _INTERRUPTED: Final = 130
 _BROKEN_PIPE: Final = 141
 
@@ -186,7 +187,8 @@ def _unknown(verb: str) -> str:
 
 
 def _complain(who: str, line: str, code: int) -> int:
-    print(f"{who}: {' '.join(line.split())}", file=sys.stderr)
+    shown = "".join(letter if letter.isprintable() else "\ufffd" for letter in " ".join(line.split()))
+    print(f"{who}: {shown if len(shown) <= _LONGEST else shown[:_LONGEST] + '…'}", file=sys.stderr)
     return code
 
 

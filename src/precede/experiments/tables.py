@@ -7,13 +7,14 @@ import tomllib
 from collections.abc import Callable, Iterable, Mapping
 from difflib import get_close_matches
 from pathlib import Path
-from typing import Any, TypeVar
+from typing import Any, Final, TypeVar
 
 from precede.core.errors import BadInput
 from precede.core.instants import Duration, Instant, parse_duration
 from precede.sim.randomness import Distribution
 
 T = TypeVar("T")
+_MOST_CHARACTERS: Final = 1 << 24
 
 
 class Table:
@@ -162,7 +163,10 @@ class Table:
 def read_toml(path: Path) -> tuple[dict[str, Any], str]:
     """A TOML file's tables and its text."""
     try:
-        text = path.read_text(encoding="utf-8")
+        with path.open(encoding="utf-8") as file:
+            text = file.read(_MOST_CHARACTERS + 1)
+        if len(text) > _MOST_CHARACTERS:
+            raise BadInput(f"{path}: more than {_MOST_CHARACTERS:,} characters; not a scenario")
         return tomllib.loads(text), text
     except OSError as error:
         raise BadInput(f"{path}: {error.strerror or error}") from error
@@ -172,3 +176,7 @@ def read_toml(path: Path) -> tuple[dict[str, Any], str]:
         line = re.search(r"line (\d+)", str(error))
         place = f"{path}:{line[1]}" if line else str(path)
         raise BadInput(f"{place}: not TOML: {error}") from error
+    except (ValueError, RecursionError) as error:
+        if isinstance(error, BadInput):
+            raise
+        raise BadInput(f"{path}: not TOML that can be read: {error}") from error

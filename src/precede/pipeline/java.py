@@ -11,6 +11,7 @@ import os
 import re
 import shlex
 import shutil
+import stat
 import subprocess
 import tempfile
 from hashlib import blake2b
@@ -61,9 +62,9 @@ def wheel_java_home() -> Path:
         ) from None
     text = _LAUNCHER.format(java=shlex.quote(str(JAVA)))
     name = "java-" + blake2b(text.encode(), digest_size=6).hexdigest()
-    for cache in (_user_cache(), Path(tempfile.gettempdir()) / f"precede-{os.getuid()}"):
+    for cache in (_user_cache, _temporary_cache):
         try:
-            return _write_launcher(cache / name, text)
+            return _write_launcher(cache() / name, text)
         except OSError:
             continue
     raise Unavailable("no folder to write the Java launcher to: set XDG_CACHE_HOME to one that can be written")
@@ -84,6 +85,16 @@ def _candidates() -> list[Path]:
 
 def _user_cache() -> Path:
     return Path(os.environ.get("XDG_CACHE_HOME") or Path.home() / ".cache") / "precede"
+
+
+def _temporary_cache() -> Path:
+    """A folder that nobody else made or can write to: what lies in it will be executed."""
+    folder = Path(tempfile.gettempdir()) / f"precede-{os.getuid()}"
+    folder.mkdir(mode=0o700, parents=True, exist_ok=True)
+    found = folder.lstat()
+    if not stat.S_ISDIR(found.st_mode) or found.st_uid != os.getuid() or found.st_mode & 0o022:
+        raise OSError(f"{folder} is not ours alone")
+    return folder
 
 
 def _write_launcher(home: Path, text: str) -> Path:

@@ -1,8 +1,9 @@
 """Logs as they come: CSV, JSON lines, Parquet, a run's directory, Arrow and pandas tables, rows in hand.
 
-Text is read with the standard library, row by row and in bounded memory; Parquet and tables need pyarrow. A
-text file whose last row is cut is read up to there, and `truncated` says so; any other row that cannot be read
-is `BadInput`, in one line that names file, row and cause.
+Text is read with the standard library, row by row and in bounded memory: no endless line, no archive that
+swells without measure. Parquet and tables need pyarrow. A text file whose last row is cut is read up to there,
+and `truncated` says so; any other row that cannot be read is `BadInput`, in one line that names file, row and
+cause.
 """
 
 from __future__ import annotations
@@ -14,6 +15,7 @@ import sys
 import zlib
 from abc import ABC, abstractmethod
 from bisect import bisect_right
+from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from itertools import islice
 from pathlib import Path
@@ -29,6 +31,11 @@ Columns: TypeAlias = tuple[Mapping[str, Sequence[Any]], int]
 BATCH: Final = 8192
 LARGE_ROWS: Final = 100_000
 LARGE_TEXT_BYTES: Final = 6_000_000
+MAX_LINE: Final = 1 << 24
+MAX_SWELLING: Final = 200
+FREE_BYTES: Final = 1 << 26
+"""How many times its packed size a log may grow, once past this. (Logs pack 5 to 40 times.)"""
+_CELLS_AT_ONCE: Final = 1 << 20
 _LOOK_AHEAD: Final = 1000
 _PARQUET: Final = b"PAR1"
 _GZIP: Final = b"\x1f\x8b"
@@ -92,8 +99,10 @@ class TextLog(Log):
     def _read_lines(self) -> Iterator[str]:
         text = io.TextIOWrapper(self.stream, encoding="utf-8-sig", newline="")
         try:
-            for line in text:
+            while line := text.readline(MAX_LINE + 1):
                 self.line += 1
+                if len(line) > MAX_LINE:
+                    raise BadInput(f"{self.name}, line {self.line}: more than {MAX_LINE:,} characters")
                 self.cut = not line.endswith(("\n", "\r"))
                 yield line
         except UnicodeDecodeError as error:
@@ -121,10 +130,13 @@ class CsvLog(TextLog):
         separator = max(",;\t|", key=header.count)
         self._offsets: list[tuple[int, int]] = []
         self._reader = csv.reader(self._chain(header), delimiter=separator)
-        self.names = [cell.strip() for cell in next(self._reader)]
-        doubled = [column for column in self.names if self.names.count(column) > 1]
-        if doubled:
-            raise BadInput(f"{name}: column {doubled[0]!r} is there twice")
+        try:
+            self.names = [cell.strip() for cell in next(self._reader)]
+        except csv.Error as error:
+            raise BadInput(f"{name}, line {self.line}: {error}") from None
+        if len(set(self.names)) < len(self.names):
+            doubled = next(column for column, count in Counter(self.names).items() if count > 1)
+            raise BadInput(f"{name}: column {doubled[:40]!r} is there twice")
         self._line_before = self.line - 1
 
     def _chain(self, header: str) -> Iterator[str]:
@@ -139,9 +151,10 @@ class CsvLog(TextLog):
     def read(self, wanted: Sequence[str]) -> Iterator[Columns]:
         places = [self.names.index(name) for name in wanted]
         rows: list[list[str]] = []
+        most = max(1, min(BATCH, _CELLS_AT_ONCE // len(self.names)))
         for row in self._rows():
             rows.append(row)
-            if len(rows) == BATCH:
+            if len(rows) == most:
                 yield _transpose(rows, wanted, places)
                 rows = []
         if rows:
@@ -202,6 +215,10 @@ class JsonLog(TextLog):
             self._count += 1
             try:
                 yield self._decoder.decode(line)
+            except RecursionError:
+                raise BadInput(
+                    f"{self.name}, row {self._count} (line {self.line}): nested too deeply"
+                ) from None
             except msgspec.DecodeError as error:
                 if self.cut:
                     self._last_row_cut(self._count)
@@ -238,6 +255,48 @@ class RowsLog(Log):
             yield {name: [_nothing(row.get(name)) for row in rows] for name in wanted}, len(rows)
 
 
+class _Packed(io.RawIOBase):
+    """A stream that counts what was read of it."""
+
+    def __init__(self, stream: IO[bytes]) -> None:
+        self._stream = stream
+        self.count = 0
+
+    def readable(self) -> bool:
+        return True
+
+    def readinto(self, buffer: Any) -> int:
+        data = (
+            self._stream.read1(len(buffer))
+            if hasattr(self._stream, "read1")
+            else self._stream.read(len(buffer))
+        )
+        buffer[: len(data)] = data
+        self.count += len(data)
+        return len(data)
+
+
+class _Unpacked(io.RawIOBase):
+    """What is in a gzip stream; BadInput once it has grown out of all proportion."""
+
+    def __init__(self, name: str, stream: IO[bytes]) -> None:
+        self._name = name
+        self._packed = _Packed(stream)
+        self._unpacked = gzip.GzipFile(fileobj=io.BufferedReader(self._packed))
+        self._count = 0
+
+    def readable(self) -> bool:
+        return True
+
+    def readinto(self, buffer: Any) -> int:
+        data = self._unpacked.read1(len(buffer))
+        buffer[: len(data)] = data
+        self._count += len(data)
+        if self._count > FREE_BYTES and self._count > MAX_SWELLING * self._packed.count:
+            raise BadInput(f"{self._name}: grows more than {MAX_SWELLING}-fold when unpacked; not read further")
+        return len(data)
+
+
 def _open_path(path: str) -> Log:
     try:
         if path == "-":
@@ -258,7 +317,7 @@ def _open_path(path: str) -> Log:
 
 def _open_stream(name: str, stream: Any, large: bool) -> Log:
     if stream.peek(2)[:2] == _GZIP:
-        stream = io.BufferedReader(gzip.GzipFile(fileobj=stream))
+        stream = io.BufferedReader(_Unpacked(name, stream))
     try:
         head = stream.peek(4096)[:4096]
     except (EOFError, zlib.error, gzip.BadGzipFile) as error:

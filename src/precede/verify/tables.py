@@ -13,6 +13,9 @@ from precede.core.errors import BadInput
 from precede.verify.logs import LARGE_ROWS, Columns, Log
 
 ROWS_AT_ONCE: Final = 1 << 18
+FREE_ROWS: Final = 10_000_000
+ROWS_PER_BYTE: Final = 20
+"""How many rows a file may claim for each of its bytes, once past `FREE_ROWS`. (Dense logs have about one.)"""
 
 
 class TableLog(Log):
@@ -95,6 +98,8 @@ def parquet_log(paths: Sequence[Path]) -> Log:
         try:
             file = pq.ParquetFile(path)
             file.schema_arrow  # noqa: B018 - a damaged footer may show only here
+            if file.metadata.num_rows > max(FREE_ROWS, ROWS_PER_BYTE * path.stat().st_size):
+                raise BadInput(f"{path}: claims {file.metadata.num_rows:,} rows in so few bytes; not read")
             files.append((path, file))
         except (pa.ArrowException, OSError, ValueError) as error:
             raise BadInput(f"{path}: not a readable Parquet file: {_line(error)}") from None

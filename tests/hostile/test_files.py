@@ -1,0 +1,148 @@
+"""Every reader against bent files, and against the three that are meant to fill the memory."""
+
+from __future__ import annotations
+
+import gzip
+import os
+import subprocess
+import sys
+import zipfile
+from pathlib import Path
+
+import pyarrow as pa
+import pyarrow.parquet as pq
+import pytest
+
+from precede import cli
+from precede.core.errors import BadInput
+from precede.traces.reading import FORMATS, Options, load
+from precede.verify.witness import verify
+from tests.hostile.files import READERS, TABLES, Reader, fuzz
+
+ROOT = Path(__file__).parents[2]
+NAMES = [reader.name for reader in READERS]
+BIT = b"a,1,broadcast,a,1\n"
+
+
+@pytest.mark.parametrize("reader", READERS, ids=NAMES)
+def test_three_hundred_bent_files(reader: Reader, tmp_path: Path) -> None:
+    outcome = fuzz(reader, 300, 11, tmp_path)
+    assert outcome.failures == 0
+    assert outcome.read > 10
+    assert outcome.refused > 10
+
+
+@pytest.mark.long
+@pytest.mark.parametrize("reader", READERS, ids=NAMES)
+def test_a_hundred_thousand_bent_files(reader: Reader, tmp_path: Path) -> None:
+    assert fuzz(reader, 100_000, 12, tmp_path).failures == 0
+
+
+def within(megabytes: int, code: str, *arguments: str) -> str:
+    """What a process prints that may not grow by more than this once it has imported what it needs."""
+    head = (
+        "import resource, sys\n"
+        "from precede.core.errors import BadInput\n"
+        "from precede.traces.reading import load, Options\n"
+        "from precede.verify.witness import verify\n"
+        "used = int(open('/proc/self/statm').read().split()[0]) * resource.getpagesize()\n"
+        f"resource.setrlimit(resource.RLIMIT_AS, (used + {megabytes << 20},) * 2)\n"
+    )
+    text = head + f"try:\n    {code}\nexcept BadInput as error:\n    print(error)\n"
+    done = subprocess.run(
+        [sys.executable, "-c", text, *arguments],
+        env={**os.environ, "PYTHONPATH": str(ROOT / "src")},
+        capture_output=True,
+        text=True,
+        timeout=100,
+        check=False,
+    )
+    assert done.returncode == 0, done.stderr[-2000:]
+    return done.stdout
+
+
+def sparse(path: Path, size: int, head: bytes, filler: bytes) -> Path:
+    """A file that claims `size` bytes: some real ones of one endless line, then a hole."""
+    with path.open("wb") as file:
+        file.write(head + filler * ((40 << 20) // len(filler)))
+        file.truncate(size)
+    return path
+
+
+@pytest.mark.parametrize("kind", [kind for kind in FORMATS if kind != "gtfs"])
+def test_a_line_of_ten_gigabytes_is_not_read_to_its_end(kind: str, tmp_path: Path) -> None:
+    path = sparse(tmp_path / "endless", 10 << 30, b"", b"1 ")
+    assert "endless:1: a line of more than 1,048,576 characters" in within(
+        256, f"load(sys.argv[1], {kind!r})", str(path)
+    )
+
+
+@pytest.mark.parametrize(("head", "filler"), [(b"node,step,kind,message\n", b"a"), (b"", b'{"node":"a","x":"')])
+def test_a_log_with_a_line_of_ten_gigabytes(head: bytes, filler: bytes, tmp_path: Path) -> None:
+    path = sparse(tmp_path / "endless.csv", 10 << 30, head, filler)
+    assert "more than 16,777,216 characters" in within(512, "verify(sys.argv[1])", str(path))
+
+
+def test_an_archive_that_swells_is_given_up(tmp_path: Path) -> None:
+    feed, log, trace = tmp_path / "feed.zip", tmp_path / "log.csv.gz", tmp_path / "trace.gz"
+    with zipfile.ZipFile(feed, "w", zipfile.ZIP_DEFLATED) as archive:
+        for name, text in TABLES.items():
+            if name != "stop_times":
+                archive.writestr(f"{name}.txt", text)
+        with archive.open("stop_times.txt", "w") as table:
+            table.write(TABLES["stop_times"].encode())
+            for _ in range(200):
+                table.write(b"t9,8:00:00,8:00:00,1,1," + b" " * 200_000 + b"\n")
+    with gzip.open(log, "wb", 9) as packed:
+        packed.write(b"node,step,kind,message_source,message_number\n")
+        for _ in range(900):
+            packed.write(b"a,1,sent," + b"x" * 100_000 + b",1\n")
+    with gzip.open(trace, "wb", 9) as packed:
+        for _ in range(30):
+            packed.write(b"#" * 900_000 + b"\n")
+    with pytest.raises(BadInput, match=r"feed\.zip/stop_times\.txt: grows more than 200-fold"):
+        load(feed, "gtfs", Options(date="20240102"))
+    with pytest.raises(BadInput, match="grows more than 200-fold"):
+        verify(log)
+    with pytest.raises(BadInput, match="grows more than 200-fold"):
+        load(trace, "tij")
+
+
+def test_a_table_that_claims_more_rows_than_it_can_hold(tmp_path: Path) -> None:
+    path = tmp_path / "claims.parquet"
+    constant = {"node": "a", "step": 1, "kind": "sent", "message": "x"}
+    schema = pa.schema([(name, pa.string() if name != "step" else pa.int64()) for name in constant])
+    piece = pa.table({name: pa.repeat(value, 1_000_000) for name, value in constant.items()}).cast(schema)
+    with pq.ParquetWriter(path, schema, compression="zstd") as writer:
+        for _ in range(12):
+            writer.write_table(piece, row_group_size=1_000_000)
+    with pytest.raises(BadInput, match="claims 12,000,000 rows in so few bytes"):
+        verify(path)
+
+
+@pytest.mark.parametrize("kind", [kind for kind in FORMATS if kind != "gtfs"])
+def test_a_file_of_commas_is_a_file_of_rejects(kind: str, tmp_path: Path) -> None:
+    path = tmp_path / "commas.csv"
+    path.write_bytes((b"," * 500_000 + b"\n") * 20)
+    said = within(512, f"print(load(sys.argv[1], {kind!r}).summary.rows_kept)", str(path))
+    assert said.strip() == "0" or "commas.csv" in said
+
+
+def test_a_log_of_commas(tmp_path: Path) -> None:
+    path = tmp_path / "commas.csv"
+    path.write_bytes((b"," * 500_000 + b"\n") * 20)
+    assert "column '' is there twice" in within(512, "verify(sys.argv[1])", str(path))
+    wide = b",".join(b"c%d" % place for place in range(100_000))
+    path.write_bytes(b"node,step,kind,message," + wide + b"\n" + (b"a,1,sent,x," + b"," * 99_999 + b"\n") * 200)
+    assert "step 1 of node a is there twice" in within(1024, "verify(sys.argv[1])", str(path))
+
+
+def test_what_is_said_about_a_file_is_short_and_harmless(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    path = tmp_path / "log.csv"
+    path.write_text("node\x1b[31m,step" + "x" * 9000 + ",kind\na,1,broadcast\n")
+    assert cli.main(["verify", str(path)]) == 2
+    said = capsys.readouterr().err
+    assert "\x1b" not in said
+    assert len(said) < 2200
