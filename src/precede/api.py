@@ -5,9 +5,9 @@ May import: protocols, runtime, experiments, verify, core
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from pathlib import Path
-from random import SystemRandom
+from random import Random, SystemRandom
 from typing import TYPE_CHECKING, Any, Literal
 
 from precede.core.errors import BadInput
@@ -23,7 +23,7 @@ if TYPE_CHECKING:
 
 __all__ = ["join", "simulate", "verify"]
 
-Order = Literal["none", "fifo", "causal", "delta", "multicast"]
+Order = Literal["none", "fifo", "causal", "delta", "multicast", "total"]
 
 
 def join(
@@ -38,6 +38,7 @@ def join(
     bind: tuple[str, int] = ("127.0.0.1", 0),
     peers: Sequence[tuple[str, int]] = (),
     log: str | Path | None = None,
+    lan: tuple[str, int] | None = None,
     transport: Transport | None = None,
     beacon: float = 0.5,
     **options: Any,
@@ -47,13 +48,11 @@ def join(
     `key` is the group's 32 secret bytes (`precede.runtime.sealing.new_key()`), or several, newest first, while
     a group changes keys; None only where the link has its own encryption. With a `lifetime`, causal becomes
     Δ-causal: what is lost is waited for until it would be dead anyway. `multicast` takes destination sets and
-    needs the members' names and a store. With a store, a restart goes on where the last run ended; without one,
-    every start is a new life.
+    needs the members' names and a store; `total` needs the members' names. On a LAN members find each other
+    through a multicast address and port (`lan`); else `peers` says where some of them are. With a store, a
+    restart goes on where the last run ended; without one, every start is a new life.
     """
-    from precede.core.node import Context
-    from precede.protocols import registry
-    from precede.runtime.codec import Codec
-    from precede.runtime.group import Group, group_key, node_id
+    from precede.runtime.group import group_key
     from precede.runtime.udp import UdpTransport
 
     lives = parse_duration(lifetime) if isinstance(lifetime, str) else lifetime
@@ -63,28 +62,63 @@ def join(
     chosen: dict[str, Any] = {"durable": store is not None, **options}
     if lives is not None:
         chosen["lifetime"] = lives
-    entry = registry.find(protocol)
-    if entry.ordering is not None:
-        chosen.setdefault("dissemination", "epidemic")
-    known = tuple(sorted({node_id(member) for member in (*members, name)}))
-    if len(known) < len({*members, name}):
-        raise BadInput("two members' names have the same 31-bit number; rename one of them")
-
-    def make_node(node: NodeId, life: int) -> Node:
-        return registry.make_entry(entry, "node", Context(node, known, chosen, SystemRandom(), life))
-
-    return Group(
+    secrets = [key] if isinstance(key, bytes) else key or ()
+    return open_member(
+        protocol,
+        "node",
         group,
         name,
-        make_node,
-        Codec(*registry.wire_types(entry, make_node(node_id(name), 0), "epidemic")),
-        transport or UdpTransport(bind, peers),
-        keys=tuple(group_key(secret, group) for secret in ([key] if isinstance(key, bytes) else key or ())),
+        chosen,
+        transport or UdpTransport(bind, peers, lan),
+        members=members,
+        keys=tuple(group_key(secret, group) for secret in secrets),
         store=None if store is None else Path(store),
         log=None if log is None else Path(log),
-        names=members,
         beacon=beacon,
     )
+
+
+def open_member(
+    protocol: str,
+    role: str,
+    group: str,
+    name: str,
+    options: Mapping[str, Any],
+    transport: Transport,
+    *,
+    members: Sequence[str] = (),
+    book: Mapping[str, NodeId] | None = None,
+    random: Random | None = None,
+    **given: Any,
+) -> Group:
+    """A node of any protocol and role over sockets; what is `given` goes to `runtime.group.Group`.
+
+    With a `book` of ids, members are those it names; else ids come from names.
+    """
+    from precede.core.node import Context
+    from precede.protocols import registry
+    from precede.runtime.codec import Codec
+    from precede.runtime.group import Group, node_id
+
+    entry = registry.find(protocol)
+    chosen = dict(options)
+    if entry.ordering is not None:
+        chosen.setdefault("dissemination", "epidemic")
+    dissemination = str(chosen.get("dissemination", "direct"))
+    known = registry.options_of_entry(entry, dissemination)
+    if "durable" not in known:
+        chosen.pop("durable", None)
+    numbers = book if book is not None else {member: node_id(member) for member in (*members, name)}
+    ids = tuple(sorted({numbers[member] for member in (*members, name)}))
+    if len(ids) < len({*members, name}):
+        raise BadInput("two members' names have the same 31-bit number; rename one of them")
+    stream = random or SystemRandom()
+
+    def make_node(node: NodeId, life: int) -> Node:
+        return registry.make_entry(entry, role, Context(node, ids, chosen, stream, life))
+
+    codec = Codec(*registry.wire_types(entry, make_node(numbers[name], 0), dissemination))
+    return Group(group, name, make_node, codec, transport, names=members, book=book, **given)
 
 
 def _protocol_for(order: Order, lifetime: Duration | None, members: Sequence[str]) -> str:
@@ -93,13 +127,17 @@ def _protocol_for(order: Order, lifetime: Duration | None, members: Sequence[str
         if not members:
             raise BadInput("order='multicast' needs members=[...], the names that can be addressed")
         return "prs"
+    if order == "total":
+        if len(members) < 2:
+            raise BadInput("order='total' needs members=[...], the names of those who send")
+        return "drift"
     if order == "delta" and lifetime is None:
         raise BadInput("order='delta' needs a lifetime: how long a message may be waited for")
     if order in ("causal", "delta"):
         return "causal_barrier" if lifetime is None else "delta_causal"
     if order in ("none", "fifo"):
         return "unordered" if order == "none" else "fifo"
-    raise BadInput(f"order {order!r}: none of none, fifo, causal, delta, multicast")
+    raise BadInput(f"order {order!r}: none of none, fifo, causal, delta, multicast, total")
 
 
 def simulate(

@@ -2,11 +2,14 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, ClassVar
+from typing import TYPE_CHECKING, Annotated, ClassVar, TypeAlias
 
-from msgspec import Struct
+from msgspec import Meta, Struct
 
 from precede.core.identity import MessageId, NodeId
+
+Size: TypeAlias = Annotated[int, Meta(ge=0, le=1 << 28)]
+"""A size by a paper's model that travels as a field: for tables only, so on the wire it must merely be sane."""
 
 
 class Message(Struct, frozen=True, gc=False, array_like=True):

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import platform
 import time
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from functools import lru_cache
 from hashlib import blake2b
 from pathlib import Path
@@ -121,12 +121,19 @@ def carry_out(run: Run, sink: Sink, entry: registry.Entry | None = None) -> Outc
     )
 
 
-def prepare(run: Run, sink: Sink, entry: registry.Entry | None = None) -> Prepared:
-    """Everything in place, nothing has happened yet."""
+def prepare(
+    run: Run,
+    sink: Sink,
+    entry: registry.Entry | None = None,
+    watch: Callable[[World], None] | None = None,
+) -> Prepared:
+    """Everything in place, nothing has happened yet. `watch` sees the world before anything is planned."""
     entry = entry or registry.find(run.protocol)
     built = build_world(run)
     recorder = Recorder(run.id, built.names, sink, packets_received=_logs_packets(run))
     world, workload = _assemble(run, entry, built, recorder)
+    if watch is not None:
+        watch(world)
     end = _end_of(run, built, workload)
     _schedule_presence(world, built, workload)
     faults = read_faults(Table(run.faults, "faults", run.scenario), built.names)

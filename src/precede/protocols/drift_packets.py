@@ -12,7 +12,7 @@ from typing import ClassVar, Final, TypeAlias
 from msgspec import Struct
 
 from precede.core.identity import NodeId
-from precede.core.messages import Message, Packet
+from precede.core.messages import Message, Packet, Size
 from precede.protocols.floods import Have, StreamId, Want
 
 HEADER_BYTES: Final = 20
@@ -60,8 +60,8 @@ class Piggyback(Struct, frozen=True, gc=False, array_like=True):
     table: bytes = b""
     chosen: tuple[Chosen, ...] = ()
     floors: bytes = b""
-    size_bytes: int = 0
-    entries: int = 0
+    size_bytes: Size = 0
+    entries: Size = 0
 
 
 class ViewRecord(Struct, frozen=True, gc=False, array_like=True):
@@ -133,10 +133,10 @@ class DriftPacket(_DriftPacket, frozen=True, gc=False):
     kind: ClassVar[str] = "drift"
     flood: Flood
     extra: Piggyback
-    size_bytes: int = 0
-    control_bytes: int = 0
-    control_entries: int = 0
-    messages: int = 0
+    size_bytes: Size = 0
+    control_bytes: Size = 0
+    control_entries: Size = 0
+    messages: Size = 0
 
 
 class DummyPacket(_DriftPacket, frozen=True, gc=False):
@@ -152,10 +152,10 @@ class DummyPacket(_DriftPacket, frozen=True, gc=False):
     asks: bool
     clock: Chosen | None
     extra: Piggyback
-    size_bytes: int = 0
-    control_bytes: int = 0
-    control_entries: int = 0
-    messages: int = 0
+    size_bytes: Size = 0
+    control_bytes: Size = 0
+    control_entries: Size = 0
+    messages: Size = 0
 
 
 class ControlPacket(_DriftPacket, frozen=True, gc=False):
@@ -166,10 +166,10 @@ class ControlPacket(_DriftPacket, frozen=True, gc=False):
     number: int
     body: Body
     extra: Piggyback
-    size_bytes: int = 0
-    control_bytes: int = 0
-    control_entries: int = 0
-    messages: int = 0
+    size_bytes: Size = 0
+    control_bytes: Size = 0
+    control_entries: Size = 0
+    messages: Size = 0
 
 
 class DigestPacket(_DriftPacket, frozen=True, gc=False):
@@ -178,10 +178,10 @@ class DigestPacket(_DriftPacket, frozen=True, gc=False):
     kind: ClassVar[str] = "drift_digest"
     haves: tuple[Have, ...]
     extra: Piggyback
-    size_bytes: int = 0
-    control_bytes: int = 0
-    control_entries: int = 0
-    messages: int = 0
+    size_bytes: Size = 0
+    control_bytes: Size = 0
+    control_entries: Size = 0
+    messages: Size = 0
 
 
 class WantPacket(_DriftPacket, frozen=True, gc=False):
@@ -190,10 +190,10 @@ class WantPacket(_DriftPacket, frozen=True, gc=False):
     kind: ClassVar[str] = "drift_want"
     wants: tuple[Want, ...]
     extra: Piggyback
-    size_bytes: int = 0
-    control_bytes: int = 0
-    control_entries: int = 0
-    messages: int = 0
+    size_bytes: Size = 0
+    control_bytes: Size = 0
+    control_entries: Size = 0
+    messages: Size = 0
 
 
 class ViewPacket(_DriftPacket, frozen=True, gc=False):
@@ -202,10 +202,10 @@ class ViewPacket(_DriftPacket, frozen=True, gc=False):
     kind: ClassVar[str] = "drift_view"
     view: ViewRecord
     extra: Piggyback
-    size_bytes: int = 0
-    control_bytes: int = 0
-    control_entries: int = 0
-    messages: int = 0
+    size_bytes: Size = 0
+    control_bytes: Size = 0
+    control_entries: Size = 0
+    messages: Size = 0
 
 
 class KnockPacket(_DriftPacket, frozen=True, gc=False):
@@ -213,10 +213,10 @@ class KnockPacket(_DriftPacket, frozen=True, gc=False):
 
     kind: ClassVar[str] = "drift_knock"
     extra: Piggyback
-    size_bytes: int = 0
-    control_bytes: int = 0
-    control_entries: int = 0
-    messages: int = 0
+    size_bytes: Size = 0
+    control_bytes: Size = 0
+    control_entries: Size = 0
+    messages: Size = 0
 
 
 class CheckpointPacket(_DriftPacket, frozen=True, gc=False):
@@ -231,10 +231,10 @@ class CheckpointPacket(_DriftPacket, frozen=True, gc=False):
     sources: tuple[StreamId, ...]
     done: tuple[Have, ...]
     extra: Piggyback
-    size_bytes: int = 0
-    control_bytes: int = 0
-    control_entries: int = 0
-    messages: int = 0
+    size_bytes: Size = 0
+    control_bytes: Size = 0
+    control_entries: Size = 0
+    messages: Size = 0
 
 
 def sizes_of(

@@ -11,7 +11,7 @@ from typing import ClassVar, Final
 
 from precede.core.identity import MessageId
 from precede.core.instants import Instant
-from precede.core.messages import Packet
+from precede.core.messages import Packet, Size
 from precede.protocols.layers import Envelope
 
 HEADER_BYTES: Final = 8
@@ -63,9 +63,9 @@ class MessagesPacket(Packet, frozen=True, gc=False):
     kind: ClassVar[str] = "messages"
     envelopes: tuple[Envelope, ...]
     first_end: Instant | None
-    size_bytes: int
-    control_bytes: int
-    control_entries: int
+    size_bytes: Size
+    control_bytes: Size
+    control_entries: Size
 
     @property
     def messages(self) -> int:

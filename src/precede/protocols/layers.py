@@ -16,7 +16,7 @@ from msgspec import Struct
 from precede.core.effects import NOTHING, Effect, Effects, Key, Medium
 from precede.core.identity import MessageId, NodeId
 from precede.core.instants import Duration, Instant
-from precede.core.messages import Message, Packet
+from precede.core.messages import Message, Packet, Size
 from precede.core.node import Node, Saved, Waiting
 
 
@@ -27,8 +27,8 @@ class Envelope(Struct, frozen=True, gc=False, array_like=True):
     stamp: Any
     deadline: Instant | None
     destinations: tuple[NodeId, ...] | None
-    control_bytes: int
-    control_entries: int
+    control_bytes: Size
+    control_entries: Size
     born: Instant = 0
     """When it was broadcast, by its source's clock: never used for order, only for what to carry first."""
 

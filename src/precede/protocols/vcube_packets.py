@@ -18,7 +18,7 @@ from msgspec import Struct
 
 from precede.core.effects import Arrive, Deliver
 from precede.core.identity import MessageId, NodeId
-from precede.core.messages import Message, Packet
+from precede.core.messages import Message, Packet, Size
 from precede.protocols.vcube_topology import MOST_POSITIONS
 
 HEADER_BYTES: Final = 20
@@ -65,7 +65,7 @@ class StampedMessage(Struct, frozen=True, array_like=True, dict=True):
 
     message: Message
     changed: tuple[tuple[int, bytes], ...]
-    entries: int
+    entries: Size
     past: int
 
     @cached_property
@@ -103,10 +103,10 @@ class VCubePacket(Packet, frozen=True, gc=False):
     kind: ClassVar[str] = "vcube"
     aggregates: ClassVar[bool] = True
     content: tuple[StampedMessage, ...]
-    size_bytes: int
-    control_bytes: int
-    control_entries: int
-    messages: int
+    size_bytes: Size
+    control_bytes: Size
+    control_entries: Size
+    messages: Size
 
 
 def packet_of(content: tuple[StampedMessage, ...]) -> VCubePacket:

@@ -170,6 +170,13 @@ class Driver:
             self.store.log(self._rows.taken())
         self.store.commit()
 
+    def crash(self) -> None:
+        """Stop in the middle: what was not committed is gone."""
+        self._stopped = True
+        for handle in self._timers.values():
+            handle.cancel()
+        self.store.abandon()
+
     # -- the machine --------------------------------------------------------------------------------------
 
     def _input(self, call: Callable[[Instant], Effects]) -> None:

@@ -124,6 +124,7 @@ class Group:
         self._last_given: int | None = None
         self._listeners: list[asyncio.Queue[Arrival]] = []
         self._ticking: asyncio.Task[None] | None = None
+        self._crashed = False
 
     def _join_links(
         self, transport: Transport, keys: tuple[bytes, ...], how: Mapping[str, bool], over: Medium
@@ -154,6 +155,8 @@ class Group:
 
     async def close(self) -> None:
         """Stop; with a store, the next `join` goes on where this one ended."""
+        if self._crashed:
+            return
         if self._ticking is not None:
             self._ticking.cancel()
             self._ticking = None
@@ -166,6 +169,22 @@ class Group:
         self._driver.store.close()
         for transport in self._transports:
             await transport.stop()
+
+    async def crash(self) -> None:
+        """Stop as if killed: what was not committed is gone. For emulations."""
+        if self._ticking is not None:
+            self._ticking.cancel()
+            self._ticking = None
+        self._crashed = True
+        for links in self._all_links:
+            links.stop()
+        self._driver.crash()
+        for transport in self._transports:
+            await transport.stop()
+
+    def leave(self) -> None:
+        """For good: the node says so to the others, if its protocol has a way to."""
+        self._driver.leave()
 
     async def broadcast(self, payload: bytes, lifetime: Duration | None = None) -> None:
         """To everybody. Waits while the application is far behind in taking what was delivered."""

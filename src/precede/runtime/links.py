@@ -94,6 +94,7 @@ class Links:
         self._held: dict[NodeId, deque[Queued]] = {}
         self._session = int.from_bytes(os.urandom(3), "big") + 1
         self.dropped_here: Counter[str] = Counter()
+        transport.on_link = self._on_link
 
     # -- out ---------------------------------------------------------------------------------------------
 
@@ -242,6 +243,14 @@ class Links:
         """The link is gone."""
         self._opened.pop(node, None)
         if node in self._near:
+            self._forget(node)
+
+    def _on_link(self, where: Where, up: bool) -> None:
+        """The transport noticed something: greet whoever is there, or miss those who were."""
+        if up:
+            self._transport.send(self._door.seal(bytes((BEACON,))), where)
+            return
+        for node in [node for node, near in self._near.items() if near.where == where]:
             self._forget(node)
 
     def neighbours(self) -> list[NodeId]:

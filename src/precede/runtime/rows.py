@@ -26,6 +26,7 @@ Row: TypeAlias = tuple[Any, ...]
 packet (kind of packet, peer or "", medium, sizes ...). Nodes by name."""
 
 SEGMENT_ROWS: Final = 50_000
+_LARGEST_SIZE: Final = (1 << 31) - 1
 
 
 class Rows(Protocol):
@@ -70,7 +71,8 @@ class KeptRows:
         if self._packets:
             name = self._name_of(peer) if peer >= 0 else ""
             sizes = (packet.size_bytes, packet.control_bytes, packet.control_entries, packet.messages, wire)
-            self._rows.append((kind, now, packet.kind, name, over, *sizes))
+            bounded = [min(size, _LARGEST_SIZE) for size in sizes]
+            self._rows.append((kind, now, packet.kind, name, over, *bounded))
 
     def __len__(self) -> int:
         return len(self._rows)

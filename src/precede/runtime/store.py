@@ -119,6 +119,12 @@ class Store:
         self.commit()
         self._database.close()
 
+    def abandon(self) -> None:
+        """Close without the changes since the last commit."""
+        if self._dirty:
+            self._database.execute("ROLLBACK")
+        self._database.close()
+
     def _begin(self) -> None:
         if not self._dirty:
             self._database.execute("BEGIN")
@@ -173,3 +179,6 @@ class NoStore:
 
     def close(self) -> None:
         """Nothing to close."""
+
+    def abandon(self) -> None:
+        """Nothing to lose."""

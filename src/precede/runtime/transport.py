@@ -16,10 +16,18 @@ Where: TypeAlias = Hashable
 OnFrame: TypeAlias = Callable[[bytes, Where], None]
 
 
+OnLink: TypeAlias = Callable[[Where, bool], None]
+
+
 class Transport(ABC):
-    """`largest` is the most bytes one frame may have."""
+    """`largest` is the most bytes one frame may have.
+
+    A transport that notices when a place can be reached and when it cannot any more says so to `on_link`; for
+    one that does not, beacons find out.
+    """
 
     largest: int
+    on_link: OnLink = staticmethod(lambda where, up: None)
 
     @abstractmethod
     async def start(self, on_frame: OnFrame) -> None:

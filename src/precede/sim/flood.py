@@ -64,6 +64,10 @@ class FloodRadio(Network):
         self._everybody = [[peer for peer in range(nodes) if peer != node] for node in range(nodes)]
         self._healed = False
 
+    def in_range(self, node: NodeId) -> list[NodeId]:
+        """Who can hear a node at the beginning."""
+        return list(self._motion.in_range(node, self._reach, 0))
+
     def send(self, sender: NodeId, send: Send) -> None:
         radio = self._radios[sender]
         if send.key is not None and radio.replace(send):

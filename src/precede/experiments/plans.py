@@ -1,0 +1,119 @@
+"""A run as a plan: the simulation is carried out, and what happened to its nodes from outside is written down.
+
+The links of a world that tells its nodes about links (contacts, cells) are those it told; in the others they
+are who could hear whom at the beginning.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+
+import msgspec
+import pyarrow as pa
+
+from precede.core.effects import RADIO, Medium
+from precede.core.identity import NodeId
+from precede.core.instants import Duration, Instant
+from precede.core.plan import LinkChange, Plan, Said, Stay
+from precede.eventlog.sinks import TableSink
+from precede.experiments.runs import Run, prepare
+from precede.experiments.worlds import BuiltWorld
+from precede.protocols import registry
+from precede.sim.flood import FloodRadio
+from precede.sim.world import World
+
+
+def plan_of(run: Run, entry: registry.Entry | None = None) -> tuple[Plan, pa.Table]:
+    """The plan of a run, and the event log that the simulation wrote."""
+    sink = TableSink()
+    watch = _Watch()
+    prepared = prepare(run, sink, entry, watch.begin)
+    prepared.world.run(prepared.end)
+    prepared.recorder.flush()
+    built, events = prepared.built, sink.events()
+    options = dict(run.options)
+    if prepared.entry.ordering is not None:
+        options.setdefault("dissemination", registry.usual_dissemination(str(run.world["kind"])))
+    plan = Plan(
+        run_id=run.id,
+        protocol=run.protocol,
+        order=prepared.entry.order,
+        options=msgspec.to_builtins(options),
+        names=built.names,
+        roles=tuple(built.role(node) for node in range(len(built.names))),
+        members=built.all_members(),
+        stays=_stays(events, {name: node for node, name in enumerate(built.names)}),
+        links=tuple(watch.links) or _standing_links(built),
+        said=tuple(watch.said),
+        end=prepared.world.now,
+        linger=built.linger,
+    )
+    return plan, events
+
+
+class _Watch:
+    """Listens to what workload and network tell the world."""
+
+    def __init__(self) -> None:
+        self.said: list[Said] = []
+        self.links: list[LinkChange] = []
+        self._known: dict[tuple[NodeId, NodeId, Medium], bool] = {}
+
+    def begin(self, world: World) -> None:
+        self._world = world
+        self._broadcast, self._up, self._down = world.broadcast, world.link_up, world.link_down
+        world.broadcast = self.broadcast  # type: ignore[method-assign]
+        world.link_up = self.link_up  # type: ignore[method-assign]
+        world.link_down = self.link_down  # type: ignore[method-assign]
+
+    def broadcast(
+        self,
+        node: NodeId,
+        payload: bytes,
+        to: tuple[NodeId, ...] | None = None,
+        lifetime: Duration | None = None,
+    ) -> None:
+        world = self._world
+        before = world.refused + world.unborn
+        self._broadcast(node, payload, to, lifetime)
+        if world.refused + world.unborn == before:
+            self.said.append(Said(world.now, node, len(payload), to, lifetime))
+
+    def link_up(self, node: NodeId, peer: NodeId, over: Medium) -> None:
+        self._change(node, peer, over, True)
+        self._up(node, peer, over)
+
+    def link_down(self, node: NodeId, peer: NodeId, over: Medium) -> None:
+        self._change(node, peer, over, False)
+        self._down(node, peer, over)
+
+    def _change(self, node: NodeId, peer: NodeId, over: Medium, up: bool) -> None:
+        """Both ends are told in most worlds: once is enough."""
+        pair = (min(node, peer), max(node, peer), over)
+        if self._known.get(pair, False) != up:
+            self._known[pair] = up
+            self.links.append(LinkChange(self._world.now, pair[0], pair[1], up, over))
+
+
+def _stays(events: pa.Table, number: Mapping[str, NodeId]) -> tuple[Stay, ...]:
+    rows = events.select(["node", "kind", "at_us"]).to_pylist()
+    lives: list[Stay] = []
+    begun: dict[NodeId, Instant] = {}
+    for row in rows:
+        node = number[row["node"]]
+        if row["kind"] == "started":
+            begun[node] = row["at_us"]
+        elif row["kind"] in ("left", "crashed") and node in begun:
+            lives.append(Stay(node, begun.pop(node), row["at_us"], row["kind"]))
+    lives += [Stay(node, start) for node, start in begun.items()]
+    return tuple(sorted(lives, key=lambda stay: (stay.start, stay.node)))
+
+
+def _standing_links(built: BuiltWorld) -> tuple[LinkChange, ...]:
+    network = built.network
+    nodes = range(len(built.names))
+    if isinstance(network, FloodRadio):
+        pairs = [(a, b) for a in nodes for b in network.in_range(a) if a < b]
+    else:
+        pairs = [(a, b) for a in nodes for b in nodes if a < b]
+    return tuple(LinkChange(0, a, b, True, RADIO) for a, b in pairs)

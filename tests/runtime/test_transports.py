@@ -1,0 +1,149 @@
+"""TCP that comes back, a LAN on which members find each other, and sizes in packets that nobody believes."""
+
+from __future__ import annotations
+
+import asyncio
+import struct
+from pathlib import Path
+from typing import Any
+
+import msgspec
+import pytest
+
+import precede
+from precede.core.identity import MessageId
+from precede.core.messages import Message
+from precede.protocols.vcube_packets import StampedMessage, VCubePacket, packet_of
+from precede.runtime.codec import Codec, Garbled
+from precede.runtime.sealing import new_key
+from precede.runtime.tcp import TcpTransport
+from precede.runtime.transport import Where
+from precede.runtime.udp import UdpTransport
+
+KEY = new_key()
+
+
+async def until(condition: Any, seconds: float = 10.0) -> None:
+    async with asyncio.timeout(seconds):
+        while not condition():
+            await asyncio.sleep(0.01)
+
+
+def test_a_broken_connection_is_made_again() -> None:
+    async def run() -> None:
+        heard: list[bytes] = []
+        links: list[bool] = []
+        one, two = TcpTransport(("127.0.0.1", 0)), TcpTransport(("127.0.0.1", 0))
+        two.on_link = lambda where, up: links.append(up)
+        await one.start(lambda frame, where: None)
+        await two.start(lambda frame, where: heard.append(frame))
+        one.add_peer(two.address)
+        two.add_peer(one.address)
+        await until(lambda: links == [True])
+        one.broadcast(b"first")
+        await until(lambda: heard == [b"first"])
+        for connection in list(two._connections.values()):
+            connection.close()
+        await until(lambda: links == [True, False, True])
+        one.broadcast(bytes(20_000))
+        await until(lambda: len(heard) == 2)
+        assert heard[1] == bytes(20_000)
+        await one.stop()
+        await two.stop()
+
+    asyncio.run(run())
+
+
+def test_a_stream_that_announces_too_much_is_closed() -> None:
+    async def run() -> None:
+        heard: list[tuple[bytes, Where]] = []
+        one = TcpTransport(("127.0.0.1", 0))
+        await one.start(lambda frame, where: heard.append((frame, where)))
+        reader, writer = await asyncio.open_connection(*one.address)
+        writer.write(struct.pack(">I", 1 << 30) + b"x" * 100)
+        assert await asyncio.wait_for(reader.read(), 5) == b""
+        writer.close()
+        await one.stop()
+        assert heard == []
+
+    asyncio.run(run())
+
+
+@pytest.mark.parametrize("kind", ["lan", "tcp"])
+def test_members_meet_and_talk(kind: str, tmp_path: Path) -> None:
+    def transport() -> UdpTransport | TcpTransport:
+        if kind == "tcp":
+            return TcpTransport(("127.0.0.1", 0))
+        return UdpTransport(("127.0.0.1", 0), multicast=("239.83.7.1", 47_113), interface="127.0.0.1")
+
+    async def run() -> None:
+        mouths = [transport(), transport()]
+        ana, ben = (
+            precede.join("picnic", name, key=KEY, transport=mouth, beacon=0.05)
+            for name, mouth in zip(("ana", "ben"), mouths, strict=True)
+        )
+        async with ana, ben:
+            for one, other in (mouths, mouths[::-1]):
+                if isinstance(one, TcpTransport):
+                    one.add_peer(other.address)
+            await until(lambda: ana.neighbours() and ben.neighbours())
+            await ana.broadcast(b"hello")
+            async with asyncio.timeout(10):
+                async for message in ben:
+                    assert message.payload == b"hello"
+                    return
+
+    asyncio.run(run())
+
+
+def test_total_order_by_name(tmp_path: Path) -> None:
+    async def run() -> None:
+        names = ("ana", "ben", "cem")
+        mouths = [UdpTransport(("127.0.0.1", 0)) for _ in names]
+        groups = [
+            precede.join(
+                "vote",
+                name,
+                key=KEY,
+                order="total",
+                members=names,
+                transport=mouth,
+                beacon=0.05,
+                store=tmp_path / f"{name}.db",
+                quiet="300ms",
+            )
+            for name, mouth in zip(names, mouths, strict=True)
+        ]
+        async with groups[0], groups[1], groups[2]:
+            for one in mouths:
+                for other in mouths:
+                    if one is not other:
+                        one.add_peer(other.address)
+            await until(lambda: all(len(group.neighbours()) == 2 for group in groups))
+            for group in groups:
+                for number in range(3):
+                    await group.broadcast(f"{group.name} {number}".encode())
+
+            async def first_nine(group: precede.runtime.group.Group) -> list[bytes]:
+                taken: list[bytes] = []
+                async for message in group:
+                    taken.append(message.payload)
+                    if len(taken) == 9:
+                        break
+                return taken
+
+            async with asyncio.timeout(30):
+                heard = await asyncio.gather(*(first_nine(group) for group in groups))
+        assert heard[0] == heard[1] == heard[2]
+
+    asyncio.run(run())
+
+
+def test_a_size_that_nobody_can_mean_makes_a_packet_garbled() -> None:
+    codec = Codec((VCubePacket,))
+    good = packet_of((StampedMessage(Message(MessageId(1, 0, 1), b"x"), (), 1, 1),))
+    assert codec.decode(codec.encode(good)) == good
+    for absurd in (-1, 1 << 40):
+        bad = msgspec.structs.replace(good, size_bytes=absurd)
+        with pytest.raises(Garbled, match="types"):
+            codec.decode(codec.encode(bad))
