@@ -6,6 +6,7 @@ from pathlib import Path
 
 import msgspec
 import pytest
+from precede.experiments.prs1997_claims import Claim, judge, read_claims, run_missing
 
 from precede.core.errors import BadInput
 from precede.eventlog.sinks import TableSink
@@ -19,7 +20,6 @@ from precede.experiments.prs1997 import (
     measure_run,
     read_experiments,
 )
-from precede.experiments.prs1997_claims import Claim, judge, read_claims, run_missing
 from precede.experiments.runs import carry_out
 
 PAPER = Path(__file__).parents[2] / "papers" / "prs1997"

@@ -25,7 +25,11 @@ CLAIMS = {
     "between": ('kind = "between"\nlow = 10\nhigh = 40', "reproduced", 6),
     "between-close": ('kind = "between"\nlow = 11\nhigh = 40\ntolerance = 1.0', "close", 6),
     "between-not": ('kind = "between"\nlow = 12\nhigh = 40\ntolerance = 1.0', "not reproduced", 6),
-    "between-better": ('kind = "between"\nlow = 12\nhigh = 41\nsmaller_is_better = true', "better", 6),
+    "between-better": (
+        'kind = "between"\nlow = 12\nhigh = 41\nsmaller_is_better = true',
+        "better than published",
+        6,
+    ),
     "at-most": ('kind = "at_most"\nvalue = 30\nprotocol = "delta"', "reproduced", 5),
     "at-most-not": ('kind = "at_most"\nvalue = 29\nprotocol = "delta"', "not reproduced", 5),
     "at-least": ('kind = "at_least"\nvalue = 40\nprotocol = "plain"\nscenario = "s"', "reproduced", 1),

@@ -37,6 +37,7 @@ VERBS: Final[dict[str, str]] = {
     "contacts": "who is within reach of whom, and when: exact contacts of a trace",
     "simulate": "one run of a scenario, in this process",
     "verify": "does this log keep its order? An exact verdict, and a violation told as a story",
+    "reproduce": "a paper's published numbers beside ours, every run verified",
     "swarm": "seeded worlds that break, heal, and must hold",
     "conform": "your own protocol: scenarios, swarm, rivals, one table",
     "node": "a member of a group over sockets: lines in are broadcast, lines out are delivered",

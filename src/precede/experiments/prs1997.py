@@ -7,10 +7,10 @@ message sent, over N squared, once warm. Runs are added until the interval of th
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from itertools import product
 from pathlib import Path
-from typing import Any
+from typing import Any, Final
 
 import msgspec
 import numpy as np
@@ -23,6 +23,9 @@ from precede.experiments.runs import Run, carry_out
 from precede.experiments.tables import read_toml
 from precede.measures.statistics import confidence_interval
 from precede.verify.witness import verify
+
+WORD_BITS: Final = 32
+"""Section 7.1: bits per integer in the bit map form, W."""
 
 
 class Precision(Struct, frozen=True):
@@ -73,46 +76,23 @@ class Point(Struct, frozen=True, forbid_unknown_fields=True):
 
 
 class Measured(Struct, frozen=True):
-    """One run: means over the messages sent in the window."""
+    """One run: means over the messages sent in the window, and whether the witness had anything to say."""
 
     seed: int
-    messages: int
-    tuple_share: float
-    entries: float
-    control_bytes: float
-    verdict: str
+    measures: dict[str, float]
     violations: int
-
-
-class Estimate(Struct, frozen=True):
-    """A point over its runs: the mean with its 95 % interval."""
-
-    point: Point
-    runs: int
-    mean: float
-    low: float
-    high: float
-    entries: float
-    control_bytes: float
-    first_five_apart: float
-    violations: int
-
-    @property
-    def half_width(self) -> float:
-        """Of the interval, relative to the mean."""
-        return (self.high - self.low) / 2 / self.mean if self.mean else 0.0
 
 
 def read_experiments(path: Path, scale: str = "paper") -> tuple[dict[str, list[Point]], Precision]:
     """Every experiment of the file, as points; and how they are measured at this scale."""
     tables, _ = read_toml(path)
     measured = tables["measured"] | (tables["quick"] if scale == "quick" else {})
-    experiments = {name: list(_points(name, table)) for name, table in tables["experiment"].items()}
+    experiments = {name: list(_points(name, table, scale)) for name, table in tables["experiment"].items()}
     return experiments, Precision(**measured)
 
 
-def _points(name: str, table: Mapping[str, Any]) -> Iterator[Point]:
-    grid = table.get("grid", {})
+def _points(name: str, table: Mapping[str, Any], scale: str) -> Iterator[Point]:
+    grid = table.get("quick_grid" if scale == "quick" else "grid", table.get("grid", {}))
     for case in table.get("cases", [{}]):
         for values in product(*grid.values()):
             settings = {**table.get("set", {}), **case, **dict(zip(grid, values, strict=True))}
@@ -129,15 +109,16 @@ def measure_run(point: Point, seed: int, precision: Precision) -> Measured:
     log = sink.events()
     verdict = verify(log, "multicast")
     entries, sizes = _carried_by_message(log, precision)
-    return Measured(
-        seed=seed,
-        messages=len(entries),
-        tuple_share=float(entries.mean()) / point.nodes**2,
-        entries=float(entries.mean()),
-        control_bytes=float(sizes.mean()),
-        verdict=verdict.verdict,
-        violations=verdict.violations,
-    )
+    share = float(entries.mean()) / point.nodes**2
+    measures = {
+        "messages": float(len(entries)),
+        "tuple_share": share,
+        "saving": 1 - share,
+        "bitmap_share": share + 1 / WORD_BITS,
+        "entries": float(entries.mean()),
+        "control_bytes": float(sizes.mean()),
+    }
+    return Measured(seed, measures, verdict.violations + (verdict.verdict != "holds"))
 
 
 def _carried_by_message(
@@ -163,33 +144,11 @@ def _carried_by_message(
     return entries, np.bincount(message, log["control_bytes"].to_numpy()[sent]) / copies
 
 
-def estimate(
-    point: Point, precision: Precision, measure: Callable[[Point, int, Precision], Measured] = measure_run
-) -> Estimate:
-    """Runs with seeds 1, 2, ... until the interval is narrow enough or the most runs are made."""
-    runs: list[Measured] = []
-    while len(runs) < precision.most_runs:
-        runs.append(measure(point, len(runs) + 1, precision))
-        if len(runs) >= precision.fewest_runs and _narrow([run.tuple_share for run in runs], precision):
-            break
-    shares = [run.tuple_share for run in runs]
-    low, high = confidence_interval(shares) or (shares[0], shares[0])
-    first = shares[:5]
-    return Estimate(
-        point=point,
-        runs=len(runs),
-        mean=sum(shares) / len(shares),
-        low=low,
-        high=high,
-        entries=sum(run.entries for run in runs) / len(runs),
-        control_bytes=sum(run.control_bytes for run in runs) / len(runs),
-        first_five_apart=(max(first) - min(first)) / (sum(first) / len(first)) if sum(first) else 0.0,
-        violations=sum(run.violations + (run.verdict != "holds") for run in runs),
-    )
-
-
-def _narrow(values: Sequence[float], precision: Precision) -> bool:
-    interval = confidence_interval(values)
-    if interval is None:
+def narrow_enough(shares: Sequence[float], precision: Precision) -> bool:
+    """Need no more runs be added: is the interval of the mean narrow, or are the most runs made?"""
+    if len(shares) < precision.fewest_runs:
         return False
-    return (interval[1] - interval[0]) / 2 <= precision.interval * sum(values) / len(values)
+    interval = confidence_interval(shares)
+    if len(shares) >= precision.most_runs or interval is None:
+        return len(shares) >= precision.most_runs
+    return (interval[1] - interval[0]) / 2 <= precision.interval * sum(shares) / len(shares)

@@ -66,8 +66,11 @@ class Scale(Struct, frozen=True):
     runs: int
     runs_when_large: int | None = None
     large: int = 1 << 30
+    largest: int = 1 << 30
 
     def runs_of(self, point: Point) -> int:
+        if point.nodes > self.largest:
+            return 0
         if self.runs_when_large is not None and point.nodes > self.large:
             return self.runs_when_large
         return self.runs

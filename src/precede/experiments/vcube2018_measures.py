@@ -86,6 +86,7 @@ def _measure_packets(carried: Column, size: Column, node: Column, nodes: int) ->
     found["node_most_7_to_11_percent"] = _percent((most >= 7) & (most <= 11))
     found["node_most_8_to_12_percent"] = _percent((most >= 8) & (most <= 12))
     found["node_aggregates_percent"] = _percent(most > 1)
+    found["node_most_mean"] = float(most.mean())
     return found
 
 

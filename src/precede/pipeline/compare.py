@@ -13,7 +13,7 @@ A claims file has one `[[claim]]` table for each sentence:
     kind = "at_most"                        # about, between, at_most, at_least, rises, falls, withheld
     value = 2e6                             # low and high for between; along = "lifetime" for rises and falls
     tolerance = 0.0                         # about: each way; between: still `close`; rises, falls: relative
-    smaller_is_better = true                # beyond the bounds on the good side is `better`
+    smaller_is_better = true                # beyond the bounds on the good side is better
 
 A claim is held against every point it picks: `reproduced` when all of them are within its bounds.
 """
@@ -157,6 +157,9 @@ def compare(measures: DataFrame, claims: DataFrame, sweep: str) -> DataFrame:
     told = joined.withColumn("sweep", sf.lit(sweep)).withColumn("status", _status())
     for bound in ("published_low", "published_high"):
         told = told.withColumn(bound, sf.when(sf.abs(bound) < _INFINITE, sf.col(bound)))
+    for column in COMPARISONS.columns:
+        if column.name not in told.columns:
+            told = told.withColumn(column.name, sf.lit(None).cast(column.kind))
     return told.orderBy("number").select(*COMPARISONS.names())
 
 
@@ -194,7 +197,9 @@ def _status() -> Column:
         sf.col("larger_is_better") & (sf.col("ours_low") >= low)
     )
     by_shape = sf.when(sf.col("strictly"), "reproduced").when(sf.col("nearly"), "close")
-    by_bounds = sf.when(within, "reproduced").when(nearly_within, "close").when(good_side, "better")
+    by_bounds = (
+        sf.when(within, "reproduced").when(nearly_within, "close").when(good_side, "better than published")
+    )
     return (
         sf.when(sf.col("kind") == "withheld", "withheld")
         .when(sf.col("points") == 0, "no points")

@@ -212,8 +212,8 @@ VERDICTS: Final = Table(
         Column("order", "string", "the order that was checked: what the protocol promises, else causal"),
         Column("promised", "string", "the order the protocol promises; `none` promises nothing"),
         Column("verdict", "string", "`holds`, `violated` or `unknown`"),
-        Column("rows", "bigint", "rows of the log"),
-        Column("deliveries_checked", "bigint", "deliveries among them"),
+        Column("rows", "bigint", "rows of the log; null where the log was not kept", True),
+        Column("deliveries_checked", "bigint", "deliveries among them; null likewise", True),
         Column("violations", "bigint", "breaches of order or integrity, all of them counted"),
         Column("reasons", "array<string>", "why a verdict is unknown"),
         Column("findings", "array<string>", "worth knowing, and no violation"),
@@ -265,7 +265,7 @@ MEASURES: Final = Table(
 COMPARISONS: Final = Table(
     "comparisons",
     "one claim beside what a sweep measured",
-    ("sweep", "paper", "claim"),
+    ("sweep", "paper", "claim", "reading"),
     "one sweep",
     (
         _SWEEP,
@@ -274,7 +274,7 @@ COMPARISONS: Final = Table(
         Column("place", "string", "where it stands: section, table, figure"),
         Column("says", "string", "the sentence"),
         Column("measure", "string", "the measure it is about"),
-        Column("kind", "string", "about, between, at_most, at_least, rises, falls or withheld"),
+        Column("kind", "string", "about, between, at_most, at_least, rises, falls, withheld, ..."),
         Column("published_low", "double", "lower bound of what is claimed; null is none", True),
         Column("published_high", "double", "upper bound of what is claimed; null is none", True),
         Column("ours_low", "double", "the smallest of our means at the points it speaks of", True),
@@ -285,9 +285,15 @@ COMPARISONS: Final = Table(
         Column(
             "status",
             "string",
-            "`reproduced`, `close`, `better`, `not reproduced`, `withheld` (nothing is published) or "
-            "`no points` (the sweep has none)",
+            "`reproduced`, `close`, `better than published`, `not reproduced`, `withheld` (nothing published), "
+            "`paper scale only` (this scale cannot answer it) or `no points` (the sweep has none)",
         ),
+        Column("reading", "string", "where a text can be read in several ways: which reading", True),
+        Column("exhibit", "string", "the table, figure or section: `table2`, `figure7`", True),
+        Column("off_percent", "double", "how far the farthest point is off what is claimed, in percent", True),
+        Column("runs", "bigint", "how many runs went in", True),
+        Column("reason", "string", "of a claim that is not reproduced: why, as far as we found it", True),
+        Column("shown_by", "string", "the experiment or test that supports the reason", True),
     ),
 )
 _ALL = (SEGMENTS, CONTACTS, REJECTS, RUNS, EVENTS, GAUGES, VERDICTS, VIOLATIONS, MEASURES, COMPARISONS)

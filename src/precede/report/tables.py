@@ -30,11 +30,12 @@ Cell: TypeAlias = str | int | float | Link | None
 WORDS: Final = {
     "holds": "good",
     "reproduced": "good",
-    "better": "good",
+    "better than published": "good",
     "finished": "good",
     "close": "fair",
     "withheld": "mute",
     "no points": "mute",
+    "paper scale only": "mute",
     "unknown": "fair",
     "violated": "bad",
     "not reproduced": "bad",

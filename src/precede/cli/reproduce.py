@@ -1,0 +1,172 @@
+"""`precede reproduce`: a paper's numbers beside ours, every run verified."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, Any
+
+import typer
+
+from precede.cli.spark import ConfOption, LakeOption, MasterOption, counting, session_for
+from precede.core.errors import BadInput
+
+if TYPE_CHECKING:
+    from precede.experiments.reproduction.judging import Comparison
+    from precede.pipeline.reproduce import Asked, Reproduced
+
+
+def command(
+    paper: Annotated[str, typer.Argument(metavar="PAPER[/EXHIBIT]", help="prs1997, prs1997/figure4, or all")],
+    scale: Annotated[str, typer.Option(help="quick (minutes) or paper (the paper's sizes, days)")] = "quick",
+    as_json: Annotated[bool, typer.Option("--json", help="print one JSON object")] = False,
+    lake: LakeOption = "lake",
+    out: Annotated[
+        Path | None, typer.Option(metavar="DIR", help="tables and figures; default LAKE/exhibits/PAPER-SCALE")
+    ] = None,
+    papers: Annotated[
+        Path | None,
+        typer.Option(metavar="DIR", help="folder of claims; default: papers"),
+    ] = None,
+    master: MasterOption = None,
+    conf: ConfOption = None,
+) -> int:
+    """Run what is missing of a paper's experiments, verify every run, and hold the results against the paper.
+
+    Each claim is reproduced, close, better than published, not reproduced (with the reason we found), withheld
+    (our copy of the text does not show the value), or answered at the paper's scale only. What is finished is
+    not run again: kill it at any time and type the same line again. Exit code 1: a claim is missed, or a run
+    broke its order. 3: some runs failed.
+
+    \b
+    Examples:
+      precede reproduce prs1997 --lake lake
+      precede reproduce vcube2018/table1 --scale paper
+      precede reproduce all --json
+    """
+    from precede.cli.exhibits import write_exhibits
+    from precede.pipeline.jobs import Lake
+    from precede.pipeline.reproduce import reproduce
+
+    asked = read_asked(paper, scale, papers or find_papers())
+    where = Lake(lake)
+    with session_for(master, conf, f"reproduce {paper}") as session, counting("runs") as progress:
+        told = reproduce(where, asked, session, progress)
+    folders = [(out or where.root / "exhibits") / one.name for one in asked]
+    for found, folder in zip(told, folders, strict=True):
+        write_exhibits(found, folder)
+    if as_json:
+        print(json.dumps([as_plain(found) for found in told], indent=2))
+    else:
+        for found, folder in zip(told, folders, strict=True):
+            print("\n".join(describe(found, folder, where.root)))
+    return exit_code(told)
+
+
+def read_asked(paper: str, scale: str, papers: Path) -> list[Asked]:
+    """What was typed, as one request for each paper."""
+    from precede.experiments.reproduction.units import PAPERS
+    from precede.pipeline.reproduce import Asked
+
+    if scale not in ("quick", "paper"):
+        raise BadInput(f"--scale {scale!r}: quick or paper")
+    key, _, exhibit = paper.partition("/")
+    keys = PAPERS if key == "all" and not exhibit else (key,)
+    asked = [Asked(key=one, folder=papers / one, scale=scale, exhibit=exhibit.lower()) for one in keys]
+    for one in asked:
+        if one.key not in PAPERS:
+            raise BadInput(f"no paper {one.key!r} (known: {', '.join(PAPERS)}, all)")
+        if not (one.folder / "claims.toml").is_file():
+            raise BadInput(f"no claims of {one.key} in {papers} (--papers says where they are)")
+    return asked
+
+
+def find_papers() -> Path:
+    """The folder of claims: here, or in the source that this package runs from."""
+    here = Path("papers")
+    source = Path(__file__).parents[3] / "papers"
+    return here if here.is_dir() or not source.is_dir() else source
+
+
+def exit_code(told: list[Reproduced]) -> int:
+    """3: runs failed. 1: a claim missed, or an order broken. 0: neither."""
+    if any(found.failed for found in told):
+        return 3
+    missed = any(one.status == "not reproduced" for found in told for one in found.comparisons)
+    return 1 if missed or any(found.violations for found in told) else 0
+
+
+def describe(told: Reproduced, folder: Path, root: Path) -> list[str]:
+    """What a person reads: counts, every claim by exhibit, where everything lies."""
+    from precede.cli.exhibits import count_statuses, measures_table
+    from precede.report.tables import markdown
+
+    again = f" ({told.finished_before:,} were finished before)" if told.finished_before else ""
+    lines = [
+        f"{told.asked.name}: {told.units:,} runs{again}, {told.violations:,} violations, "
+        f"{told.unverified:,} not shown to the witness, {told.cpu_s:,.0f} s of CPU"
+    ]
+    lines += [f"  failed: {line}" for line in told.failed[:3]]
+    readings = list(dict.fromkeys(one.reading for one in told.comparisons))
+    for reading in readings:
+        counts = count_statuses([one for one in told.comparisons if one.reading == reading])
+        words = ", ".join(f"{count} {status}" for status, count in counts.items())
+        lines.append(f"  claims{f', {reading}' if reading else ''}: {words}")
+    exhibits = dict.fromkeys(one.claim.exhibit for one in told.comparisons)
+    for exhibit in exhibits:
+        lines.append(f"  {exhibit}")
+        chosen = [one for one in told.comparisons if one.claim.exhibit == exhibit]
+        lines += [line for one in chosen for line in _told(one)]
+    if not exhibits:
+        lines += [f"  {line}" for line in markdown(measures_table(told)).splitlines()]
+    return [*lines, f"Tables in {root}: runs, verdicts, measures, comparisons; exhibits in {folder}"]
+
+
+def _told(one: Comparison) -> list[str]:
+    from precede.cli.exhibits import interval, ours, published
+
+    between = f" [{interval(one)}]" if one.interval else ""
+    off = f", off by {one.off:+.1f} %" if one.off else ""
+    reading = f" ({one.reading})" if one.reading else ""
+    found = f"paper {published(one.claim)}, ours {ours(one) or '-'}{between}{off}"
+    lines = [f"    {one.status:21} {one.claim.id}{reading}: {found}"]
+    if one.reason:
+        lines.append(f"      because {one.reason} [{one.shown_by}]")
+    return lines
+
+
+def as_plain(told: Reproduced) -> dict[str, Any]:
+    """One paper as JSON."""
+    from precede.cli.exhibits import count_statuses
+
+    return {
+        "paper": told.asked.key,
+        "exhibit": told.asked.exhibit or None,
+        "scale": told.asked.scale,
+        "units": told.units,
+        "finished_before": told.finished_before,
+        "failed": list(told.failed),
+        "violations": told.violations,
+        "unverified": told.unverified,
+        "cpu_s": round(told.cpu_s, 1),
+        "statuses": count_statuses(told.comparisons),
+        "claims": [
+            {
+                "id": one.claim.id,
+                "exhibit": one.claim.exhibit,
+                "reading": one.reading or None,
+                "status": one.status,
+                "ours": one.ours,
+                "interval": one.interval,
+                "off_percent": one.off,
+                "published": [None if abs(bound) == float("inf") else bound for bound in one.claim.bounds],
+                "points": one.points,
+                "runs": one.runs,
+                "reason": one.reason,
+                "shown_by": one.shown_by,
+                "says": one.claim.says,
+                "place": one.claim.place,
+            }
+            for one in told.comparisons
+        ],
+    }

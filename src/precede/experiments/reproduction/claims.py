@@ -1,0 +1,195 @@
+"""What a paper says, as `papers/<key>/claims.toml` writes it: one `[[claim]]` for each number or sentence.
+
+    paper = "somebody2021"
+    readings = "start"                      # optional: each claim is judged once for each value of this axis
+    close = 2.0                             # optional: so many tolerances off is still `close`
+    [[claim]]
+    id = "table2-wait"
+    place = "section 5, Table 2"
+    says = "with 64 nodes messages wait 3 ms"
+    experiment = "main"                     # of experiments.toml; "*" is any
+    where = { nodes = 64 }                  # which of its points; all that fit are meant
+    measure = "wait_ms_mean"
+    kind = "about"                          # see KINDS
+    value = 3.0                             # low and high for between
+    tolerance = 0.3                         # `reproduced` up to here (`relative`: as a share of the value) ...
+    slack = 0.1                             # ... and `close` up to here beyond it
+
+`against` picks a second point; the claim is then about the first compared with the second (see COMPARISONS).
+`pair_by` names the axes that both must share where a claim speaks of several points. `scale = "paper"`: the
+quick scale cannot answer it. Tolerances are chosen before the runs and have a commit of their own.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+from typing import Any, Final, Literal
+
+import msgspec
+from msgspec import Struct
+
+from precede.core.errors import BadInput
+from precede.experiments.tables import read_toml
+
+KINDS: Final[dict[str, str]] = {
+    "about": "every point within the tolerance of the value",
+    "between": "every point between low and high",
+    "at_most": "no point above the value",
+    "at_least": "no point below the value",
+    "greatest": "the greatest of the points within the tolerance of the value",
+    "rises": "from point to point along an axis it grows",
+    "falls": "from point to point along an axis it shrinks",
+    "range_rises": "greatest over least along `over` grows along `along`",
+    "steeper_last": "of three places `at` along an axis, the last two lie further apart than the first two",
+    "withheld": "the text we have does not show the value: ours is reported and none stands beside it",
+}
+COMPARISONS: Final[dict[str, str]] = {
+    "change": "percent, run by run: 100 (first / second - 1)",
+    "ratio": "run by run: first / second",
+    "difference": "run by run: first - second",
+    "largest_difference": "run by run: the largest distance over the measure and those in `also`",
+    "apart": "of the means: |first / second - 1|",
+}
+_NEEDED: Final[dict[str, tuple[str, ...]]] = {
+    "about": ("value",),
+    "at_most": ("value",),
+    "at_least": ("value",),
+    "greatest": ("value",),
+    "between": ("low", "high"),
+    "rises": ("along",),
+    "falls": ("along",),
+    "range_rises": ("along", "over"),
+    "steeper_last": ("along", "at"),
+}
+_ROMAN: Final = {"I": "1", "II": "2", "III": "3", "IV": "4", "V": "5", "VI": "6", "VII": "7", "VIII": "8"}
+_EXHIBIT: Final = re.compile(r"\b(Table|Figure)s? (\w+)")
+_SECTION: Final = re.compile(r"\bsections? ([\w.-]+)")
+
+
+class Claim(Struct, frozen=True, forbid_unknown_fields=True, kw_only=True):
+    """One number or sentence of a paper."""
+
+    id: str
+    place: str
+    says: str
+    experiment: str
+    kind: Literal[
+        "about", "between", "at_most", "at_least", "greatest", "rises", "falls", "range_rises", "steeper_last",
+        "withheld",
+    ]  # fmt: skip
+    measure: str = ""
+    also: tuple[str, ...] = ()
+    statistic: Literal["mean", "first_five_apart"] = "mean"
+    where: Mapping[str, Any] = {}
+    against: Mapping[str, Any] | None = None
+    pair_by: tuple[str, ...] = ()
+    compare: Literal["change", "ratio", "difference", "largest_difference", "apart"] = "change"
+    along: str = ""
+    over: str = ""
+    at: tuple[float, ...] = ()
+    low: float | None = None
+    high: float | None = None
+    value: float | None = None
+    tolerance: float = 0.0
+    relative: float = 0.0
+    slack: float = 0.0
+    slack_relative: float = 0.0
+    smaller_is_better: bool = False
+    larger_is_better: bool = False
+    scale: Literal["quick", "paper"] = "quick"
+
+    @property
+    def exhibit(self) -> str:
+        """The table, figure or section it stands in: `table2`, `figure7`, `section5.1`."""
+        found = _EXHIBIT.search(self.place)
+        if found:
+            return found[1].lower() + _ROMAN.get(found[2], found[2].lower())
+        section = _SECTION.search(self.place)
+        return f"section{section[1].lower()}" if section else "text"
+
+    @property
+    def bounds(self) -> tuple[float, float]:
+        """What is said of the measure; infinite where nothing is."""
+        low, high = {
+            "about": (self.value, self.value),
+            "greatest": (self.value, self.value),
+            "at_most": (None, self.value),
+            "at_least": (self.value, None),
+            "between": (self.low, self.high),
+        }.get(self.kind, (None, None))
+        return float("-inf") if low is None else low, float("inf") if high is None else high
+
+    @property
+    def reach(self) -> float:
+        """How far beyond the bounds is still `reproduced`."""
+        return self.tolerance or self.relative * abs(self.value or 0.0)
+
+    def problem(self) -> str | None:
+        """What is wrong with how it is written; None when nothing is."""
+        for name in _NEEDED.get(self.kind, ()):
+            if getattr(self, name) in (None, "", ()):
+                return f"a claim of kind {self.kind!r} needs {name!r}"
+        if not self.measure and self.statistic == "mean":
+            return "it names no measure"
+        return None
+
+
+class Claims(Struct, frozen=True, forbid_unknown_fields=True):
+    """A claims file."""
+
+    paper: str
+    claim: tuple[Claim, ...]
+    readings: str = ""
+    close: float = 1.0
+    measure: str = ""
+
+
+class Reason(Struct, frozen=True, forbid_unknown_fields=True, kw_only=True):
+    """Why claims are not reproduced, as far as we found it, and what shows that."""
+
+    claims: tuple[str, ...]
+    why: str
+    shown_by: str
+    reading: str | None = None
+
+
+def read_claims(path: Path) -> Claims:
+    """A claims file; what is wrong in it is said in one line."""
+    tables, _ = read_toml(path)
+    try:
+        claims = msgspec.convert(tables, Claims)
+    except msgspec.ValidationError as error:
+        raise BadInput(f"{path}: {error}") from None
+    chosen = [
+        claim if claim.measure else msgspec.structs.replace(claim, measure=claims.measure)
+        for claim in claims.claim
+    ]
+    for claim in chosen:
+        problem = claim.problem()
+        if problem is not None:
+            raise BadInput(f"{path}: claim {claim.id!r}: {problem}")
+    ids = [claim.id for claim in chosen]
+    twice = sorted({name for name in ids if ids.count(name) > 1})
+    if twice:
+        raise BadInput(f"{path}: two claims have the id {twice[0]!r}")
+    return msgspec.structs.replace(claims, claim=tuple(chosen))
+
+
+def read_reasons(path: Path) -> tuple[Reason, ...]:
+    """The reasons beside a claims file, if there are any."""
+    if not path.is_file():
+        return ()
+    tables, _ = read_toml(path)
+    try:
+        return tuple(msgspec.convert(tables.get("reason", []), list[Reason]))
+    except msgspec.ValidationError as error:
+        raise BadInput(f"{path}: {error}") from None
+
+
+def experiments_of(claims: Sequence[Claim]) -> set[str]:
+    """Every experiment that some claims are about."""
+    named = {claim.experiment for claim in claims}
+    others = [claim.against for claim in claims if claim.against is not None]
+    return named | {str(where["experiment"]) for where in others if "experiment" in where}

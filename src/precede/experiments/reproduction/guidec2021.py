@@ -1,0 +1,41 @@
+"""guidec2021 as units: towns (layouts) and seeds are the repetitions."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Final
+
+import msgspec
+
+from precede.experiments import guidec2021
+from precede.experiments.reproduction.judging import Sample
+from precede.experiments.reproduction.units import Finding, Paper, Unit, plain
+from precede.experiments.runs import Run
+
+
+class _Guidec:
+    def units(self, folder: Path, scale: str, samples: Sequence[Sample]) -> list[Unit]:
+        points, seeds = guidec2021.read_experiments(folder / "experiments.toml", scale)
+        return [
+            Unit(
+                paper="guidec2021",
+                experiment=point.experiment,
+                varied=point.varied,
+                seed=seed,
+                replicate=f"{point.layout}{seed}",
+                given=plain(point, ()),
+            )
+            for point in points
+            for seed in seeds
+        ]
+
+    def runs(self, unit: Unit) -> list[Run]:
+        return [msgspec.convert(unit.given, guidec2021.Point).run(unit.seed)]
+
+    def measure(self, unit: Unit) -> Finding:
+        found = guidec2021.measure_run(msgspec.convert(unit.given, guidec2021.Point), unit.seed)
+        return Finding(measures=found.measures, violations=found.violations, order=found.order)
+
+
+PAPER: Final[Paper] = _Guidec()

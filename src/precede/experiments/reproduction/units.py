@@ -1,0 +1,75 @@
+"""The papers' experiments in one form: units of work, each a point and a seed, measured alone and verified.
+
+A unit is plain data, so that any worker can carry it out; its id is a hash of what describes it. What a paper
+needs of its own stands in its module (`guidec2021`, ...); this file only brings the five to one shape.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from hashlib import blake2b
+from importlib import import_module
+from pathlib import Path
+from typing import Any, Final, Protocol
+
+import msgspec
+from msgspec import Struct
+
+from precede.core.errors import BadInput
+from precede.experiments.reproduction.judging import Sample
+from precede.experiments.runs import Run
+
+PAPERS: Final = ("guidec2021", "was2021", "prs1997", "drift2006", "vcube2018")
+
+
+class Unit(Struct, frozen=True, kw_only=True):
+    """One measured run of one point. `varied`: what claims pick by; `given`: what the paper's module needs."""
+
+    paper: str
+    experiment: str
+    varied: Mapping[str, Any]
+    seed: int
+    replicate: str
+    given: Mapping[str, Any]
+
+    @property
+    def id(self) -> str:
+        """Short, stable, and the same for the same unit everywhere."""
+        text = msgspec.json.encode([self.paper, self.experiment, self.given, self.seed], order="sorted")
+        return f"{self.paper}-{self.experiment}-s{self.seed}-{blake2b(text, digest_size=6).hexdigest()}"
+
+
+class Finding(Struct, frozen=True, kw_only=True):
+    """What one unit came to. `violations` (of `order`) is None where the witness was not asked."""
+
+    measures: dict[str, float]
+    violations: int | None
+    order: str
+
+
+class Paper(Protocol):
+    """What `precede reproduce` needs of a paper."""
+
+    def units(self, folder: Path, scale: str, samples: Sequence[Sample]) -> list[Unit]:
+        """Every unit wanted at a scale, given what is measured so far (more may be wanted then)."""
+
+    def runs(self, unit: Unit) -> list[Run]:
+        """The runs that a unit consists of."""
+
+    def measure(self, unit: Unit) -> Finding:
+        """Carry out a unit: simulate, ask the witness, measure."""
+
+
+def find_paper(key: str) -> Paper:
+    """A paper by its key."""
+    if key not in PAPERS:
+        raise BadInput(f"no paper {key!r} (known: {', '.join(PAPERS)})")
+    module = import_module(f"precede.experiments.reproduction.{key}")
+    paper: Paper = module.PAPER
+    return paper
+
+
+def plain(point: Struct, without: Sequence[str] = ("experiment",)) -> dict[str, Any]:
+    """A point as plain data, tuples as lists, the way a claims file writes them."""
+    described: dict[str, Any] = msgspec.json.decode(msgspec.json.encode(point))
+    return {key: value for key, value in described.items() if key not in without}

@@ -1,0 +1,44 @@
+"""vcube2018 as units: each point once for each start process, which is a reading of the text."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Final
+
+import msgspec
+
+from precede.experiments import vcube2018
+from precede.experiments.reproduction.judging import Sample
+from precede.experiments.reproduction.units import Finding, Paper, Unit, plain
+from precede.experiments.runs import Run
+
+
+class _VCube:
+    def units(self, folder: Path, scale: str, samples: Sequence[Sample]) -> list[Unit]:
+        points, wanted = vcube2018.read_experiments(folder / "experiments.toml", scale)
+        return [
+            Unit(
+                paper="vcube2018",
+                experiment=point.experiment,
+                varied=plain(point),
+                seed=seed,
+                replicate=str(seed),
+                given=plain(point, ()),
+            )
+            for point in points
+            for seed in range(1, wanted.runs_of(point) + 1)
+        ]
+
+    def runs(self, unit: Unit) -> list[Run]:
+        point = msgspec.convert(unit.given, vcube2018.Point)
+        if point.experiment == vcube2018.PAIRED:
+            return [point.run(unit.seed), point.run(unit.seed, aggregation=False)]
+        return [point.run(unit.seed)]
+
+    def measure(self, unit: Unit) -> Finding:
+        found = vcube2018.measure_run(msgspec.convert(unit.given, vcube2018.Point), unit.seed)
+        return Finding(measures=found.measures, violations=found.violations, order="causal")
+
+
+PAPER: Final[Paper] = _VCube()
