@@ -26,7 +26,6 @@ from precede.experiments.reproduction.claims import (
     Claim,
     Claims,
     experiments_of,
-    read_claims,
     read_reasons,
 )
 from precede.experiments.reproduction.judging import Comparison, Sample, judge
@@ -100,13 +99,14 @@ def reproduce(
 
 
 def _prepare(asked: Asked) -> _Prepared:
-    paper, claims = find_paper(asked.key), chosen_claims(asked)
+    paper = find_paper(asked.key)
+    claims = chosen_claims(asked, paper)
     return _Prepared(asked, paper, claims, frozenset(wanted_experiments(asked, claims, paper)))
 
 
-def chosen_claims(asked: Asked) -> Claims:
+def chosen_claims(asked: Asked, paper: Paper) -> Claims:
     """The claims of a paper, or of one exhibit or experiment of it."""
-    claims = read_claims(asked.folder / "claims.toml")
+    claims = paper.claims(asked.folder)
     if not asked.exhibit:
         return claims
     chosen = [claim for claim in claims.claim if asked.exhibit in (claim.exhibit, claim.experiment)]
@@ -117,7 +117,7 @@ def wanted_experiments(asked: Asked, claims: Claims, paper: Paper) -> set[str]:
     """The experiments that answer the claims; an experiment without claims is run when it is named."""
     units = paper.units(asked.folder, asked.scale, ())
     known = list(dict.fromkeys(unit.experiment for unit in units))
-    everything: Sequence[Claim] = read_claims(asked.folder / "claims.toml").claim
+    everything: Sequence[Claim] = paper.claims(asked.folder).claim
     named = experiments_of(claims.claim)
     if "*" in named:
         named = (named | experiments_of(everything)) - {"*"}

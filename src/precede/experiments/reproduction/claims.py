@@ -16,12 +16,14 @@
     slack = 0.1                             # ... and `close` up to here beyond it
 
 `against` picks a second point; the claim is then about the first compared with the second (see COMPARISONS).
-`pair_by` names the axes that both must share where a claim speaks of several points. `scale = "paper"`: the
-quick scale cannot answer it. Tolerances are chosen before the runs and have a commit of their own.
+`pair_by` names the axes that both must share where a claim speaks of several points; `strict`: the bound itself
+does not do. `scale = "paper"`: the quick scale cannot answer it. Tolerances are chosen before the runs and have
+a commit of their own.
 """
 
 from __future__ import annotations
 
+import math
 import re
 from collections.abc import Mapping, Sequence
 from pathlib import Path
@@ -39,10 +41,14 @@ KINDS: Final[dict[str, str]] = {
     "at_most": "no point above the value",
     "at_least": "no point below the value",
     "greatest": "the greatest of the points within the tolerance of the value",
+    "greatest_at_least": "the greatest of the points not below the value",
     "rises": "from point to point along an axis it grows",
     "falls": "from point to point along an axis it shrinks",
     "range_rises": "greatest over least along `over` grows along `along`",
     "steeper_last": "of three places `at` along an axis, the last two lie further apart than the first two",
+    "flat": "along an axis, greatest minus least over the mean is at most the tolerance",
+    "linear": "along an axis, no point is off the line between the ends by more than this share of the rise",
+    "sublinear": "along an axis, from end to end it grows by a smaller factor than the axis",
     "withheld": "the text we have does not show the value: ours is reported and none stands beside it",
 }
 COMPARISONS: Final[dict[str, str]] = {
@@ -62,6 +68,10 @@ _NEEDED: Final[dict[str, tuple[str, ...]]] = {
     "falls": ("along",),
     "range_rises": ("along", "over"),
     "steeper_last": ("along", "at"),
+    "greatest_at_least": ("value",),
+    "flat": ("along",),
+    "linear": ("along",),
+    "sublinear": ("along",),
 }
 _ROMAN: Final = {"I": "1", "II": "2", "III": "3", "IV": "4", "V": "5", "VI": "6", "VII": "7", "VIII": "8"}
 _EXHIBIT: Final = re.compile(r"\b(Table|Figure)s? (\w+)")
@@ -76,8 +86,8 @@ class Claim(Struct, frozen=True, forbid_unknown_fields=True, kw_only=True):
     says: str
     experiment: str
     kind: Literal[
-        "about", "between", "at_most", "at_least", "greatest", "rises", "falls", "range_rises", "steeper_last",
-        "withheld",
+        "about", "between", "at_most", "at_least", "greatest", "greatest_at_least", "rises", "falls",
+        "range_rises", "steeper_last", "flat", "linear", "sublinear", "withheld",
     ]  # fmt: skip
     measure: str = ""
     also: tuple[str, ...] = ()
@@ -98,6 +108,8 @@ class Claim(Struct, frozen=True, forbid_unknown_fields=True, kw_only=True):
     slack_relative: float = 0.0
     smaller_is_better: bool = False
     larger_is_better: bool = False
+    strict: bool = False
+    reading: str = ""
     scale: Literal["quick", "paper"] = "quick"
 
     @property
@@ -117,14 +129,14 @@ class Claim(Struct, frozen=True, forbid_unknown_fields=True, kw_only=True):
             "greatest": (self.value, self.value),
             "at_most": (None, self.value),
             "at_least": (self.value, None),
+            "greatest_at_least": (self.value, None),
             "between": (self.low, self.high),
         }.get(self.kind, (None, None))
         return float("-inf") if low is None else low, float("inf") if high is None else high
 
-    @property
-    def reach(self) -> float:
-        """How far beyond the bounds is still `reproduced`."""
-        return self.tolerance or self.relative * abs(self.value or 0.0)
+    def reach(self, bound: float) -> float:
+        """How far beyond a bound is still `reproduced`."""
+        return self.tolerance or (self.relative * abs(bound) if math.isfinite(bound) else 0.0)
 
     def problem(self) -> str | None:
         """What is wrong with how it is written; None when nothing is."""

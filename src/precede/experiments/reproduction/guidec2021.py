@@ -9,12 +9,16 @@ from typing import Final
 import msgspec
 
 from precede.experiments import guidec2021
+from precede.experiments.reproduction.claims import Claims, read_claims
 from precede.experiments.reproduction.judging import Sample
 from precede.experiments.reproduction.units import Finding, Paper, Unit, plain
 from precede.experiments.runs import Run
 
 
 class _Guidec:
+    def claims(self, folder: Path) -> Claims:
+        return read_claims(folder / "claims.toml")
+
     def units(self, folder: Path, scale: str, samples: Sequence[Sample]) -> list[Unit]:
         points, seeds = guidec2021.read_experiments(folder / "experiments.toml", scale)
         return [

@@ -32,6 +32,11 @@ STATUSES: Final[tuple[Status, ...]] = (
     "paper scale only",
 )
 FIRST_RUNS: Final = 5
+SHAPES: Final = {
+    **{"rises": 2, "falls": 2, "range_rises": 4, "steeper_last": 3},
+    **{"flat": 2, "linear": 3, "sublinear": 2},
+}
+"""Kinds that are about curves, and the fewest points they can be judged by."""
 
 
 class Sample(Struct, frozen=True):
@@ -95,14 +100,14 @@ def _explain(found: Comparison, reasons: Sequence[Reason]) -> Comparison:
 
 def _judge(claim: Claim, samples: Sequence[Sample], scale: str, close: float, reading: str) -> Comparison:
     estimates = _estimates(claim, samples)
-    if claim.kind == "greatest" and estimates:
+    if claim.kind in ("greatest", "greatest_at_least") and estimates:
         estimates = [max(estimates, key=lambda one: one.mean)]
     means = [one.mean for one in estimates]
     only_at_paper_scale = scale == "quick" and claim.scale == "paper"
-    if not means or only_at_paper_scale:
+    if not means or only_at_paper_scale or (claim.kind in SHAPES and len(means) < SHAPES[claim.kind]):
         status: Status = "withheld" if claim.kind == "withheld" and means else "paper scale only"
         off = None
-    elif claim.kind in ("rises", "falls", "range_rises", "steeper_last"):
+    elif claim.kind in SHAPES:
         status, off = _by_shape(claim, estimates)
     else:
         status, off = _by_bounds(claim, means, close)
@@ -110,7 +115,7 @@ def _judge(claim: Claim, samples: Sequence[Sample], scale: str, close: float, re
     return Comparison(
         claim=claim,
         status=status,
-        reading=reading,
+        reading=claim.reading or reading,
         ours=(min(means), max(means)) if means else None,
         interval=(min(i[0] for i in intervals), max(i[1] for i in intervals)) if intervals else None,
         off=off,
@@ -158,6 +163,7 @@ def _partner(claim: Claim, varied: Mapping[str, Any], samples: Sequence[Sample])
     """The one point that a point is compared with."""
     where = dict(claim.against or {}) | {axis: varied[axis] for axis in claim.pair_by}
     experiment = str(where.pop("experiment", claim.experiment))
+    where.pop("measure", None)
     points = _points(experiment, where, samples)
     if len(points) > 1:
         raise BadInput(f"claim {claim.id!r}: `against` fits {len(points)} points, one is wanted")
@@ -177,11 +183,12 @@ def _values(claim: Claim, point: Sequence[Sample], others: Sequence[Sample] | No
 
 
 def _compare(claim: Claim, ours: Mapping[str, float], theirs: Mapping[str, float]) -> float | None:
-    if claim.measure not in ours or claim.measure not in theirs:
+    other = str((claim.against or {}).get("measure", claim.measure))
+    if claim.measure not in ours or other not in theirs:
         return None
     if claim.compare == "largest_difference":
         return max(abs(ours[name] - theirs[name]) for name in (claim.measure, *claim.also))
-    first, second = ours[claim.measure], theirs[claim.measure]
+    first, second = ours[claim.measure], theirs[other]
     if claim.compare == "difference":
         return first - second
     if not second:
@@ -198,15 +205,20 @@ def _by_bounds(claim: Claim, means: Sequence[float], close: float) -> tuple[Stat
     if claim.kind == "withheld":
         return "withheld", None
     low, high = claim.bounds
-    off = max((max(low - mean, mean - high, 0.0) for mean in means), default=0.0)
+    over = [(mean - high, high) if mean > high else (low - mean, low) for mean in means]
     status: Status = "not reproduced"
-    if off <= claim.reach:
+    if all(off < 0 or (off == 0 and not claim.strict) or off <= claim.reach(bound) > 0 for off, bound in over):
         status = "reproduced"
-    elif off <= max(claim.reach + claim.slack, close * claim.reach):
+    elif all(off < 0 or off <= _near(claim, bound, close) > 0 for off, bound in over):
         status = "close"
     elif (claim.smaller_is_better and max(means) <= high) or (claim.larger_is_better and min(means) >= low):
         status = "better than published"
     return status, _deviation(claim, means)
+
+
+def _near(claim: Claim, bound: float, close: float) -> float:
+    """How far beyond a bound is still `close`."""
+    return max(claim.reach(bound) + claim.slack, close * claim.reach(bound))
 
 
 def _deviation(claim: Claim, means: Sequence[float]) -> float | None:
@@ -231,6 +243,8 @@ def _by_shape(claim: Claim, estimates: Sequence[Estimate]) -> tuple[Status, floa
         return _status([_climbs(ranges, claim)]), None
     if claim.kind == "steeper_last":
         return _status([_steeper_last(claim, estimates)]), None
+    if claim.kind in ("flat", "linear", "sublinear"):
+        return _status([_by_size(claim, estimates)]), None
     sign = 1 if claim.kind == "rises" else -1
     return _status([_climbs([sign * value for value in curve], claim) for curve in curves]), None
 
@@ -276,6 +290,23 @@ def _steeper_last(claim: Claim, estimates: Sequence[Estimate]) -> tuple[bool, bo
     chosen = [[curve[places.index(place)] for place in claim.at] for curve in curves]
     found = all(second - third > first - second for first, second, third in chosen)
     return found, found
+
+
+def _by_size(claim: Claim, estimates: Sequence[Estimate]) -> tuple[bool, bool]:
+    """Shapes that one number decides: within the tolerance, within twice of it."""
+    points = sorted((place_on(one.varied[claim.along]), one.mean) for one in estimates)
+    (first, low), (last, high) = points[0], points[-1]
+    if claim.kind == "sublinear":
+        found = high / low < last / first
+        return found, found
+    if claim.kind == "flat":
+        means = [mean for _, mean in points]
+        size = (max(means) - min(means)) / fmean(means)
+    else:
+        line = [low + (high - low) * (x - first) / (last - first) for x, _ in points]
+        farthest = max(abs(y - on) for (_, y), on in zip(points, line, strict=True))
+        size = farthest / abs(high - low) if high != low else math.inf
+    return size <= claim.tolerance, size <= 2 * claim.tolerance
 
 
 def _status(shapes: Sequence[tuple[bool, bool]]) -> Status:

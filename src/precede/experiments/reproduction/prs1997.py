@@ -9,6 +9,7 @@ from typing import Final
 import msgspec
 
 from precede.experiments import prs1997
+from precede.experiments.reproduction.claims import Claims, read_claims
 from precede.experiments.reproduction.judging import Sample
 from precede.experiments.reproduction.units import Finding, Paper, Unit, plain
 from precede.experiments.runs import Run
@@ -17,6 +18,9 @@ _LENGTH: Final = ("warm_up_deliveries", "deliveries")
 
 
 class _Prs:
+    def claims(self, folder: Path) -> Claims:
+        return read_claims(folder / "claims.toml")
+
     def units(self, folder: Path, scale: str, samples: Sequence[Sample]) -> list[Unit]:
         experiments, precision = prs1997.read_experiments(folder / "experiments.toml", scale)
         shares: dict[bytes, list[float]] = {}

@@ -16,10 +16,11 @@ import msgspec
 from msgspec import Struct
 
 from precede.core.errors import BadInput
+from precede.experiments.reproduction.claims import Claims
 from precede.experiments.reproduction.judging import Sample
 from precede.experiments.runs import Run
 
-PAPERS: Final = ("guidec2021", "was2021", "prs1997", "drift2006", "vcube2018")
+PAPERS: Final = ("guidec2021", "prs1997", "drift2006", "vcube2018")
 
 
 class Unit(Struct, frozen=True, kw_only=True):
@@ -49,6 +50,9 @@ class Finding(Struct, frozen=True, kw_only=True):
 
 class Paper(Protocol):
     """What `precede reproduce` needs of a paper."""
+
+    def claims(self, folder: Path) -> Claims:
+        """What the paper says."""
 
     def units(self, folder: Path, scale: str, samples: Sequence[Sample]) -> list[Unit]:
         """Every unit wanted at a scale, given what is measured so far (more may be wanted then)."""

@@ -1,0 +1,270 @@
+"""`precede reproduce`: every unit once, whoever is killed when; one table wherever it runs; files to print."""
+
+from __future__ import annotations
+
+import json
+import subprocess
+import sys
+import time
+
+import pyarrow.parquet as pq
+import pytest
+
+from precede.cli import main
+from precede.cli.exhibits import write_exhibits
+from precede.pipeline import reproduce as reproducing
+from precede.pipeline.jobs import Lake
+from precede.pipeline.reproduce import MARKS, Asked, reproduce
+from tests.pipeline.cluster import Cluster, kill_tree
+
+EXPERIMENTS = """
+[measured]
+warm_up_deliveries = 100
+deliveries = 300
+interval = 0.05
+fewest_runs = 2
+most_runs = 4
+[quick]
+fewest_runs = 2
+most_runs = 2
+[experiment.figure4]
+title = "small"
+place = "Figure 4"
+cases = [{ nodes = 6, to = [1, 5] }]
+grid = { propagation = [0.1, 1, 3] }
+set = { gap = 1 }
+[experiment.beyond]
+title = "no claim is about it"
+place = "beyond the paper"
+cases = [{ nodes = 5, to = [1, 4] }]
+set = { gap = 1, propagation = 1 }
+"""
+CLAIMS = """
+paper = "prs1997"
+measure = "tuple_share"
+[[claim]]
+id = "grows"
+place = "Figure 4"
+says = "it grows"
+experiment = "figure4"
+kind = "rises"
+along = "propagation"
+[[claim]]
+id = "bounded"
+place = "Figure 4"
+says = "never more than N squared"
+experiment = "figure4"
+kind = "at_most"
+value = 1.0
+[[claim]]
+id = "wrong"
+place = "Table 9"
+says = "nothing is carried"
+experiment = "figure4"
+where = { propagation = 3 }
+kind = "about"
+value = 0.0
+[[claim]]
+id = "kept"
+place = "Table 9"
+says = "[withheld] are carried"
+experiment = "figure4"
+where = { propagation = 3 }
+kind = "withheld"
+"""
+REASONS = """
+[[reason]]
+claims = ["wr*"]
+why = "something is always carried"
+shown_by = "this test"
+"""
+FIGURES = """
+[[figure]]
+name = "figure4"
+title = "Size"
+experiment = "figure4"
+x = "propagation"
+y = "tuple_share"
+curves = ["nodes"]
+"""
+
+
+@pytest.fixture
+def papers(tmp_path):
+    folder = tmp_path / "papers" / "prs1997"
+    folder.mkdir(parents=True)
+    for name, text in {
+        "experiments.toml": EXPERIMENTS,
+        "claims.toml": CLAIMS,
+        "reasons.toml": REASONS,
+        "figures.toml": FIGURES,
+    }.items():
+        (folder / name).write_text(text)
+    return folder.parent
+
+
+def asked(papers, **more):
+    return Asked(key="prs1997", folder=papers / "prs1997", scale="quick", **more)
+
+
+def table(lake, name, unit="prs1997-quick"):
+    return pq.read_table(lake.path(name, unit)).to_pylist()
+
+
+def same(lake, unit="prs1997-quick"):
+    """What must not depend on where it ran, nor on how often it was broken off."""
+    left_out = ("cpu_s", "worker", "finished_at", "attempt")
+    return {
+        name: [{k: v for k, v in row.items() if k not in left_out} for row in table(lake, name, unit)]
+        for name in ("runs", "verdicts", "measures", "comparisons")
+    }
+
+
+def test_runs_are_verified_measured_compared_and_written(papers, tmp_path):
+    lake = Lake(tmp_path / "lake")
+    (told,) = reproduce(lake, [asked(papers)], None)
+    assert (told.units, told.finished_before, told.violations, told.unverified) == (6, 0, 0, 0)
+    statuses = {one.claim.id: one.status for one in told.comparisons}
+    assert statuses == {
+        "grows": statuses["grows"],
+        "bounded": "reproduced",
+        "wrong": "not reproduced",
+        "kept": "withheld",
+    }
+    rows = {row["claim"]: row for row in table(lake, "comparisons")}
+    assert rows["wrong"]["reason"] == "something is always carried"
+    assert rows["wrong"]["ours_low"] == rows["kept"]["ours_low"] > 0
+    assert rows["kept"]["published_low"] is None
+    assert rows["bounded"]["points"] == 3
+    assert rows["bounded"]["interval_low"] < rows["bounded"]["ours_low"]
+    assert len(table(lake, "runs")) == len(table(lake, "verdicts")) == 6
+    assert {row["verdict"] for row in table(lake, "verdicts")} == {"holds"}
+    shares = [row for row in table(lake, "measures") if row["measure"] == "tuple_share"]
+    assert [row["scope"] for row in shares] == ["run"] * 6 + ["group"] * 3
+    files = {path.name for path in write_exhibits(told, tmp_path / "out")}
+    assert {"figure4.tex", "figure4.csv", "table9.md", "figure4-curves.svg", "figure4-curves.png"} <= files
+
+
+def test_broken_off_and_started_again_it_does_only_what_is_missing(papers, tmp_path, monkeypatch):
+    lake, done = Lake(tmp_path / "lake"), []
+    carry_out = reproducing.carry_out_unit
+
+    def breaks_off(unit):
+        if len(done) == 4:
+            raise KeyboardInterrupt
+        done.append(unit.id)
+        return carry_out(unit)
+
+    monkeypatch.setattr(reproducing, "carry_out_unit", breaks_off)
+    with pytest.raises(KeyboardInterrupt):
+        reproduce(lake, [asked(papers)], None)
+    assert not lake.has("comparisons", "prs1997-quick")
+    first, done[:] = list(done), []
+    (told,) = reproduce(lake, [asked(papers)], None)
+    assert told.finished_before == 4
+    assert len(done) == 2
+    assert not set(first) & set(done)
+    done[:] = []
+    (again,) = reproduce(lake, [asked(papers)], None)
+    assert (again.finished_before, done) == (6, [])
+    whole = Lake(tmp_path / "whole")
+    monkeypatch.setattr(reproducing, "carry_out_unit", carry_out)
+    reproduce(whole, [asked(papers)], None)
+    assert same(lake) == same(whole)
+
+
+def test_an_exhibit_runs_what_it_needs_and_an_experiment_without_claims_when_it_is_named(papers, tmp_path):
+    lake = Lake(tmp_path / "lake")
+    (told,) = reproduce(lake, [asked(papers, exhibit="beyond")], None)
+    assert (told.units, told.comparisons) == (2, ())
+    assert {path.name for path in write_exhibits(told, tmp_path / "out")} == {
+        f"beyond.{suffix}" for suffix in ("md", "tex", "html", "csv")
+    }
+    (told,) = reproduce(lake, [asked(papers, exhibit="table9")], None)
+    assert {one.claim.id for one in told.comparisons} == {"wrong", "kept"}
+
+
+def test_a_unit_that_fails_is_told_and_tried_again(papers, tmp_path, monkeypatch):
+    lake = Lake(tmp_path / "lake")
+    text = (papers / "prs1997" / "experiments.toml").read_text()
+    from precede.experiments import prs1997
+
+    measure = prs1997.measure_run
+
+    def fails(point, seed, precision):
+        if point.propagation == 3 and seed == 2:
+            raise RuntimeError("boom")
+        return measure(point, seed, precision)
+
+    assert "propagation" in text
+    monkeypatch.setattr(prs1997, "measure_run", fails)
+    (told,) = reproduce(lake, [asked(papers)], None)
+    assert [line.partition(": ")[2] for line in told.failed] == ["RuntimeError: boom"]
+    monkeypatch.setattr(prs1997, "measure_run", measure)
+    (told,) = reproduce(lake, [asked(papers)], None)
+    assert (told.failed, told.finished_before) == ((), 5)
+
+
+@pytest.mark.parametrize(
+    ("arguments", "said"),
+    [
+        (["nobody1999"], "no paper 'nobody1999'"),
+        (["prs1997/figure77"], "no exhibit 'figure77'"),
+        (["prs1997", "--scale", "huge"], "--scale 'huge'"),
+        (["drift2006"], "no claims of drift2006"),
+    ],
+)
+def test_bad_input_is_one_line(papers, tmp_path, capsys, arguments, said):
+    assert main(["reproduce", *arguments, "--papers", str(papers), "--lake", str(tmp_path / "l")]) == 2
+    error = capsys.readouterr().err
+    assert said in error
+    assert error.count("\n") == 1
+
+
+@pytest.mark.spark
+def test_the_same_table_on_spark_as_here(session, papers, tmp_path):
+    here, there = Lake(tmp_path / "here"), Lake(tmp_path / "there")
+    reproduce(here, [asked(papers)], None)
+    reproduce(there, [asked(papers)], session)
+    assert same(here) == same(there)
+
+
+@pytest.mark.long
+@pytest.mark.spark
+def test_the_same_table_on_two_local_cores_and_on_a_standalone_cluster(papers, tmp_path):
+    """Each in a process of its own: a process has one session."""
+    with Cluster(tmp_path / "cluster") as cluster:
+        for name, master in (("local", "local[2]"), ("standalone", cluster.url)):
+            assert _typed(papers, tmp_path / name, master).returncode == 1, "a claim is missed"
+    assert same(Lake(tmp_path / "local")) == same(Lake(tmp_path / "standalone"))
+
+
+@pytest.mark.long
+@pytest.mark.spark
+def test_killed_and_typed_again_nothing_that_was_finished_is_run_again(papers, tmp_path):
+    lake = Lake(tmp_path / "lake")
+    marks = lake.job(MARKS)
+    process = subprocess.Popen(_command(papers, lake.root, "local[2]"), start_new_session=True)
+    until = time.monotonic() + 120
+    while len(marks.marked()) < 2:
+        assert time.monotonic() < until
+        time.sleep(0.05)
+    kill_tree(process.pid)
+    process.wait()
+    before = {name: (marks.done / f"{name}.json").read_bytes() for name in marks.marked()}
+    assert len(before) >= 2
+    found = _typed(papers, lake.root, "local[2]", "--json")
+    told = json.loads(found.stdout)[0]
+    assert (told["units"], told["finished_before"]) == (6, len(before))
+    assert {name: (marks.done / f"{name}.json").read_bytes() for name in before} == before
+
+
+def _command(papers, lake, master, *more):
+    where = ["--papers", str(papers), "--lake", str(lake), "--master", master]
+    return [sys.executable, "-m", "precede", "reproduce", "prs1997", *where, *more]
+
+
+def _typed(papers, lake, master, *more):
+    return subprocess.run(
+        _command(papers, lake, master, *more), capture_output=True, text=True, timeout=300, check=False
+    )
