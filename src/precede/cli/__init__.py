@@ -38,6 +38,7 @@ VERBS: Final[dict[str, str]] = {
     "simulate": "one run of a scenario, in this process",
     "verify": "does this log keep its order? An exact verdict, and a violation told as a story",
     "reproduce": "a paper's published numbers beside ours, every run verified",
+    "bundle": "a run or a reproduction as a folder: scenario, seeds, versions, verdict, how to run it again",
     "swarm": "seeded worlds that break, heal, and must hold",
     "conform": "your own protocol: scenarios, swarm, rivals, one table",
     "node": "a member of a group over sockets: lines in are broadcast, lines out are delivered",
