@@ -41,6 +41,8 @@ def join(
     lan: tuple[str, int] | None = None,
     transport: Transport | None = None,
     beacon: float = 0.5,
+    identity: bytes | None = None,
+    roster: Mapping[str, bytes] | None = None,
     **options: Any,
 ) -> Group:
     """Become a member of a group: `async with precede.join("picnic", "ana", key=key, peers=[...]) as g:`.
@@ -51,10 +53,14 @@ def join(
     needs the members' names and a store; `total` needs the members' names. On a LAN members find each other
     through a multicast address and port (`lan`); else `peers` says where some of them are. With a store, a
     restart goes on where the last run ended; without one, every start is a new life.
+    With a `roster` (public keys by name) and this member's own `identity` (32 secret bytes) every message is
+    signed by its author, and nothing else is let in (docs/security.md).
     """
     from precede.runtime.group import group_key
     from precede.runtime.udp import UdpTransport
 
+    if (identity is None) != (roster is None):
+        raise BadInput("identity and roster go together: who signs, and whose signatures count")
     lives = parse_duration(lifetime) if isinstance(lifetime, str) else lifetime
     protocol = _protocol_for(order, lives, members)
     if order == "multicast" and store is None:
@@ -75,6 +81,8 @@ def join(
         store=None if store is None else Path(store),
         log=None if log is None else Path(log),
         beacon=beacon,
+        identity=identity,
+        roster=roster,
     )
 
 

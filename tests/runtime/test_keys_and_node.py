@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import io
 import os
 import subprocess
 import sys
@@ -10,6 +11,9 @@ from pathlib import Path
 import pytest
 
 from precede.cli import main
+from precede.core.errors import BadInput
+from precede.runtime.authorship import public_of
+from precede.runtime.keyring import newest_key, read_identity, read_keys, read_roster
 from tests.runtime.test_examples import free_ports
 
 ROOT = Path(__file__).parents[2]
@@ -24,11 +28,58 @@ def test_keys_are_made_shown_and_rotated(tmp_path: Path, capsys: pytest.CaptureF
     assert main(["keys", "export", file]) == 0
     secret = capsys.readouterr().out.strip()
     assert main(["keys", "rotate", file]) == 0
+    assert read_keys(Path(file))[0].hex() == secret
     assert main(["keys", "show", file]) == 0
     shown = capsys.readouterr().out
     assert secret not in shown
     assert shown.count("opens") >= 2
     assert oct(os.stat(file).st_mode & 0o777) == "0o600"
+
+
+def test_a_fresh_key_opens_everywhere_before_anybody_seals_with_it(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    ana, ben = tmp_path / "ana.keys", tmp_path / "ben.keys"
+
+    def carry() -> None:
+        capsys.readouterr()
+        assert main(["keys", "export", str(ana)]) == 0
+        monkeypatch.setattr("sys.stdin", io.StringIO(capsys.readouterr().out))
+        assert main(["keys", "take", str(ben)]) == 0
+
+    assert main(["keys", "make", str(ana)]) == 0
+    carry()
+    old = read_keys(ana)
+    assert read_keys(ben) == old
+    assert main(["keys", "rotate", str(ana)]) == 0
+    carry()
+    fresh = newest_key(ana)
+    assert read_keys(ana) == read_keys(ben) == (*old, fresh)
+    assert main(["keys", "promote", str(ana)]) == 0
+    assert read_keys(ana) == (fresh, *old)
+    assert main(["keys", "promote", str(ben), "--keep", "1"]) == 0
+    assert read_keys(ben) == (fresh,)
+    monkeypatch.setattr("sys.stdin", io.StringIO("no key\n"))
+    assert main(["keys", "take", str(ben)]) == 2
+
+
+def test_a_roster_that_others_can_change_is_refused(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    roster = tmp_path / "g.roster"
+    lines = []
+    for name in ("ana", "ben"):
+        assert main(["keys", "identity", str(tmp_path / name), name]) == 0
+        lines.append(capsys.readouterr().out)
+    roster.write_text("# ours\n" + "".join(lines))
+    roster.chmod(0o644)
+    assert read_roster(roster)["ana"] == public_of(read_identity(tmp_path / "ana"))
+    roster.chmod(0o664)
+    with pytest.raises(BadInput, match="others can change it"):
+        read_roster(roster)
+    roster.chmod(0o600)
+    roster.write_text(lines[0] * 2)
+    with pytest.raises(BadInput, match=":2: ana is there twice"):
+        read_roster(roster)
+    assert main(["keys", "identity", str(tmp_path / "x"), "two words"]) == 2
 
 
 @pytest.mark.parametrize(

@@ -1,4 +1,4 @@
-"""`precede keys`: make, show, export and rotate a group's keys."""
+"""`precede keys`: a group's keys (make, show, export, take, rotate, promote) and a member's identity."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ def make(file: Annotated[Path, _FILE]) -> None:
 
 @app.command()
 def show(file: Annotated[Path, _FILE]) -> None:
-    """Fingerprints, newest first; two members compare these, not the keys.
+    """Fingerprints, the key that seals first; two members compare these, not the keys.
 
     \b
     Example:
@@ -46,19 +46,40 @@ def export(file: Annotated[Path, _FILE]) -> None:
 
     \b
     Example:
-      precede keys export picnic.keys
+      precede keys export picnic.keys | ssh ben precede keys take picnic.keys
     """
-    from precede.runtime.keyring import read_keys
+    from precede.runtime.keyring import newest_key
 
-    print(read_keys(file)[0].hex())
+    print(newest_key(file).hex())
 
 
 @app.command()
-def rotate(
-    file: Annotated[Path, _FILE],
-    keep: Annotated[int, typer.Option(min=1, max=8, help="how many keys stay valid")] = 2,
-) -> None:
-    """A fresh key in front; the one before still opens, so that members can follow one by one.
+def take(file: Annotated[Path, _FILE]) -> None:
+    """Read a key, as `export` printed it, from standard input: it opens from now on; in a new file it seals.
+
+    \b
+    Example:
+      precede keys take picnic.keys < key-on-a-stick
+    """
+    import sys
+
+    from precede.core.errors import BadInput
+    from precede.runtime.keyring import fingerprint, take_key
+    from precede.runtime.sealing import KEY_BYTES
+
+    try:
+        key = bytes.fromhex(sys.stdin.readline(1000))
+    except ValueError:
+        key = b""
+    if len(key) != KEY_BYTES:
+        raise BadInput(f"standard input: not a key ({2 * KEY_BYTES} hexadecimal digits)")
+    take_key(file, key)
+    print(f"{file}: {fingerprint(key)} opens")
+
+
+@app.command()
+def rotate(file: Annotated[Path, _FILE]) -> None:
+    """Make a fresh key that opens and does not seal yet. Carry it to the others, then `promote` it everywhere.
 
     \b
     Example:
@@ -66,5 +87,41 @@ def rotate(
     """
     from precede.runtime.keyring import fingerprint, rotate_keys
 
-    keys = rotate_keys(file, keep)
+    key = rotate_keys(file)
+    print(f"{file}: {fingerprint(key)} opens; once every member has it (export, take), `promote` it")
+
+
+@app.command()
+def promote(
+    file: Annotated[Path, _FILE],
+    keep: Annotated[int, typer.Option(min=1, max=8, help="how many keys stay valid")] = 2,
+) -> None:
+    """Seal with the newest key from now on; the one before still opens. A running node follows within a second.
+
+    \b
+    Example:
+      precede keys promote picnic.keys
+      precede keys promote picnic.keys --keep 1      # the old key is worth nothing any more
+    """
+    from precede.runtime.keyring import fingerprint, promote_key
+
+    keys = promote_key(file, keep)
     print(f"{file}: now seals with {fingerprint(keys[0])}; {len(keys)} keys open")
+
+
+@app.command()
+def identity(
+    file: Annotated[Path, _FILE], name: Annotated[str, typer.Argument(help="the member's name")]
+) -> None:
+    """Make what a member signs with, readable by you alone, and print its line for everybody's roster.
+
+    \b
+    Example:
+      precede keys identity ana.identity ana >> picnic.roster
+    """
+    from precede.core.errors import BadInput
+    from precede.runtime.keyring import make_identity
+
+    if len(name.split()) != 1 or "#" in name:
+        raise BadInput(f"{name!r}: a name in a roster is one word without #")
+    print(f"{name} {make_identity(file).hex()}")

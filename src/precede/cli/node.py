@@ -17,6 +17,12 @@ def command(
     keys: Annotated[
         Path | None, typer.Option(help="key file (precede keys make); needed unless --open")
     ] = None,
+    identity: Annotated[
+        Path | None, typer.Option(help="what this member signs with (precede keys identity); with --roster")
+    ] = None,
+    roster: Annotated[
+        Path | None, typer.Option(help="public keys of all members: only what they signed is let in")
+    ] = None,
     open_door: Annotated[bool, typer.Option("--open", help="no keys: the link has its own encryption")] = False,
     bind: Annotated[str, typer.Option(help="HOST:PORT to listen on")] = "127.0.0.1:0",
     peer: Annotated[list[str] | None, typer.Option(help="HOST:PORT of another member; may be repeated")] = None,
@@ -39,7 +45,7 @@ def command(
 
     from precede.api import join
     from precede.core.errors import BadInput
-    from precede.runtime.keyring import read_keys
+    from precede.runtime.keyring import read_identity, read_keys, read_roster
 
     if keys is None and not open_door:
         raise BadInput(
@@ -57,14 +63,19 @@ def command(
         bind=_address(bind, "--bind"),
         peers=[_address(written, "--peer") for written in peer or []],
         log=log,
+        identity=None if identity is None else read_identity(identity),
+        roster=None if roster is None else read_roster(roster),
     )
-    asyncio.run(_run(joined, status, linger))
+    asyncio.run(_run(joined, status, linger, keys))
 
 
-async def _run(group: Group, status: float, linger: float) -> None:
+async def _run(group: Group, status: float, linger: float, keys: Path | None) -> None:
     import asyncio
     import json
     import sys
+
+    from precede.core.errors import BadInput
+    from precede.runtime.keyring import read_keys
 
     async def show() -> None:
         async for message in group:
@@ -76,8 +87,25 @@ async def _run(group: Group, status: float, linger: float) -> None:
             await asyncio.sleep(status)
             print(json.dumps(group.status()), file=sys.stderr, flush=True)
 
+    async def follow_keys(file: Path) -> None:
+        """A key file that changes while the node runs (`precede keys rotate`) is taken over within a second."""
+        known = read_keys(file)
+        while True:
+            await asyncio.sleep(1)
+            try:
+                found = read_keys(file)
+            except BadInput as error:
+                print(f"precede node: {error}; going on with the keys that were there", file=sys.stderr)
+                await asyncio.sleep(60)
+                continue
+            if found != known:
+                group.rekey(*found)
+                known = found
+
     async with group:
         tasks = [asyncio.create_task(show()), asyncio.create_task(report())]
+        if keys is not None:
+            tasks.append(asyncio.create_task(follow_keys(keys)))
         while line := await asyncio.to_thread(sys.stdin.readline):
             await group.broadcast(line.rstrip("\n").encode())
         await asyncio.sleep(linger)

@@ -41,7 +41,10 @@ def parse_duration(written: str | int | float) -> Duration:
     match = _WRITTEN.fullmatch(written)
     if match is None or match[2] not in _UNITS:
         raise BadInput(f"not a duration: {written!r} (write 250ms, 20s, 20min, 2h)")
-    return round(float(match[1]) * _UNITS[match[2]])
+    try:
+        return round(float(match[1]) * _UNITS[match[2]])
+    except OverflowError:
+        raise BadInput(f"not a duration: {written[:40]!r}... is without end") from None
 
 
 def seconds(number: float) -> Duration:

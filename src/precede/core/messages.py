@@ -2,25 +2,44 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Annotated, ClassVar, TypeAlias
+from collections.abc import Sequence
+from typing import TYPE_CHECKING, Annotated, Any, ClassVar, TypeAlias
 
 from msgspec import Meta, Struct
 
 from precede.core.identity import MessageId, NodeId
+from precede.core.instants import Instant
 
 Size: TypeAlias = Annotated[int, Meta(ge=0, le=1 << 28)]
 """A size by a paper's model that travels as a field: for tables only, so on the wire it must merely be sane."""
 
 
 class Message(Struct, frozen=True, gc=False, array_like=True):
-    """What an application broadcast: who, which, and the bytes. Order data travels in packets, not here."""
+    """What an application broadcast: who, which, and the bytes. Order data travels in packets, not here.
+
+    `signature` is the source's, over what it wrote, in the real world: protocols carry it and never look.
+    """
 
     id: MessageId
     payload: bytes
+    signature: bytes = b""
 
     @property
     def source(self) -> NodeId:
         return self.id.source
+
+
+class Written(Struct, frozen=True, gc=False, array_like=True):
+    """A message with all that its source wrote about it: what a signature covers.
+
+    `destinations` are the only nodes that may be handed this packet, None where anybody may (a relay, say);
+    `order` is the rest: a barrier, a vector, destinations of a message that is relayed.
+    """
+
+    message: Message
+    destinations: tuple[NodeId, ...] | None = None
+    deadline: Instant | None = None
+    order: Any = None
 
 
 class Packet(Struct, frozen=True, gc=False, array_like=True, tag=True):
@@ -32,6 +51,11 @@ class Packet(Struct, frozen=True, gc=False, array_like=True, tag=True):
     """
 
     kind: ClassVar[str]
+
+    def written(self) -> Sequence[Written]:
+        """Each message in it, with what its source wrote; what every hop writes anew is left out."""
+        message = getattr(self, "message", None)
+        return () if message is None else (Written(message),)
 
     if TYPE_CHECKING:
 

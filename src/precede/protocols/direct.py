@@ -8,7 +8,7 @@ from typing import ClassVar, Final
 from precede.core.effects import NOTHING, RADIO, Arrive, Effect, Effects, Key, Medium, Persist, Send
 from precede.core.identity import MessageId, NodeId
 from precede.core.instants import MILLISECOND, Instant
-from precede.core.messages import Packet
+from precede.core.messages import Packet, Written
 from precede.core.node import Context, Saved
 from precede.protocols.layers import Dissemination, Envelope, Ordering
 from precede.protocols.registry import DisseminationEntry, Option
@@ -22,6 +22,9 @@ class DirectPacket(Packet, frozen=True, gc=False):
 
     kind: ClassVar[str] = "direct"
     envelope: Envelope
+
+    def written(self) -> Sequence[Written]:
+        return (self.envelope.written(),)
 
     @property
     def size_bytes(self) -> int:

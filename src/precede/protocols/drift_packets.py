@@ -7,12 +7,13 @@ chosen and must name their source).
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import ClassVar, Final, TypeAlias
 
 from msgspec import Struct
 
 from precede.core.identity import NodeId
-from precede.core.messages import Message, Packet, Size
+from precede.core.messages import Message, Packet, Size, Written
 from precede.protocols.floods import Have, StreamId, Want
 
 HEADER_BYTES: Final = 20
@@ -137,6 +138,13 @@ class DriftPacket(_DriftPacket, frozen=True, gc=False):
     control_bytes: Size = 0
     control_entries: Size = 0
     messages: Size = 0
+
+    def written(self) -> Sequence[Written]:
+        flood = self.flood
+        if flood.message is None:
+            return ()
+        order = (flood.source, flood.life, flood.number, flood.timestamp, flood.admits, flood.closes)
+        return (Written(flood.message, None, None, order),)
 
 
 class DummyPacket(_DriftPacket, frozen=True, gc=False):

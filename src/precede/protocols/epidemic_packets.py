@@ -11,7 +11,7 @@ from typing import ClassVar, Final
 
 from precede.core.identity import MessageId
 from precede.core.instants import Instant
-from precede.core.messages import Packet, Size
+from precede.core.messages import Packet, Size, Written
 from precede.protocols.layers import Envelope
 
 HEADER_BYTES: Final = 8
@@ -66,6 +66,9 @@ class MessagesPacket(Packet, frozen=True, gc=False):
     size_bytes: Size
     control_bytes: Size
     control_entries: Size
+
+    def written(self) -> Sequence[Written]:
+        return [envelope.written() for envelope in self.envelopes]
 
     @property
     def messages(self) -> int:

@@ -12,7 +12,7 @@ from typing import ClassVar, Final
 from precede.core.effects import NOTHING, RADIO, Arrive, Effect, Effects, Key, Medium, Persist, Send
 from precede.core.identity import MessageId, NodeId
 from precede.core.instants import Instant
-from precede.core.messages import Packet
+from precede.core.messages import Packet, Written
 from precede.core.node import Context, Saved
 from precede.protocols.floods import OPTIONS, Floods, FloodSettings, Have, Stream, StreamId, Want
 from precede.protocols.layers import Dissemination, Envelope, Ordering
@@ -28,6 +28,9 @@ class FloodPacket(Packet, frozen=True, gc=False):
 
     kind: ClassVar[str] = "flood"
     envelope: Envelope
+
+    def written(self) -> Sequence[Written]:
+        return (self.envelope.written(relayed=True),)
 
     @property
     def size_bytes(self) -> int:

@@ -16,7 +16,7 @@ from msgspec import Struct
 from precede.core.effects import NOTHING, Effect, Effects, Key, Medium
 from precede.core.identity import MessageId, NodeId
 from precede.core.instants import Duration, Instant
-from precede.core.messages import Message, Packet, Size
+from precede.core.messages import Message, Packet, Size, Written
 from precede.core.node import Node, Saved, Waiting
 
 
@@ -35,6 +35,11 @@ class Envelope(Struct, frozen=True, gc=False, array_like=True):
     @property
     def size_bytes(self) -> int:
         return len(self.message.payload) + self.control_bytes
+
+    def written(self, relayed: bool = False) -> Written:
+        """What its source wrote. One that is relayed may be in the hands of nodes it is not meant for."""
+        order = (self.stamp, self.destinations, self.born)
+        return Written(self.message, None if relayed else self.destinations, self.deadline, order)
 
 
 class Ordering(ABC):

@@ -13,7 +13,7 @@ from typing import Any, ClassVar, Final, TypeAlias
 from msgspec import Struct
 
 from precede.core.identity import MessageId, NodeId
-from precede.core.messages import Message, Packet
+from precede.core.messages import Message, Packet, Written
 from precede.protocols.address_book import AddressBook
 
 INTEGER_BYTES: Final = 4
@@ -59,6 +59,10 @@ class MulticastPacket(Packet, frozen=True, gc=False):
     message: Message
     destinations: tuple[Process, ...]
     stamp: Any
+
+    def written(self) -> Sequence[Written]:
+        to = tuple(map(node_of, self.destinations))
+        return (Written(self.message, to, None, (self.destinations, self.stamp)),)
 
     @property
     def size_bytes(self) -> int:

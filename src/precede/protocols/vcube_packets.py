@@ -18,7 +18,7 @@ from msgspec import Struct
 
 from precede.core.effects import Arrive, Deliver
 from precede.core.identity import MessageId, NodeId
-from precede.core.messages import Message, Packet, Size
+from precede.core.messages import Message, Packet, Size, Written
 from precede.protocols.vcube_topology import MOST_POSITIONS
 
 HEADER_BYTES: Final = 20
@@ -68,6 +68,9 @@ class StampedMessage(Struct, frozen=True, array_like=True, dict=True):
     entries: Size
     past: int
 
+    def written(self) -> Written:
+        return Written(self.message, None, None, (self.changed, self.entries, self.past))
+
     @cached_property
     def prepared(self) -> Prepared:
         """Worked out once for each copy that was decoded: in a simulation once for all nodes."""
@@ -107,6 +110,9 @@ class VCubePacket(Packet, frozen=True, gc=False):
     control_bytes: Size
     control_entries: Size
     messages: Size
+
+    def written(self) -> Sequence[Written]:
+        return [stamped.written() for stamped in self.content]
 
 
 def packet_of(content: tuple[StampedMessage, ...]) -> VCubePacket:

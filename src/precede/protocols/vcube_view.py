@@ -15,7 +15,7 @@ from typing import ClassVar, Final, TypeAlias
 from msgspec import Struct
 
 from precede.core.identity import NodeId
-from precede.core.messages import Packet
+from precede.core.messages import Packet, Written
 from precede.protocols.vcube_packets import ENTRY_BYTES, HEADER_BYTES, Slot, StampedMessage, VCubePacket
 
 Events: TypeAlias = tuple[tuple[NodeId, int], ...]
@@ -96,6 +96,9 @@ class VCubeStatePacket(Packet, frozen=True, gc=False):
     kind: ClassVar[str] = "vcube_state"
     delivered: Vector
     content: tuple[StampedMessage, ...]
+
+    def written(self) -> Sequence[Written]:
+        return [stamped.written() for stamped in self.content]
 
     @property
     def size_bytes(self) -> int:

@@ -46,6 +46,7 @@ from precede.eventlog.schema import (
     STARTED,
 )
 from precede.runtime.codec import Codec, Garbled
+from precede.runtime.inspection import Inspection
 from precede.runtime.rows import KeptRows
 from precede.runtime.store import NoStore, Store
 
@@ -84,6 +85,7 @@ class Driver:
         self.store = store
         self.outside: dict[Medium, Outside] = {}
         self.garbled: Counter[str] = Counter()
+        self.inspection: Inspection | None = None
         self.rows_logged = 0
         self.on_deliver: Callable[[int, Message], None] = lambda place, message: None
         self.on_arrive: Callable[[Message], None] = lambda message: None
@@ -132,6 +134,11 @@ class Driver:
         except Garbled as error:
             self.garbled[error.reason] += 1
             return
+        if self.inspection is not None:
+            reason = self.inspection.incoming(packet, len(data), self._now(), self._accepted)
+            if reason is not None:
+                self.garbled[reason] += 1
+                return
         if len(self._inputs) >= MOST_WAITING:
             self.garbled["overrun"] += 1
             return
@@ -219,6 +226,8 @@ class Driver:
                 self._send(effect, now)
             elif type(effect) is Deliver:
                 delivered.append((self.store.deliver(effect.message), effect.message))
+                if self.inspection is not None:
+                    self.inspection.delivered(effect.message.id)
                 if self._rows is not None:
                     self._rows.message(DELIVERED, now, effect.message.id)
             else:
@@ -263,6 +272,8 @@ class Driver:
 
     def _send(self, send: Send, now: Instant) -> None:
         outside = self.outside.get(send.over)
+        if self.inspection is not None:
+            self.inspection.outgoing(send.packet)
         data = self._codec.encode(send.packet)
         went = outside.send(data, send.to, send.key) if outside is not None else 0
         if went:

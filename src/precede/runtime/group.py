@@ -20,8 +20,10 @@ from precede.core.identity import MessageId, NodeId
 from precede.core.instants import Duration, Instant
 from precede.core.messages import Message
 from precede.core.node import Node, Waiting
+from precede.runtime.authorship import Authors
 from precede.runtime.codec import Codec
 from precede.runtime.driver import Driver, wall_clock
+from precede.runtime.inspection import Inspection
 from precede.runtime.links import Links
 from precede.runtime.rows import SEGMENT_ROWS, KeptRows, write_segment
 from precede.runtime.sealing import KEY_BYTES, OVERHEAD, OpenDoor, Sealer
@@ -66,6 +68,7 @@ class Group:
     `book` gives members' ids where a protocol wants small ones; elsewhere they come from the names. A second
     transport, `wired`, is for nodes that have both (a station). `links` says how neighbours are found:
     `by_hand`, `patient` and `alone` of `runtime.links`. `life` fixes the incarnation of a node without store.
+    With an `identity` and a `roster`, messages are signed by their authors (`runtime.authorship`).
     """
 
     def __init__(
@@ -90,6 +93,8 @@ class Group:
         synchronous: bool = True,
         links: Mapping[str, bool] | None = None,
         keep_rows: bool = False,
+        identity: bytes | None = None,
+        roster: Mapping[str, bytes] | None = None,
     ) -> None:
         self.name = name
         self.group = group
@@ -107,6 +112,13 @@ class Group:
             KeptRows(self.name_of, log_packets) if kept else None,
             speed,
         )
+        authors = None
+        if identity is not None and roster is not None:
+            keys_by_node = {self._id_of(known): public for known, public in roster.items()}
+            authors = Authors(group, self.id, identity, keys_by_node)
+            self._names.update((self._id_of(known), known) for known in roster)
+        self._driver.inspection = Inspection(self.id, self._driver.incarnation, authors)
+        self._doors: list[Sealer | OpenDoor] = []
         self._driver.on_deliver = self._delivered
         self._driver.on_arrive = self._arrived
         self._driver.on_discard = self._discarded
@@ -130,9 +142,11 @@ class Group:
         self, transport: Transport, keys: tuple[bytes, ...], how: Mapping[str, bool], over: Medium
     ) -> Links:
         driver = self._driver
+        door = Sealer(self.id, keys) if keys else OpenDoor(self.id)
+        self._doors.append(door)
         return Links(
             transport,
-            Sealer(self.id, keys) if keys else OpenDoor(self.id),
+            door,
             OVERHEAD,
             lambda data, sender: driver.packet(data, sender, over),
             lambda peer: driver.link_up(peer, over),
@@ -241,6 +255,12 @@ class Group:
             "untaken": len(self._untaken),
             "dropped": dict(sum((Counter(links.dropped()) for links in self._all_links), self._driver.garbled)),
         }
+
+    def rekey(self, *secrets: bytes) -> None:
+        """The group has new keys, newest first: the first seals from now on, any of them opens."""
+        for door in self._doors:
+            if isinstance(door, Sealer):
+                door.rekey(tuple(group_key(secret, self.group) for secret in secrets))
 
     def name_of(self, node: NodeId) -> str:
         """A member's name, or its number when nobody told us."""

@@ -1,16 +1,19 @@
 """Admission: every datagram is from a stranger until the group key says otherwise.
 
 A frame is `version, sender, boot, counter` in the clear and the rest sealed with ChaCha20-Poly1305. The key is
-derived from the group key, the sender and its boot number (64 random bits at each start), the nonce is the
-counter: so no nonce is used twice under one key, whatever is lost in a restart. A receiver keeps a window of
-counters per (sender, boot) and drops what it has seen. Several group keys may be valid at once while a group
-changes keys: frames are sealed with the first and opened with any.
+derived from the group key, the sender and its boot number, the nonce is the counter. A boot number is the time
+of the start (milliseconds, 44 bits) and 20 random bits: so no nonce is used twice under one key, whatever is
+lost in a restart, and a later start has a larger number. A receiver keeps, for the latest boot of each sender,
+a window of counters and drops what it has seen. Several group keys may be valid at once while a group changes
+keys: frames are sealed with the first and opened with any.
 """
 
 from __future__ import annotations
 
 import os
+import secrets
 import struct
+import time
 from collections import Counter, OrderedDict
 from typing import Final
 
@@ -26,28 +29,38 @@ _HEADER: Final = struct.Struct(">BqQQ")
 _OPEN: Final = struct.Struct(">BqQ")
 _VERSION: Final = 1
 _WINDOW: Final = 1024
-_MOST_BOOTS: Final = 4096
+_MOST_PEERS: Final = 4096
 OVERHEAD: Final = _HEADER.size + 16
 
 
 class Sealer:
-    """Seals our frames and opens others'; counts what it drops, by reason."""
+    """Seals our frames and opens others'; counts what it drops, by reason.
 
-    def __init__(self, node: NodeId, keys: tuple[bytes, ...]) -> None:
+    Boots of one sender ascend: once a later one is heard, earlier ones are replays. The senders least recently
+    met are forgotten first when there are too many. A frame costs a key derivation only at a boot's first.
+    """
+
+    def __init__(self, node: NodeId, keys: tuple[bytes, ...], after: int = 0) -> None:
+        self.dropped: Counter[str] = Counter()
+        self.boot = max(new_boot(), after + 1)
+        self._node = node
+        self._counter = 0
+        self._peers: OrderedDict[NodeId, _Peer] = OrderedDict()
+        self.rekey(keys)
+
+    def rekey(self, keys: tuple[bytes, ...]) -> None:
+        """Other keys from now on, newest first; links stay as they are."""
         if not keys or any(len(key) != KEY_BYTES for key in keys):
             raise ValueError(f"a group key has {KEY_BYTES} bytes")
-        self.dropped: Counter[str] = Counter()
-        self._node = node
         self._keys = keys
-        self._boot = int.from_bytes(os.urandom(8), "big")
-        self._counter = 0
-        self._own = ChaCha20Poly1305(_derive(keys[0], node, self._boot))
-        self._peers: OrderedDict[tuple[NodeId, int], _Peer] = OrderedDict()
+        self._own = _cipher(keys[0], self._node, self.boot)
+        for sender, peer in self._peers.items():
+            peer.ciphers = [_cipher(key, sender, peer.boot) for key in keys]
 
     def seal(self, data: bytes) -> bytes:
         """One frame for the network."""
         self._counter += 1
-        header = _HEADER.pack(_VERSION, self._node, self._boot, self._counter)
+        header = _HEADER.pack(_VERSION, self._node, self.boot, self._counter)
         return header + self._own.encrypt(_nonce(self._counter), data, header)
 
     def open(self, frame: bytes) -> tuple[NodeId, int, bytes] | None:
@@ -59,29 +72,24 @@ class Sealer:
             return self._drop("version")
         if sender == self._node:
             return self._drop("own")
-        known = self._peers.get((sender, boot))
-        if known is not None and known.seen(counter):
+        if sender < 0:
+            return self._drop("absurd")
+        known = self._peers.get(sender)
+        if known is not None and (boot < known.boot or (boot == known.boot and known.seen(counter))):
             return self._drop("replayed")
-        header, sealed, nonce = frame[: _HEADER.size], frame[_HEADER.size :], _nonce(counter)
-        for cipher in known.ciphers if known is not None else self._ciphers(sender, boot):
-            try:
-                data = cipher.decrypt(nonce, sealed, header)
-            except InvalidTag:
-                continue
-            self._admit(sender, boot, counter, cipher)
-            return sender, boot, data
-        return self._drop("stranger")
-
-    def _ciphers(self, sender: NodeId, boot: int) -> list[ChaCha20Poly1305]:
-        return [ChaCha20Poly1305(_derive(key, sender, boot)) for key in self._keys]
-
-    def _admit(self, sender: NodeId, boot: int, counter: int, cipher: ChaCha20Poly1305) -> None:
-        peer = self._peers.get((sender, boot))
-        if peer is None:
-            peer = self._peers[sender, boot] = _Peer([cipher])
-            if len(self._peers) > _MOST_BOOTS:
+        if known is not None and boot == known.boot:
+            peer = known
+        else:
+            peer = _Peer(boot, [_cipher(key, sender, boot) for key in self._keys])
+        data = peer.opened(frame, counter)
+        if data is None:
+            return self._drop("tampered" if peer is known else "stranger")
+        if peer is not known:
+            self._peers[sender] = peer
+            self._peers.move_to_end(sender)
+            if len(self._peers) > _MOST_PEERS:
                 self._peers.popitem(last=False)
-        peer.mark(counter)
+        return sender, boot, data
 
     def _drop(self, reason: str) -> tuple[NodeId, int, bytes] | None:
         self.dropped[reason] += 1
@@ -89,20 +97,35 @@ class Sealer:
 
 
 class _Peer:
-    """One boot of a sender: its cipher, and which counters have been seen."""
+    """The latest boot of a sender: a cipher for each valid key, and which counters have been seen."""
 
-    __slots__ = ("_bits", "_highest", "ciphers")
+    __slots__ = ("_bits", "_highest", "boot", "ciphers")
 
-    def __init__(self, ciphers: list[ChaCha20Poly1305]) -> None:
+    def __init__(self, boot: int, ciphers: list[ChaCha20Poly1305]) -> None:
+        self.boot = boot
         self.ciphers = ciphers
         self._highest = 0
         self._bits = 0
+
+    def opened(self, frame: bytes, counter: int) -> bytes | None:
+        """What was sealed, by whichever key; the key that fits is tried first the next time."""
+        header, sealed, nonce = frame[: _HEADER.size], frame[_HEADER.size :], _nonce(counter)
+        for place, cipher in enumerate(self.ciphers):
+            try:
+                data = cipher.decrypt(nonce, sealed, header)
+            except InvalidTag:
+                continue
+            if place:
+                self.ciphers.insert(0, self.ciphers.pop(place))
+            self._mark(counter)
+            return data
+        return None
 
     def seen(self, counter: int) -> bool:
         behind = self._highest - counter
         return behind >= 0 and (behind >= _WINDOW or bool(self._bits >> behind & 1))
 
-    def mark(self, counter: int) -> None:
+    def _mark(self, counter: int) -> None:
         ahead = counter - self._highest
         if ahead > 0:
             self._bits = (self._bits << ahead | 1) & ((1 << _WINDOW) - 1) if ahead < _WINDOW else 1
@@ -117,18 +140,18 @@ class OpenDoor:
     def __init__(self, node: NodeId) -> None:
         self.dropped: Counter[str] = Counter()
         self._node = node
-        self._boot = int.from_bytes(os.urandom(8), "big")
+        self.boot = new_boot()
 
     def seal(self, data: bytes) -> bytes:
-        return _OPEN.pack(0, self._node, self._boot) + data
+        return _OPEN.pack(0, self._node, self.boot) + data
 
     def open(self, frame: bytes) -> tuple[NodeId, int, bytes] | None:
         if len(frame) < _OPEN.size or frame[0] != 0:
             self.dropped["truncated" if len(frame) < _OPEN.size else "version"] += 1
             return None
         _, sender, boot = _OPEN.unpack_from(frame)
-        if sender == self._node:
-            self.dropped["own"] += 1
+        if sender == self._node or sender < 0:
+            self.dropped["own" if sender == self._node else "absurd"] += 1
             return None
         return sender, boot, frame[_OPEN.size :]
 
@@ -136,6 +159,15 @@ class OpenDoor:
 def new_key() -> bytes:
     """A fresh group key."""
     return os.urandom(KEY_BYTES)
+
+
+def new_boot() -> int:
+    """A number for this start: larger than that of any earlier one, by the machine's clock."""
+    return (time.time_ns() // 1_000_000 & (1 << 44) - 1) << 20 | secrets.randbits(20)
+
+
+def _cipher(key: bytes, sender: NodeId, boot: int) -> ChaCha20Poly1305:
+    return ChaCha20Poly1305(_derive(key, sender, boot))
 
 
 def _derive(key: bytes, sender: NodeId, boot: int) -> bytes:

@@ -7,10 +7,11 @@ seq_NC (the next number expected), `previous` PS, with None for "every station".
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import ClassVar, Final, Literal, TypeAlias
 
 from precede.core.identity import MessageId, NodeId
-from precede.core.messages import Message, Packet
+from precede.core.messages import Message, Packet, Written
 
 RADIO_HEADER: Final = 48
 WIRED_HEADER: Final = 60
@@ -342,6 +343,9 @@ class SecondResponsePacket(RoutedPacket, frozen=True, gc=False):
     kind: ClassVar[str] = "second_response"
     recovered: tuple[Message, ...]
     received: tuple[MessageId, ...]
+
+    def written(self) -> Sequence[Written]:
+        return [Written(message) for message in self.recovered]
 
     @property
     def messages(self) -> int:

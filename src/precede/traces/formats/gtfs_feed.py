@@ -23,6 +23,7 @@ from precede.traces.lines import BadRow, fields_of_csv, name_of, number, numbere
 from precede.traces.records import Reject, Summary
 
 MAX_HELD: Final = 20_000_000
+_LOST: Final = 1e9
 _TIME: Final = re.compile(r"([0-9]{1,3}):([0-5][0-9]):([0-5][0-9])")
 _DAYS: Final = ("monday", "tuesday", "wednesday", "thursday", "friday", "saturday", "sunday")
 Fields = dict[str, str]
@@ -42,7 +43,7 @@ class Feed:
             try:
                 self._zip = zipfile.ZipFile(path)
                 members = [member for member in self._zip.namelist() if member.endswith(".txt")]
-            except (zipfile.BadZipFile, OSError, UnicodeDecodeError, ValueError) as error:
+            except (zipfile.BadZipFile, OSError, ValueError, NotImplementedError) as error:
                 raise BadInput(f"{path}: not a zip archive: {error}") from error
             self._tables = {member.rsplit("/", 1)[-1]: member for member in sorted(members, reverse=True)}
 
@@ -217,7 +218,7 @@ def read_stops(
     stops: dict[str, Stop] = {}
     strays: set[str] = set()
     for name, (line, latitude, longitude, called) in held.items():
-        if away[name] > limit:
+        if away[name] > min(limit, _LOST / 2):
             where = f"{name} {called!r} at {latitude}, {longitude}"
             rejects.append(summary.reject(line, f"stop far outside the feed: {where}", "stops.txt"))
             strays.add(name)
@@ -231,7 +232,7 @@ def _away(projection: Projection, latitude: float, longitude: float) -> float:
     try:
         x, y = projection.place(latitude, longitude)
     except BadRow:
-        return 1e9
+        return _LOST
     return float((x * x + y * y) ** 0.5)
 
 

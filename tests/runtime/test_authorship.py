@@ -1,0 +1,289 @@
+"""Signatures end to end: through relays, over all that a source wrote; and what is no member's word."""
+
+from __future__ import annotations
+
+import asyncio
+import os
+import socket
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Any
+
+import msgspec
+import pytest
+
+import precede
+from precede.core.errors import BadInput
+from precede.core.identity import MessageId
+from precede.core.messages import Message, Packet
+from precede.protocols import registry
+from precede.protocols.epidemic_packets import MessagesPacket, packed
+from precede.protocols.layers import Envelope
+from precede.protocols.prs import PrsPacket, PrsStamp
+from precede.runtime.authorship import Authors, public_of
+from precede.runtime.codec import Codec
+from precede.runtime.group import Group, group_key, node_id
+from precede.runtime.inspection import MOST_AHEAD, MOST_LIFETIME, Inspection
+from precede.runtime.sealing import Sealer, new_key
+from precede.runtime.udp import UdpTransport
+from tests.runtime.test_group import introduce, take
+
+KEY = new_key()
+NAMES = ("ana", "ben", "cem", "mal")
+SEEDS = {name: os.urandom(32) for name in NAMES}
+ROSTER = {name: public_of(seed) for name, seed in SEEDS.items()}
+ANA, BEN, CEM, MAL = map(node_id, NAMES)
+NOW = 1_700_000_000_000_000
+
+
+def authors(name: str, group: str = "picnic") -> Authors:
+    return Authors(group, node_id(name), SEEDS[name], {node_id(known): ROSTER[known] for known in NAMES})
+
+
+def envelope(number: int = 1, **changed: Any) -> Envelope:
+    given = Envelope(Message(MessageId(ANA, 0, number), b"dinner?"), ((BEN, 4),), NOW, None, 8, 1, NOW)
+    return msgspec.structs.replace(given, **changed)
+
+
+def signed(**changed: Any) -> Envelope:
+    packet = packed([envelope(**changed)])
+    authors("ana").sign(packet)
+    return packet.envelopes[0]
+
+
+def reason(packet: Packet, name: str = "cem", group: str = "picnic", **given: Any) -> str | None:
+    inspection = Inspection(node_id(name), 0, authors(name, group))
+    return inspection.incoming(packet, 100, given.get("now", NOW), given.get("accepted", 0))
+
+
+def test_a_signature_covers_all_that_the_source_wrote() -> None:
+    good = signed()
+    assert reason(packed([good])) is None
+    message = good.message
+    other = msgspec.structs.replace
+    for changed in (
+        other(good, message=other(message, payload=b"lunch?")),
+        other(good, message=other(message, id=MessageId(ANA, 0, 2))),
+        other(good, message=other(message, id=MessageId(ANA, 1, 1))),
+        other(good, stamp=((BEN, 5),)),
+        other(good, stamp=()),
+        other(good, deadline=NOW + 1),
+        other(good, deadline=None),
+        other(good, destinations=(CEM,)),
+        other(good, born=NOW + 1),
+    ):
+        assert reason(packed([changed])) == "forged", changed
+    assert reason(packed([good]), group="work") == "forged"
+    assert reason(packed([other(good, message=other(message, signature=b""))])) == "unsigned"
+    assert reason(packed([other(good, message=other(message, signature=b"x" * 7))])) == "forged"
+    stranger = other(message, id=MessageId(77, 0, 1))
+    assert reason(packed([other(good, message=stranger)])) == "unknown_author"
+
+
+def test_it_survives_relays_and_restarts() -> None:
+    entry = registry.find("causal_barrier")
+    context = precede.core.node.Context(CEM, (CEM,), {"dissemination": "epidemic"}, None, 0)  # type: ignore[arg-type]
+    codec = Codec(*registry.wire_types(entry, registry.make_entry(entry, "node", context), "epidemic"))
+    packet: Packet = packed([signed(stamp=((BEN, 4), ((CEM, 3), 9)))])
+    for _ in range(3):
+        packet = codec.decode(codec.encode(packet))
+        assert isinstance(packet, MessagesPacket)
+        kept = msgspec.msgpack.encode(packet.envelopes[0])
+        from precede.protocols.sequences import restored_envelope
+
+        again = restored_envelope(msgspec.msgpack.decode(kept), tuple[Any, ...])
+        assert again.message == packet.envelopes[0].message
+    assert reason(packet) is None
+
+
+def test_multicasts_carry_their_destinations_signed() -> None:
+    stamp = PrsStamp(2, 1, 8, {BEN: {ANA: 3}})
+    packet = PrsPacket(Message(MessageId(ANA, 0, 4), b"for two"), (BEN, CEM), stamp)
+    authors("ana").sign(packet)
+    assert reason(packet) is None
+    assert reason(packet, "mal") == "misaddressed"
+    widened = PrsPacket(packet.message, (BEN, CEM, MAL), stamp)
+    assert reason(widened, "mal") == "forged"
+    assert reason(PrsPacket(packet.message, (BEN, CEM), PrsStamp(2, 1, 8, {BEN: {ANA: 2}}))) == "forged"
+
+
+@pytest.mark.parametrize(
+    ("changed", "why"),
+    [
+        ({"message": Message(MessageId(ANA, 0, 1 << 50), b"")}, "absurd"),
+        ({"message": Message(MessageId(-1, 0, 1), b"")}, "absurd"),
+        ({"message": Message(MessageId(ANA, 1 << 20, 1), b"")}, "absurd"),
+        ({"message": Message(MessageId(ANA, 0, 0), b"")}, "absurd"),
+        ({"deadline": NOW + MOST_LIFETIME + 1}, "deadline"),
+        ({"message": Message(MessageId(CEM, 0, 9), b"said cem?")}, "forged"),
+        ({"destinations": (BEN,)}, "misaddressed"),
+    ],
+)
+def test_absurd_numbers_are_dropped_under_their_name(changed: dict[str, Any], why: str) -> None:
+    inspection = Inspection(CEM, 0)
+    packet = packed([msgspec.structs.replace(envelope(), **changed)])
+    assert inspection.incoming(packet, 100, NOW, 8) == why
+
+
+def test_what_is_far_ahead_or_far_too_large() -> None:
+    inspection = Inspection(CEM, 0)
+    inspection.delivered(MessageId(ANA, 0, 5))
+    assert inspection.incoming(packed([envelope(5 + MOST_AHEAD)]), 100, NOW, 0) is None
+    assert inspection.incoming(packed([envelope(6 + MOST_AHEAD)]), 100, NOW, 0) == "far_future"
+    huge = packed([envelope(stamp=tuple((node, 1) for node in range(100_000)))])
+    assert inspection.incoming(huge, 400_000, NOW, 0) == "huge_barrier"
+
+
+def member(name: str, **given: Any) -> tuple[Group, UdpTransport]:
+    transport = UdpTransport(("127.0.0.1", 0))
+    settings = {"key": KEY, "identity": SEEDS[name], "roster": ROSTER, "beacon": 0.05, "transport": transport}
+    return precede.join("picnic", name, **{**settings, **given}), transport
+
+
+def test_a_signed_message_goes_through_a_relay() -> None:
+    async def run() -> None:
+        (ana, a), (ben, b), (cem, c) = member("ana"), member("ben"), member("cem")
+        async with ana, ben, cem:
+            introduce(a, b)
+            introduce(b, c)
+            await ana.broadcast(b"question")
+            assert await take(cem, 1) == [b"question"]
+            await cem.broadcast(b"answer")
+            assert await take(ana, 2) == [b"question", b"answer"]
+            assert cem.neighbours() == ["ben"]
+            assert all(group.status()["dropped"].get("forged", 0) == 0 for group in (ana, ben, cem))
+
+    asyncio.run(run())
+
+
+class Insider:
+    """A member that went bad: it has the group key and its own identity, and sends what it likes."""
+
+    def __init__(self, to: tuple[str, int]) -> None:
+        self.socket = socket.socket(socket.AF_INET, socket.SOCK_DGRAM)
+        self.socket.bind(("127.0.0.1", 0))
+        self.door = Sealer(MAL, (group_key(KEY, "picnic"),))
+        self.to = to
+        self.number = 0
+
+    def frame(self, packet: bytes) -> bytes:
+        """A packet in one loose piece, sealed."""
+        self.number += 1
+        return self.door.seal(b"\x01" + self.number.to_bytes(4, "big") + b"\x00\x00\x00\x01" + packet)
+
+    def send(self, *frames: bytes) -> None:
+        for frame in frames:
+            self.socket.sendto(frame, self.to)
+
+
+def encoded(envelopes: Sequence[Envelope]) -> bytes:
+    return b"\x01\x02" + msgspec.msgpack.encode(packed(envelopes))
+
+
+def test_what_is_forged_replayed_tampered_or_misaddressed_is_counted_and_never_delivered() -> None:
+    mine = Envelope(Message(MessageId(MAL, 0, 1), b"mine"), (), None, None, 16, 0, NOW)
+    own = packed([mine])
+    authors("mal").sign(own)
+    honest = own.envelopes[0]
+
+    def by_ana(**changed: Any) -> bytes:
+        return encoded([msgspec.structs.replace(honest, **changed)])
+
+    async def run() -> tuple[list[bytes], dict[str, int]]:
+        cem, c = member("cem")
+        ben, b = member("ben")
+        got: list[bytes] = []
+
+        async def listen() -> None:
+            async for message in cem:
+                got.append(message.payload)
+
+        async with cem, ben:
+            listening = asyncio.create_task(listen())
+            insider = Insider(c.address)
+            genuine = insider.frame(encoded([honest]))
+            tampered = bytearray(insider.frame(encoded([honest])))
+            tampered[-1] ^= 1
+            stranger = Sealer(ANA, (new_key(),)).seal(b"\x00")
+            other_group = Sealer(ANA, (group_key(KEY, "work"),)).seal(b"\x00")
+            insider.send(genuine, genuine, bytes(tampered), stranger, other_group)
+            forged = Message(MessageId(ANA, 0, 1), b"I am ana", honest.message.signature)
+            unsigned = Message(MessageId(ANA, 0, 2), b"unsigned")
+            unknown = Message(MessageId(5, 0, 1), b"who?", honest.message.signature)
+            as_cem = Message(MessageId(CEM, cem.status()["incarnation"], 3), b"cem to cem", b"x" * 64)
+            meant = packed([msgspec.structs.replace(mine, destinations=(BEN,))])
+            authors("mal").sign(meant)
+            insider.send(
+                insider.frame(by_ana(message=forged)),
+                insider.frame(by_ana(message=unsigned)),
+                insider.frame(by_ana(message=unknown)),
+                insider.frame(by_ana(message=as_cem)),
+                insider.frame(encoded(meant.envelopes)),
+                insider.frame(by_ana(deadline=NOW * 10_000)),
+                insider.frame(b"\x07\x02\x90"),
+                insider.frame(b"\x01\x09\x90"),
+                insider.frame(b"\x01\x02\xc1"),
+                b"short",
+            )
+            introduce(b, c)
+            await ben.broadcast(b"still here")
+            for _ in range(200):
+                if len(got) >= 2:
+                    break
+                await asyncio.sleep(0.02)
+            listening.cancel()
+            insider.socket.close()
+            return got, cem.status()["dropped"]
+
+    got, dropped = asyncio.run(run())
+    assert sorted(got) == [b"mine", b"still here"]
+    assert {name: dropped.get(name) for name in EXPECTED} == EXPECTED
+
+
+EXPECTED = {
+    "replayed": 1,
+    "tampered": 1,
+    "stranger": 2,
+    "forged": 2,
+    "unsigned": 1,
+    "unknown_author": 1,
+    "misaddressed": 1,
+    "deadline": 1,
+    "version": 1,
+    "kind": 1,
+    "encoding": 1,
+    "truncated": 1,
+}
+
+
+def test_keys_change_while_messages_flow() -> None:
+    async def run() -> None:
+        fresh = new_key()
+        (ana, a), (ben, b) = member("ana"), member("ben")
+        async with ana, ben:
+            introduce(a, b)
+            sent = [b"%d" % number for number in range(30)]
+            steps = {
+                8: (ana, (KEY, fresh)),
+                11: (ben, (KEY, fresh)),
+                14: (ana, (fresh, KEY)),
+                17: (ben, (fresh, KEY)),
+            }
+            steps |= {22: (ana, (fresh,)), 23: (ben, (fresh,))}
+            for number, text in enumerate(sent):
+                if number in steps:
+                    group, keys = steps[number]
+                    group.rekey(*keys)
+                await ana.broadcast(text)
+                assert await take(ben, 1) == [text]
+            assert ben.status()["dropped"].get("tampered", 0) == 0
+            assert ben.status()["dropped"].get("stranger", 0) == 0
+
+    asyncio.run(run())
+
+
+def test_an_identity_that_is_not_in_the_roster_is_refused(tmp_path: Path) -> None:
+    with pytest.raises(BadInput, match="another key for this member"):
+        member("ana", identity=SEEDS["ben"])
+    with pytest.raises(BadInput, match="go together"):
+        member("ana", roster=None)
