@@ -32,11 +32,12 @@ class Point(NamedTuple):
 
 
 class Curve(NamedTuple):
-    """Points under one name, in the order of x."""
+    """Points under one name, in the order of x; `joined` by a line, each `marked` by a shape."""
 
     name: str
     points: Sequence[Point]
     joined: bool = True
+    marked: bool = True
 
 
 class Mark(NamedTuple):
@@ -195,7 +196,7 @@ def _draw_curve(k: int, curve: Curve, across: Axis, up: Axis, figure: Figure) ->
         way = " ".join(f"{x:.1f},{y:.1f}" for x, y in places)
         dash = f' stroke-dasharray="{DASHES[k % len(DASHES)]}"' if DASHES[k % len(DASHES)] else ""
         yield f'<polyline points="{way}" fill="none" stroke-width="1.8"{dash}/>'
-    for point, (x, y) in zip(points, places, strict=True):
+    for point, (x, y) in zip(points, places, strict=True) if curve.marked else ():
         if point.low is not None and point.high is not None and (not up.logarithmic or point.low > 0):
             top, foot = up.place(point.high), up.place(point.low)
             whisker = f"M{x:.1f} {foot:.1f}V{top:.1f}M{x - 3:.1f} {foot:.1f}h6M{x - 3:.1f} {top:.1f}h6"

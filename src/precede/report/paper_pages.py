@@ -1,0 +1,164 @@
+"""A page for each paper and each of its exhibits: what is claimed, what we measured, how to run it again."""
+
+from __future__ import annotations
+
+import re
+import tomllib
+from collections import Counter
+from pathlib import Path
+from typing import Final
+
+from markupsafe import Markup
+
+from precede.report.figures import Curve, Figure, Mark, Point
+from precede.report.lake import Row
+from precede.report.tables import Cell, Link, Table
+from precede.report.writing import Pages, Section, rendered, slug, tabled, with_numbers
+
+_EXHIBIT: Final = re.compile(r"(?:Table|Figure|Fig\.)s?\s+[0-9IVX]+[a-z]?\b|[Ss]ection\s+[0-9A-Z.\-]+")
+_AT_ONCE: Final = 24
+NOT_MEASURED: Final = "not measured here"
+
+
+def write_papers(pages: Pages, comparisons: list[Row], papers: Path | None) -> Table:
+    """Every paper with claims in the lake or beside it; the table of them for the index."""
+    claims = _claims(comparisons, papers)
+    rows: list[list[Cell]] = []
+    for paper, listed in sorted(claims.items()):
+        page = _write_paper(pages, paper, listed, papers)
+        found = Counter(row["status"] for row in listed)
+        counts: list[Cell] = [found[word] or None for word in _STATUSES]
+        rows.append([Link(paper, page), len(listed), *counts])
+    return Table("Claims by what became of them", ("paper", "claims", *_STATUSES), rows)
+
+
+_STATUSES: Final = ("reproduced", "close", "better", "not reproduced", "withheld", NOT_MEASURED)
+
+
+def exhibit_of(place: str) -> str:
+    """Where a claim stands, short: a figure or table before a section.
+
+    >>> [exhibit_of(p) for p in ("section 7.1, Figure 4", "Table II", "section 5.1", "beyond")]
+    ['Figure 4', 'Table II', 'section 5.1', 'beyond']
+    """
+    found = [match[0] for match in _EXHIBIT.finditer(place)]
+    figures = [one for one in found if not one.lower().startswith("section")]
+    return (figures or found or [place])[0]
+
+
+def _claims(comparisons: list[Row], papers: Path | None) -> dict[str, list[Row]]:
+    """Comparisons by paper, and the claims of the files that no sweep of this lake speaks of."""
+    claims: dict[str, list[Row]] = {}
+    known: set[tuple[str, str]] = set()
+    for row in comparisons:
+        status = NOT_MEASURED if row["status"] == "no points" else row["status"]
+        claims.setdefault(row["paper"], []).append(row | {"status": status})
+        known.add((row["paper"], row["claim"]))
+    for path in sorted(papers.glob("*/claims.toml")) if papers is not None else ():
+        told = tomllib.loads(path.read_text(encoding="utf-8"))
+        for claim in told.get("claim", ()):
+            if (told["paper"], claim["id"]) not in known:
+                claims.setdefault(told["paper"], []).append(_bare(claim))
+    return claims
+
+
+def _bare(claim: Row) -> Row:
+    value, slack = claim.get("value"), claim.get("tolerance", 0)
+    return {
+        "claim": claim["id"],
+        "place": claim.get("place", ""),
+        "says": claim.get("says", ""),
+        "measure": claim.get("measure", ""),
+        "kind": claim.get("kind", ""),
+        "published_low": claim.get("low", None if value is None else value - slack),
+        "published_high": claim.get("high", None if value is None else value + slack),
+        **dict.fromkeys(("ours_low", "ours_high", "interval_low", "interval_high")),
+        "status": "withheld" if claim.get("kind") == "withheld" else NOT_MEASURED,
+        "points": 0,
+    }
+
+
+def _write_paper(pages: Pages, paper: str, claims: list[Row], papers: Path | None) -> str:
+    exhibits: dict[str, list[Row]] = {}
+    for row in claims:
+        exhibits.setdefault(exhibit_of(row["place"]), []).append(row)
+    rows: list[list[Cell]] = []
+    for name, listed in exhibits.items():
+        page = _write_exhibit(pages, paper, name, listed)
+        found = Counter(row["status"] for row in listed)
+        rows.append([Link(name, page), len(listed), *(found[word] or None for word in _STATUSES)])
+    reading = papers / paper / "reading.md" if papers is not None else None
+    prose = rendered(reading.read_text(encoding="utf-8")) if reading is not None and reading.is_file() else ""
+    table = Table("Its exhibits", ("exhibit", "claims", *_STATUSES), rows)
+    return pages.write(
+        f"paper-{slug(paper)}.html",
+        "tables.html",
+        title=paper,
+        lead=f"{len(claims)} claims. Each has its tolerance from before the runs; none is left out.",
+        sections=[
+            Section(tables=[tabled(table)], command=f"precede reproduce {paper}"),
+            *([Section("How we read it, and what is wrong in it", prose)] if prose else []),
+        ],
+    )
+
+
+def _write_exhibit(pages: Pages, paper: str, exhibit: str, claims: list[Row]) -> str:
+    measured = [row for row in claims if row["ours_low"] is not None]
+    figures = []
+    for measure in dict.fromkeys(row["measure"] for row in measured):
+        listed = [row for row in measured if row["measure"] == measure]
+        for at in range(0, len(listed), _AT_ONCE):
+            figures.append(_figure(f"{exhibit}: {measure}", measure, listed[at : at + _AT_ONCE]))
+    rows: list[list[Cell]] = [
+        [
+            row["claim"],
+            row["says"],
+            _span(row["published_low"], row["published_high"]),
+            _span(row["ours_low"], row["ours_high"]),
+            _span(row["interval_low"], row["interval_high"]),
+            row["status"],
+        ]
+        for row in claims
+    ]
+    columns = ("claim", "the paper says", "published, with tolerance", "ours", "95 % interval", "status")
+    back = Markup('<p><a href="paper-{0}.html">All of {1}</a></p>').format(slug(paper), paper)
+    return pages.write(
+        f"exhibit-{slug(paper)}-{slug(exhibit)}.html",
+        "tables.html",
+        title=f"{paper}: {exhibit}",
+        lead="" if measured else "No sweep of this lake measured it yet.",
+        sections=[
+            Section(text=back, figures=[with_numbers(figure) for figure in figures]),
+            Section(
+                "Claims",
+                tables=[tabled(Table(exhibit, columns, rows))],
+                command=f"precede reproduce {paper}/{slug(exhibit)}",
+            ),
+        ],
+    )
+
+
+def _figure(title: str, measure: str, rows: list[Row]) -> Figure:
+    """Claims side by side, as the table has them: what is published as marks, ours with intervals."""
+    ours, marks = [], []
+    for x, row in enumerate(rows):
+        low, high = row["interval_low"], row["interval_high"]
+        ours.append(Point(x, (row["ours_low"] + row["ours_high"]) / 2, low, high))
+        if row["published_low"] is not None or row["published_high"] is not None:
+            ends = row["published_low"], row["published_high"]
+            marks.append(Mark(x, low=ends[0], high=ends[1], says=f"{row['claim']}: {row['says']}"))
+    names = [str(number + 1) for number in range(len(rows))]
+    return Figure(
+        title, "claim, in the order of the table", measure, [Curve("ours", ours, joined=False)], marks, names
+    )
+
+
+def _span(low: float | None, high: float | None) -> str:
+    """A value or a range, open where an end is."""
+    from precede.report.tables import shown
+
+    if low is None and high is None:
+        return ""
+    if low is None or high is None:
+        return f"≤ {shown(high)}" if low is None else f"≥ {shown(low)}"
+    return shown(float(low)) if low == high else f"{shown(float(low))} to {shown(float(high))}"

@@ -1,0 +1,90 @@
+"""A page for each protocol: order, network, what it cost in this lake, what was wrong in its paper."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Final, NamedTuple
+
+from precede.report.lake import Results
+from precede.report.tables import Cell, Link, Table
+from precede.report.writing import Pages, Section, options_text, rendered, tabled
+
+_COSTS: Final = (
+    *("deliveries", "delivered_share", "age_us_mean", "wait_us_mean", "packets", "packet_bytes_mean"),
+    *("control_bytes_mean", "control_entries_mean"),
+)
+
+
+class Card(NamedTuple):
+    """What the registry says of a protocol; `options` are (name, default, what it does)."""
+
+    name: str
+    title: str
+    paper: str
+    order: str
+    worlds: Sequence[str]
+    options: Sequence[tuple[str, str, str]]
+    key: str = ""
+    """The paper's folder, where it is one of ours."""
+
+
+def write_protocols(pages: Pages, results: Results, cards: Sequence[Card], papers: Path | None) -> Table:
+    """Every protocol that is known or was run; the table of them for the index."""
+    known = {card.name: card for card in cards}
+    for run in results.runs:
+        name = run["protocol"]
+        known.setdefault(name, Card(name, "", "", run["order"] or "", (), ()))
+    rows: list[list[Cell]] = []
+    for card in known.values():
+        rows.append(
+            [
+                Link(card.name, _write(pages, results, card, papers)),
+                card.order,
+                ", ".join(card.worlds),
+                card.title,
+            ]
+        )
+    return Table("Protocols", ("protocol", "order", "networks", "what it is"), rows)
+
+
+def _write(pages: Pages, results: Results, card: Card, papers: Path | None) -> str:
+    sections = [Section("Order and network", tables=[tabled(_facts(card))])]
+    cost = _cost(results, card.name)
+    if cost.rows:
+        sections.append(Section("What it cost", tables=[tabled(cost)]))
+    if card.options:
+        options: list[list[Cell]] = [list(option) for option in card.options]
+        table = Table("Options", ("option", "default", "what it does"), options)
+        line = f"precede simulate SCENARIO --protocol {card.name} --set KEY=VALUE"
+        sections.append(Section("Options", tables=[tabled(table)], command=line))
+    reading = papers / card.key / "reading.md" if papers is not None and card.key else None
+    if reading is not None and reading.is_file():
+        text = rendered(reading.read_text(encoding="utf-8"))
+        sections.append(Section("What was wrong or silent in its paper", text))
+    return pages.write(
+        f"protocol-{card.name}.html", "tables.html", title=card.name, lead=card.title, sections=sections
+    )
+
+
+def _facts(card: Card) -> Table:
+    rows: list[list[Cell]] = [
+        ["order", card.order],
+        ["networks", ", ".join(card.worlds)],
+        ["paper", card.paper],
+    ]
+    return Table(f"{card.name}, as it is registered", ("", "value"), rows)
+
+
+def _cost(results: Results, protocol: str) -> Table:
+    groups: dict[tuple[str, str, str], dict[str, float]] = {}
+    for row in results.measures:
+        if row["scope"] == "group" and row["protocol"] == protocol:
+            key = (row["sweep"], row["scenario"], row["options"])
+            groups.setdefault(key, {})[row["measure"]] = row["value"]
+    shown = [name for name in _COSTS if any(name in found for found in groups.values())]
+    rows: list[list[Cell]] = [
+        [sweep, scenario, options_text(options), *(found.get(name) for name in shown)]
+        for (sweep, scenario, options), found in groups.items()
+    ]
+    return Table("Means over the runs of each group", ("sweep", "scenario", "options", *shown), rows)

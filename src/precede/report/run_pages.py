@@ -1,0 +1,182 @@
+"""A page for a run: its verdict, its messages in space and time, the map, sizes over time, every measure."""
+
+from __future__ import annotations
+
+import json
+from typing import Any, Final
+
+import numpy as np
+import pyarrow.parquet as pq
+from markupsafe import Markup
+
+from precede.report.figures import Curve, Figure, Point
+from precede.report.lake import Results, Row
+from precede.report.map_data import Stage, of_log, of_trace, page_map, script
+from precede.report.packing import places
+from precede.report.run_data import Log, page_data, read_log
+from precede.report.tables import Cell, Link, Table, html
+from precede.report.writing import Pages, drawn, options_text, slug
+
+_SAMPLES: Final = 120
+_LISTED: Final = 20
+_MAIN: Final = (
+    *("broadcasts", "receptions", "deliveries", "expired", "transit_us_mean", "wait_us_mean", "wait_us_max"),
+    *("age_us_mean", "packets", "packet_bytes_mean", "control_bytes_mean", "control_entries_mean"),
+)
+
+
+class RunPages:
+    """Writes them; maps that several runs share are written once."""
+
+    def __init__(self, pages: Pages, results: Results, events: int) -> None:
+        self.pages, self.results, self.events = pages, results, events
+        self._maps: dict[str, str | None] = {}
+
+    def write(self, run: Row) -> str:
+        run_id = run["run_id"]
+        finished = run["status"] == "finished" and self.results.events(run_id).is_file()
+        told = self._diagram(run) if finished else _nothing()
+        measures = self.results.of_run(run_id)
+        rows: list[list[Cell]] = [[name, value] for name, value in sorted(measures.items())]
+        main: list[list[Cell]] = [[name, measures[name]] for name in _MAIN if name in measures]
+        return self.pages.write(
+            f"run-{run_id}.html",
+            "run.html",
+            title=f"{run['protocol']}, {options_text(run['options']) or run['scenario']}, seed {run['seed']}",
+            facts=self._facts(run),
+            gauges=self._gauges(run_id) if self.results.gauges(run_id).is_file() else [],
+            measures=html(Table("The main measures", ("measure", "value"), main)),
+            all_measures=html(Table("Every measure of this run", ("measure", "value"), rows)),
+            command=_command(run),
+            description=json.dumps(run["about"], indent=2, ensure_ascii=False),
+            traceback=run["traceback"],
+            **told,
+        )
+
+    def _facts(self, run: Row) -> list[tuple[str, Any]]:
+        verdict = self.results.verdicts.get(run["run_id"])
+        facts: list[tuple[str, Any]] = [("run", run["run_id"])]
+        if verdict is not None:
+            said = f"{verdict['order']} order: {verdict['verdict']}"
+            if verdict["promised"] != verdict["order"]:
+                said += f" (the protocol promises {verdict['promised']})"
+            facts.append(("verdict", f"{said}, {verdict['deliveries_checked']:,} deliveries checked"))
+            facts += [("why", reason) for reason in verdict["reasons"] or ()]
+        if run["status"] != "finished":
+            facts.append(("status", f"{run['status']}: {run['error']}"))
+        page = Markup('<a href="protocol-{0}.html">{0}</a>').format(run["protocol"])
+        facts += [("protocol", page), ("scenario", run["scenario"]), ("seed", run["seed"])]
+        if run["nodes"] is not None:
+            facts += [("nodes", f"{run['nodes']:,}"), ("rows", f"{run['rows']:,}")]
+        return facts
+
+    def _diagram(self, run: Row) -> dict[str, Any]:
+        run_id = run["run_id"]
+        violations = self.results.violations.get(run_id, [])
+        reach = (violations[0]["node"], violations[0]["step"]) if violations else None
+        log = read_log(self.results.events(run_id), self.events, reach)
+        if not len(log.at_us):
+            return _nothing()
+        data = page_data(log, run_id, violations)
+        until = data["end"]
+        told = self._map(run, until)
+        return {
+            "diagram": True,
+            "data": self.pages.data(run_id, script("run", data)),
+            "map": told,
+            "map_says": _map_says(run),
+            "window": _window(log, until),
+            "example": ", ".join(log.nodes[:2]),
+            "example_message": log.name(0) if log.messages else "",
+            "violations": html(_violation_table(violations, log)) if violations else "",
+            "story": violations[0]["explanation"] if violations else "",
+        }
+
+    def _map(self, run: Row, until: int) -> str | None:
+        world = run["about"]["world"]
+        if "trace" not in world:
+            stage = of_log(self.results.events(run["run_id"]), until)
+            return self._store(f"map-{run['run_id']}", stage)
+        key = slug(f"map {world['trace']} {world.get('range', '')}")
+        if key not in self._maps:
+            contacts = self.results.contacts(world["trace"], world.get("range"))
+            self._maps[key] = self._store(key, of_trace(contacts, self.results.segments(world["trace"])))
+        return self._maps[key]
+
+    def _store(self, name: str, stage: Stage | None) -> str | None:
+        return None if stage is None else self.pages.data(name, script("map", page_map(stage)))
+
+    def _gauges(self, run_id: str) -> list[Markup]:
+        table = pq.read_table(self.results.gauges(run_id), columns=["at_us", "name", "value", "peak"])
+        names = sorted(table["name"].unique().to_pylist())
+        which = places(table["name"], names)
+        at = table["at_us"].to_numpy().astype(np.int64)
+        values, peaks = (table[name].to_numpy().astype(np.float64) for name in ("value", "peak"))
+        return [
+            drawn(_sizes(name, at[which == k], values[which == k], peaks[which == k]))
+            for k, name in enumerate(names)
+        ]
+
+
+def _sizes(name: str, at: Any, values: Any, peaks: Any) -> Figure:
+    """Mean over the nodes and the largest of them, in so many stretches of time."""
+    width = max(1, int(at.max()) // _SAMPLES + 1)
+    stretch = at // width
+    kept = np.unique(stretch)
+    hours = at.max() > 7_200_000_000
+    scale = 3.6e9 if hours else 1e6
+    mean, most = [], []
+    for one in kept:
+        chosen = stretch == one
+        x = float(at[chosen].mean()) / scale
+        mean.append(Point(x, float(values[chosen].mean())))
+        most.append(Point(x, float(peaks[chosen].max())))
+    curves = [
+        Curve("mean over nodes", mean, marked=False),
+        Curve("largest, peaks included", most, marked=False),
+    ]
+    return Figure(name.replace("_", " "), "time, h" if hours else "time, s", "entries", curves)
+
+
+def _nothing() -> dict[str, Any]:
+    told = dict.fromkeys(("data", "map", "map_says", "window", "example", "example_message", "story"), "")
+    return {**told, "diagram": False, "violations": ""}
+
+
+def _window(log: Log, until: int) -> str:
+    count = len(log.at_us)
+    if count == log.rows:
+        return f"All {count:,} events about messages."
+    hours, rest = divmod(until // 1_000_000, 3600)
+    end = f"{hours}:{rest // 60:02}:{rest % 60:02}"
+    more = "precede report --events shows more"
+    return f"The first {count:,} of {log.rows:,} events about messages, up to {end} ({more})."
+
+
+def _map_says(run: Row) -> str:
+    world = run["about"]["world"]
+    if "trace" in world:
+        within = f" within {world['range']:g} m" if "range" in world else ""
+        return f"The trace {world['trace']}: a line joins two nodes{within} of each other."
+    if world.get("kind") == "cellular":
+        return "Squares are stations; a host stands beside the station it heard last."
+    return "Nobody has a place in this world: nodes stand in a circle, and a line is a packet that arrives."
+
+
+def _violation_table(violations: list[Row], log: Log) -> Table:
+    rows: list[list[Cell]] = []
+    names = {log.name(message) for message in range(len(log.messages))}
+    for row in violations[:_LISTED]:
+        here = row["message"] in names
+        shown: Cell = (
+            Link(f"open {row['number'] + 1}", f"#violation={row['number']}") if here else "after this window"
+        )
+        rows.append([shown, row["kind"], row["node"], row["step"], row["message"], row["other"]])
+    more = f" (the first {_LISTED} of {len(violations)} listed)" if len(violations) > _LISTED else ""
+    columns = ("in the diagram", "kind", "node", "step", "message", "after")
+    return Table(f"Violations{more}", columns, rows)
+
+
+def _command(run: Row) -> str:
+    settings = "".join(f" --set {key}={value}" for key, value in json.loads(run["options"]).items())
+    return f"precede simulate {run['scenario']} --protocol {run['protocol']} --seed {run['seed']}{settings}"

@@ -1,0 +1,140 @@
+"""The site: static pages that open from a disk, without network, server or build step.
+
+    build_site(Path("lake"), Path("report"), cards, Path("papers"))      # then open report/index.html
+
+Pages are flat in one folder beside `assets/` and `data/`. A page loads nothing that is not in the folder, and
+data as scripts, since a page opened from a disk may not fetch files.
+"""
+
+from __future__ import annotations
+
+import shutil
+from collections.abc import Callable, Sequence
+from importlib.resources import files
+from pathlib import Path
+from typing import Any, Final, NamedTuple
+
+from precede.report.lake import Results, Row, read_results
+from precede.report.paper_pages import write_papers
+from precede.report.protocol_pages import Card, write_protocols
+from precede.report.run_pages import RunPages
+from precede.report.sweep_pages import glance, write_sweep
+from precede.report.tables import Cell, Link, Table, html
+from precede.report.writing import Pages, options_text
+
+EVENTS: Final = 100_000
+RUNS: Final = 200
+_ASSETS: Final = ("style.css", "page.js", "model.js", "diagram.js", "map.js", "run.js")
+
+
+class Built(NamedTuple):
+    """What was written."""
+
+    front: Path
+    pages: int
+    bytes: int
+    runs_left_out: int
+
+
+def build_site(
+    lake: Path,
+    out: Path,
+    cards: Sequence[Card] = (),
+    papers: Path | None = None,
+    *,
+    events: int = EVENTS,
+    runs: int = RUNS,
+    progress: Callable[[int, int], None] | None = None,
+) -> Built:
+    """The site of a lake: at most so many `events` on a run's page, and so many `runs` with a page."""
+    results = read_results(lake)
+    pages = _fresh(out)
+    chosen = _chosen(results, runs)
+    writer = RunPages(pages, results, events)
+    for done, run in enumerate(chosen):
+        if progress is not None:
+            progress(done, len(chosen))
+        writer.write(run)
+    with_page = {run["run_id"] for run in chosen}
+    sweeps = [write_sweep(pages, results, name, with_page) for name in results.sweeps()]
+    told = write_papers(pages, results.comparisons, papers)
+    protocols = write_protocols(pages, results, cards, papers)
+    pages.write(
+        "index.html",
+        "index.html",
+        title="Ordered broadcast for networks that move"
+        if not results.runs
+        else "What was promised, and what was kept",
+        summary=_summary(results),
+        verdicts=html(glance(results)) if results.verdicts else "",
+        sweeps=sweeps,
+        papers=html(told) if told.rows else "",
+        runs=html(_run_table(results, with_page)) if results.runs else "",
+        protocols=html(protocols) if protocols.rows else "",
+    )
+    size = sum(path.stat().st_size for path in out.rglob("*") if path.is_file())
+    return Built(out / "index.html", pages.count, size, len(results.runs) - len(chosen))
+
+
+def _fresh(out: Path) -> Pages:
+    """An empty folder with the assets; only what an earlier report left there is removed."""
+    out.mkdir(parents=True, exist_ok=True)
+    if (out / "assets" / "page.js").is_file():
+        for page in out.glob("*.html"):
+            page.unlink()
+        for folder in ("assets", "data"):
+            shutil.rmtree(out / folder, ignore_errors=True)
+    for folder in ("assets", "data"):
+        (out / folder).mkdir(exist_ok=True)
+    for name in _ASSETS:
+        source = files("precede.report") / "assets" / name
+        (out / "assets" / name).write_text(source.read_text(encoding="utf-8"), encoding="utf-8")
+    return Pages(out)
+
+
+def _chosen(results: Results, most: int) -> list[Row]:
+    """Who gets a page: what failed or broke its order first, then the others as they come."""
+
+    def rank(run: Row) -> int:
+        verdict = results.verdicts.get(run["run_id"], {}).get("verdict", "holds")
+        return 0 if run["status"] != "finished" or verdict != "holds" else 1
+
+    return sorted(results.runs, key=rank)[:most]
+
+
+def _summary(results: Results) -> str:
+    """The whole report in two sentences."""
+    if not results.runs:
+        return "This lake has no runs yet."
+    promised = [v for v in results.verdicts.values() if v["promised"] == v["order"]]
+    kept = sum(1 for verdict in promised if verdict["verdict"] == "holds")
+    deliveries = sum(verdict["deliveries_checked"] for verdict in results.verdicts.values())
+    text = f"{len(results.runs):,} runs, {deliveries:,} deliveries checked: "
+    text += f"{kept} of {len(promised)} verdicts hold."
+    free = [v for v in results.verdicts.values() if v["promised"] != v["order"]]
+    broken = sum(verdict["violations"] for verdict in free)
+    if broken:
+        runs = "a run" if len(free) == 1 else f"{len(free)} runs"
+        text += (
+            f" For contrast, {runs} of a protocol that promises no order broke causal order {broken:,} times."
+        )
+    return text
+
+
+def _run_table(results: Results, with_page: set[str]) -> Table:
+    rows: list[list[Cell]] = []
+    for run in results.runs:
+        verdict: dict[str, Any] = results.verdicts.get(run["run_id"], {})
+        name = run["run_id"]
+        rows.append(
+            [
+                Link(name, f"run-{name}.html") if name in with_page else name,
+                run["protocol"],
+                options_text(run["options"]),
+                run["seed"],
+                verdict.get("order"),
+                verdict.get("verdict") if run["status"] == "finished" else run["status"],
+                run["rows"],
+            ]
+        )
+    return Table("Every run", ("run", "protocol", "options", "seed", "order", "verdict", "rows"), rows)
