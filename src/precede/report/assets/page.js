@@ -18,7 +18,7 @@ function equipFigure(figure) {
   });
   svg.addEventListener("pointerleave", () => (tip.hidden = true));
   const curves = [...svg.querySelectorAll(".curve[data-name]")];
-  if (curves.length < 2) return;
+  if (curves.length < 3) return;
   const row = document.createElement("div");
   row.className = "toggles controls";
   row.setAttribute("role", "group");

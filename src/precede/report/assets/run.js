@@ -149,7 +149,7 @@ class RunPage {
     const longest = waited.reduce((a, b) => (b.wait > a.wait ? b : a), { wait: 0 });
     const parts = [
       origin === NONE ? `${name} was broadcast before this window.` : `${name} was broadcast by ${model.nodes[model.node[origin]]} at ${instantText(model.time[origin], 1e6)}.`,
-      `${delivered.length} nodes delivered it, ${waited.length} of them after a wait${stuck ? `; ${stuck} received it and did not deliver it here` : ""}.`,
+      `${delivered.length} ${delivered.length === 1 ? "node" : "nodes"} delivered it, ${waited.length} of them after a wait${stuck ? `; ${stuck} received it and did not deliver it here` : ""}.`,
     ];
     if (longest.wait) {
       const whom = longest.waitedFor === NONE ? "something that never came" : model.name(longest.waitedFor);
@@ -197,7 +197,7 @@ class RunPage {
     let text = `At ${at}: ${here} nodes are there, ${links} pairs within reach.`;
     if (map.spread) {
       const count = (marks) => [...marks.values()].filter((t) => t <= map.time).length;
-      text += ` ${model.name(map.message)} has been delivered by ${count(map.spread.delivered)} nodes.`;
+      text += ` ${model.name(map.message)} has been delivered ${count(map.spread.delivered)} times.`;
     }
     this.of("instant").textContent = text;
     this.of("time").setAttribute("aria-valuetext", at);
