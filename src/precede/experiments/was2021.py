@@ -62,6 +62,7 @@ def measure(experiment: str, seed: int, duration: int, hosts: int = 200) -> dict
     outcome = carry_out(describe(experiment, seed, duration, hosts), sink)
     kept = _buffers(sink)
     ordered = np.sort(kept, axis=1)
+    silent = max((2 * number + 5 for number in range(9) if 15 + 32 * number < duration), default=0)
     most, rest = ordered[:, -1], ordered[:, :-1]
     mean = rest.mean(axis=1)
     busy = (np.arange(len(kept)) >= 5) & (mean > 0)
@@ -75,6 +76,7 @@ def measure(experiment: str, seed: int, duration: int, hosts: int = 200) -> dict
         "sbuffer_mean": float(mean[busy].mean()),
         "sbuffer_saving_percent_mean": float(100 * (1 - (mean[busy] / most[busy]).mean())),
         "sbuffer_max_over_mean_most": float((most[busy] / mean[busy]).max()),
+        "sbuffer_most_over_broadcast_in_failure": float(most[busy].max() / (RATES[experiment] * (silent or 1))),
         "sbuffer_deviation_median": float(np.median(rest.std(axis=1)[busy])),
         "counters": outcome.counters,
     }

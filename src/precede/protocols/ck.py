@@ -80,6 +80,12 @@ class CkDataPacket(Packet, frozen=True, gc=False):
         return RADIO_HEADER + self.control_bytes + len(self.message.payload)
 
 
+class CkRepeatPacket(CkDataPacket, frozen=True, gc=False):
+    """The same, when at least one of the hosts was sent it before."""
+
+    kind: ClassVar[str] = "ck_repeat"
+
+
 class CkAckPacket(Packet, frozen=True, gc=False):
     """Host to station: the last message delivered of each initial station in question."""
 
@@ -294,7 +300,7 @@ class CkHost(Node):
         effects: list[Effect] = []
         if sender != self.cell:
             return NOTHING
-        if type(packet) is CkDataPacket:
+        if isinstance(packet, CkDataPacket):
             if self.connected and self.node in packet.targets:
                 self._data(packet, effects)
         elif type(packet) is CkStationAckPacket:
@@ -404,7 +410,7 @@ class CkStation(Node):
         self.stored: dict[tuple[NodeId, int], CkAppPacket] = {}
         self.acked: dict[NodeId, int] = {}
         self.deleted = 0
-        self.queued: dict[Key, dict[NodeId, None]] = {}
+        self.queued: dict[Key, dict[NodeId, bool]] = {}
         self.acks: dict[NodeId, dict[NodeId, int]] = {}
         self.repeating = False
         self.batching = False
@@ -512,18 +518,22 @@ class CkStation(Node):
             app = self.stored.get(message)
             if app is None or any(recd.get(station, 0) < number for station, number in app.after):
                 continue
-            if message in record.sent_at:
+            again = message in record.sent_at
+            if again:
                 at = record.sent_at[message]
                 if at is None or now - at < self.repeat:
                     continue
             record.sent_at[message] = None
-            self._send(app, message, host, effects)
+            self._send(app, host, again, effects)
 
-    def _send(self, app: CkAppPacket, message: tuple[NodeId, int], host: NodeId, effects: list[Effect]) -> None:
+    def _send(self, app: CkAppPacket, host: NodeId, again: bool, effects: list[Effect]) -> None:
+        """Queue a frame, or add the host to the one that waits for its turn in the channel."""
+        message = (app.origin, app.number)
         key: Key = (*message, host) if self.per_host else message
         targets = self.queued.setdefault(key, {})
-        targets[host] = None
-        packet = CkDataPacket(app.origin, app.number, app.message, tuple(targets))
+        targets[host] = again or targets.get(host, False)
+        kind = CkRepeatPacket if any(targets.values()) else CkDataPacket
+        packet = kind(app.origin, app.number, app.message, tuple(targets))
         effects.append(Send(packet, host if self.per_host else NEIGHBOURS, RADIO, key))
 
     def _arm(self, now: Instant, effects: list[Effect]) -> None:
@@ -682,6 +692,7 @@ ENTRY: Final = Entry(
     packets=(
         CkUpPacket,
         CkDataPacket,
+        CkRepeatPacket,
         CkAckPacket,
         CkConnectPacket,
         CkConnectAckPacket,
