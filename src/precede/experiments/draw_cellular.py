@@ -30,7 +30,7 @@ def draw(protocol: str, seed: int, random: Random) -> Plan:
     stations, hosts = random.randint(2, 6), random.randint(2, 7)
     heal_at = random.choice((2, 4)) * SECOND
     patient = regime != "forgetful" and random.random() < 0.5
-    world = _draw_world(random, regime, stations, hosts, heal_at)
+    world = draw_world(random, regime, stations, hosts, heal_at)
     crashes = _draw_crashes(random, hosts, heal_at)
     options = _draw_options(random, regime, stations)
     if patient:
@@ -58,7 +58,7 @@ def _spare_leavers(
     return world | {"linger": "20s"}, kept, options | {"down_after": "10min", "collision_limit": 1.0}
 
 
-def _draw_world(random: Random, regime: str, stations: int, hosts: int, heal_at: Instant) -> dict[str, Any]:
+def draw_world(random: Random, regime: str, stations: int, hosts: int, heal_at: Instant) -> dict[str, Any]:
     world: dict[str, Any] = {
         "kind": "cellular",
         "stations": stations,

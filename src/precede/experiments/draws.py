@@ -34,6 +34,8 @@ DRAWERS: Final[dict[str, str]] = {
     "rst": "precede.experiments.draw_multicast:DRAWER",
     "ses": "precede.experiments.draw_multicast:DRAWER",
     "was": "precede.experiments.draw_cellular:DRAWER",
+    "ck": "precede.experiments.draw_proxies:CK",
+    "prs_mobile": "precede.experiments.draw_proxies:PRS_MOBILE",
 }
 
 

@@ -156,15 +156,17 @@ def _chosen(found: Mapping[str, Any], point: Point) -> dict[str, float]:
     WAS numbers a message once in each cell, so what goes beyond one frame a cell and message is repeated. CK
     sends one message in several frames, as hosts become ready for it; it tells repetitions apart itself.
     """
-    count = {name: found.get(f"packets_{name}") or 0 for name in ("ack", "ck_ack", "ck_repeat", "private")}
-    repeated = count["ck_repeat"]
+    count = {
+        name: found.get(f"packets_{name}") or 0 for name in ("ack", "proxy_ack", "proxy_repeat", "private")
+    }
+    repeated = count["proxy_repeat"]
     if point.protocol == "was":
         repeated = found["packets_data"] - found["broadcasts"] * point.stations + count["private"]
     return {
         "broadcasts": found["broadcasts"],
         "delivered_share": found["deliveries"] / (found["broadcasts"] * point.hosts),
         "age_ms_mean": found["age_us_mean"] / 1000,
-        "acknowledgements_per_s": (count["ack"] + count["ck_ack"]) / point.seconds,
+        "acknowledgements_per_s": (count["ack"] + count["proxy_ack"]) / point.seconds,
         "repetitions_per_s": repeated / point.seconds,
         "radio_messages_per_s": found["packets_over_radio"] / point.seconds,
         "radio_kbytes_per_s": found["packets_over_radio_bytes"] / 1000 / point.seconds,

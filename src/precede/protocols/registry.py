@@ -42,6 +42,7 @@ _PROTOCOLS: Final[dict[str, str]] = {
     "tof": "precede.protocols.drift_entry:TOF",
     "was": "precede.protocols.was:ENTRY",
     "ck": "precede.protocols.ck:ENTRY",
+    "prs_mobile": "precede.protocols.prs_mobile:ENTRY",
 }
 
 _DISSEMINATIONS: Final[dict[str, str]] = {
