@@ -48,7 +48,12 @@ class Mismatch(Struct, frozen=True):
 
 def play(text: ScenarioText, entry: registry.Entry | None = None) -> list[list[str]]:
     """What follows from each step, as the page would tell it."""
-    player = Player(text, entry)
+    if text.stations:
+        from precede.experiments.cell_player import CellPlayer
+
+        player: Player = CellPlayer(text, entry)
+    else:
+        player = Player(text, entry)
     return [player.play(step) for step in text.steps]
 
 
@@ -61,7 +66,7 @@ def mismatches(text: ScenarioText, shown: list[list[str]]) -> list[Mismatch]:
     ]
 
 
-class _Actor:
+class Actor:
     """One node of the page."""
 
     def __init__(self, id: NodeId) -> None:
@@ -85,7 +90,7 @@ class Player:
         self.entry = entry or registry.find(text.protocol)
         self.now: Instant = 0
         self.names = text.nodes
-        self.actors = {name: _Actor(place) for place, name in enumerate(text.nodes)}
+        self.actors = {name: Actor(place) for place, name in enumerate(text.nodes)}
         self.air: list[tuple[NodeId, NodeId, Packet]] = []
         self.links: dict[tuple[NodeId, NodeId], None] = {}
         self.said: dict[MessageId, str] = {}
@@ -101,7 +106,11 @@ class Player:
         getattr(self, "_clock_of" if step.verb == "clock" else f"_{step.verb}")(step)
         for name, actor in self.actors.items():
             self._tell_held(name, actor)
+            self._tell_more(name, actor)
         return self.lines
+
+    def _tell_more(self, name: str, actor: Actor) -> None:
+        """What else has changed in a node."""
 
     def _broadcasts(self, step: Step) -> None:
         actor = self._living(step)
@@ -118,12 +127,22 @@ class Player:
 
     def _receives(self, step: Step) -> None:
         actor = self._living(step)
+        sender, packet = self._take(step, actor)
+        self._receive(actor, sender, packet)
+
+    def _misses(self, step: Step) -> None:
+        self._take(step, self.actors[step.node])
+
+    def _enters(self, step: Step) -> None:
+        raise self._wrong(step, "there are no cells: name the stations in a line `stations: ...`")
+
+    def _take(self, step: Step, actor: Actor) -> tuple[NodeId, Packet]:
+        """The oldest packet on its way that a sentence means."""
         for place, (sender, to, packet) in enumerate(self.air):
             named = not step.peer or self.names[sender] == step.peer
             if to == actor.id and named and self._is(packet, step.message):
                 del self.air[place]
-                self._receive(actor, sender, packet)
-                return
+                return sender, packet
         whence = f" from {step.peer}" if step.peer else ""
         raise self._wrong(step, f"no packet with {step.message} is on its way to {step.node}{whence}")
 
@@ -201,21 +220,24 @@ class Player:
             self._carry_out(actor, actor.node.timer(key, self._clock(actor)))
         self.now = until
 
-    def _start(self, actor: _Actor) -> None:
+    def _start(self, actor: Actor) -> None:
         members = tuple(range(len(self.names)))
         context = Context(actor.id, members, self.text.options, Random(actor.id), actor.incarnation)
-        actor.node = registry.make_entry(self.entry, self.entry.roles[0], context)
+        actor.node = registry.make_entry(self.entry, self._role(actor), context)
         actor.up = True
         actor.held = {}
         self._carry_out(actor, actor.node.start(self._clock(actor), round_trip(actor.store)))
 
-    def _down(self, actor: _Actor) -> None:
+    def _role(self, actor: Actor) -> str:
+        return self.entry.roles[0]
+
+    def _down(self, actor: Actor) -> None:
         actor.up, actor.crash_after, actor.timers = False, None, {}
 
-    def _receive(self, actor: _Actor, sender: NodeId, packet: Packet) -> None:
+    def _receive(self, actor: Actor, sender: NodeId, packet: Packet) -> None:
         self._carry_out(actor, actor.node.receive(packet, sender, self._clock(actor), RADIO))
 
-    def _carry_out(self, actor: _Actor, effects: Effects) -> None:
+    def _carry_out(self, actor: Actor, effects: Effects) -> None:
         for step in atomic_steps(effects):
             if actor.crash_after is not None:
                 if actor.crash_after == 0:
@@ -226,7 +248,7 @@ class Player:
             for effect in step:
                 self._do(actor, effect)
 
-    def _do(self, actor: _Actor, effect: Effect) -> None:
+    def _do(self, actor: Actor, effect: Effect) -> None:
         name = self.names[actor.id]
         match effect:
             case Send(packet, to, _, key):
@@ -254,7 +276,7 @@ class Player:
             case CancelTimer(key):
                 actor.timers.pop(key, None)
 
-    def _send(self, actor: _Actor, packet: Packet, to: NodeId) -> None:
+    def _send(self, actor: Actor, packet: Packet, to: NodeId) -> None:
         if to != NEIGHBOURS:
             self.air.append((actor.id, to, packet))
             self._tell_aggregate(actor, packet, to)
@@ -263,7 +285,7 @@ class Player:
         for peer in linked or [other.id for other in self.actors.values() if other is not actor]:
             self.air.append((actor.id, peer, packet))
 
-    def _tell_aggregate(self, actor: _Actor, packet: Packet, to: NodeId) -> None:
+    def _tell_aggregate(self, actor: Actor, packet: Packet, to: NodeId) -> None:
         """Several messages in one packet, where that is what the protocol is about."""
         if getattr(packet, "aggregates", False) and packet.messages > 1:
             together = " ".join(self._called(message.id) for message in carried(packet))
@@ -276,7 +298,7 @@ class Player:
         id = self.ids.get(wanted)
         return id is not None and any(message.id == id for message in carried(packet))
 
-    def _tell_held(self, name: str, actor: _Actor) -> None:
+    def _tell_held(self, name: str, actor: Actor) -> None:
         """Messages that wait now and did not before."""
         waiting = {item.message: item.waits_for for item in actor.node.waiting()} if actor.up else {}
         for id, lacking in waiting.items():
@@ -303,10 +325,10 @@ class Player:
     def _called(self, id: MessageId) -> str:
         return self.said.get(id, str(id))
 
-    def _clock(self, actor: _Actor) -> Instant:
+    def _clock(self, actor: Actor) -> Instant:
         return self.now + actor.offset
 
-    def _living(self, step: Step) -> _Actor:
+    def _living(self, step: Step) -> Actor:
         actor = self.actors[step.node]
         if not actor.up:
             raise self._wrong(step, f"{step.node} is down")

@@ -28,6 +28,8 @@ from precede.core.instants import Duration, parse_duration
 Verb: TypeAlias = Literal[
     "broadcasts",
     "receives",
+    "misses",
+    "enters",
     "meets",
     "parts",
     "crashes",
@@ -66,6 +68,8 @@ class ScenarioText(Struct, frozen=True):
     head: tuple[str, ...]
     steps: tuple[Step, ...]
     comments: dict[int, tuple[str, ...]]
+    stations: tuple[str, ...] = ()
+    """In a page about radio cells: the stations, each wired to the next; they come first among the nodes."""
 
 
 _TO: Final = r"(?: to (?P<to>(?:(?!for\b)\S+ ?)+))?"
@@ -73,6 +77,8 @@ _FOR: Final = r"(?: ?for (?P<time>\S+))?"
 _SENTENCES: Final[tuple[tuple[Verb, re.Pattern[str]], ...]] = (
     ("broadcasts", re.compile(r"(?P<node>\S+) broadcasts (?P<message>\S+)" + _TO + _FOR)),
     ("receives", re.compile(r"(?P<node>\S+) receives (?P<message>\S+)(?: from (?P<peer>\S+))?")),
+    ("misses", re.compile(r"(?P<node>\S+) misses (?P<message>\S+)(?: from (?P<peer>\S+))?")),
+    ("enters", re.compile(r"(?P<node>\S+) enters (?P<peer>\S+)")),
     ("meets", re.compile(r"(?P<node>\S+) meets (?P<peer>\S+)")),
     ("parts", re.compile(r"(?P<node>\S+) parts from (?P<peer>\S+)")),
     ("crashes", re.compile(r"(?P<node>\S+) crashes(?: after (?P<count>\d+) steps?)?")),
@@ -102,7 +108,7 @@ def parse_text(lines: list[str], file: str) -> ScenarioText:
     head: list[str] = []
     for number, line in enumerate(lines, 1):
         words = line.partition("#")[0].rstrip()
-        setting = re.fullmatch(r"(protocol|nodes|options):\s*(.*)", words)
+        setting = re.fullmatch(r"(protocol|nodes|stations|options):\s*(.*)", words)
         if setting and not steps:
             header[setting[1]] = setting[2].strip()
             head.append(line)
@@ -121,7 +127,8 @@ def parse_text(lines: list[str], file: str) -> ScenarioText:
     for key in ("protocol", "nodes"):
         if key not in header:
             raise BadInput(f"{file}: no line `{key}: ...`")
-    nodes = tuple(header["nodes"].split())
+    stations = tuple(header.get("stations", "").split())
+    nodes = (*stations, *header["nodes"].split())
     _check_nodes(steps, nodes, file)
     return ScenarioText(
         file,
@@ -131,6 +138,7 @@ def parse_text(lines: list[str], file: str) -> ScenarioText:
         tuple(head),
         tuple(steps),
         comments,
+        stations,
     )
 
 

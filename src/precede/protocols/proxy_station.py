@@ -12,11 +12,11 @@ connects somewhere: a request for its record follows the record.
 from __future__ import annotations
 
 from abc import abstractmethod
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from typing import Any
 
 from precede.core.effects import RADIO, WIRED, Effect, Effects, Key, Medium, Send, SetTimer
-from precede.core.identity import NEIGHBOURS, NodeId
+from precede.core.identity import NEIGHBOURS, MessageId, NodeId
 from precede.core.instants import Duration, Instant
 from precede.core.messages import Packet
 from precede.core.node import Context, Node
@@ -191,6 +191,14 @@ class ProxyStation(Node):
 
     def sizes(self) -> Mapping[str, int]:
         return {"sbuffer": len(self.stored), "hosts": len(self.hosts)}
+
+    def acts_for(self) -> Sequence[NodeId]:
+        """The hosts whose record is here."""
+        return [host for host, record in self.hosts.items() if record.owner]
+
+    def kept(self) -> Sequence[MessageId]:
+        """What is not deleted yet, in the order in which it came."""
+        return [app.message.id for app in self.stored.values()]
 
     # Messages -----------------------------------------------------------------------------------------------
 

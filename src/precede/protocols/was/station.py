@@ -7,7 +7,7 @@ travels along.
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 
 from precede.core.effects import (
     RADIO,
@@ -157,6 +157,14 @@ class WasStation(Handoff):
             "hosts_ever": len(self.newest),
             "declared_down": self.declared_down,
         }
+
+    def acts_for(self) -> Sequence[NodeId]:
+        """The hosts whose record is here."""
+        return [host for host, record in self.records.items() if record.owner]
+
+    def kept(self) -> Sequence[MessageId]:
+        """SBuffer, in the order of this station's numbers."""
+        return [message.id for message in self.buffer.messages.values()]
 
     # Dissemination (section 4.1) ----------------------------------------------------------------------------
 
