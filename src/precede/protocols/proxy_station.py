@@ -422,7 +422,9 @@ class ProxyStation(Node):
         record.recd = dict(packet.delivered)
         self._given(packet, record)
         asked, record.asked = record.asked, None
-        if asked is not None and asked.ses > packet.ses:
+        if asked is not None and asked.ses > record.ses:
             self._give(asked, record, now, effects)
-        else:
-            self._welcome(packet.host, record, now, effects)
+            return
+        if asked is not None:
+            self._overtaken(asked, effects)
+        self._welcome(packet.host, record, now, effects)
