@@ -4,6 +4,7 @@ anew on one side are noticed on the other."""
 from __future__ import annotations
 
 import asyncio
+from collections.abc import Callable
 from random import Random
 from typing import Any
 
@@ -65,6 +66,7 @@ class End:
         self.packets: list[bytes] = []
         self.events: list[str] = []
         self.left: list[tuple[Key, bool]] = []
+        self.then: Callable[[Key], None] = lambda key: None
         self.mouth = Mouth(air, f"place {node}")
         self.links = Links(
             self.mouth,
@@ -73,9 +75,13 @@ class End:
             lambda data, sender: self.packets.append(data),
             lambda peer: self.events.append("up"),
             lambda peer: self.events.append("down"),
-            lambda key, ok: self.left.append((key, ok)),
+            self._on_left,
             **how,
         )
+
+    def _on_left(self, key: Key, ok: bool) -> None:
+        self.left.append((key, ok))
+        self.then(key)
 
     async def begin(self) -> None:
         await self.mouth.start(self.links.frame)
@@ -195,5 +201,21 @@ def test_a_full_queue_refuses_and_a_keyed_packet_can_be_replaced_or_taken_back()
         assert b"old" not in two.packets
         assert b"never" not in two.packets
         assert one.left == [("key", True)]
+
+    asyncio.run(run())
+
+
+def test_who_sends_the_next_packet_when_one_has_left_loses_none() -> None:
+    async def run() -> None:
+        one, two = await pair(Air(Random(8)))
+
+        def more(key: Key) -> None:
+            if isinstance(key, int) and key < 300:
+                one.links.send(b"%d" % (key + 1), 2, key + 1)
+
+        one.then = more
+        one.links.send(b"0", 2, 0)
+        await until(lambda: len(two.packets) == 301)
+        assert two.packets == [b"%d" % number for number in range(301)]
 
     asyncio.run(run())

@@ -92,18 +92,18 @@ class Channel:
 
     def _pump(self) -> None:
         while self._queue and len(self._flying) < WINDOW:
-            queued = self._queue[0]
-            piece = queued.pieces[queued.gone]
-            self._flying[self._next] = piece
-            self._put(self._next, piece)
-            queued.gone += 1
-            self._queued -= 1
-            if queued.gone == len(queued.pieces):
-                queued.last = self._next
-                self._gone.append(self._queue.popleft())
-                if queued.key is not None:
-                    self._left(queued.key, True)
+            queued, number = self._queue[0], self._next
             self._next += 1
+            self._queued -= 1
+            piece = queued.pieces[queued.gone]
+            queued.gone += 1
+            self._flying[number] = piece
+            if queued.gone == len(queued.pieces):
+                queued.last = number
+                self._gone.append(self._queue.popleft())
+            self._put(number, piece)
+            if queued.last and queued.key is not None:
+                self._left(queued.key, True)  # may send again, through this very function
         if self._flying and self._resend is None:
             self._resend = asyncio.get_running_loop().call_later(self._wait, self._repeat)
 

@@ -109,6 +109,7 @@ class Driver:
         """Begin to live; what the application had not taken is handed over first."""
         if self._rows is not None:
             self._rows.life(STARTED, self._now())
+        self.store.remember("starts", self.store.remembered("starts", 0) + 1)
         for place, message in self.store.undelivered():
             self.on_deliver(place, message)
         self._input(lambda now: self.node.start(now, self.store.saved()))
