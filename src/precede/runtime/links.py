@@ -170,7 +170,10 @@ class Links:
             near = self._meet(sender, boot, where)
             if near is None:
                 return
-        near.where = where
+        if near.where != where:
+            self._transport.known(near.where, False)
+            self._transport.known(where, True)
+            near.where = where
         near.silent = 0
         if data[0] == CHANNEL:
             self._channel_frame(sender, near, data)
@@ -213,6 +216,7 @@ class Links:
         self._session += 1
         channel = Channel(self._session, partial(self._transmit, node), self._left)
         near = self._near[node] = Neighbour(where, boot, channel)
+        self._transport.known(where, True)
         channel.acknowledge()
         for queued in self._held.pop(node, ()):
             channel.send(queued.pieces, queued.key)
@@ -272,7 +276,9 @@ class Links:
         self._near.clear()
 
     def _forget(self, node: NodeId) -> None:
-        lost = self._near.pop(node).channel.close()
+        near = self._near.pop(node)
+        self._transport.known(near.where, False)
+        lost = near.channel.close()
         self._fragments.forget(node)
         self._down(node)
         for queued in lost:

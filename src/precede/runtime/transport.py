@@ -41,6 +41,9 @@ class Transport(ABC):
     def broadcast(self, frame: bytes) -> None:
         """One frame to whoever can hear it."""
 
+    def known(self, where: Where, near: bool) -> None:
+        """A member was admitted from this place (`near`), or has gone: one may keep it apart from strangers."""
+
     @abstractmethod
     async def stop(self) -> None:
         """Release everything."""

@@ -12,6 +12,7 @@ from collections.abc import Sequence
 from typing import Final, TypeAlias
 
 from precede.core.errors import BadInput
+from precede.runtime.private_lines import PrivateLines, share_port
 from precede.runtime.transport import OnFrame, Transport, Where
 
 Address: TypeAlias = tuple[str, int]
@@ -19,7 +20,10 @@ LARGEST: Final = 1400
 
 
 class UdpTransport(Transport, asyncio.DatagramProtocol):
-    """One socket. What arrives faster than it is handled waits in the system's buffer, and drops there."""
+    """A socket for everybody, and one for each admitted neighbour, so that strangers cannot crowd it out.
+
+    What arrives faster than it is handled waits in the system's buffer, and drops there.
+    """
 
     def __init__(
         self,
@@ -40,6 +44,7 @@ class UdpTransport(Transport, asyncio.DatagramProtocol):
         self._transport: asyncio.DatagramTransport | None = None
         self._group: asyncio.DatagramTransport | None = None
         self._on_frame: OnFrame | None = None
+        self._lines: PrivateLines | None = None
 
     async def start(self, on_frame: OnFrame) -> None:
         self._on_frame = on_frame
@@ -53,6 +58,8 @@ class UdpTransport(Transport, asyncio.DatagramProtocol):
                 shared = self._join(self._multicast)
                 self._group, _ = await loop.create_datagram_endpoint(lambda: self, sock=shared)
             self._transport, _ = await loop.create_datagram_endpoint(lambda: self, sock=endpoint)
+            if share_port(endpoint):
+                self._lines = PrivateLines(self.address, on_frame)
         except OSError as error:
             raise BadInput(
                 f"cannot listen on {self._bind[0]}:{self._bind[1]}: {error.strerror or error}"
@@ -102,7 +109,17 @@ class UdpTransport(Transport, asyncio.DatagramProtocol):
         for address in self._peers:
             self._transport.sendto(frame, address)
 
+    def known(self, where: Where, near: bool) -> None:
+        if self._lines is not None and isinstance(where, tuple):
+            if near:
+                self._lines.open(where)
+            else:
+                self._lines.close(where)
+
     async def stop(self) -> None:
+        if self._lines is not None:
+            self._lines.close_all()
+            self._lines = None
         if self._transport is not None:
             self._transport.close()
             self._transport = None

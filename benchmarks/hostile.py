@@ -1,0 +1,304 @@
+"""A live node under fire: bent and random datagrams by the million, and a stranger who floods.
+
+`python -m benchmarks.hostile --datagrams 2000000` sends so many hostile datagrams to a node that exchanges
+messages with another meanwhile, most of them from a member gone bad, who has the group key: none may be
+delivered, nothing may be raised, memory must stay where it was; and as many to the codecs of all protocols. A
+stranger floods all members as fast as the loopback takes it while they offer a quarter of what they can do.
+"""
+
+from __future__ import annotations
+
+import argparse
+import asyncio
+import json
+import multiprocessing
+import os
+import socket
+import time
+from multiprocessing.sharedctypes import Synchronized
+from random import Random
+from typing import Any
+
+import msgspec
+
+from benchmarks.members import KEY, Members
+from precede.core.identity import MessageId
+from precede.core.messages import Message, Packet
+from precede.protocols import registry
+from precede.protocols.epidemic_packets import HavePacket, MessagesPacket, SummaryPacket, packed
+from precede.protocols.layers import Envelope
+from precede.runtime.codec import Codec, Garbled
+from precede.runtime.group import group_key, node_id
+from precede.runtime.sealing import Sealer
+from tests.hostile.packets import any_packet
+
+BURST = 64
+ANA, BEN, MAL = map(node_id, ("ana", "ben", "mal"))
+
+
+class Attacker:
+    """Datagrams of every kind of wrong: a stranger's, a replayer's, and a bad member's."""
+
+    def __init__(self, victim: Any, random: Random) -> None:
+        self._victim = victim
+        self._random = random
+        self._door = Sealer(MAL, (group_key(KEY, "bench"),))
+        self._kinds = [
+            self._noise,
+            self._bent,
+            self._bent,
+            self._again,
+            self._sealed_noise,
+            self._sealed_bent,
+            self._sealed_bent,
+            self._sealed_typed,
+            self._pieces,
+            self._channel,
+        ]
+
+    def datagram(self) -> bytes:
+        return self._random.choice(self._kinds)()
+
+    def _noise(self) -> bytes:
+        return self._random.randbytes(self._random.choice((0, 1, 30, 41, 60, 200, 1400)))
+
+    def _genuine(self) -> bytes:
+        return self._random.choice(self._victim.frames or [bytes(60)])
+
+    def _bent(self) -> bytes:
+        return bend(self._genuine(), self._random)
+
+    def _again(self) -> bytes:
+        return self._genuine()
+
+    def _piece(self, packet: bytes) -> bytes:
+        number = self._random.getrandbits(32).to_bytes(4, "big")
+        return self._door.seal(b"\x01" + number + b"\x00\x00\x00\x01" + packet[:1300])
+
+    def _sealed_noise(self) -> bytes:
+        return self._door.seal(self._random.randbytes(self._random.choice((0, 1, 9, 20, 300))))
+
+    def _packet(self) -> Packet:
+        """Well-formed, and a lie."""
+        random = self._random
+        source = random.choice((ANA, BEN, MAL, 5, -1, 1 << 50))
+        id = MessageId(source, random.choice((0, 1, 1 << 20)), random.choice((0, 1, 7, 1 << 45, -3)))
+        deadline = random.choice((None, 5, time.time_ns() // 1000 + 1_000_000, 1 << 60))
+        message = Message(id, b"a lie", random.choice((b"", random.randbytes(64), b"x")))
+        barrier = tuple(
+            (random.randrange(9), random.getrandbits(40), 1 << 50) for _ in range(random.randrange(4))
+        )
+        if random.random() < 0.02:
+            return SummaryPacket(frozenset([id]))
+        if random.random() < 0.3:
+            return HavePacket((id,) * random.randrange(3))
+        return packed(
+            [Envelope(message, barrier, deadline, random.choice((None, (BEN,), (ANA, BEN))), 9, 1, 0)]
+        )
+
+    def _encoded(self) -> bytes:
+        packet = self._packet()
+        kind = (SummaryPacket, HavePacket, MessagesPacket).index(type(packet))
+        return bytes((1, kind)) + msgspec.msgpack.encode(packet)
+
+    def _sealed_bent(self) -> bytes:
+        return self._piece(bend(self._encoded(), self._random))
+
+    def _sealed_typed(self) -> bytes:
+        return self._piece(self._encoded())
+
+    def _pieces(self) -> bytes:
+        """Pieces of packets that are never whole, doubled, out of order, with counts that do not agree."""
+        random = self._random
+        header = random.randrange(40).to_bytes(4, "big") + random.randrange(9).to_bytes(2, "big")
+        return self._door.seal(
+            b"\x01" + header + random.choice((0, 2, 3, 4000)).to_bytes(2, "big") + bytes(900)
+        )
+
+    def _channel(self) -> bytes:
+        random = self._random
+        return self._door.seal(b"\x02" + random.randbytes(random.choice((3, 16, 24))) + self._encoded())
+
+
+def bend(data: bytes, random: Random) -> bytes:
+    """One to four things wrong."""
+    bent = bytearray(data)
+    for _ in range(random.randint(1, 4)):
+        how = random.randrange(4)
+        if how == 0 and bent:
+            bent[random.randrange(len(bent))] = random.randrange(256)
+        elif how == 1:
+            del bent[random.randint(0, len(bent)) :]
+        elif how == 2:
+            bent += random.randbytes(random.randrange(20))
+        elif bent:
+            bent[random.randrange(len(bent))] ^= 1 << random.randrange(8)
+    return bytes(bent)
+
+
+async def fire(datagrams: int, seed: int, rest: float = 8.0) -> dict[str, Any]:
+    """All of them handled by a live node that talks with another member meanwhile."""
+    raised: list[str] = []
+    loop = asyncio.get_running_loop()
+    loop.set_exception_handler(lambda _, context: raised.append(repr(context.get("exception"))))
+    random = Random(seed)
+    async with Members(("ana", "ben")) as members:
+        victim = members.transports[0]
+        attacker = Attacker(victim, random)
+        sockets = [socket.socket(socket.AF_INET, socket.SOCK_DGRAM) for _ in range(2)]
+        for one in sockets:
+            one.connect(victim.address)
+            one.setblocking(False)
+        talking = asyncio.create_task(members.offer(60, 1e9))
+        await strike(attacker, sockets, victim, max(2000, datagrams // 50))
+        await asyncio.sleep(rest)
+        started, begin, delivered = rss(), time.perf_counter(), members.delivered
+        peak = await strike(attacker, sockets, victim, datagrams)
+        seconds = time.perf_counter() - begin
+        during = members.delivered - delivered
+        await asyncio.sleep(rest)
+        ended = rss()
+        talking.cancel()
+        for one in sockets:
+            one.close()
+        return {
+            "datagrams": datagrams,
+            "datagrams_per_s": round(datagrams / seconds),
+            "raised": len(raised),
+            "first_raised": raised[0] if raised else "",
+            "memory_begin_mib": round(started / 2**20, 1),
+            "memory_peak_mib": round(peak / 2**20, 1),
+            "memory_end_mib": round(ended / 2**20, 1),
+            "ratio_memory": round(ended / started, 3),
+            "ratio_memory_peak": round(peak / started, 3),
+            "members_offered_per_s": 60,
+            "members_delivered_per_s": round(during / seconds, 1),
+            "dropped": dict(sorted(members.dropped().items())),
+        }
+
+
+async def strike(attacker: Attacker, sockets: list[socket.socket], victim: Any, datagrams: int) -> int:
+    """Bursts, each handled before the next: nothing is lost on the way. The most memory seen."""
+    done, peak = 0, rss()
+    while done < datagrams:
+        wanted = victim.heard + BURST
+        for place in range(BURST):
+            try:
+                sockets[place % len(sockets)].send(attacker.datagram())
+            except (BlockingIOError, ConnectionRefusedError):
+                wanted -= 1
+        for _ in range(40 * BURST):
+            if victim.heard >= wanted:
+                break
+            await asyncio.sleep(0)
+        done += BURST
+        if done % (1 << 14) == 0:
+            peak = max(peak, rss())
+    return peak
+
+
+def codecs(datagrams: int, seed: int) -> dict[str, Any]:
+    """Well-typed packets of every kind of every protocol, bent, against the codec of their protocol."""
+    random, counts, failures = Random(seed), {"packets": 0}, 0
+    kinds = [
+        (Codec((packet,)), packet)
+        for name in registry.names()
+        for packet in (*registry.find(name).packets, *_layers(name))
+    ]
+    for number in range(datagrams):
+        codec, packet = kinds[number % len(kinds)]
+        data = codec.encode(any_packet(packet, random))
+        if random.random() < 0.9:
+            data = bend(data, random)
+        try:
+            codec.decode(data)
+            counts["packets"] += 1
+        except Garbled as error:
+            counts[error.reason] = counts.get(error.reason, 0) + 1
+        except Exception:
+            failures += 1
+    return {"codec_datagrams": datagrams, "codec_kinds": len(kinds), "codec_raised": failures, "codec": counts}
+
+
+def _layers(name: str) -> tuple[type[Packet], ...]:
+    if registry.find(name).ordering is None:
+        return ()
+    return registry.find_dissemination("epidemic").packets + registry.find_dissemination("direct").packets
+
+
+def rss() -> int:
+    """Bytes of memory that this process holds now."""
+    with open("/proc/self/statm", encoding="ascii") as file:
+        return int(file.read().split()[1]) * os.sysconf("SC_PAGE_SIZE")
+
+
+def stranger(addresses: list[tuple[str, int]], stop: Any, sent: Synchronized[int]) -> None:
+    """As fast as the loopback takes it; frames that look like a member's until they are opened."""
+    sockets = []
+    for address in addresses:
+        one = socket.socket(socket.AF_INET, socket.SOCK_DGRAM)
+        one.connect(address)
+        sockets.append(one)
+    frame = b"\x01" + BEN.to_bytes(8, "big") + os.urandom(8) + (9).to_bytes(8, "big") + os.urandom(240)
+    count = 0
+    while not stop.is_set():
+        for _ in range(100):
+            for one in sockets:
+                one.send(frame)
+        count += 100 * len(sockets)
+    sent.value = count
+
+
+async def flood(seconds: float) -> dict[str, Any]:
+    """A quarter of the capacity, undisturbed and under a flood."""
+    async with Members() as members:
+        await members.saturate(seconds / 2)
+        capacity = await members.saturate(seconds)
+        calm = await members.offer(capacity / 4, seconds)
+        await members.settle()
+        before = sum(transport.heard for transport in members.transports)
+        stop, sent = multiprocessing.Event(), multiprocessing.Value("q", 0)
+        addresses = [transport.address for transport in members.transports]
+        process = multiprocessing.Process(target=stranger, args=(addresses, stop, sent))
+        process.start()
+        await asyncio.sleep(0.5)
+        begin = time.perf_counter()
+        under = await members.offer(capacity / 4, seconds)
+        stop.set()
+        took = time.perf_counter() - begin + 0.5
+        process.join()
+        heard = members.dropped().get("stranger", 0)
+        assert heard <= sum(transport.heard for transport in members.transports) - before
+        return {
+            "capacity_per_s": round(capacity),
+            "calm_per_s": round(calm),
+            "flooded_per_s": round(under),
+            "ratio_flooded_to_calm": round(under / calm, 3),
+            "stranger_sent_per_s": round(sent.value / took),
+            "stranger_looked_at_per_s": round(heard / took),
+        }
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(description=__doc__)
+    parser.add_argument("--json", action="store_true", help="print one object")
+    parser.add_argument("--datagrams", type=int, default=60_000, help="how many against the live node")
+    parser.add_argument(
+        "--codec", type=int, default=None, help="how many against the codecs; as many if not said"
+    )
+    parser.add_argument("--seconds", type=float, default=8.0, help="length of each stage of the flood; 0: none")
+    parser.add_argument("--seed", type=int, default=1)
+    given = parser.parse_args()
+    result: dict[str, Any] = {}
+    if given.seconds:
+        result |= asyncio.run(flood(given.seconds))
+    if given.datagrams:
+        result |= asyncio.run(fire(given.datagrams, given.seed))
+    bent = given.datagrams if given.codec is None else given.codec
+    if bent:
+        result |= codecs(bent, given.seed)
+    print(json.dumps(result) if given.json else "\n".join(f"{name}: {value}" for name, value in result.items()))
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,132 @@
+"""Members of a group in one process, for benchmarks of the runtime: who offers how much, who gets it."""
+
+from __future__ import annotations
+
+import asyncio
+import os
+import time
+from collections.abc import Sequence
+from typing import Any
+
+import precede
+from precede.runtime.authorship import public_of
+from precede.runtime.group import Group
+from precede.runtime.sealing import new_key
+from precede.runtime.transport import OnFrame, Where
+from precede.runtime.udp import UdpTransport
+
+NAMES = ("ana", "ben", "cem")
+PAYLOAD = b"x" * 200
+KEY = new_key()
+SEEDS = {name: os.urandom(32) for name in (*NAMES, "mal")}
+ROSTER = {name: public_of(seed) for name, seed in SEEDS.items()}
+_OUTSTANDING = 300
+
+
+class CountingTransport(UdpTransport):
+    """UDP that counts what it hears, and keeps some frames of its peers for whoever wants to bend them."""
+
+    def __init__(self) -> None:
+        super().__init__(("127.0.0.1", 0))
+        self.heard = 0
+        self.frames: list[bytes] = []
+
+    async def start(self, on_frame: OnFrame) -> None:
+        def counted(frame: bytes, where: Where) -> None:
+            self.heard += 1
+            if self.heard % 16 == 0 and where in self._peers:
+                self.frames = [*self.frames[-31:], frame]
+            on_frame(frame, where)
+
+        await super().start(counted)
+
+
+class Members:
+    """Some members who hear each other. `signed`: with identities; `sealed`: with a group key."""
+
+    def __init__(self, names: Sequence[str] = NAMES, *, sealed: bool = True, signed: bool = True) -> None:
+        self.transports = [CountingTransport() for _ in names]
+        self.groups = [
+            self._member(name, transport, sealed, signed)
+            for name, transport in zip(names, self.transports, strict=True)
+        ]
+        self.sent = 0
+        self.delivered = 0
+
+    def _member(self, name: str, transport: UdpTransport, sealed: bool, signed: bool) -> Group:
+        given: dict[str, Any] = {"identity": SEEDS[name], "roster": ROSTER} if signed else {}
+        return precede.join(
+            "bench",
+            name,
+            key=KEY if sealed else None,
+            order="delta",
+            lifetime="5s",
+            sweep="1s",
+            transport=transport,
+            beacon=0.2,
+            **given,
+        )
+
+    async def __aenter__(self) -> Members:
+        for group in self.groups:
+            await group.__aenter__()
+        for transport in self.transports:
+            for other in self.transports:
+                if other is not transport:
+                    transport.add_peer(other.address)
+        while any(len(group.neighbours()) < len(self.groups) - 1 for group in self.groups):
+            await asyncio.sleep(0.02)
+        self._taking = [asyncio.create_task(self._take(group)) for group in self.groups]
+        return self
+
+    async def __aexit__(self, *exception: object) -> None:
+        for task in self._taking:
+            task.cancel()
+        for group in self.groups:
+            await group.close()
+
+    async def _take(self, group: Group) -> None:
+        async for message in group:
+            if message.source != group.name:
+                self.delivered += 1
+
+    async def saturate(self, seconds: float) -> float:
+        """As much as goes through: deliveries a second (to others than the sender)."""
+        before, others = self.delivered - self.sent * (len(self.groups) - 1), len(self.groups) - 1
+        begin, first = time.perf_counter(), self.delivered
+        while time.perf_counter() - begin < seconds:
+            for group in self.groups:
+                if self.sent * others - (self.delivered - before) < _OUTSTANDING * others:
+                    await group.broadcast(PAYLOAD)
+                    self.sent += 1
+            await asyncio.sleep(0)
+        rate = (self.delivered - first) / (time.perf_counter() - begin)
+        await self.settle()
+        return rate
+
+    async def offer(self, per_second: float, seconds: float) -> float:
+        """So many deliveries a second are offered, evenly; how many happen within the time."""
+        others = len(self.groups) - 1
+        begin, first, done = time.perf_counter(), self.delivered, 0
+        while (passed := time.perf_counter() - begin) < seconds:
+            while done < passed * per_second / others:
+                await self.groups[done % len(self.groups)].broadcast(PAYLOAD)
+                done += 1
+            await asyncio.sleep(0.002)
+        self.sent += done
+        return (self.delivered - first) / (time.perf_counter() - begin)
+
+    async def settle(self) -> None:
+        """Until nothing more comes."""
+        seen = -1
+        while seen != self.delivered:
+            seen = self.delivered
+            await asyncio.sleep(0.3)
+
+    def dropped(self) -> dict[str, int]:
+        """By reason, of all members together."""
+        counts: dict[str, int] = {}
+        for group in self.groups:
+            for reason, count in group.status()["dropped"].items():
+                counts[reason] = counts.get(reason, 0) + count
+        return counts
