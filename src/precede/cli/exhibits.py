@@ -31,7 +31,7 @@ from precede.experiments.reproduction.judging import STATUSES, Comparison, Sampl
 from precede.experiments.tables import read_toml
 from precede.measures.statistics import confidence_interval
 from precede.report.figures import Curve, Figure, Mark, Point, write_figure
-from precede.report.tables import Cell, Table, shown, write_table
+from precede.report.tables import Cell, Table, markdown, shown, write_table
 
 if TYPE_CHECKING:
     from precede.pipeline.reproduce import Reproduced
@@ -94,6 +94,42 @@ def comparison_table(caption: str, several: Sequence[Comparison]) -> Table:
         for one in several
     ]
     return Table(caption, [*header, "status"], rows)
+
+
+def markdown_of(told: Reproduced, command_line: str) -> str:
+    """A page's section: how many claims of each status, every claim that was answered, the reasons."""
+    witness = f"{told.violations:,} violations" + (
+        f", {told.unverified:,} searches not shown to the witness" if told.unverified else ""
+    )
+    lines = [f"Written by `{command_line}`: {told.units:,} runs, {witness}.", ""]
+    for reading in dict.fromkeys(one.reading for one in told.comparisons):
+        counts = count_statuses([one for one in told.comparisons if one.reading == reading])
+        words = ", ".join(f"{count} {status}" for status, count in counts.items())
+        lines.append(f"* {f'Reading `{reading}`: ' if reading else 'Claims: '}{words}.")
+    answered = [one for one in told.comparisons if one.status != "paper scale only"]
+    readings = any(one.reading for one in answered)
+    header = ("place", "claim", *(("reading",) if readings else ()), "paper", "ours", "95 % interval", "status")
+    rows = [
+        [
+            one.claim.place,
+            one.claim.says,
+            *([one.reading] if readings else []),
+            published(one.claim),
+            ours(one),
+            interval(one),
+            one.status,
+        ]
+        for one in answered
+    ]
+    lines += ["", markdown(Table(f"{told.asked.key}, {told.asked.scale} scale", header, rows)).rstrip("\n"), ""]
+    reasons = dict.fromkeys((one.reason, one.shown_by) for one in answered if one.reason)
+    if reasons:
+        lines += ["Why some are not reproduced, and what shows it:", ""]
+        for why, shown_by in reasons:
+            named = [one.claim.id for one in answered if one.reason == why]
+            lines.append(f"* {', '.join(dict.fromkeys(f'`{name}`' for name in named))}: {why} ({shown_by}).")
+        lines.append("")
+    return "\n".join(lines)
 
 
 def measures_table(told: Reproduced) -> Table:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any
+from typing import TYPE_CHECKING, Annotated, Any, Final
 
 import typer
 
@@ -15,6 +15,9 @@ if TYPE_CHECKING:
     from precede.experiments.reproduction.judging import Comparison
     from precede.pipeline.reproduce import Asked, Reproduced
 
+BEGIN: Final = "<!-- reproduced: begin -->"
+END: Final = "<!-- reproduced: end -->"
+
 
 def command(
     paper: Annotated[str, typer.Argument(metavar="PAPER[/EXHIBIT]", help="prs1997, prs1997/figure4, or all")],
@@ -23,6 +26,9 @@ def command(
     lake: LakeOption = "lake",
     out: Annotated[
         Path | None, typer.Option(metavar="DIR", help="tables and figures; default LAKE/exhibits/PAPER-SCALE")
+    ] = None,
+    page: Annotated[
+        Path | None, typer.Option(metavar="FILE", help="also write the result between this page's marks")
     ] = None,
     papers: Annotated[
         Path | None,
@@ -55,6 +61,8 @@ def command(
     folders = [(out or where.root / "exhibits") / one.name for one in asked]
     for found, folder in zip(told, folders, strict=True):
         write_exhibits(found, folder)
+    if page is not None:
+        write_page(told[0], page)
     if as_json:
         print(json.dumps([as_plain(found) for found in told], indent=2))
     else:
@@ -86,6 +94,19 @@ def find_papers() -> Path:
     here = Path("papers")
     source = Path(__file__).parents[3] / "papers"
     return here if here.is_dir() or not source.is_dir() else source
+
+
+def write_page(told: Reproduced, page: Path) -> None:
+    """The result into a Markdown page, in place of what stands between its two marks."""
+    from precede.cli.exhibits import markdown_of
+
+    text = page.read_text(encoding="utf-8")
+    before, begin, rest = text.partition(BEGIN)
+    _, end, after = rest.partition(END)
+    if not begin or not end:
+        raise BadInput(f"{page}: no marks {BEGIN} and {END}")
+    command_line = f"precede reproduce {told.asked.key} --scale {told.asked.scale} --page {page}"
+    page.write_text(f"{before}{begin}\n{markdown_of(told, command_line)}{end}{after}", encoding="utf-8")
 
 
 def exit_code(told: list[Reproduced]) -> int:

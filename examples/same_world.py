@@ -1,0 +1,151 @@
+"""Every protocol that can run on a world, run on the same world: what each delivers, when, and what it costs.
+
+    python -m examples.same_world --lake lake --out out/same-world
+
+Traces of real taxis and of a hospital are read from the folder PRECEDE_DATA (`docs/guides/which-order.md` says
+where they are from); without it those two worlds are left out. Everything else is generated. Kill it at any
+time and type it again: what is finished is not run again.
+"""
+
+from __future__ import annotations
+
+import argparse
+import json
+import os
+import sys
+import tomllib
+from collections.abc import Sequence
+from pathlib import Path
+
+import pyarrow.parquet as pq
+
+from precede.cli import main as precede
+from precede.protocols import registry
+from precede.report.figures import Curve, Figure, Point, write_figure
+from precede.report.tables import Cell, Table, write_table
+
+HERE = Path(__file__).parent / "same-world"
+SWEEPS = ("same-contacts", "same-field", "same-network", "same-cells")
+TRACES = {
+    "hospital": ("sociopatterns_hospital/tij_hospital.dat.gz", "tij", None),
+    "taxis": ("cabspotting_60cabs_1day/cabspotting_20080521_60cabs.csv.gz", "gps", "100"),
+}
+HEADER = (
+    *("world", "protocol", "order", "verdict", "delivered, %", "age, s", "wait, s"),
+    *("control bytes a delivery", "entries at a node, at most"),
+)
+
+
+def main(arguments: Sequence[str] | None = None) -> int:
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("--lake", type=Path, default=Path("lake"))
+    parser.add_argument("--out", type=Path, default=Path("out/same-world"))
+    parser.add_argument("--only", choices=SWEEPS, action="append", help="one of the sweeps; may be repeated")
+    given = parser.parse_args(arguments)
+    chosen = given.only or list(SWEEPS)
+    rows: list[list[Cell]] = []
+    for sweep in chosen:
+        spec = _specification(sweep, given.lake)
+        code = precede(["sweep", str(spec), "--lake", str(given.lake)])
+        if code == 3:
+            return code
+        rows += rows_of(given.lake, sweep)
+    write_table(Table("Every protocol on the same worlds", HEADER, rows), given.out, "same-world")
+    for world in dict.fromkeys(str(row[0]) for row in rows):
+        write_figure(_figure(world, [row for row in rows if row[0] == world]), given.out, f"same-world-{world}")
+    print(f"Tables and figures in {given.out}")
+    return 0
+
+
+def _specification(sweep: str, lake: Path) -> Path:
+    """The sweep's file; for the contact worlds one with the traces that are at hand."""
+    spec = HERE / f"{sweep}.toml"
+    if sweep != "same-contacts":
+        return spec
+    missing = [name for name in TRACES if not _take(name, lake)]
+    asked = tomllib.loads(spec.read_text())["sweep"]
+    asked["scenario"] = [str(HERE / name) for name in asked["scenario"] if Path(name).stem not in missing]
+    made = lake / f"{sweep}.toml"
+    made.parent.mkdir(parents=True, exist_ok=True)
+    made.write_text("[sweep]\n" + "".join(f"{key} = {json.dumps(value)}\n" for key, value in asked.items()))
+    return made
+
+
+def _take(name: str, lake: Path) -> bool:
+    """A trace into the lake, unless it is there; is it there now?"""
+    file, form, reach = TRACES[name]
+    if list((lake / "contacts").glob(f"{name}*.parquet")):
+        return True
+    source = Path(os.environ.get("PRECEDE_DATA", ".")) / file
+    if not source.is_file():
+        print(f"{name} is left out: no {file} in PRECEDE_DATA", file=sys.stderr)
+        return False
+    code = precede(["ingest", str(source), "--as", form, "--name", name, "--lake", str(lake)])
+    if code == 0 and reach is not None:
+        code = precede(["contacts", name, "--range", reach, "--lake", str(lake)])
+    return code == 0
+
+
+def rows_of(lake: Path, sweep: str) -> list[list[Cell]]:
+    """One row for each world and protocol, means over the seeds.
+
+    Delivered: of what delivery on arrival (`unordered`) hands over in the same world; where that cannot run, of
+    every message at everybody.
+    """
+    groups: dict[tuple[str, str], dict[str, float]] = {}
+    for row in pq.read_table(lake / "measures" / f"{sweep}.parquet").to_pylist():
+        if row["scope"] == "group":
+            world = Path(row["scenario"]).stem
+            groups.setdefault((world, row["protocol"]), {})[row["measure"]] = row["value"]
+    verdicts = _verdicts(lake, sweep)
+    return [
+        [
+            world,
+            protocol,
+            registry.find(protocol).order,
+            verdicts[world, protocol],
+            *_numbers(world, found, groups),
+        ]
+        for (world, protocol), found in groups.items()
+    ]
+
+
+def _numbers(
+    world: str, found: dict[str, float], groups: dict[tuple[str, str], dict[str, float]]
+) -> list[Cell]:
+    others = found["deliveries"] - found["own_deliveries"]
+    free = groups.get((world, "unordered"))
+    hosts = found["nodes"] - (10 if world == "cells" else 0)
+    most = free["receptions"] if free else found["broadcasts"] * (hosts - 1)
+    sizes = [
+        value for name, value in found.items() if name.endswith("_size_peak") and not name.startswith("cache")
+    ]
+    return [
+        100 * others / most,
+        found["age_us_mean"] / 1e6,
+        found.get("wait_us_mean", 0.0) / 1e6,
+        found["control_bytes"] / others,
+        sum(sizes),
+    ]
+
+
+def _verdicts(lake: Path, sweep: str) -> dict[tuple[str, str], str]:
+    """What the witness says about all seeds together, on the order that the protocol promises (else causal)."""
+    runs = {row["run_id"]: row for row in pq.read_table(lake / "runs" / f"{sweep}.parquet").to_pylist()}
+    found: dict[tuple[str, str], str] = {}
+    for row in pq.read_table(lake / "verdicts" / f"{sweep}.parquet").to_pylist():
+        run = runs[row["run_id"]]
+        key = Path(run["scenario"]).stem, run["protocol"]
+        said = f"{row['order']} {row['verdict']}"
+        found[key] = said if found.get(key, said) == said else f"{row['order']} violated"
+    return found
+
+
+def _figure(world: str, rows: Sequence[Sequence[Cell]]) -> Figure:
+    """What it costs over how much is delivered."""
+    curves = [Curve(str(row[1]), [Point(float(str(row[4])), float(str(row[7])))], joined=False) for row in rows]
+    return Figure(f"{world}: delivered and its price", "delivered, %", "control bytes a delivery", curves)
+
+
+if __name__ == "__main__":
+    sys.exit(main())
