@@ -15,6 +15,7 @@ import numpy as np
 
 from precede.eventlog.sinks import TableSink
 from precede.experiments.runs import Run, carry_out
+from precede.verify.witness import verify
 
 STATIONS: Final = 10
 RATES: Final = {"buffers": 35.0, "failures": 15.0}
@@ -60,6 +61,7 @@ def measure(experiment: str, seed: int, duration: int, hosts: int = 200) -> dict
     """
     sink = TableSink()
     outcome = carry_out(describe(experiment, seed, duration, hosts), sink)
+    verdict = verify(sink.events(), "causal")
     kept = _buffers(sink)
     ordered = np.sort(kept, axis=1)
     silent = max((2 * number + 5 for number in range(9) if 15 + 32 * number < duration), default=0)
@@ -78,6 +80,7 @@ def measure(experiment: str, seed: int, duration: int, hosts: int = 200) -> dict
         "sbuffer_max_over_mean_most": float((most[busy] / mean[busy]).max()),
         "sbuffer_most_over_broadcast_in_failure": float(most[busy].max() / (RATES[experiment] * (silent or 1))),
         "sbuffer_deviation_median": float(np.median(rest.std(axis=1)[busy])),
+        "violations": verdict.violations + (verdict.verdict != "holds"),
         "counters": outcome.counters,
     }
 

@@ -73,15 +73,16 @@ def read_experiments(path: Path, scale: str = "paper") -> list[tuple[Point, int]
     """Every point of the file, and with how many seeds it is run at this scale."""
     tables, _ = read_toml(path)
     chosen = tables["quick"] if scale == "quick" else tables["measured"]
+    own = "quick_runs" if scale == "quick" else "runs"
     return [
-        (point, min(table.get("runs", chosen["runs"]), chosen["runs"]))
+        (point, min(table.get(own, chosen["runs"]), chosen["runs"]))
         for name, table in tables["experiment"].items()
         for point in _points(name, table, chosen)
     ]
 
 
 def _points(name: str, table: Mapping[str, Any], scale: Mapping[str, Any]) -> Iterator[Point]:
-    grid = table.get("grid", {})
+    grid = table.get("quick_grid" if "seconds" in scale else "grid", table.get("grid", {}))
     for case in table.get("cases", [{}]):
         for values in product(*grid.values()):
             settings = {**table.get("set", {}), **case, **dict(zip(grid, values, strict=True))}
@@ -97,7 +98,8 @@ def measure_run(point: Point, seed: int) -> Measured:
     """One run of a point, measured."""
     if point.experiment in BUFFERS:
         found = measure_buffers(point.experiment, seed, round(point.seconds), point.hosts)
-        return Measured(seed, {name: value for name, value in found.items() if type(value) is float}, None)
+        measures = {name: value for name, value in found.items() if type(value) is float}
+        return Measured(seed, measures, found["violations"])
     return _climb(point, seed) if point.stairs else _at_one_rate(point, seed)
 
 

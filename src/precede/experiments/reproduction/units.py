@@ -20,7 +20,7 @@ from precede.experiments.reproduction.claims import Claims
 from precede.experiments.reproduction.judging import Sample
 from precede.experiments.runs import Run
 
-PAPERS: Final = ("guidec2021", "prs1997", "drift2006", "vcube2018")
+PAPERS: Final = ("guidec2021", "was2021", "drift2006", "vcube2018", "prs1997")
 
 
 class Unit(Struct, frozen=True, kw_only=True):
