@@ -12,6 +12,7 @@ former station makes that update before the record moves (section 9.2: "delayed 
 
 from __future__ import annotations
 
+from collections import deque
 from collections.abc import Sequence
 from typing import Any, ClassVar, Final
 
@@ -129,7 +130,7 @@ class PrsStation(ProxyStation):
         super().__init__(context)
         self.population = len(context.members)
         self.lacking: dict[int, dict[NodeId, None]] = {}
-        self.owed: dict[NodeId, dict[int, None]] = {}
+        self.owed: dict[NodeId, deque[int]] = {}
         self.finished: list[MessageKey] = []
 
     def _new_record(self, host: NodeId, ses: int) -> Record:
@@ -147,7 +148,7 @@ class PrsStation(ProxyStation):
         assert isinstance(stamp, prs.PrsStamp)
         self.lacking[number] = dict.fromkeys(packet.to)
         for host in packet.to:
-            self.owed.setdefault(host, {})[number] = None
+            self.owed.setdefault(host, deque()).append(number)
         return PrsAppPacket(self.node, number, packet.message, packet.to, stamp)
 
     def _is_for(self, host: NodeId, app: PrsAppPacket) -> bool:
@@ -165,9 +166,9 @@ class PrsStation(ProxyStation):
         rule.deliver(process_of(id.source, 0), id.number, app.to, app.stamp)
 
     def _settle(self, host: NodeId, number: int, now: Instant, effects: list[Effect]) -> None:
-        owed = self.owed.get(host, {})
-        for mine in [mine for mine in owed if mine <= number]:
-            del owed[mine]
+        owed = self.owed.get(host) or deque()
+        while owed and owed[0] <= number:
+            mine = owed.popleft()
             lacking = self.lacking[mine]
             del lacking[host]
             if not lacking:
