@@ -4,7 +4,8 @@ Virtual flooding in DRIFT (drift2006, section 4.1) sends with every packet, for 
 <sequence number, timestamp>, and merges what it hears with what it has. With a hundred sources a loop over the
 entries costs more than all the rest of a reception. Here a column is some bits (a guard bit, the timestamp, the
 sequence number) of one Python integer, and comparison and choice happen in all columns at once: after
-`mine + guards - theirs` the guard bit still stands exactly where mine is not the lower one.
+`mine + guards - theirs` the guard bit still stands exactly where mine is not the lower one, and there the bits
+below it say by how much it is the higher one: theirs and that much more is the greater of the two.
 
 A source's clock and its sequence number never fall, so of two entries of one source the one with the higher
 timestamp is the later one and has no lower sequence number: comparing whole columns compares timestamps. A
@@ -125,20 +126,18 @@ class ClockTable:
 
         Returns whether anything rose, and the bits in which sequence numbers did.
         """
-        packed, guards, numbers = self.packed, self._guards, self._numbers
+        packed, guards = self.packed, self._guards
         size, up = self.form.size, self._bits - 1
         width = size * self.width
-        risen = 0
         for table in reversed(tables):
             if len(table) == width:
-                theirs = read_table(table, size)
-                higher = ((packed - theirs) & guards) ^ guards
-                if higher:
-                    change = (packed ^ theirs) & (higher - (higher >> up))
-                    packed ^= change
-                    risen |= change & numbers
+                theirs, guarded = read_table(table, size)
+                ahead = packed - theirs
+                stands = ahead & guards
+                packed = guarded + (ahead & (stands - (stands >> up)))
         if packed == self.packed:
             return False, 0
+        risen = (packed ^ self.packed) & self._numbers
         self.packed = packed
         return True, risen
 
@@ -148,6 +147,10 @@ class ClockTable:
         if timestamp << self._number_bits > self._below_guard:
             return guards
         return ((self.packed - ((timestamp << self._number_bits) * self._ones)) & guards) ^ guards
+
+    def stands_in(self, bits: int, column: int) -> int:
+        """Does the guard of a column stand among these bits?"""
+        return (bits >> (self._last - self._bits * column + self._bits - 1)) & 1
 
     def first_of(self, bits: int) -> int:
         """The first column in which one of these bits stands."""
@@ -172,11 +175,20 @@ class ClockTable:
 
     def read(self, table: bytes) -> int:
         """A travelling table with the same columns as a whole number."""
-        return read_table(table, self.form.size)
+        return read_table(table, self.form.size)[0]
 
 
 @lru_cache(maxsize=512)
-def read_table(table: bytes, column_bytes: int) -> int:
-    """One transmission is heard by many, so the last ones are remembered. Only a forger sets guard bits."""
-    guards = int.from_bytes((b"\x80" + b"\0" * (column_bytes - 1)) * (len(table) // column_bytes), "big")
-    return int.from_bytes(table, "big") & ~guards
+def read_table(table: bytes, column_bytes: int) -> tuple[int, int]:
+    """A travelling table as a whole number with all guards down, and with all guards standing.
+
+    One transmission is heard by many, so the last ones are remembered. Only a forger sends guards that stand.
+    """
+    guards = _guards(len(table), column_bytes)
+    guarded = int.from_bytes(table, "big") | guards
+    return guarded ^ guards, guarded
+
+
+@lru_cache(maxsize=64)
+def _guards(table_bytes: int, column_bytes: int) -> int:
+    return int.from_bytes((b"\x80" + b"\0" * (column_bytes - 1)) * (table_bytes // column_bytes), "big")

@@ -54,7 +54,7 @@ from precede.protocols.drift_packets import (
 from precede.protocols.drift_seen import MOST_HEARD, Seen
 from precede.protocols.drift_views import Views
 from precede.protocols.drift_voice import Carried, DriftVoice
-from precede.protocols.floods import Floods, FloodSettings, StreamId
+from precede.protocols.floods import Floods, FloodSettings, Stream, StreamId
 
 
 class DriftNode(Node):
@@ -148,7 +148,7 @@ class DriftNode(Node):
             self._merge(extra)
             return self._another_copy(flood, now, extra.view)
         effects: list[Effect] = []
-        self._first_copy(flood, extra, now, effects)
+        self._first_copy(flood, extra, stream, now, effects)
         if extra.view != self.views.number:
             self.views.compare(extra.view, now, effects)
         self._progress(now, effects)
@@ -259,22 +259,26 @@ class DriftNode(Node):
         self._progress(now, effects)
         return effects
 
-    def _first_copy(self, flood: Flood, extra: Piggyback, now: Instant, effects: list[Effect]) -> None:
-        id = (flood.source, flood.life)
-        stream = self.floods.stream(id)
-        number = flood.number
-        self.floods.answers.pop((id, number), None)
-        if (
-            number <= stream.received
-            or number in stream.early
-            or self.views.is_cut(id, number)
-            or id == self.mine
-        ):
+    def _first_copy(
+        self,
+        flood: Flood,
+        extra: Piggyback,
+        stream: Stream[Carried] | None,
+        now: Instant,
+        effects: list[Effect],
+    ) -> None:
+        if stream is None:
+            stream = self.floods.stream((flood.source, flood.life))
+        id, number = stream.id, flood.number
+        if self._answers:
+            self._answers.pop((id, number), None)
+        if number in stream.early or self.views.is_cut(id, number) or id == self.mine:
             self._merge(extra)
             return
         if flood.message is not None and self.destination:
             effects.append(Arrive((flood.message,)))
-        self.keep(flood, effects)
+        if self.durable:
+            self.keep(flood, effects)
         self._latest = flood
         for ready in self.floods.first_copy(stream, number, flood, now, effects):
             assert isinstance(ready, Flood)
@@ -289,12 +293,13 @@ class DriftNode(Node):
         if column is None:
             self.strangers.setdefault(id, []).append(flood)
             return
-        self.voice.changed()
-        self.seen.advance(column, flood.number, flood.timestamp)
+        timestamp = flood.timestamp
+        self.seen.advance(column, flood.number, timestamp)
         if id != self.mine:
-            self.clock = self.voice.after(self.clock, flood.timestamp)
+            self.clock = (self.clock if self.clock > timestamp else timestamp) + 1
             if self.mine is not None:
-                self.promise_clock(effects)
+                if self.durable:
+                    self.promise_clock(effects)
                 self.seen.advance(self._column, self.sent_floods, self.clock)
         self.pending.push(flood, now)
         if self.shadow is not None:
@@ -371,10 +376,14 @@ class DriftNode(Node):
 
     def _progress(self, now: Instant, effects: list[Effect]) -> None:
         """Deliver what is safe, notice what is missing, renew what waits at the radio."""
+        views = self.views
         while (placed := self.pending.pop_safe()) is not None:
-            self.cleared.append(placed)
-            self.views.clear(placed[0])
-        while self.cleared and self.views.holds(self.cleared[0][0]):
+            if views.active or self.cleared:
+                self.cleared.append(placed)
+                views.clear(placed[0])
+            else:
+                self._deliver(placed[4], now, effects)
+        while self.cleared and views.holds(self.cleared[0][0]):
             self._deliver(self.cleared.popleft()[4], now, effects)
         if self.seen.ahead:
             for stream, number in self.seen.rumours():

@@ -23,7 +23,7 @@ from precede.protocols.drift_packets import Chosen
 from precede.protocols.floods import Stream, StreamId
 from precede.protocols.virtual_flooding import Choice, choice
 
-MOST_HEARD: Final = 16
+MOST_HEARD: Final = 48
 _NEVER: Final = b"\xff" * WIDE.size
 
 
@@ -49,6 +49,7 @@ class Seen:
         self.need = _NEVER
         self.ripe = False
         self.watched = -1
+        self._blocker = 0
         self.limit = limit
         self._places: list[slice] = []
         self.table = ClockTable(())
@@ -106,10 +107,10 @@ class Seen:
 
     def advance(self, column: int, number: int, timestamp: int) -> None:
         """A message is in hand, with all before it: its own timestamp is an entry too (the repair D2)."""
-        if self._raise(column, number, timestamp) and self._choice is not None:
+        rose = self._raise(column, number, timestamp)
+        if rose and self._choice is not None:
             self._choice.changed(self.columns[column])
-        late = self.ahead.get(column)
-        if late is not None:
+        if self.ahead and (late := self.ahead.get(column)) is not None:
             received = self._streams[column].received
             late.best = max(late.best, timestamp)
             for early in [early for early in late.later if early <= received]:
@@ -227,7 +228,8 @@ class Seen:
     def waits(self, timestamp: int) -> bool:
         """Is some source's clock too low for a message with this timestamp? Then that column is watched.
 
-        From then on a table that is heard is `ripe` when it has the timestamp in that column.
+        From then on a table that is heard is `ripe` when it has the timestamp in that column. A source that
+        kept us waiting before is watched first: it is likely to be the last to be heard of again.
         """
         if self.heard:
             self.settle()
@@ -235,7 +237,9 @@ class Seen:
         table = self.table
         below = table.below(timestamp)
         if below:
-            column = table.first_of(below)
+            column = self._blocker
+            if column >= table.width or not table.stands_in(below, column):
+                column = self._blocker = table.first_of(below)
         else:
             column = next((column for column, late in self.ahead.items() if late.best < timestamp), -1)
         self.watched = column

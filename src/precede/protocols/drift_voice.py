@@ -13,6 +13,7 @@ from precede.protocols.drift_packets import (
     CHOSEN_BYTES,
     ENTRY_BYTES,
     HAVE_BYTES,
+    HEADER_BYTES,
     WANT_BYTES,
     ControlPacket,
     DigestPacket,
@@ -62,7 +63,7 @@ class DriftVoice:
             return self._extra
         table = seen.whole_table() if node.virtual and seen.limit is None else b""
         chosen = seen.chosen() if node.virtual and seen.limit is not None else ()
-        floors = views.floors_table()
+        floors = views.floors_table() if views.active else b""
         columns = (len(seen.columns) if table else 0) + (len(views.voters) if floors else 0)
         extra = Piggyback(
             node.entrance.group,
@@ -82,8 +83,10 @@ class DriftVoice:
         extra = self.extra()
         if isinstance(flood, Flood):
             carried = flood.message
-            payload = 0 if carried is None else len(carried.payload)
-            return DriftPacket(flood, extra, *sizes_of(extra, 0, 0, payload, int(carried is not None)))
+            size = HEADER_BYTES + extra.size_bytes
+            if carried is None:
+                return DriftPacket(flood, extra, size, size, extra.entries)
+            return DriftPacket(flood, extra, size + len(carried.payload), size, extra.entries, 1)
         if isinstance(flood, DummyPacket):
             return DummyPacket(
                 flood.origin, flood.number, flood.asks, flood.clock, extra, *sizes_of(extra, 0, 1)
@@ -125,7 +128,3 @@ class DriftVoice:
     def nobody_has(self, stream: Stream[Any], now: Instant, effects: list[Effect]) -> None:
         """Go on from another place in the order, like a newcomer."""
         self._node.entrance.knock(effects)
-
-    def after(self, clock: int, timestamp: int) -> int:
-        """The clock of a source behind the receipt of a timestamp (Figure 3)."""
-        return max(clock, timestamp) + 1

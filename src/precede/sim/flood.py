@@ -52,6 +52,7 @@ class FloodRadio(Network):
         self._loss = loss
         self._collisions = collisions
         self._carrier_sense = carrier_sense
+        self._at_once = access is None and not carrier_sense
         self._partitions = list(partitions)
         self._lost = 0
         self._collided = 0
@@ -70,6 +71,9 @@ class FloodRadio(Network):
 
     def send(self, sender: NodeId, send: Send) -> None:
         radio = self._radios[sender]
+        if self._at_once and not radio.busy:
+            self._leave(radio, send)
+            return
         if send.key is not None and radio.replace(send):
             return
         radio.queue.append(send)
@@ -126,9 +130,10 @@ class FloodRadio(Network):
 
     def _transmit(self, radio: _Radio) -> None:
         """The first in the queue leaves."""
-        world, sender = self.world, radio.node
-        send = radio.queue.popleft()
-        packet = send.packet
+        self._leave(radio, radio.queue.popleft())
+
+    def _leave(self, radio: _Radio, send: Send) -> None:
+        world, sender, packet = self.world, radio.node, send.packet
         self._transmissions += 1
         world.transmitted(sender, packet, send.to, send.over)
         if send.key is not None:
@@ -139,8 +144,9 @@ class FloodRadio(Network):
         air = _Air(sender, packet, world.now + air_time)
         self._put_on_air(radio, air, send.to)
         if air_time:
+            radio.busy = True
             world.schedule(air.ends, self._next, radio)
-        else:
+        elif radio.busy:
             self._next(radio)
 
     def _next(self, radio: _Radio) -> None:
