@@ -1,8 +1,8 @@
 """Swarm worlds on the flood radio: loss, collisions, movement, partitions, crashes, joins, leaves (drift2006).
 
 A view change needs a majority of the current view. So where a source goes for good (it crashes, loses its saved
-state, or leaves), all that can make others go on without a source (crashes, stalls, partitions) befalls one
-minority of the sources only, and the others stay within hearing of each other.
+state, or leaves), all that can make others go on without a source (crashes, stalls, partitions, walking away)
+befalls one minority of the sources (and any others) only, and the rest stay within hearing of each other.
 Where everybody is back in the end, anything may happen before.
 
 What is due: who is there from the beginning has everything, but for messages of a source that is gone for good
@@ -41,10 +41,13 @@ def draw(protocol: str, seed: int, random: Random) -> Plan:
     sources = sorted(random.sample(range(founders), random.randint(1, founders)))
     faults = _Faults(random, nodes, founders, heal_at, crashing, sources)
     world = _draw_air(random, nodes, crowded=not (crashing and faults.for_good))
+    motion = _draw_motion(random)
     if not faults.for_good:
-        world |= _draw_motion(random)
-    elif not faults.spared_hear_each_other(seed, world["field"][0]):
-        world["field"] = [_ALL_IN_REACH, _ALL_IN_REACH]
+        world |= motion
+    else:
+        if not faults.spared_hear_each_other(seed, world["field"][0]):
+            world["field"] = [_ALL_IN_REACH, _ALL_IN_REACH]
+        world |= faults.restrict_motion(motion)
     world |= faults.draw_partitions()
     world |= {"presence": faults.draw_presence(), "linger": "10s"}
     crashes = faults.draw_crashes() if crashing else []
@@ -162,6 +165,12 @@ class _Faults:
         places = scattered_connected(self._nodes, side, side, _REACH, Streams(seed))
         spared = [places[node] for node in range(self._founders) if node not in self._victims]
         return connected(spared, _REACH)
+
+    def restrict_motion(self, motion: dict[str, Any]) -> dict[str, Any]:
+        """Only those whom something may befall walk away."""
+        if "speed" not in motion or not self._victims or not self._may_part():
+            return {}
+        return {"speed": motion["speed"], "mobile": [str(node) for node in self._victims]}
 
     def draw_partitions(self) -> dict[str, Any]:
         random, partitions = self._random, []
