@@ -2,32 +2,88 @@
 
 from __future__ import annotations
 
+import asyncio
 import shutil
+import sqlite3
+import tempfile
+from collections.abc import Iterator
 from pathlib import Path
+from random import Random
 
 import pytest
 
+from precede.core.effects import RADIO, WIRED
 from precede.core.errors import BadInput
 from precede.core.identity import MessageId
 from precede.core.messages import Message
+from precede.core.node import Context
+from precede.protocols import registry
+from precede.protocols.epidemic_packets import packed
+from precede.protocols.layers import Envelope
+from precede.runtime.codec import Codec
+from precede.runtime.driver import Driver
+from precede.runtime.rows import KeptRows
 from precede.runtime.store import Store
+
+_ENTRY = registry.find("causal_barrier")
+_NODE = registry.make("causal_barrier", "node", Context(1, (1, 2), {"dissemination": "epidemic"}, Random(1)))
+CODEC = Codec(*registry.wire_types(_ENTRY, _NODE, "epidemic"))
 
 
 def message(number: int) -> Message:
     return Message(MessageId(1, 0, number), b"payload %d" % number)
 
 
+def small_pages(path: Path) -> None:
+    """A file whose records are short, so that every byte of several of them can be tried."""
+    path.parent.mkdir(parents=True, exist_ok=True)
+    database = sqlite3.connect(path)
+    database.execute("PRAGMA page_size=512")
+    database.execute("CREATE TABLE first (number)")
+    database.close()
+
+
 def fill(path: Path, count: int) -> None:
-    """`done` and the outbox move together, one commit each; the last commits stay in the write-ahead log."""
+    """`done`, the outbox, the driver's memory and the log move together, one commit each."""
+    small_pages(path)
     store = Store(path, synchronous=False)
     for number in range(1, count + 1):
         store.persist("done", number)
         store.persist(("held", number), [1, 2, 3])
         store.persist(("held", number - 1), None)
         store.deliver(message(number))
+        store.remember("accepted", number)
+        store.log(b"row %d" % number)
         store.commit()
     shutil.copytree(path.parent, path.parent.with_name("crashed"))
     store.close()
+
+
+def cuts(log: bytes, every: int, most: int) -> Iterator[bytes]:
+    """The write-ahead log cut ever shorter."""
+    for cut in range(len(log), max(0, len(log) - most), -every):
+        yield log[:cut]
+
+
+@pytest.fixture
+def trial(tmp_path: Path) -> Iterator[Path]:
+    """A folder in memory where there is one: some ten thousand stores are opened in it."""
+    memory = Path("/dev/shm")
+    if not memory.is_dir():
+        yield tmp_path / "trial"
+        return
+    with tempfile.TemporaryDirectory(dir=memory) as folder:
+        yield Path(folder)
+
+
+def crashed_with(folder: Path, log: bytes, trial: Path) -> Path:
+    """A fresh copy of what the disk holds, with this write-ahead log."""
+    trial.mkdir(exist_ok=True)
+    for old in trial.iterdir():
+        old.unlink()
+    shutil.copyfile(folder / "a.db", trial / "a.db")
+    (trial / "a.db-wal").write_bytes(log)
+    return trial / "a.db"
 
 
 def test_what_was_committed_comes_back(tmp_path: Path) -> None:
@@ -58,27 +114,100 @@ def test_what_was_not_committed_is_not_there(tmp_path: Path) -> None:
     assert Store(tmp_path / "crashed" / "a.db").saved() == {"kept": 1}
 
 
-def test_a_log_cut_at_any_byte_of_its_last_records_opens_whole(tmp_path: Path) -> None:
-    live = tmp_path / "live"
-    live.mkdir()
-    fill(live / "a.db", 6)
+EXTENTS = [
+    pytest.param(1, 3_000, id="every byte of the last record"),
+    pytest.param(61, 30_000, id="here and there in the last ten"),
+    pytest.param(1, 30_000, id="every byte of the last ten", marks=pytest.mark.long),
+]
+
+
+@pytest.mark.parametrize(("every", "most"), EXTENTS)
+def test_a_log_cut_at_any_byte_of_its_last_records_opens_whole(
+    every: int, most: int, tmp_path: Path, trial: Path
+) -> None:
+    fill(tmp_path / "live" / "a.db", 12)
     crashed = tmp_path / "crashed"
-    log = (crashed / "a.db-wal").read_bytes()
     seen = set()
-    for cut in range(len(log), max(0, len(log) - 9000), -37):
-        trial = tmp_path / "trial"
-        shutil.rmtree(trial, ignore_errors=True)
-        trial.mkdir()
-        shutil.copy(crashed / "a.db", trial / "a.db")
-        (trial / "a.db-wal").write_bytes(log[:cut])
-        store = Store(trial / "a.db", synchronous=False)
+    for log in cuts((crashed / "a.db-wal").read_bytes(), every, most):
+        store = Store(crashed_with(crashed, log, trial), synchronous=False)
         saved = store.saved()
         done = saved.get("done", 0)
         assert [m.id.number for _, m in store.undelivered()] == list(range(1, done + 1))
         assert [key for key in saved if key != "done"] == ([("held", done)] if done else [])
+        assert store.remembered("accepted", 0) == done
+        assert [rows for _, rows in store.logged()] == [b"row %d" % number for number in range(1, done + 1)]
         seen.add(done)
         store.close()
     assert len(seen) > 1
+
+
+class Nowhere:
+    """A node alone with its disk."""
+
+    def send(self, data: bytes, to: int, key: object = None) -> int:
+        return 0
+
+    def cancel(self, key: object) -> None:
+        """Nothing waits."""
+
+
+def alone(path: Path) -> tuple[Driver, list[tuple[int, int]]]:
+    """A causal node on a store, and what it hands to its application: source and number."""
+    options = {"durable": True, "dissemination": "epidemic"}
+    handed: list[tuple[int, int]] = []
+    driver = Driver(
+        lambda life: registry.make("causal_barrier", "node", Context(1, (1, 2), options, Random(1), life)),
+        CODEC,
+        Store(path, synchronous=False),
+        rows=KeptRows(str),
+    )
+    driver.outside = {RADIO: Nowhere(), WIRED: Nowhere()}
+    driver.on_deliver = lambda place, message: handed.append((message.id.source, message.id.number))
+    return driver, handed
+
+
+def from_the_other(number: int) -> bytes:
+    """What node 2 answered to the message of node 1 with this number."""
+    barrier = ((1, number), (2, number - 1)) if number > 1 else ((1, number),)
+    envelope = Envelope(Message(MessageId(2, 0, number), b"theirs"), barrier, None, None, 0, 0)
+    return CODEC.encode(packed((envelope,)))
+
+
+@pytest.mark.parametrize(
+    ("every", "most"),
+    [pytest.param(37, 9_000), pytest.param(1, 20_000, marks=pytest.mark.long)],
+)
+def test_a_node_on_a_cut_log_goes_on_in_order(every: int, most: int, tmp_path: Path, trial: Path) -> None:
+    """It delivers nothing twice and nothing of its own out of order, and no number is used twice."""
+
+    async def run() -> None:
+        live = tmp_path / "live" / "a.db"
+        small_pages(live)
+        driver, handed = alone(live)
+        driver.start()
+        for number in range(1, 7):
+            driver.broadcast(b"ours")
+            driver.packet(from_the_other(number), 2)
+        assert handed == [(source, number) for number in range(1, 7) for source in (1, 2)]
+        shutil.copytree(live.parent, tmp_path / "crashed")
+        driver.stop()
+        crashed = tmp_path / "crashed"
+        lengths = set()
+        for log in cuts((crashed / "a.db-wal").read_bytes(), every, most):
+            again, taken = alone(crashed_with(crashed, log, trial))
+            again.start()
+            assert taken == handed[: len(taken)]  # what was delivered, in the order in which it was
+            own = [number for source, number in taken if source == 1]
+            again.broadcast(b"the next")
+            assert taken[-1] == (1, (own[-1] if own else 0) + 1)
+            again.packet(from_the_other(6), 2)
+            assert len(set(taken)) == len(taken)
+            lengths.add(len(taken))
+            again.stop()
+            again.store.close()
+        assert len(lengths) > 1
+
+    asyncio.run(run())
 
 
 def test_a_file_that_is_no_store_is_refused_in_one_line(tmp_path: Path) -> None:
