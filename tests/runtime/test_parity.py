@@ -28,7 +28,7 @@ MESH: dict[str, Any] = {
     "end": "8s",
 }
 MULTICAST = {**MESH, "workload": {**TALK, "to": [1, 3]}}
-CELLS = {
+CELLS: dict[str, Any] = {
     "world": {
         "kind": "cellular",
         "stations": 3,
@@ -67,6 +67,7 @@ SCENARIOS: dict[str, dict[str, Any]] = {
     "tof": RADIO,
     "was": CELLS,
     "ck": CELLS,
+    "prs_mobile": {**CELLS, "workload": {**CELLS["workload"], "to": [1, 3]}},
 }
 """What each protocol is put through; another world or option of the same protocol stands below."""
 
