@@ -19,7 +19,8 @@ from precede.experiments.tables import read_toml
 from precede.experiments.vcube2018_measures import Rows, measure_pairs, measure_rows
 from precede.verify.witness import verify
 
-PAIRED: Final = "paired"
+PAIRED: Final = ("paired", "paired_spread")
+"""Experiments whose unit is two runs that differ in aggregation only."""
 
 
 class Point(Struct, frozen=True):
@@ -56,7 +57,7 @@ class Point(Struct, frozen=True):
             },
             seed=seed,
             gauges="none",
-            log="full" if self.experiment == PAIRED else "messages",
+            log="full" if self.experiment in PAIRED else "messages",
         )
 
 
@@ -109,7 +110,7 @@ def _points(name: str, start: str, first: str, table: Mapping[str, Any]) -> Iter
 def measure_run(point: Point, seed: int) -> Measured:
     """One run of a point, verified and measured; for Figure 8 two runs that differ in aggregation only."""
     rows, counters, violations = _carry_out(point.run(seed))
-    if point.experiment != PAIRED:
+    if point.experiment not in PAIRED:
         return Measured(seed, measure_rows(rows, counters, point.nodes), violations)
     without, _, more = _carry_out(point.run(seed, aggregation=False))
     return Measured(seed, measure_pairs(rows, without, point.nodes), violations + more)

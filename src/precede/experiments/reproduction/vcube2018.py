@@ -36,7 +36,7 @@ class _VCube:
 
     def runs(self, unit: Unit) -> list[Run]:
         point = msgspec.convert(unit.given, vcube2018.Point)
-        if point.experiment == vcube2018.PAIRED:
+        if point.experiment in vcube2018.PAIRED:
             return [point.run(unit.seed), point.run(unit.seed, aggregation=False)]
         return [point.run(unit.seed)]
 
