@@ -15,10 +15,10 @@ $(READY): pyproject.toml constraints.txt
 	$(BIN)/pip install --quiet --disable-pip-version-check --constraint constraints.txt --editable '.[dev]'
 	touch $@ $(DEMO_READY)
 
-# The demo needs a tenth of what the tests need, so it installs only that when nothing is there yet.
+# The demo needs less than the tests, so it installs only that when nothing is there yet.
 $(DEMO_READY): pyproject.toml constraints.txt
 	test -x $(BIN)/pip || $(PYTHON) -m venv $(VENV)
-	$(BIN)/pip install --quiet --disable-pip-version-check --constraint constraints.txt --editable '.[cli,verify]'
+	$(BIN)/pip install --quiet --disable-pip-version-check --constraint constraints.txt --editable '.[cli,spark,report]'
 	touch $@
 
 demo: $(DEMO_READY)
@@ -42,4 +42,4 @@ swarm: $(READY)
 	$(BIN)/precede swarm --worlds 5000
 
 clean:
-	rm -rf $(VENV) build dist out lake
+	rm -rf $(VENV) build dist out lake demo-out

@@ -81,7 +81,7 @@ def test_help_shows_an_example():
 
 
 def test_the_demo_prints_two_verdicts_and_a_story():
-    done = precede("demo")
+    done = precede("demo", "--small")
     assert done.returncode == 0, done.stderr
     assert "causal order: holds" in done.stdout
     assert "causal order: violated" in done.stdout

@@ -31,7 +31,7 @@ if TYPE_CHECKING:
     import typer
 
 VERBS: Final[dict[str, str]] = {
-    "demo": "an order verified and a sabotaged one caught, in a second",
+    "demo": "the whole pipeline on a bundled bus day, to a report you can open",
     "sweep": "many runs, on Spark: a grid of scenarios, protocols, options and seeds",
     "ingest": "real traces into the lake: GTFS, GPS, positions, ns-2, The ONE, SocioPatterns, ...",
     "contacts": "who is within reach of whom, and when: exact contacts of a trace",

@@ -16,16 +16,27 @@ from precede.report.tables import Cell, Link, Table
 from precede.report.writing import Pages, Section, rendered, slug, tabled, with_numbers
 
 _EXHIBIT: Final = re.compile(r"(?:Table|Figure|Fig\.)s?\s+[0-9IVX]+[a-z]?\b|[Ss]ection\s+[0-9A-Z.\-]+")
+_ROMAN: Final = {
+    "I": "1",
+    "II": "2",
+    "III": "3",
+    "IV": "4",
+    "V": "5",
+    "VI": "6",
+    "VII": "7",
+    "VIII": "8",
+    "IX": "9",
+}
 _AT_ONCE: Final = 24
 NOT_MEASURED: Final = "not measured here"
 
 
-def write_papers(pages: Pages, comparisons: list[Row], papers: Path | None) -> Table:
+def write_papers(pages: Pages, lake: Path, comparisons: list[Row], papers: Path | None) -> Table:
     """Every paper with claims in the lake or beside it; the table of them for the index."""
     claims = _claims(comparisons, papers)
     rows: list[list[Cell]] = []
     for paper, listed in sorted(claims.items()):
-        page = _write_paper(pages, paper, listed, papers)
+        page = _write_paper(pages, lake, paper, listed, papers)
         found = Counter(row["status"] for row in listed)
         counts: list[Cell] = [found[word] or None for word in _STATUSES]
         rows.append([Link(paper, page), len(listed), *counts])
@@ -78,13 +89,13 @@ def _bare(claim: Row) -> Row:
     }
 
 
-def _write_paper(pages: Pages, paper: str, claims: list[Row], papers: Path | None) -> str:
+def _write_paper(pages: Pages, lake: Path, paper: str, claims: list[Row], papers: Path | None) -> str:
     exhibits: dict[str, list[Row]] = {}
     for row in claims:
         exhibits.setdefault(exhibit_of(row["place"]), []).append(row)
     rows: list[list[Cell]] = []
     for name, listed in exhibits.items():
-        page = _write_exhibit(pages, paper, name, listed)
+        page = _write_exhibit(pages, paper, name, listed, _curves(lake, paper, name))
         found = Counter(row["status"] for row in listed)
         rows.append([Link(name, page), len(listed), *(found[word] or None for word in _STATUSES)])
     reading = papers / paper / "reading.md" if papers is not None else None
@@ -102,7 +113,24 @@ def _write_paper(pages: Pages, paper: str, claims: list[Row], papers: Path | Non
     )
 
 
-def _write_exhibit(pages: Pages, paper: str, exhibit: str, claims: list[Row]) -> str:
+def exhibit_key(exhibit: str) -> str:
+    """As `precede reproduce` is told which one.
+
+    >>> [exhibit_key(e) for e in ("Figure 4", "Table II", "section 5.1")]
+    ['figure4', 'table2', 'section5.1']
+    """
+    kind, _, number = exhibit.partition(" ")
+    return kind.lower().rstrip(".") + _ROMAN.get(number, number.lower())
+
+
+def _curves(lake: Path, paper: str, exhibit: str) -> list[Markup]:
+    """The figures that a reproduction left in the lake, drawn by this package: they go in as they are."""
+    folders = sorted((lake / "exhibits").glob(f"{paper}*"))
+    found = [path for folder in folders for path in sorted(folder.glob(f"{exhibit_key(exhibit)}*-curves.svg"))]
+    return [Markup(path.read_text(encoding="utf-8")) for path in found]
+
+
+def _write_exhibit(pages: Pages, paper: str, exhibit: str, claims: list[Row], curves: list[Markup]) -> str:
     measured = [row for row in claims if row["ours_low"] is not None]
     figures = []
     for measure in dict.fromkeys(row["measure"] for row in measured):
@@ -128,11 +156,12 @@ def _write_exhibit(pages: Pages, paper: str, exhibit: str, claims: list[Row]) ->
         title=f"{paper}: {exhibit}",
         lead="" if measured else "No sweep of this lake measured it yet.",
         sections=[
-            Section(text=back, figures=[with_numbers(figure) for figure in figures]),
+            Section(text=back, figures=[{"svg": curve, "table": Markup()} for curve in curves]),
+            Section(figures=[with_numbers(figure) for figure in figures]),
             Section(
                 "Claims",
                 tables=[tabled(Table(exhibit, columns, rows))],
-                command=f"precede reproduce {paper}/{slug(exhibit)}",
+                command=f"precede reproduce {paper}/{exhibit_key(exhibit)}",
             ),
         ],
     )

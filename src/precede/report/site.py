@@ -57,7 +57,7 @@ def build_site(
         writer.write(run)
     with_page = {run["run_id"] for run in chosen}
     sweeps = [write_sweep(pages, results, name, with_page) for name in results.sweeps()]
-    told = write_papers(pages, results.comparisons, papers)
+    told = write_papers(pages, lake, results.comparisons, papers)
     protocols = write_protocols(pages, results, cards, papers)
     pages.write(
         "index.html",

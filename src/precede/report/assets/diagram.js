@@ -14,7 +14,7 @@ class Diagram {
     this.chain = null;
     this.top = 0;
     this.keep(null);
-    this.show(model.begin, model.end);
+    this.showAll();
     this.listen();
     new ResizeObserver(() => this.request()).observe(canvas);
   }
@@ -47,6 +47,11 @@ class Diagram {
     this.from = Math.max(low, Math.min(from, high - span));
     this.to = this.from + span;
     this.request();
+  }
+
+  showAll() {
+    const margin = (this.model.end - this.model.begin) * 0.01;
+    this.show(this.model.begin - margin, this.model.end + margin);
   }
 
   zoom(factor, share = 0.5) {
@@ -293,7 +298,7 @@ class Diagram {
     c.fill();
     c.textAlign = "left";
     c.font = "bold 12px system-ui, sans-serif";
-    c.fillText(model.name(this.selected), this.x(model.time[origin]) + 9, Math.max(32, y - 8));
+    label(c, ink, model.name(this.selected), this.x(model.time[origin]) + 9, Math.max(32, y - 8));
   }
 
   // Each link: how the next message's source came to know this one; then the two deliveries that cross.
@@ -316,7 +321,7 @@ class Diagram {
       c.font = "bold 12px system-ui, sans-serif";
       const [x, y] = late ? [x1, y1 + 17] : [x0, y0 - 9];
       c.textAlign = x > this.width - 130 ? "right" : "left";
-      c.fillText(text, x + (x > this.width - 130 ? 4 : 7), Math.max(34, y));
+      label(c, ink, text, x + (x > this.width - 130 ? 4 : 7), Math.max(34, y));
     };
     links.forEach((link, k) => {
       const origin = model.origin[link.message];
@@ -416,7 +421,7 @@ class Diagram {
         ArrowUp: () => this.scroll(-1), ArrowDown: () => this.scroll(1),
         PageUp: () => this.scroll(-this.shownLanes()), PageDown: () => this.scroll(this.shownLanes()),
         "+": () => this.zoom(0.5), "=": () => this.zoom(0.5), "-": () => this.zoom(2),
-        0: () => this.show(this.model.begin, this.model.end), Home: () => this.show(this.model.begin, this.model.end),
+        0: () => this.showAll(), Home: () => this.showAll(),
         n: () => this.step(1), p: () => this.step(-1), Enter: () => this.step(1), Escape: () => this.select(NONE),
       };
       if (!keys[event.key] || event.ctrlKey || event.metaKey || event.altKey) return;
@@ -424,6 +429,17 @@ class Diagram {
       keys[event.key]();
     });
   }
+}
+
+// Letters that stay readable over lines.
+function label(c, ink, text, x, y) {
+  const colour = c.fillStyle;
+  c.lineJoin = "round";
+  c.lineWidth = 4;
+  c.strokeStyle = ink.paper;
+  c.strokeText(text, x, y);
+  c.fillStyle = colour;
+  c.fillText(text, x, y);
 }
 
 function newStyle() {

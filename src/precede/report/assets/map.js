@@ -191,7 +191,7 @@ class MapView {
     c.stroke();
     for (const station of this.stations) {
       const [x, y] = place(this.where(station, this.model.begin) || [0, 0]);
-      c.strokeRect(x - 7, y - 7, 14, 14);
+      c.strokeRect(x - 9, y - 9, 18, 18);
     }
   }
 
@@ -224,7 +224,7 @@ class MapView {
       c.strokeStyle = paints[state];
       c.lineWidth = 1.5;
       c.beginPath();
-      if (state === "waiting") c.rect(x - 4.5, y - 4.5, 9, 9);
+      if (state === "waiting" || this.stations.has(node)) c.rect(x - 4.5, y - 4.5, 9, 9);
       else c.arc(x, y, node === source ? 7 : 4.5, 0, 7);
       c.fill();
       c.stroke();

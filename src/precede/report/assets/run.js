@@ -32,7 +32,7 @@ class RunPage {
     press("zoom-all", () => {
       this.of("nodes").value = "";
       diagram.keep(null);
-      diagram.show(model.begin, model.end);
+      diagram.showAll();
     });
     press("previous", () => diagram.step(-1));
     press("next", () => diagram.step(1));

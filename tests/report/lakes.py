@@ -1,0 +1,202 @@
+"""Small lakes to make sites of: real runs without Spark, and made-up logs of any size."""
+
+from __future__ import annotations
+
+from collections import defaultdict
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.parquet as pq
+
+from precede.experiments.grid import read_grid
+from precede.measures import confidence_interval
+from precede.pipeline.contacts import compute_contacts
+from precede.pipeline.generated import store_mobility
+from precede.pipeline.jobs import Lake
+from precede.pipeline.results import result_tables
+from precede.pipeline.schemas import COMPARISONS, MEASURES, RUNS
+from precede.pipeline.simulate import Wanted, run_sweep
+from precede.traces.city_bus import city_bus
+
+OFFICE = """
+[sweep]
+name = "office"
+scenario = "small-office"
+protocol = ["vector_clock", "unordered"]
+seeds = 2
+[set]
+"workload.until" = "8s"
+"""
+BUSES = """
+[sweep]
+name = "buses"
+scenario = "day.toml"
+protocol = ["fifo", "delta_causal"]
+seeds = 2
+[grid]
+"workload.lifetime" = ["5min", "20min"]
+"""
+DAY = """
+[world]
+kind = "contacts"
+trace = "day"
+range = 200
+overhead = "250ms"
+[workload]
+poisson = "1h"
+[run]
+protocol = "delta_causal"
+options = { order = "random" }
+log = "messages"
+"""
+CELLS = """
+[sweep]
+name = "cells"
+scenario = "cells.toml"
+protocol = "was"
+seeds = 1
+"""
+CELL_WORLD = """
+[world]
+kind = "cellular"
+stations = 3
+hosts = 6
+radio = "lossy"
+movement = "moves"
+moves = [
+  { host = "h0", at = "0s", cell = "s0" }, { host = "h1", at = "0s", cell = "s0" },
+  { host = "h2", at = "0s", cell = "s1" }, { host = "h3", at = "0s", cell = "s1" },
+  { host = "h4", at = "0s", cell = "s2" }, { host = "h5", at = "0s", cell = "s2" },
+  { host = "h0", at = "2s", cell = "s1" }, { host = "h0", at = "4s", cell = "s2" },
+]
+[workload]
+poisson = "2s"
+until = "6s"
+[run]
+protocol = "was"
+"""
+
+
+def make_lake(folder: Path) -> Path:
+    """An office that breaks, buses that meet, hosts that change cells, and some claims."""
+    lake = Lake(folder / "lake")
+    store_mobility(lake, "day", city_bus(1, buses=14))
+    compute_contacts(lake, "day", 200.0)
+    for name, text in {"day": DAY, "cells": CELL_WORLD}.items():
+        (folder / f"{name}.toml").write_text(text)
+    for name, text in {"office": OFFICE, "buses": BUSES, "cells-sweep": CELLS}.items():
+        (folder / f"{name}-spec.toml").write_text(text)
+        sweep_here(lake, folder / f"{name}-spec.toml")
+    write_table(lake, COMPARISONS.name, "prs1997-quick", COMPARISONS.arrow(), comparisons())
+    return lake.root
+
+
+def sweep_here(lake: Lake, spec: Path) -> None:
+    """A sweep in this process."""
+    grid = read_grid(spec, lake.root)
+    with lake.job(f"sweep-{grid.name}").hold() as job:
+        swept = run_sweep(lake, grid, None, Wanted(), job)
+        assert not swept.failed, swept.marks[swept.failed[0]]["traceback"]
+        tables = result_tables(grid, swept.marks)
+        rows = tables["measures"].to_pylist()
+        tables["measures"] = pa.Table.from_pylist(rows + groups_of(rows), schema=MEASURES.arrow())
+        for name, table in tables.items():
+            job.write(name, grid.name, table)
+
+
+def groups_of(rows: list[dict[str, Any]]) -> list[dict[str, Any]]:
+    found: dict[tuple[str, str, str, str], list[dict[str, Any]]] = defaultdict(list)
+    for row in rows:
+        found[row["scenario"], row["protocol"], row["options"], row["measure"]].append(row)
+    groups = []
+    for several in found.values():
+        values = [row["value"] for row in several]
+        low, high = confidence_interval(values) or (None, None)
+        mean = sum(values) / len(values)
+        group = {"scope": "group", "run_id": None, "value": mean, "runs": len(values), "low": low, "high": high}
+        groups.append(several[0] | group)
+    return groups
+
+
+def comparisons() -> list[dict[str, Any]]:
+    """Claims of one exhibit with an answer to each."""
+    rows = []
+    for number, status in enumerate(("reproduced", "close", "not reproduced", "withheld")):
+        rows.append(
+            {
+                "sweep": "prs1997-quick",
+                "paper": "prs1997",
+                "claim": f"figure4-claim-{number}",
+                "place": "section 7.1, Figure 4",
+                "says": f"the share is {number} & <more>",
+                "measure": "tuple_share",
+                "kind": "between",
+                "published_low": 0.2 if status != "withheld" else None,
+                "published_high": 0.4 if status != "withheld" else None,
+                "ours_low": 0.3 + number / 10,
+                "ours_high": 0.3 + number / 10,
+                "interval_low": 0.25 + number / 10,
+                "interval_high": 0.35 + number / 10,
+                "points": 1,
+                "status": status,
+            }
+        )
+    return rows
+
+
+def write_table(lake: Lake, table: str, unit: str, schema: pa.Schema, rows: list[dict[str, Any]]) -> None:
+    path = lake.path(table, unit)
+    path.parent.mkdir(parents=True, exist_ok=True)
+    pq.write_table(pa.Table.from_pylist(rows, schema=schema), path)
+
+
+def made_up_log(lake: Path, run_id: str, messages: int, nodes: int = 50) -> int:
+    """A run of one broadcast and `nodes` deliveries for each message, into a lake; how many rows it has."""
+    random = np.random.default_rng(messages)
+    source = random.integers(0, nodes, messages)
+    born = np.sort(random.integers(0, 3_600_000_000, messages))
+    order = np.argsort(source * messages + np.arange(messages), kind="stable")
+    number = np.empty(messages, dtype=np.int64)
+    counts = np.bincount(source, minlength=nodes)
+    number[order] = np.concatenate([np.arange(1, count + 1) for count in counts])
+    who = np.tile(np.arange(nodes), messages)
+    which = np.repeat(np.arange(messages), nodes)
+    late = random.integers(1, 120_000_000, messages * nodes) * (who != source[which])
+    node = np.concatenate([source, who])
+    message = np.concatenate([np.arange(messages), which])
+    at = np.concatenate([born, born[which] + late])
+    kind = np.concatenate([np.zeros(messages, dtype=np.int64), np.ones(messages * nodes, dtype=np.int64)])
+    by = np.lexsort((kind, at))
+    node, message, at, kind = node[by], message[by], at[by], kind[by]
+    step = np.empty(len(node), dtype=np.int64)
+    for one in range(nodes):
+        step[node == one] = np.arange(int((node == one).sum()))
+    names = pa.array([f"n{k}" for k in range(nodes)])
+    table = pa.table(
+        {
+            "node": names.take(pa.array(node)),
+            "incarnation": np.zeros(len(node), dtype=np.int32),
+            "step": step,
+            "at_us": at,
+            "kind": pa.array(["broadcast", "delivered"]).take(pa.array(kind)),
+            "message_source": names.take(pa.array(source[message])),
+            "message_incarnation": np.zeros(len(node), dtype=np.int32),
+            "message_number": number[message],
+            "peer": pa.nulls(len(node), pa.string()),
+            "medium": pa.nulls(len(node), pa.string()),
+        }
+    )
+    path = Lake(lake).path("events", run_id)
+    path.parent.mkdir(parents=True, exist_ok=True)
+    pq.write_table(table, path)
+    empty = dict.fromkeys(("order", "error", "traceback", "events", "cpu_s"))
+    row = {
+        **{"sweep": run_id, "run_id": run_id, "scenario": "made-up", "protocol": "unordered", "options": "{}"},
+        **{"seed": 1, "status": "finished", "nodes": nodes, "rows": len(node), "end_us": int(at[-1])},
+        **{"attempt": 0, "worker": "", "finished_at": "", "version": "", "description": '{"world": {}}'},
+        **empty,
+    }
+    write_table(Lake(lake), RUNS.name, run_id, RUNS.arrow(), [row])
+    return len(node)

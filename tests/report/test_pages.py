@@ -1,0 +1,163 @@
+"""Every page in a real Chromium, from the disk, without a network: quiet, drawn, whole on a phone, readable."""
+
+from __future__ import annotations
+
+import re
+from html.parser import HTMLParser
+from pathlib import Path
+from typing import Any
+
+from tests.report.conftest import Watched
+
+PHONE = {"width": 375, "height": 740}
+BLANK = """
+canvas => {
+  const data = canvas.getContext("2d").getImageData(0, 0, canvas.width, canvas.height).data;
+  const colours = new Set();
+  for (let i = 0; i < data.length; i += 28) {
+    if (data[i + 3]) colours.add((data[i] << 16) | (data[i + 1] << 8) | data[i + 2]);
+  }
+  return colours.size;
+}
+"""
+CUT_OFF = """
+() => [...document.querySelectorAll("body *")].filter(e => {
+  if (e.closest(".scroll, pre, .skip, svg, [hidden]") && !e.matches(".scroll, pre")) return false;
+  const box = e.getBoundingClientRect();
+  return box.width && (box.right > innerWidth + 1 || box.left < -1);
+}).map(e => e.outerHTML.slice(0, 80))
+"""
+DRAWN = """
+() => [...document.querySelectorAll("svg.figure")].filter(svg => {
+  const box = svg.getBoundingClientRect();
+  const shapes = [...svg.querySelectorAll("g.curve[data-name] path, g.curve[data-name] polyline")];
+  return box.width < 200 || box.height < 100 || !shapes.length || !svg.querySelector("title").textContent;
+}).length
+"""
+
+
+def test_every_page_is_quiet_drawn_and_fits_a_phone(site: Path, watched: Watched) -> None:
+    pages = sorted(site.glob("*.html"))
+    assert len(pages) > 50
+    for path in pages:
+        page = watched.open(path)
+        assert page.locator("h1").count() == 1, path.name
+        assert page.evaluate(DRAWN) == 0, f"{path.name}: a figure is blank"
+        for canvas in page.locator("canvas").all():
+            assert canvas.evaluate(BLANK) >= 3, f"{path.name}: a canvas is blank"
+        page.set_viewport_size(PHONE)
+        watched.settle()
+        wide = page.evaluate("document.documentElement.scrollWidth")
+        assert wide <= PHONE["width"], f"{path.name}: {wide} pixels wide on a phone"
+        assert page.evaluate(CUT_OFF) == [], path.name
+        page.set_viewport_size({"width": 1200, "height": 900})
+        assert not watched.wrong, (path.name, watched.wrong)
+
+
+def test_every_kind_of_page_is_kept_as_a_picture(site: Path, watched: Watched) -> None:
+    kinds = {
+        "index": "index.html",
+        "sweep": "sweep-buses.html",
+        "paper": "paper-prs1997.html",
+        "exhibit": "exhibit-prs1997-figure-4.html",
+        "protocol": "protocol-delta_causal.html",
+        "run-cells": next(site.glob("run-was-*.html")).name,
+        "run-buses": next(site.glob("run-delta_causal-*.html")).name,
+    }
+    for kind, name in kinds.items():
+        watched.open(site / name)
+        watched.keep(kind, full=True)
+    watched.page.emulate_media(color_scheme="dark")
+    watched.settle()
+    watched.keep("run-buses-dark", full=True)
+    watched.page.set_viewport_size(PHONE)
+    watched.settle()
+    watched.keep("run-buses-phone-dark", full=True)
+    watched.page.emulate_media(color_scheme="light", media="print")
+    watched.settle()
+    watched.keep("run-buses-print", full=True)
+
+
+def test_dark_paper_is_dark_and_print_has_no_controls(site: Path, watched: Watched) -> None:
+    page = watched.open(next(site.glob("run-delta_causal-*.html")))
+    brightness = "e => getComputedStyle(e).backgroundColor.match(/\\d+/g).map(Number).reduce((a, b) => a + b)"
+    light = page.locator("body").evaluate(brightness)
+    page.emulate_media(color_scheme="dark")
+    watched.settle()
+    assert light > 600
+    assert page.locator("body").evaluate(brightness) < 150
+    assert page.locator("#diagram").evaluate(BLANK) >= 3
+    page.emulate_media(color_scheme="dark", media="print")
+    assert page.locator("body").evaluate(brightness) == 765
+    assert not page.locator("#zoom-in").is_visible()
+
+
+def test_the_filter_of_the_index_hides_other_runs(site: Path, watched: Watched) -> None:
+    page = watched.open(site / "index.html")
+    rows = page.locator("#run-table tbody tr")
+    page.locator("#filter").fill("delta_causal 20min")
+    shown = [row.inner_text() for row in rows.all() if row.is_visible()]
+    assert len(shown) == 2
+    assert all("delta_causal" in row and "20min" in row for row in shown)
+    assert page.locator("#filter-count").inner_text() == "2 shown"
+
+
+def test_a_point_of_a_figure_says_its_number_and_a_curve_can_be_put_aside(site: Path, watched: Watched) -> None:
+    page = watched.open(site / "sweep-buses.html")
+    point = page.locator("svg.figure .curve[data-name=fifo] .point").first
+    point.hover()
+    assert re.match(r"fifo at 5min: [\d,.]+ \(", page.locator(".tip:visible").inner_text())
+    watched.open(site / "exhibit-prs1997-figure-4.html")
+    assert page.locator("svg.figure .published .range").count() == 3
+    assert page.get_by_text("not reproduced", exact=True).count() == 1
+
+
+class Reading(HTMLParser):
+    """What a screen reader needs to find: names of controls, headers of tables, one language."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.found: list[tuple[str, dict[str, Any]]] = []
+        self.inside: list[str] = []
+        self.unnamed: list[str] = []
+
+    def handle_starttag(self, tag: str, attrs: list[tuple[str, str | None]]) -> None:
+        given = dict(attrs)
+        self.found.append((tag, given))
+        if tag in ("input", "select") and "label" not in self.inside and "aria-label" not in given:
+            self.unnamed.append(f"{tag} {given}")
+        if tag == "canvas" and not ("aria-label" in given and given.get("tabindex") == "0"):
+            self.unnamed.append(f"canvas {given}")
+        if tag not in ("meta", "link", "input", "br", "img", "hr"):
+            self.inside.append(tag)
+
+    def handle_endtag(self, tag: str) -> None:
+        while self.inside and self.inside.pop() != tag:
+            pass
+
+
+def test_a_screen_reader_finds_names_and_headers_on_every_page(site: Path) -> None:
+    for path in sorted(site.glob("*.html")):
+        text = path.read_text(encoding="utf-8")
+        reading = Reading()
+        reading.feed(text)
+        assert reading.unnamed == [], path.name
+        tags = [tag for tag, _ in reading.found]
+        assert tags.count("main") == tags.count("h1") == 1
+        assert re.search(r"<head>.*<title>[^<]+ · Precede</title>.*</head>", text, re.S)
+        assert ("html", {"lang": "en"}) in reading.found
+        assert text.count("<svg ") == len(re.findall(r"<svg [^>]*role=\"img\"[^>]*>\s*<title>", text)), (
+            path.name
+        )
+        assert all(
+            "scope" in given for tag, given in reading.found if tag == "th" and "style" not in given
+        ) or (path.name.startswith(("paper-", "protocol-"))), path.name
+
+
+def test_nothing_on_any_page_points_outside_the_site_or_to_a_missing_file(site: Path) -> None:
+    for path in sorted(site.glob("*.html")):
+        for target in re.findall(r'(?:href|src)="([^"#]+)', path.read_text(encoding="utf-8")):
+            if target.startswith(("https:", "http:")):
+                assert path.name.startswith(("paper-", "protocol-")), (path.name, target)
+            elif target != "data:,":
+                assert (site / target).is_file(), (path.name, target)
