@@ -1,9 +1,9 @@
 """The real driver: one task owns a node; every input goes through one queue; effects are carried out in order.
 
-`Persist` is durable before what follows it is carried out: changes gather in one transaction, committed before
-anything leaves the node (a send, a delivery handed to the application). `Persist` directly followed by
-`Deliver` goes into the same transaction, so it is one step. The clock never runs backwards, not even over a
-restart. The event log is the simulator's.
+`Persist` is durable before what follows it is carried out: what the inputs of one turn of the event loop change
+gathers in one transaction; what must leave the node (sends, deliveries to the application) waits, in order,
+until that is committed. `Persist` directly followed by `Deliver` is in the same transaction, so it is one step.
+The clock never runs backwards, not even over a restart. The event log is the simulator's.
 """
 
 from __future__ import annotations
@@ -33,7 +33,7 @@ from precede.core.effects import (
 )
 from precede.core.identity import NodeId
 from precede.core.instants import SECOND, Duration, Instant
-from precede.core.messages import Message
+from precede.core.messages import Message, Packet
 from precede.core.node import Node
 from precede.eventlog.schema import (
     DELIVERED,
@@ -52,6 +52,7 @@ from precede.runtime.store import NoStore, Store
 
 MOST_WAITING: Final = 10_000
 _MOST_ROWS: Final = 2_000
+_MOST_TOGETHER: Final = 256
 
 
 class Outside(Protocol):
@@ -100,7 +101,10 @@ class Driver:
         self._rows = rows
         self._timers: dict[Key, asyncio.TimerHandle] = {}
         self._inputs: deque[Callable[[Instant], Effects]] = deque()
+        self._encoded: tuple[Packet | None, bytes] = (None, b"")
+        self._leaving: list[Send | tuple[int, Message]] = []
         self._running = False
+        self._scheduled = False
         self._stopped = False
 
     # -- inputs -----------------------------------------------------------------------------------------
@@ -120,12 +124,7 @@ class Driver:
         """The application sends. Raises what the node raises (Refused), with nothing changed."""
         self._drain()
         now = self._now()
-        effects = self.node.broadcast(payload, now, to, lifetime)
-        self._running = True
-        try:
-            self._carry_out(effects, now)
-        finally:
-            self._running = False
+        self._carry_out(self.node.broadcast(payload, now, to, lifetime), now)
         self._drain()
 
     def packet(self, data: bytes, sender: NodeId, over: Medium = RADIO) -> None:
@@ -169,6 +168,7 @@ class Driver:
 
     def stop(self) -> None:
         """No further input is taken; what was persisted is on disk."""
+        self._drain()
         self._stopped = True
         for handle in self._timers.values():
             handle.cancel()
@@ -188,19 +188,29 @@ class Driver:
     # -- the machine --------------------------------------------------------------------------------------
 
     def _input(self, call: Callable[[Instant], Effects]) -> None:
+        """One of this turn's inputs; those that come in together are committed together."""
         self._inputs.append(call)
+        if not self._running and not self._scheduled:
+            self._scheduled = True
+            asyncio.get_running_loop().call_soon(self._turn)
+
+    def _turn(self) -> None:
+        self._scheduled = False
         self._drain()
 
     def _drain(self) -> None:
-        """Run queued inputs to completion, one by one; an input that arises meanwhile waits its turn."""
+        """Run queued inputs to completion, one by one, commit, let out what must leave; until all is done."""
         if self._running or self._stopped:
             return
         self._running = True
         try:
-            while self._inputs:
-                call = self._inputs.popleft()
-                now = self._now()
-                self._carry_out(call(now), now)
+            while self._inputs or self._leaving:
+                for _ in range(min(len(self._inputs), _MOST_TOGETHER)):
+                    call = self._inputs.popleft()
+                    now = self._now()
+                    self._carry_out(call(now), now)
+                self._commit()
+                self._let_out()
         finally:
             self._running = False
         self._commit()
@@ -220,27 +230,24 @@ class Driver:
         self.store.commit()
 
     def _carry_out(self, effects: Effects, now: Instant) -> None:
-        delivered: list[tuple[int, Message]] = []
         for effect in effects:
             if type(effect) is Send:
-                self._hand_over(delivered)
-                self._send(effect, now)
+                self._leaving.append(effect)
             elif type(effect) is Deliver:
-                delivered.append((self.store.deliver(effect.message), effect.message))
-                if self.inspection is not None:
-                    self.inspection.delivered(effect.message.id)
+                self._leaving.append((self.store.deliver(effect.message), effect.message))
                 if self._rows is not None:
                     self._rows.message(DELIVERED, now, effect.message.id)
             else:
                 self._rare(effect, now)
-        self._hand_over(delivered)
 
-    def _hand_over(self, delivered: list[tuple[int, Message]]) -> None:
-        """Commit, then tell the application: nothing leaves before it is durable."""
-        self._commit()
-        for place, message in delivered:
-            self.on_deliver(place, message)
-        delivered.clear()
+    def _let_out(self) -> None:
+        """Everything is durable: send, and tell the application."""
+        leaving, self._leaving = self._leaving, []
+        for what in leaving:
+            if isinstance(what, Send):
+                self._send(what)
+            else:
+                self.on_deliver(*what)
 
     def _rare(self, effect: Effect, now: Instant) -> None:
         match effect:
@@ -266,12 +273,15 @@ class Driver:
             case Observe(name, message):
                 self._tell(OBSERVED, message, now, name)
             case CancelSend(key):
+                self._leaving = [
+                    what for what in self._leaving if not (isinstance(what, Send) and what.key == key)
+                ]
                 for outside in self.outside.values():
                     outside.cancel(key)
             case _:
                 raise TypeError(f"the node returned {effect!r}, which is no effect")
 
-    def _send(self, send: Send, now: Instant) -> None:
+    def _send(self, send: Send) -> None:
         outside = self.outside.get(send.over)
         if self.inspection is not None:
             self.inspection.outgoing(send.packet)
@@ -279,7 +289,7 @@ class Driver:
         went = outside.send(data, send.to, send.key) if outside is not None else 0
         if went:
             if self._rows is not None:
-                self._rows.packet(SENT, now, send.packet, send.to, send.over, went)
+                self._rows.packet(SENT, self._now(), send.packet, send.to, send.over, went)
         elif send.key is not None:
             self.left(send.key, False)
 
