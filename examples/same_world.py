@@ -40,13 +40,14 @@ def main(arguments: Sequence[str] | None = None) -> int:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--lake", type=Path, default=Path("lake"))
     parser.add_argument("--out", type=Path, default=Path("out/same-world"))
+    parser.add_argument("--master", default="local[*,4]", help="where Spark runs the sweeps")
     parser.add_argument("--only", choices=SWEEPS, action="append", help="one of the sweeps; may be repeated")
     given = parser.parse_args(arguments)
     chosen = given.only or list(SWEEPS)
     rows: list[list[Cell]] = []
     for sweep in chosen:
         spec = _specification(sweep, given.lake)
-        code = precede(["sweep", str(spec), "--lake", str(given.lake)])
+        code = precede(["sweep", str(spec), "--lake", str(given.lake), "--master", given.master])
         if code == 3:
             return code
         rows += rows_of(given.lake, sweep)
