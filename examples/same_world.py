@@ -22,7 +22,7 @@ import pyarrow.parquet as pq
 from precede.cli import main as precede
 from precede.protocols import registry
 from precede.report.figures import Curve, Figure, Point, write_figure
-from precede.report.tables import Cell, Table, write_table
+from precede.report.tables import Cell, Table, markdown, write_table
 
 HERE = Path(__file__).parent / "same-world"
 SWEEPS = ("same-contacts", "same-field", "same-network", "same-cells")
@@ -30,6 +30,7 @@ TRACES = {
     "hospital": ("sociopatterns_hospital/tij_hospital.dat.gz", "tij", None),
     "taxis": ("cabspotting_60cabs_1day/cabspotting_20080521_60cabs.csv.gz", "gps", "100"),
 }
+BEGIN, END = "<!-- same-world: begin -->", "<!-- same-world: end -->"
 HEADER = (
     *("world", "protocol", "order", "verdict", "delivered, %", "age, s", "wait, s"),
     *("control bytes a delivery", "entries at a node, at most"),
@@ -42,6 +43,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
     parser.add_argument("--out", type=Path, default=Path("out/same-world"))
     parser.add_argument("--master", default="local[*,4]", help="where Spark runs the sweeps")
     parser.add_argument("--only", choices=SWEEPS, action="append", help="one of the sweeps; may be repeated")
+    parser.add_argument("--page", type=Path, help="also write the table between this page's marks")
     given = parser.parse_args(arguments)
     chosen = given.only or list(SWEEPS)
     rows: list[list[Cell]] = []
@@ -51,11 +53,22 @@ def main(arguments: Sequence[str] | None = None) -> int:
         if code == 3:
             return code
         rows += rows_of(given.lake, sweep)
-    write_table(Table("Every protocol on the same worlds", HEADER, rows), given.out, "same-world")
+    table = Table("Every protocol on the same worlds", HEADER, rows)
+    write_table(table, given.out, "same-world")
+    if given.page is not None:
+        _write_page(table, given.page)
     for world in dict.fromkeys(str(row[0]) for row in rows):
         write_figure(_figure(world, [row for row in rows if row[0] == world]), given.out, f"same-world-{world}")
     print(f"Tables and figures in {given.out}")
     return 0
+
+
+def _write_page(table: Table, page: Path) -> None:
+    before, begin, rest = page.read_text(encoding="utf-8").partition(BEGIN)
+    _, end, after = rest.partition(END)
+    if not begin or not end:
+        raise SystemExit(f"{page}: no marks {BEGIN} and {END}")
+    page.write_text(f"{before}{begin}\n{markdown(table)}{end}{after}", encoding="utf-8")
 
 
 def _specification(sweep: str, lake: Path) -> Path:

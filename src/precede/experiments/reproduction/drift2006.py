@@ -12,7 +12,7 @@ from precede.core.errors import BadInput
 from precede.experiments import drift2006
 from precede.experiments.reproduction.claims import Claim, Claims
 from precede.experiments.reproduction.judging import Sample
-from precede.experiments.reproduction.units import Finding, Paper, Unit, plain
+from precede.experiments.reproduction.units import Finding, Paper, Unit, unit_of
 from precede.experiments.runs import Run
 from precede.experiments.tables import read_toml
 
@@ -30,14 +30,7 @@ class _Drift:
 
     def units(self, folder: Path, scale: str, samples: Sequence[Sample]) -> list[Unit]:
         return [
-            Unit(
-                paper="drift2006",
-                experiment=point.experiment,
-                varied=plain(point),
-                seed=seed,
-                replicate=str(seed),
-                given=plain(point, ()),
-            )
+            unit_of("drift2006", point, seed)
             for experiment in drift2006.read_experiments(folder / "experiments.toml", scale)
             for point in experiment.points
             for seed in range(1, experiment.runs + 1)

@@ -11,7 +11,7 @@ import msgspec
 from precede.experiments import guidec2021
 from precede.experiments.reproduction.claims import Claims, read_claims
 from precede.experiments.reproduction.judging import Sample
-from precede.experiments.reproduction.units import Finding, Paper, Unit, plain
+from precede.experiments.reproduction.units import Finding, Paper, Unit, unit_of
 from precede.experiments.runs import Run
 
 
@@ -22,13 +22,8 @@ class _Guidec:
     def units(self, folder: Path, scale: str, samples: Sequence[Sample]) -> list[Unit]:
         points, seeds = guidec2021.read_experiments(folder / "experiments.toml", scale)
         return [
-            Unit(
-                paper="guidec2021",
-                experiment=point.experiment,
-                varied=point.varied,
-                seed=seed,
-                replicate=f"{point.layout}{seed}",
-                given=plain(point, ()),
+            msgspec.structs.replace(
+                unit_of("guidec2021", point, seed, point.varied), replicate=f"{point.layout}{seed}"
             )
             for point in points
             for seed in seeds

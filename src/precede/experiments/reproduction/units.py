@@ -77,3 +77,15 @@ def plain(point: Struct, without: Sequence[str] = ("experiment",)) -> dict[str, 
     """A point as plain data, tuples as lists, the way a claims file writes them."""
     described: dict[str, Any] = msgspec.json.decode(msgspec.json.encode(point))
     return {key: value for key, value in described.items() if key not in without}
+
+
+def unit_of(paper: str, point: Any, seed: int, varied: Mapping[str, Any] | None = None) -> Unit:
+    """A unit that its paper's module can make a point of again; unless told, claims can pick by all of it."""
+    return Unit(
+        paper=paper,
+        experiment=point.experiment,
+        varied=plain(point) if varied is None else varied,
+        seed=seed,
+        replicate=str(seed),
+        given=plain(point, ()),
+    )

@@ -11,7 +11,7 @@ import msgspec
 from precede.experiments import vcube2018
 from precede.experiments.reproduction.claims import Claims, read_claims
 from precede.experiments.reproduction.judging import Sample
-from precede.experiments.reproduction.units import Finding, Paper, Unit, plain
+from precede.experiments.reproduction.units import Finding, Paper, Unit, unit_of
 from precede.experiments.runs import Run
 
 
@@ -22,14 +22,7 @@ class _VCube:
     def units(self, folder: Path, scale: str, samples: Sequence[Sample]) -> list[Unit]:
         points, wanted = vcube2018.read_experiments(folder / "experiments.toml", scale)
         return [
-            Unit(
-                paper="vcube2018",
-                experiment=point.experiment,
-                varied=plain(point),
-                seed=seed,
-                replicate=str(seed),
-                given=plain(point, ()),
-            )
+            unit_of("vcube2018", point, seed)
             for point in points
             for seed in range(1, wanted.runs_of(point) + 1)
         ]

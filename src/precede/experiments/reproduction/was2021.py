@@ -17,7 +17,7 @@ from precede.experiments import was2021 as buffers
 from precede.experiments import was2021_comparison as was2021
 from precede.experiments.reproduction.claims import Claim, Claims
 from precede.experiments.reproduction.judging import Sample
-from precede.experiments.reproduction.units import Finding, Paper, Unit, plain
+from precede.experiments.reproduction.units import Finding, Paper, Unit, unit_of
 from precede.experiments.runs import Run
 from precede.experiments.tables import read_toml
 
@@ -37,14 +37,7 @@ class _Was:
 
     def units(self, folder: Path, scale: str, samples: Sequence[Sample]) -> list[Unit]:
         return [
-            Unit(
-                paper="was2021",
-                experiment=point.experiment,
-                varied={"protocol": point.protocol, "hosts": point.hosts},
-                seed=seed,
-                replicate=str(seed),
-                given=plain(point, ()),
-            )
+            unit_of("was2021", point, seed, {"protocol": point.protocol, "hosts": point.hosts})
             for point, runs in was2021.read_experiments(folder / "experiments.toml", scale)
             for seed in range(1, runs + 1)
         ]
