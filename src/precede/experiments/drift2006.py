@@ -49,6 +49,7 @@ class Point(Struct, frozen=True):
     policy: str = "least_sent"
     layout: str = "field"
     originators: str = ""
+    floods: int = FLOODS
 
     def senders(self) -> tuple[int, ...]:
         """Who multicasts."""
@@ -84,7 +85,7 @@ class Point(Struct, frozen=True):
 
     def last_birth(self) -> Instant:
         if self.layout == "grid":
-            return FLOODS * SECOND
+            return self.floods * SECOND
         return round(self.messages * max(self.intervals()) * SECOND)
 
     def _world(self) -> dict[str, Any]:
@@ -110,7 +111,7 @@ class Point(Struct, frozen=True):
         """Rates are relative in a workload; `every` is the interval that the mean rate stands for."""
         senders = self.senders()
         if self.layout == "grid":
-            script = [{"src": str(senders[k % len(senders)]), "at": f"{k + 1}s"} for k in range(FLOODS)]
+            script = [{"src": str(senders[k % len(senders)]), "at": f"{k + 1}s"} for k in range(self.floods)]
             return {"script": script, "size": 128}
         by_node = dict(zip(senders, self.intervals(), strict=True))
         rates = [1 / by_node.get(node, self.base_rate) for node in range(max(senders) + 1)]
@@ -128,7 +129,7 @@ class Point(Struct, frozen=True):
     def window(self) -> Window:
         """Which messages are measured."""
         if self.layout == "grid":
-            return Window(0, (FLOODS - 2 * GRID_SIDE * 2) * SECOND)
+            return Window(0, (self.floods - 2 * GRID_SIDE * 2) * SECOND)
         slowest = round(max(self.intervals()) * SECOND)
         return Window(slowest, self.last_birth() - slowest)
 
@@ -160,7 +161,8 @@ def read_experiments(path: Path, scale: str = "paper") -> list[Experiment]:
 def _experiment(name: str, table: Mapping[str, Any], scale: str) -> Experiment:
     quick = scale == "quick"
     grid = table.get("quick_grid", table["grid"]) if quick else table["grid"]
-    points = tuple(_points(name, table.get("set", {}), grid))
+    settings = table.get("set", {}) | (table.get("quick_set", {}) if quick else {})
+    points = tuple(_points(name, settings, grid))
     return Experiment(name, table["title"], table["place"], points, table["quick_runs" if quick else "runs"])
 
 

@@ -49,6 +49,8 @@ def _claim(table: Mapping[str, Any]) -> Claim:
     kind = str(table["kind"])
     written = {**table, "kind": _KINDS.get(kind, kind)}
     tolerance = float(written.pop("tolerance", 0.0))
+    if str(table["place"]) == "abstract":  # of a hundred nodes; the quick scale has fifty
+        written["scale"] = "paper"
     if kind == "greater":
         written |= {"value": 1.0, "compare": "ratio", "strict": True, "slack": tolerance}
     elif kind == "greatest":
