@@ -29,7 +29,7 @@ def main() -> None:
             text=True,
             check=True,
         )
-        result = json.loads(done.stdout.strip().splitlines()[-1])
+        result = json.loads(done.stdout[done.stdout.index("{") :])
         lines += [
             f"## {path.stem}",
             "",

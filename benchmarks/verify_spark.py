@@ -1,5 +1,7 @@
 """Verdicts over large logs on Spark: `python -m benchmarks.verify_spark [--json] [--rows N] [--orders N]`.
 
+The default is a tenth of the largest: `--orders 10000` has a hundred million rows. `--folder` keeps the logs.
+
 One log of many independent orders, the rows of many orders interleaved in every file, so that Spark must bring
 each order together; a known few of the orders are wrong, and exactly those must be found. Beside it one single
 order of many nodes. CPU seconds and memory are of all processes, Java included.
@@ -21,6 +23,7 @@ from benchmarks.family import Watched
 from benchmarks.verify import write_log
 from precede.pipeline.session import open_session
 from precede.pipeline.verify_files import verify_path
+from precede.verify.verdict import Part
 
 NODES = 10
 ORDERS_A_FILE = 200
@@ -33,31 +36,43 @@ def main() -> None:
     parser.add_argument("--orders", type=int, default=1_000)
     parser.add_argument("--rows", type=int, default=10_000, help="rows of one order")
     parser.add_argument("--single", type=int, default=10_000_000, help="delivered rows of the single order")
+    parser.add_argument("--folder", type=Path, help="where the logs are kept, or stand already")
     options = parser.parse_args()
-    results = run(options.orders, options.rows, options.single)
+    with tempfile.TemporaryDirectory() as folder:
+        results = run(options.orders, options.rows, options.single, options.folder or Path(folder))
     print(json.dumps(results, indent=2) if options.json else "\n".join(f"{k}: {v}" for k, v in results.items()))
 
 
-def run(orders: int, rows: int, single: int) -> dict[str, Any]:
+def run(orders: int, rows: int, single: int, folder: Path) -> dict[str, Any]:
     results: dict[str, Any] = {}
-    with tempfile.TemporaryDirectory() as folder, open_session("local[2,4]") as session:
-        many, wrong = Path(folder) / "many", 0
+    many, small = folder / f"{orders}-orders-of-{rows}", folder / "small"
+    if not many.is_dir():
         for begin in range(0, orders, ORDERS_A_FILE):
-            wrong += write_orders(many, begin, min(begin + ORDERS_A_FILE, orders), rows)
-        small = Path(folder) / "small"
-        write_orders(small, 0, 4, 2_000)
+            write_orders(many, begin, min(begin + ORDERS_A_FILE, orders), rows)
+    write_orders(small, 0, 4, 2_000)
+    log = folder / f"single-of-{single}.parquet"
+    if not log.is_file():
+        write_log(log, 2000, single)
+    wrong = {order for order in range(orders) if order % WRONG_EVERY == WRONG_EVERY - 1}
+    with open_session("local[2,4]") as session:
         verify_path(session, str(small), "causal", by="topic,partition")
         with Watched() as watched:
             verdict = verify_path(session, str(many), "causal", by="topic,partition")
-        guilty = [part for part in verdict.parts if part.verdict == "violated"]
-        assert (len(verdict.parts), len(guilty)) == (orders, wrong), (len(verdict.parts), len(guilty), wrong)
-        results |= told("orders", watched, verdict.rows) | {"orders": orders, "orders_wrong_and_found": wrong}
-        log = write_log(Path(folder) / "single.parquet", 2000, single)
+        assert len(verdict.parts) == orders, len(verdict.parts)
+        assert {order_of(part) for part in verdict.parts if part.verdict == "violated"} == wrong
+        assert sum(part.verdict == "holds" for part in verdict.parts) == orders - len(wrong)
+        results |= told("orders", watched, verdict.rows) | {"orders": orders, "orders_wrong": len(wrong)}
         with Watched() as watched:
             verdict = verify_path(session, str(log), "causal")
         assert verdict.verdict == "holds", verdict
         results |= told("single", watched, verdict.rows) | {"single_nodes": 2000}
     return results
+
+
+def order_of(part: Part) -> int:
+    """The number of an order, by its topic and partition."""
+    named = dict(part.group)
+    return int(named["topic"]) + 100 * int(named["partition"])
 
 
 def told(name: str, watched: Watched, rows: int) -> dict[str, Any]:
@@ -71,9 +86,9 @@ def told(name: str, watched: Watched, rows: int) -> dict[str, Any]:
     }
 
 
-def write_orders(folder: Path, begin: int, end: int, rows: int) -> int:
-    """One file of orders `begin` up to `end`, a row of each in turn; how many of them are wrong."""
-    folder.mkdir(exist_ok=True)
+def write_orders(folder: Path, begin: int, end: int, rows: int) -> None:
+    """One file of orders `begin` up to `end`, a row of each in turn."""
+    folder.mkdir(parents=True, exist_ok=True)
     right, wrong = template(rows, swap=False), template(rows, swap=True)
     numbers = np.arange(begin, end)
     bad = numbers % WRONG_EVERY == WRONG_EVERY - 1
@@ -91,7 +106,6 @@ def write_orders(folder: Path, begin: int, end: int, rows: int) -> int:
     kinds = pa.array(["broadcast", "delivered"])
     columns["kind"] = pa.DictionaryArray.from_arrays(pa.array(columns["kind"], pa.int32()), kinds)
     pq.write_table(pa.table(columns), folder / f"{begin}.parquet", compression="zstd", row_group_size=1 << 18)
-    return int(bad.sum())
 
 
 def template(rows: int, swap: bool) -> dict[str, np.ndarray[Any, np.dtype[np.int64]]]:

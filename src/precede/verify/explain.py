@@ -128,7 +128,7 @@ def tell(engine: Engine, history: History, event: int, kind: Offence) -> Violati
     else:
         origin_name = history.process_name(int(history.source[message]))
         story = f"Node {who} delivered {quoted(bare.message)} before {origin_name} can have broadcast it."
-    return _proven(bare, rows, f"{story}\n{_listing(history, rows, {})}")
+    return _proven(bare, rows, f"{story}\n{listing(rows, {})}")
 
 
 def _tell_duplicate(engine: Engine, history: History, event: int) -> Violation:
@@ -138,7 +138,7 @@ def _tell_duplicate(engine: Engine, history: History, event: int) -> Violation:
     rows = (history.row(before), history.row(event)) if before >= 0 else (history.row(event),)
     bare = name_violation(history, event, "duplicate")
     story = f"Node {history.process_name(process)} delivered {quoted(bare.message)} twice."
-    return _proven(bare, rows, f"{story}\n{_listing(history, rows, {})}")
+    return _proven(bare, rows, f"{story}\n{listing(rows, {})}")
 
 
 def _tell_late(engine: Engine, history: History, event: int, kind: Offence) -> Violation:
@@ -167,7 +167,7 @@ def _tell_late(engine: Engine, history: History, event: int, kind: Offence) -> V
     who = history.process_name(process)
     shown = [quoted(name) for name in names]
     story = f"Node {who} delivered {shown[-1]} before {shown[0]}, but {' -> '.join(shown)}."
-    told = f"{story}\n{_listing(history, rows, dict(enumerate(remarks.get(e, '') for e in events)))}"
+    told = f"{story}\n{listing(rows, dict(enumerate(remarks.get(e, '') for e in events)))}"
     bare = name_violation(history, event, kind)
     return _proven(bare, rows, told, names[-1], tuple(names))
 
@@ -222,7 +222,7 @@ def tell_disagreement(engine: Engine, history: History, pair: tuple[int, int, in
         f"{_persons(history, [p for p, *_ in many], begin=False)} delivered {shown[1]} before {shown[0]}."
     )
     bare = name_violation(history, events[1], "total")
-    return _proven(bare, rows, f"{story}\n{_listing(history, rows, {})}", names[0])
+    return _proven(bare, rows, f"{story}\n{listing(rows, {})}", names[0])
 
 
 def tell_cycle(history: History, cycle: Sequence[tuple[int, int]]) -> str:
@@ -266,7 +266,8 @@ def quoted(name: str) -> str:
     )
 
 
-def _listing(history: History, rows: Sequence[Row], remarks: dict[int, str]) -> str:
+def listing(rows: Sequence[Row], remarks: dict[int, str]) -> str:
+    """Rows as a table, one line each, with a remark behind some of them."""
     who = [f"{row.node} (incarnation {row.incarnation})" if row.incarnation else row.node for row in rows]
     width = max(map(len, who))
     steps = max(len(str(row.step)) for row in rows)
