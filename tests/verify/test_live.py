@@ -136,9 +136,7 @@ def test_addresses_deadlines_and_repetitions():
     found = LiveRun("delta", allow_duplicates=True).add(rows_of(log, deadline=5_000_000, clock=6_500_000))
     assert [one.kind for one in found] == ["expired", "not_addressed", "expired"]
     assert "1500ms after its deadline" in found[0].story
-    assert not [
-        one for one in LiveRun("delta").add(rows_of(log, deadline=5, clock=5)) if one.kind == "expired"
-    ]
+    assert not [one for one in LiveRun("delta").add(rows_of(log, deadline=5, clock=5)) if one.kind == "expired"]
 
 
 def test_a_life_continues_the_steps_of_the_one_before_or_begins_again():

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from precede.cli.spark import ConfOption, MasterOption, session_for
+from precede.core.errors import BadInput
 
 if TYPE_CHECKING:
     from precede.verify.verdict import Verdict
@@ -40,6 +41,15 @@ def command(
     duplicates: Annotated[
         str, typer.Option(metavar="forbid|allow", help="may a node deliver a message again?")
     ] = "forbid",
+    follow: Annotated[
+        bool, typer.Option("--follow", help="watch a folder of segments that grows, on Spark, until Ctrl-C")
+    ] = False,
+    idle: Annotated[
+        str | None, typer.Option(metavar="30s", help="with --follow: stop when nothing came for so long")
+    ] = None,
+    checkpoint: Annotated[
+        str | None, typer.Option(metavar="DIR", help="with --follow: where it remembers (default: LOG/_follow)")
+    ] = None,
     master: MasterOption = None,
     conf: ConfOption = None,
     as_json: Annotated[bool, typer.Option("--json", help="print the verdict as one JSON object")] = False,
@@ -57,7 +67,9 @@ def command(
       precede verify log.csv --order fifo
       precede verify lake/events --by run --master local[4]
       precede verify kafka.jsonl --columns node=consumer,step=offset,message=key --by topic,partition
+      precede verify out/segments --follow
     """
+    from precede.cli.follow import follow_log
     from precede.cli.progress import working
     from precede.verify.witness import verify
 
@@ -68,12 +80,16 @@ def command(
         "steps": steps,
         "duplicates": duplicates,
     }
-    if master is None:
+    if follow:
+        verdict = follow_log(log, order, options, idle, checkpoint, master, conf, as_json)
+    elif idle is not None or checkpoint is not None:
+        raise BadInput("--idle and --checkpoint go with --follow")
+    elif master is None:
         with working(f"verifying {log}"):
             verdict = verify(log, order, **options)
     else:
         verdict = _on_spark(log, order, options, master, conf)
-    print(json.dumps(verdict.json(), indent=2) if as_json else describe(log, verdict))
+    print(json.dumps(verdict.json(), indent=None if follow else 2) if as_json else describe(log, verdict))
     return 0 if verdict.holds else 1
 
 

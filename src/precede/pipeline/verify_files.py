@@ -57,7 +57,7 @@ def verify_path(session: SparkSession, path: str, order: str | None = None, **op
     try:
         rows = verify_frame(frame, order, **options).toArrow().to_pylist()
     except Exception as error:
-        raise _plain(error) from None
+        raise plain_error(error) from None
     for row in rows:
         row["group"] = [str(row[name]) for name in layout.by]
     return gather(rows, layout.by)
@@ -227,7 +227,7 @@ class _One:
         return msgspec.to_builtins(verify_log(self.path, self.order, **self.options))
 
 
-def _plain(error: Exception) -> Exception:
+def plain_error(error: Exception) -> Exception:
     """What a task said about the log, without what Spark says about the task."""
     said = _BAD_INPUT.search(str(error))
     return BadInput(said[1].strip()) if said else error

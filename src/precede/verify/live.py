@@ -1,9 +1,9 @@
-"""The witness while a run goes on: rows come in pieces, late or twice, and what it says is final when it says it.
+"""The witness while a run goes on: rows come in pieces, late or twice, and what it says once stays said.
 
-A row counts once every row of its process before it is there (steps count from 0 without a hole), and a delivery
-once its broadcast counts. What has counted is therefore a consistent cut of the run, and whether a delivery in it
-is late depends on its past alone, so the marks are those that `witness` gives to the whole log. Total order is
-judged pair by pair: the delivery that completes a disagreement of two processes is the violation.
+A row counts once every row of its process before it is there (steps count from 0 without a hole), and a
+delivery once its broadcast counts. What has counted is therefore a consistent cut of the run, and whether a
+delivery in it is late depends on its past alone, so the marks are those that `witness` gives to the whole log.
+Total order is judged pair by pair: the delivery that completes a disagreement of two processes violates it.
 
 Nothing here reads a clock, a vector or a barrier of any protocol. `pack` is the whole state as bytes.
 """
@@ -200,7 +200,8 @@ class LiveRun:
         for process in self.processes:
             if process.held:
                 step = process.expected if process.began or not process.life else "its first"
-                told.append(f"node {self.who(process)} waits for step {step} ({len(process.held)} rows behind it)")
+                behind = f"{len(process.held)} rows behind it"
+                told.append(f"node {self.who(process)} waits for step {step} ({behind})")
             elif process.waits is not None:
                 source, life, number = process.waits
                 told.append(
@@ -413,7 +414,7 @@ class LiveRun:
 
     def _break_ring(self) -> bool:
         """Do processes wait for each other's broadcasts, all of which are there? Blame the lowest one."""
-        for p, process in enumerate(self.processes):
+        for p in range(len(self.processes)):
             ring: list[int] = []
             at: int | None = p
             while at is not None and at not in ring:

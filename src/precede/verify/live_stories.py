@@ -41,7 +41,8 @@ class Teller:
 
     def not_addressed(self, process: Process, message: int, row: LiveRow) -> Violation:
         to = ", ".join(self.run.to[message]) or "nobody"
-        story = f"Node {self.run.who(process)} delivered {quoted(_name(row))}, which was addressed to {to} only."
+        who, what = self.run.who(process), quoted(_name(row))
+        story = f"Node {who} delivered {what}, which was addressed to {to} only."
         return self._told(process, row, "not_addressed", story, (self._broadcast(message), _row(process, row)))
 
     def expired(self, process: Process, message: int, row: LiveRow, deadline: int) -> Violation:

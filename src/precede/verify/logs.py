@@ -340,7 +340,7 @@ def _open_directory(where: Path) -> Log:
 
     if (where / "events.parquet").is_file():
         log = parquet_log([where / "events.parquet"])
-        log.promised = _promise(where / "run.json")
+        log.promised = read_promise(where / "run.json")
         return log
     files = sorted(path for path in where.rglob("*.parquet") if not path.name.startswith((".", "_")))
     if not files:
@@ -348,7 +348,8 @@ def _open_directory(where: Path) -> Log:
     return parquet_log(files)
 
 
-def _promise(path: Path) -> str | None:
+def read_promise(path: Path) -> str | None:
+    """The order that a run.json promises, if there is one."""
     if not path.is_file():
         return None
     try:

@@ -1,0 +1,144 @@
+"""`precede verify --follow`: exactly what is wrong is raised, whatever comes late, in pieces or twice."""
+
+from __future__ import annotations
+
+import json
+import subprocess
+import sys
+import threading
+import time
+from random import Random
+
+import pytest
+
+from precede.cli import main
+from precede.core.errors import BadInput
+from precede.pipeline.follow import follow
+from precede.verify.witness import verify
+from tests.pipeline.cluster import kill_tree
+from tests.pipeline.segments import Writer, make_run, pieces
+
+
+def found_in(heard):
+    return sorted(
+        (one.standing.group[0], violation.kind, violation.node, violation.step)
+        for one in heard
+        for violation in one.standing.violations
+    )
+
+
+def planted(run_id):
+    """What `make_run` with both faults breaks."""
+    return [(run_id, "causal", "n5", 12), (run_id, "duplicate", "n1")]
+
+
+@pytest.mark.spark
+def test_exactly_the_planted_faults_are_raised_while_segments_come_late_in_pieces_and_twice(session, tmp_path):
+    random = Random(7)
+    folder = tmp_path / "the segments"
+    folder.mkdir()
+    writer = Writer(folder)
+    runs = {
+        "right": make_run("right"),
+        "wrong": make_run("wrong", faults=("causal", "duplicate")),
+    }
+    work = [piece for run in runs.values() for piece in pieces(run, 7, random)]
+    random.shuffle(work)
+
+    def write():
+        for at, (name, rows) in enumerate(work):
+            writer.write(name, rows)
+            if at % 15 == 14:
+                time.sleep(0.3)
+
+    heard = []
+    nodes = threading.Thread(target=write)
+    nodes.start()
+    verdict = follow(session, folder, "causal", idle_s=8, hear=heard.extend)
+    nodes.join()
+    assert len({one.batch for one in heard}) > 1
+    assert [one[:3] for one in found_in(heard)] == [one[:3] for one in planted("wrong")]
+    told = next(v for one in heard for v in one.standing.violations if v.kind == "causal")
+    assert "too late" in told.story
+    assert {part.group[0][1]: part.verdict for part in verdict.parts} == {"right": "holds", "wrong": "violated"}
+    assert verdict.counts == {"causal": 1, "duplicate": 1}
+    distinct = sum(len(own) for run in runs.values() for own in run.values())
+    assert verdict.rows == distinct
+    # and a follower that is typed again has nothing to say but the same verdict
+    again = []
+    repeated = follow(session, folder, "causal", idle_s=3, hear=again.extend)
+    assert (found_in(again), repeated) == ([], verdict)
+    with pytest.raises(BadInput, match="begun with other options"):
+        follow(session, folder, "fifo", idle_s=1)
+    rows = [row for run in runs.values() for own in run.values() for row in own]
+    assert verify(rows, "causal").counts == verdict.counts
+
+
+def start_follower(folder):
+    command = [sys.executable, "-c", "import sys; from precede.cli import main; sys.exit(main())"]
+    arguments = ["verify", str(folder), "--follow", "--idle", "15s", "--json", "--master", "local[2]"]
+    return subprocess.Popen([*command, *arguments], stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True)
+
+
+@pytest.mark.long
+@pytest.mark.spark
+def test_a_killed_follower_goes_on_where_it_was(tmp_path):
+    folder = tmp_path / "segments"
+    folder.mkdir()
+    writer = Writer(folder)
+    run = make_run("r", messages=200, faults=("causal", "duplicate"))
+    work = pieces(run, 11, Random(3))
+    early, late = work[: len(work) // 2], work[len(work) // 2 :]
+    for name, rows in early:
+        writer.write(name, rows)
+    first = start_follower(folder)
+    until = time.monotonic() + 120
+    while not (folder / "_follow" / "ledger.json").is_file():
+        assert first.poll() is None, first.communicate()
+        assert time.monotonic() < until
+        time.sleep(0.05)
+    for name, rows in late[: len(late) // 2]:
+        writer.write(name, rows)
+    kill_tree(first.pid)
+    out, _ = first.communicate()
+    for name, rows in late[len(late) // 2 :]:
+        writer.write(name, rows)
+    second = start_follower(folder)
+    more, err = second.communicate(timeout=240)
+    assert second.returncode == 1, err
+    *told, verdict = [json.loads(line) for line in more.splitlines()]
+    assert verdict["counts"] == {"causal": 1, "duplicate": 1}
+    assert verdict["rows"] == sum(map(len, run.values()))
+    told += [json.loads(line) for line in out.splitlines()]
+    assert {one["kind"] for one in told} == {"causal", "duplicate"}
+    assert len(told) <= 3  # one batch at most is told twice
+    kept = [
+        line for file in (folder / "_follow" / "violations").iterdir() for line in file.read_text().splitlines()
+    ]
+    assert sorted(json.loads(line)["kind"] for line in kept) == ["causal", "duplicate"]
+
+
+@pytest.mark.parametrize(
+    ("arguments", "said"),
+    [
+        (["--follow", "--steps", "ordered"], "counts steps"),
+        (["--idle", "3s"], "go with --follow"),
+        (["--follow", "--idle", "soon"], "soon"),
+    ],
+)
+def test_bad_calls_are_one_line(tmp_path, capsys, arguments, said):
+    assert main(["verify", str(tmp_path), *arguments]) == 2
+    error = capsys.readouterr().err
+    assert said in error
+    assert error.count("\n") == 1
+
+
+@pytest.mark.spark
+def test_bad_folders_are_refused(session, tmp_path):
+    with pytest.raises(BadInput, match="no such folder"):
+        follow(session, tmp_path / "nowhere")
+    with pytest.raises(BadInput, match="no Parquet segment came"):
+        follow(session, tmp_path, idle_s=0.5)
+    (tmp_path / "a-1.parquet").write_text("not one")
+    with pytest.raises(BadInput, match="not a Parquet file"):
+        follow(session, tmp_path, idle_s=1)
