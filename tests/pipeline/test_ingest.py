@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import gzip
+import io
 import json
 import os
 import zipfile
@@ -102,54 +103,55 @@ def test_messages_become_a_workload(tmp_path):
     assert made.summary.rows_read == made.summary.rows_kept == 4
 
 
-def bad_files(folder):
-    """Name, contents, format: none of them is what it says."""
-    binary = bytes(range(256)) * 40
-    no_tables = folder / "no_tables.zip"
-    with zipfile.ZipFile(no_tables, "w") as file:
-        file.writestr("readme.txt", "nothing here")
-    no_rows = folder / "no_rows.zip"
-    with zipfile.ZipFile(no_rows, "w") as file:
-        for table in ("stops", "trips", "stop_times", "calendar", "routes"):
-            file.writestr(f"{table}.txt", "trip_id,stop_id,service_id\n")
-    cases = [(no_tables, None, "gtfs"), (no_rows, None, "gtfs")]
-    for format in ("gps", "positions", "ns2", "walkers", "one", "tij", "contacts", "gtfs"):
-        cases.append((folder / f"empty.{format}", b"", format))
-        cases.append((folder / f"binary.{format}", binary, format))
-        cases.append((folder / f"noise.{format}", b"lorem ipsum, dolor; sit\namet\n", format))
-    cases += [
-        (folder / "header.csv", b"a,b,start,end\n", "contacts"),
-        (folder / "header2.csv", b"node,time,x,y\n", "positions"),
-        (folder / "header3.csv", b"id,unix_time,latitude,longitude\n", "gps"),
-        (folder / "wrong.csv", POSITIONS.encode(), "ns2"),
-        (folder / "wrong2.csv", POSITIONS.encode(), "gps"),
-        (folder / "wrong3.tcl", b"$node_(0) set X_ 1.0\n$node_(0) set Y_ 1.0\n", "positions"),
-        (folder / "cut.csv.gz", gzip.compress(POSITIONS.encode() * 50)[:90], "positions"),
-        (folder / "folder", None, "positions"),
-        (folder / "nowhere.csv", None, "positions"),
-        (folder / "fine.csv", POSITIONS.encode(), "kml"),
-    ]
-    (folder / "folder").mkdir()
-    for path, content, _ in cases:
-        if content is not None:
-            path.write_bytes(content)
-    return [(path, format) for path, _, format in cases]
+def zipped(**tables):
+    """A zip of text files, as bytes."""
+    made = io.BytesIO()
+    with zipfile.ZipFile(made, "w") as file:
+        for name, text in tables.items():
+            file.writestr(f"{name}.txt", text)
+    return made.getvalue()
 
 
-def test_bad_files_are_one_line_exit_2_and_the_lake_as_it_was(tmp_path, capsys):
+FORMATS = ("gps", "positions", "ns2", "walkers", "one", "tij", "contacts", "gtfs")
+FEED = ("stops", "trips", "stop_times", "calendar", "routes")
+BAD = {
+    **{f"empty.{format}": (b"", format) for format in FORMATS},
+    **{f"binary.{format}": (bytes(range(256)) * 40, format) for format in FORMATS},
+    **{f"noise.{format}": (b"lorem ipsum, dolor; sit\namet\n", format) for format in FORMATS},
+    "without-the-tables.zip": (zipped(readme="nothing here"), "gtfs"),
+    "tables-without-rows.zip": (zipped(**dict.fromkeys(FEED, "trip_id,stop_id,service_id\n")), "gtfs"),
+    "header-alone-contacts.csv": (b"a,b,start,end\n", "contacts"),
+    "header-alone-positions.csv": (b"node,time,x,y\n", "positions"),
+    "header-alone-gps.csv": (b"id,unix_time,latitude,longitude\n", "gps"),
+    "positions-as-ns2.csv": (POSITIONS.encode(), "ns2"),
+    "positions-as-gps.csv": (POSITIONS.encode(), "gps"),
+    "ns2-as-positions.tcl": (b"$node_(0) set X_ 1.0\n$node_(0) set Y_ 1.0\n", "positions"),
+    "positions-as-nothing-known.csv": (POSITIONS.encode(), "kml"),
+    "cut.csv.gz": (gzip.compress(POSITIONS.encode() * 50)[:90], "positions"),
+    "folder": (None, "positions"),
+    "nowhere.csv": (None, "positions"),
+}
+"""Name, contents, and what `--as` says: none of them is what it says."""
+
+
+@pytest.mark.parametrize("name", BAD)
+def test_a_bad_file_is_one_line_exit_2_and_the_lake_as_it_was(tmp_path, capsys, name):
+    content, format = BAD[name]
+    path = tmp_path / name
+    if name == "folder":
+        path.mkdir()
+    elif content is not None:
+        path.write_bytes(content)
+    (tmp_path / "p.csv").write_text(POSITIONS)
     for lake in (tmp_path / "no lake yet", tmp_path / "a lake"):
         if lake.name == "a lake":
-            (tmp_path / "p.csv").write_text(POSITIONS)
             assert main(["ingest", str(tmp_path / "p.csv"), "--as", "positions", "--lake", str(lake)]) == 0
         before = tree(lake)
-        work = tmp_path / f"bad {lake.name}"
-        work.mkdir()
-        for path, format in bad_files(work):
-            capsys.readouterr()
-            code = main(["ingest", str(path), "--as", format, "--lake", str(lake), "--name", "p"])
-            error = capsys.readouterr().err
-            assert (code, error.count("\n")) == (2, 1), (path.name, format, error)
-            assert tree(lake) == before, (path.name, format)
+        capsys.readouterr()
+        code = main(["ingest", str(path), "--as", format, "--lake", str(lake), "--name", "p"])
+        error = capsys.readouterr().err
+        assert (code, error.count("\n")) == (2, 1), error
+        assert tree(lake) == before
     assert not (tmp_path / "no lake yet").exists()
 
 
