@@ -34,7 +34,7 @@ def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--json", action="store_true", help="print one object")
     parser.add_argument("--orders", type=int, default=1_000)
-    parser.add_argument("--rows", type=int, default=10_000, help="rows of one order")
+    parser.add_argument("--rows", type=int, default=10_010, help="rows of one order")
     parser.add_argument("--single", type=int, default=10_000_000, help="delivered rows of the single order")
     parser.add_argument("--folder", type=Path, help="where the logs are kept, or stand already")
     options = parser.parse_args()
