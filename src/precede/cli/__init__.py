@@ -43,6 +43,8 @@ VERBS: Final[dict[str, str]] = {
     "swarm": "seeded worlds that break, heal, and must hold",
     "conform": "your own protocol: scenarios, swarm, rivals, one table",
     "node": "a member of a group over sockets: lines in are broadcast, lines out are delivered",
+    "host": "a mobile host over sockets: in the cell of the station it hears",
+    "station": "a station over sockets: a radio cell, and wires to its neighbours",
     "keys": "make, show, export and rotate a group's keys",
     "protocols": "what is there, with paper, order and network",
 }

@@ -10,6 +10,8 @@ import typer
 if TYPE_CHECKING:
     from precede.runtime.group import Group
 
+_TRIES = 100
+
 
 def command(
     name: Annotated[str, typer.Argument(help="this member's name")],
@@ -26,8 +28,11 @@ def command(
     open_door: Annotated[bool, typer.Option("--open", help="no keys: the link has its own encryption")] = False,
     bind: Annotated[str, typer.Option(help="HOST:PORT to listen on")] = "127.0.0.1:0",
     peer: Annotated[list[str] | None, typer.Option(help="HOST:PORT of another member; may be repeated")] = None,
+    lan: Annotated[
+        str | None, typer.Option(help="multicast HOST:PORT on which members find each other")
+    ] = None,
     member: Annotated[list[str] | None, typer.Option(help="another member's name; may be repeated")] = None,
-    order: Annotated[str, typer.Option(help="none, fifo, causal, delta or multicast")] = "causal",
+    order: Annotated[str, typer.Option(help="none, fifo, causal, delta, multicast or total")] = "causal",
     lifetime: Annotated[str | None, typer.Option(help="how long a message may be waited for")] = None,
     store: Annotated[Path | None, typer.Option(help="file that survives restarts")] = None,
     log: Annotated[Path | None, typer.Option(help="folder for the event log")] = None,
@@ -60,16 +65,18 @@ def command(
         lifetime=lifetime,
         store=store,
         members=member or [],
-        bind=_address(bind, "--bind"),
-        peers=[_address(written, "--peer") for written in peer or []],
+        bind=address(bind, "--bind"),
+        peers=[address(written, "--peer") for written in peer or []],
         log=log,
+        lan=None if lan is None else address(lan, "--lan"),
         identity=None if identity is None else read_identity(identity),
         roster=None if roster is None else read_roster(roster),
     )
-    asyncio.run(_run(joined, status, linger, keys))
+    asyncio.run(as_filter(joined, status, linger, keys))
 
 
-async def _run(group: Group, status: float, linger: float, keys: Path | None) -> None:
+async def as_filter(group: Group, status: float, linger: float, keys: Path | None) -> None:
+    """Lines of standard input are broadcast, what is delivered is printed."""
     import asyncio
     import json
     import sys
@@ -107,13 +114,28 @@ async def _run(group: Group, status: float, linger: float, keys: Path | None) ->
         if keys is not None:
             tasks.append(asyncio.create_task(follow_keys(keys)))
         while line := await asyncio.to_thread(sys.stdin.readline):
-            await group.broadcast(line.rstrip("\n").encode())
+            await _say(group, line.rstrip("\n").encode())
         await asyncio.sleep(linger)
         for task in tasks:
             task.cancel()
 
 
-def _address(written: str, option: str) -> tuple[str, int]:
+async def _say(group: Group, payload: bytes) -> None:
+    """A node that cannot take it yet (a host that has not joined) is asked again for a while."""
+    import asyncio
+
+    from precede.core.errors import BadInput, Refused
+
+    for _ in range(_TRIES):
+        try:
+            return await group.broadcast(payload)
+        except Refused as error:
+            cause = str(error)
+            await asyncio.sleep(0.1)
+    raise BadInput(f"{group.name}: {cause}")
+
+
+def address(written: str, option: str) -> tuple[str, int]:
     from precede.core.errors import BadInput
 
     host, colon, port = written.rpartition(":")

@@ -128,14 +128,18 @@ class Links:
         for piece in pieces:
             frame = self._door.seal(bytes((LOOSE,)) + piece)
             sent += len(frame)
-            if self._by_hand:
-                for near in self._near.values():
-                    self._transport.send(frame, near.where)
-            else:
-                self._transport.broadcast(frame)
+            self._broadcast(frame)
         if key is not None:
             self._left(key, True)
         return sent
+
+    def _broadcast(self, frame: bytes) -> None:
+        """To whoever is near; also to those who found us, while we did not know where to look for them."""
+        if not self._by_hand:
+            self._transport.broadcast(frame)
+        for near in self._near.values():
+            if self._by_hand or not self._transport.broadcast_reaches(near.where):
+                self._transport.send(frame, near.where)
 
     def _hold(self, to: NodeId, queued: Queued) -> int:
         held = self._held.setdefault(to, deque())
@@ -232,7 +236,7 @@ class Links:
             for where in self._opened.values():
                 self._transport.send(beacon, where)
         else:
-            self._transport.broadcast(beacon)
+            self._broadcast(beacon)
         for node, near in list(self._near.items()):
             near.silent += 1
             if near.silent > QUIET_BEACONS:

@@ -41,6 +41,10 @@ class Transport(ABC):
     def broadcast(self, frame: bytes) -> None:
         """One frame to whoever can hear it."""
 
+    def broadcast_reaches(self, where: Where) -> bool:
+        """Does `broadcast` get to this place? On most media it gets to everybody in range."""
+        return True
+
     def known(self, where: Where, near: bool) -> None:
         """A member was admitted from this place (`near`), or has gone: one may keep it apart from strangers."""
 

@@ -109,6 +109,9 @@ class UdpTransport(Transport, asyncio.DatagramProtocol):
         for address in self._peers:
             self._transport.sendto(frame, address)
 
+    def broadcast_reaches(self, where: Where) -> bool:
+        return where in self._peers or self._multicast is not None
+
     def known(self, where: Where, near: bool) -> None:
         if self._lines is not None and isinstance(where, tuple):
             if near:
