@@ -175,13 +175,15 @@ class _Line(Struct):
 def run_missing(
     folder: Path,
     scale: str = "paper",
-    results: Path | None = None,
+    results: Sequence[Path] = (),
     only: str | None = None,
     most_s: float = float("inf"),
+    share: tuple[int, int] = (1, 1),
 ) -> list[Estimate]:
-    """Every point's runs, one experiment or all; what the results file already has is not run again.
+    """Every point's runs, one experiment or all; what the results files have is not run again.
 
-    After `most_s` seconds no further run is begun.
+    The first file is continued. After `most_s` seconds no further run is begun. `share` (k, n): every n-th run
+    only, from the k-th on, so that n processes with a file each can divide them.
     """
     began = time.monotonic()
     experiments = read_experiments(folder / "experiments.toml", scale)
@@ -193,20 +195,21 @@ def run_missing(
         for seed in range(1, experiment.runs + 1)
         for point in experiment.points
     ]
+    jobs = jobs[share[0] - 1 :: share[1]]
     missing = [(point, seed) for point, seed in jobs if (_key(point), seed) not in done]
     for place, (point, seed) in enumerate(missing, 1):
         if time.monotonic() - began > most_s:
             break
         done[_key(point), seed] = run = measure_run(point, seed)
         print(f"{place}/{len(missing)} {describe(point)} seed {seed}", file=sys.stderr, flush=True)
-        if results is not None:
-            with results.open("ab") as file:
+        if results:
+            with results[0].open("ab") as file:
                 file.write(msgspec.json.encode(_Line(point, run)) + b"\n")
     return _estimates(experiments, done)
 
 
-def read_estimates(folder: Path, results: Path, scale: str = "paper") -> list[Estimate]:
-    """What a results file has of the experiments, finished or not."""
+def read_estimates(folder: Path, results: Sequence[Path], scale: str = "paper") -> list[Estimate]:
+    """What results files have of the experiments, finished or not."""
     return _estimates(read_experiments(folder / "experiments.toml", scale), _read_results(results))
 
 
@@ -221,10 +224,9 @@ def _estimates(experiments: Sequence[Experiment], done: Mapping[tuple[bytes, int
     return found
 
 
-def _read_results(results: Path | None) -> dict[tuple[bytes, int], Measured]:
-    if results is None or not results.exists():
-        return {}
-    lines = [msgspec.json.decode(line, type=_Line) for line in results.read_bytes().splitlines()]
+def _read_results(results: Sequence[Path]) -> dict[tuple[bytes, int], Measured]:
+    texts = [path.read_bytes() for path in results if path.exists()]
+    lines = [msgspec.json.decode(line, type=_Line) for text in texts for line in text.splitlines()]
     return {(_key(line.point), line.run.seed): line.run for line in lines}
 
 
@@ -262,19 +264,24 @@ def main(arguments: Sequence[str] | None = None) -> int:
     parser = argparse.ArgumentParser(description="what drift2006 claims beside what we measure")
     parser.add_argument("folder", type=Path, help="the folder of claims.toml and experiments.toml")
     parser.add_argument("--scale", choices=("quick", "paper"), default="paper")
-    parser.add_argument("--results", type=Path, help="a file of runs, made and continued")
+    parser.add_argument(
+        "--results", type=Path, nargs="*", default=[], help="files of runs; the first is continued"
+    )
     parser.add_argument("--only", help="one experiment")
     parser.add_argument("--seconds", type=float, default=float("inf"), help="begin no run after so long")
+    parser.add_argument("--share", default="1/1", help="k/n: only every n-th run, from the k-th on")
     parser.add_argument("--read", action="store_true", help="judge what the results file has, run nothing")
     parser.add_argument("--curves", action="store_true", help="print every point with its intervals too")
     parser.add_argument("--json", action="store_true")
     given = parser.parse_args(arguments)
     if given.read:
-        if given.results is None:
+        if not given.results:
             parser.error("--read needs --results")
         estimates = read_estimates(given.folder, given.results, given.scale)
     else:
-        estimates = run_missing(given.folder, given.scale, given.results, given.only, given.seconds)
+        place, _, parts = given.share.partition("/")
+        share = (int(place), int(parts))
+        estimates = run_missing(given.folder, given.scale, given.results, given.only, given.seconds, share)
     judged = judge(read_claims(given.folder / "claims.toml"), estimates)
     if given.json:
         print(msgspec.json.encode(judged).decode())

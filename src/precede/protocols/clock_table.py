@@ -121,6 +121,16 @@ class ClockTable:
         self.packed += rise << shift
         return True
 
+    def raise_two(
+        self, column: int, number: int, timestamp: int, other: int, other_number: int, other_timestamp: int
+    ) -> None:
+        """Two at once, of different columns."""
+        packed, bits, below, width = self.packed, self._number_bits, self._below_guard, self._bits
+        shift, other_shift = self._last - width * column, self._last - width * other
+        rise = (timestamp << bits | number) - ((packed >> shift) & below)
+        other_rise = (other_timestamp << bits | other_number) - ((packed >> other_shift) & below)
+        self.packed = packed + (max(rise, 0) << shift) + (max(other_rise, 0) << other_shift)
+
     def merge(self, tables: Sequence[bytes]) -> tuple[bool, int]:
         """Take the fresher entry in every column, the last table first.
 

@@ -17,6 +17,7 @@ from __future__ import annotations
 
 from collections import deque
 from collections.abc import Mapping, Sequence
+from heapq import heappush
 
 from precede.core.effects import (
     NOTHING,
@@ -51,7 +52,7 @@ from precede.protocols.drift_packets import (
     ViewPacket,
     WantPacket,
 )
-from precede.protocols.drift_seen import MOST_HEARD, Seen
+from precede.protocols.drift_seen import Seen
 from precede.protocols.drift_views import Views
 from precede.protocols.drift_voice import Carried, DriftVoice
 from precede.protocols.floods import Floods, FloodSettings, Stream, StreamId
@@ -96,7 +97,9 @@ class DriftNode(Node):
         self._latest: Flood | None = None
         self._queued = self.floods.queued
         self._answers = self.floods.answers
-        self._plain = virtual and options["limit"] is None and not self.views.active
+        self._streams = self.floods.streams
+        self._gaps = self.floods.gaps
+        self.seen.plain = virtual and options["limit"] is None and not self.views.active
 
     # -- inputs ------------------------------------------------------------------------------------------
 
@@ -131,15 +134,17 @@ class DriftNode(Node):
         if type(packet) is not DriftPacket:
             return self._receive_other(packet, sender, now)
         flood, extra, seen = packet.flood, packet.extra, self.seen
-        if flood is self._latest and extra.layout == seen.layout and self._plain:
-            self.heard_at = now
-            table, heard = extra.table, seen.heard
-            heard.append(table)
-            idle = not self._queued and not self._answers
-            if idle and table[seen.place] < seen.need and len(heard) < MOST_HEARD:
-                return NOTHING
-            seen.ripe = True
-            return self._another_copy(flood, now)
+        if extra.layout == seen.plain_layout:
+            if flood is self._latest:
+                self.heard_at = now
+                table = extra.table
+                seen.heard.append(table)
+                if table[seen.place] < seen.need and not self._queued and not self._answers:
+                    return NOTHING
+                seen.ripe = True
+                return self._another_copy(flood, now)
+            if self._is_usual(flood):
+                return self._usual_copy(flood, extra.table, now)
         if extra.group != self.entrance.group or extra.group < 0:
             return self._receive_other(packet, sender, now)
         self.heard_at = now
@@ -152,6 +157,53 @@ class DriftNode(Node):
         if extra.view != self.views.number:
             self.views.compare(extra.view, now, effects)
         self._progress(now, effects)
+        return effects
+
+    def _is_usual(self, flood: Flood) -> bool:
+        """A message, the next one of its source, while nothing is missing, has ended or must be persisted."""
+        stream = self._streams.get((flood.source, flood.life))
+        return (
+            stream is not None
+            and flood.number == stream.received + 1
+            and flood.message is not None
+            and flood.admits is None
+            and not flood.closes
+            and flood.source != self.me
+            and not self.durable
+            and not self._gaps
+            and not self._answers
+            and not self.seen.ahead
+            and not self.views.ends
+            and stream.id in self.seen.index
+        )
+
+    def _usual_copy(self, flood: Flood, table: bytes, now: Instant) -> Effects:
+        """What `_first_copy`, `process` and `_progress` come to then (most of the time of a large run)."""
+        self.heard_at = now
+        self._latest = flood
+        message, timestamp = flood.message, flood.timestamp
+        assert message is not None
+        effects: list[Effect] = [Arrive((message,))] if self.destination else []
+        stream = self._streams[flood.source, flood.life]
+        self.floods.first_copy(stream, flood.number, flood, now, effects)
+        seen, column = self.seen, self.seen.index[stream.id]
+        self.clock = clock = (self.clock if self.clock > timestamp else timestamp) + 1
+        if self.mine is None:
+            seen.advance(column, flood.number, timestamp)
+        else:
+            seen.advance_two(column, flood.number, timestamp, self._column, self.sent_floods, clock)
+        heappush(self.pending.heap, (timestamp, flood.source, flood.life, flood.number, flood, now))
+        if self.shadow is not None:
+            self.shadow.push(flood)
+            if self.mine is not None:
+                self.shadow.clock(self.mine, clock)
+        if not self.dummies.waiting:
+            self.dummies.watch(now, effects)
+        seen.heard.append(table)
+        self.floods.relay(stream.id, flood.number, flood, now, effects)
+        self._deliver_safe(now, effects)
+        if seen.ahead or self.shadow is not None or len(self._queued) > 1:
+            self._progress(now, effects)
         return effects
 
     def _another_copy(self, flood: Flood, now: Instant, view: int | None = None) -> Effects:
@@ -376,15 +428,7 @@ class DriftNode(Node):
 
     def _progress(self, now: Instant, effects: list[Effect]) -> None:
         """Deliver what is safe, notice what is missing, renew what waits at the radio."""
-        views = self.views
-        while (placed := self.pending.pop_safe()) is not None:
-            if views.active or self.cleared:
-                self.cleared.append(placed)
-                views.clear(placed[0])
-            else:
-                self._deliver(placed[4], now, effects)
-        while self.cleared and views.holds(self.cleared[0][0]):
-            self._deliver(self.cleared.popleft()[4], now, effects)
+        self._deliver_safe(now, effects)
         if self.seen.ahead:
             for stream, number in self.seen.rumours():
                 if number > stream.exists and not self.views.is_cut(stream.id, number):
@@ -398,6 +442,17 @@ class DriftNode(Node):
             self.floods.refresh(effects)
         if self.voice.dropped:
             self.voice.forget_dropped(effects)
+
+    def _deliver_safe(self, now: Instant, effects: list[Effect]) -> None:
+        views = self.views
+        while (placed := self.pending.pop_safe()) is not None:
+            if views.active or self.cleared:
+                self.cleared.append(placed)
+                views.clear(placed[0])
+            else:
+                self._deliver(placed[4], now, effects)
+        while self.cleared and views.holds(self.cleared[0][0]):
+            self._deliver(self.cleared.popleft()[4], now, effects)
 
     def _deliver(self, flood: Flood, now: Instant, effects: list[Effect]) -> None:
         id = (flood.source, flood.life)

@@ -13,6 +13,7 @@ first, because neighbours hear each other: it usually contains what the earlier 
 
 from __future__ import annotations
 
+from collections import deque
 from collections.abc import Sequence
 from hashlib import blake2b
 from random import Random
@@ -23,7 +24,7 @@ from precede.protocols.drift_packets import Chosen
 from precede.protocols.floods import Stream, StreamId
 from precede.protocols.virtual_flooding import Choice, choice
 
-MOST_HEARD: Final = 48
+_MOST_HEARD: Final = 512
 _NEVER: Final = b"\xff" * WIDE.size
 
 
@@ -44,7 +45,9 @@ class Seen:
         self.columns: tuple[StreamId, ...] = ()
         self.index: dict[StreamId, int] = {}
         self.layout = 0
-        self.heard: list[bytes] = []
+        self.heard: deque[bytes] = deque(maxlen=_MOST_HEARD)
+        self.plain = False
+        self.plain_layout = -1
         self.place = slice(0, 0)
         self.need = _NEVER
         self.ripe = False
@@ -88,6 +91,7 @@ class Seen:
             self._layouts[layout] = self.columns, form
             if form is self.table.form:
                 self.layout = layout
+                self.plain_layout = layout if self.plain and group >= 0 else -1
 
     def _make_table(self, clocks: Sequence[Clock]) -> None:
         """Narrow as long as everything fits; once wide, wide for good."""
@@ -118,6 +122,17 @@ class Seen:
             if self.table.get(column)[0] <= received:
                 del self.ahead[column]
 
+    def advance_two(
+        self, column: int, number: int, timestamp: int, own: int, own_number: int, own_timestamp: int
+    ) -> None:
+        """The same, and this node's own clock with it."""
+        table = self.table
+        if self._choice is None and not self.ahead and own_timestamp < table.end and number < table.number_end:
+            table.raise_two(column, number, timestamp, own, own_number, own_timestamp)
+        else:
+            self.advance(column, number, timestamp)
+            self.advance(own, own_number, own_timestamp)
+
     def hear(self, theirs: bytes, layout: int) -> bool:
         """A whole table; True when it may have brought what the first pending message waits for."""
         if layout != self.layout:
@@ -126,7 +141,7 @@ class Seen:
                 return False
             return self._merge_other(columns, form.unpack(theirs))
         self.heard.append(theirs)
-        if theirs[self.place] >= self.need or len(self.heard) >= MOST_HEARD:
+        if theirs[self.place] >= self.need:
             self.ripe = True
         return self.ripe
 
