@@ -59,7 +59,7 @@ def test_every_kind_of_page_is_kept_as_a_picture(site: Path, watched: Watched) -
         "index": "index.html",
         "sweep": "sweep-buses.html",
         "paper": "paper-prs1997.html",
-        "exhibit": "exhibit-prs1997-figure-4.html",
+        "exhibit": "exhibit-prs1997-figure4.html",
         "protocol": "protocol-delta_causal.html",
         "run-cells": next(site.glob("run-was-*.html")).name,
         "run-buses": next(site.glob("run-delta_causal-*.html")).name,
@@ -107,7 +107,7 @@ def test_a_point_of_a_figure_says_its_number_and_a_curve_can_be_put_aside(site: 
     point = page.locator("svg.figure .curve[data-name=fifo] .point").first
     point.hover()
     assert re.match(r"fifo at 5min: [\d,.]+ \(", page.locator(".tip:visible").inner_text())
-    watched.open(site / "exhibit-prs1997-figure-4.html")
+    watched.open(site / "exhibit-prs1997-figure4.html")
     assert page.locator("svg.figure .published .range").count() == 3
     assert page.get_by_text("not reproduced", exact=True).count() == 1
 

@@ -59,17 +59,21 @@ def tell_the_day(out: Path) -> int:
     with step("1  the day"):
         segments = store_day(lake)
     print(f"   60 buses, {segments:,} straight segments of movement")
-    with as_file(files("precede.cli") / "day") as folder, open_session(None, (), "precede demo") as session:
+    copy_specifications(out)
+    with open_session(None, (), "precede demo") as session:
         with step("2  contacts, on Spark"):
             print(f"   {find_contacts(lake, session):,} contacts, to the microsecond")
         with step("3  4 protocols x 3 lifetimes x 3 seeds, on Spark: simulated, judged, measured"):
-            swept = run_sweep(lake, folder / "buses.toml", session)
+            swept = run_sweep(lake, out / "buses.toml", session)
         with step("4  the same day without order, for contrast"):
-            bare = run_sweep(lake, folder / "without-order.toml", session)
+            bare = run_sweep(lake, out / "without-order.toml", session)
     print("\n" + told(lake, swept, bare))
     with step("5  the site"):
         site = write_site(lake, out / "site")
     print(f"   {site.pages} pages, {site.bytes / 1e6:.1f} MB, {time.monotonic() - began:.0f} s in all\n")
+    print(
+        f"Change it and run it again: {out / 'buses.toml'}, then: precede sweep {out / 'buses.toml'} --lake {out / 'lake'}"
+    )
     print(f"Open {site.front.absolute().as_uri()}")
     return 3 if swept.failed or bare.failed else 1 if swept.broken_promises else 0
 
@@ -89,6 +93,13 @@ def store_day(lake: Lake) -> int:
     from precede.traces.city_bus import city_bus
 
     return store_mobility(lake, TRACE, city_bus(seed=1))
+
+
+def copy_specifications(out: Path) -> None:
+    """The scenario and the sweeps beside the lake, where they can be looked at, changed and run again."""
+    for item in (files("precede.cli") / "day").iterdir():
+        if item.name.endswith(".toml"):
+            (out / item.name).write_text(item.read_text(encoding="utf-8"), encoding="utf-8")
 
 
 def find_contacts(lake: Lake, session: SparkSession) -> int:

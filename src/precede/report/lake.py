@@ -21,6 +21,7 @@ class Results:
     verdicts: dict[str, Row] = field(default_factory=dict)
     violations: dict[str, list[Row]] = field(default_factory=dict)
     measures: list[Row] = field(default_factory=list)
+    by_run: dict[str, dict[str, float]] = field(default_factory=dict)
     comparisons: list[Row] = field(default_factory=list)
 
     def sweeps(self) -> list[str]:
@@ -33,8 +34,7 @@ class Results:
 
     def of_run(self, run_id: str) -> dict[str, float]:
         """The measures of one run."""
-        rows = (row for row in self.measures if row["scope"] == "run" and row["run_id"] == run_id)
-        return {row["measure"]: row["value"] for row in rows}
+        return self.by_run.get(run_id, {})
 
     def events(self, run_id: str) -> Path:
         return self.root / "events" / f"{run_id}.parquet"
@@ -61,6 +61,10 @@ def read_results(root: Path) -> Results:
     violations: dict[str, list[Row]] = {}
     for row in _rows(root, "violations"):
         violations.setdefault(row["run_id"], []).append(row)
+    measures, by_run = _rows(root, "measures"), dict[str, dict[str, float]]()
+    for row in measures:
+        if row["scope"] == "run":
+            by_run.setdefault(row["run_id"], {})[row["measure"]] = row["value"]
     runs: dict[str, Row] = {}
     for row in _rows(root, "runs"):
         runs.setdefault(row["run_id"], row | {"about": json.loads(row["description"])})
@@ -69,7 +73,8 @@ def read_results(root: Path) -> Results:
         runs=list(runs.values()),
         verdicts={row["run_id"]: row for row in _rows(root, "verdicts")},
         violations=violations,
-        measures=_rows(root, "measures"),
+        measures=measures,
+        by_run=by_run,
         comparisons=_rows(root, "comparisons"),
     )
 

@@ -92,12 +92,14 @@ def _bare(claim: Row) -> Row:
 def _write_paper(pages: Pages, lake: Path, paper: str, claims: list[Row], papers: Path | None) -> str:
     exhibits: dict[str, list[Row]] = {}
     for row in claims:
-        exhibits.setdefault(exhibit_of(row["place"]), []).append(row)
+        exhibits.setdefault(row.get("exhibit") or exhibit_key(exhibit_of(row["place"])), []).append(row)
     rows: list[list[Cell]] = []
     for name, listed in exhibits.items():
         page = _write_exhibit(pages, paper, name, listed, _curves(lake, paper, name))
         found = Counter(row["status"] for row in listed)
-        rows.append([Link(name, page), len(listed), *(found[word] or None for word in _STATUSES)])
+        rows.append(
+            [Link(exhibit_title(name), page), len(listed), *(found[word] or None for word in _STATUSES)]
+        )
     reading = papers / paper / "reading.md" if papers is not None else None
     prose = rendered(reading.read_text(encoding="utf-8")) if reading is not None and reading.is_file() else ""
     table = Table("Its exhibits", ("exhibit", "claims", *_STATUSES), rows)
@@ -123,45 +125,56 @@ def exhibit_key(exhibit: str) -> str:
     return kind.lower().rstrip(".") + _ROMAN.get(number, number.lower())
 
 
+def exhibit_title(key: str) -> str:
+    """As a person reads it.
+
+    >>> exhibit_title("figure4"), exhibit_title("section5.1"), exhibit_title("text")
+    ('Figure 4', 'Section 5.1', 'Text')
+    """
+    return re.sub(r"^([a-z]+)(?=[0-9])", r"\1 ", key).capitalize()
+
+
 def _curves(lake: Path, paper: str, exhibit: str) -> list[Markup]:
     """The figures that a reproduction left in the lake, drawn by this package: they go in as they are."""
     folders = sorted((lake / "exhibits").glob(f"{paper}*"))
-    found = [path for folder in folders for path in sorted(folder.glob(f"{exhibit_key(exhibit)}*-curves.svg"))]
+    found = [path for folder in folders for path in sorted(folder.glob(f"{exhibit}*-curves.svg"))]
     return [Markup(path.read_text(encoding="utf-8")) for path in found]
 
 
 def _write_exhibit(pages: Pages, paper: str, exhibit: str, claims: list[Row], curves: list[Markup]) -> str:
+    title = exhibit_title(exhibit)
     measured = [row for row in claims if row["ours_low"] is not None]
     figures = []
     for measure in dict.fromkeys(row["measure"] for row in measured):
         listed = [row for row in measured if row["measure"] == measure]
         for at in range(0, len(listed), _AT_ONCE):
-            figures.append(_figure(f"{exhibit}: {measure}", measure, listed[at : at + _AT_ONCE]))
+            figures.append(_figure(f"{title}: {measure}", measure, listed[at : at + _AT_ONCE]))
     rows: list[list[Cell]] = [
         [
-            row["claim"],
+            row["claim"] + (f" ({row['reading']})" if row.get("reading") else ""),
             row["says"],
             _span(row["published_low"], row["published_high"]),
             _span(row["ours_low"], row["ours_high"]),
             _span(row["interval_low"], row["interval_high"]),
             row["status"],
+            row.get("reason"),
         ]
         for row in claims
     ]
-    columns = ("claim", "the paper says", "published, with tolerance", "ours", "95 % interval", "status")
+    columns = ("claim", "the paper says", "published, with tolerance", "ours", "95 % interval", "status", "why")
     back = Markup('<p><a href="paper-{0}.html">All of {1}</a></p>').format(slug(paper), paper)
     return pages.write(
         f"exhibit-{slug(paper)}-{slug(exhibit)}.html",
         "tables.html",
-        title=f"{paper}: {exhibit}",
+        title=f"{paper}: {title}",
         lead="" if measured else "No sweep of this lake measured it yet.",
         sections=[
             Section(text=back, figures=[{"svg": curve, "table": Markup()} for curve in curves]),
             Section(figures=[with_numbers(figure) for figure in figures]),
             Section(
                 "Claims",
-                tables=[tabled(Table(exhibit, columns, rows))],
-                command=f"precede reproduce {paper}/{exhibit_key(exhibit)}",
+                tables=[tabled(Table(title, columns, rows))],
+                command=f"precede reproduce {paper}/{exhibit}",
             ),
         ],
     )

@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import json
+import os
+from pathlib import Path
 from typing import Any, Final
 
 import numpy as np
@@ -60,14 +62,14 @@ class RunPages:
             said = f"{verdict['order']} order: {verdict['verdict']}"
             if verdict["promised"] != verdict["order"]:
                 said += f" (the protocol promises {verdict['promised']})"
-            facts.append(("verdict", f"{said}, {verdict['deliveries_checked']:,} deliveries checked"))
+            checked = verdict["deliveries_checked"]
+            facts.append(("verdict", said if checked is None else f"{said}, {checked:,} deliveries checked"))
             facts += [("why", reason) for reason in verdict["reasons"] or ()]
         if run["status"] != "finished":
             facts.append(("status", f"{run['status']}: {run['error']}"))
         page = Markup('<a href="protocol-{0}.html">{0}</a>').format(run["protocol"])
         facts += [("protocol", page), ("scenario", run["scenario"]), ("seed", run["seed"])]
-        if run["nodes"] is not None:
-            facts += [("nodes", f"{run['nodes']:,}"), ("rows", f"{run['rows']:,}")]
+        facts += [(name, f"{run[name]:,}") for name in ("nodes", "rows") if run[name] is not None]
         return facts
 
     def _diagram(self, run: Row) -> dict[str, Any]:
@@ -178,5 +180,10 @@ def _violation_table(violations: list[Row], log: Log) -> Table:
 
 
 def _command(run: Row) -> str:
+    """The line that runs it again; a scenario in a file is named as it is found from here."""
     settings = "".join(f" --set {key}={value}" for key, value in json.loads(run["options"]).items())
-    return f"precede simulate {run['scenario']} --protocol {run['protocol']} --seed {run['seed']}{settings}"
+    scenario = run["scenario"]
+    file = Path(run["about"].get("base", "")) / scenario
+    if file.is_file():
+        scenario = os.path.relpath(file)
+    return f"precede simulate {scenario} --protocol {run['protocol']} --seed {run['seed']}{settings}"

@@ -93,13 +93,14 @@ def _fresh(out: Path) -> Pages:
 
 
 def _chosen(results: Results, most: int) -> list[Row]:
-    """Who gets a page: what failed or broke its order first, then the others as they come."""
+    """Who gets a page, if its log is there: what failed or broke its order, then the others as they come."""
 
     def rank(run: Row) -> int:
         verdict = results.verdicts.get(run["run_id"], {}).get("verdict", "holds")
         return 0 if run["status"] != "finished" or verdict != "holds" else 1
 
-    return sorted(results.runs, key=rank)[:most]
+    logged = [r for r in results.runs if r["status"] != "finished" or results.events(r["run_id"]).is_file()]
+    return sorted(logged, key=rank)[:most]
 
 
 def _summary(results: Results) -> str:
@@ -108,11 +109,11 @@ def _summary(results: Results) -> str:
         return "This lake has no runs yet."
     promised = [v for v in results.verdicts.values() if v["promised"] == v["order"]]
     kept = sum(1 for verdict in promised if verdict["verdict"] == "holds")
-    deliveries = sum(verdict["deliveries_checked"] for verdict in results.verdicts.values())
+    deliveries = sum(verdict["deliveries_checked"] or 0 for verdict in results.verdicts.values())
     text = f"{len(results.runs):,} runs, {deliveries:,} deliveries checked: "
     text += f"{kept} of {len(promised)} verdicts hold."
     free = [v for v in results.verdicts.values() if v["promised"] != v["order"]]
-    broken = sum(verdict["violations"] for verdict in free)
+    broken = sum(verdict["violations"] or 0 for verdict in free)
     if broken:
         runs = "a run" if len(free) == 1 else f"{len(free)} runs"
         text += (

@@ -59,8 +59,8 @@ def glance(results: Results) -> Table:
                     told[0]["order"],
                     word,
                     f"{found['holds']} of {len(told)}",
-                    sum(verdict["deliveries_checked"] for verdict in told),
-                    sum(verdict["violations"] for verdict in told),
+                    sum(verdict["deliveries_checked"] or 0 for verdict in told),
+                    sum(verdict["violations"] or 0 for verdict in told),
                 ]
             )
     columns = (

@@ -98,4 +98,9 @@ def options_text(options: str) -> str:
     >>> options_text('{"workload.lifetime":"5min","size":3}')
     'lifetime 5min, size 3'
     """
-    return ", ".join(f"{key.rpartition('.')[2]} {value}" for key, value in json.loads(options).items())
+    told = json.loads(options)
+    return ", ".join(
+        f"{key.rpartition('.')[2]} {value}"
+        for key, value in told.items()
+        if value is not None and key != "protocol"
+    )
