@@ -71,9 +71,8 @@ def tell_the_day(out: Path) -> int:
     with step("5  the site"):
         site = write_site(lake, out / "site")
     print(f"   {site.pages} pages, {site.bytes / 1e6:.1f} MB, {time.monotonic() - began:.0f} s in all\n")
-    print(
-        f"Change it and run it again: {out / 'buses.toml'}, then: precede sweep {out / 'buses.toml'} --lake {out / 'lake'}"
-    )
+    line = f"precede sweep {out / 'buses.toml'} --lake {out / 'lake'}"
+    print(f"To change it, edit {out / 'buses.toml'}, then: {line}")
     print(f"Open {site.front.absolute().as_uri()}")
     return 3 if swept.failed or bare.failed else 1 if swept.broken_promises else 0
 

@@ -48,7 +48,7 @@ def command(
         )
     print(f"{built.pages:,} pages, {built.bytes / 1e6:.1f} MB, in {out}")
     if built.runs_left_out:
-        print(f"{built.runs_left_out:,} runs are in the tables only; --runs gives more of them a page")
+        print(f"{built.runs_left_out:,} runs have no page (--runs allows more; a page needs the run's log)")
     print(f"Open {built.front}")
 
 
