@@ -7,6 +7,7 @@ from typing import Final
 from precede.core.instants import SECOND
 from precede.core.node import Context, Node
 from precede.protocols.drift import DriftNode
+from precede.protocols.drift_bounded import BoundedDrift
 from precede.protocols.drift_literal import AskPacket, LiteralDrift, PrintedPacket
 from precede.protocols.drift_packets import (
     CheckpointPacket,
@@ -39,6 +40,7 @@ _DRIFT: Final = {
     "shadow": Option("bool", False, "observe when TOF would have delivered each message"),
     "suspect_after": Option("duration", 0, "agree to go on without a source that is missed so long; 0s: never"),
     "vote_every": Option("duration", SECOND, "a view change asks again after this time"),
+    "bounded": Option("int", None, "bits of the timestamps that travel, 6 to 20 (section 4.4); none: all"),
     "literal": Option("bool", False, "Figure 3 as printed, errors included (for conformance)"),
     "repairs": Option("text", "", "when literal: which of the repairs D1 D2 D3 D4 are on"),
     "misread": Option("text", "", "when literal: which of own_late deaf unheard_safe overtaking are on"),
@@ -59,7 +61,10 @@ _ROLES: Final = ("node", "source", "destination", "forwarder")
 
 
 def _drift(role: str, context: Context) -> Node:
-    return LiteralDrift(role, context) if context.options["literal"] else DriftNode(role, context)
+    if context.options["literal"]:
+        return LiteralDrift(role, context)
+    node, bits = DriftNode(role, context), context.options["bounded"]
+    return node if bits is None else BoundedDrift(node, bits)
 
 
 def _tof(role: str, context: Context) -> Node:

@@ -136,7 +136,7 @@ class Seen:
     def hear(self, theirs: bytes, layout: int) -> bool:
         """A whole table; True when it may have brought what the first pending message waits for."""
         if layout != self.layout:
-            columns, form = self._layouts.get(layout, ((), NARROW))
+            columns, form = self.columns_of(layout)
             if not columns or len(columns) * form.size != len(theirs):
                 return False
             return self._merge_other(columns, form.unpack(theirs))
@@ -291,6 +291,10 @@ class Seen:
         assert self._choice is not None
         assert self.limit is not None
         return tuple((*id, *self.table.get(self.index[id])) for id in self._choice.choose(self.limit))
+
+    def columns_of(self, layout: int) -> tuple[tuple[StreamId, ...], Form]:
+        """What a layout means, if this node has ever had it."""
+        return self._layouts.get(layout, ((), NARROW))
 
     def clock_of(self, id: StreamId) -> Clock:
         return self.table.get(self.index[id])
