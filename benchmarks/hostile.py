@@ -19,8 +19,6 @@ from multiprocessing.sharedctypes import Synchronized
 from random import Random
 from typing import Any
 
-import msgspec
-
 from benchmarks.members import KEY, Members
 from precede.core.identity import MessageId
 from precede.core.messages import Message, Packet
@@ -31,6 +29,8 @@ from precede.runtime.codec import Codec, Garbled
 from precede.runtime.group import group_key, node_id
 from precede.runtime.sealing import Sealer
 from tests.hostile.packets import any_packet
+
+_EPIDEMIC = Codec((SummaryPacket, HavePacket, MessagesPacket))
 
 BURST = 64
 ANA, BEN, MAL = map(node_id, ("ana", "ben", "mal"))
@@ -97,9 +97,7 @@ class Attacker:
         )
 
     def _encoded(self) -> bytes:
-        packet = self._packet()
-        kind = (SummaryPacket, HavePacket, MessagesPacket).index(type(packet))
-        return bytes((1, kind)) + msgspec.msgpack.encode(packet)
+        return _EPIDEMIC.encode(self._packet())
 
     def _sealed_bent(self) -> bytes:
         return self._piece(bend(self._encoded(), self._random))

@@ -1,8 +1,8 @@
 """Packets to bytes and back: versioned, compact, strict (docs/reference/wire.md).
 
-A packet is one byte of version, one byte that numbers its kind within the protocol, and its fields as a
-MessagePack array. What cannot be decoded into exactly the declared types is a `Garbled`, with a reason that is
-counted; nothing else is ever raised, whatever the bytes.
+A packet is one byte of version, one byte that numbers its kind within the protocol, and its fields one after
+the other in MessagePack. What cannot be decoded into exactly the declared types is a `Garbled`, with a reason
+that is counted; nothing else is ever raised, whatever the bytes.
 """
 
 from __future__ import annotations
@@ -32,26 +32,27 @@ class Codec:
     def __init__(self, packets: Sequence[type[Packet]], stamp_type: Any = Any) -> None:
         self._encoder = msgspec.msgpack.Encoder()
         self._kinds = {packet: number for number, packet in enumerate(packets)}
+        self._heads = [_head(packet) for packet in packets]
         self._decoders = [msgspec.msgpack.Decoder(packet, strict=True) for packet in packets]
         self._stamp_type = stamp_type
 
     def encode(self, packet: Packet) -> bytes:
         """A packet of ours as bytes."""
         kind = self._kinds[type(packet)]
-        return bytes((VERSION, kind)) + self._encoder.encode(packet)
+        return bytes((VERSION, kind)) + self._encoder.encode(packet)[len(self._heads[kind]) :]
 
     def decode(self, data: bytes) -> Packet:
         """Bytes of anybody's as a packet of ours, or `Garbled`."""
         if len(data) > LARGEST:
             raise Garbled("oversize")
-        if len(data) < 3:
+        if len(data) < 2:
             raise Garbled("truncated")
         if data[0] != VERSION:
             raise Garbled("version")
         if data[1] >= len(self._decoders):
             raise Garbled("kind")
         try:
-            packet: Packet = self._decoders[data[1]].decode(memoryview(data)[2:])
+            packet: Packet = self._decoders[data[1]].decode(self._heads[data[1]] + data[2:])
             return self._with_stamps(packet)
         except msgspec.ValidationError:
             raise Garbled("types") from None
@@ -64,6 +65,18 @@ class Codec:
             return packet
         revived: Packet = _revive(packet, self._stamp_type)
         return revived
+
+
+def _head(packet: type[Packet]) -> bytes:
+    """How every packet of a kind begins in MessagePack: that it is an array, its length, its name.
+
+    The kind says all that, so it does not travel.
+    """
+    fields = len(packet.__struct_fields__)
+    if fields > 14:
+        raise ValueError(f"{packet.__name__}: more than 14 fields")
+    tag = packet.__struct_config__.tag
+    return bytes((0x91 + fields,)) + msgspec.msgpack.encode(tag)
 
 
 def _revive(value: Any, stamp_type: Any) -> Any:

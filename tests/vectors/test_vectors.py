@@ -1,0 +1,62 @@
+"""The test vectors are what our nodes do now, and a reader who knows only the specification can follow them."""
+
+from __future__ import annotations
+
+import json
+from typing import Any
+
+import pytest
+
+from precede.core.node import Node
+from precede.runtime.codec import Codec
+from tests.vectors.making import FOLDER, SCENARIOS, effect_as_data, node_of, with_table, written
+
+
+@pytest.mark.parametrize("protocol", SCENARIOS)
+def test_the_files_are_what_the_scenarios_give(protocol: str) -> None:
+    assert (FOLDER / f"{protocol}.json").read_text(encoding="utf-8") == written(protocol)
+
+
+@pytest.mark.parametrize("protocol", SCENARIOS)
+def test_a_node_that_is_told_the_same_answers_the_same(protocol: str) -> None:
+    """What a port would do: read the file, tell its own node, compare."""
+    vector = json.loads((FOLDER / f"{protocol}.json").read_text(encoding="utf-8"))
+    kinds = set()
+    for one in vector["nodes"]:
+        node, codec = node_of(protocol, one["node"])
+        for said in one["conversation"]:
+            effects = [
+                json.loads(json.dumps(effect_as_data(effect, codec))) for effect in told(node, codec, said)
+            ]
+            assert effects == said["effects"]
+            kinds.update(effect["effect"] for effect in effects)
+    assert {"Accept", "Send", "Deliver", "Arrive"} <= kinds
+
+
+def told(node: Node, codec: Codec, said: dict[str, Any]) -> Any:
+    now = said["now"]
+    match said["input"]:
+        case "start":
+            return node.start(now, {})
+        case "broadcast":
+            to = None if said["to"] is None else tuple(said["to"])
+            return node.broadcast(bytes.fromhex(said["payload"]), now, to, said["lifetime"])
+        case "receive":
+            return node.receive(codec.decode(bytes.fromhex(said["wire"])), said["sender"], now, said["over"])
+        case "sent":
+            return node.sent(key(said["key"]), now, said["ok"])
+        case "timer":
+            return node.timer(key(said["key"]), now)
+        case "link_up":
+            return node.link_up(said["peer"], now, said["over"])
+        case _:
+            return node.link_down(said["peer"], now, said["over"])
+
+
+def key(written: Any) -> Any:
+    return tuple(written) if isinstance(written, list) else written
+
+
+def test_the_specification_names_every_kind_of_packet() -> None:
+    page = (FOLDER.parent / "wire.md").read_text(encoding="utf-8")
+    assert page == with_table(page)
