@@ -25,6 +25,8 @@ from precede.report.writing import Pages, options_text
 EVENTS: Final = 100_000
 RUNS: Final = 200
 _ASSETS: Final = ("style.css", "page.js", "model.js", "diagram.js", "map.js", "run.js")
+_LIST: Final = "pages.txt"
+"""Which pages a report wrote, so that the next one removes these and no others."""
 
 
 class Built(NamedTuple):
@@ -72,16 +74,18 @@ def build_site(
         runs=html(_run_table(results, with_page)) if results.runs else "",
         protocols=html(protocols) if protocols.rows else "",
     )
+    (out / "assets" / _LIST).write_text("\n".join(pages.written) + "\n", encoding="utf-8")
     size = sum(path.stat().st_size for path in out.rglob("*") if path.is_file())
-    return Built(out / "index.html", pages.count, size, len(results.runs) - len(chosen))
+    return Built(out / "index.html", len(pages.written), size, len(results.runs) - len(chosen))
 
 
 def _fresh(out: Path) -> Pages:
     """An empty folder with the assets; only what an earlier report left there is removed."""
     out.mkdir(parents=True, exist_ok=True)
-    if (out / "assets" / "page.js").is_file():
-        for page in out.glob("*.html"):
-            page.unlink()
+    listed = out / "assets" / _LIST
+    if listed.is_file():
+        for page in listed.read_text(encoding="utf-8").splitlines():
+            (out / page).unlink(missing_ok=True)
         for folder in ("assets", "data"):
             shutil.rmtree(out / folder, ignore_errors=True)
     for folder in ("assets", "data"):

@@ -30,7 +30,7 @@ class Pages:
 
     def __init__(self, out: Path) -> None:
         self.out = out
-        self.count = 0
+        self.written: list[str] = []
         self._templates = Environment(
             loader=PackageLoader("precede.report"),
             autoescape=True,
@@ -44,7 +44,7 @@ class Pages:
         marked = {name: Markup(value) if _is_markup(value) else value for name, value in told.items()}
         text = self._templates.get_template(template).render(**marked)
         (self.out / page).write_text(text, encoding="utf-8")
-        self.count += 1
+        self.written.append(page)
         return page
 
     def data(self, name: str, script: str) -> str:
