@@ -161,3 +161,39 @@ def test_nothing_on_any_page_points_outside_the_site_or_to_a_missing_file(site: 
                 assert path.name.startswith(("paper-", "protocol-")), (path.name, target)
             elif target != "data:,":
                 assert (site / target).is_file(), (path.name, target)
+
+
+def contrast(one: str, other: str) -> float:
+    """How far apart two colours are, as WCAG 2 counts it."""
+
+    def light(colour: str) -> float:
+        digits = colour.lstrip("#")
+        wide = digits if len(digits) == 6 else "".join(2 * digit for digit in digits)
+        parts = [int(wide[k : k + 2], 16) / 255 for k in (0, 2, 4)]
+        linear = [p / 12.92 if p <= 0.04045 else ((p + 0.055) / 1.055) ** 2.4 for p in parts]
+        return 0.2126 * linear[0] + 0.7152 * linear[1] + 0.0722 * linear[2]
+
+    low, high = sorted((light(one), light(other)))
+    return (high + 0.05) / (low + 0.05)
+
+
+def test_every_colour_of_letters_can_be_read_on_light_paper_on_dark_and_in_print(site: Path) -> None:
+    style = (site / "assets" / "style.css").read_text(encoding="utf-8")
+    papers = re.findall(r":root \{(.*?)\}", style, re.S)
+    assert len(papers) == 3
+    for paper in papers:
+        colours = dict(re.findall(r"--(\w+): (#\w+)", paper))
+        for name in (
+            "ink",
+            "quiet",
+            "link",
+            "past",
+            "future",
+            "selected",
+            "wait",
+            "bad",
+            "good",
+            "fair",
+            "mute",
+        ):
+            assert contrast(colours[name], colours["paper"]) >= 4.5, (name, colours[name])
