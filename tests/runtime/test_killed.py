@@ -80,6 +80,8 @@ def put_through(plan: Plan, folder: Path, speed: float, random: Random) -> tuple
             wait(clock, at)
             assert not processes.failed
             if what == "kill":
+                while not processes.up(node):
+                    time.sleep(0.05)  # on a busy machine: who does not live cannot be killed
                 processes.kill(node)
             else:
                 processes.start(node, again=True)

@@ -45,6 +45,7 @@ VERBS: Final[dict[str, str]] = {
     "node": "a member of a group over sockets: lines in are broadcast, lines out are delivered",
     "host": "a mobile host over sockets: in the cell of the station it hears",
     "station": "a station over sockets: a radio cell, and wires to its neighbours",
+    "emulate": "a scenario lived through by real nodes over sockets, compressed in time",
     "keys": "make, show, export and rotate a group's keys",
     "protocols": "what is there, with paper, order and network",
 }

@@ -7,6 +7,7 @@ caller's event loop; no thread, no global state.
 from __future__ import annotations
 
 import asyncio
+import time
 from collections import Counter, deque
 from collections.abc import AsyncIterator, Callable, Mapping, Sequence
 from hashlib import blake2b
@@ -68,6 +69,7 @@ class Group:
     `book` gives members' ids where a protocol wants small ones; elsewhere they come from the names. A second
     transport, `wired`, is for nodes that have both (a station). `links` says how neighbours are found:
     `by_hand`, `patient` and `alone` of `runtime.links`. `life` fixes the incarnation of a node without store.
+    With `segment` the event log grows by a file every so many seconds, else by many rows at once.
     With an `identity` and a `roster`, messages are signed by their authors (`runtime.authorship`).
     """
 
@@ -93,6 +95,7 @@ class Group:
         synchronous: bool = True,
         links: Mapping[str, bool] | None = None,
         keep_rows: bool = False,
+        segment: float | None = None,
         identity: bytes | None = None,
         roster: Mapping[str, bytes] | None = None,
     ) -> None:
@@ -103,6 +106,8 @@ class Group:
         self._names: dict[NodeId, str] = {self._id_of(known): known for known in (name, *names, *(book or ()))}
         self._beacon = beacon
         self._log = log
+        self._segment = segment
+        self._segment_due = time.monotonic() + (segment or 0.0)
         kept = log is not None or keep_rows
         self._driver = Driver(
             lambda life: make_node(self.id, life),
@@ -276,6 +281,13 @@ class Group:
         """The driver, for whoever emulates crashes and contacts."""
         return self._driver
 
+    def _segment_is_due(self) -> bool:
+        """Enough rows, or (for whoever reads along) enough time."""
+        if self._segment is not None and time.monotonic() > self._segment_due:
+            self._segment_due = time.monotonic() + self._segment
+            return self._driver.rows_logged > 0
+        return self._driver.rows_logged > SEGMENT_ROWS
+
     def _write_segment(self) -> None:
         if self._log is not None:
             write_segment(self._driver.store, self._log, self.group, self.name)
@@ -315,7 +327,7 @@ class Group:
         while True:
             for links in self._all_links:
                 links.tick()
-            if self._log is not None and self._driver.rows_logged > SEGMENT_ROWS:
+            if self._log is not None and self._segment_is_due():
                 self._driver.rows_logged = 0
                 self._write_segment()
             await asyncio.sleep(self._beacon)

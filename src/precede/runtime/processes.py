@@ -90,6 +90,10 @@ class Processes:
             self.kill(number)
             self.failed.append(number)
 
+    def up(self, number: int) -> int:
+        """How many nodes of a process live now."""
+        return self._read(number).up if number in self._pids else 0
+
     def tally(self) -> Tally:
         """What all of them have done."""
         total = Tally()

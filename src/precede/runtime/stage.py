@@ -37,7 +37,9 @@ class Stage:
         log_packets: bool = False,
         beacon: float = BEACON,
         keys: tuple[bytes, ...] = (),
+        segment: float | None = None,
     ) -> None:
+        """With `segment` nodes write their logs themselves, a file every so many seconds."""
         self.plan = plan
         self.folder = folder
         self.clock = clock
@@ -45,6 +47,7 @@ class Stage:
         self._log_packets = log_packets
         self._beacon = beacon
         self._keys = keys
+        self._segment = segment
         self._sockets = {node: _bound(socket.SOCK_DGRAM) for node in range(len(plan.names))}
         self.places: dict[NodeId, Address] = {
             node: bound.getsockname() for node, bound in self._sockets.items()
@@ -70,6 +73,8 @@ class Stage:
             book=self._book,
             store=self._store(node),
             keep_rows=True,
+            log=None if self._segment is None else self.log / name,
+            segment=self._segment,
             log_packets=self._log_packets,
             keys=self._keys,
             clock=self.clock.now,

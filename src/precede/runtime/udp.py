@@ -58,7 +58,7 @@ class UdpTransport(Transport, asyncio.DatagramProtocol):
                 shared = self._join(self._multicast)
                 self._group, _ = await loop.create_datagram_endpoint(lambda: self, sock=shared)
             self._transport, _ = await loop.create_datagram_endpoint(lambda: self, sock=endpoint)
-            if share_port(endpoint):
+            if self._given is None and share_port(endpoint):
                 self._lines = PrivateLines(self.address, on_frame)
         except OSError as error:
             raise BadInput(
