@@ -2,11 +2,12 @@
 PYTHON ?= python3
 VENV := .venv
 BIN := $(VENV)/bin
+AUDIT := .venv-audit
 READY := $(VENV)/.ready
 DEMO_READY := $(VENV)/.ready-demo
 export PYTHONHASHSEED ?= random
 
-.PHONY: setup demo test test-long bench swarm check clean
+.PHONY: setup demo test test-long bench swarm check audit clean
 
 setup: $(READY)
 
@@ -41,5 +42,10 @@ bench: $(READY)
 swarm: $(READY)
 	$(BIN)/precede swarm --worlds 5000
 
+# Known vulnerabilities of everything pinned. Asks the Python package index, so it needs the network.
+audit:
+	test -x $(AUDIT)/bin/pip-audit || ($(PYTHON) -m venv $(AUDIT) && $(AUDIT)/bin/pip install --quiet 'pip-audit==2.10.1')
+	$(AUDIT)/bin/pip-audit --requirement constraints.txt --no-deps --disable-pip --strict
+
 clean:
-	rm -rf $(VENV) build dist out lake demo-out
+	rm -rf $(VENV) $(AUDIT) build dist out lake demo-out

@@ -13,7 +13,7 @@ from __future__ import annotations
 
 from abc import abstractmethod
 from collections.abc import Mapping, Sequence
-from typing import Any
+from typing import Any, Final
 
 from precede.core.effects import RADIO, WIRED, Effect, Effects, Key, Medium, Send, SetTimer
 from precede.core.identity import NEIGHBOURS, MessageId, NodeId
@@ -39,6 +39,8 @@ from precede.protocols.proxy_packets import (
 )
 from precede.protocols.was.packets import RoutedPacket, RoutesPacket
 from precede.protocols.was.routes import Routes
+
+_MOST_AHEAD: Final = 1 << 12
 
 
 class Record:
@@ -217,6 +219,8 @@ class ProxyStation(Node):
         effects += [Send(packet, peer, WIRED) for peer in self.routes.neighbours if peer != sender]
 
     def _store(self, app: ProxyAppPacket, sender: NodeId | None, now: Instant, effects: list[Effect]) -> None:
+        if app.number > self.received.get(app.origin, 0) + _MOST_AHEAD:
+            return  # wires lose nothing: no honest station is this far ahead, and `_next` counts up to it
         self._flood(app, sender, effects)
         self.received[app.origin] = app.number
         self.stored[app.key] = app
@@ -247,7 +251,7 @@ class ProxyStation(Node):
 
     def _next(self, host: NodeId, record: Record, origin: NodeId) -> Any:
         """h_RECD passes over what is for others, and over what was deleted: no destination lacks that."""
-        number, last = record.recd.get(origin, 0) + 1, self.received[origin]
+        number, last = max(record.recd.get(origin, 0), 0) + 1, self.received[origin]
         while number <= last:
             app = self.stored.get((origin, number))
             if app is not None and self._is_for(host, app):

@@ -177,7 +177,7 @@ class PrsRule(Rule):
 
     def load(self, state: Any) -> None:
         self.barrier, self.delivered = msgspec.convert(state, tuple[dict[Process, Row], dict[Process, Row]])
-        self.reached = self.delivered[self.me]
+        self.reached = self.delivered.setdefault(self.me, {})
 
     def sizes(self) -> Mapping[str, int]:
         return {

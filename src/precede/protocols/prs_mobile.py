@@ -14,7 +14,7 @@ from __future__ import annotations
 
 from collections import deque
 from collections.abc import Sequence
-from typing import Any, ClassVar, Final
+from typing import ClassVar, Final
 
 from msgspec.structs import replace
 
@@ -73,7 +73,7 @@ class PrsGivePacket(ProxyGivePacket, frozen=True, gc=False):
     """Station to station: h_RECD, CB_h and Delivered_h."""
 
     kind: ClassVar[str] = "prs_give"
-    order: Any
+    order: tuple[dict[int, dict[int, int]], dict[int, dict[int, int]]]
     tuples: int
 
     @property
@@ -137,7 +137,8 @@ class PrsStation(ProxyStation):
         return Record(ses, prs.PrsRule(process_of(host, 0), "tuples"))
 
     def _on_up(self, packet: ProxyUpPacket, now: Instant, effects: list[Effect]) -> None:
-        assert isinstance(packet, PrsUpPacket)
+        if not isinstance(packet, PrsUpPacket):
+            return
         self._on_ack(packet.host, packet.delivered, now, effects)
         super()._on_up(packet, now, effects)
 

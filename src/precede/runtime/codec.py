@@ -84,10 +84,7 @@ def _revive(value: Any, stamp_type: Any) -> Any:
         changed = {}
         for field in value.__struct_fields__:
             held = getattr(value, field)
-            if field == "stamp":
-                new = msgspec.convert(held, stamp_type) if held is not None else None
-            else:
-                new = _revive(held, stamp_type)
+            new = msgspec.convert(held, stamp_type) if field == "stamp" else _revive(held, stamp_type)
             if new is not held:
                 changed[field] = new
         return msgspec.structs.replace(value, **changed) if changed else value

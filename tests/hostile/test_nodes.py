@@ -1,0 +1,54 @@
+"""Nodes of every protocol against packets that are well-typed and senseless: nothing may be raised.
+
+Such packets come from a member that has gone bad or mad; what they do to the order is another matter (see
+docs/security.md), but they must not stop the node.
+"""
+
+from __future__ import annotations
+
+from random import Random
+
+import pytest
+
+from precede.core.effects import RADIO, WIRED
+from precede.core.node import Context
+from precede.protocols import registry
+from precede.runtime.codec import Codec, Garbled
+from precede.runtime.inspection import Inspection
+from tests.hostile.packets import any_packet
+
+MEMBERS = (0, 1, 2, 3)
+ROLES = [(name, role) for name in registry.names() for role in registry.find(name).roles]
+NOW = 1_700_000_000_000_000
+
+
+def receive(name: str, role: str, packets: int, seed: int) -> int:
+    """How many of so many packets got as far as the node."""
+    entry, random = registry.find(name), Random(seed)
+    options = {"dissemination": "epidemic"} if entry.ordering is not None else {}
+    node = registry.make_entry(entry, role, Context(1, MEMBERS, options, Random(seed), 0))
+    kinds, stamps = registry.wire_types(entry, node, "epidemic")
+    codec, inspection, passed = Codec(kinds, stamps), Inspection(1, 0), 0
+    node.start(NOW, {})
+    for peer in (0, 2, 3):
+        node.link_up(peer, NOW, RADIO)
+    for step in range(packets):
+        try:
+            packet = codec.decode(codec.encode(any_packet(kinds[step % len(kinds)], random)))
+        except Garbled:
+            continue
+        if inspection.incoming(packet, 100, NOW, 0) is None:
+            passed += 1
+            node.receive(packet, random.choice((0, 2, 3, 9)), NOW + 1000 * step, random.choice((RADIO, WIRED)))
+    return passed
+
+
+@pytest.mark.parametrize(("name", "role"), ROLES)
+def test_senseless_packets_do_not_stop_a_node(name: str, role: str) -> None:
+    assert receive(name, role, 1500, 5) > 50
+
+
+@pytest.mark.long
+@pytest.mark.parametrize(("name", "role"), ROLES)
+def test_many_senseless_packets(name: str, role: str) -> None:
+    assert receive(name, role, 100_000, 6) > 1000
