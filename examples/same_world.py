@@ -25,14 +25,14 @@ from precede.report.figures import Curve, Figure, Point, write_figure
 from precede.report.tables import Cell, Table, markdown, write_table
 
 HERE = Path(__file__).parent / "same-world"
-SWEEPS = ("same-contacts", "same-field", "same-network", "same-cells")
+SWEEPS = ("same-contacts", "same-forever", "same-field", "same-network", "same-cells")
 TRACES = {
     "hospital": ("sociopatterns_hospital/tij_hospital.dat.gz", "tij", None),
     "taxis": ("cabspotting_60cabs_1day/cabspotting_20080521_60cabs.csv.gz", "gps", "100"),
 }
 BEGIN, END = "<!-- same-world: begin -->", "<!-- same-world: end -->"
 HEADER = (
-    *("world", "protocol", "order", "verdict", "delivered, %", "age, s", "wait, s"),
+    *("world", "protocol", "order", "verdict", "broadcasts", "delivered, %", "age, s", "wait, s"),
     *("control bytes a delivery", "entries at a node, at most"),
 )
 
@@ -135,10 +135,11 @@ def _numbers(
         value for name, value in found.items() if name.endswith("_size_peak") and not name.startswith("cache")
     ]
     return [
+        round(found["broadcasts"]),
         100 * others / most,
-        found["age_us_mean"] / 1e6,
-        found.get("wait_us_mean", 0.0) / 1e6,
-        found["control_bytes"] / others,
+        found["age_us_mean"] / 1e6 if others else None,
+        found["wait_us_mean"] / 1e6 if others else None,
+        found["control_bytes"] / others if others else None,
         sum(sizes),
     ]
 
@@ -157,7 +158,11 @@ def _verdicts(lake: Path, sweep: str) -> dict[tuple[str, str], str]:
 
 def _figure(world: str, rows: Sequence[Sequence[Cell]]) -> Figure:
     """What it costs over how much is delivered."""
-    curves = [Curve(str(row[1]), [Point(float(str(row[4])), float(str(row[7])))], joined=False) for row in rows]
+    curves = [
+        Curve(str(row[1]), [Point(float(str(row[5])), float(str(row[8])))], joined=False)
+        for row in rows
+        if row[8] is not None
+    ]
     return Figure(f"{world}: delivered and its price", "delivered, %", "control bytes a delivery", curves)
 
 
