@@ -89,11 +89,7 @@ def tape_of(nodes: int) -> Tape:
     """The flood's event times, from the same random streams: births first, then what each event schedules."""
     bits = nodes.bit_length() - 1
     streams = Streams(1)
-    delay = {
-        (node, node ^ (1 << bit)): Distribution(DELAY).micros(streams.numpy("delay", node, node ^ (1 << bit)))
-        for node in range(nodes)
-        for bit in range(bits)
-    }
+    delay = [Distribution(DELAY).micros(streams.numpy("delay", node)) for node in range(nodes)]
     tape = Tape()
     heap = [(node * 1000, node, node, node, bits) for node in range(nodes)]
     tape.times.extend(at for at, *_ in heap)
@@ -103,7 +99,7 @@ def tape_of(nodes: int) -> Tape:
         at, _, node, source, below = heapq.heappop(heap)
         for bit in range(below):
             to = node ^ (1 << bit)
-            arrives = at + delay[node, to]()
+            arrives = at + delay[node]()
             tape.times.append(arrives)
             heapq.heappush(heap, (arrives, rank, to, source, bit))
             rank += 1

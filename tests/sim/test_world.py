@@ -99,7 +99,7 @@ def test_events_come_by_instant_then_phase_then_order_of_scheduling(plan: list[t
         queue.push_phase(phase, at, lambda: None, (place,))
     seen = []
     while (entry := queue.pop(1 << 60)) is not None:
-        seen.append(entry[3][0])
+        seen.append(entry[2][0])
     assert seen == [
         place for _, _, place in sorted((at, phase, place) for place, (at, phase) in enumerate(plan))
     ]

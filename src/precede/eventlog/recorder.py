@@ -59,6 +59,14 @@ class Sink(Protocol):
     def write_gauges(self, block: pa.RecordBatch) -> None: ...
 
 
+class Codes(dict[str, int]):
+    """Numbers for the kinds of packet of one run, given out as they are met."""
+
+    def __missing__(self, name: str) -> int:
+        code = self[name] = _new_code(self, 65535, "packet kinds")
+        return code
+
+
 class Recorder:
     """Writes the rows of one run. `process` numbers come from `process_of`, one per life of a node."""
 
@@ -73,7 +81,7 @@ class Recorder:
         self._process_node: list[int] = []
         self._process_life: list[int] = []
         self._reasons: dict[str, int] = {"": 0}
-        self.packet_kinds: dict[str, int] = {}
+        self.packet_kinds = Codes()
         self._extras: list[tuple[int, tuple[NodeId, ...] | None, Instant | None]] = []
         self._steps = np.zeros(len(self._names), np.int64)
         self._gauges: list[tuple[int, Instant, str, int, int]] = []
@@ -106,7 +114,7 @@ class Recorder:
         """received, delivered, discarded (with reason), observed (with the observation's name)."""
         code = self._reasons.get(reason)
         if code is None:
-            code = self._reasons[reason] = self._new_code(self._reasons, 255, "reasons")
+            code = self._reasons[reason] = _new_code(self._reasons, 255, "reasons")
         self.buffer += MESSAGE_ROW.pack(at, process, id.source, id.number, id.incarnation, kind, code, clock)
 
     def broadcast(
@@ -135,14 +143,12 @@ class Recorder:
         wire_bytes: int = -1,
     ) -> None:
         """sent, packet_received. A negative peer is nobody in particular; negative wire bytes are unknown."""
-        name = packet.kind
-        code = self.packet_kinds[name] if name in self.packet_kinds else self.new_packet_kind(name)
         self.buffer += PACKET_ROW.pack(
             at,
             process,
             peer,
             packet.size_bytes,
-            code,
+            self.packet_kinds[packet.kind],
             kind,
             over,
             clock,
@@ -152,16 +158,6 @@ class Recorder:
             packet.control_entries,
             CONTINUED,
         )
-
-    def new_packet_kind(self, name: str) -> int:
-        """A number for a kind of packet that has not been seen before."""
-        code = self.packet_kinds[name] = self._new_code(self.packet_kinds, 65535, "packet kinds")
-        return code
-
-    def _new_code(self, known: dict[str, int], most: int, what: str) -> int:
-        if len(known) > most:
-            raise ValueError(f"more than {most} different {what} in one run")
-        return len(known)
 
     def gauge(self, node: NodeId, at: Instant, name: str, value: int, peak: int) -> None:
         """One of a node's `sizes()` at one instant."""
@@ -295,6 +291,12 @@ class Recorder:
         self._gauges.clear()
 
 
+def _new_code(known: dict[str, int], most: int, what: str) -> int:
+    if len(known) > most:
+        raise ValueError(f"more than {most} different {what} in one run")
+    return len(known)
+
+
 def _taken(units: Integers, places: Integers) -> Integers:
     """Some units, copied whole: numpy picks records field by field otherwise, at fifty times the cost."""
     return units.view("V32").take(places).view(_UNIT_FIELDS)
@@ -321,18 +323,16 @@ def packet_packer(
 ) -> Callable[[int, Instant, Instant, Packet, NodeId, Medium], None]:
     """A closure for the packet rows of one kind: the same rows as `packet`, at half the cost of the call."""
     buffer, pack = recorder.buffer, PACKET_ROW.pack
-    codes, new_code = recorder.packet_kinds, recorder.new_packet_kind
+    codes = recorder.packet_kinds
 
     def row(process: int, at: Instant, clock: Instant, packet: Packet, peer: NodeId, over: Medium) -> None:
-        name = packet.kind
-        code = codes[name] if name in codes else new_code(name)
         buffer.extend(
             pack(
                 at,
                 process,
                 peer,
                 packet.size_bytes,
-                code,
+                codes[packet.kind],
                 kind,
                 over,
                 clock,

@@ -13,7 +13,7 @@ from typing import Any, Protocol
 
 from precede.core.effects import Key, Medium, Send
 from precede.core.identity import NodeId
-from precede.core.instants import Instant
+from precede.core.instants import Duration, Instant
 from precede.core.messages import Packet
 from precede.sim.randomness import Streams
 
@@ -77,6 +77,13 @@ class Network(ABC):
 
     def begin(self) -> None:
         """Schedule what this network knows in advance (contacts, partitions, movements)."""
+
+    def flight_time(self, sender: NodeId) -> Callable[[], Duration] | None:
+        """Draws how long a node's next packet flies, if that is all that ever happens to its packets here.
+
+        The world then carries out its plain sends (to one node, without a key) itself; None: ask `send`.
+        """
+        return None
 
     @abstractmethod
     def send(self, sender: NodeId, send: Send) -> None:

@@ -1,7 +1,7 @@
 """The point-to-point network: delay, loss, duplication, bandwidth, partitions between any two nodes.
 
-Each directed link has its own random streams and is drawn from by transmission number, so what one protocol
-sends on one link never changes what another link does. Without `fifo`, packets overtake each other as their
+Each node has its own random streams, drawn from by the number of its transmission and never by what is in a packet,
+so two protocols that send alike meet one world. Without `fifo`, packets overtake each other as their
 delays fall. A finite bandwidth gives each directed link a queue in which keyed sends can be replaced.
 """
 
@@ -66,7 +66,12 @@ class PointToPoint(Network):
         super().attach(world, nodes)
         self._links = [{} for _ in range(nodes)]
         self._instant = self._bandwidth == float("inf") and self._overhead == 0
-        self._calm = not (self._loss or self._duplication or self._partitions or self._fifo)
+        self._delays: list[Callable[[], Duration] | None] = [None] * nodes
+        self._chances: list[Callable[[], int] | None] = [None] * nodes
+
+    def flight_time(self, sender: NodeId) -> Callable[[], Duration] | None:
+        disturbed = self._loss or self._duplication or self._partitions or self._fifo
+        return self._delay_of(sender) if self._instant and not disturbed else None
 
     def begin(self) -> None:
         for partition in self._partitions:
@@ -87,11 +92,8 @@ class PointToPoint(Network):
         to, packet, world = send.to, send.packet, self.world
         link = self._links[sender].get(to) or self._link(sender, to)
         if self._instant:
-            if self._calm:
-                world.dispatch(world.now + link.delay(), to, packet, sender, send.over)
-            else:
-                world.transmitted(sender, packet, to, send.over)
-                self._fly(link, packet, send.over)
+            world.transmitted(sender, packet, to, send.over)
+            self._fly(link, packet, send.over)
             if send.key is not None:
                 self.world.soon(self.world.sent, sender, send.key, True)
             return
@@ -138,18 +140,25 @@ class PointToPoint(Network):
     def _link(self, sender: NodeId, to: NodeId) -> _Link:
         if not 0 <= to < self.nodes:
             raise KeyError(f"node {sender} sends to {to}, which is in nobody's address book")
-        streams = self.world.streams
-        link = self._links[sender][to] = _Link(
-            sender, to, self._delay.micros(streams.numpy("delay", sender, to)), self._chances(sender, to)
-        )
+        link = self._links[sender][to] = _Link(sender, to, self._delay_of(sender), self._chance_of(sender))
         return link
 
-    def _chances(self, sender: NodeId, to: NodeId) -> Callable[[], int]:
+    def _delay_of(self, sender: NodeId) -> Callable[[], Duration]:
+        """How long the next packet of a node flies; one stream per node, opened when it first sends."""
+        draw = self._delays[sender]
+        if draw is None:
+            draw = self._delays[sender] = self._delay.drawing(self.world.streams, "delay", sender)
+        return draw
+
+    def _chance_of(self, sender: NodeId) -> Callable[[], int]:
         """Whole numbers below 2^32, two per packet: its loss and its duplication."""
         if not self._loss and not self._duplication:
             return lambda: 1 << 31
-        stream = self.world.streams.numpy("chance", sender, to)
-        return Draws(lambda count: stream.integers(0, 1 << 32, count)).next
+        draw = self._chances[sender]
+        if draw is None:
+            stream = self.world.streams.numpy("chance", sender)
+            draw = self._chances[sender] = Draws(lambda count: stream.integers(0, 1 << 32, count)).next
+        return draw
 
     def _fly(self, link: _Link, packet: Packet, over: Medium) -> None:
         lost = link.chance() < self._loss * (1 << 32)

@@ -7,6 +7,7 @@ nodes; numpy streams are drawn in blocks, which is ten times cheaper per draw (`
 from __future__ import annotations
 
 import re
+from array import array
 from collections.abc import Callable, Iterator
 from hashlib import blake2b
 from itertools import chain
@@ -138,10 +139,10 @@ class Draws:
     def __init__(
         self, block: Callable[[int], np.ndarray[tuple[int], np.dtype[np.int64]]], size: int = _BLOCK
     ) -> None:
-        def blocks() -> Iterator[list[int]]:
+        def blocks() -> Iterator[array[int]]:
             count = min(_FIRST_BLOCK, size)
             while True:
-                yield block(count).tolist()
+                yield array("q", block(count).tobytes())  # a list of numbers would be five times the memory
                 count = min(2 * count, size)
 
         self.next: Callable[[], int] = chain.from_iterable(blocks()).__next__

@@ -35,7 +35,7 @@ from precede.core.identity import NodeId
 from precede.core.instants import Duration, Instant
 from precede.core.messages import Message, Packet
 from precede.core.node import Node
-from precede.eventlog.recorder import CONTINUED, MESSAGE_ROW, PACKET_ROW, Recorder, packet_packer
+from precede.eventlog.recorder import MESSAGE_ROW, Recorder, packet_packer
 from precede.eventlog.schema import (
     CRASHED,
     DELIVERED,
@@ -49,16 +49,15 @@ from precede.eventlog.schema import (
 )
 from precede.sim.clocks import Clock
 from precede.sim.network import Network
-from precede.sim.queue import SHIFT, EventQueue
+from precede.sim.queue import LAST_PHASE, PHASE_BITS, EventQueue
 from precede.sim.randomness import Streams
+from precede.sim.turn import plain_dispatch, turning
 
 MakeNode: TypeAlias = Callable[[NodeId, int, Random], Node]
 """Builds a node from its id, its incarnation and its own random stream."""
 
 FOREVER: Final[Instant] = 1 << 62
-_TURN: Final = 2048
 _pack: Final = MESSAGE_ROW.pack
-_pack_packet: Final = PACKET_ROW.pack
 
 
 class Seat:
@@ -69,31 +68,33 @@ class Seat:
         "clock",
         "crash_after",
         "deferred",
+        "draw",
         "gone",
         "id",
         "incarnation",
         "node",
         "peaks",
+        "plain",
         "process",
-        "ready",
+        "receive",
         "stalled",
         "store",
         "timers",
         "up",
-        "usual",
     )
 
     def __init__(self, id: NodeId, clock: Clock | None) -> None:
         self.id = id
         self.clock = clock
         self.node: Node = Node()
+        self.receive: Callable[..., Effects] = self.node.receive
+        self.draw: Callable[[], Duration] | None = None
         self.incarnation = -1
         self.process = -1
         self.up = False
-        self.ready = False
+        self.plain = False
         self.gone = False
         self.stalled = False
-        self.usual = clock is None
         self.crash_after: int | None = None
         self.accepted = 0
         self.store: dict[Key, Any] = {}
@@ -124,14 +125,17 @@ class World:
         self.refused = 0
         self.unborn = 0
         self._make_node = make_node
-        self._queue = EventQueue()
+        self.queue = EventQueue()
         self._write = recorder.buffer.extend
-        self._codes = recorder.packet_kinds
         self._sent_row = packet_packer(recorder, SENT)
         self._packet_received_row = packet_packer(recorder, PACKET_RECEIVED)
         self._log_packets = recorder.packets_received
         network.attach(self, nodes)
         self._send = network.send
+        for seat in self.seats:
+            seat.draw = network.flight_time(seat.id)
+        self._carry_out_at_once = plain_dispatch(self)
+        self._turn = turning(self, self._carry_out_at_once)
 
     # -- what scenarios, workloads and faults ask for ---------------------------------------------------
 
@@ -189,7 +193,7 @@ class World:
             return
         if after is not None:
             seat.crash_after = after
-            seat.usual = False
+            seat.plain = False
             return
         self.recorder.life(CRASHED, seat.process, self.now, self._clock(seat))
         self._down(seat)
@@ -208,7 +212,7 @@ class World:
         seat = self.seats[node]
         if seat.up and not seat.stalled:
             seat.stalled = True
-            seat.ready = False
+            seat.plain = False
             self.schedule(self.now + duration, self._unstall, seat, seat.process)
 
     def heal(self, dead: Sequence[NodeId] = ()) -> None:
@@ -216,9 +220,9 @@ class World:
         self.network.heal()
         for seat in self.seats:
             seat.crash_after = None
-            seat.usual = seat.clock is None
             if seat.stalled:
                 self._unstall(seat, seat.process)
+            seat.plain = self._is_plain(seat)
             if seat.id not in dead:
                 self.restart(seat.id, keep=True)
 
@@ -235,61 +239,9 @@ class World:
         if until != FOREVER:
             self.now = max(self.now, until)
 
-    def _turn(self, until: Instant) -> bool:
-        """Some thousand events; False when none is left. Receptions, the commonest event, are written out."""
-        queue, soon, write, send, pack = self._queue, self._queue.soon, self._write, self._send, _pack
-        plain = not self._log_packets
-        for done in range(_TURN):
-            if soon:
-                function, arguments = soon.popleft()
-                function(*arguments)
-                continue
-            index = queue.index
-            if index < len(queue.current) and not queue.late:
-                entry = queue.current[index]
-                if entry[0] > until:
-                    self.handled += done
-                    return False
-                queue.index = index + 1
-            else:
-                found = queue.pop(until)
-                if found is None:
-                    self.handled += done
-                    return False
-                entry = found
-            self.now = now = entry[0]
-            seat = entry[2]
-            if seat.__class__ is not Seat:
-                seat(*entry[3])
-                continue
-            if not (plain and seat.ready and seat.usual):
-                self.receive(seat.id, *entry[3:])
-                continue
-            process = seat.process
-            effects: Any = seat.node.receive(entry[3], entry[4], now, entry[5])
-            for effect in effects:
-                kind = effect.__class__
-                if kind is Send:
-                    send(seat.id, effect)
-                elif kind is Deliver:
-                    id = effect.message.id
-                    write(pack(now, process, id.source, id.number, id.incarnation, DELIVERED, 0, now))
-                    if self.on_deliver is not None:
-                        self.on_deliver(seat.id, effect.message)
-                elif kind is Arrive:
-                    for message in effect.messages:
-                        id = message.id
-                        write(pack(now, process, id.source, id.number, id.incarnation, RECEIVED, 0, now))
-                elif kind is Discard:
-                    self.recorder.message(DISCARDED, process, now, now, effect.message.id, effect.reason)
-                else:
-                    self._carry_out_rare(seat, effect, now)
-        self.handled += _TURN
-        return True
-
     def busy(self) -> bool:
         """Is anything left to happen?"""
-        return len(self._queue) > 0
+        return len(self.queue) > 0
 
     def sample_gauges(self) -> None:
         """Write `sizes()` of every node that is up."""
@@ -312,52 +264,27 @@ class World:
     # -- what the network asks for (sim.network.World) ---------------------------------------------------
 
     def schedule(self, at: Instant, function: Callable[..., None], *arguments: Any) -> None:
-        self._queue.push(at, function, arguments)
+        self.queue.push(at, function, arguments)
 
     def dispatch(self, at: Instant, to: NodeId, packet: Packet, sender: NodeId, over: Medium) -> None:
-        now, queue, from_seat = self.now, self._queue, self.seats[sender]
-        clock = now if from_seat.clock is None else from_seat.clock.read(now)
-        name = packet.kind
-        code = self._codes[name] if name in self._codes else self.recorder.new_packet_kind(name)
-        self._write(
-            _pack_packet(
-                now,
-                from_seat.process,
-                to,
-                packet.size_bytes,
-                code,
-                SENT,
-                over,
-                clock,
-                packet.control_bytes,
-                packet.messages,
-                -1,
-                packet.control_entries,
-                CONTINUED,
-            )
-        )
-        queue.rank = rank = queue.rank + 1
-        entry = (at, rank, self.seats[to], packet, sender, over)
-        waiting = queue.buckets.get(at >> SHIFT)
-        if waiting is not None:
-            waiting.append(entry)
-        else:
-            queue.insert(at, entry)
+        self.transmitted(sender, packet, to, over)
+        self.queue.insert((at << PHASE_BITS | LAST_PHASE, self.seats[to], packet, sender, over))
 
     def schedule_phase(self, phase: int, at: Instant, function: Callable[..., None], *arguments: Any) -> None:
-        self._queue.push_phase(phase, at, function, arguments)
+        self.queue.push_phase(phase, at, function, arguments)
 
     def soon(self, function: Callable[..., None], *arguments: Any) -> None:
-        self._queue.soon.append((function, arguments))
+        self.queue.soon.append((function, arguments))
 
     def is_up(self, node: NodeId) -> bool:
         return self.seats[node].up
 
     def receive(self, to: NodeId, packet: Packet, sender: NodeId, over: Medium) -> None:
         seat = self.seats[to]
-        if not seat.ready:
-            if seat.stalled:
-                seat.deferred.append((self.receive, (to, packet, sender, over)))
+        if seat.stalled:
+            seat.deferred.append((self.receive, (to, packet, sender, over)))
+            return
+        if not seat.up:
             return
         clock = self.now if seat.clock is None else seat.clock.read(self.now)
         if self._log_packets:
@@ -365,13 +292,13 @@ class World:
         self._carry_out(seat, seat.node.receive(packet, sender, clock, over), clock)
 
     def receive_all(self, nodes: Sequence[NodeId], packet: Packet, sender: NodeId, over: Medium) -> None:
-        now, seats, plain = self.now, self.seats, not self._log_packets
+        now, seats = self.now, self.seats
         for to in nodes:
             seat = seats[to]
-            if plain and seat.ready and seat.usual:
-                effects = seat.node.receive(packet, sender, now, over)
+            if seat.plain:
+                effects = seat.receive(packet, sender, now, over)
                 if effects:
-                    self._carry_out(seat, effects, now)
+                    self._carry_out_at_once(seat, effects, now)
             else:
                 self.receive(to, packet, sender, over)
 
@@ -429,9 +356,9 @@ class World:
             elif kind is Discard:
                 self.recorder.message(DISCARDED, process, now, clock, effect.message.id, effect.reason)
             else:
-                self._carry_out_rare(seat, effect, clock)
+                self.carry_out_rare(seat, effect, clock)
 
-    def _carry_out_rare(self, seat: Seat, effect: Effect, clock: Instant) -> None:
+    def carry_out_rare(self, seat: Seat, effect: Effect, clock: Instant) -> None:
         if type(effect) is SetTimer:
             due = effect.at if seat.clock is None else seat.clock.world_time(effect.at)
             token = seat.timers[effect.key] = object()
@@ -482,7 +409,9 @@ class World:
     def _start(self, seat: Seat) -> None:
         random = self.streams.python("node", seat.id, seat.incarnation)
         seat.node = self._make_node(seat.id, seat.incarnation, random)
-        seat.up = seat.ready = True
+        seat.receive = seat.node.receive
+        seat.up = True
+        seat.plain = self._is_plain(seat)
         clock = self._clock(seat)
         self.recorder.life(STARTED, seat.process, self.now, clock)
         self._carry_out(seat, seat.node.start(clock, round_trip(seat.store)), clock)
@@ -495,10 +424,9 @@ class World:
 
     def _down(self, seat: Seat) -> None:
         seat.node = Node()  # a world that thousands pass through keeps nothing of them but their store
-        seat.up = seat.ready = False
-        seat.stalled = False
+        seat.receive = seat.node.receive
+        seat.up = seat.stalled = seat.plain = False
         seat.crash_after = None
-        seat.usual = seat.clock is None
         seat.timers = {}
         seat.deferred = []
         self.network.node_down(seat.id)
@@ -507,7 +435,7 @@ class World:
         if seat.process != process or not seat.stalled:
             return
         seat.stalled = False
-        seat.ready = seat.up
+        seat.plain = self._is_plain(seat)
         deferred, seat.deferred = seat.deferred, []
         for function, arguments in deferred:
             if seat.up:
@@ -522,6 +450,11 @@ class World:
         del seat.timers[key]
         clock = self._clock(seat)
         self._carry_out(seat, seat.node.timer(key, clock), clock)
+
+    def _is_plain(self, seat: Seat) -> bool:
+        """Does what arrives at this node take the quick way?"""
+        usual = seat.clock is None and seat.crash_after is None and not self._log_packets
+        return usual and seat.up and not seat.stalled
 
     def _clock(self, seat: Seat) -> Instant:
         return self.now if seat.clock is None else seat.clock.read(self.now)
