@@ -98,8 +98,8 @@ def test_events_come_by_instant_then_phase_then_order_of_scheduling(plan: list[t
     for place, (at, phase) in enumerate(plan):
         queue.push_phase(phase, at, lambda: None, (place,))
     seen = []
-    while (entry := queue.pop(1 << 60)) is not None:
-        seen.append(entry[2][0])
+    while queue.open(1 << 60):
+        seen.extend(arguments[0] for _, _, _, arguments, _ in queue.rest)
     assert seen == [
         place for _, _, place in sorted((at, phase, place) for place, (at, phase) in enumerate(plan))
     ]
@@ -108,15 +108,29 @@ def test_events_come_by_instant_then_phase_then_order_of_scheduling(plan: list[t
 
 def test_a_long_bucket_takes_newcomers_in_order() -> None:
     queue = EventQueue()
-    for place in range(5000):
+    for place in range(20_000):
         queue.push(place % 900, lambda: None, (place,))
-    first = queue.pop(10_000)
-    assert first is not None
-    for at in (5, 3, 899, 0):
-        queue.push(at, lambda: None, ("late",))
-    instants = [entry[0] for entry in iter(lambda: queue.pop(10_000), None) if entry is not None]
-    assert instants == sorted(instants)
-    assert len(instants) == 5003
+    seen = []
+    while queue.open(1 << 60):
+        for when, _, _, (place,), _ in queue.rest:
+            seen.append((when, place))
+            if place in (0, 5, 7205, 19_000):
+                queue.push(when >> 3, lambda: None, (place + 20_000,))
+                queue.push(899, lambda: None, (place + 40_000,))
+    assert seen == sorted(seen)
+    assert len(seen) == queue.taken == 20_008
+
+
+def test_an_entry_beyond_the_limit_stays() -> None:
+    queue = EventQueue()
+    for at in (1, 2, 3):
+        queue.push(at, lambda: None, (at,))
+    assert not queue.open(0)
+    assert queue.open(2 << 3)
+    assert next(queue.rest)[3] == (1,)
+    queue.unread()
+    assert [entry[3][0] for entry in queue.rest] == [1, 2, 3]
+    assert not queue.open(1 << 60)
 
 
 @pytest.mark.parametrize("after", range(6))

@@ -1,7 +1,7 @@
 """The point-to-point network: delay, loss, duplication, bandwidth, partitions between any two nodes.
 
-Each node has its own random streams, drawn from by the number of its transmission and never by what is in a packet,
-so two protocols that send alike meet one world. Without `fifo`, packets overtake each other as their
+Each node has its own random streams, drawn from by the number of its transmission and never by what is in a
+packet, so two protocols that send alike meet one world. Without `fifo`, packets overtake each other as their
 delays fall. A finite bandwidth gives each directed link a queue in which keyed sends can be replaced.
 """
 

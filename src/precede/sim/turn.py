@@ -1,13 +1,14 @@
 """The world's inner loop: takes events from the queue, and carries out what plain nodes answer to receptions.
 
-A node is plain while it keeps the world's time, no crash is set for it and nobody stalls it (`Seat.plain`). What
-stands here does for plain nodes exactly what `World.receive` and `World._carry_out` do for all; it is written for
-speed (names bound once, the commonest effect first, rows packed in place) and is the only place that is.
+A node is plain while it keeps the world's time, no crash is set for it and nobody stalls it (`Seat.plain`).
+What stands here does for plain nodes exactly what `World.receive` and `World._carry_out` do for all; it is
+written for speed (names bound once, rows packed in place), and is the only place that is.
 """
 
 from __future__ import annotations
 
 from collections.abc import Callable
+from itertools import islice
 from struct import Struct as Layout
 from typing import TYPE_CHECKING, Any, Final, TypeAlias
 
@@ -16,7 +17,7 @@ from precede.core.instants import Instant
 from precede.core.messages import Message
 from precede.eventlog.recorder import CONTINUED, MESSAGE_ROW, PACKET_ROW
 from precede.eventlog.schema import DELIVERED, DISCARDED, RECEIVED, SENT
-from precede.sim.queue import LAST_PHASE, PHASE_BITS, SHIFT
+from precede.sim.queue import CALL, LAST_PHASE, PHASE_BITS, SHIFT
 
 if TYPE_CHECKING:
     from precede.sim.world import Seat, World
@@ -31,38 +32,33 @@ def turning(world: World, carry_out: CarryOut) -> Callable[[Instant], bool]:
     """Does some thousand events due by an instant; False when none is left."""
     queue, soon = world.queue, world.queue.soon
 
+    def at_once() -> None:
+        while soon:
+            function, arguments = soon.popleft()
+            function(*arguments)
+            world.at_once += 1
+
     def turn(until: Instant) -> bool:
         limit = until << PHASE_BITS | LAST_PHASE
-        for done in range(_TURN):
-            if soon:
-                function, arguments = soon.popleft()
-                function(*arguments)
-                continue
-            index = queue.index
-            if index < len(queue.current) and not queue.late:
-                entry = queue.current[index]
-                if entry[0] > limit:
-                    world.handled += done
-                    return False
-                queue.index = index + 1
-            else:
-                found = queue.pop(until)
-                if found is None:
-                    world.handled += done
-                    return False
-                entry = found
-            world.now = now = entry[0] >> PHASE_BITS
-            if len(entry) == 3:
-                entry[1](*entry[2])
-                continue
-            _, seat, packet, sender, over = entry
+        if soon:
+            at_once()
+        if not queue.open(limit):
+            return False
+        for when, seat, packet, sender, over in islice(queue.rest, _TURN):
+            if when > limit:
+                queue.unread()
+                return False
+            world.now = now = when >> PHASE_BITS
             if seat.plain:
                 effects = seat.receive(packet, sender, now, over)
                 if effects:
                     carry_out(seat, effects, now)
+            elif seat is CALL:
+                packet(*sender)
             else:
                 world.receive(seat.id, packet, sender, over)
-        world.handled += _TURN
+            if soon:
+                at_once()
         return True
 
     return turn

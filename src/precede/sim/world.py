@@ -121,7 +121,7 @@ class World:
         self.network = network
         self.seats = [Seat(node, (clocks or {}).get(node)) for node in range(nodes)]
         self.on_deliver: Callable[[NodeId, Message], None] | None = None
-        self.handled = 0
+        self.at_once = 0
         self.refused = 0
         self.unborn = 0
         self._make_node = make_node
@@ -239,6 +239,11 @@ class World:
         if until != FOREVER:
             self.now = max(self.now, until)
 
+    @property
+    def handled(self) -> int:
+        """How many events there were."""
+        return self.queue.taken + self.at_once
+
     def busy(self) -> bool:
         """Is anything left to happen?"""
         return len(self.queue) > 0
@@ -334,7 +339,10 @@ class World:
     # -- the dispatch ------------------------------------------------------------------------------------
 
     def _carry_out(self, seat: Seat, effects: Effects, clock: Instant) -> None:
-        """Effects, in their order, commonest first."""
+        """Effects, in their order."""
+        if seat.plain:
+            self._carry_out_at_once(seat, effects, clock)
+            return
         if seat.crash_after is not None and effects:
             self._carry_out_until_crash(seat, effects, clock)
             return
