@@ -74,7 +74,7 @@ def measure(hours: int, rounds: int) -> dict[str, float]:
     times = reception_times(hours)
     few = len(reception_times(1)) if hours > 1 else len(times)
     ready = prepared(hours, "received", NoSink())
-    own_depth = len(ready.world._queue)
+    own_depth = len(ready.world.queue)
     contacts = len(ready.built.network.contact_list())  # type: ignore[attr-defined]
     depth = 2 * contacts + own_depth
     plain, shallow = tape(times, depth), tape(times, own_depth)
