@@ -53,3 +53,26 @@ def test_two_terminals_chat(tmp_path: Path) -> None:
     finally:
         ana.kill()
         ben.kill()
+
+
+def printed_by(example: str) -> list[str]:
+    done = subprocess.run(
+        [sys.executable, str(ROOT / "examples" / example)],
+        env={**os.environ, "PYTHONPATH": str(ROOT / "src")},
+        capture_output=True,
+        text=True,
+        timeout=60,
+        check=True,
+    )
+    return done.stdout.splitlines()
+
+
+def test_a_list_goes_wrong_without_order_and_right_with_it() -> None:
+    assert printed_by("shared_list.py") == [
+        "order none   -> ana: bread, ben: bread, cem: bread milk",
+        "order causal -> ana: bread, ben: bread, cem: bread",
+    ]
+
+
+def test_two_nodes_at_the_ends_of_a_serial_line() -> None:
+    assert printed_by("serial_line.py") == ["ben got 347 bytes from ana", "ana got 'because' from ben"]

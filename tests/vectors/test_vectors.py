@@ -8,7 +8,9 @@ from typing import Any
 import pytest
 
 from precede.core.node import Node
+from precede.protocols import registry
 from precede.runtime.codec import Codec
+from tests.vectors import budget
 from tests.vectors.making import FOLDER, SCENARIOS, effect_as_data, node_of, with_table, written
 
 
@@ -60,3 +62,10 @@ def key(written: Any) -> Any:
 def test_the_specification_names_every_kind_of_packet() -> None:
     page = (FOLDER.parent / "wire.md").read_text(encoding="utf-8")
     assert page == with_table(page)
+
+
+def test_the_byte_budget_is_what_packets_weigh() -> None:
+    page = budget.PAGE.read_text(encoding="utf-8")
+    assert page == budget.with_table(page)
+    assert sorted(budget.SCENARIOS) == sorted(registry.names())
+    assert budget.AROUND == 66
