@@ -55,7 +55,7 @@ from precede.protocols.drift_packets import (
 from precede.protocols.drift_seen import Seen
 from precede.protocols.drift_views import Views
 from precede.protocols.drift_voice import Carried, DriftVoice
-from precede.protocols.floods import Floods, FloodSettings, Stream, StreamId
+from precede.protocols.floods import RELAY, Floods, FloodSettings, Stream, StreamId
 
 
 class DriftNode(Node):
@@ -99,6 +99,7 @@ class DriftNode(Node):
         self._answers = self.floods.answers
         self._streams = self.floods.streams
         self._gaps = self.floods.gaps
+        self._relay_wait: Duration = options["relay_wait"]
         self.seen.plain = virtual and options["limit"] is None and not self.views.active
 
     # -- inputs ------------------------------------------------------------------------------------------
@@ -200,7 +201,10 @@ class DriftNode(Node):
         if not self.dummies.waiting:
             self.dummies.watch(now, effects)
         seen.heard.append(table)
-        self.floods.relay(stream.id, flood.number, flood, now, effects)
+        if self._relay_wait:
+            self.floods.relay(stream.id, flood.number, flood, now, effects)
+        else:
+            self.floods.transmit(("net", RELAY, *stream.id, flood.number), flood, effects)
         self._deliver_safe(now, effects)
         if seen.ahead or self.shadow is not None or len(self._queued) > 1:
             self._progress(now, effects)

@@ -317,8 +317,10 @@ class World:
         if seat.stalled:
             seat.deferred.append((self.sent, (node, key, ok)))
         elif seat.up:
-            clock = self._clock(seat)
-            self._carry_out(seat, seat.node.sent(key, clock, ok), clock)
+            clock = self.now if seat.clock is None else seat.clock.read(self.now)
+            effects = seat.node.sent(key, clock, ok)
+            if effects:
+                self._carry_out(seat, effects, clock)
 
     def link_up(self, node: NodeId, peer: NodeId, over: Medium) -> None:
         seat = self.seats[node]
