@@ -15,7 +15,7 @@ from precede.cli.exhibits import write_exhibits
 from precede.experiments import prs1997
 from precede.pipeline import reproduce as reproducing
 from precede.pipeline.jobs import Lake
-from precede.pipeline.reproduce import MARKS, Asked, reproduce
+from precede.pipeline.reproduce import MARKS, Asked, is_finished, reproduce
 from tests.pipeline.cluster import Cluster, kill_tree
 
 EXPERIMENTS = """
@@ -166,6 +166,8 @@ def test_broken_off_and_started_again_it_does_only_what_is_missing(papers, tmp_p
     assert len(done) == 2
     assert not set(first) & set(done)
     done[:] = []
+    assert is_finished(lake, [asked(papers)])
+    assert not is_finished(lake, [asked(papers), asked(papers, exhibit="beyond")])
     (again,) = reproduce(lake, [asked(papers)], None)
     assert (again.finished_before, done) == (6, [])
     whole = Lake(tmp_path / "whole")

@@ -52,12 +52,15 @@ def command(
     """
     from precede.cli.exhibits import write_exhibits
     from precede.pipeline.jobs import Lake
-    from precede.pipeline.reproduce import reproduce
+    from precede.pipeline.reproduce import is_finished, reproduce
 
     asked = read_asked(paper, scale, papers or find_papers())
     where = Lake(lake)
-    with session_for(master, conf, f"reproduce {paper}") as session, counting("runs") as progress:
-        told = reproduce(where, asked, session, progress)
+    if is_finished(where, asked):
+        told = reproduce(where, asked, None)
+    else:
+        with session_for(master, conf, f"reproduce {paper}") as session, counting("runs") as progress:
+            told = reproduce(where, asked, session, progress)
     folders = [(out or where.root / "exhibits") / one.name for one in asked]
     for found, folder in zip(told, folders, strict=True):
         write_exhibits(found, folder)

@@ -98,6 +98,13 @@ def reproduce(
     return told
 
 
+def is_finished(lake: Lake, several: Sequence[Asked]) -> bool:
+    """Is everything measured, so that no session is needed?"""
+    marks = lake.job(MARKS)
+    units = [unit for asked in several for unit in _units(_prepare(asked), marks)]
+    return bool(units) and not any(_is_missing(marks, unit, again=True) for unit in units)
+
+
 def _prepare(asked: Asked) -> _Prepared:
     paper = find_paper(asked.key)
     claims = chosen_claims(asked, paper)
