@@ -58,7 +58,7 @@ def contacts(nodes: int, minutes: int, random: Random) -> Plan:
 
 
 def with_lifetimes(plan: Plan) -> Plan:
-    options = {**plan.options, "lifetime": 3600 * SECOND}
+    options = {**plan.options, "lifetime": 4 * 3600 * SECOND}
     return msgspec.structs.replace(plan, protocol="delta_causal", order="delta", options=options)
 
 
@@ -98,7 +98,7 @@ def put_through(plan: Plan, folder: Path, speed: float, random: Random) -> tuple
     )
 
 
-def settle(processes: Processes, quiet: float = 5.0, longest: float = 180.0) -> None:
+def settle(processes: Processes, quiet: float = 8.0, longest: float = 180.0) -> None:
     """Until nobody has delivered anything for a while: how long that takes is up to the machine."""
     began = changed = time.monotonic()
     seen = -1
