@@ -23,6 +23,9 @@ if TYPE_CHECKING:
 
 __all__ = ["join", "simulate", "verify"]
 
+MOST_CARRIED = 50_000
+"""How many messages a member carries for others, if nobody says (`cache=`); `evict=` says who leaves."""
+
 Order = Literal["none", "fifo", "causal", "delta", "multicast", "total"]
 
 
@@ -116,6 +119,8 @@ def open_member(
     known = registry.options_of_entry(entry, dissemination)
     if "durable" not in known:
         chosen.pop("durable", None)
+    if "cache" in known:
+        chosen.setdefault("cache", MOST_CARRIED)
     numbers = book if book is not None else {member: node_id(member) for member in (*members, name)}
     ids = tuple(sorted({numbers[member] for member in (*members, name)}))
     if len(ids) < len({*members, name}):

@@ -98,6 +98,26 @@ def test_a_replayed_tampered_or_foreign_frame_is_dropped_under_its_name() -> Non
     assert dict(ben.dropped) == {"replayed": 1, "tampered": 1, "stranger": 1, "own": 1}
 
 
+def test_frames_of_an_earlier_start_are_replays_once_a_later_one_was_heard() -> None:
+    key = new_key()
+    before, ben = Sealer(1, (key,)), Sealer(2, (key,))
+    early, late = before.seal(b"early"), before.seal(b"late")
+    after = Sealer(1, (key,), after=before.boot)
+    assert after.boot > before.boot
+    assert ben.open(early) is not None
+    assert ben.open(after.seal(b"again")) is not None
+    assert ben.open(late) is None
+    assert dict(ben.dropped) == {"replayed": 1}
+
+
+def test_what_a_door_remembers_is_bounded() -> None:
+    key = new_key()
+    ben = Sealer(2, (key,))
+    for sender in range(10, 4200):
+        assert ben.open(Sealer(sender, (key,)).seal(b"")) is not None
+    assert len(ben._peers) == 4096
+
+
 def test_keys_can_be_changed_with_an_overlap() -> None:
     old, new = new_key(), new_key()
     ana, ben = Sealer(1, (old,)), Sealer(2, (new, old))

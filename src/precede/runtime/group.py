@@ -147,7 +147,11 @@ class Group:
         self, transport: Transport, keys: tuple[bytes, ...], how: Mapping[str, bool], over: Medium
     ) -> Links:
         driver = self._driver
-        door = Sealer(self.id, keys) if keys else OpenDoor(self.id)
+        door: Sealer | OpenDoor = OpenDoor(self.id)
+        if keys:
+            door = Sealer(self.id, keys, driver.store.remembered("boot", 0))
+            driver.store.remember("boot", door.boot)
+            driver.store.commit()
         self._doors.append(door)
         return Links(
             transport,
