@@ -23,6 +23,11 @@ def cpu_s() -> float:
     return total
 
 
+def java_cpu_s() -> float:
+    """Those of the Java process alone, without the Python workers it started."""
+    return sum(sum(process.cpu_times()[:2]) for process in _family() if process.name() == "java")
+
+
 def memory() -> int:
     """Bytes that the family holds now; what several processes share is counted for each of them."""
     total = 0

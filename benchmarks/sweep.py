@@ -15,7 +15,7 @@ import tempfile
 from pathlib import Path
 from typing import Any
 
-from benchmarks.family import Watched
+from benchmarks.family import Watched, java_cpu_s
 from precede.experiments.grid import Grid, read_grid
 from precede.pipeline.jobs import Lake
 from precede.pipeline.session import open_session
@@ -49,7 +49,7 @@ def main() -> None:
 
 
 def run(runs: int, until: int) -> dict[str, Any]:
-    with tempfile.TemporaryDirectory() as folder, open_session(f"local[{CORES},4]") as session:
+    with tempfile.TemporaryDirectory() as folder, open_session(f"local[{CORES},4]", light=True) as session:
         (Path(folder) / "office.toml").write_text(SCENARIO.format(until=until, end=until + 60))
         warm = grid(Path(folder), "warm", f"{runs + 1}-{runs + CORES}")
         sweep(Lake(Path(folder) / "warm"), warm, session)
@@ -74,14 +74,17 @@ def grid(folder: Path, name: str, seeds: str) -> Grid:
 
 
 def measured(lake: Lake, whole: Grid, session: Any, wanted: Wanted) -> dict[str, Any]:
+    java = java_cpu_s()
     with Watched() as watched:
         summary = sweep(lake, whole, session, wanted)
+    java = java_cpu_s() - java
     assert summary.failed == 0, summary.first_failure
     assert not summary.broken_promises, summary.broken_promises
     return {
         "simulation_cpu_s": round(summary.cpu_s, 2),
         "simulation_cpu_s_per_run": round(summary.cpu_s / summary.runs, 2),
         "cpu_s": round(watched.cpu_s, 2),
+        "java_cpu_s": round(java, 2),
         "wall_s": round(watched.wall_s, 2),
         "rows": summary.rows,
         "peak_gib": round(watched.peak_bytes / 2**30, 2),

@@ -33,13 +33,15 @@ _QUIET_LINE_S = 10.0
 
 
 @contextmanager
-def session_for(master: str | None, conf: Sequence[str] | None, name: str) -> Iterator[SparkSession]:
+def session_for(
+    master: str | None, conf: Sequence[str] | None, name: str, light: bool = False
+) -> Iterator[SparkSession]:
     """A session for one verb; says on a terminal that it is being opened, which takes some seconds."""
     from precede.pipeline.session import EMBEDDED, open_session
 
     if sys.stderr.isatty():
         print(f"opening a Spark session at {master or EMBEDDED} ...", end="\r", file=sys.stderr, flush=True)
-    with open_session(master, conf or (), name) as session:
+    with open_session(master, conf or (), name, light) as session:
         if sys.stderr.isatty():
             print("\033[K", end="", file=sys.stderr, flush=True)
         yield session

@@ -75,7 +75,7 @@ def _results(work: list[tuple[str, int]], jobs: int) -> Iterator[Any]:
 def _on_spark(work: list[tuple[str, int]], master: str, conf: list[str] | None) -> Iterator[Any]:
     from precede.pipeline.swarm import swarm_results
 
-    with session_for(master, conf, "swarm") as session:
+    with session_for(master, conf, "swarm", light=True) as session:
         yield from swarm_results(session, work)
 
 

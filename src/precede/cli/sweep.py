@@ -53,7 +53,10 @@ def command(
     wanted = Wanted(verdicts, measures)
     summary = swept_before(where, grid, wanted)
     if summary is None:
-        with session_for(master, conf, f"sweep {grid.name}") as session, counting("runs") as progress:
+        with (
+            session_for(master, conf, f"sweep {grid.name}", light=True) as session,
+            counting("runs") as progress,
+        ):
             summary = sweep(where, grid, session, wanted, progress)
     if as_json:
         import msgspec

@@ -50,11 +50,21 @@ _SETTINGS: Final = {
 }
 
 
+_LIGHT: Final = "-XX:TieredStopAtLevel=1 -XX:+UseSerialGC"
+
+
 @contextmanager
 def open_session(
-    master: str | None = None, conf: Sequence[str] | Mapping[str, str] = (), name: str = "precede"
+    master: str | None = None,
+    conf: Sequence[str] | Mapping[str, str] = (),
+    name: str = "precede",
+    light: bool = False,
 ) -> Iterator[SparkSession]:
-    """A Spark session for the length of a `with` block; the Java process is gone when the block ends."""
+    """A Spark session for the length of a `with` block; the Java process is gone when the block ends.
+
+    `light` says that the work is Python's and Java only hands it out: an embedded Java then does not spend the
+    cores on compiling itself.
+    """
     from pyspark import SparkConf, SparkContext
     from pyspark.java_gateway import launch_gateway
     from pyspark.sql import SparkSession
@@ -64,6 +74,8 @@ def open_session(
         raise RuntimeError("this process has a Spark session already; use that one")
     with tempfile.TemporaryDirectory(prefix="precede-spark-") as scratch:
         settings = _settings(master, settings, Path(scratch), name)
+        if light and is_embedded(master):
+            settings["spark.driver.extraJavaOptions"] += f" {_LIGHT}"
         with _environment(master), _chatter(Path(scratch)) as log:
             try:
                 gateway = launch_gateway(SparkConf(False).setAll(list(settings.items())), {"stderr": log})
