@@ -45,16 +45,24 @@ def test_exactly_the_planted_faults_are_raised_while_segments_come_late_in_piece
     work = [piece for run in runs.values() for piece in pieces(run, 7, random)]
     random.shuffle(work)
 
+    heard, begun = [], threading.Event()
+
+    def hear(told):
+        heard.extend(told)
+        begun.set()
+
     def write():
-        for at, (name, rows) in enumerate(work):
+        for name, rows in work[::2]:
             writer.write(name, rows)
-            if at % 15 == 14:
+        assert begun.wait(120)
+        for at, (name, rows) in enumerate(work[1::2]):
+            writer.write(name, rows)
+            if at % 20 == 19:
                 time.sleep(0.3)
 
-    heard = []
     nodes = threading.Thread(target=write)
     nodes.start()
-    verdict = follow(session, folder, "causal", idle_s=8, hear=heard.extend)
+    verdict = follow(session, folder, "causal", idle_s=6, hear=hear)
     nodes.join()
     assert len({one.batch for one in heard}) > 1
     assert [one[:3] for one in found_in(heard)] == [one[:3] for one in planted("wrong")]

@@ -41,6 +41,9 @@ CHECKPOINT: Final = "_follow"
 _FILES_AT_ONCE: Final = 1_000
 _POLL_S: Final = 0.2
 _ABSENT: Final = -(1 << 63)
+_IDLE: Final = ("Waiting", "Getting offsets")
+"""How Spark's status of a query begins while there is nothing to do; else it starts up or works."""
+
 _TOLD: Final = "standing string"
 _KEPT: Final = "version bigint, run binary"
 _SETTINGS: Final = {"spark.sql.streaming.minBatchesToRetain": "5"}
@@ -183,8 +186,9 @@ def _wait(query: StreamingQuery, watch: _Watch, idle_s: float | None) -> None:
 
     try:
         while not query.awaitTermination(_POLL_S):
-            quiet = time.monotonic() - watch.latest
-            if idle_s is not None and quiet > idle_s and not query.status["isDataAvailable"]:
+            if not query.status["message"].startswith(_IDLE):
+                watch.latest = time.monotonic()
+            if idle_s is not None and time.monotonic() - watch.latest > idle_s:
                 return
     except PySparkException as error:
         raise plain_error(error) from None
