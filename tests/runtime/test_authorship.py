@@ -14,7 +14,7 @@ import msgspec
 import pytest
 
 import precede
-from precede.core.errors import BadInput
+from precede.core.errors import BadInput, Refused
 from precede.core.identity import MessageId
 from precede.core.messages import Message, Packet
 from precede.core.node import Context
@@ -292,3 +292,44 @@ def test_an_identity_that_is_not_in_the_roster_is_refused(tmp_path: Path) -> Non
         member("ana", identity=SEEDS["ben"])
     with pytest.raises(BadInput, match="go together"):
         member("ana", roster=None)
+
+
+async def when_taken(group: Group, payload: bytes) -> None:
+    """Some orders need to settle before anybody may send."""
+    for _ in range(500):
+        try:
+            return await group.broadcast(payload)
+        except Refused:
+            await asyncio.sleep(0.02)
+    pytest.fail(f"{group.name} never got to send")
+
+
+@pytest.mark.parametrize("order", ["none", "fifo", "delta", "multicast", "total"])
+def test_every_order_carries_signatures(order: str, tmp_path: Path) -> None:
+    async def run() -> None:
+        names = ("ana", "ben", "cem")
+        given: dict[str, Any] = {"order": order, "members": names}
+        if order == "delta":
+            given["lifetime"] = "1min"
+        if order == "total":
+            given["quiet"] = "300ms"
+        made = [
+            member(name, store=tmp_path / name if order in ("multicast", "total") else None, **given)
+            for name in names
+        ]
+        (ana, _), (ben, _), (cem, _) = made
+        async with ana, ben, cem:
+            introduce(*(transport for _, transport in made))
+            while min(len(group.neighbours()) for group, _ in made) < 2:
+                await asyncio.sleep(0.02)
+            if order == "multicast":
+                await ana.multicast(b"question", to=["ben", "cem"])
+            else:
+                await when_taken(ana, b"question")
+            assert await take(ben, 1) == [b"question"]
+            assert await take(cem, 1) == [b"question"]
+            reasons = ("forged", "unsigned", "unknown_author", "misaddressed", "absurd")
+            for group, _ in made:
+                assert not any(group.status()["dropped"].get(reason) for reason in reasons), group.status()
+
+    asyncio.run(run())

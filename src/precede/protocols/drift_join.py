@@ -144,7 +144,8 @@ class Entrance:
         """Nobody is there, and no candidate with a lower id: the group is this node."""
         node = self._node
         id = self._new_life(effects)
-        group = (max(now, 0) + 1) << 20 | (node.me & 0xFFFFF)
+        # Microseconds since 1970 have 51 bits, and a number on the wire has 63.
+        group = (max(now, 0) + 1) << 11 | (node.me & 0x7FF)
         self._begin(group, ViewRecord(0, (id,), ()), (id,), now, effects)
         node.become_source(id, 0, effects)
         self._restamp(now, effects)
