@@ -4,7 +4,8 @@ A sweep of runs of at least two CPU seconds each on two cores, against the CPU s
 (each run reports its own) spread evenly over two cores. Session start is not counted; nothing else is left out.
 The same sweep typed again with verdicts and measures runs nothing again and judges the files that stand: what
 that costs is stated apart. Wall time means something on a quiet machine only: `cpu` ratios beside it are of all
-processes, Java included, and hold on a busy one.
+processes, Java included, and hold on a busy one; `waited_for_a_core` is how long the workers were ready to run
+while something else had their core, summed over both.
 """
 
 from __future__ import annotations
@@ -15,7 +16,7 @@ import tempfile
 from pathlib import Path
 from typing import Any
 
-from benchmarks.family import Watched, java_cpu_s
+from benchmarks.family import Watched, java_cpu_s, waited_s
 from precede.experiments.grid import Grid, read_grid
 from precede.pipeline.jobs import Lake
 from precede.pipeline.session import open_session
@@ -79,10 +80,10 @@ def grid(folder: Path, name: str, seeds: str) -> Grid:
 
 
 def measured(lake: Lake, whole: Grid, session: Any, wanted: Wanted) -> dict[str, Any]:
-    java = java_cpu_s()
+    java, waited = java_cpu_s(), waited_s()
     with Watched() as watched:
         summary = sweep(lake, whole, session, wanted)
-    java = java_cpu_s() - java
+    java, waited = java_cpu_s() - java, waited_s() - waited
     assert summary.failed == 0, summary.first_failure
     assert not summary.broken_promises, summary.broken_promises
     return {
@@ -91,6 +92,7 @@ def measured(lake: Lake, whole: Grid, session: Any, wanted: Wanted) -> dict[str,
         "cpu_s": round(watched.cpu_s, 2),
         "java_cpu_s": round(java, 2),
         "wall_s": round(watched.wall_s, 2),
+        "waited_for_a_core_s": round(waited, 2),
         "rows": summary.rows,
         "peak_gib": round(watched.peak_bytes / 2**30, 2),
         "ratio_wall": round(watched.wall_s / (summary.cpu_s / CORES), 3),
