@@ -132,6 +132,7 @@ def _rows(session: SparkSession, folder: Path, first: Path, layout: Layout) -> D
         session.readStream.schema(StructType([known[name] for name in layout.wanted()]))
         .option("recursiveFileLookup", "true")
         .option("pathGlobFilter", "*.parquet")
+        .option("ignoreMissingFiles", "true")  # a longer segment may have taken the place of one
         .option("maxFilesPerTrigger", _FILES_AT_ONCE)
         .parquet(for_spark(folder))
     )

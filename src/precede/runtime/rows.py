@@ -101,8 +101,9 @@ class SegmentSource(Protocol):
 def write_segment(store: SegmentSource, folder: Path, run_id: str, node: str) -> int:
     """Rows out of the store into one more Parquet file; how many.
 
-    A file is named for the life and its first step: after a crash between the file and the commit the same file
-    is written again.
+    A file is named for the life, its first step and how many rows it has: after a crash between the file and
+    the commit the same file is written again, or a longer one takes its place under another name, for whoever
+    watches the folder reads a name once.
     """
     blobs = store.logged()
     rows = [row for _, data in blobs for row in msgspec.msgpack.decode(data)]
@@ -135,10 +136,14 @@ def write_rows(rows: list[Row], folder: Path, run_id: str, node: str, life: int,
         _replay(row, recorder, process, names)
     recorder.flush()
     folder.mkdir(parents=True, exist_ok=True)
-    path = folder / f"events-{life:05d}-{first:012d}.parquet"
+    begin = f"events-{life:05d}-{first:012d}"
+    path = folder / f"{begin}-{len(rows):06d}.parquet"
     temporary = folder / f".{path.name}.{os.getpid()}"
     pq.write_table(sink.events(), temporary, compression="zstd")
     os.replace(temporary, path)
+    for shorter in folder.glob(f"{begin}-*.parquet"):
+        if shorter != path:
+            shorter.unlink()
     return path
 
 
