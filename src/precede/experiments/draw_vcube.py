@@ -14,7 +14,7 @@ from typing import Any, Final
 import pyarrow as pa
 
 from precede.core.identity import NodeId
-from precede.core.instants import MILLISECOND, SECOND, Duration, Instant
+from precede.core.instants import MILLISECOND, SECOND, Duration, Instant, parse_duration
 from precede.experiments.draws import Drawer, Plan, seconds_text
 from precede.experiments.runs import Prepared, Run
 from precede.experiments.swarm import events_of
@@ -68,10 +68,12 @@ def draw_faulty(protocol: str, seed: int, random: Random) -> Plan:
         "test_every": random.choice((100, 300)) * MILLISECOND,
         "test_timeout": 2 * longest + _QUEUE_SLACK,
     }
+    workload = _draw_workload(random, nodes, heal_at)
+    crashes = [_draw_crash(random, node, crash_within, workload["script"]) for node in doomed]
     run = Run(
         world=world,
-        workload=_draw_workload(random, nodes, heal_at),
-        faults={"crashes": [_draw_crash(random, node, crash_within) for node in doomed]},
+        workload=workload,
+        faults={"crashes": crashes},
         protocol=protocol,
         options=_draw_options(random) | diagnosis,
         seed=seed,
@@ -112,7 +114,12 @@ def _draw_workload(random: Random, nodes: int, heal_at: Instant) -> dict[str, An
     }
 
 
-def _draw_crash(random: Random, node: NodeId, within: Duration) -> dict[str, Any]:
+def _draw_crash(random: Random, node: NodeId, within: Duration, script: list[dict[str, str]]) -> dict[str, Any]:
+    """At any instant, between any two effects; often while one of its own messages is on its way out."""
+    own = [parse_duration(birth["at"]) for birth in script if birth["src"] == str(node)]
+    if own and random.random() < 0.4:
+        before = max(random.choice(own) - 1, 0)
+        return {"node": str(node), "at": seconds_text(before), "after": random.randint(2, 5)}
     crash: dict[str, Any] = {"node": str(node), "at": seconds_text(random.randrange(within))}
     if random.random() < 0.7:
         crash["after"] = random.randint(0, 12)

@@ -209,7 +209,7 @@ class DiagnosedVCubeNode(VCubeNode):
         self._view_since = now
         self._reports = {}
         if self._view.buried(self._me) and not self._leaving:
-            self._out = True
+            self._stop()
             return
         self._widen(self._view.positions)
         before = self._children
@@ -224,6 +224,13 @@ class DiagnosedVCubeNode(VCubeNode):
             if t >= len(self._children) or self._children[t] is None:
                 self._holding -= len(self._held_slots[t])
                 self._held[t], self._held_slots[t] = {}, {}
+
+    def _stop(self) -> None:
+        """To the others this node is dead: nothing it holds will be of use."""
+        self._out = True
+        self._log, self._lobby, self._early, self._pending, self._lacking = {}, {}, {}, {}, {}
+        self._held = [{} for _ in self._held]
+        self._held_slots = [{} for _ in self._held]
 
     def _repair(
         self, peer: NodeId, have: Sequence[int], urgent: bool, now: Instant, effects: list[Effect]
