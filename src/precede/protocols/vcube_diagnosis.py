@@ -18,7 +18,7 @@ forgotten any more; then it asks a node what that has delivered, and begins ther
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from typing import Final, NamedTuple
 
 from precede.core.effects import (
@@ -39,8 +39,8 @@ from precede.core.identity import NodeId
 from precede.core.instants import Duration, Instant
 from precede.core.messages import Packet
 from precede.core.node import Context, Saved
-from precede.protocols.vcube_node import VCubeNode
-from precede.protocols.vcube_packets import Slot, StampedMessage, slot_of
+from precede.protocols.vcube_node import CLUSTER_BITS, Held, VCubeNode
+from precede.protocols.vcube_packets import Slot, StampedMessage, VCubePacket, slot_of
 from precede.protocols.vcube_topology import MOST_POSITIONS, cluster
 from precede.protocols.vcube_view import (
     Report,
@@ -133,8 +133,10 @@ class DiagnosedVCubeNode(VCubeNode):
             self._sponsor(sender, effects)
         elif type(packet) is VCubeStatePacket:
             self._begin(packet, now, effects)
-        else:
-            return super().receive(packet, sender, now, over)
+        elif type(packet) is VCubePacket:
+            below = cluster(self._me, sender) - 1
+            for stamped in self._unpacked(packet.content):
+                self._take(stamped, below, now, effects)
         return effects
 
     def timer(self, key: Key, now: Instant) -> Effects:
@@ -220,17 +222,14 @@ class DiagnosedVCubeNode(VCubeNode):
         for t, child in enumerate(self._children):
             if child is not None and (t >= len(before) or child != before[t]):
                 self._test(child, now, True, effects)
-        for t in range(len(self._held)):
-            if t >= len(self._children) or self._children[t] is None:
-                self._holding -= len(self._held_slots[t])
-                self._held[t], self._held_slots[t] = {}, {}
+        fed = [t for t, child in enumerate(self._children) if child is not None]
+        self._keep_held(lambda held: held[0] in fed)
 
     def _stop(self) -> None:
         """To the others this node is dead: nothing it holds will be of use."""
         self._out = True
         self._log, self._lobby, self._early, self._pending, self._lacking = {}, {}, {}, {}, {}
-        self._held = [{} for _ in self._held]
-        self._held_slots = [{} for _ in self._held]
+        self._held, self._held_from = {}, {}
 
     def _repair(
         self, peer: NodeId, have: Sequence[int], urgent: bool, now: Instant, effects: list[Effect]
@@ -269,11 +268,6 @@ class DiagnosedVCubeNode(VCubeNode):
             self._serve_more(slot, below, effects)
             return None
         self._log[slot] = Logged(stamped, below, now)
-        for t, child in enumerate(self._children):
-            if t >= below and child is not None and self._held[t]:
-                released = self._release(t, covered)
-                if released:
-                    self._send_packed(released, child, effects)
         return covered
 
     def _serve_more(self, slot: Slot, below: int, effects: list[Effect]) -> None:
@@ -378,14 +372,19 @@ class DiagnosedVCubeNode(VCubeNode):
             for under, filed in self._lacking.items()
             if (rest := [stamped for stamped in filed if stamped.prepared.slot != slot])
         }
-        for t, held in enumerate(self._held):
-            if self._held_slots[t].pop(slot, False):
-                self._holding -= 1
-                self._held[t] = {
-                    under: kept
-                    for under, entries in held.items()
-                    if (kept := [entry for entry in entries if entry[1].prepared.slot != slot])
-                }
+        self._keep_held(lambda held: held[2] is not stamped)
+
+    def _keep_held(self, wanted: Callable[[Held], bool]) -> None:
+        self._held = {
+            under: kept
+            for under, filed in self._held.items()
+            if (kept := [held for held in filed if wanted(held)])
+        }
+        self._held_from = {
+            stamped.prepared.slot << CLUSTER_BITS | t: True
+            for filed in self._held.values()
+            for t, _, stamped in filed
+        }
 
     # -- joining -------------------------------------------------------------------------------------------
 

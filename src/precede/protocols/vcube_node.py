@@ -17,7 +17,7 @@ delivered.
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from typing import Final
+from typing import Final, TypeAlias
 
 from precede.core.effects import NOTHING, WIRED, Accept, Effect, Effects, Medium, Send
 from precede.core.errors import BadInput, Refused
@@ -26,6 +26,7 @@ from precede.core.instants import Duration, Instant
 from precede.core.messages import Message, Packet
 from precede.core.node import Context, Node, Waiting
 from precede.protocols.vcube_packets import (
+    Rows,
     Slot,
     StampedMessage,
     VCubePacket,
@@ -45,6 +46,12 @@ from precede.protocols.vcube_topology import (
 )
 
 ROOT: Final[NodeId] = 0
+
+
+Held: TypeAlias = tuple[int, int, StampedMessage]
+"""A message held from the child of cluster t + 1: t, the order of reception, the message."""
+
+CLUSTER_BITS: Final = 4
 
 
 class VCubeNode(Node):
@@ -76,18 +83,18 @@ class VCubeNode(Node):
         self._pending: dict[Slot, tuple[StampedMessage, Instant]] = {}
         self._lacking: dict[Slot, list[StampedMessage]] = {}
         self._holds = 0
-        self._holding = 0
-        self._held: list[dict[Slot, list[tuple[int, StampedMessage]]]] = []
-        self._held_slots: list[dict[Slot, bool]] = []
+        self._held: dict[Slot, list[Held]] = {}
+        self._held_from: dict[int, bool] = {}
         self._build_trees(live)
 
     def _build_trees(self, live: int) -> None:
         """Whom this node feeds in each cluster, and which sources' messages it feeds them."""
         clusters = range(1, dimension(live) + 1)
         self._children = [first_child(self._me, s, live) for s in clusters]
-        while len(self._held) < len(clusters):
-            self._held.append({})
-            self._held_slots.append({})
+        self._fed = [
+            tuple(child for child in self._children[:below] if child is not None)
+            for below in range(len(clusters) + 1)
+        ]
         if self._single_tree:
             below = height(self._me, ROOT, live)
             everybody = (1 << self._positions) - 1
@@ -129,32 +136,53 @@ class VCubeNode(Node):
         return StampedMessage(message, changed_rows(changed), entries, sum(self._told))
 
     def _send_to_all(self, stamped: StampedMessage, below: int, effects: list[Effect]) -> None:
-        for child in self._children[:below]:
-            if child is not None:
-                effects.append(Send(stamped.alone, child, WIRED))
+        """To the children in the first `below` clusters."""
+        alone = stamped.alone
+        for child in self._fed[below if below < len(self._fed) else -1]:
+            effects.append(Send(alone, child, WIRED))
 
     # -- upon receive --------------------------------------------------------------------------------------
 
     def receive(self, packet: Packet, sender: NodeId, now: Instant, over: Medium) -> Effects:
+        """Each message of the packet in turn. What is new, next, deliverable and awaited is written out here."""
         if type(packet) is not VCubePacket:
             return NOTHING
         effects: list[Effect] = []
-        content: Sequence[StampedMessage] = packet.content
-        if self._causal_unpacking and len(content) > 1:
-            content = sorted(content, key=lambda stamped: stamped.past)
+        delivered = self._delivered
+        lacking = delivered.lacking
         below = self._root_height if self._single_tree else (self._me ^ sender).bit_length() - 1
-        for stamped in content:
-            self._take(stamped, below, now, effects)
+        for stamped in self._unpacked(packet.content) if packet.messages > 1 else packet.content:
+            source, number, slot, bit, rows, arrive, deliver = stamped.prepared
+            usual = number in lacking and lacking[number] & bit and slot not in self._held and not self._early
+            for counted, mask in rows:
+                if counted not in lacking or mask & lacking[counted]:
+                    usual = False
+            if not usual:
+                self._take(stamped, below, now, effects)
+                continue
+            effects.append(arrive)
+            if below:
+                alone = stamped.alone
+                for child in self._fed[below]:
+                    effects.append(Send(alone, child, WIRED))
+            effects.append(deliver)
+            lacking[number] ^= bit
+            delivered.counts[source] = number
+            if slot in self._lacking:
+                self._deliver_next([slot], effects)
         return effects
+
+    def _unpacked(self, content: tuple[StampedMessage, ...]) -> Sequence[StampedMessage]:
+        return sorted(content, key=_by_past) if self._causal_unpacking else content
 
     def _take(
         self, stamped: StampedMessage, below: int, now: Instant, effects: list[Effect]
     ) -> Sequence[Slot] | None:
-        """Lines 15 to 22 for one message, which this node forwards into its first `below` clusters.
+        """Lines 15 to 22 for any message, which this node forwards into its first `below` clusters.
 
         Returns what *vector_max* covers now that it did not before; None for a copy of what was known.
         """
-        source, number, slot, _, rows, arrive, _ = stamped.prepared
+        source, number, slot, bit, rows, arrive, deliver = stamped.prepared
         if source >= self._positions:
             return None
         ahead = self._ahead.counts
@@ -163,24 +191,25 @@ class VCubeNode(Node):
             self._take_again(stamped, below, effects)
             return None
         effects.append(arrive)
-        lacks = self._delivered.missing(rows)
-        if lacks is None and not self._holding and not self._early:
-            if below:
-                self._send_to_all(stamped, below, effects)
-            self._deliver(stamped, effects)
-            return (slot,)
         covered = self._cover(source, number, have)
-        if below:
+        lacks = self._delivered.missing(rows)
+        if below or self._held:
             self._forward(stamped, below, lacks is not None, covered, effects)
         if lacks is None:
-            self._deliver(stamped, effects)
+            effects.append(deliver)
+            self._delivered.advance(source, number, bit)
+            self._ahead.remove(source, number, bit)
+            self._deliver_next([slot], effects)
         else:
             self._pending[slot] = stamped, now
             self._lacking.setdefault(_one_of(lacks), []).append(stamped)
         return covered
 
-    def _cover(self, source: NodeId, number: int, have: int) -> list[Slot]:
+    def _cover(self, source: NodeId, number: int, have: int) -> Sequence[Slot]:
         """*vector_max* moves on to this message, and over what came too early for the lack of it."""
+        if number == have + 1 and not self._early:
+            self._ahead.add(source, number, 1 << source)
+            return (slot_of(source, number),)
         covered: list[Slot] = []
         self._early[slot_of(source, number)] = True
         while self._early.pop(slot := slot_of(source, have + 1), False):
@@ -208,64 +237,69 @@ class VCubeNode(Node):
         if not self._aggregates:
             self._send_to_all(stamped, below, effects)
             return
-        if may_hold:
-            self._holds += 1
-        for t in range(min(below, len(self._children))):
-            child = self._children[t]
+        self._holds = order = self._holds + 1
+        below = min(below, len(self._children))
+        absent = self._ahead.absent(self._delivered, stamped.prepared.rows) if may_hold else []
+        held = [may_hold and self._hold(t, order, stamped, absent) for t in range(below)]
+        released = self._release(covered) if self._held else {}
+        for t in [*range(below), *(t for t in released if t >= below)] if released else range(below):
+            child = self._children[t] if t < len(self._children) else None
             if child is None:
                 continue
-            held = may_hold and self._hold(t, self._holds, stamped)
-            released = self._release(t, covered) if self._held[t] else None
-            if released:
-                self._send_packed(released if held else [*released, stamped], child, effects)
-            elif not held:
-                effects.append(Send(stamped.alone, child, WIRED))
+            if t not in released:
+                if not held[t]:
+                    effects.append(Send(stamped.alone, child, WIRED))
+                continue
+            content = [one for _, _, one in sorted(released[t], key=_by_reception)]
+            if t < below and not held[t]:
+                content.append(stamped)
+            self._send_packed(content, child, effects)
 
     def _send_packed(self, content: Sequence[StampedMessage], to: NodeId, effects: list[Effect]) -> None:
         for packet in packets_of(content, self._mtu):
             effects.append(Send(packet, to, WIRED))
 
-    def _hold(self, t: int, order: int, stamped: StampedMessage) -> bool:
-        """File the message under one that this node still owes the child of cluster t+1, if there is one."""
-        source, number, slot, _, rows, _, _ = stamped.prepared
-        owed = self._ahead.missing(self._delivered, rows, self._shares[t])
-        if owed is not None:
-            under = _one_of(owed)
+    def _hold(self, t: int, order: int, stamped: StampedMessage, absent: Rows) -> bool:
+        """File a message under one that this node still owes the child of cluster t + 1, if there is one.
+
+        `absent` are the message's entries that this node has not received.
+        """
+        source, number, slot = stamped.prepared[:3]
+        share = self._shares[t]
+        for lacked, mask in absent:
+            if mask & share:
+                under = slot_of((mask & share).bit_length() - 1, lacked)
+                break
         else:
             under = slot_of(source, number - 1)
-            if under not in self._held_slots[t]:
+            if number == 1 or (under << CLUSTER_BITS | t) not in self._held_from:
                 return False
-        self._held[t].setdefault(under, []).append((order, stamped))
-        self._held_slots[t][slot] = True
-        self._holding += 1
+        self._held.setdefault(under, []).append((t, order, stamped))
+        self._held_from[slot << CLUSTER_BITS | t] = True
         return True
 
-    def _release(self, t: int, covered: Sequence[Slot]) -> list[StampedMessage]:
-        """Take out what was held from the child of cluster t+1 and has become free; file the rest anew."""
-        released: list[tuple[int, StampedMessage]] = []
-        held, slots = self._held[t], self._held_slots[t]
-        came = list(covered)
+    def _release(self, covered: Sequence[Slot]) -> dict[int, list[Held]]:
+        """By cluster, what was held and has become free by these messages; the rest is filed anew.
+
+        A message that becomes free for a child may set its source's next one free for the same child.
+        """
+        released: dict[int, list[Held]] = {}
+        came = [(slot, -1) for slot in covered if slot in self._held]
         while came:
-            for order, stamped in held.pop(came.pop(), ()):
-                slot = stamped.prepared.slot
-                del slots[slot]
-                self._holding -= 1
-                if not self._hold(t, order, stamped):
-                    released.append((order, stamped))
-                    came.append(slot)
-        return [stamped for _, stamped in sorted(released, key=_by_reception)]
+            under, only = came.pop()
+            for held in self._held.pop(under, ()):
+                t, order, stamped = held
+                if only not in (-1, t):
+                    self._held.setdefault(under, []).append(held)
+                    continue
+                slot, rows = stamped.prepared.slot, stamped.prepared.rows
+                del self._held_from[slot << CLUSTER_BITS | t]
+                if not self._hold(t, order, stamped, self._ahead.absent(self._delivered, rows)):
+                    released.setdefault(t, []).append(held)
+                    came.append((slot, t))
+        return released
 
     # -- CHECKDELIVERY -------------------------------------------------------------------------------------
-
-    def _deliver(self, stamped: StampedMessage, effects: list[Effect]) -> None:
-        """Deliver it, and all that waited for nothing else."""
-        source, number, slot, bit, _, _, deliver = stamped.prepared
-        effects.append(deliver)
-        self._delivered.advance(source, number, bit)
-        if source in self._ahead.counts:
-            self._ahead.remove(source, number, bit)
-        if slot in self._lacking:
-            self._deliver_next([slot], effects)
 
     def _deliver_next(self, came: list[Slot], effects: list[Effect]) -> None:
         """All that waited for these messages and waits for nothing else now, and so on."""
@@ -304,7 +338,7 @@ class VCubeNode(Node):
     def sizes(self) -> Mapping[str, int]:
         return {
             "pending": len(self._pending),
-            "held": sum(map(len, self._held_slots)),
+            "held": len(self._held_from),
             "vector_entries": self._positions,
         }
 
@@ -315,5 +349,9 @@ def _one_of(missing: tuple[int, int]) -> Slot:
     return slot_of(sources.bit_length() - 1, number)
 
 
-def _by_reception(held: tuple[int, StampedMessage]) -> int:
-    return held[0]
+def _by_reception(held: Held) -> int:
+    return held[1]
+
+
+def _by_past(stamped: StampedMessage) -> int:
+    return stamped.past

@@ -28,7 +28,7 @@ SOURCE_BITS: Final = 16
 Slot: TypeAlias = int
 """A message as one whole number: its number above its source."""
 
-Rows: TypeAlias = tuple[tuple[int, int], ...]
+Rows: TypeAlias = Sequence[tuple[int, int]]
 """(number, mask of sources), ascending by number."""
 
 

@@ -122,13 +122,14 @@ class Ahead:
         if number - 1 > delivered:
             self.counts[source] = number - 1
 
-    def missing(self, delivered: Progress, rows: Rows, among: int) -> tuple[int, int] | None:
-        """The first (number, mask of sources) of these entries that is not even received, or None."""
+    def absent(self, delivered: Progress, rows: Rows) -> list[tuple[int, int]]:
+        """Those of these entries that are not even received, as rows."""
+        found: list[tuple[int, int]] = []
+        lacking = delivered.lacking
         for number, mask in rows:
-            asked = mask & among
-            if number in self.rows:
-                asked &= ~self.rows[number]
-            absent = delivered.absent(number, asked)
+            absent = mask & lacking[number] if number in lacking else delivered.absent(number, mask)
+            if absent and number in self.rows:
+                absent &= ~self.rows[number]
             if absent:
-                return number, absent
-        return None
+                found.append((number, absent))
+        return found
