@@ -83,6 +83,8 @@ def tape_of(nodes: int, start: str) -> Tape:
     tape.times.extend(births)
     tape.counts.append(nodes)
     dispatch = world.dispatch
+    for seat in world.seats:
+        seat.draw = None  # every packet by way of `dispatch`, which is written down
 
     def write_down(at: Instant, to: NodeId, packet: Packet, sender: NodeId, over: Medium) -> None:
         tape.times.append(at)

@@ -144,7 +144,7 @@ class VCubeNode(Node):
     # -- upon receive --------------------------------------------------------------------------------------
 
     def receive(self, packet: Packet, sender: NodeId, now: Instant, over: Medium) -> Effects:
-        """Each message of the packet in turn. What is new, next, deliverable and awaited is written out here."""
+        """Each message of the packet in turn. What is new, next, deliverable and awaited stands here."""
         if type(packet) is not VCubePacket:
             return NOTHING
         effects: list[Effect] = []

@@ -55,6 +55,24 @@ class Switched(Network):
         self._per_packet = self._drawn == "packet"
         self._ports = [_Port(node, self._delays(node).next) for node in range(nodes)]
 
+    def flight_time(self, sender: NodeId) -> Callable[[], Duration] | None:
+        if self.crashes or not self._per_packet:
+            return None
+        port, delay, world = self._ports[sender], self._ports[sender].delay, self.world
+        transmission, processing = self._transmission, self._processing
+
+        def fly() -> Duration:
+            now, begins = world.now, port.free
+            if begins > now:
+                self._waited += begins - now
+            else:
+                begins = now
+            self._packets += 1
+            port.free = leaves = begins + transmission
+            return leaves - now + delay() + processing
+
+        return fly
+
     def send(self, sender: NodeId, send: Send) -> None:
         port = self._ports[sender]
         to, packet, over = send.to, send.packet, send.over
