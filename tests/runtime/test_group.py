@@ -14,6 +14,7 @@ import precede
 from precede.core.errors import BadInput
 from precede.runtime.group import Group
 from precede.runtime.sealing import new_key
+from precede.runtime.transport import Where
 from precede.runtime.udp import UdpTransport
 from precede.verify.witness import verify
 
@@ -166,6 +167,57 @@ def test_what_waits_can_be_shown_at_once(tmp_path: Path) -> None:
         ]
 
     asyncio.run(run())
+
+
+class SlowTo(UdpTransport):
+    """Frames to one place take their time."""
+
+    slow: Where = None
+
+    def send(self, frame: bytes, where: Where) -> None:
+        asyncio.get_running_loop().call_later(0.4 if where == self.slow else 0, super().send, frame, where)
+
+
+def test_an_answer_is_shown_waiting_for_its_question(tmp_path: Path) -> None:
+    async def run() -> list[tuple[bytes, str, int]]:
+        lines = [SlowTo(("127.0.0.1", 0)) for _ in NAMES]
+        ana, ben, cem = (
+            precede.join(
+                "picnic", name, key=KEY, transport=line, beacon=0.05, members=NAMES, dissemination="direct"
+            )
+            for name, line in zip(NAMES, lines, strict=True)
+        )
+        seen: list[tuple[bytes, str, int]] = []
+
+        async def watch() -> None:
+            async for arrival in cem.arrivals():
+                seen.append((arrival.payload, arrival.state, len(arrival.waits_for)))
+
+        async with ana, ben, cem:
+            introduce(*lines)
+            while not all(len(group.neighbours()) == 2 for group in (ana, ben, cem)):
+                await asyncio.sleep(0.02)
+            watching = asyncio.create_task(watch())
+            await asyncio.sleep(0)
+            lines[0].slow = lines[2].address
+            await ana.broadcast(b"question")
+            await take(ben, 1)
+            await ben.broadcast(b"answer")
+            while not seen:
+                await asyncio.sleep(0.01)
+            waiting = cem.waiting()
+            assert [(one.message.source, len(one.waits_for)) for one in waiting] == [(ben.id, 1)]
+            assert waiting[0].waits_for[0].source == ana.id
+            assert await take(cem, 2) == [b"question", b"answer"]
+            await asyncio.sleep(0)
+            watching.cancel()
+        return seen
+
+    assert asyncio.run(run()) == [
+        (b"answer", "waiting", 1),
+        (b"question", "delivered", 0),
+        (b"answer", "delivered", 0),
+    ]
 
 
 def test_what_cannot_be_joined_is_said_in_one_line() -> None:

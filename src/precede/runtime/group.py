@@ -236,7 +236,7 @@ class Group:
 
     async def arrivals(self) -> AsyncIterator[Arrival]:
         """Every message the moment it is received, and again when its place is final or given up."""
-        queue: asyncio.Queue[Arrival] = asyncio.Queue()
+        queue: asyncio.Queue[Arrival] = asyncio.Queue(MOST_UNTAKEN)
         self._listeners.append(queue)
         try:
             while True:
@@ -317,6 +317,8 @@ class Group:
         self, message: Message, state: Literal["waiting", "delivered", "given_up"], lacks: tuple[MessageId, ...]
     ) -> None:
         for queue in self._listeners:
+            if queue.full():
+                queue.get_nowait()  # who does not listen loses the oldest news, nobody's memory
             queue.put_nowait(
                 Arrival(self.name_of(message.id.source), message.payload, message.id, state, lacks)
             )
