@@ -8,7 +8,8 @@ that is counted; nothing else is ever raised, whatever the bytes.
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import Any, Final
+from functools import cache
+from typing import Any, Final, get_args
 
 import msgspec
 
@@ -80,15 +81,31 @@ def _head(packet: type[Packet]) -> bytes:
 
 
 def _revive(value: Any, stamp_type: Any) -> Any:
-    if isinstance(value, msgspec.Struct):
-        changed = {}
-        for field in value.__struct_fields__:
-            held = getattr(value, field)
-            new = msgspec.convert(held, stamp_type) if field == "stamp" else _revive(held, stamp_type)
-            if new is not held:
-                changed[field] = new
-        return msgspec.structs.replace(value, **changed) if changed else value
+    """The same value with its stamps converted; only fields that lead to one are looked at."""
     if isinstance(value, tuple):
-        items = tuple(_revive(item, stamp_type) for item in value)
-        return items if any(a is not b for a, b in zip(items, value, strict=True)) else value
-    return value
+        return tuple([_revive(item, stamp_type) for item in value])
+    kind: Any = type(value)
+    changed = {}
+    for field in _leading(kind):
+        held = getattr(value, field)
+        changed[field] = msgspec.convert(held, stamp_type) if field == "stamp" else _revive(held, stamp_type)
+    return msgspec.structs.replace(value, **changed) if changed else value
+
+
+@cache
+def _leading(kind: Any) -> tuple[str, ...]:
+    """The fields of a structure that are a stamp or hold one, however deep."""
+    if not issubclass(kind, msgspec.Struct):
+        return ()
+    return tuple(
+        field.name
+        for field in msgspec.structs.fields(kind)
+        if field.name == "stamp" or any(_leading(inner) for inner in _structures_in(field.type))
+    )
+
+
+def _structures_in(declared: Any) -> list[Any]:
+    """The structures that a declared type mentions: itself, in a tuple, in a union."""
+    if isinstance(declared, type) and issubclass(declared, msgspec.Struct):
+        return [declared]
+    return [found for part in get_args(declared) for found in _structures_in(part)]
