@@ -119,7 +119,8 @@ def test_every_protocol_has_its_scenario() -> None:
 
 @pytest.mark.parametrize("protocol", SCENARIOS)
 def test_sockets_deliver_what_the_simulator_delivers(protocol: str, tmp_path: Path) -> None:
-    held_alike(Run(protocol=protocol, **SCENARIOS[protocol]), tmp_path)
+    scenario = SCENARIOS[protocol]
+    held_alike(Run(protocol=protocol, **scenario), tmp_path, speed=6.0 if scenario is RADIO else 3.0)
 
 
 @pytest.mark.parametrize(("protocol", "scenario"), MORE)
