@@ -67,6 +67,15 @@ class Past:
         top.named = True
         top.until = max(top.until, deadline)
 
+    def deliver_usual(self, top: Top, number: int, deadline: Instant, covered: list[Top]) -> None:
+        """The same where pruning is on, nothing outlives anything, and the barrier covers these."""
+        for other in covered:
+            other.named = False
+        top.number = number
+        top.deadline = deadline
+        top.named = True
+        top.until = max(top.until, deadline)
+
     def keep(self, entry: Predecessor) -> None:
         """An entry that must stand, unless a later message of its stream stands and lives as long."""
         stream, number, deadline = entry

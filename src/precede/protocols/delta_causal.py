@@ -140,33 +140,38 @@ class DeltaCausal(Ordering):
 
     def _arrive(self, envelopes: Sequence[Envelope], now: Instant, effects: list[Effect]) -> None:
         past, filed = self._past, self._filed
-        top_of = past.tops.get
+        top_of, append = past.tops.get, effects.append
         for envelope in envelopes:
-            message = envelope.message
-            id = message.id
-            number = id.number
-            stream = (id.source, id.incarnation) if id.incarnation else id.source
-            top = top_of(stream)
-            if top is not None and number <= top.number:
-                effects.append(Discard(message, "duplicate"))
+            message, stream, number, deadline, barrier, deliver = envelope.opened
+            last = top_of(stream)
+            if last is not None and number <= last.number:
+                append(Discard(message, "duplicate"))
                 continue
-            deadline = envelope.deadline
             if deadline is None:
                 deadline = NEVER
             elif deadline <= now:
                 self._discard(envelope, "late", effects)
                 continue
-            barrier: Barrier = envelope.stamp
+            covered: list[Top] = []
+            usual = past.prune and not past.outliving
             for entry in barrier:
-                top = top_of(entry[0])
-                if (top is None or top.number < entry[1]) and entry[2] > now:
+                source, counted, ends = entry
+                top = top_of(source)
+                if (top is None or top.number < counted) and ends > now:
                     self._wait(Pending(envelope, barrier.index(entry), now, deadline), effects)
                     break
+                if ends > deadline:
+                    usual = False
+                elif top is not None and top.number <= counted and top.deadline <= deadline:
+                    covered.append(top)
             else:
-                past.deliver(stream, number, deadline, barrier)
+                if usual and last is not None and last.deadline <= deadline:
+                    past.deliver_usual(last, number, deadline, covered)
+                else:
+                    past.deliver(stream, number, deadline, barrier)
                 if self._durable:
-                    effects.append(self._saved_top(stream, barrier))
-                effects.append(Deliver(message))
+                    append(self._saved_top(stream, barrier))
+                append(deliver)
                 if filed:
                     if (stream, number, deadline) in filed:
                         self._wake((stream, number, deadline), now, effects)

@@ -191,16 +191,17 @@ class Epidemic(Dissemination):
         held, envelopes = self._cache.ids, packet.envelopes
         if self._instant is not True:
             self._instant = True if self._instant is None and len(envelopes) > 1 else self._instant
-            self._mark_known([envelope.message.id for envelope in envelopes], sender)
-        envelopes = tuple([envelope for envelope in envelopes if envelope.message.id not in held])
+            self._mark_known(packet.ids, sender)
+        if not held.keys().isdisjoint(packet.ids):
+            envelopes = tuple([envelope for envelope in envelopes if envelope.message.id not in held])
         if self._evicted or (packet.first_end is not None and packet.first_end <= now):
             envelopes = self._acceptable(envelopes, now, effects)
         if not envelopes:
             return
         if len(envelopes) < len(packet.envelopes):
             packet = packed(envelopes)
-        self._cache.add([envelope.message.id for envelope in envelopes], envelopes, packet.first_end)
-        self._hand_over(envelopes, now, effects)
+        self._cache.add(packet.ids, envelopes, packet.first_end)
+        self._hand_over(packet, now, effects)
         self._pass_on(packet, sender, now, effects)
         self._tidy(now, effects)
 
@@ -216,16 +217,17 @@ class Epidemic(Dissemination):
                 alive.append(envelope)
         return tuple(alive)
 
-    def _hand_over(self, envelopes: tuple[Envelope, ...], now: Instant, effects: list[Effect]) -> None:
+    def _hand_over(self, packet: MessagesPacket, now: Instant, effects: list[Effect]) -> None:
         """First copies; after a restart some are not, and are only carried again."""
-        new = envelopes
+        new, arrival = packet.envelopes, packet.arrival
         if self._returned:
             knows = self.ordering.knows
-            new = tuple([envelope for envelope in envelopes if not knows(envelope.message.id)])
+            new = tuple([envelope for envelope in new if not knows(envelope.message.id)])
+            arrival = Arrive(tuple([envelope.message for envelope in new]))
         if new:
-            effects.append(Arrive(tuple([envelope.message for envelope in new])))
+            effects.append(arrival)
         if self._durable:
-            effects += [Persist(_key(envelope.message.id), envelope) for envelope in envelopes]
+            effects += [Persist(_key(envelope.message.id), envelope) for envelope in packet.envelopes]
         if new:
             self.ordering.arrive(new, now, effects)
 

@@ -7,8 +7,10 @@ payload and its ordering's stamp. Barrier entries count as control entries; ids 
 from __future__ import annotations
 
 from collections.abc import Sequence
+from functools import cached_property
 from typing import ClassVar, Final
 
+from precede.core.effects import Arrive
 from precede.core.identity import MessageId
 from precede.core.instants import Instant
 from precede.core.messages import Packet, Size, Written
@@ -54,7 +56,7 @@ class HavePacket(Packet, frozen=True, gc=False):
         return HEADER_BYTES + ID_BYTES * len(self.ids)
 
 
-class MessagesPacket(Packet, frozen=True, gc=False):
+class MessagesPacket(Packet, frozen=True, gc=True, dict=True):
     """Messages, in the order in which they were sent; made by `packed`, which counts the sizes.
 
     `first_end` is the first of their deadlines: a receiver that reads an earlier clock need not look at each.
@@ -73,6 +75,16 @@ class MessagesPacket(Packet, frozen=True, gc=False):
     @property
     def messages(self) -> int:
         return len(self.envelopes)
+
+    @cached_property
+    def ids(self) -> tuple[MessageId, ...]:
+        """Read once for all that it is passed on to."""
+        return tuple([envelope.message.id for envelope in self.envelopes])
+
+    @cached_property
+    def arrival(self) -> Arrive:
+        """What a node says to whom all of this is new."""
+        return Arrive(tuple([envelope.message for envelope in self.envelopes]))
 
 
 def packed(envelopes: Sequence[Envelope]) -> MessagesPacket:

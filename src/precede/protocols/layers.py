@@ -9,18 +9,20 @@ from __future__ import annotations
 
 from abc import ABC, abstractmethod
 from collections.abc import Mapping, Sequence
+from functools import cached_property
 from typing import Any
 
 from msgspec import Struct
 
-from precede.core.effects import NOTHING, Effect, Effects, Key, Medium
+from precede.core.effects import NOTHING, Deliver, Effect, Effects, Key, Medium
 from precede.core.identity import MessageId, NodeId
 from precede.core.instants import Duration, Instant
 from precede.core.messages import Message, Packet, Size, Written
 from precede.core.node import Node, Saved, Waiting
+from precede.protocols.streams import Stream, stream_of
 
 
-class Envelope(Struct, frozen=True, gc=False, array_like=True):
+class Envelope(Struct, frozen=True, array_like=True, dict=True):
     """A message as a dissemination carries it: with its ordering's stamp, unread, and that stamp's size."""
 
     message: Message
@@ -31,6 +33,12 @@ class Envelope(Struct, frozen=True, gc=False, array_like=True):
     control_entries: Size
     born: Instant = 0
     """When it was broadcast, by its source's clock: never used for order, only for what to carry first."""
+
+    @cached_property
+    def opened(self) -> tuple[Message, Stream, int, Instant | None, Any, Deliver]:
+        """Message, stream, number, deadline, stamp, delivery: read once for all nodes of a simulation."""
+        id = self.message.id
+        return self.message, stream_of(id), id.number, self.deadline, self.stamp, Deliver(self.message)
 
     @property
     def size_bytes(self) -> int:

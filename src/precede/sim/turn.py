@@ -15,8 +15,8 @@ from typing import TYPE_CHECKING, Any, Final, TypeAlias
 from precede.core.effects import Arrive, Deliver, Discard, Effects, Send
 from precede.core.instants import Instant
 from precede.core.messages import Message
-from precede.eventlog.recorder import CONTINUED, MESSAGE_ROW, PACKET_ROW
-from precede.eventlog.schema import DELIVERED, DISCARDED, RECEIVED, SENT
+from precede.eventlog.recorder import CONTINUED, MESSAGE_ROW, PACKET_ROW, packet_packer
+from precede.eventlog.schema import DELIVERED, DISCARDED, PACKET_RECEIVED, RECEIVED, SENT
 from precede.sim.queue import CALL, LAST_PHASE, PHASE_BITS, SHIFT
 
 if TYPE_CHECKING:
@@ -30,7 +30,8 @@ _TWO_ROWS: Final = Layout(MESSAGE_ROW.format + MESSAGE_ROW.format[1:])
 
 def turning(world: World, carry_out: CarryOut) -> Callable[[Instant], bool]:
     """Does some thousand events due by an instant; False when none is left."""
-    queue, soon = world.queue, world.queue.soon
+    queue, soon, recorder = world.queue, world.queue.soon, world.recorder
+    received = packet_packer(recorder, PACKET_RECEIVED) if recorder.packets_received else None
 
     def at_once() -> None:
         while soon:
@@ -50,6 +51,8 @@ def turning(world: World, carry_out: CarryOut) -> Callable[[Instant], bool]:
                 return False
             world.now = now = when >> PHASE_BITS
             if seat.plain:
+                if received is not None:
+                    received(seat.process, now, now, packet, sender, over)
                 effects = seat.receive(packet, sender, now, over)
                 if effects:
                     carry_out(seat, effects, now)
@@ -77,9 +80,10 @@ def plain_dispatch(world: World) -> CarryOut:
     everybody = len(seats)
 
     def write_arrived(process: int, now: Instant, messages: tuple[Message, ...]) -> None:
-        for message in messages:
-            id = message.id
-            write(pack(now, process, id.source, id.number, id.incarnation, RECEIVED, 0, now))
+        ids = [message.id for message in messages]
+        write(
+            b"".join([pack(now, process, id.source, id.number, id.incarnation, RECEIVED, 0, now) for id in ids])
+        )
 
     def carry_out(seat: Seat, effects: Effects, now: Instant) -> None:
         process = seat.process

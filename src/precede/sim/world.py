@@ -300,7 +300,7 @@ class World:
         now, seats = self.now, self.seats
         for to in nodes:
             seat = seats[to]
-            if seat.plain:
+            if seat.plain and not self._log_packets:
                 effects = seat.receive(packet, sender, now, over)
                 if effects:
                     self._carry_out_at_once(seat, effects, now)
@@ -463,8 +463,7 @@ class World:
 
     def _is_plain(self, seat: Seat) -> bool:
         """Does what arrives at this node take the quick way?"""
-        usual = seat.clock is None and seat.crash_after is None and not self._log_packets
-        return usual and seat.up and not seat.stalled
+        return seat.up and seat.clock is None and seat.crash_after is None and not seat.stalled
 
     def _clock(self, seat: Seat) -> Instant:
         return self.now if seat.clock is None else seat.clock.read(self.now)
