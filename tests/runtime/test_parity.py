@@ -144,3 +144,11 @@ def test_contacts_that_come_and_go(tmp_path: Path) -> None:
         base=str(tmp_path),
     )
     held_alike(run, tmp_path / "run", speed=6.0)
+
+
+def test_a_world_without_contacts_has_no_links() -> None:
+    world = {"kind": "contacts", "nodes": 3, "meetings": [["0", "1", "50s", "60s"]]}
+    talk = {"script": [{"src": "0", "at": "1s"}]}
+    plan, _ = plan_of(Run(world=world, workload=talk, protocol="causal_barrier", end="20s"))
+    assert plan.links == ()
+    assert len(plan.said) == 1

@@ -43,7 +43,7 @@ def plan_of(run: Run, entry: registry.Entry | None = None) -> tuple[Plan, pa.Tab
         roles=tuple(built.role(node) for node in range(len(built.names))),
         members=built.all_members(),
         stays=_stays(events, {name: node for node, name in enumerate(built.names)}),
-        links=tuple(watch.links) or _standing_links(built),
+        links=tuple(watch.links) if _tells_links(run) else _standing_links(built),
         said=tuple(watch.said),
         end=prepared.world.now,
         linger=built.linger,
@@ -107,6 +107,12 @@ def _stays(events: pa.Table, number: Mapping[str, NodeId]) -> tuple[Stay, ...]:
             lives.append(Stay(node, begun.pop(node), row["at_us"], row["kind"]))
     lives += [Stay(node, start) for node, start in begun.items()]
     return tuple(sorted(lives, key=lambda stay: (stay.start, stay.node)))
+
+
+def _tells_links(run: Run) -> bool:
+    """Does this world tell its nodes about links?"""
+    kind = run.world["kind"]
+    return kind in ("contacts", "cellular") or (kind == "point_to_point" and bool(run.world.get("link_events")))
 
 
 def _standing_links(built: BuiltWorld) -> tuple[LinkChange, ...]:
