@@ -8,7 +8,7 @@ from typing import Any
 
 import pytest
 
-from precede.core.effects import Effect, Effects
+from precede.core.effects import Effect
 from precede.core.errors import Refused
 from precede.core.identity import NodeId
 from precede.core.instants import SECOND, Instant
@@ -236,20 +236,6 @@ class KeepsOrphans(DiagnosedVCubeNode):
         return
 
 
-class JoinsAtOnce(DiagnosedVCubeNode):
-    """A newcomer asks before everybody knows it."""
-
-    def start(self, now: Instant, saved: Any) -> Effects:
-        effects = [*super().start(now, saved)]
-        if not self.joined:
-            self._ask_to_join(now, effects)
-        return effects
-
-    def _sponsor(self, newcomer: NodeId, effects: list[Effect]) -> None:
-        self._view.merge(((newcomer, 0),))
-        super()._sponsor(newcomer, effects)
-
-
 SABOTEURS: dict[type[DiagnosedVCubeNode], range] = {
     ForgetsAtOnce: range(0, 20),
     NeverRepairs: range(0, 20),
@@ -266,13 +252,6 @@ def entry_of(saboteur: type[DiagnosedVCubeNode]) -> registry.Entry:
     return registry.Entry(
         honest.name, honest.title, honest.paper, honest.order, honest.worlds, honest.options, build=build
     )
-
-
-@pytest.mark.long
-def test_a_newcomer_must_wait_until_everybody_knows_it() -> None:
-    entry = entry_of(JoinsAtOnce)
-    plans = (draw_plan("vcube", seed, FAULTY) for seed in range(1000))
-    assert any(run_plan(plan, FAULTY, entry).failed for plan in plans)
 
 
 @pytest.mark.parametrize("saboteur", SABOTEURS, ids=lambda kind: kind.__name__)
