@@ -218,3 +218,11 @@ def test_a_file_that_is_no_store_is_refused_in_one_line(tmp_path: Path) -> None:
     bad.write_bytes(b"this is not a database, and long enough to be read as one" * 40)
     with pytest.raises(BadInput, match="cannot be used as a store"):
         Store(bad)
+
+
+def test_a_store_is_its_owners_alone(tmp_path: Path) -> None:
+    store = Store(tmp_path / "s.db")
+    store.remember("x", 1)
+    store.commit()
+    assert {path.stat().st_mode & 0o777 for path in tmp_path.iterdir()} == {0o600}
+    store.close()

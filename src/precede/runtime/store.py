@@ -7,6 +7,7 @@ event log that are in no segment yet. A crash at any byte leaves the last commit
 
 from __future__ import annotations
 
+import os
 import secrets
 import sqlite3
 from pathlib import Path
@@ -38,6 +39,7 @@ class Store:
         self._dirty = False
         try:
             path.parent.mkdir(parents=True, exist_ok=True)
+            os.close(os.open(path, os.O_RDWR | os.O_CREAT, 0o600))  # messages are in it: nobody else's to read
             self._database = sqlite3.connect(path, isolation_level=None)
             self._database.execute("PRAGMA journal_mode=WAL")
             self._database.execute(f"PRAGMA synchronous={'FULL' if synchronous else 'NORMAL'}")
