@@ -25,7 +25,7 @@ SEED_BYTES: Final = 32
 PUBLIC_BYTES: Final = 32
 SIGNATURE_BYTES: Final = 64
 _PURPOSE: Final = b"precede message 1"
-_MOST_REMEMBERED: Final = 4096
+_MOST_REMEMBERED: Final = 1024
 
 
 class Authors:
