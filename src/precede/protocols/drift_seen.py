@@ -47,7 +47,7 @@ class Seen:
         self.layout = 0
         self.heard: deque[bytes] = deque(maxlen=_MOST_HEARD)
         self.plain = False
-        self.plain_layout = -1
+        self.plain_layout: int | None = None
         self.place = slice(0, 0)
         self.need = _NEVER
         self.ripe = False
@@ -91,7 +91,7 @@ class Seen:
             self._layouts[layout] = self.columns, form
             if form is self.table.form:
                 self.layout = layout
-                self.plain_layout = layout if self.plain and group >= 0 else -1
+                self.plain_layout = layout if self.plain and group >= 0 else None
 
     def _make_table(self, clocks: Sequence[Clock]) -> None:
         """Narrow as long as everything fits; once wide, wide for good."""
