@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import re
 from fnmatch import fnmatchcase
+from importlib.util import find_spec
 from pathlib import Path
 
 import pytest
@@ -31,7 +32,9 @@ def test_each_reason_names_claims_and_what_shows_it(key):
         assert set(named) <= exhibits, reason.shown_by
         files = re.findall(r"(?:tests|scenarios|docs|papers)/[\w/.-]+\.\w+", reason.shown_by)
         assert all((ROOT / file).is_file() for file in files), reason.shown_by
-        assert named or files or "interval" in reason.shown_by, reason.shown_by
+        modules = re.findall(r"python -m (precede[\w.]+)", reason.shown_by)
+        assert all(find_spec(module) for module in modules)
+        assert named or files or modules or "interval" in reason.shown_by, reason.shown_by
 
 
 def test_the_mean_number_of_hops_alone_grows_2_92_times_from_8_to_1024_nodes():

@@ -2,6 +2,7 @@
 
 python -m precede.experiments.was2021 buffers --seed 1
 python -m precede.experiments.was2021 failures --duration 300
+python -m precede.experiments.was2021 buffers --rate 60 --duration 20
 """
 
 from __future__ import annotations
@@ -21,9 +22,9 @@ STATIONS: Final = 10
 RATES: Final = {"buffers": 35.0, "failures": 15.0}
 
 
-def describe(experiment: str, seed: int, duration: int, hosts: int = 200) -> Run:
+def describe(experiment: str, seed: int, duration: int, hosts: int = 200, rate: float = 0.0) -> Run:
     """Section 5.2 (`buffers`) or 5.3 (`failures`): 20 hosts a cell, 1 Mb/s on the air."""
-    gap = hosts / RATES[experiment]
+    gap = hosts / (rate or RATES[experiment])
     crashes = [
         {
             "node": f"h{7 * number}",
@@ -53,14 +54,14 @@ def describe(experiment: str, seed: int, duration: int, hosts: int = 200) -> Run
     )
 
 
-def measure(experiment: str, seed: int, duration: int, hosts: int = 200) -> dict[str, Any]:
+def measure(experiment: str, seed: int, duration: int, hosts: int = 200, rate: float = 0.0) -> dict[str, Any]:
     """One run, and its stations' buffers second by second.
 
     As in the paper, `max` is the fullest station (what a centralised discard would make all keep), and the
     mean and deviation leave it out.
     """
     sink = TableSink()
-    outcome = carry_out(describe(experiment, seed, duration, hosts), sink)
+    outcome = carry_out(describe(experiment, seed, duration, hosts, rate), sink)
     verdict = verify(sink.events(), "causal")
     kept = _buffers(sink)
     ordered = np.sort(kept, axis=1)
@@ -100,8 +101,9 @@ def main(said: Sequence[str] | None = None) -> None:
     parser.add_argument("experiment", choices=tuple(RATES))
     parser.add_argument("--seed", type=int, default=1)
     parser.add_argument("--duration", type=int, default=300)
+    parser.add_argument("--rate", type=float, default=0.0, help="messages a second; default the paper's")
     asked = parser.parse_args(said)
-    print(json.dumps(measure(asked.experiment, asked.seed, asked.duration)))
+    print(json.dumps(measure(asked.experiment, asked.seed, asked.duration, rate=asked.rate)))
 
 
 if __name__ == "__main__":
