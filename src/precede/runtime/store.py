@@ -30,7 +30,10 @@ _MOST_LIVES: Final = 30_000
 
 
 class Store:
-    """A node's memory on disk. Changes gather in one transaction until `commit`."""
+    """A node's memory on disk. Changes gather in one transaction until `commit`.
+
+    Not `synchronous`: a commit survives the end of the process (`kill -9`), not that of the machine.
+    """
 
     def __init__(self, path: Path, *, synchronous: bool = True) -> None:
         self.path = path
@@ -41,8 +44,8 @@ class Store:
             path.parent.mkdir(parents=True, exist_ok=True)
             os.close(os.open(path, os.O_RDWR | os.O_CREAT, 0o600))  # messages are in it: nobody else's to read
             self._database = sqlite3.connect(path, isolation_level=None)
+            self._database.execute(f"PRAGMA synchronous={'FULL' if synchronous else 'OFF'}")
             self._database.execute("PRAGMA journal_mode=WAL")
-            self._database.execute(f"PRAGMA synchronous={'FULL' if synchronous else 'NORMAL'}")
             self._database.executescript(_SCHEMA)
         except (OSError, sqlite3.Error) as error:
             raise BadInput(f"{path}: cannot be used as a store: {error}") from error
