@@ -8,7 +8,7 @@ import pytest
 
 from precede.core.errors import BadInput
 from precede.experiments import was2021_claims
-from precede.experiments.was2021_claims import Claim, Ran, judge, read_claims, run_missing
+from precede.experiments.was2021_claims import Claim, Ran, judge, point_lines, read_claims, run_missing
 from precede.experiments.was2021_comparison import Measured, Point, measure_run, read_experiments
 
 PAPER = Path(__file__).parents[2] / "papers" / "was2021"
@@ -58,6 +58,13 @@ def test_claims_are_judged_seed_by_seed_within_their_tolerance() -> None:
     for value, status in ((12.0, "reproduced"), (13.0, "close"), (20.0, "not reproduced")):
         claim = Claim("a", "", "", "growth", "x", "about", hosts=100, ratio="ck/was", value=value, relative=0.1)
         assert judge([claim], runs)[0].status == status
+
+
+def test_points_are_told_with_their_intervals() -> None:
+    assert point_lines(ran("was", 100, [1, 2, 3])) == [
+        "growth was, 100 hosts, 10 stations:",
+        "  x 2 [-0.48414, 4.4841], 3 runs",
+    ]
 
 
 def test_every_claim_names_an_experiment_and_a_size_of_it() -> None:

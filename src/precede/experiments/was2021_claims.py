@@ -2,7 +2,7 @@
 
 python -m precede.experiments.was2021_claims papers/was2021 --scale quick
 python -m precede.experiments.was2021_claims papers/was2021 --results runs.jsonl     (resumes what is there)
-python -m precede.experiments.was2021_claims papers/was2021 --results runs.jsonl --only comparison
+python -m precede.experiments.was2021_claims papers/was2021 --results runs.jsonl --only growth --points
 """
 
 from __future__ import annotations
@@ -183,6 +183,22 @@ def line(one: Judged) -> str:
     return f"{one.status:15} {one.claim.id:30} {one.rival:8} ours {ours_told} | {one.claim.says}"
 
 
+def point_lines(ran: Sequence[Ran]) -> list[str]:
+    """The figures themselves: each measure of each point, as a mean over the seeds with its 95 % interval."""
+    runs: dict[Point, list[Measured]] = {}
+    for one in ran:
+        runs.setdefault(one.point, []).append(one.run)
+    lines = []
+    for point, found in runs.items():
+        lines.append(f"{point.experiment} {point.protocol}, {point.hosts} hosts, {point.stations} stations:")
+        for name in found[0].measures:
+            values = [run.measures[name] for run in found]
+            interval = confidence_interval(values)
+            bounds = f" [{interval[0]:.5g}, {interval[1]:.5g}]" if interval is not None else ""
+            lines.append(f"  {name} {fmean(values):.5g}{bounds}, {len(values)} runs")
+    return lines
+
+
 def main(arguments: Sequence[str] | None = None) -> int:
     """Run what is missing, judge, print; 1 when a run broke the order."""
     parser = argparse.ArgumentParser(description="what was2021 claims beside what we measure")
@@ -190,6 +206,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
     parser.add_argument("--scale", choices=("quick", "paper"), default="paper")
     parser.add_argument("--results", type=Path, help="a file of runs, made and continued")
     parser.add_argument("--only", default="", help="one experiment of experiments.toml")
+    parser.add_argument("--points", action="store_true", help="print every point's measures instead")
     parser.add_argument("--json", action="store_true")
     given = parser.parse_args(arguments)
     ran = run_missing(given.folder, given.scale, given.results, given.only)
@@ -197,6 +214,8 @@ def main(arguments: Sequence[str] | None = None) -> int:
     judged = [one for one in judged if given.only in ("", one.claim.experiment)]
     if given.json:
         print(msgspec.json.encode(judged).decode())
+    elif given.points:
+        print("\n".join(point_lines(ran)))
     else:
         for one in judged:
             print(line(one))
