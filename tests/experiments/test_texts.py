@@ -45,6 +45,9 @@ def test_a_false_page_is_told_where() -> None:
         (["nodes: A"], "no line `protocol"),
         (["protocol: unordered", "nodes: A", "  A delivers m"], "page:3: an indented line"),
         (["protocol: unordered", "nodes: A B", "B receives m"], "page:3: no packet with m"),
+        (["protocol: unordered", "nodes: A B", "B misses m"], "page:3: no packet with m"),
+        (["protocol: unordered", "nodes: A B", "A enters B"], "page:3: there are no cells"),
+        (["protocol: ck", "stations: s", "nodes: A B", "A enters B"], "page:4: a host enters the cell"),
         (["protocol: unordered", "nodes: A B", "A broadcasts m for ever"], "page:3: not a duration"),
     ],
 )
