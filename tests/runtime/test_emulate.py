@@ -46,7 +46,7 @@ def started(scenario: Path, out: Path, *more: str) -> subprocess.Popen[str]:
 
 def test_real_nodes_deliver_what_the_simulation_delivers(scenario: Path, tmp_path: Path) -> None:
     out = tmp_path / "out"
-    done = started(scenario, out, "--speed", "15", "--segment", "1", "--json")
+    done = started(scenario, out, "--speed", "6", "--segment", "1", "--json")
     printed, errors = done.communicate(timeout=90)
     assert done.returncode == 0, errors
     result = json.loads(printed)

@@ -13,6 +13,7 @@ import pyarrow.parquet as pq
 import pytest
 
 from precede.api import open_member
+from precede.core.errors import BadInput
 from precede.core.plan import Plan
 from precede.experiments.plans import plan_of
 from precede.experiments.runs import Run
@@ -152,3 +153,9 @@ def test_a_world_without_contacts_has_no_links() -> None:
     plan, _ = plan_of(Run(world=world, workload=talk, protocol="causal_barrier", end="20s"))
     assert plan.links == ()
     assert len(plan.said) == 1
+
+
+def test_links_that_change_untold_are_refused() -> None:
+    world = {"kind": "flood", "nodes": 4, "width": 100, "height": 100, "speed": 2.0}
+    with pytest.raises(BadInput, match="change untold"):
+        plan_of(Run(world=world, workload={"every": "1s", "until": "2s"}, protocol="drift", end="5s"))

@@ -12,6 +12,7 @@ import msgspec
 import pyarrow as pa
 
 from precede.core.effects import RADIO, Medium
+from precede.core.errors import BadInput
 from precede.core.identity import NodeId
 from precede.core.instants import Duration, Instant
 from precede.core.plan import LinkChange, Plan, Said, Stay
@@ -25,6 +26,7 @@ from precede.sim.world import World
 
 def plan_of(run: Run, entry: registry.Entry | None = None) -> tuple[Plan, pa.Table]:
     """The plan of a run, and the event log that the simulation wrote."""
+    _refuse_what_moves(run)
     sink = TableSink()
     watch = _Watch()
     prepared = prepare(run, sink, entry, watch.begin)
@@ -107,6 +109,14 @@ def _stays(events: pa.Table, number: Mapping[str, NodeId]) -> tuple[Stay, ...]:
             lives.append(Stay(node, begun.pop(node), row["at_us"], row["kind"]))
     lives += [Stay(node, start) for node, start in begun.items()]
     return tuple(sorted(lives, key=lambda stay: (stay.start, stay.node)))
+
+
+def _refuse_what_moves(run: Run) -> None:
+    """Links that change without anybody being told cannot be written down."""
+    keys = [key for key in ("speed", "trace", "partitions") if run.world.get(key)]
+    if keys and not _tells_links(run):
+        what = f"links of a {run.world['kind']} world with {' and '.join(keys)} change untold"
+        raise BadInput(f"{run.scenario or 'the scenario'}: {what}; real nodes take contacts or cells instead")
 
 
 def _tells_links(run: Run) -> bool:
