@@ -80,6 +80,10 @@ def plain_dispatch(world: World) -> CarryOut:
     everybody = len(seats)
 
     def write_arrived(process: int, now: Instant, messages: tuple[Message, ...]) -> None:
+        if len(messages) == 1:
+            id = messages[0].id
+            write(pack(now, process, id.source, id.number, id.incarnation, RECEIVED, 0, now))
+            return
         ids = [message.id for message in messages]
         write(
             b"".join([pack(now, process, id.source, id.number, id.incarnation, RECEIVED, 0, now) for id in ids])
