@@ -43,11 +43,8 @@ class Attacker:
         self._victim = victim
         self._random = random
         self._door = Sealer(MAL, (group_key(KEY, "bench"),))
-        self._kinds = [
-            self._noise,
-            self._bent,
-            self._bent,
-            self._again,
+        self._outside = [self._noise, self._bent, self._bent, self._again]
+        self._inside = [
             self._sealed_noise,
             self._sealed_bent,
             self._sealed_bent,
@@ -56,8 +53,13 @@ class Attacker:
             self._channel,
         ]
 
-    def datagram(self) -> bytes:
-        return self._random.choice(self._kinds)()
+    def stranger(self) -> bytes:
+        """From somebody without a key."""
+        return self._random.choice(self._outside)()
+
+    def insider(self) -> bytes:
+        """From a member gone bad."""
+        return self._random.choice(self._inside)()
 
     def _noise(self) -> bytes:
         return self._random.randbytes(self._random.choice((0, 1, 30, 41, 60, 200, 1400)))
@@ -134,7 +136,7 @@ def bend(data: bytes, random: Random) -> bytes:
     return bytes(bent)
 
 
-async def fire(datagrams: int, seed: int, rest: float = 8.0) -> dict[str, Any]:
+async def fire(datagrams: int, seed: int, rest: float = 8.0, limit: float = 1e9) -> dict[str, Any]:
     """All of them handled by a live node that talks with another member meanwhile."""
     raised: list[str] = []
     loop = asyncio.get_running_loop()
@@ -148,10 +150,10 @@ async def fire(datagrams: int, seed: int, rest: float = 8.0) -> dict[str, Any]:
             one.connect(victim.address)
             one.setblocking(False)
         talking = asyncio.create_task(members.offer(60, 1e9))
-        await strike(attacker, sockets, victim, max(2000, datagrams // 50))
+        await strike(attacker, sockets, victim, max(2000, min(40_000, datagrams // 50)), limit)
         await asyncio.sleep(rest)
         started, begin, delivered = rss(), time.perf_counter(), members.delivered
-        peak = await strike(attacker, sockets, victim, datagrams)
+        done, peak = await strike(attacker, sockets, victim, datagrams, limit)
         seconds = time.perf_counter() - begin
         during = members.delivered - delivered
         await asyncio.sleep(rest)
@@ -160,8 +162,8 @@ async def fire(datagrams: int, seed: int, rest: float = 8.0) -> dict[str, Any]:
         for one in sockets:
             one.close()
         return {
-            "datagrams": datagrams,
-            "datagrams_per_s": round(datagrams / seconds),
+            "datagrams": done,
+            "datagrams_per_s": round(done / seconds),
             "raised": len(raised),
             "first_raised": raised[0] if raised else "",
             "memory_begin_mib": round(started / 2**20, 1),
@@ -175,14 +177,19 @@ async def fire(datagrams: int, seed: int, rest: float = 8.0) -> dict[str, Any]:
         }
 
 
-async def strike(attacker: Attacker, sockets: list[socket.socket], victim: Any, datagrams: int) -> int:
-    """Bursts, each handled before the next: nothing is lost on the way. The most memory seen."""
-    done, peak = 0, rss()
-    while done < datagrams:
+async def strike(
+    attacker: Attacker, sockets: list[socket.socket], victim: Any, datagrams: int, limit: float
+) -> tuple[int, int]:
+    """Bursts, each handled before the next: nothing is lost on the way. How many, and the most memory seen."""
+    done, peak, begin = 0, rss(), time.perf_counter()
+    while done < datagrams and time.perf_counter() - begin < limit:
         wanted = victim.heard + BURST
         for place in range(BURST):
             try:
-                sockets[place % len(sockets)].send(attacker.datagram())
+                if place % 5 < 2:
+                    sockets[0].send(attacker.stranger())
+                else:
+                    sockets[1].send(attacker.insider())
             except (BlockingIOError, ConnectionRefusedError):
                 wanted -= 1
         for _ in range(40 * BURST):
@@ -192,7 +199,7 @@ async def strike(attacker: Attacker, sockets: list[socket.socket], victim: Any, 
         done += BURST
         if done % (1 << 14) == 0:
             peak = max(peak, rss())
-    return peak
+    return done, peak
 
 
 def codecs(datagrams: int, seed: int) -> dict[str, Any]:
@@ -285,13 +292,14 @@ def main() -> None:
         "--codec", type=int, default=None, help="how many against the codecs; as many if not said"
     )
     parser.add_argument("--seconds", type=float, default=8.0, help="length of each stage of the flood; 0: none")
+    parser.add_argument("--limit", type=float, default=1e9, help="stop firing after so many seconds")
     parser.add_argument("--seed", type=int, default=1)
     given = parser.parse_args()
     result: dict[str, Any] = {}
     if given.seconds:
         result |= asyncio.run(flood(given.seconds))
     if given.datagrams:
-        result |= asyncio.run(fire(given.datagrams, given.seed))
+        result |= asyncio.run(fire(given.datagrams, given.seed, limit=given.limit))
     bent = given.datagrams if given.codec is None else given.codec
     if bent:
         result |= codecs(bent, given.seed)
