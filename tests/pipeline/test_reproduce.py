@@ -244,12 +244,14 @@ def test_killed_and_typed_again_nothing_that_was_finished_is_run_again(papers, t
     lake = Lake(tmp_path / "lake")
     marks = lake.job(MARKS)
     process = subprocess.Popen(_command(papers, lake.root, "local[2]"), start_new_session=True)
-    until = time.monotonic() + 120
-    while len(marks.marked()) < 2:
-        assert time.monotonic() < until
-        time.sleep(0.05)
-    kill_tree(process.pid)
-    process.wait()
+    try:
+        until = time.monotonic() + 300
+        while len(marks.marked()) < 2:
+            assert time.monotonic() < until
+            time.sleep(0.05)
+    finally:
+        kill_tree(process.pid)
+        process.wait()
     before = {name: (marks.done / f"{name}.json").read_bytes() for name in marks.marked()}
     assert len(before) >= 2
     found = _typed(papers, lake.root, "local[2]", "--json")
