@@ -346,8 +346,12 @@ class Entrance:
         node.views.votes.restore(store)
         resume(node, saved, now, effects)
         for flood in saved.held:
-            if flood.message is not None and flood.message.id.source == node.me:
-                effects.append(Accept(flood.message))
+            message = flood.message
+            if message is not None and (message.id.source, message.id.incarnation) == (
+                node.me,
+                node.incarnation,
+            ):
+                effects.append(Accept(message))
             if (flood.source, flood.life) == node.own and flood.number > node.done.get(node.own, (0, 0))[0]:
                 node.floods.relay((flood.source, flood.life), flood.number, flood, now, effects)
 
