@@ -347,10 +347,8 @@ class Entrance:
         resume(node, saved, now, effects)
         for flood in saved.held:
             message = flood.message
-            if message is not None and (message.id.source, message.id.incarnation) == (
-                node.me,
-                node.incarnation,
-            ):
+            mine = message is not None and message.id.source == node.me
+            if message is not None and mine and message.id.incarnation == node.incarnation:
                 effects.append(Accept(message))
             if (flood.source, flood.life) == node.own and flood.number > node.done.get(node.own, (0, 0))[0]:
                 node.floods.relay((flood.source, flood.life), flood.number, flood, now, effects)
