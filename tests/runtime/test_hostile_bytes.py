@@ -5,7 +5,7 @@ from __future__ import annotations
 from random import Random
 
 import pytest
-from hypothesis import given
+from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from precede.core.errors import Refused
@@ -56,6 +56,7 @@ def test_each_kind_of_garbage_has_its_name(data: bytes, reason: str) -> None:
     assert decoded(data) == reason
 
 
+@settings(deadline=None)
 @given(st.binary(max_size=200))
 def test_any_bytes_are_a_packet_or_garbled(data: bytes) -> None:
     decoded(b"\x01\x00" + data)
@@ -127,6 +128,7 @@ def test_keys_can_be_changed_with_an_overlap() -> None:
     assert Sealer(3, (new,)).open(ana.seal(b"too late")) is None
 
 
+@settings(deadline=None)
 @given(st.binary(max_size=5000), st.integers(30, 400), st.randoms(use_true_random=False))
 def test_pieces_in_any_order_and_doubled_make_the_packet_once(
     data: bytes, largest: int, random: Random
