@@ -43,7 +43,7 @@ def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--json", action="store_true", help="print one object")
     parser.add_argument("--runs", type=int, default=64)
-    parser.add_argument("--until", type=int, default=36, help="simulated seconds: over 2 s of CPU for 36")
+    parser.add_argument("--until", type=int, default=40, help="simulated seconds: over 2 s of CPU for 40")
     parser.add_argument("--rounds", type=int, default=1, help="the one with the least wall counts")
     options = parser.parse_args()
     results = run(options.runs, options.until, options.rounds)
