@@ -45,10 +45,10 @@ def waited_s() -> float:
     """How long the family's Python workers were ready to run while somebody else had the core (Linux)."""
     total = 0
     for process in _family():
-        if process.name() != "java":
-            for file in Path(f"/proc/{process.pid}/task").glob("*/schedstat"):
-                with suppress(OSError):
-                    total += int(file.read_text().split()[1])
+        with suppress(OSError, psutil.NoSuchProcess):
+            if process.name() != "java":
+                files = list(Path(f"/proc/{process.pid}/task").glob("*/schedstat"))
+                total += sum(int(file.read_text().split()[1]) for file in files)
     return total / 1e9
 
 
@@ -56,8 +56,8 @@ def _family() -> list[psutil.Process]:
     """Found from parent to child (Linux): looking at every process of a busy machine costs too much."""
     family, place = [psutil.Process()], 0
     while place < len(family):
-        for file in Path(f"/proc/{family[place].pid}/task").glob("*/children"):
-            with suppress(OSError, psutil.NoSuchProcess):
+        with suppress(OSError, psutil.NoSuchProcess):  # it may end while it is looked at
+            for file in Path(f"/proc/{family[place].pid}/task").glob("*/children"):
                 family += [psutil.Process(int(pid)) for pid in file.read_text().split()]
         place += 1
     return family
