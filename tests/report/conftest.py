@@ -38,8 +38,9 @@ def site(lake: Path) -> Path:
     return build_site(lake, lake.parent / "site", protocol_cards(), papers).front.parent
 
 
-@pytest.fixture(scope="session")
+@pytest.fixture(scope="module")
 def browser() -> Iterator[Browser]:
+    """For one file: while it is open its event loop stands in the way of tests that run their own."""
     program = next(filter(None, map(shutil.which, ("chromium", "chromium-browser", "google-chrome"))), None)
     if program is None:
         pytest.skip("no Chromium here; this installs it: apt-get install -y chromium")
@@ -89,7 +90,7 @@ class Watched:
         self.page.screenshot(path=SCREENSHOTS / f"{name}.png", full_page=full)
 
 
-@pytest.fixture(scope="session")
+@pytest.fixture(scope="module")
 def watched(browser: Browser) -> Iterator[Watched]:
     context = browser.new_context(viewport={"width": 1200, "height": 900}, offline=True, accept_downloads=True)
     yield Watched(context.new_page())
