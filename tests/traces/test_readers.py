@@ -305,6 +305,16 @@ def test_gtfs_a_small_feed_with_all_its_errors(tmp_path: Path):
     assert night[-1].t1_us == 24 * HOUR + 10 * MINUTE
 
 
+def test_gtfs_a_call_left_at_the_instant_of_the_next_arrival_is_left_when_it_was_reached(tmp_path: Path):
+    times = (
+        "trip_id,arrival_time,departure_time,stop_id,stop_sequence\n"
+        "t1,8:00:00,8:00:00,1,1\nt1,8:05:00,8:06:00,2,2\nt1,8:06:00,8:06:00,3,3\n"
+    )
+    result = load(feed(tmp_path, stop_times=times, shapes=None), "gtfs", Options(date="2024-01-02"))
+    spans = [(row.t0_us // S, row.t1_us // S) for row in result.segments]
+    assert spans == [(8 * 3600, 8 * 3600 + 300), (8 * 3600 + 300, 8 * 3600 + 360)]
+
+
 def test_gtfs_days(tmp_path: Path):
     path = feed(tmp_path)
     assert load(path, "gtfs").summary.facts["service day"] == "2024-01-03", "WK and WE both run on that day"

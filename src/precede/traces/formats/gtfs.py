@@ -169,7 +169,11 @@ def _anchors(calls: list[Call], stops: dict[str, Stop], summary: Summary) -> lis
             if call.departure == call.arrival and call is not calls[-1]:
                 summary.note("calls at the same instant as the one before, passed between their neighbours")
                 continue
-            if len(anchors) > 1 and anchors[-1].arrival == anchors[-1].departure:
+            before = anchors[-1]
+            if before.arrival < before.departure:
+                summary.note("calls left at the instant of the next arrival: left when they were reached")
+                anchors[-1] = Anchor(before.arrival, before.arrival, before.x, before.y, before.along)
+            elif len(anchors) > 1:
                 anchors.pop()
         anchors.append(anchor)
     if len(anchors) < 2 or anchors[-1].arrival <= anchors[0].departure:
