@@ -30,10 +30,10 @@ from precede.protocols.proxy_packets import (
     ProxyGivePacket,
     ProxyUpPacket,
     Vector,
+    WiredFrame,
 )
 from precede.protocols.proxy_station import ProxyStation, Record
 from precede.protocols.registry import Entry, Option
-from precede.protocols.was.packets import WIRED_HEADER
 
 PROXY_OPTIONS: Final[dict[str, Option]] = {
     "frames": Option("choice", "cell", "one frame for all who may take it, or per host", ("cell", "host")),
@@ -55,25 +55,16 @@ class CkAppPacket(ProxyAppPacket, frozen=True, gc=False):
         return 4 + len(self.after)
 
 
-class CkJoinPacket(Packet, frozen=True, gc=False):
+class CkJoinPacket(WiredFrame, frozen=True, gc=False):
     """Station to all stations: a host joined, and what it need not get."""
 
     kind: ClassVar[str] = "ck_join"
     host: NodeId
     vector: Vector
-    messages: ClassVar[int] = 0
 
     @property
     def control_entries(self) -> int:
         return 1 + 2 * len(self.vector)
-
-    @property
-    def control_bytes(self) -> int:
-        return 4 * self.control_entries
-
-    @property
-    def size_bytes(self) -> int:
-        return WIRED_HEADER + self.control_bytes
 
 
 class CkGivePacket(ProxyGivePacket, frozen=True, gc=False):

@@ -20,7 +20,34 @@ MessageKey: TypeAlias = tuple[NodeId, int]
 """(M_init, M_seq)."""
 
 
-class ProxyUpPacket(Packet, frozen=True, gc=False):
+class Frame(Packet, frozen=True, gc=False):
+    """A header, then whole numbers; a frame with a message adds its payload."""
+
+    header: ClassVar[int]
+    messages: ClassVar[int] = 0
+
+    @property
+    def control_bytes(self) -> int:
+        return 4 * self.control_entries
+
+    @property
+    def size_bytes(self) -> int:
+        return self.header + self.control_bytes
+
+
+class RadioFrame(Frame, frozen=True, gc=False):
+    """Between a host and its station."""
+
+    header: ClassVar[int] = RADIO_HEADER
+
+
+class WiredFrame(Frame, frozen=True, gc=False):
+    """Between stations."""
+
+    header: ClassVar[int] = WIRED_HEADER
+
+
+class ProxyUpPacket(RadioFrame, frozen=True, gc=False):
     """Host to station: a new message."""
 
     kind: ClassVar[str] = "proxy_up"
@@ -33,15 +60,11 @@ class ProxyUpPacket(Packet, frozen=True, gc=False):
         return 2
 
     @property
-    def control_bytes(self) -> int:
-        return 4 * self.control_entries
-
-    @property
     def size_bytes(self) -> int:
-        return RADIO_HEADER + self.control_bytes + len(self.message.payload)
+        return self.header + self.control_bytes + len(self.message.payload)
 
 
-class ProxyDataPacket(Packet, frozen=True, gc=False):
+class ProxyDataPacket(RadioFrame, frozen=True, gc=False):
     """Station to the hosts that may deliver this message now."""
 
     kind: ClassVar[str] = "proxy_data"
@@ -56,12 +79,8 @@ class ProxyDataPacket(Packet, frozen=True, gc=False):
         return 4 + len(self.targets)
 
     @property
-    def control_bytes(self) -> int:
-        return 16 + 4 * len(self.targets)
-
-    @property
     def size_bytes(self) -> int:
-        return RADIO_HEADER + self.control_bytes + len(self.message.payload)
+        return self.header + self.control_bytes + len(self.message.payload)
 
 
 class ProxyRepeatPacket(ProxyDataPacket, frozen=True, gc=False):
@@ -70,28 +89,19 @@ class ProxyRepeatPacket(ProxyDataPacket, frozen=True, gc=False):
     kind: ClassVar[str] = "proxy_repeat"
 
 
-class ProxyAckPacket(Packet, frozen=True, gc=False):
+class ProxyAckPacket(RadioFrame, frozen=True, gc=False):
     """Host to station: the last message delivered of each initial station in question."""
 
     kind: ClassVar[str] = "proxy_ack"
     host: NodeId
     delivered: Vector
-    messages: ClassVar[int] = 0
 
     @property
     def control_entries(self) -> int:
         return 1 + 2 * len(self.delivered)
 
-    @property
-    def control_bytes(self) -> int:
-        return 4 + 8 * len(self.delivered)
 
-    @property
-    def size_bytes(self) -> int:
-        return RADIO_HEADER + self.control_bytes
-
-
-class ProxyConnectPacket(Packet, frozen=True, gc=False):
+class ProxyConnectPacket(RadioFrame, frozen=True, gc=False):
     """Host to station: I am here; my record is at `previous`, or where that one sent it.
 
     A host that was never connected names the first station it tried: there it joins, and nowhere else.
@@ -103,22 +113,13 @@ class ProxyConnectPacket(Packet, frozen=True, gc=False):
     ses: int
     previous: NodeId
     delivered: Vector = ()
-    messages: ClassVar[int] = 0
 
     @property
     def control_entries(self) -> int:
         return 3 + 2 * len(self.delivered)
 
-    @property
-    def control_bytes(self) -> int:
-        return 4 * self.control_entries
 
-    @property
-    def size_bytes(self) -> int:
-        return RADIO_HEADER + self.control_bytes
-
-
-class ProxyConnectAckPacket(Packet, frozen=True, gc=False):
+class ProxyConnectAckPacket(RadioFrame, frozen=True, gc=False):
     """Station to host: I have your record; `accepted` of your messages are in."""
 
     kind: ClassVar[str] = "proxy_connect_ack"
@@ -126,34 +127,22 @@ class ProxyConnectAckPacket(Packet, frozen=True, gc=False):
     ses: int
     accepted: int
     delivered: Vector
-    messages: ClassVar[int] = 0
 
     @property
     def control_entries(self) -> int:
         return 3 + 2 * len(self.delivered)
 
-    @property
-    def control_bytes(self) -> int:
-        return 12 + 8 * len(self.delivered)
 
-    @property
-    def size_bytes(self) -> int:
-        return RADIO_HEADER + self.control_bytes
-
-
-class ProxyStationAckPacket(Packet, frozen=True, gc=False):
+class ProxyStationAckPacket(RadioFrame, frozen=True, gc=False):
     """Station to host: so many of your messages are in."""
 
     kind: ClassVar[str] = "proxy_station_ack"
     host: NodeId
     accepted: int
     control_entries: ClassVar[int] = 2
-    control_bytes: ClassVar[int] = 8
-    messages: ClassVar[int] = 0
-    size_bytes: ClassVar[int] = RADIO_HEADER + 8
 
 
-class ProxyAppPacket(Packet, frozen=True, gc=False):
+class ProxyAppPacket(WiredFrame, frozen=True, gc=False):
     """Station to station: message `number` of station `origin`. A subclass adds what it must come after."""
 
     origin: NodeId
@@ -166,103 +155,60 @@ class ProxyAppPacket(Packet, frozen=True, gc=False):
         return self.origin, self.number
 
     @property
-    def control_bytes(self) -> int:
-        return 4 * self.control_entries
-
-    @property
     def size_bytes(self) -> int:
-        return WIRED_HEADER + self.control_bytes + len(self.message.payload)
+        return self.header + self.control_bytes + len(self.message.payload)
 
 
-class ProxyDeletePacket(Packet, frozen=True, gc=False):
+class ProxyDeletePacket(WiredFrame, frozen=True, gc=False):
     """Delete(M), station to all stations: every destination has these; several messages at once."""
 
     kind: ClassVar[str] = "proxy_delete"
     delete: tuple[MessageKey, ...]
-    messages: ClassVar[int] = 0
 
     @property
     def control_entries(self) -> int:
         return 2 * len(self.delete)
 
-    @property
-    def control_bytes(self) -> int:
-        return 8 * len(self.delete)
 
-    @property
-    def size_bytes(self) -> int:
-        return WIRED_HEADER + self.control_bytes
-
-
-class ProxyAcksPacket(RoutedPacket, frozen=True, gc=False):
+class ProxyAcksPacket(WiredFrame, RoutedPacket, frozen=True, gc=False):
     """Acknowledge(h), station to initial station: which of its messages hosts have, several hosts at once."""
 
     kind: ClassVar[str] = "proxy_acks"
     acks: Vector
-    messages: ClassVar[int] = 0
 
     @property
     def control_entries(self) -> int:
         return 2 * len(self.acks)
 
-    @property
-    def control_bytes(self) -> int:
-        return 8 * len(self.acks)
 
-    @property
-    def size_bytes(self) -> int:
-        return WIRED_HEADER + self.control_bytes
-
-
-class ProxyGetPacket(RoutedPacket, frozen=True, gc=False):
+class ProxyGetPacket(WiredFrame, RoutedPacket, frozen=True, gc=False):
     """Station to station: give `asker` the host's record, or send this where you sent the record."""
 
     kind: ClassVar[str] = "proxy_get"
     asker: NodeId
     delivered: Vector = ()
-    messages: ClassVar[int] = 0
 
     @property
     def control_entries(self) -> int:
         return 3 + 2 * len(self.delivered)
 
-    @property
-    def control_bytes(self) -> int:
-        return 4 * self.control_entries
 
-    @property
-    def size_bytes(self) -> int:
-        return WIRED_HEADER + self.control_bytes
-
-
-class ProxyOvertakenPacket(RoutedPacket, frozen=True, gc=False):
+class ProxyOvertakenPacket(WiredFrame, RoutedPacket, frozen=True, gc=False):
     """Station to station: the host has a newer connection and its record is here; stop waiting for it."""
 
     kind: ClassVar[str] = "proxy_overtaken"
     control_entries: ClassVar[int] = 2
-    control_bytes: ClassVar[int] = 8
-    messages: ClassVar[int] = 0
-    size_bytes: ClassVar[int] = WIRED_HEADER + 8
 
 
-class ProxyGivePacket(RoutedPacket, frozen=True, gc=False):
+class ProxyGivePacket(WiredFrame, RoutedPacket, frozen=True, gc=False):
     """Station to station: the host's record. A subclass adds more of it."""
 
     accepted: int
     delivered: Vector
-    messages: ClassVar[int] = 0
 
     @property
     def control_entries(self) -> int:
         return 3 + len(self.delivered)
-
-    @property
-    def control_bytes(self) -> int:
-        return 4 * self.control_entries
-
-    @property
-    def size_bytes(self) -> int:
-        return WIRED_HEADER + self.control_bytes
 
 
 PACKETS: Final[tuple[type[Packet], ...]] = (
