@@ -32,12 +32,14 @@ def turning(world: World, carry_out: CarryOut) -> Callable[[Instant], bool]:
     """Does some thousand events due by an instant; False when none is left."""
     queue, soon, recorder = world.queue, world.queue.soon, world.recorder
     received = packet_packer(recorder, PACKET_RECEIVED) if recorder.packets_received else None
+    flush_if_full = recorder.flush_if_full
 
     def at_once() -> None:
         while soon:
             function, arguments = soon.popleft()
             function(*arguments)
             world.at_once += 1
+            flush_if_full()
 
     def turn(until: Instant) -> bool:
         limit = until << PHASE_BITS | LAST_PHASE
