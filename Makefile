@@ -34,7 +34,7 @@ test: $(READY)
 	$(BIN)/pytest -m "not long" -n 2 --dist loadfile
 
 test-long: $(READY)
-	$(BIN)/pytest -n 2 --dist loadfile
+	$(BIN)/pytest -n 2 --dist loadfile --timeout 3600
 
 bench: $(READY)
 	$(BIN)/python -m benchmarks

@@ -131,7 +131,8 @@ def held_alike(run: Run, folder: Path, speed: float = 3.0) -> None:
 
 
 def test_every_protocol_has_its_scenario() -> None:
-    assert sorted(SCENARIOS) == sorted(registry.names())
+    foreign = registry._foreign()  # other tests of this process may have put one on the path
+    assert sorted(SCENARIOS) == sorted(name for name in registry.names() if name not in foreign)
 
 
 @pytest.mark.parametrize("protocol", SCENARIOS)
