@@ -110,7 +110,7 @@ def test_a_reader_that_goes_away_is_no_error(tmp_path):
     process.stdout.close()
     assert process.stderr.read() == ""
     process.stderr.close()
-    assert process.wait() == 141
+    assert process.wait(60) == 141
 
 
 def test_without_typer_the_line_that_installs_it(tmp_path):

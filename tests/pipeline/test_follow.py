@@ -102,13 +102,13 @@ def test_a_killed_follower_goes_on_where_it_was(tmp_path):
     first = start_follower(folder)
     until = time.monotonic() + 120
     while not (folder / "_follow" / "ledger.json").is_file():
-        assert first.poll() is None, first.communicate()
+        assert first.poll() is None, first.communicate(timeout=60)
         assert time.monotonic() < until
         time.sleep(0.05)
     for name, rows in late[: len(late) // 2]:
         writer.write(name, rows)
     kill_tree(first.pid)
-    out, _ = first.communicate()
+    out, _ = first.communicate(timeout=60)
     for name, rows in late[len(late) // 2 :]:
         writer.write(name, rows)
     second = start_follower(folder)

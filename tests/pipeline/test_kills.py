@@ -69,7 +69,7 @@ def wait_for(condition, process, seconds=240):
         found = condition()
         if found:
             return found
-        assert process.poll() is None, process.communicate()
+        assert process.poll() is None, process.communicate(timeout=60)
         assert time.monotonic() < until
         time.sleep(0.02)
 
@@ -150,7 +150,7 @@ def test_a_killed_driver_is_typed_again_and_runs_only_what_was_missing(tmp_path)
     first = start_sweep(spec, lake, "--master", "local[2,4]")
     before = wait_for(lambda: len(done := finished_marks(lake, grid)) >= 3 and done, first)
     kill_tree(first.pid)
-    first.wait()
+    first.wait(60)
     before = finished_marks(lake, grid)
     assert len(before) < len(grid.points)
     assert not lake.units("runs")

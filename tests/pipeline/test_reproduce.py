@@ -251,7 +251,7 @@ def test_killed_and_typed_again_nothing_that_was_finished_is_run_again(papers, t
             time.sleep(0.05)
     finally:
         kill_tree(process.pid)
-        process.wait()
+        process.wait(60)
     before = {name: (marks.done / f"{name}.json").read_bytes() for name in marks.marked()}
     assert len(before) >= 2
     found = _typed(papers, lake.root, "local[2]", "--json")

@@ -12,6 +12,8 @@ from pathlib import Path
 import psutil
 import pytest
 
+from tests.runtime.watched import running
+
 SCENARIO = """
 [world]
 kind = "contacts"
@@ -60,21 +62,21 @@ def test_real_nodes_deliver_what_the_simulation_delivers(scenario: Path, tmp_pat
         [sys.executable, "-m", "precede", "verify", str(out / "log"), "--json"],
         capture_output=True,
         check=False,
+        timeout=60,
     )
     assert json.loads(verified.stdout)["verdict"] == "holds"
     again = started(scenario, out)
-    assert again.communicate()[1].endswith("an emulation begins with an empty folder\n")
+    assert again.communicate(timeout=60)[1].endswith("an emulation begins with an empty folder\n")
     assert again.returncode == 2
 
 
 def test_ctrl_c_leaves_no_process_behind(scenario: Path, tmp_path: Path) -> None:
-    running = started(scenario, tmp_path / "out", "--speed", "1")
-    assert running.stderr is not None
-    running.stderr.readline()
-    children = psutil.Process(running.pid).children(recursive=True)
-    assert children
-    running.send_signal(signal.SIGINT)
-    assert running.wait(30) == 130
+    with running("emulate", str(scenario), "--out", str(tmp_path / "out"), "--speed", "1") as emulation:
+        emulation.line("err")
+        children = psutil.Process(emulation.process.pid).children(recursive=True)
+        assert children
+        emulation.process.send_signal(signal.SIGINT)
+        assert emulation.ended() == 130
     deadline = time.monotonic() + 10
     while any(child.is_running() and child.status() != "zombie" for child in children):
         assert time.monotonic() < deadline

@@ -8,6 +8,8 @@ import subprocess
 import sys
 from pathlib import Path
 
+from tests.runtime.watched import running
+
 ROOT = Path(__file__).parents[2]
 
 
@@ -23,36 +25,20 @@ def free_ports(count: int) -> list[str]:
 
 def test_two_terminals_chat(tmp_path: Path) -> None:
     here, there = free_ports(2)
-
-    def terminal(name: str, *ports: str) -> subprocess.Popen[str]:
-        return subprocess.Popen(
-            [sys.executable, str(ROOT / "examples" / "chat.py"), name, *ports],
-            cwd=tmp_path,
-            env={**os.environ, "PYTHONPATH": str(ROOT / "src")},
-            stdin=subprocess.PIPE,
-            stdout=subprocess.PIPE,
-            text=True,
-        )
-
-    ana, ben = terminal("ana", here, there), terminal("ben", there, here)
-    try:
-        assert ana.stdin is not None
-        assert ben.stdin is not None
-        assert ben.stdout is not None
-        ana.stdin.write("dinner?\n")
-        ana.stdin.flush()
-        assert ben.stdout.readline() == "ana: dinner?\n"
-        ben.stdin.write("yes\n")
-        ben.stdin.close()
-        assert ben.stdout.readline() == "ben: yes\n"
-        ana.stdin.close()
-        assert ana.stdout is not None
-        assert ana.stdout.read().splitlines() == ["ana: dinner?", "ben: yes"]
-        assert ana.wait(20) == 0
-        assert ben.wait(20) == 0
-    finally:
-        ana.kill()
-        ben.kill()
+    chat = (str(ROOT / "examples" / "chat.py"),)
+    env = {**os.environ, "PYTHONPATH": str(ROOT / "src")}
+    with (
+        running("ana", here, there, program=chat, cwd=tmp_path, env=env) as ana,
+        running("ben", there, here, program=chat, cwd=tmp_path, env=env) as ben,
+    ):
+        ana.say("dinner?")
+        assert ben.line() == "ana: dinner?"
+        ben.say("yes")
+        ben.close_input()
+        assert ben.line() == "ben: yes"
+        assert ana.lines(2) == ["ana: dinner?", "ben: yes"]
+        ana.close_input()
+        assert (ana.ended(), ben.ended()) == (0, 0)
 
 
 def printed_by(example: str) -> list[str]:

@@ -7,9 +7,12 @@ import signal
 import socket
 import subprocess
 import sys
-from collections.abc import Iterator
-from contextlib import contextmanager
+import time
 from pathlib import Path
+
+import pytest
+
+from tests.runtime.watched import Watched, running
 
 
 def free_port(kind: socket.SocketKind) -> int:
@@ -18,69 +21,94 @@ def free_port(kind: socket.SocketKind) -> int:
         return int(probe.getsockname()[1])
 
 
-@contextmanager
-def running(*arguments: str) -> Iterator[subprocess.Popen[str]]:
-    process = subprocess.Popen(
-        [sys.executable, "-m", "precede", *arguments],
-        stdin=subprocess.PIPE,
-        stdout=subprocess.PIPE,
-        stderr=subprocess.PIPE,
-        text=True,
-    )
-    try:
-        yield process
-    finally:
-        process.kill()
-        process.wait()
+class Town:
+    """Two cells: how to start their stations, and a host in each."""
+
+    def __init__(self, folder: Path) -> None:
+        self.keys = str(folder / "town.keys")
+        make = [sys.executable, "-m", "precede", "keys", "make", self.keys]
+        subprocess.run(make, check=True, capture_output=True, timeout=60)
+        self.air = [f"127.0.0.1:{free_port(socket.SOCK_DGRAM)}" for _ in range(2)]
+        self.wires = [f"127.0.0.1:{free_port(socket.SOCK_STREAM)}" for _ in range(2)]
+
+    def station(self, place: int) -> tuple[str, ...]:
+        wired = ("--wired", self.wires[place], "--neighbour", self.wires[1 - place])
+        radio = ("--bind", self.air[place], "--status", "0.2")
+        return ("station", f"s{place}", "--keys", self.keys, *radio, *wired)
+
+    def host(self, name: str, other: str, place: int) -> tuple[str, ...]:
+        return ("host", name, "--keys", self.keys, "--station", self.air[place], "--member", other)
 
 
-def say(host: subprocess.Popen[str], line: str) -> None:
-    assert host.stdin is not None
-    host.stdin.write(line + "\n")
-    host.stdin.flush()
+@pytest.fixture
+def town(tmp_path: Path) -> Town:
+    return Town(tmp_path)
 
 
-def heard(host: subprocess.Popen[str], count: int) -> list[str]:
-    assert host.stdout is not None
-    return [host.stdout.readline().rstrip("\n") for _ in range(count)]
+def hosts(status: str) -> int:
+    return int(json.loads(status)["sizes"]["hosts"])
 
 
-def test_hosts_of_two_cells_talk(tmp_path: Path) -> None:
-    keys = str(tmp_path / "town.keys")
-    subprocess.run([sys.executable, "-m", "precede", "keys", "make", keys], check=True, capture_output=True)
-    air = [f"127.0.0.1:{free_port(socket.SOCK_DGRAM)}" for _ in range(2)]
-    wires = [f"127.0.0.1:{free_port(socket.SOCK_STREAM)}" for _ in range(2)]
+def wait_for_host(station: Watched) -> None:
+    """A message is for those who have joined when it is said."""
+    station.until(lambda status: hosts(status) == 1)
 
-    def station(place: int) -> tuple[str, ...]:
-        wired = ("--wired", wires[place], "--neighbour", wires[1 - place], "--stations", "2")
-        return ("station", f"s{place}", "--keys", keys, "--bind", air[place], *wired, "--status", "1")
 
+def test_hosts_of_two_cells_talk(town: Town) -> None:
     with (
-        running(*station(0)) as north,
-        running(*station(1)) as south,
-        running("host", "ana", "--keys", keys, "--station", air[0], "--member", "ben") as ana,
-        running("host", "ben", "--keys", keys, "--station", air[1], "--member", "ana") as ben,
+        running(*town.station(0)) as north,
+        running(*town.station(1)) as south,
+        running(*town.host("ana", "ben", 0)) as ana,
+        running(*town.host("ben", "ana", 1)) as ben,
     ):
-        say(ana, "hello")
-        assert heard(ben, 1) == ["ana\thello"]
-        say(ben, "hello yourself")
-        assert heard(ana, 2) == ["ana\thello", "ben\thello yourself"]
-        assert north.stderr is not None
-        while json.loads(north.stderr.readline())["sizes"]["hosts"] != 1:
-            pass  # reports of before she joined
-        for process in (ana, ben):
-            assert process.stdin is not None
-            process.stdin.close()
-            assert process.wait(30) == 0
-        for process in (north, south):
-            process.send_signal(signal.SIGTERM)
-            assert process.wait(30) == 0
+        wait_for_host(south)
+        ana.say("hello")
+        assert ben.line() == "ana\thello"
+        ben.say("hello yourself")
+        assert ana.lines(2) == ["ana\thello", "ben\thello yourself"]
+        wait_for_host(north)
+        for host in (ana, ben):
+            host.close_input()
+            assert host.ended() == 0
+        for station in (north, south):
+            station.process.send_signal(signal.SIGTERM)
+            assert station.ended() == 0
+
+
+def test_started_in_the_wrong_order_nothing_is_lost(town: Town) -> None:
+    """Hosts before stations, and a cell that hosts could join before its wire is there."""
+    with (
+        running(*town.host("ben", "ana", 1)) as ben,
+        running(*town.host("ana", "ben", 0)) as ana,
+        running(*town.station(0)) as north,
+    ):
+        north.until(lambda status: json.loads(status)["neighbours"] != [])
+        until = time.monotonic() + 3
+        while time.monotonic() < until:
+            assert hosts(north.line("err")) == 0, "it would say what the other cell never hears"
+        with running(*town.station(1)) as south:
+            wait_for_host(south)
+            ana.say("hello")
+            assert ben.line() == "ana\thello"
+            assert ana.line() == "ana\thello"
+
+
+def test_a_host_waits_for_its_station_as_long_as_it_takes(town: Town) -> None:
+    with running(*town.host("ana", "ben", 0)) as ana:
+        ana.say("is anybody there?")
+        ana.until(lambda line: "has not joined yet; still trying" in line)
+        with running(*town.station(0)), running(*town.station(1)):
+            assert ana.line() == "ana\tis anybody there?"
 
 
 def test_what_is_missing_is_said_in_one_line() -> None:
     for arguments in (("host", "ana", "--station", "127.0.0.1:1"), ("station", "s0")):
         done = subprocess.run(
-            [sys.executable, "-m", "precede", *arguments], capture_output=True, text=True, check=False
+            [sys.executable, "-m", "precede", *arguments],
+            capture_output=True,
+            text=True,
+            check=False,
+            timeout=60,
         )
         assert done.returncode == 2
         assert "--keys FILE is needed" in done.stderr

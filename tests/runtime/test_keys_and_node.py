@@ -4,8 +4,6 @@ from __future__ import annotations
 
 import io
 import os
-import subprocess
-import sys
 from pathlib import Path
 
 import pytest
@@ -15,6 +13,7 @@ from precede.core.errors import BadInput
 from precede.runtime.authorship import public_of
 from precede.runtime.keyring import newest_key, read_identity, read_keys, read_roster
 from tests.runtime.test_examples import free_ports
+from tests.runtime.watched import running
 
 ROOT = Path(__file__).parents[2]
 
@@ -105,46 +104,23 @@ def test_two_nodes_as_filters(tmp_path: Path) -> None:
     here, there = free_ports(2)
     assert main(["keys", "make", str(tmp_path / "g.keys")]) == 0
 
-    def node(name: str, own: str, other: str) -> subprocess.Popen[str]:
-        words = ["node", name, "--keys", "g.keys", "--bind", f"127.0.0.1:{own}", "--peer", f"127.0.0.1:{other}"]
-        return subprocess.Popen(
-            [
-                sys.executable,
-                "-m",
-                "precede",
-                *words,
-                "--member",
-                "ana",
-                "--member",
-                "ben",
-                "--log",
-                f"log/{name}",
-            ],
-            cwd=tmp_path,
-            env={**os.environ, "PYTHONPATH": str(ROOT / "src")},
-            stdin=subprocess.PIPE,
-            stdout=subprocess.PIPE,
-            text=True,
-        )
+    def node(name: str, own: str, other: str) -> tuple[str, ...]:
+        places = ("--bind", f"127.0.0.1:{own}", "--peer", f"127.0.0.1:{other}")
+        members = ("--member", "ana", "--member", "ben", "--log", f"log/{name}")
+        return ("node", name, "--keys", "g.keys", *places, *members)
 
-    ana, ben = node("ana", here, there), node("ben", there, here)
-    try:
-        assert ana.stdin is not None
-        assert ana.stdout is not None
-        assert ben.stdin is not None
-        assert ben.stdout is not None
-        ana.stdin.write("question\n")
-        ana.stdin.flush()
-        assert ben.stdout.readline() == "ana\tquestion\n"
-        ben.stdin.write("answer\n")
-        ben.stdin.close()
-        assert ana.stdout.readline() == "ana\tquestion\n"
-        assert ana.stdout.readline() == "ben\tanswer\n"
-        ana.stdin.close()
-        assert (ana.wait(30), ben.wait(30)) == (0, 0)
-    finally:
-        ana.kill()
-        ben.kill()
+    env = {**os.environ, "PYTHONPATH": str(ROOT / "src")}
+    with (
+        running(*node("ana", here, there), cwd=tmp_path, env=env) as ana,
+        running(*node("ben", there, here), cwd=tmp_path, env=env) as ben,
+    ):
+        ana.say("question")
+        assert ben.line() == "ana\tquestion"
+        ben.say("answer")
+        ben.close_input()
+        assert ana.lines(2) == ["ana\tquestion", "ben\tanswer"]
+        ana.close_input()
+        assert (ana.ended(), ben.ended()) == (0, 0)
     assert list((tmp_path / "log" / "ana").glob("events-*.parquet"))
 
 

@@ -10,7 +10,8 @@ import typer
 if TYPE_CHECKING:
     from precede.runtime.group import Group
 
-_TRIES = 100
+_RETRY_S = 0.1
+_SAY_SO_S = 10.0
 
 
 def command(
@@ -121,18 +122,24 @@ async def as_filter(group: Group, status: float, linger: float, keys: Path | Non
 
 
 async def _say(group: Group, payload: bytes) -> None:
-    """A node that cannot take it yet (a host that has not joined) is asked again for a while."""
+    """A node that cannot take it yet (a host that has not joined) is asked again until it can."""
     import asyncio
+    import sys
+    import time
 
-    from precede.core.errors import BadInput, Refused
+    from precede.core.errors import BadInput, NotYet, Refused
 
-    for _ in range(_TRIES):
+    said_so = time.monotonic()
+    while True:
         try:
             return await group.broadcast(payload)
+        except NotYet as error:
+            if time.monotonic() > said_so + _SAY_SO_S:
+                said_so = time.monotonic()
+                print(f"precede: {group.name}: {error}; still trying", file=sys.stderr, flush=True)
+            await asyncio.sleep(_RETRY_S)
         except Refused as error:
-            cause = str(error)
-            await asyncio.sleep(0.1)
-    raise BadInput(f"{group.name}: {cause}")
+            raise BadInput(f"{group.name}: {error}") from error
 
 
 def address(written: str, option: str) -> tuple[str, int]:

@@ -35,6 +35,8 @@ def command(
 ) -> None:
     """Serve a cell until interrupted. Stations form a tree: each pair of neighbours names each other.
 
+    The cell opens when every neighbour has been heard once, whatever the order in which stations are started.
+
     \b
     Example:
       precede station north --keys town.keys --bind 127.0.0.1:6001 --wired 127.0.0.1:7001 \\
@@ -56,6 +58,7 @@ def command(
         {"stations": stations} if protocol == "was" else {},
         UdpTransport(address(bind, "--bind")),
         wired=TcpTransport(address(wired, "--wired"), wires),
+        wires=len(wires),
         keys=group_keys(keys, open_door, group),
         log=log,
     )

@@ -11,5 +11,9 @@ class Refused(ValueError):
     """A node will not take this input (an empty destination set, not joined yet); its state is unchanged."""
 
 
+class NotYet(Refused):
+    """A node will not take this input now; it may take the same input later (a host that has not joined)."""
+
+
 class Unavailable(RuntimeError):
     """A part that was not installed is needed; the text is the line that installs it (exit code 3)."""

@@ -16,7 +16,7 @@ from collections.abc import Sequence
 from typing import ClassVar, Final
 
 from precede.core.effects import Accept, Effect, Effects, Medium
-from precede.core.errors import Refused
+from precede.core.errors import NotYet, Refused
 from precede.core.identity import MessageId, NodeId
 from precede.core.instants import MILLISECOND, Duration, Instant
 from precede.core.messages import Message, Packet
@@ -91,7 +91,7 @@ class CkHost(ProxyHost):
         if to is not None or lifetime is not None:
             raise Refused("CK broadcasts to everybody, without lifetimes")
         if not self.joined:
-            raise Refused("the host has not joined yet")
+            raise NotYet("the host has not joined yet")
         message = Message(MessageId(self.node, 0, self.number + 1), payload)
         effects: list[Effect] = [Accept(message)]
         self._queue(ProxyUpPacket(self.node, message), now, effects)

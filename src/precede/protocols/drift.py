@@ -31,7 +31,7 @@ from precede.core.effects import (
     Observe,
     Persist,
 )
-from precede.core.errors import Refused
+from precede.core.errors import NotYet, Refused
 from precede.core.identity import MessageId, NodeId
 from precede.core.instants import Duration, Instant
 from precede.core.messages import Message, Packet
@@ -122,7 +122,7 @@ class DriftNode(Node):
         if to is not None:
             raise Refused("drift delivers to all; for destination sets take a multicast order (prs)")
         if self.mine is None:
-            raise Refused("not a source (yet): only sources broadcast")
+            raise NotYet("not a source (yet): only sources broadcast")
         self.number += 1
         effects: list[Effect] = [Persist("number", self.number)] if self.durable else []
         message = Message(MessageId(self.me, self.incarnation, self.number), payload)

@@ -17,7 +17,7 @@ from typing import Final
 from msgspec.structs import replace
 
 from precede.core.effects import Effects, Key, Medium, Send
-from precede.core.errors import BadInput, Refused
+from precede.core.errors import BadInput, NotYet
 from precede.core.identity import NodeId
 from precede.core.instants import Duration, Instant
 from precede.core.messages import Packet
@@ -68,7 +68,7 @@ class BoundedDrift(Node):
         seen.settle()
         lowest = min((seen.known(column) for column in range(len(seen.columns))), default=self.inner.clock)
         if self.inner.clock - lowest >= self._times // 4:
-            raise Refused("some source's clock is too far behind to use timestamps again: send later")
+            raise NotYet("some source's clock is too far behind to use timestamps again: send later")
         return self._cut(self.inner.broadcast(payload, now, to, lifetime))
 
     def receive(self, packet: Packet, sender: NodeId, now: Instant, over: Medium) -> Effects:

@@ -34,7 +34,7 @@ from precede.core.effects import (
     Send,
     SetTimer,
 )
-from precede.core.errors import BadInput, Refused
+from precede.core.errors import BadInput, NotYet, Refused
 from precede.core.identity import NodeId
 from precede.core.instants import Duration, Instant
 from precede.core.messages import Packet
@@ -120,7 +120,7 @@ class DiagnosedVCubeNode(VCubeNode):
         if self._out or self._leaving:
             raise Refused("vcube: this node has crashed or left, and there is no way back under its number")
         if not self.joined:
-            raise Refused("vcube: not joined yet")
+            raise NotYet("vcube: not joined yet")
         return super().broadcast(payload, now, to, lifetime)
 
     def receive(self, packet: Packet, sender: NodeId, now: Instant, over: Medium) -> Effects:

@@ -16,6 +16,7 @@ from typing import Final, Protocol
 
 from precede.core.effects import (
     RADIO,
+    WIRED,
     Accept,
     Arrive,
     CancelSend,
@@ -82,7 +83,9 @@ class Driver:
         clock: Callable[[], Instant] = wall_clock,
         rows: KeptRows | None = None,
         speed: float = 1.0,
+        wires: int = 0,
     ) -> None:
+        """Packets wait until `wires` neighbours were heard by wire; then they are taken in their order."""
         self.store = store
         self.outside: dict[Medium, Outside] = {}
         self.garbled: Counter[str] = Counter()
@@ -101,6 +104,9 @@ class Driver:
         self._rows = rows
         self._timers: dict[Key, asyncio.TimerHandle] = {}
         self._inputs: deque[Callable[[Instant], Effects]] = deque()
+        self._wires_to_come = wires
+        self._wired: dict[NodeId, None] = {}
+        self._early: list[Callable[[Instant], Effects]] = []
         self._encoded: tuple[Packet | None, bytes] = (None, b"")
         self._leaving: list[Send | tuple[int, Message]] = []
         self._running = False
@@ -139,15 +145,25 @@ class Driver:
             if reason is not None:
                 self.garbled[reason] += 1
                 return
-        if len(self._inputs) >= MOST_WAITING:
+        if len(self._inputs) + len(self._early) >= MOST_WAITING:
             self.garbled["overrun"] += 1
             return
         if self._rows is not None:
             self._rows.packet(PACKET_RECEIVED, self._now(), packet, sender, over, len(data))
-        self._input(lambda now: self.node.receive(packet, sender, now, over))
+        if self._wires_to_come:
+            self._early.append(lambda now: self.node.receive(packet, sender, now, over))
+        else:
+            self._input(lambda now: self.node.receive(packet, sender, now, over))
 
     def link_up(self, peer: NodeId, over: Medium = RADIO) -> None:
         self._input(lambda now: self.node.link_up(peer, now, over))
+        if over == WIRED and self._wires_to_come and peer not in self._wired:
+            self._wired[peer] = None
+            self._wires_to_come -= 1
+            if not self._wires_to_come:
+                early, self._early = self._early, []
+                for receive in early:
+                    self._input(receive)
 
     def link_down(self, peer: NodeId, over: Medium = RADIO) -> None:
         self._input(lambda now: self.node.link_down(peer, now, over))

@@ -67,8 +67,10 @@ class Group:
     """One member's view. Use it as `async with`; iterate over it to take what is delivered.
 
     `book` gives members' ids where a protocol wants small ones; elsewhere they come from the names. A second
-    transport, `wired`, is for nodes that have both (a station). `links` says how neighbours are found:
-    `by_hand`, `patient` and `alone` of `runtime.links`. `life` fixes the incarnation of a node without store.
+    transport, `wired`, is for nodes that have both (a station); with `wires` no packet is taken until so many
+    neighbours were heard on it, for what a node floods before it knows a neighbour never gets there.
+    `links` says how neighbours are found: `by_hand`, `patient` and `alone` of `runtime.links`.
+    `life` fixes the incarnation of a node without store.
     With `segment` the event log grows by a file every so many seconds, else by many rows at once.
     With an `identity` and a `roster`, messages are signed by their authors (`runtime.authorship`).
     """
@@ -82,6 +84,7 @@ class Group:
         transport: Transport,
         *,
         wired: Transport | None = None,
+        wires: int = 0,
         keys: tuple[bytes, ...] = (),
         store: Path | None = None,
         log: Path | None = None,
@@ -116,6 +119,7 @@ class Group:
             clock,
             KeptRows(self.name_of, log_packets) if kept else None,
             speed,
+            wires,
         )
         authors = None
         if identity is not None and roster is not None:

@@ -23,7 +23,7 @@ from precede.core.effects import (
     Send,
     SetTimer,
 )
-from precede.core.errors import Refused
+from precede.core.errors import NotYet, Refused
 from precede.core.identity import MessageId, NodeId
 from precede.core.instants import Duration, Instant
 from precede.core.messages import Message, Packet
@@ -114,8 +114,10 @@ class WasHost(Node):
             raise Refused("WAS broadcasts to everybody: it takes no destinations")
         if lifetime is not None:
             raise Refused("WAS has no lifetimes")
-        if not self.joined or self.leaving:
-            raise Refused("the host has not joined yet" if not self.leaving else "the host has left")
+        if self.leaving:
+            raise Refused("the host has left")
+        if not self.joined:
+            raise NotYet("the host has not joined yet")
         self.number += 1
         message = Message(MessageId(self.node, self.incarnation, self.number), payload)
         self.sbuffer[self.number] = message
