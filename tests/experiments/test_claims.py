@@ -115,8 +115,10 @@ def test_twice_the_tolerance_is_close_where_the_file_says_so():
     found = samples(at_1=1.15)
     assert judge(Claims("x", (claim,)), found, "quick")[0].status == "not reproduced"
     assert judge(Claims("x", (claim,), close=2.0), found, "quick")[0].status == "close"
-    (told,) = judge(Claims("x", (claim,)), found, "quick", [Reason(claims=("c*",), why="w", shown_by="t")])
-    assert (told.reason, told.shown_by) == ("w", "t")
+    (told,) = judge(
+        Claims("x", (claim,)), found, "quick", [Reason(claims=("c*",), why="w", supported_by=("t", "u"))]
+    )
+    assert (told.reason, told.shown_by) == ("w", "t, u")
     assert told.off == pytest.approx(15.0)
     assert told.interval[0] < 1.15 < told.interval[1]
 

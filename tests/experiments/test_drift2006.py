@@ -1,19 +1,15 @@
-"""The experiments of drift2006: what a run is and measures, TOVF is never later, how claims are judged."""
+"""The experiments of drift2006: what a run is and measures, TOVF is never later."""
 
 from __future__ import annotations
-
-from pathlib import Path
 
 import pyarrow as pa
 import pytest
 
 from precede.eventlog.sinks import TableSink
-from precede.experiments.drift2006 import Measured, Point, measure_run, read_experiments
-from precede.experiments.drift2006_claims import Claim, Estimate, judge, read_claims, run_missing
+from precede.experiments.drift2006 import Point, measure_run
 from precede.experiments.drift2006_measures import Rows, Slower, Window, assert_never_slower, measure_latencies
 from precede.experiments.runs import carry_out
 
-PAPER = Path(__file__).parents[2] / "papers" / "drift2006"
 SMALL = Point(experiment="small", nodes=8, base_rate=10.0, rate_delay=2.0, messages=4)
 
 
@@ -85,53 +81,3 @@ def test_the_motes_are_measured_whole() -> None:
     assert found.violations == 0
     assert found.measures["pairs_percent"] == 100.0
     assert found.measures["speedup"] >= 1.0
-
-
-def test_every_claim_can_be_judged_by_the_experiments() -> None:
-    """Points with made-up runs: every claim finds its points, none is refused."""
-    estimates = []
-    for experiment in read_experiments(PAPER / "experiments.toml"):
-        for point in experiment.points:
-            measures = {claim.measure: 2.0 for claim in read_claims(PAPER / "claims.toml")}
-            measures |= {"floods_axis_mean": 2.0, "floods_far_mean": 2.0}
-            estimates.append(Estimate(point, (Measured(1, measures, 0), Measured(2, measures, 0))))
-    made_up = [claim for claim in read_claims(PAPER / "claims.toml") if claim.kind != "linear"]
-    assert all(one.status != "not run at this scale" for one in judge(made_up, estimates))
-
-
-@pytest.mark.parametrize(
-    ("kind", "curve", "status"),
-    [
-        ("rises", (1.0, 2.0, 3.0), "reproduced"),
-        ("rises", (1.0, 0.98, 3.0), "close"),
-        ("rises", (1.0, 0.5, 3.0), "not reproduced"),
-        ("falls", (3.0, 2.0, 1.0), "reproduced"),
-        ("flat", (1.0, 1.04, 1.0), "reproduced"),
-        ("flat", (1.0, 1.5, 1.0), "not reproduced"),
-        ("linear", (1.0, 2.0, 3.0), "reproduced"),
-        ("linear", (1.0, 2.9, 3.0), "not reproduced"),
-        ("sublinear", (1.0, 1.5, 2.0), "reproduced"),
-        ("sublinear", (1.0, 2.0, 4.0), "not reproduced"),
-    ],
-)
-def test_shapes(kind: str, curve: tuple[float, ...], status: str) -> None:
-    claim = Claim("id", "", "", "e", "speedup", kind, along="limit", tolerance=0.05)  # type: ignore[arg-type]
-    estimates = [
-        Estimate(Point(experiment="e", limit=limit), (Measured(1, {"speedup": value}, 0),))
-        for limit, value in zip((1, 2, 3), curve, strict=True)
-    ]
-    assert judge([claim], estimates)[0].status == status
-
-
-def test_runs_are_resumed_and_divided(tmp_path: Path) -> None:
-    (tmp_path / "experiments.toml").write_text(
-        '[experiment.tiny]\ntitle = "t"\nplace = "p"\nruns = 2\nquick_runs = 1\n'
-        "grid = { rate_delay = [0.0, 1.0] }\nset = { nodes = 3, base_rate = 5.0, messages = 4 }\n"
-    )
-    one, two = tmp_path / "1.jsonl", tmp_path / "2.jsonl"
-    run_missing(tmp_path, results=[one], share=(1, 2))
-    run_missing(tmp_path, results=[two], share=(2, 2))
-    assert [len(file.read_text().splitlines()) for file in (one, two)] == [2, 2]
-    found = run_missing(tmp_path, results=[one, two])
-    assert [len(estimate.runs) for estimate in found] == [2, 2]
-    assert [len(file.read_text().splitlines()) for file in (one, two)] == [2, 2]

@@ -12,6 +12,8 @@ import pytest
 
 from precede.cli import main
 from precede.cli.exhibits import write_exhibits
+from precede.cli.reproduce import write_page
+from precede.core.errors import BadInput
 from precede.experiments import prs1997
 from precede.pipeline import reproduce as reproducing
 from precede.pipeline.jobs import Lake
@@ -77,7 +79,16 @@ REASONS = """
 [[reason]]
 claims = ["wr*"]
 why = "something is always carried"
-shown_by = "this test"
+supported_by = ["always"]
+[[evidence]]
+id = "always"
+place = "p"
+says = "some are carried"
+experiment = "figure4"
+where = { propagation = 3 }
+measure = "tuple_share"
+kind = "at_least"
+value = 0.01
 """
 FIGURES = """
 [[figure]]
@@ -185,6 +196,26 @@ def test_an_exhibit_runs_what_it_needs_and_an_experiment_without_claims_when_it_
     }
     (told,) = reproduce(lake, [asked(papers, exhibit="table9")], None)
     assert {one.claim.id for one in told.comparisons} == {"wrong", "kept"}
+
+
+def test_pages_get_an_exhibits_table_and_figures_and_the_evidence_of_reasons(papers, tmp_path):
+    lake, page = Lake(tmp_path / "lake"), tmp_path / "page.md"
+    names, ends = ("", " figure4", " reasons"), ("begin", "end")
+    marks = [f"<!-- reproduced{name}: {end} -->" for name in names for end in ends]
+    page.write_text("\n".join(marks) + "\n")
+    for exhibit in ("", "figure4", "reasons"):
+        (told,) = reproduce(lake, [asked(papers, exhibit=exhibit)], None)
+        write_page(told, page)
+    whole, figure4, reasons = (part.split(": end -->")[0] for part in page.read_text().split(": begin -->")[1:])
+    assert "| `wrong` | Table 9 | nothing is carried |" in whole
+    assert "something is always carried (always)" in whole
+    assert "![Size](page-figure4.svg)" in figure4
+    assert (tmp_path / "page-figure4.svg").is_file()
+    assert "`precede reproduce prs1997/reasons --scale quick" in reasons
+    assert "| `always` | p | some are carried | at least 0.01 |" in reasons
+    assert "reproduced |" in reasons
+    with pytest.raises(BadInput, match="no marks <!-- reproduced table9: begin -->"):
+        write_page(reproduce(lake, [asked(papers, exhibit="table9")], None)[0], page)
 
 
 def test_a_unit_that_fails_is_told_and_tried_again(papers, tmp_path, monkeypatch):

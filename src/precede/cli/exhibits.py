@@ -6,7 +6,7 @@
     title = "Tuples carried over the propagation time"
     experiment = "figure4"
     x = "propagation"                 # what the experiment varies
-    y = "tuple_share"                 # a measure
+    y = "tuple_share"                 # a measure, or several, each a curve: ["tof_latency_s", "tovf_latency_s"]
     curves = ["nodes"]                # what tells the curves apart; the rest must be fixed by `where`
     where = { }
     x_label = "propagation time"
@@ -20,7 +20,7 @@ from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
 from statistics import fmean
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Final
 
 import msgspec
 from msgspec import Struct
@@ -30,11 +30,14 @@ from precede.experiments.reproduction.claims import Claim
 from precede.experiments.reproduction.judging import STATUSES, Comparison, Sample, place_on
 from precede.experiments.tables import read_toml
 from precede.measures.statistics import confidence_interval
-from precede.report.figures import Curve, Figure, Mark, Point, write_figure
+from precede.report.figures import Curve, Figure, Mark, Point, svg, table_of, write_figure
 from precede.report.tables import Cell, Table, markdown, shown, write_table
 
 if TYPE_CHECKING:
     from precede.pipeline.reproduce import Reproduced
+
+CLAIM: Final = ("claim", "place", "says")
+"""The first columns of a page's table."""
 
 
 class Drawn(Struct, frozen=True, forbid_unknown_fields=True, kw_only=True):
@@ -44,7 +47,7 @@ class Drawn(Struct, frozen=True, forbid_unknown_fields=True, kw_only=True):
     title: str
     experiment: str
     x: str
-    y: str
+    y: str | tuple[str, ...]
     curves: tuple[str, ...] = ()
     where: Mapping[str, Any] = {}
     x_label: str = ""
@@ -52,6 +55,10 @@ class Drawn(Struct, frozen=True, forbid_unknown_fields=True, kw_only=True):
     log_x: bool = False
     log_y: bool = False
     marks: bool = True
+
+    @property
+    def measures(self) -> tuple[str, ...]:
+        return (self.y,) if isinstance(self.y, str) else self.y
 
 
 def write_exhibits(told: Reproduced, folder: Path) -> list[Path]:
@@ -98,9 +105,7 @@ def comparison_table(caption: str, several: Sequence[Comparison]) -> Table:
 
 def markdown_of(told: Reproduced, command_line: str) -> str:
     """A page's section: how many claims of each status, every claim that was answered, the reasons."""
-    witness = f"{told.violations:,} violations" + (
-        f", {told.unverified:,} searches not shown to the witness" if told.unverified else ""
-    )
+    witness = f"{told.violations:,} violations, {told.unverified:,} not shown to the witness"
     lines = [f"Written by `{command_line}`: {told.units:,} runs, {witness}.", ""]
     for reading in dict.fromkeys(one.reading for one in told.comparisons):
         counts = count_statuses([one for one in told.comparisons if one.reading == reading])
@@ -108,9 +113,10 @@ def markdown_of(told: Reproduced, command_line: str) -> str:
         lines.append(f"* {f'Reading `{reading}`: ' if reading else 'Claims: '}{words}.")
     answered = [one for one in told.comparisons if one.status != "paper scale only"]
     readings = any(one.reading for one in answered)
-    header = ("place", "claim", *(("reading",) if readings else ()), "paper", "ours", "95 % interval", "status")
+    header = (*CLAIM, *(("reading",) if readings else ()), "paper", "ours", "95 % interval", "status")
     rows = [
         [
+            f"`{one.claim.id}`",
             one.claim.place,
             one.claim.says,
             *([one.reading] if readings else []),
@@ -121,7 +127,9 @@ def markdown_of(told: Reproduced, command_line: str) -> str:
         ]
         for one in answered
     ]
-    lines += ["", markdown(Table(f"{told.asked.key}, {told.asked.scale} scale", header, rows)).rstrip("\n"), ""]
+    if answered:
+        caption = f"{told.asked.name}: published beside ours"
+        lines += ["", markdown(Table(caption, header, rows)).rstrip("\n"), ""]
     reasons = dict.fromkeys((one.reason, one.shown_by) for one in answered if one.reason)
     if reasons:
         lines += ["Why some are not reproduced, and what shows it:", ""]
@@ -129,6 +137,18 @@ def markdown_of(told: Reproduced, command_line: str) -> str:
             named = [one.claim.id for one in answered if one.reason == why]
             lines.append(f"* {', '.join(dict.fromkeys(f'`{name}`' for name in named))}: {why} ({shown_by}).")
         lines.append("")
+    return "\n".join(lines)
+
+
+def figures_beside(told: Reproduced, page: Path) -> str:
+    """Every figure of what was run, as an SVG file beside a page, and its numbers; as Markdown."""
+    lines = []
+    for drawn in read_figures(told.asked.folder / "figures.toml"):
+        figure = figure_of(drawn, told)
+        if figure is not None:
+            svg_file = page.with_name(f"{page.stem}-{drawn.name}.svg")
+            svg_file.write_text(svg(figure), encoding="utf-8")
+            lines += [f"![{figure.title}]({svg_file.name})", "", markdown(table_of(figure))]
     return "\n".join(lines)
 
 
@@ -210,9 +230,12 @@ def figure_of(drawn: Drawn, told: Reproduced) -> Figure | None:
     """Curves with their intervals, and what was published beside them; None when nothing was run for it."""
     curves: dict[str, list[Point]] = {}
     for point in _points([s for s in told.samples if _is_meant(drawn, s)]):
-        values = [sample.measures[drawn.y] for sample in point if drawn.y in sample.measures]
-        if values:
-            name = ", ".join(f"{axis} {_plain(point[0].varied[axis])}" for axis in drawn.curves) or drawn.y
+        for measure in drawn.measures:
+            values = [sample.measures[measure] for sample in point if measure in sample.measures]
+            if not values:
+                continue
+            axes = [f"{axis} {_plain(point[0].varied[axis])}" for axis in drawn.curves]
+            name = ", ".join([*axes, *([measure] if len(drawn.measures) > 1 or not axes else [])])
             between = confidence_interval(values) if len(values) > 1 else None
             low, high = between or (None, None)
             place = _place(point[0].varied[drawn.x])
@@ -221,7 +244,7 @@ def figure_of(drawn: Drawn, told: Reproduced) -> Figure | None:
         return None
     lines = [Curve(name, sorted(points)) for name, points in curves.items()]
     marks = [mark for claim in told.claims.claim for mark in _marks(drawn, claim)] if drawn.marks else []
-    names = (drawn.title, drawn.x_label or drawn.x, drawn.y_label or drawn.y)
+    names = (drawn.title, drawn.x_label or drawn.x, drawn.y_label or drawn.measures[0])
     return Figure(*names, lines, marks, log_x=drawn.log_x, log_y=drawn.log_y)
 
 
@@ -241,7 +264,7 @@ def _place(value: Any) -> float:
 
 def _marks(drawn: Drawn, claim: Claim) -> Iterator[Mark]:
     """What the paper says about the measure that a figure shows."""
-    about = claim.experiment == drawn.experiment and claim.measure == drawn.y and claim.against is None
+    about = claim.experiment == drawn.experiment and claim.measure in drawn.measures and claim.against is None
     if not about or claim.statistic != "mean":
         return
     if any(drawn.where.get(key, value) != value for key, value in claim.where.items()):

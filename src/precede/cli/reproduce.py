@@ -15,8 +15,8 @@ if TYPE_CHECKING:
     from precede.experiments.reproduction.judging import Comparison
     from precede.pipeline.reproduce import Asked, Reproduced
 
-BEGIN: Final = "<!-- reproduced: begin -->"
-END: Final = "<!-- reproduced: end -->"
+BEGIN: Final = "<!-- reproduced{}: begin -->"
+END: Final = "<!-- reproduced{}: end -->"
 
 
 def command(
@@ -100,16 +100,25 @@ def find_papers() -> Path:
 
 
 def write_page(told: Reproduced, page: Path) -> None:
-    """The result into a Markdown page, in place of what stands between its two marks."""
-    from precede.cli.exhibits import markdown_of
+    """The result into a Markdown page, in place of what stands between its two marks.
 
-    text = page.read_text(encoding="utf-8")
-    before, begin, rest = text.partition(BEGIN)
-    _, end, after = rest.partition(END)
+    The marks are those of the whole paper, `<!-- reproduced: begin -->` and `end`, or of the exhibit that was
+    asked for, `<!-- reproduced figure4: begin -->`; an exhibit's figures are drawn beside the page.
+    """
+    from precede.cli.exhibits import figures_beside, markdown_of
+    from precede.pipeline.reproduce import REASONS
+
+    asked = told.asked
+    marks = [mark.format(f" {asked.exhibit}" if asked.exhibit else "") for mark in (BEGIN, END)]
+    before, begin, rest = page.read_text(encoding="utf-8").partition(marks[0])
+    _, end, after = rest.partition(marks[1])
     if not begin or not end:
-        raise BadInput(f"{page}: no marks {BEGIN} and {END}")
-    command_line = f"precede reproduce {told.asked.key} --scale {told.asked.scale} --page {page}"
-    page.write_text(f"{before}{begin}\n{markdown_of(told, command_line)}{end}{after}", encoding="utf-8")
+        raise BadInput(f"{page}: no marks {marks[0]} and {marks[1]}")
+    what = f"{asked.key}/{asked.exhibit}" if asked.exhibit else asked.key
+    text = markdown_of(told, f"precede reproduce {what} --scale {asked.scale} --page {page}")
+    if asked.exhibit and asked.exhibit != REASONS:
+        text += "\n" + figures_beside(told, page)
+    page.write_text(f"{before}{begin}\n{text}{end}{after}", encoding="utf-8")
 
 
 def exit_code(told: list[Reproduced]) -> int:

@@ -19,7 +19,7 @@ from precede.experiments.tables import read_toml
 from precede.experiments.vcube2018_measures import Rows, measure_pairs, measure_rows
 from precede.verify.witness import verify
 
-PAIRED: Final = ("paired", "paired_spread")
+PAIRED: Final = ("paired", "paired_spread", "paired_wide", "paired_wide_small", "paired_small")
 """Experiments whose unit is two runs that differ in aggregation only."""
 
 
@@ -62,14 +62,17 @@ class Point(Struct, frozen=True):
 
 
 class Scale(Struct, frozen=True):
-    """How many runs each point gets."""
+    """How many runs each point gets; `own`: those of experiments that have the same number at every scale."""
 
     runs: int
     runs_when_large: int | None = None
     large: int = 1 << 30
     largest: int = 1 << 30
+    own: Mapping[str, int] = {}
 
     def runs_of(self, point: Point) -> int:
+        if point.experiment in self.own:
+            return self.own[point.experiment]
         if point.nodes > self.largest:
             return 0
         if self.runs_when_large is not None and point.nodes > self.large:
@@ -94,7 +97,8 @@ def read_experiments(path: Path, scale: str = "paper") -> tuple[list[Point], Sca
         for start, first in tables["starts"].items()
         for point in _points(name, start, first, table)
     ]
-    return points, Scale(**(tables["quick"] if scale == "quick" else tables["measured"]))
+    own = {name: table["runs"] for name, table in tables["experiment"].items() if "runs" in table}
+    return points, Scale(**(tables["quick"] if scale == "quick" else tables["measured"]), own=own)
 
 
 def _points(name: str, start: str, first: str, table: Mapping[str, Any]) -> Iterator[Point]:

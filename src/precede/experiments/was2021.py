@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import argparse
 import json
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from typing import Any, Final
 
 import numpy as np
@@ -22,7 +22,14 @@ STATIONS: Final = 10
 RATES: Final = {"buffers": 35.0, "failures": 15.0}
 
 
-def describe(experiment: str, seed: int, duration: int, hosts: int = 200, rate: float = 0.0) -> Run:
+def describe(
+    experiment: str,
+    seed: int,
+    duration: int,
+    hosts: int = 200,
+    rate: float = 0.0,
+    options: Mapping[str, str] | None = None,
+) -> Run:
     """Section 5.2 (`buffers`) or 5.3 (`failures`): 20 hosts a cell, 1 Mb/s on the air."""
     gap = hosts / (rate or RATES[experiment])
     crashes = [
@@ -46,7 +53,7 @@ def describe(experiment: str, seed: int, duration: int, hosts: int = 200, rate: 
         workload={"every": f"exponential({gap})", "first": f"exponential({gap})", "until": f"{duration}s"},
         faults={"crashes": crashes},
         protocol="was",
-        options={"durable": experiment == "failures", "stations": STATIONS},
+        options={"durable": experiment == "failures", "stations": STATIONS, **(options or {})},
         seed=seed,
         end=f"{duration}s",
         gauges="1s",
@@ -54,14 +61,21 @@ def describe(experiment: str, seed: int, duration: int, hosts: int = 200, rate: 
     )
 
 
-def measure(experiment: str, seed: int, duration: int, hosts: int = 200, rate: float = 0.0) -> dict[str, Any]:
+def measure(
+    experiment: str,
+    seed: int,
+    duration: int,
+    hosts: int = 200,
+    rate: float = 0.0,
+    options: Mapping[str, str] | None = None,
+) -> dict[str, Any]:
     """One run, and its stations' buffers second by second.
 
     As in the paper, `max` is the fullest station (what a centralised discard would make all keep), and the
     mean and deviation leave it out.
     """
     sink = TableSink()
-    outcome = carry_out(describe(experiment, seed, duration, hosts, rate), sink)
+    outcome = carry_out(describe(experiment, seed, duration, hosts, rate, options), sink)
     verdict = verify(sink.events(), "causal")
     kept = _buffers(sink)
     ordered = np.sort(kept, axis=1)

@@ -46,7 +46,8 @@ class Point(Struct, frozen=True, forbid_unknown_fields=True):
 
     With `stairs` the rate is only where a staircase begins: each step of `seconds` is a fourth of an octave
     higher. A step is kept when `share` of its deliveries are made within `within` seconds; two in a row that
-    are not end the climb.
+    are not end the climb. `options` are the protocol's, where they are not the usual ones; `like` names the
+    experiment of section 5.2 or 5.3 (`buffers`, `failures`) that this one varies.
     """
 
     experiment: str
@@ -59,14 +60,21 @@ class Point(Struct, frozen=True, forbid_unknown_fields=True):
     stairs: int = 0
     share: float = 0.9
     within: float = 1.0
+    options: Mapping[str, str] = {}
+    like: str = ""
+
+    @property
+    def load(self) -> str:
+        """The experiment whose load it has."""
+        return self.like or self.experiment
 
 
 class Measured(Struct, frozen=True):
-    """One run: its measures by name; what the witness found (None: not asked, the run keeps no rows)."""
+    """One run: its measures by name, and whether the witness had anything to say."""
 
     seed: int
     measures: dict[str, float]
-    violations: int | None
+    violations: int
 
 
 def read_experiments(path: Path, scale: str = "paper") -> list[tuple[Point, int]]:
@@ -96,8 +104,8 @@ def _points(name: str, table: Mapping[str, Any], scale: Mapping[str, Any]) -> It
 
 def measure_run(point: Point, seed: int) -> Measured:
     """One run of a point, measured."""
-    if point.experiment in BUFFERS:
-        found = measure_buffers(point.experiment, seed, round(point.seconds), point.hosts)
+    if point.load in BUFFERS:
+        found = measure_buffers(point.load, seed, round(point.seconds), point.hosts, options=point.options)
         measures = {name: value for name, value in found.items() if type(value) is float}
         return Measured(seed, measures, found["violations"])
     return _climb(point, seed) if point.stairs else _at_one_rate(point, seed)
@@ -122,7 +130,7 @@ def describe(point: Point, seed: int) -> Run:
         },
         workload={"script": list(_script(point, seed))},
         protocol=protocol,
-        options=options | ({"stations": point.stations} if protocol == "was" else {}),
+        options={**options, **({"stations": point.stations} if protocol == "was" else {}), **point.options},
         seed=seed,
         end=f"{last + DRAIN}us",
         gauges="none" if point.stairs else "250ms",
@@ -195,15 +203,17 @@ def _buffers(gauges: pa.Table, point: Point) -> dict[str, float]:
 # As far as it goes: Figure 6 ----------------------------------------------------------------------------------
 
 
-class _DeliverySink:
-    """When each message was broadcast, and how many deliveries came in time. Nothing else is kept."""
+class _DeliverySink(TableSink):
+    """When each message was broadcast, and how many deliveries came in time; the rows are for the witness."""
 
     def __init__(self, within: Duration) -> None:
+        super().__init__()
         self.within = within
         self.born: dict[tuple[str, int], int] = {}
         self.in_time: dict[tuple[str, int], int] = {}
 
     def write_events(self, block: pa.RecordBatch) -> None:
+        super().write_events(block)
         kind = block.column("kind").cast(pa.string())
         wanted = pc.or_(pc.equal(kind, "broadcast"), pc.equal(kind, "delivered"))
         columns = ("kind", "message_source", "message_number", "at_us")
@@ -214,9 +224,6 @@ class _DeliverySink:
                 self.born[source, number] = at
             elif at - self.born[source, number] <= self.within:
                 self.in_time[source, number] = self.in_time.get((source, number), 0) + 1
-
-    def write_gauges(self, block: pa.RecordBatch) -> None:
-        """None are sampled."""
 
     def share(self, begin: int, end: int, hosts: int) -> float:
         """Of the messages born between two instants, what share of all deliveries came in time."""
@@ -252,4 +259,6 @@ def _climb(point: Point, seed: int) -> Measured:
         raise BadInput(
             f"{point.experiment}: {point.protocol} with {point.hosts} hosts: the stairs end too soon"
         )
-    return Measured(seed, {"throughput_per_s": kept, "share_of_last_step": shares[-1]}, None)
+    verdict = verify(sink.events(), "causal")
+    violations = verdict.violations + (verdict.verdict != "holds")
+    return Measured(seed, {"throughput_per_s": kept, "share_of_last_step": shares[-1]}, violations)

@@ -39,6 +39,8 @@ if TYPE_CHECKING:
 
 Progress = Callable[[int, int], None]
 MARKS: Final = "units"
+REASONS: Final = "reasons"
+"""The exhibit that no paper has: the evidence in `reasons.toml`."""
 
 
 class Asked(Struct, frozen=True, kw_only=True):
@@ -112,8 +114,10 @@ def _prepare(asked: Asked) -> _Prepared:
 
 
 def chosen_claims(asked: Asked, paper: Paper) -> Claims:
-    """The claims of a paper, or of one exhibit or experiment of it."""
+    """The claims of a paper, or of one exhibit or experiment of it; or what its reasons rest on."""
     claims = paper.claims(asked.folder)
+    if asked.exhibit == REASONS:
+        return Claims(claims.paper, read_reasons(asked.folder / "reasons.toml").evidence)
     if not asked.exhibit:
         return claims
     chosen = [claim for claim in claims.claim if asked.exhibit in (claim.exhibit, claim.experiment)]
@@ -277,7 +281,7 @@ def _sample(unit: Unit, mark: dict[str, Any]) -> Sample:
 
 def _summarise(one: _Prepared, marks: Sequence[tuple[Unit, dict[str, Any]]], before: int) -> Reproduced:
     asked, claims = one.asked, one.claims
-    reasons = read_reasons(asked.folder / "reasons.toml")
+    reasons = read_reasons(asked.folder / "reasons.toml").reason
     finished = [(unit, mark) for unit, mark in marks if mark["status"] == "finished"]
     samples = tuple(_sample(unit, mark) for unit, mark in finished)
     return Reproduced(

@@ -159,12 +159,19 @@ class Claims(Struct, frozen=True, forbid_unknown_fields=True):
 
 
 class Reason(Struct, frozen=True, forbid_unknown_fields=True, kw_only=True):
-    """Why claims are not reproduced, as far as we found it, and what shows that."""
+    """Why claims are not reproduced, and what shows it: tests (`tests/a/test_b.py::test_c`), evidence by id."""
 
     claims: tuple[str, ...]
     why: str
-    shown_by: str
+    supported_by: tuple[str, ...]
     reading: str | None = None
+
+
+class Reasons(Struct, frozen=True, forbid_unknown_fields=True):
+    """A file of reasons. Evidence is written like a claim, but is our own and about experiments of ours."""
+
+    reason: tuple[Reason, ...] = ()
+    evidence: tuple[Claim, ...] = ()
 
 
 def read_claims(path: Path) -> Claims:
@@ -189,15 +196,20 @@ def read_claims(path: Path) -> Claims:
     return msgspec.structs.replace(claims, claim=tuple(chosen))
 
 
-def read_reasons(path: Path) -> tuple[Reason, ...]:
+def read_reasons(path: Path) -> Reasons:
     """The reasons beside a claims file, if there are any."""
     if not path.is_file():
-        return ()
+        return Reasons()
     tables, _ = read_toml(path)
     try:
-        return tuple(msgspec.convert(tables.get("reason", []), list[Reason]))
+        found = msgspec.convert(tables, Reasons)
     except msgspec.ValidationError as error:
         raise BadInput(f"{path}: {error}") from None
+    for claim in found.evidence:
+        problem = claim.problem()
+        if problem is not None:
+            raise BadInput(f"{path}: evidence {claim.id!r}: {problem}")
+    return found
 
 
 def experiments_of(claims: Sequence[Claim]) -> set[str]:

@@ -83,18 +83,19 @@ def judge(
     for claim in claims.claim:
         for reading in readings:
             chosen = [s for s in samples if not reading or str(s.varied[claims.readings]) == reading]
-            found.append(_explain(_judge(claim, chosen, scale, claims.close, reading), reasons))
+            found.append(explain(_judge(claim, chosen, scale, claims.close, reading), reasons))
     return found
 
 
-def _explain(found: Comparison, reasons: Sequence[Reason]) -> Comparison:
+def explain(found: Comparison, reasons: Sequence[Reason]) -> Comparison:
+    """A comparison with the first reason that is about its claim and reading, if the claim is missed."""
     if found.status != "not reproduced":
         return found
     for reason in reasons:
         named = any(fnmatchcase(found.claim.id, pattern) for pattern in reason.claims)
         if named and reason.reading in (None, found.reading):
             changed = {name: getattr(found, name) for name in found.__struct_fields__}
-            return Comparison(**changed | {"reason": reason.why, "shown_by": reason.shown_by})
+            return Comparison(**changed | {"reason": reason.why, "shown_by": ", ".join(reason.supported_by)})
     return found
 
 

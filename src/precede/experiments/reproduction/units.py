@@ -41,10 +41,10 @@ class Unit(Struct, frozen=True, kw_only=True):
 
 
 class Finding(Struct, frozen=True, kw_only=True):
-    """What one unit came to. `violations` (of `order`) is None where the witness was not asked."""
+    """What one unit came to: its measures, and what the witness found in its log (violations of `order`)."""
 
     measures: dict[str, float]
-    violations: int | None
+    violations: int
     order: str
 
 

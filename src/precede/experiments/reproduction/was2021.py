@@ -37,20 +37,25 @@ class _Was:
 
     def units(self, folder: Path, scale: str, samples: Sequence[Sample]) -> list[Unit]:
         return [
-            unit_of("was2021", point, seed, {"protocol": point.protocol, "hosts": point.hosts})
+            unit_of("was2021", point, seed, _varied(point))
             for point, runs in was2021.read_experiments(folder / "experiments.toml", scale)
             for seed in range(1, runs + 1)
         ]
 
     def runs(self, unit: Unit) -> list[Run]:
         point = msgspec.convert(unit.given, was2021.Point)
-        if point.experiment in buffers.RATES:
-            return [buffers.describe(point.experiment, unit.seed, round(point.seconds), point.hosts)]
+        if point.load in buffers.RATES:
+            seconds = round(point.seconds)
+            return [buffers.describe(point.load, unit.seed, seconds, point.hosts, options=point.options)]
         return [was2021.describe(point, unit.seed)]
 
     def measure(self, unit: Unit) -> Finding:
         found = was2021.measure_run(msgspec.convert(unit.given, was2021.Point), unit.seed)
         return Finding(measures=found.measures, violations=found.violations, order="causal")
+
+
+def _varied(point: was2021.Point) -> dict[str, Any]:
+    return {"protocol": point.protocol, "hosts": point.hosts, **point.options}
 
 
 def _claims(table: Mapping[str, Any]) -> Iterator[Claim]:
