@@ -20,8 +20,8 @@ from precede.core.identity import MessageId, NodeId
 from precede.core.instants import Instant
 from precede.core.messages import Message, Packet
 from precede.core.node import Node
-from precede.eventlog.recorder import MESSAGE_ROW, Recorder, packet_packer
-from precede.eventlog.schema import DELIVERED, RECEIVED, SENT
+from precede.eventlog.recorder import Recorder
+from precede.eventlog.schema import DELIVERED, SENT
 from precede.eventlog.sinks import NoSink
 from precede.sim.point_to_point import PointToPoint
 from precede.sim.randomness import Distribution, Streams
@@ -111,14 +111,14 @@ def flood_simpy(nodes: int) -> int:
     """The same flood in SimPy: one timeout and one callback per packet, the same rows."""
     bits = nodes.bit_length() - 1
     recorder = Recorder("bench", [str(node) for node in range(nodes)], NoSink(), packets_received=False)
-    write, pack, sent = recorder.buffer.extend, MESSAGE_ROW.pack, packet_packer(recorder, SENT)
+    rows = recorder.units
     process = [recorder.process_of(node, 0) for node in range(nodes)]
     env = simpy.Environment()
     streams = Streams(1)
     draw = [Distribution(DELAY).micros(streams.numpy("delay", node)) for node in range(nodes)]
 
     def send(node: int, to: int, packet: TreePacket) -> None:
-        sent(process[node], env.now, env.now, packet, to, 0)
+        recorder.packet(SENT, process[node], env.now, env.now, packet, to, 0)
         timeout = env.timeout(draw[node](), (to, packet))
         timeout.callbacks.append(arrive)
 
@@ -126,8 +126,7 @@ def flood_simpy(nodes: int) -> int:
         node, packet = event.value
         id = packet.message.id
         now, life = env.now, process[node]
-        write(pack(now, life, id.source, id.number, id.incarnation, RECEIVED, 0, now))
-        write(pack(now, life, id.source, id.number, id.incarnation, DELIVERED, 0, now))
+        rows.received_and_delivered(life, now, id)
         place, bit = node ^ id.source, 1
         while not place & bit:
             send(node, node ^ bit, packet)
@@ -138,7 +137,7 @@ def flood_simpy(nodes: int) -> int:
         node = event.value
         message = Message(MessageId(node, 0, 1), b"x" * 100)
         recorder.broadcast(process[node], env.now, env.now, message.id, None, None)
-        write(pack(env.now, process[node], node, 1, 0, DELIVERED, 0, env.now))
+        rows.message(DELIVERED, 0, process[node], env.now, env.now, message.id)
         packet = TreePacket(120, 20, 1, 1, message)
         for bit in range(bits):
             send(node, node ^ (1 << bit), packet)

@@ -14,12 +14,13 @@ from random import Random
 from benchmarks.measuring import Tape, interleaved
 from precede.core.effects import Effects, Medium
 from precede.core.identity import NodeId
-from precede.core.instants import MILLISECOND, SECOND, Instant
+from precede.core.instants import MILLISECOND, SECOND, Duration, Instant
 from precede.core.messages import Packet
 from precede.core.node import Context, Node
 from precede.eventlog.recorder import Recorder
 from precede.eventlog.sinks import NoSink
 from precede.protocols import registry
+from precede.sim.network import Flight
 from precede.sim.randomness import Distribution
 from precede.sim.switched import Switched
 from precede.sim.world import World
@@ -76,22 +77,29 @@ class TapedNode(Node):
         return self.node.receive(packet, sender, now, over)
 
 
+class TapedFlight(Flight):
+    """Writes down when each packet lands."""
+
+    def __init__(self, flight: Flight, tape: Tape) -> None:
+        self.flight = flight
+        self.tape = tape
+
+    def takes(self, now: Instant) -> Duration:
+        taken = self.flight.takes(now)
+        self.tape.times.append(now + taken)
+        self.tape.counts[-1] += 1
+        return taken
+
+
 def tape_of(nodes: int, start: str) -> Tape:
     """When each packet lands, and how many packets each event sends."""
     tape = Tape()
     world, births = prepare(nodes, start, wrap=lambda node: TapedNode(node, tape))
     tape.times.extend(births)
     tape.counts.append(nodes)
-    dispatch = world.dispatch
     for seat in world.seats:
-        seat.draw = None  # every packet by way of `dispatch`, which is written down
-
-    def write_down(at: Instant, to: NodeId, packet: Packet, sender: NodeId, over: Medium) -> None:
-        tape.times.append(at)
-        tape.counts[-1] += 1
-        dispatch(at, to, packet, sender, over)
-
-    world.dispatch = write_down  # type: ignore[method-assign]
+        assert seat.flight is not None
+        seat.flight = TapedFlight(seat.flight, tape)
     world.run()
     return tape
 

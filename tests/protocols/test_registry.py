@@ -26,7 +26,7 @@ def test_every_protocol_says_what_it_is_and_builds(name: str) -> None:
     assert entry.worlds
     for role in entry.roles:
         node = registry.make(name, role, Context(0, (0, 1, 2, 3), {}, Random(1)))
-        assert set(node.draining) <= set(node.sizes()), "a buffer that must drain has no size"
+        assert set(node.drains()) <= set(node.sizes()), "a buffer that must drain has no size"
 
 
 @pytest.mark.parametrize("name", registry.names())

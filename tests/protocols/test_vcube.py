@@ -57,7 +57,7 @@ def check_clean(seed: int) -> None:
     assert found == (0, 0, 0, 0), f"seed {seed}: undelivered, duplicates, sent twice, disorder = {found}"
     assert len(trace.broadcasts) * (nodes - 1) == sum(len(ids) for _, _, _, ids, _ in trace.packets)
     for machine in trace.machines:
-        assert [machine.sizes()[name] for name in machine.draining] == [0, 0]
+        assert [machine.sizes()[name] for name in machine.drains()] == [0, 0]
         assert not machine.waiting()
 
 

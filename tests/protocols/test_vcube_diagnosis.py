@@ -70,7 +70,7 @@ def play(
 
 def sizes(prepared: Prepared) -> list[int]:
     """What must have drained at the nodes that work."""
-    return [seat.node.sizes()[name] for seat in prepared.world.seats if seat.up for name in seat.node.draining]
+    return [seat.node.sizes()[name] for seat in prepared.world.seats if seat.up for name in seat.node.drains()]
 
 
 def test_the_next_node_of_a_cluster_takes_over_from_a_forwarder_that_crashed() -> None:

@@ -57,7 +57,9 @@ class Recorded(Node):
         self._node = node
         self._codec = codec
         self._talk = talk
-        self.draining = node.draining
+
+    def drains(self) -> tuple[str, ...]:
+        return self._node.drains()
 
     def _told(self, name: str, given: dict[str, Any], effects: Effects) -> Effects:
         done = [effect_as_data(effect, self._codec) for effect in effects]

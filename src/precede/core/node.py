@@ -8,47 +8,30 @@ from __future__ import annotations
 
 from abc import ABC
 from collections.abc import Mapping, Sequence
-from random import Random
-from typing import Any, TypeAlias, TypeVar
+from typing import Any, ClassVar, TypeAlias, TypeVar
 
 import msgspec
-from msgspec import Struct
 
+from precede.core.context import Context, Waiting
 from precede.core.effects import NOTHING, Effects, Key, Medium
-from precede.core.identity import MessageId, NodeId
+from precede.core.identity import NodeId
 from precede.core.instants import Duration, Instant
 from precede.core.messages import Packet
+
+try:
+    from mypy_extensions import mypyc_attr
+except ImportError:
+    from precede.core.compiling import mypyc_attr
 
 Saved: TypeAlias = Mapping[Key, Any]
 """What a node persisted in its earlier life, after one round through plain data (tuples come back as lists)."""
 
 T = TypeVar("T")
 
-
-class Context(Struct, frozen=True):
-    """What a node is told when it is built.
-
-    `members` is whoever is known at the beginning (it may be empty), in ascending order, this node included.
-    `incarnation` is 0, or one more than before when an earlier life lost its saved state. `random` is this
-    node's own named stream.
-    """
-
-    node: NodeId
-    members: tuple[NodeId, ...]
-    options: Mapping[str, Any]
-    random: Random
-    incarnation: int = 0
+__all__ = ["Context", "Node", "Saved", "Waiting", "restore"]
 
 
-class Waiting(Struct, frozen=True):
-    """One message in hand that cannot be delivered yet: for which it waits, since when, until when at most."""
-
-    message: MessageId
-    waits_for: tuple[MessageId, ...]
-    since: Instant
-    until: Instant | None = None
-
-
+@mypyc_attr(allow_interpreted_subclasses=True)
 class Node(ABC):  # noqa: B024 - every input has a sensible default: a node that does nothing
     """One participant. Override the inputs that the protocol reacts to; the rest do nothing."""
 
@@ -98,8 +81,12 @@ class Node(ABC):  # noqa: B024 - every input has a sensible default: a node that
         """Read-only: registries and buffers by name; names in `draining` must be 0 in a healed, idle world."""
         return {}
 
-    draining: tuple[str, ...] = ()
+    draining: ClassVar[tuple[str, ...]] = ()
     """Which of `sizes()` must reach 0 once the world has healed and everything due was delivered."""
+
+    def drains(self) -> tuple[str, ...]:
+        """Read-only: `draining`, unless it depends on what the node is made of."""
+        return self.draining
 
 
 def restore(saved: Saved, key: Key, kind: type[T], default: T) -> T:

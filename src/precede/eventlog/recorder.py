@@ -8,17 +8,19 @@ nodes and drivers never count. Memory does not grow with the number of rows.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
-from struct import Struct as Layout
+from collections.abc import Sequence
 from typing import Any, Final, Protocol, TypeAlias
 
 import numpy as np
 import pyarrow as pa
 
+from precede.core.compiling import is_compiled
 from precede.core.effects import MEDIUM_NAMES, Medium
 from precede.core.identity import MessageId, NodeId
 from precede.core.instants import Instant
 from precede.core.messages import Packet
+from precede.eventlog import rows
+from precede.eventlog.rows import CONTINUED, UNIT, Rows
 from precede.eventlog.schema import (
     BROADCAST,
     KINDS,
@@ -28,12 +30,8 @@ from precede.eventlog.schema import (
     gauge_schema,
 )
 
-UNIT: Final = 32
-CONTINUED: Final = 255
 BLOCK_BYTES: Final = 2 * 1024 * 1024
 
-MESSAGE_ROW: Final = Layout("<qiiIHBBq")
-PACKET_ROW: Final = Layout("<qiiIHBBqqiiI2xB9x")
 _UNIT_FIELDS: Final = np.dtype(
     [
         ("at", "<i8"),
@@ -75,7 +73,7 @@ class Recorder:
         self.sink = sink
         self.packets_received = packets_received
         self.rows = 0
-        self.buffer = bytearray()
+        self.units: Rows = new_rows()
         self._names = list(names)
         self._dictionary = pa.array(self._names, pa.string())
         self._process_node: list[int] = []
@@ -106,7 +104,7 @@ class Recorder:
 
     def life(self, kind: int, process: int, at: Instant, clock: Instant) -> None:
         """started, crashed, left."""
-        self.buffer += MESSAGE_ROW.pack(at, process, -1, 0, 0, kind, 0, clock)
+        self.units.life(kind, process, at, clock)
 
     def message(
         self, kind: int, process: int, at: Instant, clock: Instant, id: MessageId, reason: str = ""
@@ -115,7 +113,7 @@ class Recorder:
         code = self._reasons.get(reason)
         if code is None:
             code = self._reasons[reason] = _new_code(self._reasons, 255, "reasons")
-        self.buffer += MESSAGE_ROW.pack(at, process, id.source, id.number, id.incarnation, kind, code, clock)
+        self.units.message(kind, code, process, at, clock, id)
 
     def broadcast(
         self,
@@ -128,7 +126,7 @@ class Recorder:
     ) -> None:
         """A message has its id; destinations and deadline stand in this row only."""
         if destinations is not None or deadline is not None:
-            self._extras.append((len(self.buffer) // UNIT, destinations, deadline))
+            self._extras.append((self.units.size() // UNIT, destinations, deadline))
         self.message(BROADCAST, process, at, clock, id)
 
     def packet(
@@ -143,21 +141,8 @@ class Recorder:
         wire_bytes: int = -1,
     ) -> None:
         """sent, packet_received. A negative peer is nobody in particular; negative wire bytes are unknown."""
-        self.buffer += PACKET_ROW.pack(
-            at,
-            process,
-            peer,
-            packet.size_bytes,
-            self.packet_kinds[packet.kind],
-            kind,
-            over,
-            clock,
-            packet.control_bytes,
-            packet.messages,
-            wire_bytes,
-            packet.control_entries,
-            CONTINUED,
-        )
+        code = self.packet_kinds[packet.kind]
+        self.units.packet(kind, code, process, at, clock, packet, peer, over, wire_bytes)
 
     def gauge(self, node: NodeId, at: Instant, name: str, value: int, peak: int) -> None:
         """One of a node's `sizes()` at one instant."""
@@ -167,19 +152,17 @@ class Recorder:
 
     def flush_if_full(self) -> None:
         """Close the block once it is large enough; call it now and then."""
-        if len(self.buffer) >= BLOCK_BYTES:
+        if self.units.size() >= BLOCK_BYTES:
             self.flush()
 
     def flush(self) -> None:
         """Close the block: units to columns to the sink."""
-        if self.buffer:
-            self.sink.write_events(self._block())
-            self.buffer.clear()
+        if self.units.size():
+            self.sink.write_events(self._block(np.frombuffer(self.units.take(), _UNIT_FIELDS)))
             self._extras.clear()
         self._flush_gauges()
 
-    def _block(self) -> pa.RecordBatch:
-        units = np.frombuffer(bytes(self.buffer), _UNIT_FIELDS)
+    def _block(self, units: Integers) -> pa.RecordBatch:
         places = np.flatnonzero(units["kind"] != CONTINUED)
         rows = _taken(units, places) if len(places) < len(units) else units
         kind = np.ascontiguousarray(rows["kind"])
@@ -318,30 +301,10 @@ def _coded(code: Any, names: list[str], present: pa.Buffer) -> pa.Array:
     )
 
 
-def packet_packer(
-    recorder: Recorder, kind: int
-) -> Callable[[int, Instant, Instant, Packet, NodeId, Medium], None]:
-    """A closure for the packet rows of one kind: the same rows as `packet`, at half the cost of the call."""
-    buffer, pack = recorder.buffer, PACKET_ROW.pack
-    codes = recorder.packet_kinds
+def new_rows() -> Rows:
+    """Machine words where the package was compiled."""
+    if not is_compiled(rows):
+        return rows.Rows()
+    from precede.eventlog.machine_rows import MachineRows
 
-    def row(process: int, at: Instant, clock: Instant, packet: Packet, peer: NodeId, over: Medium) -> None:
-        buffer.extend(
-            pack(
-                at,
-                process,
-                peer,
-                packet.size_bytes,
-                codes[packet.kind],
-                kind,
-                over,
-                clock,
-                packet.control_bytes,
-                packet.messages,
-                -1,
-                packet.control_entries,
-                CONTINUED,
-            )
-        )
-
-    return row
+    return MachineRows()

@@ -63,31 +63,13 @@ class _Watch:
 
     def begin(self, world: World) -> None:
         self._world = world
-        self._broadcast, self._up, self._down = world.broadcast, world.link_up, world.link_down
-        world.broadcast = self.broadcast  # type: ignore[method-assign]
-        world.link_up = self.link_up  # type: ignore[method-assign]
-        world.link_down = self.link_down  # type: ignore[method-assign]
+        world.on_broadcast = self._say
+        world.on_link = self._change
 
-    def broadcast(
-        self,
-        node: NodeId,
-        payload: bytes,
-        to: tuple[NodeId, ...] | None = None,
-        lifetime: Duration | None = None,
+    def _say(
+        self, node: NodeId, payload: bytes, to: tuple[NodeId, ...] | None, lifetime: Duration | None
     ) -> None:
-        world = self._world
-        before = world.refused + world.unborn
-        self._broadcast(node, payload, to, lifetime)
-        if world.refused + world.unborn == before:
-            self.said.append(Said(world.now, node, len(payload), to, lifetime))
-
-    def link_up(self, node: NodeId, peer: NodeId, over: Medium) -> None:
-        self._change(node, peer, over, True)
-        self._up(node, peer, over)
-
-    def link_down(self, node: NodeId, peer: NodeId, over: Medium) -> None:
-        self._change(node, peer, over, False)
-        self._down(node, peer, over)
+        self.said.append(Said(self._world.now, node, len(payload), to, lifetime))
 
     def _change(self, node: NodeId, peer: NodeId, over: Medium, up: bool) -> None:
         """Both ends are told in most worlds: once is enough."""

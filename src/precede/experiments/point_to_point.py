@@ -7,7 +7,8 @@ from typing import Any, Final
 from precede.core.instants import parse_duration
 from precede.experiments.tables import Table
 from precede.experiments.worlds import BuiltWorld, WorldKind, everybody, numbered
-from precede.sim.point_to_point import Partition, PointToPoint
+from precede.sim.partition import Partition
+from precede.sim.point_to_point import PointToPoint
 
 _KEYS: Final = {
     "kind": "point_to_point",

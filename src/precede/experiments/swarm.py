@@ -165,7 +165,7 @@ def leaking(prepared: Prepared) -> list[str]:
         f"{prepared.built.names[seat.id]}: {name} = {seat.node.sizes()[name]}"
         for seat in prepared.world.seats
         if seat.up
-        for name in seat.node.draining
+        for name in seat.node.drains()
         if seat.node.sizes().get(name, 0)
     ]
 

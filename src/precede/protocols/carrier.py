@@ -38,7 +38,6 @@ class Carrying(Node):
     def __init__(self, inner: Node, virtual: VirtualFlooding[Any, Any], datum_bytes: int = DATUM_BYTES) -> None:
         self.inner = inner
         self.virtual = virtual
-        self.draining = inner.draining
         self._datum_bytes = datum_bytes
 
     def start(self, now: Instant, saved: Saved) -> Effects:
@@ -76,6 +75,9 @@ class Carrying(Node):
 
     def waiting(self) -> Sequence[Waiting]:
         return self.inner.waiting()
+
+    def drains(self) -> tuple[str, ...]:
+        return self.inner.drains()
 
     def sizes(self) -> Mapping[str, int]:
         return {**self.inner.sizes(), "virtual": len(self.virtual)}

@@ -13,7 +13,7 @@ the printed codes.
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from typing import Final, TypeAlias
+from typing import ClassVar, Final, TypeAlias
 
 from precede.core.effects import Deliver, Discard, Effect, Effects, Persist
 from precede.core.errors import Refused
@@ -49,7 +49,7 @@ class Pending:
 class CausalBarrier(Ordering):
     """The paper's registries: `c_barrier`, `co_delivered`, `pending`."""
 
-    draining = ("pending",)
+    draining: ClassVar[tuple[str, ...]] = ("pending",)
     stamp_type = Barrier
 
     def __init__(self, context: Context) -> None:

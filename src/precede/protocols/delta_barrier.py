@@ -18,6 +18,11 @@ from msgspec import Struct
 from precede.core.instants import Instant
 from precede.protocols.streams import Stream
 
+try:
+    from mypy_extensions import mypyc_attr
+except ImportError:
+    from precede.core.compiling import mypyc_attr
+
 Predecessor: TypeAlias = tuple[Stream, int, Instant]
 Barrier: TypeAlias = tuple[Predecessor, ...]
 
@@ -34,6 +39,7 @@ class Top(Struct, gc=False):
     named: bool
 
 
+@mypyc_attr(allow_interpreted_subclasses=True)
 class Past:
     """`tops` by stream; `outliving` are entries beside them (mostly empty)."""
 

@@ -14,7 +14,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from heapq import heappop, heappush
-from typing import Final
+from typing import ClassVar, Final
 
 from precede.core.effects import Deliver, Discard, Effect, Effects, Key, Persist, SetTimer
 from precede.core.errors import Refused
@@ -29,6 +29,11 @@ from precede.protocols.registry import Entry, Option
 from precede.protocols.sequences import OwnMessages, held_key, no_destinations, restored_held
 from precede.protocols.streams import Stream, id_in, stream_in, stream_of, top_key
 
+try:
+    from mypy_extensions import mypyc_attr
+except ImportError:
+    from precede.core.compiling import mypyc_attr
+
 NEVER: Final[Instant] = 1 << 62
 """The deadline, inside, of a message without one."""
 
@@ -40,6 +45,7 @@ _SWEEP_EVERY: Final[Duration] = MINUTE
 _DUE: Final = "due"
 
 
+@mypyc_attr(allow_interpreted_subclasses=True)
 class Pending:
     """A message in hand: since when, until when it lives, and the predecessor it is filed under."""
 
@@ -53,10 +59,11 @@ class Pending:
         self.done = False
 
 
+@mypyc_attr(allow_interpreted_subclasses=True)
 class DeltaCausal(Ordering):
     """`_past` is the paper's `c_barrier` and `co_delivered`; beside it `pending` and two heaps of instants."""
 
-    draining = ("pending",)
+    draining: ClassVar[tuple[str, ...]] = ("pending",)
     stamp_type = Barrier
 
     def __init__(self, context: Context) -> None:

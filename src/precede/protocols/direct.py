@@ -46,7 +46,7 @@ class DirectPacket(Packet, frozen=True, gc=False):
 class Direct(Dissemination):
     """Knows the members from the beginning; a message's destinations, or else all of them, get a copy each."""
 
-    draining = ("unacknowledged",)
+    draining: ClassVar[tuple[str, ...]] = ("unacknowledged",)
 
     def __init__(self, context: Context, ordering: Ordering) -> None:
         super().__init__(ordering)

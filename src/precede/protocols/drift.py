@@ -18,6 +18,7 @@ from __future__ import annotations
 from collections import deque
 from collections.abc import Mapping, Sequence
 from heapq import heappush
+from typing import ClassVar
 
 from precede.core.effects import (
     NOTHING,
@@ -57,11 +58,25 @@ from precede.protocols.drift_views import Views
 from precede.protocols.drift_voice import Carried, DriftVoice
 from precede.protocols.floods import RELAY, Floods, FloodSettings, Stream, StreamId
 
+try:
+    from mypy_extensions import mypyc_attr
+except ImportError:
+    from precede.core.compiling import mypyc_attr
 
+
+@mypyc_attr(allow_interpreted_subclasses=True)
 class DriftNode(Node):
     """One node. `virtual` false makes it TOF."""
 
-    draining = ("pending", "cleared", "early", "gaps", "answers", "relays", "restamped")
+    draining: ClassVar[tuple[str, ...]] = (
+        "pending",
+        "cleared",
+        "early",
+        "gaps",
+        "answers",
+        "relays",
+        "restamped",
+    )
 
     def __init__(self, role: str, context: Context, virtual: bool = True) -> None:
         options = context.options

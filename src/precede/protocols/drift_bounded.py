@@ -12,7 +12,7 @@ have nothing to compare with) carries whole numbers.
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from typing import Final
+from typing import ClassVar, Final
 
 from msgspec.structs import replace
 
@@ -43,7 +43,7 @@ MOST: Final = NARROW.bits - 1 - NARROW.number_bits
 class BoundedDrift(Node):
     """`bits` of a timestamp travel, and as many of a sequence number if they fit into a column (11)."""
 
-    draining = DriftNode.draining
+    draining: ClassVar[tuple[str, ...]] = DriftNode.draining
 
     def __init__(self, inner: DriftNode, bits: int) -> None:
         if not FEWEST <= bits <= MOST:

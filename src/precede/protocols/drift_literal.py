@@ -75,7 +75,7 @@ class AskPacket(Packet, frozen=True, gc=False):
 class LiteralDrift(Node):
     """Figure 3. Names in comments and docstrings are the figure's."""
 
-    draining = ("pending", "early")
+    draining: ClassVar[tuple[str, ...]] = ("pending", "early")
 
     def __init__(self, role: str, context: Context) -> None:
         options = context.options

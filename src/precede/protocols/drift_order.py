@@ -18,10 +18,16 @@ from precede.protocols.drift_packets import Flood
 from precede.protocols.drift_seen import Seen
 from precede.protocols.floods import StreamId
 
+try:
+    from mypy_extensions import mypyc_attr
+except ImportError:
+    from precede.core.compiling import mypyc_attr
+
 Placed: TypeAlias = tuple[int, NodeId, int, int, Flood, Instant]
 """A flood by its place in the total order: timestamp, then source (and its life and number); since when."""
 
 
+@mypyc_attr(allow_interpreted_subclasses=True)
 class Pending:
     """Floods in hand that are not known to be safe yet, by their place in the order."""
 
@@ -63,6 +69,7 @@ class Pending:
         return len(self.heap)
 
 
+@mypyc_attr(allow_interpreted_subclasses=True)
 class Shadow:
     """TOF in the same run: Lamport's rule, where only a source's own floods show its clock (section 2.3).
 

@@ -24,6 +24,11 @@ from precede.protocols.drift_packets import Chosen
 from precede.protocols.floods import Stream, StreamId
 from precede.protocols.virtual_flooding import Choice, choice
 
+try:
+    from mypy_extensions import mypyc_attr
+except ImportError:
+    from precede.core.compiling import mypyc_attr
+
 _MOST_HEARD: Final = 512
 _NEVER: Final = b"\xff" * WIDE.size
 
@@ -38,6 +43,7 @@ class _Ahead:
         self.later: dict[int, int] = {}
 
 
+@mypyc_attr(allow_interpreted_subclasses=True)
 class Seen:
     """One column per source whose clock counts. `limit` None: the whole table travels."""
 

@@ -44,6 +44,11 @@ from precede.protocols.layers import Dissemination, Envelope, Ordering
 from precede.protocols.registry import DisseminationEntry, Option
 from precede.protocols.sequences import restored_envelope
 
+try:
+    from mypy_extensions import mypyc_attr
+except ImportError:
+    from precede.core.compiling import mypyc_attr
+
 ORDERS: Final = ("received", "random", "oldest", "newest", "per_source")
 VICTIMS: Final = ("first", "random", "deadline")
 
@@ -64,6 +69,7 @@ class Link:
         self.sent_at: Instant = 0
 
 
+@mypyc_attr(allow_interpreted_subclasses=True)
 class Epidemic(Dissemination):
     """A cache in the order of reception, and the peers in contact."""
 

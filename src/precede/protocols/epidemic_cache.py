@@ -18,10 +18,16 @@ from precede.core.identity import MessageId
 from precede.core.instants import Instant
 from precede.protocols.layers import Envelope
 
+try:
+    from mypy_extensions import mypyc_attr
+except ImportError:
+    from precede.core.compiling import mypyc_attr
+
 _SLACK: Final = 64
 _DEADLINE: Final = attrgetter("deadline")
 
 
+@mypyc_attr(allow_interpreted_subclasses=True)
 class Cache:
     """`ids[id]` is a place; `log[place - base]` the envelope, or None once it is gone."""
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from typing import Final
+from typing import ClassVar, Final
 
 from precede.core.effects import Deliver, Effect, Effects, Persist
 from precede.core.identity import MessageId, NodeId
@@ -20,7 +20,7 @@ _NUMBER_BYTES: Final = 4
 class Fifo(Ordering):
     """A number per source; a message waits for the one before it and for nothing else."""
 
-    draining = ("pending",)
+    draining: ClassVar[tuple[str, ...]] = ("pending",)
 
     def __init__(self, context: Context) -> None:
         self._own = OwnMessages(context)

@@ -23,6 +23,11 @@ from precede.core.messages import Packet
 from precede.protocols.registry import Option
 from precede.protocols.trickle import Trickle
 
+try:
+    from mypy_extensions import mypyc_attr
+except ImportError:
+    from precede.core.compiling import mypyc_attr
+
 F = TypeVar("F")
 
 StreamId: TypeAlias = tuple[NodeId, int]
@@ -107,6 +112,7 @@ class Voice(Protocol[F]):
         """Something has been missing for so long that everybody may have dropped it."""
 
 
+@mypyc_attr(allow_interpreted_subclasses=True)
 class Floods(Generic[F]):
     """All streams at one node."""
 

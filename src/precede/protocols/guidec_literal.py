@@ -10,7 +10,7 @@ the paper, line by line.
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from typing import Final, TypeAlias
+from typing import ClassVar, Final, TypeAlias
 
 from precede.core.effects import Deliver, Discard, Effect, Effects, Key, SetTimer
 from precede.core.identity import MessageId, NodeId
@@ -29,7 +29,7 @@ _DUE: Final = "due"
 class LiteralCausal(Ordering):
     """Section IV: `st`, `c_barrier`, `co_delivered`, `pending` (code 1)."""
 
-    draining = ("pending",)
+    draining: ClassVar[tuple[str, ...]] = ("pending",)
     stamp_type = tuple[int, dict[int, int]]
 
     def __init__(self, context: Context) -> None:

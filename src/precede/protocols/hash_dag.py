@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from hashlib import blake2b
-from typing import Final, TypeAlias
+from typing import ClassVar, Final, TypeAlias
 
 from precede.core.effects import Deliver, Discard, Effect, Effects, Persist
 from precede.core.errors import Refused
@@ -30,7 +30,7 @@ DIGEST_BYTES: Final = 20
 class HashDag(Ordering):
     """`_heads` are the delivered messages nothing delivered points to; `_delivered` grows for ever."""
 
-    draining = ("pending",)
+    draining: ClassVar[tuple[str, ...]] = ("pending",)
     stamp_type = Parents
 
     def __init__(self, context: Context) -> None:

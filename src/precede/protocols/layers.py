@@ -9,52 +9,29 @@ from __future__ import annotations
 
 from abc import ABC, abstractmethod
 from collections.abc import Mapping, Sequence
-from functools import cached_property
-from typing import Any
+from typing import Any, ClassVar
 
-from msgspec import Struct
-
-from precede.core.effects import NOTHING, Deliver, Effect, Effects, Key, Medium
+from precede.core.effects import NOTHING, Effect, Effects, Key, Medium
 from precede.core.identity import MessageId, NodeId
 from precede.core.instants import Duration, Instant
-from precede.core.messages import Message, Packet, Size, Written
+from precede.core.messages import Packet
 from precede.core.node import Node, Saved, Waiting
-from precede.protocols.streams import Stream, stream_of
+from precede.protocols.envelope import Envelope
+
+try:
+    from mypy_extensions import mypyc_attr
+except ImportError:
+    from precede.core.compiling import mypyc_attr
+
+__all__ = ["Dissemination", "Envelope", "LayeredNode", "Ordering", "is_net"]
 
 
-class Envelope(Struct, frozen=True, array_like=True, dict=True):
-    """A message as a dissemination carries it: with its ordering's stamp, unread, and that stamp's size."""
-
-    message: Message
-    stamp: Any
-    deadline: Instant | None
-    destinations: tuple[NodeId, ...] | None
-    control_bytes: Size
-    control_entries: Size
-    born: Instant = 0
-    """When it was broadcast, by its source's clock: never used for order, only for what to carry first."""
-
-    @cached_property
-    def opened(self) -> tuple[Message, Stream, int, Instant | None, Any, Deliver]:
-        """Message, stream, number, deadline, stamp, delivery: read once for all nodes of a simulation."""
-        id = self.message.id
-        return self.message, stream_of(id), id.number, self.deadline, self.stamp, Deliver(self.message)
-
-    @property
-    def size_bytes(self) -> int:
-        return len(self.message.payload) + self.control_bytes
-
-    def written(self, relayed: bool = False) -> Written:
-        """What its source wrote. One that is relayed may be in the hands of nodes it is not meant for."""
-        order = (self.stamp, self.destinations, self.born)
-        return Written(self.message, None if relayed else self.destinations, self.deadline, order)
-
-
+@mypyc_attr(allow_interpreted_subclasses=True)
 class Ordering(ABC):
     """Decides when a message may be delivered. Timer keys it uses are passed to `timer` unchanged."""
 
-    draining: tuple[str, ...] = ()
-    stamp_type: Any = Any
+    draining: ClassVar[tuple[str, ...]] = ()
+    stamp_type: ClassVar[Any] = Any
     """What its stamps are, so that a driver which decodes untrusted bytes can convert and check them."""
 
     def start(self, now: Instant, saved: Saved) -> Effects:
@@ -91,13 +68,14 @@ class Ordering(ABC):
         return {}
 
 
+@mypyc_attr(allow_interpreted_subclasses=True)
 class Dissemination(ABC):
     """Brings every message to whoever is due, in any order, each at most once to the ordering above it.
 
     Its timer and send keys are tuples that begin with "net"; an ordering's keys never do.
     """
 
-    draining: tuple[str, ...] = ()
+    draining: ClassVar[tuple[str, ...]] = ()
 
     def __init__(self, ordering: Ordering) -> None:
         self.ordering = ordering
@@ -137,19 +115,13 @@ def is_net(key: Key) -> bool:
     return type(key) is tuple and key[0] == "net"
 
 
+@mypyc_attr(allow_interpreted_subclasses=True)
 class LayeredNode(Node):
     """An ordering joined to a dissemination."""
 
     def __init__(self, ordering: Ordering, dissemination: Dissemination) -> None:
         self.ordering = ordering
         self.dissemination = dissemination
-        self.draining = ordering.draining + dissemination.draining
-        # The hot inputs go straight to the dissemination: one Python call less per packet.
-        self.receive = dissemination.receive  # type: ignore[method-assign]
-        self.sent = dissemination.sent  # type: ignore[method-assign]
-        self.link_up = dissemination.link_up  # type: ignore[method-assign]
-        self.link_down = dissemination.link_down  # type: ignore[method-assign]
-        self.leave = dissemination.leave  # type: ignore[method-assign]
 
     def start(self, now: Instant, saved: Saved) -> Effects:
         effects = [*self.ordering.start(now, saved), *self.dissemination.start(now, saved)]
@@ -168,6 +140,21 @@ class LayeredNode(Node):
         self.dissemination.spread(envelope, now, effects)
         return effects
 
+    def receive(self, packet: Packet, sender: NodeId, now: Instant, over: Medium) -> Effects:
+        return self.dissemination.receive(packet, sender, now, over)
+
+    def sent(self, key: Key, now: Instant, ok: bool) -> Effects:
+        return self.dissemination.sent(key, now, ok)
+
+    def link_up(self, peer: NodeId, now: Instant, over: Medium) -> Effects:
+        return self.dissemination.link_up(peer, now, over)
+
+    def link_down(self, peer: NodeId, now: Instant, over: Medium) -> Effects:
+        return self.dissemination.link_down(peer, now, over)
+
+    def leave(self, now: Instant) -> Effects:
+        return self.dissemination.leave(now)
+
     def timer(self, key: Key, now: Instant) -> Effects:
         if is_net(key):
             return self.dissemination.timer(key, now)
@@ -177,6 +164,9 @@ class LayeredNode(Node):
 
     def waiting(self) -> Sequence[Waiting]:
         return self.ordering.waiting()
+
+    def drains(self) -> tuple[str, ...]:
+        return self.ordering.draining + self.dissemination.draining
 
     def sizes(self) -> Mapping[str, int]:
         return {**self.ordering.sizes(), **self.dissemination.sizes()}

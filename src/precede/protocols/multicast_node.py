@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from heapq import heappop, heappush
-from typing import Any, Final
+from typing import Any, ClassVar, Final
 
 from precede.core.effects import (
     NOTHING,
@@ -77,7 +77,7 @@ class _Held:
 class MulticastNode(Node):
     """One process of the paper, in one life of a node."""
 
-    draining = ("unacknowledged", "pending")
+    draining: ClassVar[tuple[str, ...]] = ("unacknowledged", "pending")
 
     def __init__(self, context: Context, rule: Rule) -> None:
         if context.node > NODE_MASK:

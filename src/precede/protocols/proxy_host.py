@@ -8,6 +8,7 @@ repeat.
 from __future__ import annotations
 
 from collections.abc import Mapping
+from typing import ClassVar
 
 from precede.core.effects import (
     NOTHING,
@@ -41,7 +42,7 @@ from precede.protocols.was.settings import jittered
 class ProxyHost(Node):
     """One mobile host. A subclass makes its messages (`broadcast`)."""
 
-    draining = ("sbuffer",)
+    draining: ClassVar[tuple[str, ...]] = ("sbuffer",)
 
     def __init__(self, context: Context) -> None:
         self.node = context.node

@@ -13,7 +13,7 @@ from __future__ import annotations
 
 from abc import abstractmethod
 from collections.abc import Mapping, Sequence
-from typing import Any, Final
+from typing import Any, ClassVar, Final
 
 from precede.core.effects import RADIO, WIRED, Effect, Effects, Key, Medium, Send, SetTimer
 from precede.core.identity import NEIGHBOURS, MessageId, NodeId
@@ -67,7 +67,7 @@ class Record:
 class ProxyStation(Node):
     """One station."""
 
-    draining = ("sbuffer",)
+    draining: ClassVar[tuple[str, ...]] = ("sbuffer",)
 
     def __init__(self, context: Context) -> None:
         self.node = context.node

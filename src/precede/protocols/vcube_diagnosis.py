@@ -19,7 +19,7 @@ forgotten any more; then it asks a node what that has delivered, and begins ther
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
-from typing import Final, NamedTuple
+from typing import ClassVar, Final, NamedTuple
 
 from precede.core.effects import (
     NOTHING,
@@ -76,7 +76,7 @@ class Asked(NamedTuple):
 class DiagnosedVCubeNode(VCubeNode):
     """A VCube node that survives the others. once `joined`, `begins_after` is the vector it began with."""
 
-    draining = ("pending", "held", "log")
+    draining: ClassVar[tuple[str, ...]] = ("pending", "held", "log")
 
     def __init__(self, context: Context) -> None:
         everybody = tuple(sorted({*context.members, context.node}))

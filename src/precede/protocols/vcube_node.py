@@ -17,7 +17,7 @@ delivered.
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from typing import Final, TypeAlias
+from typing import ClassVar, Final, TypeAlias
 
 from precede.core.effects import NOTHING, WIRED, Accept, Effect, Effects, Medium, Send
 from precede.core.errors import BadInput, Refused
@@ -45,6 +45,11 @@ from precede.protocols.vcube_topology import (
     responsibilities,
 )
 
+try:
+    from mypy_extensions import mypyc_attr
+except ImportError:
+    from precede.core.compiling import mypyc_attr
+
 ROOT: Final[NodeId] = 0
 
 
@@ -54,10 +59,11 @@ Held: TypeAlias = tuple[int, int, StampedMessage]
 CLUSTER_BITS: Final = 4
 
 
+@mypyc_attr(allow_interpreted_subclasses=True)
 class VCubeNode(Node):
     """Algorithm 2 at node i: `_delivered` is *vector_clock*, and with `_ahead` it is *vector_max*."""
 
-    draining: tuple[str, ...] = ("pending", "held")
+    draining: ClassVar[tuple[str, ...]] = ("pending", "held")
 
     def __init__(self, context: Context) -> None:
         options = context.options

@@ -8,14 +8,19 @@ lacks everything, below them the counts are asked one by one.
 from __future__ import annotations
 
 from array import array
-from typing import Final
 
 from precede.core.identity import NodeId
 from precede.protocols.vcube_packets import Rows
 
-KEPT_ROWS: Final = 64
+try:
+    from mypy_extensions import mypyc_attr
+except ImportError:
+    from precede.core.compiling import mypyc_attr
+
+KEPT_ROWS = 64
 
 
+@mypyc_attr(allow_interpreted_subclasses=True)
 class Progress:
     """`counts[source]` messages of each source, without gaps."""
 
@@ -89,6 +94,7 @@ class Progress:
             self._open_row(count, bit)
 
 
+@mypyc_attr(allow_interpreted_subclasses=True)
 class Ahead:
     """What is received without a gap and not delivered yet: as much of *vector_max* as *vector_clock* lacks.
 

@@ -9,7 +9,7 @@ state to come back: one that lost it is refused, for nobody would send it again 
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from typing import Final
+from typing import ClassVar, Final
 
 from msgspec import Struct
 
@@ -36,7 +36,7 @@ class _Pending(Struct, gc=False):
 class VectorClock(Ordering):
     """VT(p)[k] is `_delivered[k]`; a message in hand is filed under one (member, number) it lacks."""
 
-    draining = ("pending",)
+    draining: ClassVar[tuple[str, ...]] = ("pending",)
     stamp_type = dict[int, int]
 
     def __init__(self, context: Context) -> None:

@@ -19,10 +19,16 @@ from precede.core.instants import SECOND, Duration, Instant
 from precede.core.messages import Packet
 from precede.sim.network import CONTACTS_BEGIN, CONTACTS_END, Network, World
 
+try:
+    from mypy_extensions import mypyc_attr
+except ImportError:
+    from precede.core.compiling import mypyc_attr
+
 Contact: TypeAlias = tuple[NodeId, NodeId, Instant, Instant]
 INFINITE: Final = float("inf")
 
 
+@mypyc_attr(allow_interpreted_subclasses=True)
 class ContactNetwork(Network):
     """Links from a list of contacts, in any order; contacts without length are left out and counted."""
 
@@ -187,14 +193,16 @@ class ContactNetwork(Network):
         if transmitter.flying is not None or not transmitter.queue:
             return
         lane, send = transmitter.flying = transmitter.queue.popleft()
+        transmitter.flight += 1
         self.world.transmitted(lane.sender, send.packet, lane.to, send.over)
         over = self.world.now + self._time(send.packet)
-        self.world.schedule(over, self._transmitted, transmitter, transmitter.flying)
+        self.world.schedule(over, self._transmitted, transmitter, transmitter.flight)
 
-    def _transmitted(self, transmitter: _Transmitter, flight: tuple[_Lane, Send]) -> None:
-        if transmitter.flying is flight:
+    def _transmitted(self, transmitter: _Transmitter, flight: int) -> None:
+        if transmitter.flying is not None and transmitter.flight == flight:
+            lane, send = transmitter.flying
             transmitter.flying = None
-            self._arrive(*flight)
+            self._arrive(lane, send)
             self._transmit(transmitter)
 
     def _arrive(self, lane: _Lane, send: Send) -> None:
@@ -235,11 +243,12 @@ class _Lane:
 class _Transmitter:
     """Sends one packet at a time, first come first served."""
 
-    __slots__ = ("flying", "queue")
+    __slots__ = ("flight", "flying", "queue")
 
     def __init__(self) -> None:
         self.queue: deque[tuple[_Lane, Send]] = deque()
         self.flying: tuple[_Lane, Send] | None = None
+        self.flight = 0
 
     def enqueue(self, lane: _Lane, send: Send) -> None:
         """At the end, or in the place of a queued send with the same key."""

@@ -19,8 +19,8 @@ from typing import Final
 from precede.core.effects import RADIO, Key, Send
 from precede.core.identity import NEIGHBOURS, NodeId
 from precede.core.instants import SECOND, Duration, Instant
+from precede.sim.draws import Draws
 from precede.sim.radio import Airing, Cells, FrameQueue, Radio
-from precede.sim.randomness import Draws
 
 SLOT: Final[Duration] = 20
 DIFS: Final[Duration] = 50

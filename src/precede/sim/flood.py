@@ -19,12 +19,18 @@ from precede.core.instants import SECOND, Duration, Instant
 from precede.core.messages import Packet
 from precede.sim.motion import Motion
 from precede.sim.network import Network, World
-from precede.sim.point_to_point import Partition
+from precede.sim.partition import Partition
 from precede.sim.randomness import Distribution
+
+try:
+    from mypy_extensions import mypyc_attr
+except ImportError:
+    from precede.core.compiling import mypyc_attr
 
 _ROWS: Final = 64
 
 
+@mypyc_attr(allow_interpreted_subclasses=True)
 class FloodRadio(Network):
     """Ranges in metres, bandwidth in bytes per second, distributions in seconds."""
 

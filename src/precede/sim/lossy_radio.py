@@ -13,8 +13,9 @@ from precede.core.effects import RADIO, Key, Send
 from precede.core.identity import NodeId
 from precede.core.instants import Instant
 from precede.core.messages import Packet
+from precede.sim.draws import Draws
 from precede.sim.radio import Cells, Radio
-from precede.sim.randomness import Distribution, Draws
+from precede.sim.randomness import Distribution
 
 _WHOLE: Final = 1 << 32
 

@@ -17,6 +17,11 @@ from precede.core.instants import Duration, Instant
 from precede.core.messages import Packet
 from precede.sim.randomness import Streams
 
+try:
+    from mypy_extensions import mypyc_attr
+except ImportError:
+    from precede.core.compiling import mypyc_attr
+
 CONTACTS_END, NODES_LEAVE, NODES_ENTER, CONTACTS_BEGIN, MESSAGES_BORN, REST = range(6)
 """At one instant things happen in this order; within one phase in the order in which they were scheduled."""
 
@@ -61,6 +66,16 @@ class World(Protocol):
         """Has the node entered, and neither crashed nor left?"""
 
 
+@mypyc_attr(allow_interpreted_subclasses=True)
+class Flight(ABC):
+    """The flights of one node's packets."""
+
+    @abstractmethod
+    def takes(self, now: Instant) -> Duration:
+        """A packet is sent now: after how long does it land?"""
+
+
+@mypyc_attr(allow_interpreted_subclasses=True)
 class Network(ABC):
     """One world kind's links. The world calls these; nodes never see a network."""
 
@@ -78,8 +93,8 @@ class Network(ABC):
     def begin(self) -> None:
         """Schedule what this network knows in advance (contacts, partitions, movements)."""
 
-    def flight_time(self, sender: NodeId) -> Callable[[], Duration] | None:
-        """Draws how long a node's next packet flies, if that is all that ever happens to its packets here.
+    def flight(self, sender: NodeId) -> Flight | None:
+        """How long a node's packets fly, if that is all that ever happens to its packets here.
 
         The world then carries out its plain sends (to one node, without a key) itself; None: ask `send`.
         """

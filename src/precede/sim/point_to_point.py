@@ -10,30 +10,22 @@ from __future__ import annotations
 from collections import deque
 from collections.abc import Callable, Mapping, Sequence
 
-from msgspec import Struct
-
 from precede.core.effects import RADIO, Key, Medium, Send
 from precede.core.identity import NEIGHBOURS, NodeId
 from precede.core.instants import SECOND, Duration, Instant
 from precede.core.messages import Packet
-from precede.sim.network import REST, Network, World
-from precede.sim.randomness import Distribution, Draws
+from precede.sim.draws import Draws
+from precede.sim.network import REST, Flight, Network, World
+from precede.sim.partition import Partition
+from precede.sim.randomness import Distribution
+
+try:
+    from mypy_extensions import mypyc_attr
+except ImportError:
+    from precede.core.compiling import mypyc_attr
 
 
-class Partition(Struct, frozen=True):
-    """From `start` to `end` nodes of different groups do not hear each other; the unnamed are one group."""
-
-    start: Instant
-    end: Instant
-    groups: tuple[tuple[NodeId, ...], ...]
-
-    def group_of(self, node: NodeId) -> int:
-        for number, members in enumerate(self.groups):
-            if node in members:
-                return number
-        return -1
-
-
+@mypyc_attr(allow_interpreted_subclasses=True)
 class PointToPoint(Network):
     """Delays in seconds as written distributions; `loss` and `duplication` are probabilities per packet."""
 
@@ -66,12 +58,12 @@ class PointToPoint(Network):
         super().attach(world, nodes)
         self._links = [{} for _ in range(nodes)]
         self._instant = self._bandwidth == float("inf") and self._overhead == 0
-        self._delays: list[Callable[[], Duration] | None] = [None] * nodes
+        self._delays: list[Draws | None] = [None] * nodes
         self._chances: list[Callable[[], int] | None] = [None] * nodes
 
-    def flight_time(self, sender: NodeId) -> Callable[[], Duration] | None:
+    def flight(self, sender: NodeId) -> Flight | None:
         disturbed = self._loss or self._duplication or self._partitions or self._fifo
-        return self._delay_of(sender) if self._instant and not disturbed else None
+        return _Undisturbed(self._delay_of(sender)) if self._instant and not disturbed else None
 
     def begin(self) -> None:
         for partition in self._partitions:
@@ -143,11 +135,11 @@ class PointToPoint(Network):
         link = self._links[sender][to] = _Link(sender, to, self._delay_of(sender), self._chance_of(sender))
         return link
 
-    def _delay_of(self, sender: NodeId) -> Callable[[], Duration]:
+    def _delay_of(self, sender: NodeId) -> Draws:
         """How long the next packet of a node flies; one stream per node, opened when it first sends."""
         draw = self._delays[sender]
         if draw is None:
-            draw = self._delays[sender] = self._delay.drawing(self.world.streams, "delay", sender)
+            draw = self._delays[sender] = self._delay.draws(self.world.streams, "delay", sender)
         return draw
 
     def _chance_of(self, sender: NodeId) -> Callable[[], int]:
@@ -163,7 +155,7 @@ class PointToPoint(Network):
     def _fly(self, link: _Link, packet: Packet, over: Medium) -> None:
         lost = link.chance() < self._loss * (1 << 32)
         doubled = link.chance() < self._duplication * (1 << 32)
-        delay = link.delay()
+        delay = link.delay.next()
         if self._partitions and self._separated(link.sender, link.to):
             self._cut += 1
             return
@@ -218,12 +210,22 @@ class PointToPoint(Network):
                     tell(a, b, RADIO)
 
 
+class _Undisturbed(Flight):
+    """Packets that only take time."""
+
+    def __init__(self, delay: Draws) -> None:
+        self._delay = delay
+
+    def takes(self, now: Instant) -> Duration:
+        return self._delay.next()
+
+
 class _Link:
     """One directed link: its streams, its queue, when its last packet lands."""
 
     __slots__ = ("busy", "chance", "delay", "last", "queue", "sender", "to")
 
-    def __init__(self, sender: NodeId, to: NodeId, delay: Callable[[], int], chance: Callable[[], int]) -> None:
+    def __init__(self, sender: NodeId, to: NodeId, delay: Draws, chance: Callable[[], int]) -> None:
         self.sender = sender
         self.to = to
         self.delay = delay

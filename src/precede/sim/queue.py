@@ -19,6 +19,11 @@ from typing import Any, Final, TypeAlias
 
 from precede.core.instants import Instant
 
+try:
+    from mypy_extensions import mypyc_attr
+except ImportError:
+    from precede.core.compiling import mypyc_attr
+
 Entry: TypeAlias = tuple[int, Any, Any, Any, Any]
 
 PHASE_BITS: Final = 3
@@ -37,6 +42,7 @@ class Call:
 CALL: Final = Call()
 
 
+@mypyc_attr(allow_interpreted_subclasses=True)
 class EventQueue:
     """Events by instant, then phase, then order of scheduling."""
 

@@ -1,16 +1,14 @@
 """Named randomness: every stream is derived from the seed and its own name, so one seed is one world.
 
 Streams never share state: drawing more from one changes no other. Python streams are for single draws and for
-nodes; numpy streams are drawn in blocks, which is ten times cheaper per draw (`Draws`).
+nodes; numpy streams are drawn in blocks, which is ten times cheaper per draw (`sim.draws`).
 """
 
 from __future__ import annotations
 
 import re
-from array import array
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from hashlib import blake2b
-from itertools import chain
 from random import Random
 from typing import Any, Final, TypeAlias
 
@@ -18,6 +16,7 @@ import numpy as np
 
 from precede.core.errors import BadInput
 from precede.core.instants import SECOND
+from precede.sim.draws import Draws
 
 _ARGUMENTS: Final = {
     "constant": (1,),
@@ -28,8 +27,6 @@ _ARGUMENTS: Final = {
     "pareto": (2,),
 }
 Floats: TypeAlias = "np.ndarray[Any, np.dtype[np.float64]]"
-_FIRST_BLOCK: Final = 32
-_BLOCK: Final = 4096
 _WRITTEN = re.compile(r"\s*([a-z]+)\s*\(\s*([^)]*)\)\s*")
 
 
@@ -120,29 +117,24 @@ class Distribution:
         if self.name == "constant":
             constant = round(self.arguments[0] * unit)
             return lambda: constant
-        return Draws(lambda count: np.rint(self.block(stream, count) * unit).astype(np.int64)).next
+        return self._draws(stream, unit).next
 
     def drawing(self, streams: Streams, *name: str | int, unit: int = SECOND) -> Callable[[], int]:
         """The same from a stream of that name, opened only if anything varies (opening one is dear)."""
         if self.name == "constant":
             constant = round(self.arguments[0] * unit)
             return lambda: constant
-        return self.micros(streams.numpy(*name), unit)
+        return self._draws(streams.numpy(*name), unit).next
+
+    def draws(self, streams: Streams, *name: str | int, unit: int = SECOND) -> Draws:
+        """The same as an object, for who draws very often."""
+        if self.name == "constant":
+            constant = round(self.arguments[0] * unit)
+            return Draws(lambda count: np.full(count, constant))
+        return self._draws(streams.numpy(*name), unit)
+
+    def _draws(self, stream: np.random.Generator, unit: int) -> Draws:
+        return Draws(lambda count: np.rint(self.block(stream, count) * unit).astype(np.int64))
 
     def __repr__(self) -> str:
         return f"Distribution({self.written!r})"
-
-
-class Draws:
-    """Single draws taken from blocks that grow to `size`; `next()` costs a twentieth of a microsecond."""
-
-    def __init__(
-        self, block: Callable[[int], np.ndarray[tuple[int], np.dtype[np.int64]]], size: int = _BLOCK
-    ) -> None:
-        def blocks() -> Iterator[array[int]]:
-            count = min(_FIRST_BLOCK, size)
-            while True:
-                yield array("q", block(count).tobytes())  # a list of numbers would be five times the memory
-                count = min(2 * count, size)
-
-        self.next: Callable[[], int] = chain.from_iterable(blocks()).__next__

@@ -12,7 +12,7 @@ transmissions.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Mapping
 from typing import Final, Literal, TypeAlias
 
 import numpy as np
@@ -21,8 +21,14 @@ from precede.core.effects import Key, Medium, Send
 from precede.core.identity import NEIGHBOURS, NodeId
 from precede.core.instants import SECOND, Duration, Instant
 from precede.core.messages import Packet
-from precede.sim.network import Network, World
-from precede.sim.randomness import Distribution, Draws
+from precede.sim.draws import Draws
+from precede.sim.network import Flight, Network, World
+from precede.sim.randomness import Distribution
+
+try:
+    from mypy_extensions import mypyc_attr
+except ImportError:
+    from precede.core.compiling import mypyc_attr
 
 Drawn: TypeAlias = Literal["packet", "link"]
 
@@ -30,6 +36,7 @@ _BLOCK: Final = 256
 _NEVER: Final[Instant] = 1 << 62
 
 
+@mypyc_attr(allow_interpreted_subclasses=True)
 class Switched(Network):
     """`propagation` is written in seconds; `longest` caps it, for worlds that promise a largest delay."""
 
@@ -42,8 +49,8 @@ class Switched(Network):
         longest: Duration | None = None,
     ) -> None:
         self._propagation = propagation
-        self._transmission = transmission
-        self._processing = processing
+        self.transmission = transmission
+        self.processing = processing
         self._drawn = drawn
         self._longest = _NEVER if longest is None else longest
         self._waited = 0
@@ -53,25 +60,23 @@ class Switched(Network):
     def attach(self, world: World, nodes: int) -> None:
         super().attach(world, nodes)
         self._per_packet = self._drawn == "packet"
-        self._ports = [_Port(node, self._delays(node).next) for node in range(nodes)]
+        self._ports = [_Port(node, self._delays(node)) for node in range(nodes)]
 
-    def flight_time(self, sender: NodeId) -> Callable[[], Duration] | None:
+    def flight(self, sender: NodeId) -> Flight | None:
         if self.crashes or not self._per_packet:
             return None
-        port, delay, world = self._ports[sender], self._ports[sender].delay, self.world
-        transmission, processing = self._transmission, self._processing
+        return _Crossing(self, self._ports[sender])
 
-        def fly() -> Duration:
-            now, begins = world.now, port.free
-            if begins > now:
-                self._waited += begins - now
-            else:
-                begins = now
-            self._packets += 1
-            port.free = leaves = begins + transmission
-            return leaves - now + delay() + processing
-
-        return fly
+    def leave(self, port: _Port, now: Instant) -> Instant:
+        """One more packet in the queue of a node: when it has left."""
+        begins = port.free
+        if begins > now:
+            self._waited += begins - now
+        else:
+            begins = now
+        self._packets += 1
+        port.free = leaves = begins + self.transmission
+        return leaves
 
     def send(self, sender: NodeId, send: Send) -> None:
         port = self._ports[sender]
@@ -84,19 +89,13 @@ class Switched(Network):
                     self.send(sender, Send(packet, peer, over))
         else:
             world = self.world
-            now, begins = world.now, port.free
-            if begins > now:
-                self._waited += begins - now
-            else:
-                begins = now
-            self._packets += 1
-            port.free = leaves = begins + self._transmission
-            takes = port.delay() if self._per_packet else self._crossing(port, to)
+            leaves = self.leave(port, world.now)
+            takes = port.delays.next() if self._per_packet else self._crossing(port, to)
             if self.crashes:
                 world.transmitted(sender, packet, to, over)
-                world.schedule(leaves + takes + self._processing, self._land, port, leaves, to, packet, over)
+                world.schedule(leaves + takes + self.processing, self._land, port, leaves, to, packet, over)
             else:
-                world.dispatch(leaves + takes + self._processing, to, packet, sender, over)
+                world.dispatch(leaves + takes + self.processing, to, packet, sender, over)
 
     def cancel(self, sender: NodeId, key: Key) -> None:
         """The packet is not sent; its place in the queue stays empty."""
@@ -105,7 +104,7 @@ class Switched(Network):
     def node_up(self, node: NodeId) -> None:
         port = self._ports[node]
         if port.down_at != _NEVER:
-            self._ports[node] = _Port(node, port.delay, port.links)
+            self._ports[node] = _Port(node, port.delays, port.links)
 
     def node_down(self, node: NodeId) -> None:
         port = self._ports[node]
@@ -150,7 +149,7 @@ class Switched(Network):
             begins = max(port.free, now)
             self._waited += begins - now
             self._packets += 1
-            port.free = begins + self._transmission
+            port.free = begins + self.transmission
             self.world.schedule(port.free, self._leave, port, key)
 
     def _leave(self, port: _Port, key: Key) -> None:
@@ -162,22 +161,32 @@ class Switched(Network):
         everybody = [node for node in range(self.nodes) if node != port.node]
         for to in everybody if send.to == NEIGHBOURS else [send.to]:
             self.world.transmitted(port.node, packet, to, over)
-            takes = port.delay() if self._per_packet else self._crossing(port, to)
-            self.world.schedule(now + takes + self._processing, self._land, port, now, to, packet, over)
+            takes = port.delays.next() if self._per_packet else self._crossing(port, to)
+            self.world.schedule(now + takes + self.processing, self._land, port, now, to, packet, over)
         self.world.sent(port.node, key, True)
 
 
 class _Port:
     """A node's one sending queue in one life: when it is free, what is in it under a key."""
 
-    __slots__ = ("delay", "down_at", "free", "keyed", "links", "node")
+    __slots__ = ("delays", "down_at", "free", "keyed", "links", "node")
 
-    def __init__(
-        self, node: NodeId, delay: Callable[[], Duration], links: dict[NodeId, Duration] | None = None
-    ) -> None:
+    def __init__(self, node: NodeId, delays: Draws, links: dict[NodeId, Duration] | None = None) -> None:
         self.node = node
-        self.delay = delay
+        self.delays = delays
         self.links: dict[NodeId, Duration] = {} if links is None else links
         self.free: Instant = 0
         self.down_at: Instant = _NEVER
         self.keyed: dict[Key, Send] = {}
+
+
+class _Crossing(Flight):
+    """Through the sender's queue and over the network, where nobody goes down."""
+
+    def __init__(self, network: Switched, port: _Port) -> None:
+        self._network = network
+        self._port = port
+
+    def takes(self, now: Instant) -> Duration:
+        network, port = self._network, self._port
+        return network.leave(port, now) - now + port.delays.next() + network.processing

@@ -2,143 +2,106 @@
 
 A node is plain while it keeps the world's time, no crash is set for it and nobody stalls it (`Seat.plain`).
 What stands here does for plain nodes exactly what `World.receive` and `World._carry_out` do for all; it is
-written for speed (names bound once, rows packed in place), and is the only place that is.
+written for speed, and is the only place that is.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from itertools import islice
-from struct import Struct as Layout
-from typing import TYPE_CHECKING, Any, Final, TypeAlias
+from typing import TYPE_CHECKING, Any, Final, final
 
 from precede.core.effects import Arrive, Deliver, Discard, Effects, Send
 from precede.core.instants import Instant
-from precede.core.messages import Message
-from precede.eventlog.recorder import CONTINUED, MESSAGE_ROW, PACKET_ROW, packet_packer
 from precede.eventlog.schema import DELIVERED, DISCARDED, PACKET_RECEIVED, RECEIVED, SENT
-from precede.sim.queue import CALL, LAST_PHASE, PHASE_BITS, SHIFT
+from precede.sim.queue import LAST_PHASE, PHASE_BITS, SHIFT, Entry
+from precede.sim.seat import Seat
 
 if TYPE_CHECKING:
-    from precede.sim.world import Seat, World
-
-CarryOut: TypeAlias = "Callable[[Seat, Effects, Instant], None]"
+    from precede.sim.world import World
 
 _TURN: Final = 2048
-_TWO_ROWS: Final = Layout(MESSAGE_ROW.format + MESSAGE_ROW.format[1:])
 
 
-def turning(world: World, carry_out: CarryOut) -> Callable[[Instant], bool]:
-    """Does some thousand events due by an instant; False when none is left."""
-    queue, soon, recorder = world.queue, world.queue.soon, world.recorder
-    received = packet_packer(recorder, PACKET_RECEIVED) if recorder.packets_received else None
-    flush_if_full = recorder.flush_if_full
+@final
+class Turn:
+    """Does some thousand events at a time."""
 
-    def at_once() -> None:
-        while soon:
-            function, arguments = soon.popleft()
-            function(*arguments)
-            world.at_once += 1
-            flush_if_full()
+    def __init__(self, world: World) -> None:
+        self._world = world
+        self._queue = world.queue
+        self._soon = world.queue.soon
+        self._buckets = world.queue.buckets
+        self._seats = world.seats
+        self._everybody = len(world.seats)
+        self._rows = world.recorder.units
+        self._codes = world.recorder.packet_kinds
+        self._log_packets = world.recorder.packets_received
+        self._flush_if_full = world.recorder.flush_if_full
 
-    def turn(until: Instant) -> bool:
+    def turn(self, until: Instant) -> bool:
+        """Events due by an instant; False when none is left."""
+        world, queue, soon = self._world, self._queue, self._soon
         limit = until << PHASE_BITS | LAST_PHASE
         if soon:
-            at_once()
+            self._at_once()
         if not queue.open(limit):
             return False
-        for when, seat, packet, sender, over in islice(queue.rest, _TURN):
+        entry: Entry
+        for entry in islice(queue.rest, _TURN):
+            when, seat, packet, sender, over = entry
             if when > limit:
                 queue.unread()
                 return False
             world.now = now = when >> PHASE_BITS
-            if seat.plain:
-                if received is not None:
-                    received(seat.process, now, now, packet, sender, over)
-                effects = seat.receive(packet, sender, now, over)
-                if effects:
-                    carry_out(seat, effects, now)
-            elif seat is CALL:
-                packet(*sender)
+            if isinstance(seat, Seat):
+                if seat.plain:
+                    if self._log_packets:
+                        code = self._codes[packet.kind]
+                        self._rows.packet(PACKET_RECEIVED, code, seat.process, now, now, packet, sender, over)
+                    effects = seat.receive(packet, sender, now, over)
+                    if effects:
+                        self.carry_out(seat, effects, now)
+                else:
+                    world.receive(seat.id, packet, sender, over)
             else:
-                world.receive(seat.id, packet, sender, over)
+                packet(*sender)
             if soon:
-                at_once()
+                self._at_once()
         return True
 
-    return turn
+    def _at_once(self) -> None:
+        while self._soon:
+            function, arguments = self._soon.popleft()
+            function(*arguments)
+            self._world.at_once += 1
+            self._flush_if_full()
 
-
-def plain_dispatch(world: World) -> CarryOut:
-    """Carries out the effects of a plain node. A message that arrives and is delivered at once is one write."""
-    write, pack, pack_two, pack_packet = (
-        world.recorder.buffer.extend,
-        MESSAGE_ROW.pack,
-        _TWO_ROWS.pack,
-        PACKET_ROW.pack,
-    )
-    seats, codes, send = world.seats, world.recorder.packet_kinds, world.network.send
-    insert, buckets = world.queue.insert, world.queue.buckets
-    everybody = len(seats)
-
-    def write_arrived(process: int, now: Instant, messages: tuple[Message, ...]) -> None:
-        if len(messages) == 1:
-            id = messages[0].id
-            write(pack(now, process, id.source, id.number, id.incarnation, RECEIVED, 0, now))
-            return
-        ids = [message.id for message in messages]
-        write(
-            b"".join([pack(now, process, id.source, id.number, id.incarnation, RECEIVED, 0, now) for id in ids])
-        )
-
-    def carry_out(seat: Seat, effects: Effects, now: Instant) -> None:
-        process = seat.process
-        arrived: tuple[Message, ...] = ()
+    def carry_out(self, seat: Seat, effects: Effects, now: Instant) -> None:
+        """The effects of a plain node. A message that arrives and is delivered at once is one write."""
+        world, rows, process = self._world, self._rows, seat.process
+        arrived: tuple[Any, ...] = ()
         effect: Any
         for effect in effects:
-            kind = effect.__class__
+            kind = type(effect)
             if kind is Deliver:
                 message = effect.message
-                id = message.id
-                source, number, life = id.source, id.number, id.incarnation
-                if arrived:
-                    if len(arrived) == 1 and arrived[0] is message:
-                        write(
-                            pack_two(
-                                now, process, source, number, life, RECEIVED, 0, now,
-                                now, process, source, number, life, DELIVERED, 0, now,
-                            )
-                        )  # fmt: skip
-                    else:
-                        write_arrived(process, now, arrived)
-                        write(pack(now, process, source, number, life, DELIVERED, 0, now))
+                if not arrived:
+                    rows.message(DELIVERED, 0, process, now, now, message.id)
+                elif len(arrived) == 1 and arrived[0] is message:
+                    rows.received_and_delivered(process, now, message.id)
                     arrived = ()
                 else:
-                    write(pack(now, process, source, number, life, DELIVERED, 0, now))
+                    self._write_arrived(process, now, arrived)
+                    rows.message(DELIVERED, 0, process, now, now, message.id)
+                    arrived = ()
                 if world.on_deliver is not None:
                     world.on_deliver(seat.id, message)
                 continue
             if arrived:
-                write_arrived(process, now, arrived)
+                self._write_arrived(process, now, arrived)
                 arrived = ()
             if kind is Send:
-                draw, to = seat.draw, effect.to
-                if draw is None or effect.key is not None or not 0 <= to < everybody:
-                    send(seat.id, effect)
-                    continue
-                packet, over = effect.packet, effect.over
-                write(
-                    pack_packet(
-                        now, process, to, packet.size_bytes, codes[packet.kind], SENT, over, now,
-                        packet.control_bytes, packet.messages, -1, packet.control_entries, CONTINUED,
-                    )
-                )  # fmt: skip
-                when = now + draw() << PHASE_BITS | LAST_PHASE
-                waiting = buckets.get(when >> SHIFT)
-                if waiting is not None:
-                    waiting.append((when, seats[to], packet, seat.id, over))
-                else:
-                    insert((when, seats[to], packet, seat.id, over))
+                self._send(seat, effect, now)
             elif kind is Arrive:
                 arrived = effect.messages
             elif kind is Discard:
@@ -146,6 +109,22 @@ def plain_dispatch(world: World) -> CarryOut:
             else:
                 world.carry_out_rare(seat, effect, now)
         if arrived:
-            write_arrived(process, now, arrived)
+            self._write_arrived(process, now, arrived)
 
-    return carry_out
+    def _write_arrived(self, process: int, now: Instant, messages: tuple[Any, ...]) -> None:
+        for message in messages:
+            self._rows.message(RECEIVED, 0, process, now, now, message.id)
+
+    def _send(self, seat: Seat, send: Send, now: Instant) -> None:
+        flight, to = seat.flight, send.to
+        if flight is None or send.key is not None or not 0 <= to < self._everybody:
+            self._world.network.send(seat.id, send)
+            return
+        packet, over = send.packet, send.over
+        self._rows.packet(SENT, self._codes[packet.kind], seat.process, now, now, packet, to, over)
+        when = now + flight.takes(now) << PHASE_BITS | LAST_PHASE
+        waiting = self._buckets.get(when >> SHIFT)
+        if waiting is not None:
+            waiting.append((when, self._seats[to], packet, seat.id, over))
+        else:
+            self._queue.insert((when, self._seats[to], packet, seat.id, over))

@@ -35,7 +35,7 @@ from precede.core.identity import NodeId
 from precede.core.instants import Duration, Instant
 from precede.core.messages import Message, Packet
 from precede.core.node import Node
-from precede.eventlog.recorder import MESSAGE_ROW, Recorder, packet_packer
+from precede.eventlog.recorder import Recorder
 from precede.eventlog.schema import (
     CRASHED,
     DELIVERED,
@@ -51,58 +51,23 @@ from precede.sim.clocks import Clock
 from precede.sim.network import Network
 from precede.sim.queue import LAST_PHASE, PHASE_BITS, EventQueue
 from precede.sim.randomness import Streams
-from precede.sim.turn import plain_dispatch, turning
+from precede.sim.seat import Seat
+from precede.sim.turn import Turn
+
+try:
+    from mypy_extensions import mypyc_attr
+except ImportError:
+    from precede.core.compiling import mypyc_attr
 
 MakeNode: TypeAlias = Callable[[NodeId, int, Random], Node]
 """Builds a node from its id, its incarnation and its own random stream."""
 
+OnBroadcast: TypeAlias = Callable[[NodeId, bytes, tuple[NodeId, ...] | None, Duration | None], None]
+
 FOREVER: Final[Instant] = 1 << 62
-_pack: Final = MESSAGE_ROW.pack
 
 
-class Seat:
-    """One node's place in the world: it outlives crashes."""
-
-    __slots__ = (
-        "accepted",
-        "clock",
-        "crash_after",
-        "deferred",
-        "draw",
-        "gone",
-        "id",
-        "incarnation",
-        "node",
-        "peaks",
-        "plain",
-        "process",
-        "receive",
-        "stalled",
-        "store",
-        "timers",
-        "up",
-    )
-
-    def __init__(self, id: NodeId, clock: Clock | None) -> None:
-        self.id = id
-        self.clock = clock
-        self.node: Node = Node()
-        self.receive: Callable[..., Effects] = self.node.receive
-        self.draw: Callable[[], Duration] | None = None
-        self.incarnation = -1
-        self.process = -1
-        self.up = False
-        self.plain = False
-        self.gone = False
-        self.stalled = False
-        self.crash_after: int | None = None
-        self.accepted = 0
-        self.store: dict[Key, Any] = {}
-        self.timers: dict[Key, object] = {}
-        self.deferred: list[tuple[Callable[..., None], tuple[Any, ...]]] = []
-        self.peaks: dict[str, int] = {}
-
-
+@mypyc_attr(allow_interpreted_subclasses=True)
 class World:
     """Runs nodes over a network. The public inputs are what scenarios, workloads and faults call."""
 
@@ -121,21 +86,20 @@ class World:
         self.network = network
         self.seats = [Seat(node, (clocks or {}).get(node)) for node in range(nodes)]
         self.on_deliver: Callable[[NodeId, Message], None] | None = None
+        self.on_broadcast: OnBroadcast | None = None
+        self.on_link: Callable[[NodeId, NodeId, Medium, bool], None] | None = None
         self.at_once = 0
         self.refused = 0
         self.unborn = 0
         self._make_node = make_node
         self.queue = EventQueue()
-        self._write = recorder.buffer.extend
-        self._sent_row = packet_packer(recorder, SENT)
-        self._packet_received_row = packet_packer(recorder, PACKET_RECEIVED)
+        self._rows = recorder.units
         self._log_packets = recorder.packets_received
         network.attach(self, nodes)
         self._send = network.send
         for seat in self.seats:
-            seat.draw = network.flight_time(seat.id)
-        self._carry_out_at_once = plain_dispatch(self)
-        self._turn = turning(self, self._carry_out_at_once)
+            seat.flight = network.flight(seat.id)
+        self._turn = Turn(self)
 
     # -- what scenarios, workloads and faults ask for ---------------------------------------------------
 
@@ -185,6 +149,8 @@ class World:
             self.refused += 1
             return
         self._carry_out(seat, effects, clock)
+        if self.on_broadcast is not None:
+            self.on_broadcast(node, payload, to, lifetime)
 
     def crash(self, node: NodeId, after: int | None = None) -> None:
         """Down at once, or after `after` more atomic steps of effects, in the middle of a list."""
@@ -231,7 +197,7 @@ class World:
         collecting = gc.isenabled()
         gc.disable()  # effects, packets and events make no cycles; collections only walk the whole world
         try:
-            while self._turn(until):
+            while self._turn.turn(until):
                 self.recorder.flush_if_full()
         finally:
             if collecting:
@@ -293,7 +259,7 @@ class World:
             return
         clock = self.now if seat.clock is None else seat.clock.read(self.now)
         if self._log_packets:
-            self._packet_received_row(seat.process, self.now, clock, packet, sender, over)
+            self.recorder.packet(PACKET_RECEIVED, seat.process, self.now, clock, packet, sender, over)
         self._carry_out(seat, seat.node.receive(packet, sender, clock, over), clock)
 
     def receive_all(self, nodes: Sequence[NodeId], packet: Packet, sender: NodeId, over: Medium) -> None:
@@ -303,14 +269,15 @@ class World:
             if seat.plain and not self._log_packets:
                 effects = seat.receive(packet, sender, now, over)
                 if effects:
-                    self._carry_out_at_once(seat, effects, now)
+                    self._turn.carry_out(seat, effects, now)
             else:
                 self.receive(to, packet, sender, over)
 
     def transmitted(self, node: NodeId, packet: Packet, to: NodeId, over: Medium) -> None:
         seat = self.seats[node]
         now = self.now
-        self._sent_row(seat.process, now, now if seat.clock is None else seat.clock.read(now), packet, to, over)
+        clock = now if seat.clock is None else seat.clock.read(now)
+        self.recorder.packet(SENT, seat.process, now, clock, packet, to, over)
 
     def sent(self, node: NodeId, key: Key, ok: bool) -> None:
         seat = self.seats[node]
@@ -323,6 +290,8 @@ class World:
                 self._carry_out(seat, effects, clock)
 
     def link_up(self, node: NodeId, peer: NodeId, over: Medium) -> None:
+        if self.on_link is not None:
+            self.on_link(node, peer, over, True)
         seat = self.seats[node]
         if seat.stalled:
             seat.deferred.append((self.link_up, (node, peer, over)))
@@ -331,6 +300,8 @@ class World:
             self._carry_out(seat, seat.node.link_up(peer, clock, over), clock)
 
     def link_down(self, node: NodeId, peer: NodeId, over: Medium) -> None:
+        if self.on_link is not None:
+            self.on_link(node, peer, over, False)
         seat = self.seats[node]
         if seat.stalled:
             seat.deferred.append((self.link_down, (node, peer, over)))
@@ -343,26 +314,24 @@ class World:
     def _carry_out(self, seat: Seat, effects: Effects, clock: Instant) -> None:
         """Effects, in their order."""
         if seat.plain:
-            self._carry_out_at_once(seat, effects, clock)
+            self._turn.carry_out(seat, effects, clock)
             return
         if seat.crash_after is not None and effects:
             self._carry_out_until_crash(seat, effects, clock)
             return
-        now, process, write, pack, answer = self.now, seat.process, self._write, _pack, self.on_deliver
+        now, process, rows, answer = self.now, seat.process, self._rows, self.on_deliver
         effect: Any
         for effect in effects:
             kind = type(effect)
             if kind is Deliver:
-                id = effect.message.id
-                write(pack(now, process, id.source, id.number, id.incarnation, DELIVERED, 0, clock))
+                rows.message(DELIVERED, 0, process, now, clock, effect.message.id)
                 if answer is not None:
                     answer(seat.id, effect.message)
             elif kind is Send:
                 self._send(seat.id, effect)
             elif kind is Arrive:
                 for message in effect.messages:
-                    id = message.id
-                    write(pack(now, process, id.source, id.number, id.incarnation, RECEIVED, 0, clock))
+                    rows.message(RECEIVED, 0, process, now, clock, message.id)
             elif kind is Discard:
                 self.recorder.message(DISCARDED, process, now, clock, effect.message.id, effect.reason)
             else:

@@ -7,6 +7,7 @@ reading of each point is in `literal.py`. A cell is the station whose RADIO link
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from typing import ClassVar
 
 from precede.core.effects import (
     NOTHING,
@@ -48,7 +49,7 @@ from precede.protocols.was.settings import LIFE, jittered, read_settings
 class WasHost(Node):
     """One mobile host."""
 
-    draining = ("sbuffer", "rbuffer")
+    draining: ClassVar[tuple[str, ...]] = ("sbuffer", "rbuffer")
 
     def __init__(self, context: Context) -> None:
         self.node = context.node

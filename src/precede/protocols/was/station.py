@@ -8,6 +8,7 @@ travels along.
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from typing import ClassVar
 
 from precede.core.effects import (
     RADIO,
@@ -52,7 +53,7 @@ from precede.protocols.was.settings import read_settings
 class WasStation(Handoff):
     """One support station."""
 
-    draining = ("sbuffer", "private", "handoffs", "queued_routes")
+    draining: ClassVar[tuple[str, ...]] = ("sbuffer", "private", "handoffs", "queued_routes")
 
     def __init__(self, context: Context) -> None:
         self.node = context.node

@@ -1,0 +1,79 @@
+"""Rows as units of 32 bytes, one behind the other: what the recorder turns into Arrow, block by block.
+
+A message row is one unit; a packet row is two, the second marked by CONTINUED where the kind stands. Where the
+package was compiled, `machine_rows` writes the same bytes as machine words.
+"""
+
+from __future__ import annotations
+
+from struct import Struct as Layout
+from typing import Final
+
+from precede.core.identity import MessageId, NodeId
+from precede.core.instants import Instant
+from precede.core.messages import Packet
+from precede.eventlog.schema import DELIVERED, RECEIVED
+
+try:
+    from mypy_extensions import mypyc_attr
+except ImportError:
+    from precede.core.compiling import mypyc_attr
+
+UNIT: Final = 32
+CONTINUED: Final = 255
+
+_MESSAGE: Final = Layout("<qiiIHBBq")
+_PACKET: Final = Layout("<qiiIHBBqqiiI2xB9x")
+_TWO_MESSAGES: Final = Layout("<qiiIHBBqqiiIHBBq")
+
+
+@mypyc_attr(allow_interpreted_subclasses=True)
+class Rows:
+    """The units of one block; `take` empties it."""
+
+    def __init__(self) -> None:
+        self._buffer = bytearray()
+
+    def message(self, kind: int, small: int, process: int, at: Instant, clock: Instant, id: MessageId) -> None:
+        """Something that happened to a message."""
+        self._buffer += _MESSAGE.pack(at, process, id.source, id.number, id.incarnation, kind, small, clock)
+
+    def life(self, kind: int, process: int, at: Instant, clock: Instant) -> None:
+        """Something that happened to a node."""
+        self._buffer += _MESSAGE.pack(at, process, -1, 0, 0, kind, 0, clock)
+
+    def received_and_delivered(self, process: int, now: Instant, id: MessageId) -> None:
+        """Both rows of a message that is delivered as it arrives, by a node that keeps the world's time."""
+        source, number, life = id.source, id.number, id.incarnation
+        self._buffer += _TWO_MESSAGES.pack(
+            now, process, source, number, life, RECEIVED, 0, now,
+            now, process, source, number, life, DELIVERED, 0, now,
+        )  # fmt: skip
+
+    def packet(
+        self,
+        kind: int,
+        code: int,
+        process: int,
+        at: Instant,
+        clock: Instant,
+        packet: Packet,
+        peer: NodeId,
+        over: int,
+        wire_bytes: int = -1,
+    ) -> None:
+        """A packet that left or came; `code` stands for its kind. Negative wire bytes are unknown."""
+        self._buffer += _PACKET.pack(
+            at, process, peer, packet.size_bytes, code, kind, over, clock,
+            packet.control_bytes, packet.messages, wire_bytes, packet.control_entries, CONTINUED,
+        )  # fmt: skip
+
+    def size(self) -> int:
+        """How many bytes there are."""
+        return len(self._buffer)
+
+    def take(self) -> bytes:
+        """All bytes; then there are none."""
+        taken = bytes(self._buffer)
+        self._buffer.clear()
+        return taken

@@ -1,0 +1,75 @@
+"""Compiled or not, one text makes one world: every protocol's swarm worlds, row for row."""
+
+from __future__ import annotations
+
+import json
+import os
+import shutil
+import subprocess
+import sys
+from importlib import import_module
+from pathlib import Path
+
+import pytest
+
+from precede.core.compiling import is_compiled
+
+ROOT = Path(__file__).parents[2]
+MODULES = (ROOT / "compiled.txt").read_text().split()
+SEEDS = 4
+
+SCRIPT = f"""
+import hashlib, json
+import pyarrow as pa
+from precede.eventlog.sinks import TableSink
+from precede.experiments.draws import draw_plan, find_drawer
+from precede.experiments.swarm import run_plan
+from precede.protocols import registry
+import precede.sim.turn
+
+found = {{"turn": precede.sim.turn.__file__}}
+for protocol in registry.names():
+    drawer = find_drawer(protocol)
+    for seed in range({SEEDS}):
+        sink = TableSink()
+        result = run_plan(draw_plan(protocol, seed, drawer), drawer, log=sink)
+        rows = pa.BufferOutputStream()
+        table = sink.events().combine_chunks()
+        with pa.ipc.new_stream(rows, table.schema) as stream:
+            stream.write_table(table)
+        digest = hashlib.sha256(rows.getvalue()).hexdigest()
+        found[f"{{protocol}} {{seed}}"] = [table.num_rows, digest, repr(result)]
+print(json.dumps(found))
+"""
+
+
+def name_of(path: str) -> str:
+    return path.removeprefix("src/").removesuffix(".py").replace("/", ".")
+
+
+def worlds(source: Path) -> dict[str, object]:
+    environment = {**os.environ, "PYTHONPATH": str(source)}
+    done = subprocess.run(
+        [sys.executable, "-c", SCRIPT], env=environment, check=True, capture_output=True, text=True, timeout=200
+    )
+    return dict(json.loads(done.stdout))
+
+
+def test_every_module_of_the_list_is_there() -> None:
+    assert sorted(MODULES) == MODULES
+    for path in MODULES:
+        assert (ROOT / path).is_file(), path
+
+
+def test_compiled_and_plain_worlds_are_the_same(tmp_path: Path) -> None:
+    modules = [path for path in MODULES if path != "src/precede/eventlog/machine_rows.py"]
+    if not is_compiled(import_module("precede.sim.turn")):
+        pytest.skip("not compiled here: no C compiler, or `make compile` was not run")
+    assert [path for path in modules if not is_compiled(import_module(name_of(path)))] == []
+    plain = tmp_path / "src"
+    shutil.copytree(ROOT / "src", plain, ignore=shutil.ignore_patterns("*.so", "*.egg-info", "__pycache__"))
+    ours, theirs = worlds(ROOT / "src"), worlds(plain)
+    assert str(ours.pop("turn")).endswith(".so")
+    assert str(theirs.pop("turn")).endswith("turn.py")
+    assert [world for world in ours if ours[world] != theirs[world]] == []
+    assert len(ours) > 50
