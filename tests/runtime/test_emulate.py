@@ -56,8 +56,14 @@ def test_real_nodes_deliver_what_the_simulation_delivers(scenario: Path, tmp_pat
     assert result["killed"] == 1
     assert result["said"] == result["said_in_simulation"] == 6
     assert result["first_differences"] == []
+    assert result["measured"]["first_differences"] == []
     assert result["deliveries"] == {"simulated": 20, "emulated": 20}
     assert len(list((out / "log" / "ana").glob("events-*.parquet"))) > 1
+    assert (out / "differences.csv").read_text().count("\n") == 1, "a heading and nothing under it"
+    page = (out / "report" / "index.html").read_text()
+    assert "4 real nodes beside their simulation" in page
+    assert "With measured times, nothing: every set is the same." in page
+    assert (out / "report" / "run-emulated.html").is_file()
     verified = subprocess.run(
         [sys.executable, "-m", "precede", "verify", str(out / "log"), "--json"],
         capture_output=True,

@@ -36,6 +36,11 @@ def compared(simulated: pa.Table, emulated: pa.Table) -> dict[str, Any]:
     }
 
 
+def ages_of(events: pa.Table) -> list[float]:
+    """How old messages were where others than their sources delivered them, in seconds of the scenario."""
+    return _ages(events, _deliveries(events))
+
+
 def _rows(events: pa.Table, kind: str) -> list[tuple[str, str, int, int]]:
     wanted = events.select(["node", "kind", "message_source", "message_number", "at_us"])
     wanted = wanted.filter(pa.compute.equal(wanted["kind"].cast(pa.string()), kind))

@@ -9,8 +9,6 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 if TYPE_CHECKING:
-    import pyarrow as pa
-
     from precede.core.plan import Plan
     from precede.runtime.emulation import Tally
 
@@ -27,7 +25,10 @@ def command(
     ] = None,
     speed: Annotated[float, typer.Option(help="how many of the scenario's seconds pass in one")] = 60.0,
     processes: Annotated[int, typer.Option(help="how many processes share the nodes that do not crash")] = 2,
-    segment: Annotated[float, typer.Option(help="seconds between two files of a node's log")] = 5.0,
+    segment: Annotated[
+        float | None,
+        typer.Option(help="seconds between two files of a node's log (default: 5 or more)"),
+    ] = None,
     out: Annotated[
         Path | None, typer.Option(help="folder for logs and stores (default: out/emulated-…)")
     ] = None,
@@ -36,14 +37,16 @@ def command(
 ) -> int:
     """Put real nodes through a scenario: links open and close as its contacts do, nodes come, go, are killed.
 
-    The same scenario is simulated first; the table at the end says what agrees and what differs. Logs are
-    segments in OUT/log (readable while it runs), the simulation's in OUT/simulated. Ctrl-C stops everything.
+    Logs are segments in OUT/log (precede verify --follow reads along). At the end the witness judges them, and
+    they are held against two simulations of the same scenario: with its own network, and with the links and
+    transfer times that were measured (OUT/runs, OUT/report/index.html). Ctrl-C stops everything.
 
     \b
     Example:
       precede emulate city-bus --speed 60 --set end=1h --out out/buses
       precede verify out/buses/log
     """
+    from precede.cli.beside import judged, told
     from precede.cli.simulate import read_settings
     from precede.core.errors import BadInput
     from precede.experiments.plans import plan_of
@@ -56,22 +59,21 @@ def command(
     if folder.exists() and any(folder.iterdir()):
         raise BadInput(f"{folder}: not empty; an emulation begins with an empty folder")
     plan, simulated = plan_of(run)
-    _keep(simulated, folder / "simulated")
-    result = _emulate(plan, folder, speed, processes, segment, quiet=as_json)
-    result |= _judged(plan, simulated, folder)
+    lived = live_through(plan, folder, speed, processes, segment or _usual_segment(plan), quiet=as_json)
+    again = "".join(f" --set {setting}" for setting in settings or [])
+    command = f"precede emulate {scenario} --protocol {run.protocol} --seed {run.seed}{again} --speed {speed:g}"
+    result = judged(run, plan, simulated, folder, lived, command)
     (folder / "emulation.json").write_text(json.dumps(result, indent=2) + "\n", encoding="utf-8")
-    print(json.dumps(result, indent=2) if as_json else _page(result, folder))
+    print(json.dumps(result, indent=2) if as_json else told(result, folder))
     return 0 if result["verdict"] == "holds" else 1
 
 
-def _keep(simulated: pa.Table, folder: Path) -> None:
-    import pyarrow.parquet as pq
-
-    folder.mkdir(parents=True, exist_ok=True)
-    pq.write_table(simulated, folder / "events.parquet", compression="zstd")
+def _usual_segment(plan: Plan) -> float:
+    """A file costs some milliseconds, so many nodes write theirs more rarely."""
+    return max(5.0, len(plan.names) / 10)
 
 
-def _emulate(
+def live_through(
     plan: Plan, folder: Path, speed: float, processes: int, segment: float, quiet: bool
 ) -> dict[str, Any]:
     """The nodes' lives; what they did, in numbers."""
@@ -86,7 +88,8 @@ def _emulate(
 
     shares, doings = deal(plan, processes)
     clock = Clock(time.time_ns() // 1000 + int(_HEAD_START * SECOND), speed)
-    stage = Stage(until_killed(plan), folder, open_member, clock, beacon=2.0, segment=segment)
+    killed = {stay.node for stay in plan.stays if stay.ends == "crashed"}
+    stage = Stage(until_killed(plan), folder, open_member, clock, beacon=2.0, segment=segment, killed=killed)
     lags: list[int] = []
 
     def tell(now: Instant, tally: Tally) -> None:
@@ -121,42 +124,3 @@ def _cpu() -> float:
 
     used = [resource.getrusage(who) for who in (resource.RUSAGE_SELF, resource.RUSAGE_CHILDREN)]
     return sum(one.ru_utime + one.ru_stime for one in used)
-
-
-def _judged(plan: Plan, simulated: pa.Table, folder: Path) -> dict[str, Any]:
-    """The witness's verdict, and the two logs beside each other."""
-    from precede.cli.compared import compared, read_segments
-    from precede.verify.witness import verify
-
-    real = read_segments(folder / "log")
-    order = plan.order if plan.order != "none" else "fifo"
-    verdict = verify(real, order)
-    return {
-        "order": order,
-        "verdict": verdict.verdict,
-        "deliveries_checked": verdict.deliveries_checked,
-        "violations": verdict.violations,
-        **compared(simulated, real),
-    }
-
-
-def _page(result: dict[str, Any], folder: Path) -> str:
-    lines = [
-        f"{result['nodes']} nodes in {result['processes']} processes, {result['killed']} killed, "
-        f"{result['wall_s']} s at speed {result['speed']:g} ({result['cpu_s']} s of CPU)",
-        f"order {result['order']}: {result['verdict']}, {result['deliveries_checked']:,} deliveries checked",
-        "",
-        f"{'':<28}{'simulated':>14}{'emulated':>14}",
-    ]
-    for name in ("broadcasts", "deliveries", "age_s_median", "age_s_mean"):
-        pair = result[name]
-        lines.append(f"{name:<28}{pair['simulated']:>14,}{pair['emulated']:>14,}")
-    lines += [
-        "",
-        f"delivered in both: {result['delivered_in_both']:,}; in the simulation alone: "
-        f"{result['delivered_in_simulation_alone']:,}; in the emulation alone: "
-        f"{result['delivered_in_emulation_alone']:,}",
-        f"most that a message was said too late: {result['lag_ms']} ms of the machine's time",
-        f"Next: precede verify {folder / 'log'}",
-    ]
-    return "\n".join(lines)

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import platform
 import time
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from functools import lru_cache
 from hashlib import blake2b
 from pathlib import Path
@@ -28,10 +28,10 @@ from precede.eventlog.recorder import Recorder, Sink
 from precede.eventlog.sinks import ParquetSink
 from precede.experiments.behaviour import read_clocks, read_faults, read_workload
 from precede.experiments.tables import Table
-from precede.experiments.worlds import BuiltWorld, find_kind
+from precede.experiments.worlds import BuiltWorld, Presence, find_kind
 from precede.protocols import registry
 from precede.sim.faults import plan_faults
-from precede.sim.network import NODES_ENTER, NODES_LEAVE
+from precede.sim.network import NODES_ENTER, NODES_LEAVE, Network
 from precede.sim.workload import Workload
 from precede.sim.world import FOREVER, World
 from precede.traces.stored import stored_files
@@ -88,6 +88,25 @@ class Outcome(Struct, frozen=True, kw_only=True):
     counters: dict[str, int]
 
 
+class Replay(Struct):
+    """What stands in for a run's own network and workload: what was measured elsewhere.
+
+    `left` is when nodes left in fact, where they were to leave at all.
+    """
+
+    network: Network
+    workload: Workload
+    left: Mapping[NodeId, Sequence[Instant]] = {}
+
+    def presence(self, stays: Sequence[Presence]) -> tuple[Presence, ...]:
+        """The same stays, each with the end that it had: the first that is not before the planned one."""
+        found = []
+        for stay in stays:
+            late = [at for at in self.left.get(stay.node, ()) if stay.leave is not None and at >= stay.leave]
+            found.append(Presence(stay.node, stay.enter, min(late) if late else stay.leave))
+        return tuple(found)
+
+
 class Prepared(Struct):
     """A world about to begin."""
 
@@ -126,12 +145,18 @@ def prepare(
     sink: Sink,
     entry: registry.Entry | None = None,
     watch: Callable[[World], None] | None = None,
+    replay: Replay | None = None,
 ) -> Prepared:
     """Everything in place, nothing has happened yet. `watch` sees the world before anything is planned."""
     entry = entry or registry.find(run.protocol)
     built = build_world(run)
+    if replay is not None:
+        built.network = replay.network
+        built.presence = replay.presence(built.presence)
     recorder = Recorder(run.id, built.names, sink, packets_received=_logs_packets(run))
     world, workload = _assemble(run, entry, built, recorder)
+    if replay is not None:
+        workload = replay.workload
     if watch is not None:
         watch(world)
     end = _end_of(run, built, workload)

@@ -49,7 +49,7 @@ class RunPages:
             gauges=self._gauges(run_id) if self.results.gauges(run_id).is_file() else [],
             measures=html(Table("The main measures", ("measure", "value"), main)),
             all_measures=html(Table("Every measure of this run", ("measure", "value"), rows)),
-            command=_command(run),
+            command=run.get("command") or _command(run),
             description=json.dumps(run["about"], indent=2, ensure_ascii=False),
             traceback=run["traceback"],
             **told,
@@ -67,7 +67,9 @@ class RunPages:
             facts += [("why", reason) for reason in verdict["reasons"] or ()]
         if run["status"] != "finished":
             facts.append(("status", f"{run['status']}: {run['error']}"))
-        page = Markup('<a href="protocol-{0}.html">{0}</a>').format(run["protocol"])
+        page = run["protocol"]
+        if "command" not in run:  # a run of a lake, whose report has a page for each protocol
+            page = Markup('<a href="protocol-{0}.html">{0}</a>').format(page)
         facts += [("protocol", page), ("scenario", run["scenario"]), ("seed", run["seed"])]
         facts += [(name, f"{run[name]:,}") for name in ("nodes", "rows") if run[name] is not None]
         return facts

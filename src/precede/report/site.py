@@ -50,7 +50,7 @@ def build_site(
 ) -> Built:
     """The site of a lake: at most so many `events` on a run's page, and so many `runs` with a page."""
     results = read_results(lake)
-    pages = _fresh(out)
+    pages = fresh_folder(out)
     chosen = _chosen(results, runs)
     writer = RunPages(pages, results, events)
     for done, run in enumerate(chosen):
@@ -79,7 +79,7 @@ def build_site(
     return Built(out / "index.html", len(pages.written), size, len(results.runs) - len(chosen))
 
 
-def _fresh(out: Path) -> Pages:
+def fresh_folder(out: Path) -> Pages:
     """An empty folder with the assets; only what an earlier report left there is removed."""
     out.mkdir(parents=True, exist_ok=True)
     listed = out / "assets" / _LIST

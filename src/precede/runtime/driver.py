@@ -50,6 +50,7 @@ from precede.runtime.codec import Codec, Garbled
 from precede.runtime.inspection import Inspection
 from precede.runtime.rows import KeptRows
 from precede.runtime.store import NoStore, Store
+from precede.runtime.transfers import Transfers
 
 MOST_WAITING: Final = 10_000
 _MOST_ROWS: Final = 2_000
@@ -90,6 +91,7 @@ class Driver:
         self.outside: dict[Medium, Outside] = {}
         self.garbled: Counter[str] = Counter()
         self.inspection: Inspection | None = None
+        self.transfers: Transfers | None = None
         self.rows_logged = 0
         self.on_deliver: Callable[[int, Message], None] = lambda place, message: None
         self.on_arrive: Callable[[Message], None] = lambda message: None
@@ -99,6 +101,7 @@ class Driver:
         self._speed = speed
         self._latest = self._clock_kept = store.remembered("clock", 0)
         self.incarnation = _life(store)
+        self.node_id: NodeId = -1
         self._accepted = store.remembered("accepted", 0)
         self.node = make_node(self.incarnation)
         self._rows = rows
@@ -108,7 +111,7 @@ class Driver:
         self._wired: dict[NodeId, None] = {}
         self._early: list[Callable[[Instant], Effects]] = []
         self._encoded: tuple[Packet | None, bytes] = (None, b"")
-        self._leaving: list[Send | tuple[int, Message]] = []
+        self._leaving: list[tuple[Instant, Send] | tuple[int, Message]] = []
         self._running = False
         self._scheduled = False
         self._stopped = False
@@ -152,11 +155,14 @@ class Driver:
             self._rows.packet(PACKET_RECEIVED, self._now(), packet, sender, over, len(data))
         if self._wires_to_come:
             self._early.append(lambda now: self.node.receive(packet, sender, now, over))
-        else:
+        elif self.transfers is None or over != RADIO:
             self._input(lambda now: self.node.receive(packet, sender, now, over))
+        else:
+            transfers = self.transfers
+            self._input(lambda now: self._received(packet, sender, now, transfers))
 
     def link_up(self, peer: NodeId, over: Medium = RADIO) -> None:
-        self._input(lambda now: self.node.link_up(peer, now, over))
+        self._input(lambda now: self._link_up(peer, now, over))
         if over == WIRED and self._wires_to_come and peer not in self._wired:
             self._wired[peer] = None
             self._wires_to_come -= 1
@@ -166,7 +172,21 @@ class Driver:
                     self._input(receive)
 
     def link_down(self, peer: NodeId, over: Medium = RADIO) -> None:
-        self._input(lambda now: self.node.link_down(peer, now, over))
+        self._input(lambda now: self._link_down(peer, now, over))
+
+    def _link_up(self, peer: NodeId, now: Instant, over: Medium) -> Effects:
+        if self.transfers is not None and over == RADIO:
+            self.transfers.link(now, self.node_id, peer, True)
+        return self.node.link_up(peer, now, over)
+
+    def _link_down(self, peer: NodeId, now: Instant, over: Medium) -> Effects:
+        if self.transfers is not None and over == RADIO:
+            self.transfers.link(now, self.node_id, peer, False)
+        return self.node.link_down(peer, now, over)
+
+    def _received(self, packet: Packet, sender: NodeId, now: Instant, transfers: Transfers) -> Effects:
+        transfers.received(now, self.node_id, sender, packet)
+        return self.node.receive(packet, sender, now, RADIO)
 
     def left(self, key: Key, ok: bool) -> None:
         """A keyed packet has left, or was dropped before it could."""
@@ -238,17 +258,22 @@ class Driver:
     def _commit(self) -> None:
         """What happened and the rows that tell of it, in one step. Rows alone can wait."""
         if self._rows and (self.store.dirty or len(self._rows) > _MOST_ROWS):
-            self.rows_logged += len(self._rows)
-            self.store.log(self._rows.taken())
+            self.log_rows()
         if self.store.dirty and self._latest > self._clock_kept:
             self._clock_kept = self._latest + SECOND  # a second ahead, so that not every commit writes it
             self.store.remember("clock", self._clock_kept)
         self.store.commit()
 
+    def log_rows(self) -> None:
+        """The rows so far into the store, with its next commit."""
+        if self._rows:
+            self.rows_logged += len(self._rows)
+            self.store.log(self._rows.taken())
+
     def _carry_out(self, effects: Effects, now: Instant) -> None:
         for effect in effects:
             if type(effect) is Send:
-                self._leaving.append(effect)
+                self._leaving.append((now, effect))
             elif type(effect) is Deliver:
                 self._leaving.append((self.store.deliver(effect.message), effect.message))
                 if self._rows is not None:
@@ -259,11 +284,11 @@ class Driver:
     def _let_out(self) -> None:
         """Everything is durable: send, and tell the application."""
         leaving, self._leaving = self._leaving, []
-        for what in leaving:
+        for number, what in leaving:
             if isinstance(what, Send):
-                self._send(what)
+                self._send(what, number)
             else:
-                self.on_deliver(*what)
+                self.on_deliver(number, what)
 
     def _rare(self, effect: Effect, now: Instant) -> None:
         match effect:
@@ -290,20 +315,24 @@ class Driver:
                 self._tell(OBSERVED, message, now, name)
             case CancelSend(key):
                 self._leaving = [
-                    what for what in self._leaving if not (isinstance(what, Send) and what.key == key)
+                    what for what in self._leaving if not (isinstance(what[1], Send) and what[1].key == key)
                 ]
                 for outside in self.outside.values():
                     outside.cancel(key)
             case _:
                 raise TypeError(f"the node returned {effect!r}, which is no effect")
 
-    def _send(self, send: Send) -> None:
+    def _send(self, send: Send, decided: Instant) -> None:
         outside = self.outside.get(send.over)
-        if self.inspection is not None:
-            self.inspection.outgoing(send.packet)
-        data = self._codec.encode(send.packet)
+        if send.packet is not self._encoded[0]:  # one packet often goes to many neighbours
+            if self.inspection is not None:
+                self.inspection.outgoing(send.packet)
+            self._encoded = (send.packet, self._codec.encode(send.packet))
+        data = self._encoded[1]
         went = outside.send(data, send.to, send.key) if outside is not None else 0
         if went:
+            if self.transfers is not None and send.over == RADIO and send.to >= 0:
+                self.transfers.sent(decided, self.node_id, send.to, send.packet)
             if self._rows is not None:
                 self._rows.packet(SENT, self._now(), send.packet, send.to, send.over, went)
         elif send.key is not None:

@@ -16,7 +16,7 @@ from msgspec import Struct
 from precede.core.effects import RADIO
 from precede.core.errors import Refused
 from precede.core.identity import NodeId
-from precede.core.instants import MILLISECOND, SECOND, Instant
+from precede.core.instants import MILLISECOND, SECOND, Duration, Instant
 from precede.core.plan import LinkChange, Plan, Said, Stay
 from precede.runtime.group import Group
 from precede.runtime.udp import Address
@@ -40,7 +40,8 @@ class Clock(Struct, frozen=True):
 
 
 class Tally(Struct):
-    """What the nodes of one process have done; `late_us` is the most that a message was said too late."""
+    """What the nodes of one process have done; `late_us` is the most that anything came too late:
+    a message said, a link opened or closed."""
 
     up: int = 0
     said: int = 0
@@ -92,7 +93,7 @@ class Emulated:
 
     async def _live(self, node: NodeId, stay: Stay, end: Instant) -> None:
         group, script = self._open_group(node), self._nodes[node]
-        links = _LinkSchedule(group, script.links, node, self._places, self._clock)
+        links = _LinkSchedule(group, script.links, node, self._places, self._clock, self._was_late)
         group.links.on_tick = links.make_up
         crashed = False
         async with group:
@@ -130,7 +131,7 @@ class Emulated:
     def _said(self, group: Group, said: Said) -> bool:
         """True when it is over, one way or the other."""
         late = self._clock.now() - said.at
-        self.tally.late_us = max(self.tally.late_us, late)
+        self._was_late(late)
         try:
             group.driver.broadcast(bytes(said.size), said.to, said.lifetime)
         except Refused:
@@ -140,6 +141,9 @@ class Emulated:
             return True
         self.tally.said += 1
         return True
+
+    def _was_late(self, late: Duration) -> None:
+        self.tally.late_us = max(self.tally.late_us, late)
 
     async def _take(self, group: Group) -> None:
         async for _ in group:
@@ -165,7 +169,11 @@ class _LinkSchedule:
         node: NodeId,
         places: Mapping[NodeId, Address],
         clock: Clock,
+        was_late: Callable[[Duration], None],
     ) -> None:
+        """`was_late` is told how late a change came, but for those of before this life."""
+        self._since = clock.now()
+        self._tell_late = was_late
         self._group = group
         self._changes = changes
         self._node = node
@@ -175,7 +183,11 @@ class _LinkSchedule:
 
     def make_up(self) -> None:
         """Everything that is due; of several changes of one link only the last counts."""
-        now, last = self._clock.now(), dict[NodeId, bool]()
+        now = self._clock.now()
+        if self._next >= len(self._changes) or self._changes[self._next].at > now:
+            return
+        self._was_late(now - self._changes[self._next].at)
+        last = dict[NodeId, bool]()
         while self._next < len(self._changes) and self._changes[self._next].at <= now:
             change = self._changes[self._next]
             self._next += 1
@@ -185,6 +197,10 @@ class _LinkSchedule:
                 self._group.links.open(peer, self._places[peer])
             else:
                 self._group.links.close(peer)
+
+    def _was_late(self, late: Duration) -> None:
+        if self._changes[self._next].at >= self._since:
+            self._tell_late(late)
 
     async def run(self) -> None:
         while self._next < len(self._changes):

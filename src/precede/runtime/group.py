@@ -29,6 +29,7 @@ from precede.runtime.links import Links
 from precede.runtime.rows import SEGMENT_ROWS, KeptRows, write_segment
 from precede.runtime.sealing import KEY_BYTES, OVERHEAD, OpenDoor, Sealer
 from precede.runtime.store import NoStore, Store
+from precede.runtime.transfers import Transfers
 from precede.runtime.transport import Transport
 
 MOST_UNTAKEN: Final = 100_000
@@ -72,6 +73,7 @@ class Group:
     `links` says how neighbours are found: `by_hand`, `patient` and `alone` of `runtime.links`.
     `life` fixes the incarnation of a node without store.
     With `segment` the event log grows by a file every so many seconds, else by many rows at once.
+    `transfers` is told what crosses the links.
     With an `identity` and a `roster`, messages are signed by their authors (`runtime.authorship`).
     """
 
@@ -101,6 +103,7 @@ class Group:
         segment: float | None = None,
         identity: bytes | None = None,
         roster: Mapping[str, bytes] | None = None,
+        transfers: Transfers | None = None,
     ) -> None:
         self.name = name
         self.group = group
@@ -121,6 +124,8 @@ class Group:
             speed,
             wires,
         )
+        self._driver.node_id = self.id
+        self._driver.transfers = transfers
         authors = None
         if identity is not None and roster is not None:
             keys_by_node = {self._id_of(known): public for known, public in roster.items()}
@@ -293,6 +298,7 @@ class Group:
         """Enough rows, or (for whoever reads along) enough time."""
         if self._segment is not None and time.monotonic() > self._segment_due:
             self._segment_due = time.monotonic() + self._segment
+            self._driver.log_rows()
             return self._driver.rows_logged > 0
         return self._driver.rows_logged > SEGMENT_ROWS
 

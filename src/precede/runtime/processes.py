@@ -53,6 +53,7 @@ class Processes:
             self._pids[number] = pid
             return
         code = 1
+        gc.set_threshold(50_000, 20, 50)  # many objects live as long as the process
         try:
             asyncio.run(self._work(number, again, parent))
             code = 0
@@ -119,12 +120,14 @@ class Processes:
         try:
             while not running.done():
                 await asyncio.wait([running], timeout=_LOOK)
+                stage.transfers().flush()
                 self._write(number, emulated.tally)
                 if os.getppid() != parent:
                     running.cancel()
             await running
         except asyncio.CancelledError:
             await asyncio.wait([running])
+        stage.transfers().flush()
         self._write(number, emulated.tally)
 
     def _write(self, number: int, tally: Tally) -> None:

@@ -7,7 +7,7 @@ it was dead is gone.
 from __future__ import annotations
 
 import socket
-from collections.abc import Callable
+from collections.abc import Callable, Collection
 from pathlib import Path
 from typing import Any
 
@@ -19,6 +19,7 @@ from precede.runtime.group import Group
 from precede.runtime.rows import write_segment
 from precede.runtime.store import Store
 from precede.runtime.tcp import TcpTransport
+from precede.runtime.transfers import Transfers
 from precede.runtime.udp import Address, UdpTransport
 
 BEACON = 0.5
@@ -38,8 +39,12 @@ class Stage:
         beacon: float = BEACON,
         keys: tuple[bytes, ...] = (),
         segment: float | None = None,
+        killed: Collection[NodeId] | None = None,
     ) -> None:
-        """With `segment` nodes write their logs themselves, a file every so many seconds."""
+        """With `segment` nodes write their logs themselves, a file every so many seconds.
+
+        Only those that are `killed` or come again then need a store; None: nobody knows, everybody has one.
+        """
         self.plan = plan
         self.folder = folder
         self.clock = clock
@@ -48,6 +53,8 @@ class Stage:
         self._beacon = beacon
         self._keys = keys
         self._segment = segment
+        self._kill_any = killed is None
+        self._killed = frozenset(killed or ())
         self._sockets = {node: _bound(socket.SOCK_DGRAM) for node in range(len(plan.names))}
         self.places: dict[NodeId, Address] = {
             node: bound.getsockname() for node, bound in self._sockets.items()
@@ -55,23 +62,26 @@ class Stage:
         wired = sorted({end for link in plan.links if link.over == WIRED for end in (link.a, link.b)})
         self._wires = {node: _bound(socket.SOCK_STREAM) for node in wired}
         self._standing = all(link.up and link.at == 0 for link in plan.links if link.over == RADIO)
+        self._transfers: Transfers | None = None
         self._book = {name: node for node, name in enumerate(plan.names)}
 
     def open_group(self, node: NodeId) -> Group:
         """A node about to live; its rows stay in its store until `write_log`."""
         plan = self.plan
         name = plan.names[node]
+        stored = self._needs_store(node)
         return self._open_member(
             plan.protocol,
             plan.roles[node],
             plan.run_id,
             name,
-            {**plan.options, "durable": True},
+            {**plan.options, "durable": stored},
             UdpTransport(self.places[node], endpoint=self._sockets[node]),
             wired=self._wire(node),
             members=[plan.names[member] for member in plan.members],
             book=self._book,
-            store=self._store(node),
+            store=self._store(node) if stored else None,
+            life=0,
             keep_rows=True,
             log=None if self._segment is None else self.log / name,
             segment=self._segment,
@@ -81,8 +91,15 @@ class Stage:
             speed=self.clock.speed,
             beacon=self._beacon,
             synchronous=False,
+            transfers=self.transfers(),
             links={"by_hand": True, "patient": self._standing},
         )
+
+    def transfers(self) -> Transfers:
+        """What this process writes down of its links; a fork that asks first has one of its own."""
+        if self._transfers is None:
+            self._transfers = Transfers(self.folder / "transfers")
+        return self._transfers
 
     def write_log(self, node: NodeId) -> int:
         """The rows of a node that lives no more, from its store into its folder; how many."""
@@ -106,6 +123,11 @@ class Stage:
         """Release all places."""
         for bound in (*self._sockets.values(), *self._wires.values()):
             bound.close()
+
+    def _needs_store(self, node: NodeId) -> bool:
+        """A node that may be killed, or that comes again; the others write their log and need no memory."""
+        lives = [stay for stay in self.plan.stays if stay.node == node]
+        return self._segment is None or self._kill_any or len(lives) != 1 or node in self._killed
 
     def _store(self, node: NodeId) -> Path:
         return self.folder / "stores" / f"{self.plan.names[node]}.db"
