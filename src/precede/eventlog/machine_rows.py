@@ -1,11 +1,11 @@
-"""The same bytes as `rows`, written as machine words; of use only when it is compiled."""
+"""The same rows as `rows`, each field in a column of its own; of use only when it is compiled."""
 
 from __future__ import annotations
 
-from typing import Final
+from typing import final
 
-from librt.strings import BytesWriter, write_i64_le
-from mypy_extensions import i64
+from librt.strings import BytesWriter, write_i32_le, write_i64_le
+from mypy_extensions import i32, i64
 
 from precede.core.identity import MessageId, NodeId
 from precede.core.instants import Instant
@@ -13,39 +13,54 @@ from precede.core.messages import Packet
 from precede.eventlog.rows import Rows
 from precede.eventlog.schema import DELIVERED, RECEIVED
 
-_LOW: Final = 0xFFFFFFFF
-_MARK: Final = 0xFF_0000_0000_0000
-"""CONTINUED in its place."""
 
-
+@final
 class MachineRows(Rows):
-    """Units of four words, least byte first."""
+    """Columns of machine words, in the order of `blocks.Block`."""
 
     def __init__(self) -> None:
         super().__init__()
-        self._words = BytesWriter()
+        self._at = BytesWriter()
+        self._clock = BytesWriter()
+        self._numbers = BytesWriter()
+        self._process = BytesWriter()
+        self._source = BytesWriter()
+        self._lives = BytesWriter()
+        self._kind = BytesWriter()
+        self._small = BytesWriter()
+        self._control = BytesWriter()
+        self._entries = BytesWriter()
+        self._wire = BytesWriter()
+        self._messages = BytesWriter()
+
+    def _row(
+        self, at: i64, clock: i64, number: i64, process: i32, source: i32, life: i32, kind: i32, small: i32
+    ) -> None:
+        if number >> 32 != 0 or life < 0:
+            raise OverflowError("a number of a row is negative or too large for its place")
+        write_i64_le(self._at, at)
+        write_i64_le(self._clock, clock)
+        write_i64_le(self._numbers, number)
+        write_i32_le(self._process, process)
+        write_i32_le(self._source, source)
+        write_i32_le(self._lives, life)
+        write_i32_le(self._kind, kind)
+        write_i32_le(self._small, small)
 
     def message(self, kind: int, small: int, process: int, at: Instant, clock: Instant, id: MessageId) -> None:
-        write_words(
-            self._words,
-            at,
-            process,
-            id.source,
-            id.number,
-            id.incarnation,
-            i64(kind) << 16 | i64(small) << 24,
-            clock,
-        )
+        self._row(at, clock, id.number, process, id.source, id.incarnation, kind, small)
 
     def life(self, kind: int, process: int, at: Instant, clock: Instant) -> None:
-        write_words(self._words, at, process, -1, 0, 0, i64(kind) << 16, clock)
+        self._row(at, clock, 0, process, -1, 0, kind, 0)
 
     def received_and_delivered(self, process: int, now: Instant, id: MessageId) -> None:
-        source: i64 = id.source
+        at: i64 = now
+        which: i32 = process
+        source: i32 = id.source
         number: i64 = id.number
-        life: i64 = id.incarnation
-        write_words(self._words, now, process, source, number, life, i64(RECEIVED) << 16, now)
-        write_words(self._words, now, process, source, number, life, i64(DELIVERED) << 16, now)
+        life: i32 = id.incarnation
+        self._row(at, at, number, which, source, life, RECEIVED, 0)
+        self._row(at, at, number, which, source, life, DELIVERED, 0)
 
     def packet(
         self,
@@ -59,37 +74,25 @@ class MachineRows(Rows):
         over: int,
         wire_bytes: int = -1,
     ) -> None:
-        words = self._words
-        write_words(words, at, process, peer, packet.size_bytes, code, i64(kind) << 16 | i64(over) << 24, clock)
-        messages: i64 = packet.messages
+        control: i64 = packet.control_bytes
         entries: i64 = packet.control_entries
-        check(messages, entries)
-        write_i64_le(words, packet.control_bytes)
-        write_i64_le(words, messages & _LOW | i64(wire_bytes) << 32)
-        write_i64_le(words, entries & _LOW | _MARK)
-        write_i64_le(words, 0)
+        messages: i32 = packet.messages
+        self._row(at, clock, packet.size_bytes, process, peer, code, kind, over)
+        write_i64_le(self._control, control)
+        write_i64_le(self._entries, entries)
+        write_i64_le(self._wire, wire_bytes)
+        write_i32_le(self._messages, messages)
 
     def size(self) -> int:
-        return len(self._words)
+        return 4 * (len(self._at) + len(self._control))
 
-    def take(self) -> bytes:
-        taken = self._words.getvalue()
-        self._words.truncate(0)
+    def mark(self) -> int:
+        return len(self._at) // 8
+
+    def take(self) -> list[bytes]:
+        shared = [self._at, self._clock, self._numbers, self._process, self._source, self._lives]
+        columns = [*shared, self._kind, self._small, self._control, self._entries, self._wire, self._messages]
+        taken = [column.getvalue() for column in columns]
+        for column in columns:
+            column.truncate(0)
         return taken
-
-
-def write_words(
-    words: BytesWriter, at: i64, process: i64, source: i64, number: i64, life: i64, kinds: i64, clock: i64
-) -> None:
-    """One unit; `kinds` holds the kind and the small number in bytes 2 and 3."""
-    check(number, life << 16)
-    write_i64_le(words, at)
-    write_i64_le(words, process & _LOW | source << 32)
-    write_i64_le(words, number | (life | kinds) << 32)
-    write_i64_le(words, clock)
-
-
-def check(first: i64, second: i64) -> None:
-    """Both fit their places."""
-    if (first | second) >> 32 != 0:
-        raise OverflowError("a number of a row is negative or too large for its place")

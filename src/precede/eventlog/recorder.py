@@ -1,15 +1,14 @@
 """From an input and its effects to rows: what both drivers write, at a tenth of a microsecond a row.
 
-Rows are packed into one byte buffer of 32-byte units and turned into Arrow in blocks (DESIGN section 4 and the
-speed notes: a Python object per row would cost more than the protocols). A message row is one unit; a packet
-row is two, the second marked by CONTINUED where the kind stands. `step` is derived when a block is closed, so
-nodes and drivers never count. Memory does not grow with the number of rows.
+Rows are packed as numbers (`rows`) and turned into Arrow in blocks (DESIGN section 4 and the speed notes: an
+object per row would cost more than the protocols). `step` is derived when a block is closed, so nodes and
+drivers never count. Memory does not grow with the number of rows.
 """
 
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import Any, Final, Protocol, TypeAlias
+from typing import Any, Final, Protocol
 
 import numpy as np
 import pyarrow as pa
@@ -20,33 +19,26 @@ from precede.core.identity import MessageId, NodeId
 from precede.core.instants import Instant
 from precede.core.messages import Packet
 from precede.eventlog import rows
-from precede.eventlog.rows import CONTINUED, UNIT, Rows
+from precede.eventlog.blocks import Block, Integers, block_of_columns, block_of_units
+from precede.eventlog.rows import Rows
 from precede.eventlog.schema import (
     BROADCAST,
     KINDS,
-    PACKET_RECEIVED,
-    SENT,
     event_schema,
     gauge_schema,
 )
 
 BLOCK_BYTES: Final = 2 * 1024 * 1024
-
-_UNIT_FIELDS: Final = np.dtype(
-    [
-        ("at", "<i8"),
-        ("process", "<i4"),
-        ("source", "<i4"),
-        ("number", "<u4"),
-        ("incarnation", "<u2"),
-        ("kind", "u1"),
-        ("small", "u1"),
-        ("clock", "<i8"),
-    ]
+_ABOUT_PACKETS: Final = (
+    "peer",
+    "medium",
+    "packet_kind",
+    "packet_bytes",
+    "wire_bytes",
+    "control_bytes",
+    "control_entries",
+    "messages_in_packet",
 )
-
-
-Integers: TypeAlias = "np.ndarray[Any, np.dtype[Any]]"
 
 
 class Sink(Protocol):
@@ -73,7 +65,8 @@ class Recorder:
         self.sink = sink
         self.packets_received = packets_received
         self.rows = 0
-        self.units: Rows = new_rows()
+        self.units = new_rows()
+        self._read = block_of_units if type(self.units) is Rows else block_of_columns
         self._names = list(names)
         self._dictionary = pa.array(self._names, pa.string())
         self._process_node: list[int] = []
@@ -126,7 +119,7 @@ class Recorder:
     ) -> None:
         """A message has its id; destinations and deadline stand in this row only."""
         if destinations is not None or deadline is not None:
-            self._extras.append((self.units.size() // UNIT, destinations, deadline))
+            self._extras.append((self.units.mark(), destinations, deadline))
         self.message(BROADCAST, process, at, clock, id)
 
     def packet(
@@ -158,30 +151,27 @@ class Recorder:
     def flush(self) -> None:
         """Close the block: units to columns to the sink."""
         if self.units.size():
-            self.sink.write_events(self._block(np.frombuffer(self.units.take(), _UNIT_FIELDS)))
+            self.sink.write_events(self._batch(self._read(self.units.take())))
             self._extras.clear()
         self._flush_gauges()
 
-    def _block(self, units: Integers) -> pa.RecordBatch:
-        places = np.flatnonzero(units["kind"] != CONTINUED)
-        rows = _taken(units, places) if len(places) < len(units) else units
-        kind = np.ascontiguousarray(rows["kind"])
-        node = np.asarray(self._process_node, np.int32)[rows["process"]]
-        life = np.asarray(self._process_life, np.int32)[rows["process"]]
-        about_packet = (kind == SENT) | (kind == PACKET_RECEIVED)
-        about_message = ~about_packet & (rows["source"] >= 0)
-        self.rows += len(rows)
+    def _batch(self, block: Block) -> pa.RecordBatch:
+        count = len(block.at)
+        node = np.asarray(self._process_node, np.int32)[block.process]
+        about_packet = np.zeros(count, np.bool_)
+        about_packet[block.packets] = True
+        self.rows += count
         columns = {
-            "run_id": self._constant(len(rows)),
+            "run_id": self._constant(count),
             "node": pa.DictionaryArray.from_arrays(pa.array(node), self._dictionary),
-            "incarnation": pa.array(life),
+            "incarnation": pa.array(np.asarray(self._process_life, np.int32)[block.process]),
             "step": pa.array(self._count_steps(node)),
-            "at_us": pa.array(np.ascontiguousarray(rows["at"])),
-            "clock_us": pa.array(np.ascontiguousarray(rows["clock"])),
-            "kind": pa.DictionaryArray.from_arrays(pa.array(kind.astype(np.int32)), pa.array(KINDS)),
-            **self._message_columns(rows, about_message),
-            **self._packet_columns(rows, units, places, about_packet),
-            **self._extra_columns(places, len(rows)),
+            "at_us": pa.array(block.at),
+            "clock_us": pa.array(block.clock),
+            "kind": pa.DictionaryArray.from_arrays(pa.array(block.kind), pa.array(KINDS)),
+            **self._message_columns(block, ~about_packet & (block.source >= 0)),
+            **self._packet_columns(block, about_packet),
+            **self._extra_columns(block),
         }
         return pa.record_batch([columns[name] for name in self._schema.names], schema=self._schema)
 
@@ -197,44 +187,48 @@ class Recorder:
         self._steps[ordered[first]] += counts
         return steps
 
-    def _message_columns(self, rows: Any, about: Any) -> dict[str, pa.Array]:
-        reasoned = about & (rows["small"] > 0)
-        present, known = _bits(about), _bits(reasoned)
+    def _message_columns(self, block: Block, about: Any) -> dict[str, pa.Array]:
+        present, known = _bits(about), _bits(about & (block.small > 0))
         return {
-            "message_source": self._named(rows["source"], present),
-            "message_incarnation": _masked(pa.int32(), rows["incarnation"], present),
-            "message_number": _masked(pa.int64(), rows["number"], present),
-            "reason": _coded(rows["small"], list(self._reasons), known),
+            "message_source": self._named(block.source, present),
+            "message_incarnation": _masked(pa.int32(), block.incarnation, present),
+            "message_number": _masked(pa.int64(), block.number, present),
+            "reason": _coded(block.small, list(self._reasons), known),
         }
 
-    def _packet_columns(self, rows: Any, units: Any, places: Any, about: Any) -> dict[str, pa.Array]:
-        names = ("packet_bytes", "wire_bytes", "control_bytes", "control_entries", "messages_in_packet")
-        if not about.any():
-            empty = {name: pa.nulls(len(rows), self._schema.field(name).type) for name in names}
-            return empty | {
-                name: pa.nulls(len(rows), self._schema.field(name).type)
-                for name in ("peer", "medium", "packet_kind")
-            }
-        more = _taken(units, np.minimum(places + 1, len(units) - 1))
+    def _packet_columns(self, block: Block, about: Any) -> dict[str, pa.Array]:
+        count = len(about)
+        if not len(block.packets):
+            return {name: pa.nulls(count, self._schema.field(name).type) for name in _ABOUT_PACKETS}
         present = _bits(about)
+
+        def spread(values: Integers) -> Integers:
+            column = np.zeros(count, values.dtype)
+            column[block.packets] = values
+            return column
+
+        wire_bytes = spread(block.wire_bytes)
+        measured = spread(block.wire_bytes >= 0)
         return {
-            "peer": self._named(rows["source"], _bits(about & (rows["source"] >= 0))),
-            "medium": _coded(rows["small"], list(MEDIUM_NAMES), present),
-            "packet_kind": _coded(rows["incarnation"], list(self.packet_kinds), present),
-            "packet_bytes": _masked(pa.int64(), rows["number"], present),
-            "wire_bytes": _masked(pa.int64(), more["source"], _bits(about & (more["source"] >= 0))),
-            "control_bytes": _masked(pa.int64(), more["at"], present),
-            "control_entries": _masked(pa.int64(), more["number"], present),
-            "messages_in_packet": _masked(pa.int32(), more["process"], present),
+            "peer": self._named(block.source, _bits(about & (block.source >= 0))),
+            "medium": _coded(block.small, list(MEDIUM_NAMES), present),
+            "packet_kind": _coded(block.incarnation, list(self.packet_kinds), present),
+            "packet_bytes": _masked(pa.int64(), block.number, present),
+            "wire_bytes": _masked(pa.int64(), wire_bytes, _bits(measured)),
+            "control_bytes": _masked(pa.int64(), spread(block.control_bytes), present),
+            "control_entries": _masked(pa.int64(), spread(block.control_entries), present),
+            "messages_in_packet": _masked(pa.int32(), spread(block.messages), present),
         }
 
-    def _extra_columns(self, places: Any, count: int) -> dict[str, pa.Array]:
+    def _extra_columns(self, block: Block) -> dict[str, pa.Array]:
+        count = len(block.at)
         if not self._extras:
             return {
                 "destinations": pa.nulls(count, pa.list_(pa.string())),
                 "deadline_us": pa.nulls(count, pa.int64()),
             }
-        at_row = np.searchsorted(places, [place for place, _, _ in self._extras]).tolist()
+        marks = [mark for mark, _, _ in self._extras]
+        at_row = marks if block.places is None else np.searchsorted(block.places, marks).tolist()
         destinations: list[list[str] | None] = [None] * count
         deadlines: list[int | None] = [None] * count
         for row, (_, nodes, deadline) in zip(at_row, self._extras, strict=True):
@@ -280,19 +274,13 @@ def _new_code(known: dict[str, int], most: int, what: str) -> int:
     return len(known)
 
 
-def _taken(units: Integers, places: Integers) -> Integers:
-    """Some units, copied whole: numpy picks records field by field otherwise, at fifty times the cost."""
-    return units.view("V32").take(places).view(_UNIT_FIELDS)
-
-
 def _bits(present: Any) -> pa.Buffer:
     """Which values are there, as Arrow keeps it; shared by all columns that are there together."""
     return pa.py_buffer(np.packbits(present, bitorder="little"))
 
 
 def _masked(kind: pa.DataType, values: Any, present: pa.Buffer) -> pa.Array:
-    data = np.ascontiguousarray(values, dtype=kind.to_pandas_dtype())
-    return pa.Array.from_buffers(kind, len(data), [present, pa.py_buffer(data)])
+    return pa.Array.from_buffers(kind, len(values), [present, pa.py_buffer(values)])
 
 
 def _coded(code: Any, names: list[str], present: pa.Buffer) -> pa.Array:
@@ -302,7 +290,7 @@ def _coded(code: Any, names: list[str], present: pa.Buffer) -> pa.Array:
 
 
 def new_rows() -> Rows:
-    """Machine words where the package was compiled."""
+    """Columns of machine words where the package was compiled."""
     if not is_compiled(rows):
         return rows.Rows()
     from precede.eventlog.machine_rows import MachineRows

@@ -1,7 +1,7 @@
 """Rows as units of 32 bytes, one behind the other: what the recorder turns into Arrow, block by block.
 
 A message row is one unit; a packet row is two, the second marked by CONTINUED where the kind stands. Where the
-package was compiled, `machine_rows` writes the same bytes as machine words.
+package was compiled, `machine_rows` writes each field into a column of its own instead.
 """
 
 from __future__ import annotations
@@ -69,11 +69,15 @@ class Rows:
         )  # fmt: skip
 
     def size(self) -> int:
-        """How many bytes there are."""
+        """How many bytes these rows are as units."""
         return len(self._buffer)
 
-    def take(self) -> bytes:
-        """All bytes; then there are none."""
+    def mark(self) -> int:
+        """Where the next row will begin."""
+        return len(self._buffer) // UNIT
+
+    def take(self) -> list[bytes]:
+        """All there is, for `blocks` to read; then there is nothing."""
         taken = bytes(self._buffer)
         self._buffer.clear()
-        return taken
+        return [taken]

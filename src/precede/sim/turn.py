@@ -37,6 +37,9 @@ class Turn:
         self._codes = world.recorder.packet_kinds
         self._log_packets = world.recorder.packets_received
         self._flush_if_full = world.recorder.flush_if_full
+        self._is_deliver: object = Deliver
+        self._is_send: object = Send
+        self._is_arrive: object = Arrive
 
     def turn(self, until: Instant) -> bool:
         """Events due by an instant; False when none is left."""
@@ -82,8 +85,8 @@ class Turn:
         arrived: tuple[Any, ...] = ()
         effect: Any
         for effect in effects:
-            kind = type(effect)
-            if kind is Deliver:
+            kind: object = type(effect)
+            if kind is self._is_deliver:
                 message = effect.message
                 if not arrived:
                     rows.message(DELIVERED, 0, process, now, now, message.id)
@@ -100,9 +103,9 @@ class Turn:
             if arrived:
                 self._write_arrived(process, now, arrived)
                 arrived = ()
-            if kind is Send:
+            if kind is self._is_send:
                 self._send(seat, effect, now)
-            elif kind is Arrive:
+            elif kind is self._is_arrive:
                 arrived = effect.messages
             elif kind is Discard:
                 world.recorder.message(DISCARDED, process, now, now, effect.message.id, effect.reason)
