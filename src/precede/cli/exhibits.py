@@ -113,7 +113,8 @@ def markdown_of(told: Reproduced, command_line: str) -> str:
         lines.append(f"* {f'Reading `{reading}`: ' if reading else 'Claims: '}{words}.")
     answered = [one for one in told.comparisons if one.status != "paper scale only"]
     readings = any(one.reading for one in answered)
-    header = (*CLAIM, *(("reading",) if readings else ()), "paper", "ours", "95 % interval", "status")
+    expected = "expected" if told.asked.is_of_reasons else "paper"
+    header = (*CLAIM, *(("reading",) if readings else ()), expected, "ours", "95 % interval", "status")
     rows = [
         [
             f"`{one.claim.id}`",
@@ -128,7 +129,8 @@ def markdown_of(told: Reproduced, command_line: str) -> str:
         for one in answered
     ]
     if answered:
-        caption = f"{told.asked.name}: published beside ours"
+        what = "what the reasons rest on" if told.asked.is_of_reasons else "published beside ours"
+        caption = f"{told.asked.key}, {told.asked.scale} scale: {what}"
         lines += ["", markdown(Table(caption, header, rows)).rstrip("\n"), ""]
     reasons = dict.fromkeys((one.reason, one.shown_by) for one in answered if one.reason)
     if reasons:

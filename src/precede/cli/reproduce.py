@@ -106,7 +106,6 @@ def write_page(told: Reproduced, page: Path) -> None:
     asked for, `<!-- reproduced figure4: begin -->`; an exhibit's figures are drawn beside the page.
     """
     from precede.cli.exhibits import figures_beside, markdown_of
-    from precede.pipeline.reproduce import REASONS
 
     asked = told.asked
     marks = [mark.format(f" {asked.exhibit}" if asked.exhibit else "") for mark in (BEGIN, END)]
@@ -116,7 +115,7 @@ def write_page(told: Reproduced, page: Path) -> None:
         raise BadInput(f"{page}: no marks {marks[0]} and {marks[1]}")
     what = f"{asked.key}/{asked.exhibit}" if asked.exhibit else asked.key
     text = markdown_of(told, f"precede reproduce {what} --scale {asked.scale} --page {page}")
-    if asked.exhibit and asked.exhibit != REASONS:
+    if asked.exhibit and not asked.is_of_reasons:
         text += "\n" + figures_beside(told, page)
     page.write_text(f"{before}{begin}\n{text}{end}{after}", encoding="utf-8")
 

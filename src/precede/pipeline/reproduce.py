@@ -56,6 +56,11 @@ class Asked(Struct, frozen=True, kw_only=True):
         """The unit of the lake's tables."""
         return "-".join(part for part in (self.key, self.exhibit, self.scale) if part)
 
+    @property
+    def is_of_reasons(self) -> bool:
+        """Is it the evidence for reasons, not what the paper says?"""
+        return self.exhibit == REASONS
+
 
 class Reproduced(Struct, frozen=True, kw_only=True):
     """What came of it."""
@@ -116,7 +121,7 @@ def _prepare(asked: Asked) -> _Prepared:
 def chosen_claims(asked: Asked, paper: Paper) -> Claims:
     """The claims of a paper, or of one exhibit or experiment of it; or what its reasons rest on."""
     claims = paper.claims(asked.folder)
-    if asked.exhibit == REASONS:
+    if asked.is_of_reasons:
         return Claims(claims.paper, read_reasons(asked.folder / "reasons.toml").evidence)
     if not asked.exhibit:
         return claims
