@@ -14,7 +14,7 @@ from typing import ClassVar
 
 import simpy
 
-from benchmarks.measuring import Tape, interleaved
+from benchmarks.measuring import Tape, built, interleaved
 from precede.core.effects import Accept, Arrive, Deliver, Effects, Medium, Send
 from precede.core.identity import MessageId, NodeId
 from precede.core.instants import Instant
@@ -167,6 +167,7 @@ def main() -> None:
     )
     packets = options.nodes * (options.nodes - 1)
     result = {
+        "built": built(),
         "packets": packets,
         "heap_depth": tape.bare_loop(),
         **{f"{name}_us_per_packet": round(took / packets * 1e6, 3) for name, took in best.items()},

@@ -11,6 +11,9 @@ import time
 from array import array
 from collections.abc import Callable, Mapping
 
+import precede.sim.turn
+from precede.core.compiling import is_compiled
+
 
 def interleaved(contenders: Mapping[str, Callable[[], object]], rounds: int = 3) -> dict[str, float]:
     """The least CPU time of each contender over several rounds, taking turns, with garbage collection off."""
@@ -25,6 +28,11 @@ def interleaved(contenders: Mapping[str, Callable[[], object]], rounds: int = 3)
             gc.enable()
             best[name] = min(took, best.get(name, took))
     return best
+
+
+def built() -> str:
+    """Was the engine compiled, or does it run from its text?"""
+    return "compiled" if is_compiled(precede.sim.turn) else "plain"
 
 
 class Tape:
