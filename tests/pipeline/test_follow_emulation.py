@@ -37,6 +37,7 @@ def forge(log: Path, emulation: Watched) -> None:
 
 @pytest.mark.long
 @pytest.mark.spark
+@pytest.mark.timeout(900)
 @pytest.mark.parametrize("forged", [False, True])
 def test_the_follower_of_a_live_emulation(forged: bool, tmp_path: Path) -> None:
     out = tmp_path / "out"

@@ -7,6 +7,7 @@ caller's event loop; no thread, no global state.
 from __future__ import annotations
 
 import asyncio
+import random
 import time
 from collections import Counter, deque
 from collections.abc import AsyncIterator, Callable, Mapping, Sequence
@@ -113,7 +114,8 @@ class Group:
         self._beacon = beacon
         self._log = log
         self._segment = segment
-        self._segment_due = time.monotonic() + (segment or 0.0)
+        # members that came together do not write together
+        self._segment_due = time.monotonic() + (segment or 0.0) * random.uniform(0.5, 1.0)
         kept = log is not None or keep_rows
         self._driver = Driver(
             lambda life: make_node(self.id, life),

@@ -1,0 +1,46 @@
+"""What a process wrote down of its links can be read again, whatever moment it was killed at."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from precede.core.identity import MessageId
+from precede.core.transfers import DOWN, RECEIVED, SENT, UP, Told
+from precede.protocols.epidemic_packets import HavePacket, SummaryPacket
+from precede.runtime.transfers import Transfers, read_told
+
+ID = MessageId(1, 0, 7)
+
+
+@pytest.fixture
+def written(tmp_path: Path) -> Path:
+    transfers = Transfers(tmp_path)
+    transfers.link(10, 1, 2, True)
+    transfers.sent(11, 1, 2, SummaryPacket(frozenset({ID})))
+    transfers.flush()
+    transfers.sent(12, 1, 2, HavePacket((ID,)))
+    transfers.received(13, 1, 2, HavePacket((ID,)))
+    transfers.link(14, 1, 2, False)
+    transfers.flush()
+    transfers.flush()
+    return tmp_path
+
+
+def test_all_of_it_in_its_order(written: Path) -> None:
+    assert list(read_told(written)) == [
+        Told(UP, 10, 1, 2),
+        Told(SENT, 11, 1, 2, "summary"),
+        Told(SENT, 12, 1, 2, "have", (ID,)),
+        Told(RECEIVED, 13, 1, 2),
+        Told(DOWN, 14, 1, 2),
+    ]
+
+
+def test_a_block_that_was_cut_off_is_left_out(written: Path) -> None:
+    (file,) = written.glob("*.told")
+    data = file.read_bytes()
+    for kept in (len(data) - 1, len(data) - 20):
+        file.write_bytes(data[:kept])
+        assert [told.at for told in read_told(written)] == [10, 11]
