@@ -2,7 +2,8 @@
 
 A message reaches a node over one hop. If the hop's sender lacked it in the other world, the difference follows
 from that one. Else the hop came close to an edge that nobody can hit to the microsecond twice: the end of the
-contact, of the message's lifetime, of the run. `margin` is how close, in the scenario's seconds.
+contact, of the message's lifetime, of the run; close means not farther than 99 of 100 transfers took. `margin`
+is how close, in the scenario's seconds.
 """
 
 from __future__ import annotations
@@ -62,11 +63,12 @@ def explained(plan: Plan, measured: Measured, again: Again, emulated: pa.Table) 
     lives: dict[tuple[NodeId, NodeId], list[LinkEnd]] = {}
     for end in measured.ends:
         lives.setdefault((end.node, end.peer), []).append(end)
-    slowest = max(measured.times(), default=0)
+    times = measured.times() or [0]
+    slow = times[len(times) * 99 // 100]
     found = []
     for here, there in ((real, model), (model, real)):
         for node, id in sorted(set(here.delivered) - set(there.delivered)):
-            kind, via, margin = _why(plan, here, there, node, id, lives, slowest)
+            kind, via, margin = _why(plan, here, there, node, id, lives, slow)
             sender = "" if via is None else plan.names[via]
             margin_s = None if margin is None else round(margin / 1e6, 3)
             names = (plan.names[node], plan.names[id.source])
@@ -105,7 +107,7 @@ def _why(
     node: NodeId,
     id: MessageId,
     lives: dict[tuple[NodeId, NodeId], list[LinkEnd]],
-    slowest: int,
+    slow: int,
 ) -> tuple[str, NodeId | None, int | None]:
     at = here.delivered[node, id]
     deadline = here.deadlines.get(id)
@@ -113,7 +115,7 @@ def _why(
         return "edge of a lifetime", None, None if deadline is None else deadline - at
     hop = here.hops.get((node, id))
     if hop is None:
-        return _own(plan, node, id, at, slowest)
+        return _own(plan, node, id, at, slow)
     at, via = hop
     if via != id.source and (via, id) not in there.received:
         return "follows", via, None
@@ -121,17 +123,17 @@ def _why(
     if deadline is not None:
         edges["edge of a lifetime"] = deadline - at
     for end in lives.get((via, node), ()):
-        if end.up <= at and (end.down is None or at <= end.down + slowest):
+        if end.up <= at and (end.down is None or at <= end.down + slow):
             edges["edge of a contact"] = (plan.end if end.down is None else max(end.down, at)) - at
     nearest = min(edges, key=lambda name: edges[name])
-    kind = nearest if edges[nearest] <= slowest else "unexplained"
+    kind = nearest if edges[nearest] <= slow else "unexplained"
     return kind, via, edges[nearest]
 
 
-def _own(plan: Plan, node: NodeId, id: MessageId, at: Instant, slowest: int) -> tuple[str, None, int | None]:
+def _own(plan: Plan, node: NodeId, id: MessageId, at: Instant, slow: int) -> tuple[str, None, int | None]:
     """A message that was said in one of them alone."""
     ends = [abs(stay.end - at) for stay in plan.stays if stay.node == node and stay.end is not None]
-    if id.source == node and ends and min(ends) <= slowest:
+    if id.source == node and ends and min(ends) <= slow:
         return "edge of a stay", None, min(ends)
     return "unexplained", None, None
 
