@@ -9,7 +9,7 @@ from mypy_extensions import i32, i64
 
 from precede.core.identity import MessageId, NodeId
 from precede.core.instants import Instant
-from precede.core.messages import Packet
+from precede.core.messages import Message, Packet
 from precede.eventlog.rows import Rows
 from precede.eventlog.schema import DELIVERED, RECEIVED
 
@@ -36,8 +36,7 @@ class MachineRows(Rows):
     def _row(
         self, at: i64, clock: i64, number: i64, process: i32, source: i32, life: i32, kind: i32, small: i32
     ) -> None:
-        if number >> 32 != 0 or life < 0:
-            raise OverflowError("a number of a row is negative or too large for its place")
+        check(number, life)
         write_i64_le(self._at, at)
         write_i64_le(self._clock, clock)
         write_i64_le(self._numbers, number)
@@ -61,6 +60,32 @@ class MachineRows(Rows):
         life: i32 = id.incarnation
         self._row(at, at, number, which, source, life, RECEIVED, 0)
         self._row(at, at, number, which, source, life, DELIVERED, 0)
+
+    def received_then_delivered(self, process: int, now: Instant, messages: tuple[Message, ...]) -> None:
+        numbers, sources, lives = BytesWriter(), BytesWriter(), BytesWriter()
+        for message in messages:
+            id = message.id
+            number: i64 = id.number
+            life: i32 = id.incarnation
+            check(number, life)
+            write_i64_le(numbers, number)
+            write_i32_le(sources, id.source)
+            write_i32_le(lives, life)
+        for kind in (RECEIVED, DELIVERED):
+            self._same(len(messages), now, process, kind)
+            self._numbers.write(numbers.getvalue())
+            self._source.write(sources.getvalue())
+            self._lives.write(lives.getvalue())
+
+    def _same(self, rows: i64, at: i64, process: i32, kind: i32) -> None:
+        """So many rows of one kind, node and instant, but for what they are about."""
+        while rows > 0:
+            rows -= 1
+            write_i64_le(self._at, at)
+            write_i64_le(self._clock, at)
+            write_i32_le(self._process, process)
+            write_i32_le(self._kind, kind)
+            write_i32_le(self._small, 0)
 
     def packet(
         self,
@@ -96,3 +121,9 @@ class MachineRows(Rows):
         for column in columns:
             column.truncate(0)
         return taken
+
+
+def check(number: i64, life: i32) -> None:
+    """Both fit their places."""
+    if number >> 32 != 0 or life < 0:
+        raise OverflowError("a number of a row is negative or too large for its place")

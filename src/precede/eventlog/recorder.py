@@ -20,7 +20,7 @@ from precede.core.instants import Instant
 from precede.core.messages import Packet
 from precede.eventlog import rows
 from precede.eventlog.blocks import Block, Integers, block_of_columns, block_of_units
-from precede.eventlog.rows import Rows
+from precede.eventlog.rows import BLOCK_BYTES, Rows
 from precede.eventlog.schema import (
     BROADCAST,
     KINDS,
@@ -28,7 +28,6 @@ from precede.eventlog.schema import (
     gauge_schema,
 )
 
-BLOCK_BYTES: Final = 2 * 1024 * 1024
 _ABOUT_PACKETS: Final = (
     "peer",
     "medium",

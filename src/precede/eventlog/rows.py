@@ -11,7 +11,7 @@ from typing import Final
 
 from precede.core.identity import MessageId, NodeId
 from precede.core.instants import Instant
-from precede.core.messages import Packet
+from precede.core.messages import Message, Packet
 from precede.eventlog.schema import DELIVERED, RECEIVED
 
 try:
@@ -21,6 +21,8 @@ except ImportError:
 
 UNIT: Final = 32
 CONTINUED: Final = 255
+BLOCK_BYTES: Final = 2 * 1024 * 1024
+"""A block that has grown so large is closed."""
 
 _MESSAGE: Final = Layout("<qiiIHBBq")
 _PACKET: Final = Layout("<qiiIHBBqqiiI2xB9x")
@@ -49,6 +51,13 @@ class Rows:
             now, process, source, number, life, RECEIVED, 0, now,
             now, process, source, number, life, DELIVERED, 0, now,
         )  # fmt: skip
+
+    def received_then_delivered(self, process: int, now: Instant, messages: tuple[Message, ...]) -> None:
+        """All of them received, then all delivered, likewise."""
+        for message in messages:
+            self.message(RECEIVED, 0, process, now, now, message.id)
+        for message in messages:
+            self.message(DELIVERED, 0, process, now, now, message.id)
 
     def packet(
         self,

@@ -213,11 +213,12 @@ def _assemble(run: Run, entry: registry.Entry, built: BuiltWorld, recorder: Reco
     if entry.ordering is not None:
         options.setdefault("dissemination", registry.usual_dissemination(kind))
     members = built.all_members()
-    registry.read_options(registry.options_of_entry(entry, options.get("dissemination")), options, entry.name)
+    known = registry.options_of_entry(entry, options.get("dissemination"))
+    read = registry.read_options(known, options, entry.name)
 
     def make_node(node: NodeId, incarnation: int, random: Random) -> Node:
-        context = Context(node, members, options, random, incarnation)
-        return registry.make_entry(entry, built.role(node), context)
+        context = Context(node, members, read, random, incarnation)
+        return registry.build_node(entry, built.role(node), context)
 
     clocks = read_clocks(Table(run.faults, "faults"), len(built.names), run.seed)
     world = World(run.seed, len(built.names), make_node, built.network, recorder, clocks)

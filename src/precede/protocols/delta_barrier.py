@@ -11,11 +11,10 @@ shorter than an earlier one, so such earlier ones stand in `outliving`.
 
 from __future__ import annotations
 
-from typing import TypeAlias
-
-from msgspec import Struct
+from typing import Any, TypeAlias, final
 
 from precede.core.instants import Instant
+from precede.protocols.opening import Opened
 from precede.protocols.streams import Stream
 
 try:
@@ -27,16 +26,24 @@ Predecessor: TypeAlias = tuple[Stream, int, Instant]
 Barrier: TypeAlias = tuple[Predecessor, ...]
 
 
-class Top(Struct, gc=False):
+@final
+class Top:
     """Everything of a stream up to `number` is delivered or has expired here, and all of it has by `until`.
 
-    `deadline` is that of message `number`; `named` says that it stands in the barrier.
+    `deadline` is that of message `number`; `named` says that it stands in the barrier, under its `name`: one
+    tuple for all nodes of a simulation, so that looking it up need not compare what it holds.
     """
 
-    number: int
-    deadline: Instant
-    until: Instant
-    named: bool
+    __slots__ = ("deadline", "name", "named", "number", "until")
+
+    def __init__(self, name: Any, until: Instant) -> None:
+        number: int = name[1]
+        deadline: Instant = name[2]
+        self.name = name
+        self.number = number
+        self.deadline = deadline
+        self.until = until
+        self.named = True
 
 
 @mypyc_attr(allow_interpreted_subclasses=True)
@@ -50,9 +57,11 @@ class Past:
         self.tops: dict[Stream, Top] = {}
         self.outliving: dict[tuple[Stream, int], Predecessor] = {}
 
-    def deliver(self, stream: Stream, number: int, deadline: Instant, barrier: Barrier) -> None:
-        """A message is delivered: it covers its barrier, except for what outlives it."""
+    def deliver(self, name: Any, barrier: Barrier) -> None:
+        """A message (a `Predecessor`) is delivered: it covers its barrier, except for what outlives it."""
         tops, prune = self.tops, self.prune
+        stream: Any = name[0]
+        deadline: Instant = name[2]
         for entry in barrier:
             if entry[2] > deadline:
                 self.keep(entry)
@@ -64,23 +73,25 @@ class Past:
                     self.outliving.pop(entry[:2], None)
         top = tops.get(stream)
         if top is None:
-            tops[stream] = Top(number, deadline, deadline, True)
+            tops[stream] = Top(name, deadline)
             return
         if top.deadline > deadline and top.named:
-            self.outliving[stream, top.number] = (stream, top.number, top.deadline)
-        top.number = number
+            self.outliving[stream, top.number] = top.name
+        top.number = name[1]
         top.deadline = deadline
+        top.name = name
         top.named = True
         top.until = max(top.until, deadline)
 
-    def deliver_usual(self, top: Top, number: int, deadline: Instant, covered: list[Top]) -> None:
-        """The same where pruning is on, nothing outlives anything, and the barrier covers these."""
-        for other in covered:
-            other.named = False
-        top.number = number
-        top.deadline = deadline
+    def deliver_usual(self, top: Top, opened: Opened, covered: Top | None) -> None:
+        """The same where pruning is on, nothing outlives anything, and the barrier covers at most this."""
+        if covered is not None:
+            covered.named = False
+        top.number = opened.number
+        top.deadline = opened.deadline
+        top.name = opened.name
         top.named = True
-        top.until = max(top.until, deadline)
+        top.until = max(top.until, opened.deadline)
 
     def keep(self, entry: Predecessor) -> None:
         """An entry that must stand, unless a later message of its stream stands and lives as long."""
@@ -91,14 +102,15 @@ class Past:
         elif top is None or top.number < number or not top.named or top.deadline < deadline:
             self.outliving[stream, number] = entry
 
-    def broadcast(self, stream: Stream, number: int, deadline: Instant) -> None:
+    def broadcast(self, name: Any) -> None:
         """An own message was sent with all of this as its barrier: only what outlives it still counts."""
+        deadline: Instant = name[2]
         for top in self.tops.values():
             if top.deadline <= deadline:
                 top.named = False
         if self.outliving:
             self.outliving = {key: entry for key, entry in self.outliving.items() if entry[2] > deadline}
-        self.deliver(stream, number, deadline, ())
+        self.deliver(name, ())
 
     def forget(self, before: Instant) -> list[Stream]:
         """Drop what has expired by every clock: deadlines up to `before`. Says which streams are forgotten."""
@@ -111,11 +123,7 @@ class Past:
 
     def barrier(self, before: Instant) -> Barrier:
         """What the next own message names, without what has expired by every clock."""
-        entries = [
-            (stream, top.number, top.deadline)
-            for stream, top in self.tops.items()
-            if top.named and top.deadline > before
-        ]
+        entries = [top.name for top in self.tops.values() if top.named and top.deadline > before]
         entries += [entry for entry in self.outliving.values() if entry[2] > before]
         return tuple(entries)
 

@@ -14,17 +14,18 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from heapq import heappop, heappush
-from typing import ClassVar, Final
+from typing import Any, ClassVar, Final, final
 
-from precede.core.effects import Deliver, Discard, Effect, Effects, Key, Persist, SetTimer
+from precede.core.effects import Discard, Effect, Effects, Key, Persist, SetTimer
 from precede.core.errors import Refused
 from precede.core.identity import MessageId, NodeId
 from precede.core.instants import MINUTE, Duration, Instant
 from precede.core.messages import Message
 from precede.core.node import Context, Saved, Waiting, restore
-from precede.protocols.delta_barrier import Barrier, Past, Predecessor, Top
+from precede.protocols.delta_barrier import Barrier, Past, Top
 from precede.protocols.guidec_literal import LiteralDelta
 from precede.protocols.layers import Envelope, Ordering
+from precede.protocols.opening import NEVER, Batch, Opened, batch_of
 from precede.protocols.registry import Entry, Option
 from precede.protocols.sequences import OwnMessages, held_key, no_destinations, restored_held
 from precede.protocols.streams import Stream, id_in, stream_in, stream_of, top_key
@@ -34,9 +35,6 @@ try:
 except ImportError:
     from precede.core.compiling import mypyc_attr
 
-NEVER: Final[Instant] = 1 << 62
-"""The deadline, inside, of a message without one."""
-
 HEADER_BYTES: Final = 24
 """host id, number and deadline, eight bytes each; the paper has no byte model."""
 ENTRY_BYTES: Final = 24
@@ -45,17 +43,17 @@ _SWEEP_EVERY: Final[Duration] = MINUTE
 _DUE: Final = "due"
 
 
-@mypyc_attr(allow_interpreted_subclasses=True)
+@final
 class Pending:
-    """A message in hand: since when, until when it lives, and the predecessor it is filed under."""
+    """A message in hand: since when, and the place in its barrier of the predecessor it is filed under."""
 
-    __slots__ = ("deadline", "done", "envelope", "place", "since")
+    __slots__ = ("done", "noted", "opened", "place", "since")
 
-    def __init__(self, envelope: Envelope, place: int, since: Instant, deadline: Instant) -> None:
-        self.envelope = envelope
+    def __init__(self, opened: Opened, place: int, since: Instant) -> None:
+        self.opened = opened
         self.place = place
         self.since = since
-        self.deadline = deadline
+        self.noted = False
         self.done = False
 
 
@@ -76,8 +74,8 @@ class DeltaCausal(Ordering):
         self._skew: Duration = options["skew"]
         self._past = Past(options["prune"])
         self._pending: dict[MessageId, Pending] = {}
-        self._filed: dict[Predecessor, list[Pending]] = {}
-        self._unmet_ends: list[tuple[Instant, int, Predecessor]] = []
+        self._filed: dict[Any, list[Pending]] = {}  # by `Predecessor`; compiled code would build each key anew
+        self._unmet_ends: list[tuple[Instant, int, Any]] = []
         self._own_ends: list[tuple[Instant, int, Pending]] = []
         self._refiled: list[Pending] = []
         self._serial = 0
@@ -96,7 +94,7 @@ class DeltaCausal(Ordering):
             if self._passed(id):
                 effects.append(Persist(held_key(id), None))
             else:
-                self._arrive((envelope,), now, effects)
+                self._arrive([Opened(envelope)], now, effects)
         self._settle(now, effects)
         return effects
 
@@ -117,10 +115,10 @@ class DeltaCausal(Ordering):
         id = envelope.message.id
         stream = stream_of(id)
         effects = self._own.accept(envelope)
-        self._past.broadcast(stream, id.number, deadline)
+        self._past.broadcast(envelope.name)
         if self._durable:
             effects.insert(1, self._saved_top(stream, barrier))
-        self._wake((stream, id.number, deadline), now, effects)
+        self._wake(envelope.name, now, effects)
         self._settle(now, effects)
         return envelope, before + effects
 
@@ -132,7 +130,10 @@ class DeltaCausal(Ordering):
         return Envelope(message, barrier, public, None, size, entries, now)
 
     def arrive(self, envelopes: Sequence[Envelope], now: Instant, effects: list[Effect]) -> None:
-        self._arrive(envelopes, now, effects)
+        self.arrive_batch(batch_of(envelopes), now, effects)
+
+    def arrive_batch(self, batch: Batch, now: Instant, effects: list[Effect]) -> None:
+        self._arrive(batch.contents, now, effects)
         if self._refiled:
             self._settle(now, effects)
         if now >= self._sweep_at:
@@ -145,56 +146,53 @@ class DeltaCausal(Ordering):
 
     # -- arrival and delivery ------------------------------------------------------------------------------
 
-    def _arrive(self, envelopes: Sequence[Envelope], now: Instant, effects: list[Effect]) -> None:
+    def _arrive(self, contents: list[Opened], now: Instant, effects: list[Effect]) -> None:
         past, filed = self._past, self._filed
-        top_of, append = past.tops.get, effects.append
-        for envelope in envelopes:
-            message, stream, number, deadline, barrier, deliver = envelope.opened
-            last = top_of(stream)
+        tops = past.tops
+        for opened in contents:
+            number, deadline = opened.number, opened.deadline
+            last = tops.get(opened.stream)
             if last is not None and number <= last.number:
-                append(Discard(message, "duplicate"))
+                effects.append(Discard(opened.message, "duplicate"))
                 continue
-            if deadline is None:
-                deadline = NEVER
-            elif deadline <= now:
-                self._discard(envelope, "late", effects)
+            if deadline <= now:
+                self._discard(opened, "late", effects)
                 continue
-            covered: list[Top] = []
-            usual = past.prune and not past.outliving
-            for entry in barrier:
-                source, counted, ends = entry
-                top = top_of(source)
+            covered: Top | None = None
+            barrier: Barrier = opened.stamp
+            usual = len(barrier) <= 1 and past.prune and not past.outliving
+            for place in range(len(barrier)):
+                source, counted, ends = barrier[place]
+                top = tops.get(source)
                 if (top is None or top.number < counted) and ends > now:
-                    self._wait(Pending(envelope, barrier.index(entry), now, deadline), effects)
+                    self._wait(Pending(opened, place, now), effects)
                     break
                 if ends > deadline:
                     usual = False
                 elif top is not None and top.number <= counted and top.deadline <= deadline:
-                    covered.append(top)
+                    covered = top
             else:
                 if usual and last is not None and last.deadline <= deadline:
-                    past.deliver_usual(last, number, deadline, covered)
+                    past.deliver_usual(last, opened, covered)
                 else:
-                    past.deliver(stream, number, deadline, barrier)
+                    past.deliver(opened.name, barrier)
                 if self._durable:
-                    append(self._saved_top(stream, barrier))
-                append(deliver)
+                    effects.append(self._saved_top(opened.stream, barrier))
+                effects.append(opened.deliver)
                 if filed:
-                    if (stream, number, deadline) in filed:
-                        self._wake((stream, number, deadline), now, effects)
+                    if opened.name in filed:
+                        self._wake(opened.name, now, effects)
                     if self._lazy:
                         self._expire_unmet(now, effects)
 
     def _wait(self, pending: Pending, effects: list[Effect]) -> None:
-        id = pending.envelope.message.id
-        self._pending[id] = pending
         self._file(pending)
         if self._durable:
-            effects.append(Persist(held_key(id), pending.envelope))
+            effects.append(Persist(held_key(pending.opened.id), pending.opened.envelope))
 
     def _file(self, pending: Pending) -> None:
-        """Under the predecessor it lacks; its instants go to the heaps when the input has run its course."""
-        lacked: Predecessor = pending.envelope.stamp[pending.place]
+        """Under the predecessor it lacks; what else is to be noted of it when the input has run its course."""
+        lacked = pending.opened.stamp[pending.place]
         waiting = self._filed.get(lacked)
         if waiting is None:
             self._filed[lacked] = [pending]
@@ -202,53 +200,56 @@ class DeltaCausal(Ordering):
             waiting.append(pending)
         self._refiled.append(pending)
 
-    def _wake(self, settled: Predecessor, now: Instant, effects: list[Effect]) -> None:
+    def _wake(self, settled: Any, now: Instant, effects: list[Effect]) -> None:
         """Whoever was filed under this message (delivered or expired) goes now, or is filed under the next."""
-        woken = [settled]
+        filed = self._filed
+        woken: list[Any] = [settled]
         for lacked in woken:
-            for pending in self._filed.pop(lacked, ()):
+            waiting = filed.get(lacked)
+            if waiting is None:
+                continue
+            del filed[lacked]
+            for pending in waiting:
                 if pending.done:
                     continue
                 if self._lacks(pending, now):
                     self._file(pending)
-                    continue
-                delivered = self._release(pending, now, effects)
-                if delivered is not None:
-                    woken.append(delivered)
+                elif self._release(pending, now, effects):
+                    woken.append(pending.opened.name)
 
-    def _release(self, pending: Pending, now: Instant, effects: list[Effect]) -> Predecessor | None:
+    def _release(self, pending: Pending, now: Instant, effects: list[Effect]) -> bool:
         """Out of `pending`: delivered (code 3), unless its own deadline has passed (E9)."""
-        envelope = pending.envelope
-        id = envelope.message.id
+        opened = pending.opened
         pending.done = True
-        del self._pending[id]
-        if pending.deadline <= now:
-            self._discard(envelope, "expired_pending", effects)
-            return None
-        stream = stream_of(id)
-        self._past.deliver(stream, id.number, pending.deadline, envelope.stamp)
+        if pending.noted:
+            del self._pending[opened.id]
+        if opened.deadline <= now:
+            self._discard(opened, "expired_pending", effects)
+            return False
+        self._past.deliver(opened.name, opened.stamp)
         if self._durable:
-            effects.append(self._saved_top(stream, envelope.stamp))
-        effects.append(Deliver(envelope.message))
+            effects.append(self._saved_top(opened.stream, opened.stamp))
+        effects.append(opened.deliver)
         if self._durable:
-            effects.append(Persist(held_key(id), None))
-        return stream, id.number, pending.deadline
+            effects.append(Persist(held_key(opened.id), None))
+        return True
 
     def _lacks(self, pending: Pending, now: Instant) -> bool:
         """Move the pointer to the next predecessor that is neither delivered nor expired here."""
-        barrier: Barrier = pending.envelope.stamp
+        tops = self._past.tops
+        barrier: Barrier = pending.opened.stamp
         for place in range(pending.place, len(barrier)):
             stream, number, deadline = barrier[place]
-            top = self._past.tops.get(stream)
+            top = tops.get(stream)
             if (top is None or top.number < number) and deadline > now:
                 pending.place = place
                 return True
         return False
 
-    def _discard(self, envelope: Envelope, reason: str, effects: list[Effect]) -> None:
-        effects.append(Discard(envelope.message, reason))
+    def _discard(self, opened: Opened, reason: str, effects: list[Effect]) -> None:
+        effects.append(Discard(opened.message, reason))
         if self._durable:
-            effects.append(Persist(held_key(envelope.message.id), None))
+            effects.append(Persist(held_key(opened.id), None))
 
     # -- time ------------------------------------------------------------------------------------------------
 
@@ -259,8 +260,8 @@ class DeltaCausal(Ordering):
             pending = heappop(self._own_ends)[2]
             if not pending.done:
                 ended = pending.done = True
-                del self._pending[pending.envelope.message.id]
-                self._discard(pending.envelope, "expired_pending", effects)
+                del self._pending[pending.opened.id]
+                self._discard(pending.opened, "expired_pending", effects)
         if ended or not self._lazy:
             self._expire_unmet(now, effects)
 
@@ -271,11 +272,11 @@ class DeltaCausal(Ordering):
             lacked = heappop(ends)[2]
             if lacked in self._filed:
                 self._wake(lacked, now, effects)
-                self._note_instants(now)
+                self._note()
 
     def _settle(self, now: Instant, effects: list[Effect]) -> None:
         """At the end of an input: remember the instants of what still waits, and be woken at the first."""
-        self._note_instants(now)
+        self._note()
         if not self._pending:
             self._own_ends.clear()
             self._unmet_ends.clear()
@@ -288,15 +289,18 @@ class DeltaCausal(Ordering):
             self._timer_at = ends
             effects.append(SetTimer(_DUE, ends))
 
-    def _note_instants(self, now: Instant) -> None:
-        """Nearly everything that is filed is delivered within the same input and never gets here."""
+    def _note(self) -> None:
+        """What still waits, and its instants. Nearly all that is filed is delivered within the same input."""
         for pending in self._refiled:
             if not pending.done:
                 self._serial += 1
-                lacked: Predecessor = pending.envelope.stamp[pending.place]
+                opened = pending.opened
+                lacked = opened.stamp[pending.place]
                 heappush(self._unmet_ends, (lacked[2], self._serial, lacked))
-                if pending.since == now:
-                    heappush(self._own_ends, (pending.deadline, self._serial, pending))
+                if not pending.noted:
+                    pending.noted = True
+                    self._pending[opened.id] = pending
+                    heappush(self._own_ends, (opened.deadline, self._serial, pending))
         self._refiled.clear()
 
     def _forget(self, now: Instant, effects: list[Effect]) -> None:
@@ -315,24 +319,24 @@ class DeltaCausal(Ordering):
 
     def _restore_registries(self, saved: Saved) -> None:
         """The last delivered message of each stream covers whatever else was delivered of it (reading.md)."""
-        found: list[tuple[Stream, int, Instant, Barrier]] = []
+        found: list[tuple[Any, Barrier]] = []
         for key, value in saved.items():
             if type(key) is tuple and key[0] == "top":
                 number, deadline, until, barrier = restore(
                     {key: value}, key, tuple[int, int, int, Barrier], (0, 0, 0, ())
                 )
-                self._past.tops[stream_in(key)] = Top(number, deadline, until, True)
-                found.append((stream_in(key), number, deadline, barrier))
-        for stream, number, deadline, barrier in found:
-            self._past.deliver(stream, number, deadline, barrier)
+                stream = stream_in(key)
+                self._past.tops[stream] = Top((stream, number, deadline), until)
+                found.append(((stream, number, deadline), barrier))
+        for name, barrier in found:
+            self._past.deliver(name, barrier)
 
     def _finish(self, envelope: Envelope, effects: list[Effect]) -> None:
         """An own message that was numbered when the node went down, before its registries were saved."""
         id = envelope.message.id
         if self._passed(id):
             return
-        deadline = NEVER if envelope.deadline is None else envelope.deadline
-        self._past.broadcast(stream_of(id), id.number, deadline)
+        self._past.broadcast(envelope.name)
         effects.append(self._saved_top(stream_of(id), envelope.stamp))
 
     # -- what others may ask ---------------------------------------------------------------------------
@@ -355,10 +359,10 @@ class DeltaCausal(Ordering):
     def _waiting(self, id: MessageId, pending: Pending) -> Waiting:
         lacked = [
             entry
-            for entry in pending.envelope.stamp[pending.place :]
+            for entry in pending.opened.stamp[pending.place :]
             if (top := self._past.tops.get(entry[0])) is None or top.number < entry[1]
         ]
-        until = min(pending.deadline, max(entry[2] for entry in lacked))
+        until = min(pending.opened.deadline, max(entry[2] for entry in lacked))
         waits_for = tuple(id_in(stream, number) for stream, number, _ in lacked)
         return Waiting(id, waits_for, pending.since, None if until == NEVER else until)
 

@@ -7,10 +7,10 @@ from typing import Any
 
 from msgspec import Struct
 
-from precede.core.effects import Deliver
 from precede.core.identity import NodeId
 from precede.core.instants import Instant
 from precede.core.messages import Message, Size, Written
+from precede.protocols.opening import NEVER
 from precede.protocols.streams import Stream, stream_of
 
 
@@ -27,10 +27,10 @@ class Envelope(Struct, frozen=True, array_like=True, dict=True):
     """When it was broadcast, by its source's clock: never used for order, only for what to carry first."""
 
     @cached_property
-    def opened(self) -> tuple[Message, Stream, int, Instant | None, Any, Deliver]:
-        """Message, stream, number, deadline, stamp, delivery: read once for all nodes of a simulation."""
+    def name(self) -> tuple[Stream, int, Instant]:
+        """How a barrier names it: one tuple for all nodes of a simulation."""
         id = self.message.id
-        return self.message, stream_of(id), id.number, self.deadline, self.stamp, Deliver(self.message)
+        return stream_of(id), id.number, NEVER if self.deadline is None else self.deadline
 
     @property
     def size_bytes(self) -> int:

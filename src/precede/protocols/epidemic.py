@@ -23,7 +23,6 @@ from typing import Any, Final
 from precede.core.effects import (
     NOTHING,
     RADIO,
-    Arrive,
     Discard,
     Effect,
     Effects,
@@ -39,8 +38,9 @@ from precede.core.messages import Packet
 from precede.core.node import Context, Saved
 from precede.protocols.direct import own_key
 from precede.protocols.epidemic_cache import Cache
-from precede.protocols.epidemic_packets import HavePacket, MessagesPacket, SummaryPacket, packed
+from precede.protocols.epidemic_packets import HavePacket, MessagesPacket, SummaryPacket, packet_of
 from precede.protocols.layers import Dissemination, Envelope, Ordering
+from precede.protocols.opening import NEVER, Batch, Opened, batch_of
 from precede.protocols.registry import DisseminationEntry, Option
 from precede.protocols.sequences import restored_envelope
 
@@ -63,9 +63,9 @@ class Link:
 
     def __init__(self) -> None:
         self.synced = False
-        self.lacks: dict[MessageId, Envelope] = {}
-        self.line: list[tuple[Any, int, Envelope]] = []
-        self.flying: Envelope | None = None
+        self.lacks: dict[MessageId, Opened] = {}
+        self.line: list[tuple[Any, int, Opened]] = []
+        self.flying: Opened | None = None
         self.sent_at: Instant = 0
 
 
@@ -85,6 +85,7 @@ class Epidemic(Dissemination):
         self._sweep: Duration = options["sweep"]
         self._refresh: Duration = options["refresh"]
         self._rank = rank_of(options["order"], context.random)
+        self._at_random: bool = options["order"] == "random"
         self._cache = Cache()
         self._evicted: dict[MessageId, None] = {}
         self._links: dict[NodeId, Link] = {}
@@ -106,10 +107,10 @@ class Epidemic(Dissemination):
             if type(key) is tuple and key[0] == "net"
         ]
         for envelope in sorted(found, key=lambda envelope: envelope.message.id):
-            self._cache.add((envelope.message.id,), (envelope,), envelope.deadline)
+            self._cache.add(batch_of((envelope,)))
         self._expire(now, effects)
         # a crash may have fallen between a message's entry here and its hand-over: the ordering must have all
-        unknown = [envelope for envelope in self._cache if not self.ordering.knows(envelope.message.id)]
+        unknown = [opened.envelope for opened in self._cache if not self.ordering.knows(opened.id)]
         self.ordering.arrive(unknown, now, effects)
         if self._refresh:
             effects.append(SetTimer(_REFRESH, now + self._refresh))
@@ -119,10 +120,11 @@ class Epidemic(Dissemination):
         id = envelope.message.id
         alive = envelope.deadline is None or envelope.deadline > now
         if alive and id not in self._cache.ids and id not in self._evicted:
-            self._cache.add((id,), (envelope,), envelope.deadline)
+            batch = batch_of((envelope,))
+            self._cache.add(batch)
             if self._durable:
                 effects.append(Persist(_key(id), envelope))
-            self._pass_on(packed((envelope,)), self._me, now, effects)
+            self._pass_on(batch, None, self._me, now, effects)
             self._tidy(now, effects)
         if self._durable:
             effects.append(Persist(own_key(id), None))
@@ -147,11 +149,11 @@ class Epidemic(Dissemination):
         link = self._links.get(peer)
         if link is None or link.flying is None:
             return NOTHING
-        envelope, link.flying = link.flying, None
+        opened, link.flying = link.flying, None
         effects: list[Effect] = []
         if not ok:
-            link.lacks[envelope.message.id] = envelope
-            self._line_up(link, envelope)
+            link.lacks[opened.id] = opened
+            self._line_up(link, opened)
             return effects
         if self._instant is None:
             self._instant = now == link.sent_at
@@ -194,48 +196,42 @@ class Epidemic(Dissemination):
         self, packet: MessagesPacket, sender: NodeId, now: Instant, effects: list[Effect]
     ) -> None:
         """Once-only entry; the deadline is checked on arrival."""
-        held, envelopes = self._cache.ids, packet.envelopes
+        whole = packet.batch
         if self._instant is not True:
-            self._instant = True if self._instant is None and len(envelopes) > 1 else self._instant
-            self._mark_known(packet.ids, sender)
-        if not held.keys().isdisjoint(packet.ids):
-            envelopes = tuple([envelope for envelope in envelopes if envelope.message.id not in held])
-        if self._evicted or (packet.first_end is not None and packet.first_end <= now):
-            envelopes = self._acceptable(envelopes, now, effects)
-        if not envelopes:
+            self._instant = True if self._instant is None and len(whole.ids) > 1 else self._instant
+            self._mark_known(whole.ids, sender)
+        batch = whole.without(self._cache.ids)
+        if self._evicted or batch.first_end <= now:
+            batch = self._acceptable(batch, now, effects)
+        if not batch.ids:
             return
-        if len(envelopes) < len(packet.envelopes):
-            packet = packed(envelopes)
-        self._cache.add(packet.ids, envelopes, packet.first_end)
-        self._hand_over(packet, now, effects)
-        self._pass_on(packet, sender, now, effects)
+        self._cache.add(batch)
+        self._hand_over(batch, now, effects)
+        self._pass_on(batch, packet if batch is whole else None, sender, now, effects)
         self._tidy(now, effects)
 
-    def _acceptable(
-        self, envelopes: Sequence[Envelope], now: Instant, effects: list[Effect]
-    ) -> tuple[Envelope, ...]:
+    def _acceptable(self, batch: Batch, now: Instant, effects: list[Effect]) -> Batch:
         """Neither evicted before nor past the deadline."""
         alive = []
-        for envelope in envelopes:
-            if envelope.deadline is not None and envelope.deadline <= now:
-                effects.append(Discard(envelope.message, "late"))
-            elif envelope.message.id not in self._evicted:
-                alive.append(envelope)
-        return tuple(alive)
+        for place, opened in enumerate(batch.contents):
+            if opened.deadline <= now:
+                effects.append(Discard(opened.message, "late"))
+            elif opened.id not in self._evicted:
+                alive.append(place)
+        return batch.chosen(alive)
 
-    def _hand_over(self, packet: MessagesPacket, now: Instant, effects: list[Effect]) -> None:
+    def _hand_over(self, batch: Batch, now: Instant, effects: list[Effect]) -> None:
         """First copies; after a restart some are not, and are only carried again."""
-        new, arrival = packet.envelopes, packet.arrival
+        new = batch
         if self._returned:
             knows = self.ordering.knows
-            new = tuple([envelope for envelope in new if not knows(envelope.message.id)])
-            arrival = Arrive(tuple([envelope.message for envelope in new]))
-        if new:
-            effects.append(arrival)
+            new = batch.chosen([place for place, id in enumerate(batch.ids) if not knows(id)])
+        if new.ids:
+            effects.append(new.arrival())
         if self._durable:
-            effects += [Persist(_key(envelope.message.id), envelope) for envelope in packet.envelopes]
-        if new:
-            self.ordering.arrive(new, now, effects)
+            effects += [Persist(_key(opened.id), opened.envelope) for opened in batch.contents]
+        if new.ids:
+            self.ordering.arrive_batch(new, now, effects)
 
     def _mark_known(self, ids: Sequence[MessageId], sender: NodeId) -> None:
         link = self._links.get(sender)
@@ -257,69 +253,78 @@ class Epidemic(Dissemination):
         link.synced = True
         lacked = self._cache.lacked_by(held)
         if self._instant:
-            if lacked:
-                effects.append(Send(packed(self._arranged(lacked)), peer, RADIO))
+            if lacked.ids:
+                effects.append(Send(packet_of(arranged(lacked, self._ranks(lacked))), peer, RADIO))
             return
         link.line = []
-        link.lacks = {envelope.message.id: envelope for envelope in lacked}
+        link.lacks = {opened.id: opened for opened in lacked.contents}
         if link.flying is not None:
-            link.lacks.pop(link.flying.message.id, None)
-        for envelope in link.lacks.values():
+            link.lacks.pop(link.flying.id, None)
+        for opened in link.lacks.values():
             self._serial += 1
-            link.line.append((self._rank(envelope) if self._rank else 0, self._serial, envelope))
+            link.line.append((self._rank(opened) if self._rank else 0, self._serial, opened))
         heapify(link.line)
         self._proceed(link, peer, now, effects)
 
-    def _arranged(self, envelopes: list[Envelope]) -> list[Envelope]:
-        return envelopes if self._rank is None else sorted(envelopes, key=self._rank)
+    def _ranks(self, batch: Batch) -> list[Any] | None:
+        """Smaller goes first; None is the order in which they are."""
+        rank = self._rank
+        if rank is None:
+            return None
+        if self._at_random:
+            draw = self._random.random
+            return [draw() for _ in batch.ids]
+        return [rank(opened) for opened in batch.contents]
 
-    def _pass_on(self, packet: MessagesPacket, sender: NodeId, now: Instant, effects: list[Effect]) -> None:
-        """What is new here, to everybody else in contact."""
+    def _pass_on(
+        self, batch: Batch, packet: MessagesPacket | None, sender: NodeId, now: Instant, effects: list[Effect]
+    ) -> None:
+        """What is new here, to everybody else in contact: as it came, if all of it is new."""
         if self._instant:
-            if self._rank is not None and len(packet.envelopes) > 1:
-                packet = packed(self._arranged(list(packet.envelopes)))
-            for peer, link in self._links.items():
-                if peer != sender and link.synced:
-                    effects.append(Send(packet, peer, RADIO))
+            ranks = self._ranks(batch) if len(batch.ids) > 1 else None
+            peers = [peer for peer, link in self._links.items() if peer != sender and link.synced]
+            if peers:
+                if ranks is not None or packet is None:
+                    packet = packet_of(arranged(batch, ranks))
+                effects += [Send(packet, peer, RADIO) for peer in peers]
             return
-        have = HavePacket(tuple([envelope.message.id for envelope in packet.envelopes]))
+        have = HavePacket(tuple(batch.ids))
         for peer, link in self._links.items():
             if peer == sender:
                 continue
             effects.append(Send(have, peer, RADIO))
             if link.synced:
-                for envelope in packet.envelopes:
-                    link.lacks[envelope.message.id] = envelope
-                    self._line_up(link, envelope)
+                for opened in batch.contents:
+                    link.lacks[opened.id] = opened
+                    self._line_up(link, opened)
                 self._proceed(link, peer, now, effects)
 
-    def _line_up(self, link: Link, envelope: Envelope) -> None:
+    def _line_up(self, link: Link, opened: Opened) -> None:
         self._serial += 1
-        heappush(link.line, (self._rank(envelope) if self._rank else 0, self._serial, envelope))
+        heappush(link.line, (self._rank(opened) if self._rank else 0, self._serial, opened))
 
     def _proceed(self, link: Link, peer: NodeId, now: Instant, effects: list[Effect]) -> None:
         """The next message to this peer; all of them where transfers take no time."""
         if link.flying is not None:
             return
         if self._instant:
-            waiting = [envelope for _, _, envelope in sorted(link.line) if self._still(link, envelope, now)]
+            waiting = [opened for _, _, opened in sorted(link.line) if self._still(link, opened, now)]
             link.line, link.lacks = [], {}
             if waiting:
-                effects.append(Send(packed(waiting), peer, RADIO))
+                effects.append(Send(packet_of(Batch(waiting)), peer, RADIO))
             return
         while link.line:
-            envelope = heappop(link.line)[2]
-            if self._still(link, envelope, now):
-                del link.lacks[envelope.message.id]
-                link.flying, link.sent_at = envelope, now
-                effects.append(Send(packed((envelope,)), peer, RADIO, ("net", peer)))
+            opened = heappop(link.line)[2]
+            if self._still(link, opened, now):
+                del link.lacks[opened.id]
+                link.flying, link.sent_at = opened, now
+                effects.append(Send(packet_of(Batch([opened])), peer, RADIO, ("net", peer)))
                 return
 
-    def _still(self, link: Link, envelope: Envelope, now: Instant) -> bool:
+    def _still(self, link: Link, opened: Opened, now: Instant) -> bool:
         """Does the peer still lack it, do we still hold it, and does it still live?"""
-        id = envelope.message.id
-        alive = envelope.deadline is None or envelope.deadline > now
-        return alive and id in link.lacks and id in self._cache.ids
+        id = opened.id
+        return opened.deadline > now and id in link.lacks and id in self._cache.ids
 
     # -- the cache --------------------------------------------------------------------------------------------
 
@@ -329,49 +334,53 @@ class Epidemic(Dissemination):
             self._evict(now, effects)
         if not self._timer_set:
             first = self._cache.first_end()
-            if first is not None:
+            if first != NEVER:
                 self._timer_set = True
                 effects.append(SetTimer(_EXPIRE, max(first, now) + self._sweep))
 
     def _expire(self, now: Instant, effects: list[Effect]) -> None:
         """Remove what is past its deadline, with notice to the ordering first (oppnet_discard)."""
-        first = self._cache.first_end()
-        if first is not None and first <= now:
-            for envelope in self._cache.ended(now):
-                if envelope.message.id in self._cache.ids:
-                    self._remove(envelope, "expired_cached", now, effects)
+        if self._cache.first_end() <= now:
+            for opened in self._cache.ended(now):
+                if opened.id in self._cache.ids:
+                    self._remove(opened, "expired_cached", now, effects)
                 else:
-                    self._evicted.pop(envelope.message.id, None)
+                    self._evicted.pop(opened.id, None)
         self._tidy(now, effects)
 
     def _evict(self, now: Instant, effects: list[Effect]) -> None:
         """Make room. The id is remembered until the deadline, so that the message never enters again."""
         while len(self._cache) > self._capacity:
-            envelope = self._cache.victim(self._victim, self._random)
-            self._evicted[envelope.message.id] = None
-            self._remove(envelope, "evicted", now, effects)
+            opened = self._cache.victim(self._victim, self._random)
+            self._evicted[opened.id] = None
+            self._remove(opened, "evicted", now, effects)
 
-    def _remove(self, envelope: Envelope, reason: str, now: Instant, effects: list[Effect]) -> None:
+    def _remove(self, opened: Opened, reason: str, now: Instant, effects: list[Effect]) -> None:
+        id = opened.id
         if self._gives_notice:
-            self.ordering.dropped(envelope, now, effects)
-        id = envelope.message.id
+            self.ordering.dropped(opened.envelope, now, effects)
         self._cache.remove(id)
-        effects.append(Discard(envelope.message, reason))
+        effects.append(Discard(opened.message, reason))
         if self._durable:
             effects.append(Persist(_key(id), None))
 
 
-def rank_of(order: str, random: Random) -> Callable[[Envelope], Any] | None:
+def rank_of(order: str, random: Random) -> Callable[[Opened], Any] | None:
     """Smaller goes first; None is the order of one's own reception."""
     if order == "random":
-        return lambda envelope: random.random()
+        return lambda opened: random.random()
     if order == "oldest":
-        return lambda envelope: envelope.born
+        return lambda opened: opened.envelope.born
     if order == "newest":
-        return lambda envelope: -envelope.born
+        return lambda opened: -opened.envelope.born
     if order == "per_source":
-        return lambda envelope: envelope.message.id
+        return lambda opened: opened.id
     return None
+
+
+def arranged(batch: Batch, ranks: list[Any] | None) -> Batch:
+    """In the order of transfer."""
+    return batch if ranks is None else batch.reordered(sorted(range(len(ranks)), key=ranks.__getitem__))
 
 
 def _key(id: MessageId) -> Key:

@@ -10,11 +10,11 @@ from collections.abc import Sequence
 from functools import cached_property
 from typing import ClassVar, Final
 
-from precede.core.effects import Arrive
 from precede.core.identity import MessageId
 from precede.core.instants import Instant
 from precede.core.messages import Packet, Size, Written
 from precede.protocols.layers import Envelope
+from precede.protocols.opening import NEVER, Batch, batch_of
 
 HEADER_BYTES: Final = 8
 ID_BYTES: Final = 16
@@ -77,22 +77,21 @@ class MessagesPacket(Packet, frozen=True, gc=True, dict=True):
         return len(self.envelopes)
 
     @cached_property
-    def ids(self) -> tuple[MessageId, ...]:
+    def batch(self) -> Batch:
         """Read once for all that it is passed on to."""
-        return tuple([envelope.message.id for envelope in self.envelopes])
-
-    @cached_property
-    def arrival(self) -> Arrive:
-        """What a node says to whom all of this is new."""
-        return Arrive(tuple([envelope.message for envelope in self.envelopes]))
+        return batch_of(self.envelopes)
 
 
 def packed(envelopes: Sequence[Envelope]) -> MessagesPacket:
     """One packet of these."""
-    payload = sum([len(envelope.message.payload) for envelope in envelopes])
-    control = sum([envelope.control_bytes for envelope in envelopes])
-    control += HEADER_BYTES + ID_BYTES * len(envelopes)
-    entries = sum([envelope.control_entries for envelope in envelopes])
-    deadlines = [envelope.deadline for envelope in envelopes if envelope.deadline is not None]
-    first_end = min(deadlines) if deadlines else None
-    return MessagesPacket(tuple(envelopes), first_end, payload + control, control, entries)
+    return packet_of(batch_of(envelopes))
+
+
+def packet_of(batch: Batch) -> MessagesPacket:
+    """One packet of a batch."""
+    control = batch.control_bytes + HEADER_BYTES + ID_BYTES * len(batch.ids)
+    ends = None if batch.first_end == NEVER else batch.first_end
+    size = batch.payload_bytes + control
+    packet = MessagesPacket(tuple(batch.envelopes()), ends, size, control, batch.control_entries)
+    packet.__dict__["batch"] = batch
+    return packet

@@ -17,6 +17,7 @@ from precede.core.instants import Duration, Instant
 from precede.core.messages import Packet
 from precede.core.node import Node, Saved, Waiting
 from precede.protocols.envelope import Envelope
+from precede.protocols.opening import Batch
 
 try:
     from mypy_extensions import mypyc_attr
@@ -46,6 +47,10 @@ class Ordering(ABC):
     @abstractmethod
     def arrive(self, envelopes: Sequence[Envelope], now: Instant, effects: list[Effect]) -> None:
         """First copies, already announced with `Arrive`: append deliveries, timers, discards."""
+
+    def arrive_batch(self, batch: Batch, now: Instant, effects: list[Effect]) -> None:
+        """The same, for an ordering that is glad to have them opened."""
+        self.arrive(batch.envelopes(), now, effects)
 
     @abstractmethod
     def knows(self, id: MessageId) -> bool:

@@ -154,17 +154,22 @@ def make(name: str, role: str, context: Context) -> Node:
 
 def make_entry(entry: Entry, role: str, context: Context) -> Node:
     """Build a node of an entry in hand (somebody's own protocol, a saboteur)."""
-    if role not in entry.roles:
-        raise BadInput(f"protocol {entry.name!r} has no role {role!r} (it has {', '.join(entry.roles)})")
-    written = context.options.get("dissemination", "direct")
-    dissemination = str(written)
+    dissemination = str(context.options.get("dissemination", "direct"))
     options = read_options(options_of_entry(entry, dissemination), context.options, entry.name)
     settled = Context(context.node, context.members, options, context.random, context.incarnation)
+    return build_node(entry, role, settled)
+
+
+def build_node(entry: Entry, role: str, context: Context) -> Node:
+    """The same where the options have been read already: a world makes thousands of nodes from one reading."""
+    if role not in entry.roles:
+        raise BadInput(f"protocol {entry.name!r} has no role {role!r} (it has {', '.join(entry.roles)})")
     if entry.ordering is not None:
-        ordering = entry.ordering(settled)
-        return LayeredNode(ordering, find_dissemination(dissemination).build(settled, ordering))
+        ordering = entry.ordering(context)
+        dissemination = find_dissemination(context.options["dissemination"])
+        return LayeredNode(ordering, dissemination.build(context, ordering))
     assert entry.build is not None, f"{entry.name}: an entry needs `build` or `ordering`"
-    return entry.build(role, settled)
+    return entry.build(role, context)
 
 
 def read_options(known: Mapping[str, Option], written: Mapping[str, Any], protocol: str) -> dict[str, Any]:

@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING, Any, Final, final
 
 from precede.core.effects import Arrive, Deliver, Discard, Effects, Send
 from precede.core.instants import Instant
+from precede.eventlog.rows import BLOCK_BYTES
 from precede.eventlog.schema import DELIVERED, DISCARDED, PACKET_RECEIVED, RECEIVED, SENT
 from precede.sim.queue import LAST_PHASE, PHASE_BITS, SHIFT, Entry
 from precede.sim.seat import Seat
@@ -77,14 +78,18 @@ class Turn:
             function, arguments = self._soon.popleft()
             function(*arguments)
             self._world.at_once += 1
-            self._flush_if_full()
+            if self._rows.size() >= BLOCK_BYTES:
+                self._flush_if_full()
 
     def carry_out(self, seat: Seat, effects: Effects, now: Instant) -> None:
         """The effects of a plain node. A message that arrives and is delivered at once is one write."""
         world, rows, process = self._world, self._rows, seat.process
         arrived: tuple[Any, ...] = ()
+        written = 0
         effect: Any
-        for effect in effects:
+        for place, effect in enumerate(effects):
+            if place < written:
+                continue
             kind: object = type(effect)
             if kind is self._is_deliver:
                 message = effect.message
@@ -107,6 +112,10 @@ class Turn:
                 self._send(seat, effect, now)
             elif kind is self._is_arrive:
                 arrived = effect.messages
+                if len(arrived) > 1 and self._all_delivered(arrived, effects, place):
+                    rows.received_then_delivered(process, now, arrived)
+                    written = place + 1 + len(arrived)
+                    arrived = ()
             elif kind is Discard:
                 world.recorder.message(DISCARDED, process, now, now, effect.message.id, effect.reason)
             else:
@@ -114,9 +123,23 @@ class Turn:
         if arrived:
             self._write_arrived(process, now, arrived)
 
-    def _write_arrived(self, process: int, now: Instant, messages: tuple[Any, ...]) -> None:
+    def _all_delivered(self, messages: tuple[Any, ...], effects: Effects, place: int) -> bool:
+        """Do the deliveries of these messages follow, in their order, and does nobody answer them?"""
+        if len(effects) <= place + len(messages) or self._world.on_deliver is not None:
+            return False
+        effect: Any
         for message in messages:
-            self._rows.message(RECEIVED, 0, process, now, now, message.id)
+            place += 1
+            effect = effects[place]
+            kind: object = type(effect)
+            if kind is not self._is_deliver or effect.message is not message:
+                return False
+        return True
+
+    def _write_arrived(self, process: int, now: Instant, messages: tuple[Any, ...]) -> None:
+        rows = self._rows
+        for message in messages:
+            rows.message(RECEIVED, 0, process, now, now, message.id)
 
     def _send(self, seat: Seat, send: Send, now: Instant) -> None:
         flight, to = seat.flight, send.to

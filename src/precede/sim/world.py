@@ -94,6 +94,7 @@ class World:
         self._make_node = make_node
         self.queue = EventQueue()
         self._rows = recorder.units
+        self._codes = recorder.packet_kinds
         self._log_packets = recorder.packets_received
         network.attach(self, nodes)
         self._send = network.send
@@ -259,7 +260,8 @@ class World:
             return
         clock = self.now if seat.clock is None else seat.clock.read(self.now)
         if self._log_packets:
-            self.recorder.packet(PACKET_RECEIVED, seat.process, self.now, clock, packet, sender, over)
+            code = self._codes[packet.kind]
+            self._rows.packet(PACKET_RECEIVED, code, seat.process, self.now, clock, packet, sender, over)
         self._carry_out(seat, seat.node.receive(packet, sender, clock, over), clock)
 
     def receive_all(self, nodes: Sequence[NodeId], packet: Packet, sender: NodeId, over: Medium) -> None:
@@ -277,7 +279,7 @@ class World:
         seat = self.seats[node]
         now = self.now
         clock = now if seat.clock is None else seat.clock.read(now)
-        self.recorder.packet(SENT, seat.process, now, clock, packet, to, over)
+        self._rows.packet(SENT, self._codes[packet.kind], seat.process, now, clock, packet, to, over)
 
     def sent(self, node: NodeId, key: Key, ok: bool) -> None:
         seat = self.seats[node]
