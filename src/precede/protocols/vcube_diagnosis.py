@@ -40,7 +40,8 @@ from precede.core.instants import Duration, Instant
 from precede.core.messages import Packet
 from precede.core.node import Context, Saved
 from precede.protocols.vcube_node import CLUSTER_BITS, Held, VCubeNode
-from precede.protocols.vcube_packets import Slot, StampedMessage, VCubePacket, slot_of
+from precede.protocols.vcube_packets import StampedMessage, VCubePacket
+from precede.protocols.vcube_prepared import Slot, slot_of
 from precede.protocols.vcube_topology import MOST_POSITIONS, cluster
 from precede.protocols.vcube_view import (
     Report,
@@ -135,6 +136,7 @@ class DiagnosedVCubeNode(VCubeNode):
             self._begin(packet, now, effects)
         elif type(packet) is VCubePacket:
             below = cluster(self._me, sender) - 1
+            self._in_hand = packet if len(packet.content) == 1 else None
             for stamped in self._unpacked(packet.content):
                 self._take(stamped, below, now, effects)
         return effects
@@ -223,7 +225,7 @@ class DiagnosedVCubeNode(VCubeNode):
             if child is not None and (t >= len(before) or child != before[t]):
                 self._test(child, now, True, effects)
         fed = [t for t, child in enumerate(self._children) if child is not None]
-        self._keep_held(lambda held: held[0] in fed)
+        self._keep_held(lambda held: held.t in fed)
 
     def _stop(self) -> None:
         """To the others this node is dead: nothing it holds will be of use."""
@@ -253,8 +255,9 @@ class DiagnosedVCubeNode(VCubeNode):
     def _take(
         self, stamped: StampedMessage, below: int, now: Instant, effects: list[Effect]
     ) -> Sequence[Slot] | None:
-        source, number, slot, _, rows, _, _ = stamped.prepared
-        named = max([source + 1, *(mask.bit_length() for _, mask in rows)])
+        message = stamped.prepared
+        source, number, slot = message.source, message.number, message.slot
+        named = max([source + 1, *(row.mask.bit_length() for row in message.rows)])
         if named > MOST_POSITIONS or number > self._limits.get(source, number):
             return None
         self._widen(named)
@@ -276,7 +279,7 @@ class DiagnosedVCubeNode(VCubeNode):
         if logged is not None and below > logged.below:
             for child in self._children[logged.below : below]:
                 if child is not None:
-                    effects.append(Send(logged.stamped.alone, child, WIRED))
+                    effects.append(Send(self._alone(logged.stamped), child, WIRED))
             self._log[slot] = logged._replace(below=below)
 
     def _widen(self, positions: int) -> None:
@@ -343,13 +346,12 @@ class DiagnosedVCubeNode(VCubeNode):
             effects.append(Discard(stamped.message, ORPHANED))
 
     def _waits_for_lost(self, stamped: StampedMessage, report: Report) -> bool:
-        for number, mask in stamped.prepared.rows:
-            absent = self._delivered.missing(((number, mask),))
-            waits_for = 0 if absent is None else absent[1]
+        for row in stamped.prepared.rows:
+            waits_for = self._delivered.absent(row.number, row.mask)
             while waits_for:
                 source = waits_for.bit_length() - 1
                 waits_for ^= 1 << source
-                if self._view.buried(source) and self._is_lost(source, number, report):
+                if self._view.buried(source) and self._is_lost(source, row.number, report):
                     return True
         return False
 
@@ -361,7 +363,8 @@ class DiagnosedVCubeNode(VCubeNode):
         return any(slot_of(source, lacked) not in report.early for lacked in range(last + 1, number + 1))
 
     def _forget(self, stamped: StampedMessage) -> None:
-        source, number, slot = stamped.prepared[:3]
+        message = stamped.prepared
+        source, number, slot = message.source, message.number, message.slot
         if number <= self._ahead.counts.get(source, 0):
             self._ahead.cut(source, number, self._delivered.counts[source])
         self._pending.pop(slot, None)
@@ -372,7 +375,7 @@ class DiagnosedVCubeNode(VCubeNode):
             for under, filed in self._lacking.items()
             if (rest := [stamped for stamped in filed if stamped.prepared.slot != slot])
         }
-        self._keep_held(lambda held: held[2] is not stamped)
+        self._keep_held(lambda held: held.stamped is not stamped)
 
     def _keep_held(self, wanted: Callable[[Held], bool]) -> None:
         self._held = {
@@ -381,9 +384,9 @@ class DiagnosedVCubeNode(VCubeNode):
             if (kept := [held for held in filed if wanted(held)])
         }
         self._held_from = {
-            stamped.prepared.slot << CLUSTER_BITS | t: True
+            held.stamped.prepared.slot << CLUSTER_BITS | held.t: True
             for filed in self._held.values()
-            for t, _, stamped in filed
+            for held in filed
         }
 
     # -- joining -------------------------------------------------------------------------------------------
@@ -423,5 +426,5 @@ class DiagnosedVCubeNode(VCubeNode):
 
 
 def _is_beyond(stamped: StampedMessage, vector: Sequence[int]) -> bool:
-    source, number = stamped.prepared[:2]
-    return source >= len(vector) or number > vector[source]
+    message = stamped.prepared
+    return message.source >= len(vector) or message.number > vector[message.source]

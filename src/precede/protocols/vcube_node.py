@@ -17,7 +17,7 @@ delivered.
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from typing import ClassVar, Final, TypeAlias
+from typing import Any, ClassVar, Final, final
 
 from precede.core.effects import NOTHING, WIRED, Accept, Effect, Effects, Medium, Send
 from precede.core.errors import BadInput, Refused
@@ -26,16 +26,14 @@ from precede.core.instants import Duration, Instant
 from precede.core.messages import Message, Packet
 from precede.core.node import Context, Node, Waiting
 from precede.protocols.vcube_packets import (
-    Rows,
-    Slot,
     StampedMessage,
     VCubePacket,
     changed_entries,
     changed_rows,
-    id_of,
+    packet_of,
     packets_of,
-    slot_of,
 )
+from precede.protocols.vcube_prepared import Prepared, Row, Slot, id_of, slot_of
 from precede.protocols.vcube_progress import Ahead, Progress
 from precede.protocols.vcube_topology import (
     dimension,
@@ -51,12 +49,19 @@ except ImportError:
     from precede.core.compiling import mypyc_attr
 
 ROOT: Final[NodeId] = 0
-
-
-Held: TypeAlias = tuple[int, int, StampedMessage]
-"""A message held from the child of cluster t + 1: t, the order of reception, the message."""
-
 CLUSTER_BITS: Final = 4
+
+
+@final
+class Held:
+    """A message held from the child of cluster t + 1."""
+
+    __slots__ = ("order", "stamped", "t")
+
+    def __init__(self, t: int, order: int, stamped: StampedMessage) -> None:
+        self.t = t
+        self.order = order
+        self.stamped = stamped
 
 
 @mypyc_attr(allow_interpreted_subclasses=True)
@@ -83,6 +88,7 @@ class VCubeNode(Node):
         self._positions = live.bit_length()
         self._delivered = Progress(self._positions)
         self._ahead = Ahead()
+        self._in_hand: VCubePacket | None = None
         self._number = 0
         self._told: Sequence[int] = ()
         self._early: dict[Slot, bool] = {}
@@ -98,16 +104,16 @@ class VCubeNode(Node):
         clusters = range(1, dimension(live) + 1)
         self._children = [first_child(self._me, s, live) for s in clusters]
         self._fed = [
-            tuple(child for child in self._children[:below] if child is not None)
+            [child for child in self._children[:below] if child is not None]
             for below in range(len(clusters) + 1)
         ]
         if self._single_tree:
             below = height(self._me, ROOT, live)
             everybody = (1 << self._positions) - 1
-            self._shares = [everybody if s <= below else 0 for s in clusters]
+            self._shares: list[Any] = [everybody if s <= below else 0 for s in clusters]
             self._root_height = below
         else:
-            self._shares = responsibilities(self._me, live)
+            self._shares = list(responsibilities(self._me, live))
 
     # -- CO_BROADCAST ------------------------------------------------------------------------------------
 
@@ -126,7 +132,7 @@ class VCubeNode(Node):
         deadline = None if lifetime is None else now + lifetime
         effects: list[Effect] = [Accept(stamped.message, None, deadline), stamped.prepared.deliver]
         if self._single_tree and self._me != ROOT:
-            effects.append(Send(stamped.alone, ROOT, WIRED))
+            effects.append(Send(self._alone(stamped), ROOT, WIRED))
         else:
             self._send_to_all(stamped, len(self._children), effects)
         return effects
@@ -135,51 +141,79 @@ class VCubeNode(Node):
         """The message with what was delivered since the one before it."""
         self._number = number = self._number + 1
         changed = changed_entries(self._delivered.counts, self._told)
-        self._delivered.advance(self._me, number, 1 << self._me)
-        self._told = self._delivered.counts[:]
         entries = len(changed) + 1 if self._compresses else self._members
         message = Message(MessageId(self._me, 0, number), payload)
-        return StampedMessage(message, changed_rows(changed), entries, sum(self._told))
+        past = sum(self._delivered.counts) + 1
+        stamped = StampedMessage(message, changed_rows(changed), entries, past)
+        self._delivered.advance(stamped.prepared)
+        self._told = self._delivered.counts[:]
+        return stamped
 
     def _send_to_all(self, stamped: StampedMessage, below: int, effects: list[Effect]) -> None:
         """To the children in the first `below` clusters."""
-        alone = stamped.alone
-        for child in self._fed[below if below < len(self._fed) else -1]:
-            effects.append(Send(alone, child, WIRED))
+        fed = self._fed[below if below < len(self._fed) else -1]
+        if fed:
+            alone = self._alone(stamped)
+            for child in fed:
+                effects.append(Send(alone, child, WIRED))
+
+    def _alone(self, stamped: StampedMessage) -> VCubePacket:
+        """The packet that carries this message only: the one it came in, if it came alone."""
+        came = self._in_hand
+        if came is not None and came.content[0] is stamped:
+            return came
+        return packet_of((stamped,))
 
     # -- upon receive --------------------------------------------------------------------------------------
 
     def receive(self, packet: Packet, sender: NodeId, now: Instant, over: Medium) -> Effects:
-        """Each message of the packet in turn. What is new, next, deliverable and awaited stands here."""
+        """Each message of the packet in turn."""
         if type(packet) is not VCubePacket:
             return NOTHING
-        effects: list[Effect] = []
-        delivered = self._delivered
-        lacking = delivered.lacking
         below = self._root_height if self._single_tree else (self._me ^ sender).bit_length() - 1
-        for stamped in self._unpacked(packet.content) if packet.messages > 1 else packet.content:
-            source, number, slot, bit, rows, arrive, deliver = stamped.prepared
-            usual = number in lacking and lacking[number] & bit and slot not in self._held and not self._early
-            for counted, mask in rows:
-                if counted not in lacking or mask & lacking[counted]:
-                    usual = False
-            if not usual:
-                self._take(stamped, below, now, effects)
-                continue
-            effects.append(arrive)
-            if below:
-                alone = stamped.alone
+        content = packet.content
+        effects: list[Effect] = []
+        if len(content) == 1:
+            stamped = content[0]
+            message: Prepared = stamped.prepared
+            if self._passes(message):
+                if not below and message.slot not in self._lacking:
+                    return message.at_once
+                effects.append(message.arrive)
                 for child in self._fed[below]:
-                    effects.append(Send(alone, child, WIRED))
-            effects.append(deliver)
-            lacking[number] ^= bit
-            delivered.counts[source] = number
-            if slot in self._lacking:
-                self._deliver_next([slot], effects)
+                    effects.append(Send(packet, child, WIRED))
+                self._deliver(message, effects)
+            else:
+                self._in_hand = packet
+                self._take(stamped, below, now, effects)
+                self._in_hand = None
+            return effects
+        for stamped in self._unpacked(content):
+            message = stamped.prepared
+            if self._passes(message):
+                effects.append(message.arrive)
+                self._send_to_all(stamped, below, effects)
+                self._deliver(message, effects)
+            else:
+                self._take(stamped, below, now, effects)
         return effects
 
     def _unpacked(self, content: tuple[StampedMessage, ...]) -> Sequence[StampedMessage]:
         return sorted(content, key=_by_past) if self._causal_unpacking else content
+
+    def _passes(self, message: Prepared) -> bool:
+        """A message that is new, next, deliverable and that none is held for counts as delivered."""
+        return (
+            not self._early
+            and (not self._held or message.slot not in self._held)
+            and self._delivered.passes(message)
+        )
+
+    def _deliver(self, message: Prepared, effects: list[Effect]) -> None:
+        """With all that waited for it."""
+        effects.append(message.deliver)
+        if message.slot in self._lacking:
+            self._deliver_next([message.slot], effects)
 
     def _take(
         self, stamped: StampedMessage, below: int, now: Instant, effects: list[Effect]
@@ -188,39 +222,40 @@ class VCubeNode(Node):
 
         Returns what *vector_max* covers now that it did not before; None for a copy of what was known.
         """
-        source, number, slot, bit, rows, arrive, deliver = stamped.prepared
+        message: Prepared = stamped.prepared
+        source, number = message.source, message.number
         if source >= self._positions:
             return None
         ahead = self._ahead.counts
         have = ahead[source] if source in ahead else self._delivered.counts[source]
-        if number <= have or slot in self._early:
+        if number <= have or message.slot in self._early:
             self._take_again(stamped, below, effects)
             return None
-        effects.append(arrive)
-        covered = self._cover(source, number, have)
-        lacks = self._delivered.missing(rows)
+        effects.append(message.arrive)
+        covered = self._cover(message, have)
+        under = self._delivered.lacked(message.rows)
         if below or self._held:
-            self._forward(stamped, below, lacks is not None, covered, effects)
-        if lacks is None:
-            effects.append(deliver)
-            self._delivered.advance(source, number, bit)
-            self._ahead.remove(source, number, bit)
-            self._deliver_next([slot], effects)
+            self._forward(stamped, below, under != 0, covered, effects)
+        if under:
+            self._pending[message.slot] = stamped, now
+            self._file(under, stamped)
         else:
-            self._pending[slot] = stamped, now
-            self._lacking.setdefault(_one_of(lacks), []).append(stamped)
+            self._delivered.advance(message)
+            self._ahead.remove(message)
+            self._deliver(message, effects)
         return covered
 
-    def _cover(self, source: NodeId, number: int, have: int) -> Sequence[Slot]:
+    def _cover(self, message: Prepared, have: int) -> list[Slot]:
         """*vector_max* moves on to this message, and over what came too early for the lack of it."""
+        source, number = message.source, message.number
         if number == have + 1 and not self._early:
-            self._ahead.add(source, number, 1 << source)
-            return (slot_of(source, number),)
+            self._ahead.add(source, number, message.bit)
+            return [message.slot]
         covered: list[Slot] = []
-        self._early[slot_of(source, number)] = True
+        self._early[message.slot] = True
         while self._early.pop(slot := slot_of(source, have + 1), False):
             have += 1
-            self._ahead.add(source, have, 1 << source)
+            self._ahead.add(source, have, message.bit)
             covered.append(slot)
         return covered
 
@@ -236,7 +271,7 @@ class VCubeNode(Node):
         stamped: StampedMessage,
         below: int,
         may_hold: bool,
-        covered: Sequence[Slot],
+        covered: list[Slot],
         effects: list[Effect],
     ) -> None:
         """For each child: what this message sets free, then the message itself unless it is held."""
@@ -245,19 +280,41 @@ class VCubeNode(Node):
             return
         self._holds = order = self._holds + 1
         below = min(below, len(self._children))
-        absent = self._ahead.absent(self._delivered, stamped.prepared.rows) if may_hold else []
-        held = [may_hold and self._hold(t, order, stamped, absent) for t in range(below)]
-        released = self._release(covered) if self._held else {}
-        for t in [*range(below), *(t for t in released if t >= below)] if released else range(below):
+        held = self._hold_from_all(stamped, below, order) if may_hold and below else 0
+        released = self._release(covered) if self._held else None
+        if released:
+            self._send_released(stamped, below, held, released, effects)
+            return
+        alone: VCubePacket | None = None
+        for t in range(below):
+            child = self._children[t]
+            if child is not None and not held >> t & 1:
+                if alone is None:
+                    alone = self._alone(stamped)
+                effects.append(Send(alone, child, WIRED))
+
+    def _send_released(
+        self,
+        stamped: StampedMessage,
+        below: int,
+        held: int,
+        released: dict[int, list[Held]],
+        effects: list[Effect],
+    ) -> None:
+        """`held` has a bit for each cluster whose child the message itself is held from."""
+        for t in [*range(below), *[t for t in released if t >= below]]:
             child = self._children[t] if t < len(self._children) else None
             if child is None:
                 continue
-            if t not in released:
-                if not held[t]:
-                    effects.append(Send(stamped.alone, child, WIRED))
+            free = released.get(t)
+            if free is None:
+                if not held >> t & 1:
+                    effects.append(Send(self._alone(stamped), child, WIRED))
                 continue
-            content = [one for _, _, one in sorted(released[t], key=_by_reception)]
-            if t < below and not held[t]:
+            if len(free) > 1:
+                free.sort(key=_by_reception)
+            content = [one.stamped for one in free]
+            if t < below and not held >> t & 1:
                 content.append(stamped)
             self._send_packed(content, child, effects)
 
@@ -265,63 +322,96 @@ class VCubeNode(Node):
         for packet in packets_of(content, self._mtu):
             effects.append(Send(packet, to, WIRED))
 
-    def _hold(self, t: int, order: int, stamped: StampedMessage, absent: Rows) -> bool:
+    def _hold_from_all(self, stamped: StampedMessage, below: int, order: int) -> int:
+        """File a message for each child that lacks something this node owes it; a bit for each such cluster."""
+        message: Prepared = stamped.prepared
+        absent = self._ahead.absent(self._delivered, message.rows)
+        held = 0
+        if absent or message.number > 1:
+            for t in range(below):
+                if self._hold(Held(t, order, stamped), message, absent):
+                    held |= 1 << t
+        return held
+
+    def _hold(self, held: Held, message: Prepared, absent: list[Row]) -> bool:
         """File a message under one that this node still owes the child of cluster t + 1, if there is one.
 
         `absent` are the message's entries that this node has not received.
         """
-        source, number, slot = stamped.prepared[:3]
-        share = self._shares[t]
-        for lacked, mask in absent:
-            if mask & share:
-                under = slot_of((mask & share).bit_length() - 1, lacked)
+        under = 0
+        share: Any = self._shares[held.t]
+        for row in absent:
+            owed: Any = row.mask & share
+            if owed:
+                highest: int = owed.bit_length() - 1
+                under = slot_of(highest, row.number)
                 break
-        else:
-            under = slot_of(source, number - 1)
-            if number == 1 or (under << CLUSTER_BITS | t) not in self._held_from:
+        if not under:
+            under = slot_of(message.source, message.number - 1)
+            if message.number == 1 or (under << CLUSTER_BITS | held.t) not in self._held_from:
                 return False
-        self._held.setdefault(under, []).append((t, order, stamped))
-        self._held_from[slot << CLUSTER_BITS | t] = True
+        self._file_held(under, held)
+        slot: int = message.slot
+        self._held_from[slot << CLUSTER_BITS | held.t] = True
         return True
 
-    def _release(self, covered: Sequence[Slot]) -> dict[int, list[Held]]:
+    def _file_held(self, under: Slot, held: Held) -> None:
+        filed = self._held.get(under)
+        if filed is None:
+            self._held[under] = [held]
+        else:
+            filed.append(held)
+
+    def _release(self, covered: list[Slot]) -> dict[int, list[Held]] | None:
         """By cluster, what was held and has become free by these messages; the rest is filed anew.
 
         A message that becomes free for a child may set its source's next one free for the same child.
         """
-        released: dict[int, list[Held]] = {}
         came = [(slot, -1) for slot in covered if slot in self._held]
+        if not came:
+            return None
+        released: dict[int, list[Held]] = {}
         while came:
             under, only = came.pop()
             for held in self._held.pop(under, ()):
-                t, order, stamped = held
-                if only not in (-1, t):
-                    self._held.setdefault(under, []).append(held)
+                if only not in (-1, held.t):
+                    self._file_held(under, held)
                     continue
-                slot, rows = stamped.prepared.slot, stamped.prepared.rows
-                del self._held_from[slot << CLUSTER_BITS | t]
-                if not self._hold(t, order, stamped, self._ahead.absent(self._delivered, rows)):
-                    released.setdefault(t, []).append(held)
-                    came.append((slot, t))
+                message: Prepared = held.stamped.prepared
+                slot: int = message.slot
+                del self._held_from[slot << CLUSTER_BITS | held.t]
+                if not self._hold(held, message, self._ahead.absent(self._delivered, message.rows)):
+                    released.setdefault(held.t, []).append(held)
+                    came.append((slot, held.t))
         return released
 
     # -- CHECKDELIVERY -------------------------------------------------------------------------------------
+
+    def _file(self, under: Slot, stamped: StampedMessage) -> None:
+        filed = self._lacking.get(under)
+        if filed is None:
+            self._lacking[under] = [stamped]
+        else:
+            filed.append(stamped)
 
     def _deliver_next(self, came: list[Slot], effects: list[Effect]) -> None:
         """All that waited for these messages and waits for nothing else now, and so on."""
         delivered, lacking = self._delivered, self._lacking
         while came:
-            for waiting in lacking.pop(came.pop(), ()):
-                source, number, slot, bit, rows, _, deliver = waiting.prepared
-                lacks = delivered.missing(rows)
-                if lacks is not None:
-                    lacking.setdefault(_one_of(lacks), []).append(waiting)
+            slot = came.pop()
+            if slot not in lacking:
+                continue
+            for waiting in lacking.pop(slot):
+                message: Prepared = waiting.prepared
+                under = delivered.lacked(message.rows)
+                if under:
+                    self._file(under, waiting)
                     continue
-                effects.append(deliver)
-                del self._pending[slot]
-                delivered.advance(source, number, bit)
-                self._ahead.remove(source, number, bit)
-                came.append(slot)
+                effects.append(message.deliver)
+                del self._pending[message.slot]
+                delivered.advance(message)
+                self._ahead.remove(message)
+                came.append(message.slot)
 
     # -- read-only -----------------------------------------------------------------------------------------
 
@@ -334,11 +424,11 @@ class VCubeNode(Node):
     def _all_lacking(self, stamped: StampedMessage) -> tuple[MessageId, ...]:
         """What its own entries name that is not delivered yet."""
         missing: list[MessageId] = []
-        for number, mask in stamped.prepared.rows:
-            for source in range(mask.bit_length()):
-                if mask >> source & 1:
+        for row in stamped.prepared.rows:
+            for source in range(row.mask.bit_length()):
+                if row.mask >> source & 1:
                     first = self._delivered.counts[source] + 1
-                    missing += [MessageId(source, 0, lacked) for lacked in range(first, number + 1)]
+                    missing += [MessageId(source, 0, lacked) for lacked in range(first, row.number + 1)]
         return tuple(sorted(set(missing)))
 
     def sizes(self) -> Mapping[str, int]:
@@ -349,14 +439,8 @@ class VCubeNode(Node):
         }
 
 
-def _one_of(missing: tuple[int, int]) -> Slot:
-    """The message of the highest source among those missing: any one will do to be filed under."""
-    number, sources = missing
-    return slot_of(sources.bit_length() - 1, number)
-
-
 def _by_reception(held: Held) -> int:
-    return held[1]
+    return held.order
 
 
 def _by_past(stamped: StampedMessage) -> int:

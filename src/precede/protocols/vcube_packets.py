@@ -12,47 +12,17 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping, Sequence
 from functools import cached_property
 from itertools import zip_longest
-from typing import ClassVar, Final, NamedTuple, TypeAlias
+from typing import ClassVar, Final
 
 from msgspec import Struct
 
-from precede.core.effects import Arrive, Deliver
-from precede.core.identity import MessageId, NodeId
+from precede.core.identity import NodeId
 from precede.core.messages import Message, Packet, Size, Written
+from precede.protocols.vcube_prepared import Prepared, Row
 from precede.protocols.vcube_topology import MOST_POSITIONS
 
 HEADER_BYTES: Final = 20
 ENTRY_BYTES: Final = 4
-SOURCE_BITS: Final = 16
-
-Slot: TypeAlias = int
-"""A message as one whole number: its number above its source."""
-
-Rows: TypeAlias = Sequence[tuple[int, int]]
-"""(number, mask of sources), ascending by number."""
-
-
-def slot_of(source: NodeId, number: int) -> Slot:
-    return number << SOURCE_BITS | source
-
-
-def id_of(slot: Slot) -> MessageId:
-    return MessageId(slot & ((1 << SOURCE_BITS) - 1), 0, slot >> SOURCE_BITS)
-
-
-class Prepared(NamedTuple):
-    """What every node that takes a message in would otherwise work out again.
-
-    A message that no VCube node can have written has a source nobody knows.
-    """
-
-    source: NodeId
-    number: int
-    slot: Slot
-    bit: int
-    rows: Rows
-    arrive: Arrive
-    deliver: Deliver
 
 
 class StampedMessage(Struct, frozen=True, array_like=True, dict=True):
@@ -73,27 +43,18 @@ class StampedMessage(Struct, frozen=True, array_like=True, dict=True):
 
     @cached_property
     def prepared(self) -> Prepared:
-        """Worked out once for each copy that was decoded: in a simulation once for all nodes."""
+        """Worked out once for each copy that was decoded: in a simulation once for all nodes.
+
+        A message that no VCube node can have written has a source nobody knows.
+        """
         id = self.message.id
         if not (0 <= id.source < MOST_POSITIONS and id.incarnation == 0 and id.number > 0):
-            return Prepared(MOST_POSITIONS, 0, 0, 0, (), Arrive(()), Deliver(self.message))
+            return Prepared(MOST_POSITIONS, 0, self.message, [])
         rows = {number: int.from_bytes(mask, "little") for number, mask in self.changed}
         if id.number > 1:
             rows[id.number - 1] = rows.get(id.number - 1, 0) | 1 << id.source
-        return Prepared(
-            id.source,
-            id.number,
-            slot_of(id.source, id.number),
-            1 << id.source,
-            tuple(sorted(rows.items())),
-            Arrive((self.message,)),
-            Deliver(self.message),
-        )
-
-    @cached_property
-    def alone(self) -> VCubePacket:
-        """The packet that carries this message only."""
-        return packet_of((self,))
+        entries = [Row(number, mask) for number, mask in sorted(rows.items())]
+        return Prepared(id.source, id.number, self.message, entries)
 
     @property
     def size_bytes(self) -> int:

@@ -1,74 +1,96 @@
 """How far a node has come with each source: a vector clock that answers for many sources at once.
 
-`lacking[n]` is the mask of the sources of which fewer than n messages are counted, so the entries of a message
-that are still missing are `row & lacking[n]`. Rows are kept for the latest numbers only: above them everybody
-lacks everything, below them the counts are asked one by one.
+`lacking[n - first]` is the mask of the sources of which fewer than n messages are counted, so the entries of a
+message that are still missing are `row & lacking[n - first]`. Rows are kept for the latest numbers only: above
+them everybody lacks everything, below them the counts are asked one by one.
 """
 
 from __future__ import annotations
 
-from array import array
+from typing import Any, final
 
 from precede.core.identity import NodeId
-from precede.protocols.vcube_packets import Rows
-
-try:
-    from mypy_extensions import mypyc_attr
-except ImportError:
-    from precede.core.compiling import mypyc_attr
+from precede.protocols.vcube_prepared import SOURCE_BITS, Mask, Prepared, Row, Slot
 
 KEPT_ROWS = 64
 
 
-@mypyc_attr(allow_interpreted_subclasses=True)
+@final
 class Progress:
     """`counts[source]` messages of each source, without gaps."""
 
-    __slots__ = ("_everybody", "_top", "counts", "lacking")
+    __slots__ = ("_everybody", "counts", "first", "lacking")
 
     def __init__(self, positions: int) -> None:
-        self.counts = array("Q", bytes(8 * positions))
-        self.lacking: dict[int, int] = {}
-        self._everybody = (1 << positions) - 1
-        self._top = 0
+        self.counts: list[int] = [0] * positions
+        self._everybody: Any = (1 << positions) - 1
+        self.first = 1
+        self.lacking: list[Any] = [self._everybody]
 
-    def advance(self, source: NodeId, number: int, bit: int) -> None:
-        """The next message of a source is counted; `bit` is the source's mask."""
-        self.counts[source] = number
+    def passes(self, message: Prepared) -> bool:
+        """Is a message new, and all that it names counted? Then it is counted. (May say no for a rare one.)"""
+        at = message.number - self.first
         lacking = self.lacking
-        if number in lacking:
-            lacking[number] ^= bit
-        elif number > self._top:
-            self._open_row(number, bit)
+        if at < 0 or at >= len(lacking):
+            return False
+        row: Any = lacking[at]
+        bit: Any = message.bit
+        if message.needs:
+            if row & message.needs != bit:
+                return False
+        elif not row & bit or self.lacked(message.rows):
+            return False
+        lacking[at] = row ^ bit
+        self.counts[message.source] = message.number
+        return True
 
-    def missing(self, rows: Rows) -> tuple[int, int] | None:
-        """The first (number, mask of sources) of these entries that is not counted yet, or None."""
-        lacking = self.lacking
-        for number, mask in rows:
-            absent = mask & lacking[number] if number in lacking else self.absent(number, mask)
+    def advance(self, message: Prepared) -> None:
+        """The next message of a source is counted."""
+        number = message.number
+        self.counts[message.source] = number
+        at = number - self.first
+        if at >= len(self.lacking):
+            self._open_rows(number, message.bit)
+        elif at >= 0:
+            self.lacking[at] ^= message.bit
+
+    def lacked(self, rows: list[Row]) -> Slot:
+        """One message that these entries name and that is not counted yet; 0 when all are."""
+        lacking, first = self.lacking, self.first
+        for row in rows:
+            at = row.number - first
+            inside = 0 <= at < len(lacking)
+            absent: Any = row.mask & lacking[at] if inside else self.absent(row.number, row.mask)
             if absent:
-                return number, absent
-        return None
+                highest: int = absent.bit_length() - 1
+                return row.number << SOURCE_BITS | highest
+        return 0
 
-    def absent(self, number: int, mask: int) -> int:
+    def absent(self, number: int, mask: Mask) -> Mask:
         """Of these sources, those of which fewer messages are counted."""
-        if number in self.lacking:
-            return mask & self.lacking[number]
-        if number > self._top:
+        at = number - self.first
+        if at >= len(self.lacking):
             return mask
-        absent = 0
+        if at >= 0:
+            return mask & self.lacking[at]
+        absent: Any = 0
         while mask:
-            source = mask.bit_length() - 1
-            mask ^= 1 << source
+            source: int = mask.bit_length() - 1
+            bit: Any = 1 << source
+            mask ^= bit
             if source >= len(self.counts) or self.counts[source] < number:
-                absent |= 1 << source
+                absent |= bit
         return absent
 
-    def _open_row(self, number: int, bit: int) -> None:
-        """The highest number so far: nobody else has it, and the oldest row makes room."""
-        self.lacking[number] = self._everybody ^ bit
-        self._top = number
-        self.lacking.pop(number - KEPT_ROWS, None)
+    def _open_rows(self, number: int, bit: Mask) -> None:
+        """The highest number so far: nobody else has it, and the oldest rows make room."""
+        lacking = self.lacking
+        begin = max(self.first + len(lacking), number - KEPT_ROWS + 1)
+        spare = min(len(lacking), max(number - KEPT_ROWS + 1 - self.first, 0))
+        del lacking[:spare]
+        self.first = begin - len(lacking)
+        for _ in range(begin, number + 1):
+            lacking.append(self._everybody ^ bit)
 
     def widen(self, positions: int) -> None:
         """Make room for sources with higher numbers."""
@@ -76,25 +98,23 @@ class Progress:
         if positions <= known:
             return
         self.counts.extend([0] * (positions - known))
-        newcomers = (1 << positions) - (1 << known)
+        newcomers: Any = (1 << positions) - (1 << known)
         self._everybody |= newcomers
-        for number in self.lacking:
-            self.lacking[number] |= newcomers
+        for at in range(len(self.lacking)):
+            self.lacking[at] |= newcomers
 
     def jump(self, source: NodeId, count: int) -> None:
         """Begin a source further on: what came before is history to a node that joins."""
         if count <= self.counts[source]:
             return
         self.counts[source] = count
-        bit = 1 << source
-        for number in self.lacking:
-            if number <= count:
-                self.lacking[number] &= ~bit
-        if count > self._top:
-            self._open_row(count, bit)
+        bit: Any = 1 << source
+        for at in range(min(len(self.lacking), count - self.first + 1)):
+            self.lacking[at] &= ~bit
+        self._open_rows(count, bit)
 
 
-@mypyc_attr(allow_interpreted_subclasses=True)
+@final
 class Ahead:
     """What is received without a gap and not delivered yet: as much of *vector_max* as *vector_clock* lacks.
 
@@ -106,36 +126,42 @@ class Ahead:
 
     def __init__(self) -> None:
         self.counts: dict[NodeId, int] = {}
-        self.rows: dict[int, int] = {}
+        self.rows: dict[int, Any] = {}
 
-    def add(self, source: NodeId, number: int, bit: int) -> None:
+    def add(self, source: NodeId, number: int, bit: Mask) -> None:
         self.counts[source] = number
-        self.rows[number] = self.rows.get(number, 0) | bit
+        known: Any = self.rows.get(number)
+        self.rows[number] = bit if known is None else known | bit
 
-    def remove(self, source: NodeId, number: int, bit: int) -> None:
+    def remove(self, message: Prepared) -> None:
         """The first of a source's is delivered; the last takes the source's count with it."""
-        if not self.rows[number] ^ bit:
-            del self.rows[number]
+        number = message.number
+        rest: Any = self.rows[number] ^ message.bit
+        if rest:
+            self.rows[number] = rest
         else:
-            self.rows[number] ^= bit
-        if self.counts[source] == number:
-            del self.counts[source]
+            del self.rows[number]
+        if self.counts[message.source] == number:
+            del self.counts[message.source]
 
     def cut(self, source: NodeId, number: int, delivered: int) -> None:
         """Nothing of a source counts from this number on."""
+        bit: Any = 1 << source
         for row in range(number, self.counts.pop(source, 0) + 1):
-            self.rows[row] ^= 1 << source
+            self.rows[row] ^= bit
         if number - 1 > delivered:
             self.counts[source] = number - 1
 
-    def absent(self, delivered: Progress, rows: Rows) -> list[tuple[int, int]]:
+    def absent(self, delivered: Progress, rows: list[Row]) -> list[Row]:
         """Those of these entries that are not even received, as rows."""
-        found: list[tuple[int, int]] = []
-        lacking = delivered.lacking
-        for number, mask in rows:
-            absent = mask & lacking[number] if number in lacking else delivered.absent(number, mask)
-            if absent and number in self.rows:
-                absent &= ~self.rows[number]
+        found: list[Row] = []
+        for row in rows:
+            absent: Any = delivered.absent(row.number, row.mask)
             if absent:
-                found.append((number, absent))
+                received: Any = self.rows.get(row.number)
+                if received is not None:
+                    absent &= ~received
+                    if not absent:
+                        continue
+                found.append(Row(row.number, absent))
         return found

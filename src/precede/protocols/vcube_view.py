@@ -16,7 +16,8 @@ from msgspec import Struct
 
 from precede.core.identity import NodeId
 from precede.core.messages import Packet, Written
-from precede.protocols.vcube_packets import ENTRY_BYTES, HEADER_BYTES, Slot, StampedMessage, VCubePacket
+from precede.protocols.vcube_packets import ENTRY_BYTES, HEADER_BYTES, StampedMessage, VCubePacket
+from precede.protocols.vcube_prepared import Slot
 
 Events: TypeAlias = tuple[tuple[NodeId, int], ...]
 """(node, how many times it crashed, left or joined), ascending by node."""
