@@ -13,7 +13,8 @@ from precede.core.identity import MessageId
 from precede.core.messages import Message
 from precede.core.node import Context, Node
 from precede.protocols import registry, vcube_progress
-from precede.protocols.vcube_packets import StampedMessage, VCubePacket, packet_of
+from precede.protocols.vcube_packets import StampedMessage, VCubePacket
+from precede.protocols.vcube_packing import packet_of
 from tests.protocols.vcube_literal import VARIANTS, LiteralNode
 from tests.protocols.vcube_worlds import play
 

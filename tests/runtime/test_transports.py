@@ -13,7 +13,8 @@ import pytest
 import precede
 from precede.core.identity import MessageId
 from precede.core.messages import Message
-from precede.protocols.vcube_packets import StampedMessage, VCubePacket, packet_of
+from precede.protocols.vcube_packets import StampedMessage, VCubePacket
+from precede.protocols.vcube_packing import packet_of
 from precede.runtime.codec import Codec, Garbled
 from precede.runtime.sealing import new_key
 from precede.runtime.tcp import TcpTransport

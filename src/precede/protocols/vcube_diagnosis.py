@@ -302,10 +302,7 @@ class DiagnosedVCubeNode(VCubeNode):
 
     def _received(self) -> Vector:
         """*vector_max*."""
-        counts = self._delivered.counts[:]
-        for source, count in self._ahead.counts.items():
-            counts[source] = count
-        return tuple(counts)
+        return tuple(self._ahead.received(self._delivered))
 
     def _own_report(self, now: Instant) -> Report:
         counts = self._received()
@@ -365,8 +362,7 @@ class DiagnosedVCubeNode(VCubeNode):
     def _forget(self, stamped: StampedMessage) -> None:
         message = stamped.prepared
         source, number, slot = message.source, message.number, message.slot
-        if number <= self._ahead.counts.get(source, 0):
-            self._ahead.cut(source, number, self._delivered.counts[source])
+        self._ahead.cut(source, number)
         self._pending.pop(slot, None)
         self._early.pop(slot, None)
         self._log.pop(slot, None)

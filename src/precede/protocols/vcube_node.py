@@ -25,14 +25,8 @@ from precede.core.identity import MessageId, NodeId
 from precede.core.instants import Duration, Instant
 from precede.core.messages import Message, Packet
 from precede.core.node import Context, Node, Waiting
-from precede.protocols.vcube_packets import (
-    StampedMessage,
-    VCubePacket,
-    changed_entries,
-    changed_rows,
-    packet_of,
-    packets_of,
-)
+from precede.protocols.vcube_packets import StampedMessage, VCubePacket, changed_entries, changed_rows
+from precede.protocols.vcube_packing import packet_of, packets_of
 from precede.protocols.vcube_prepared import Prepared, Row, Slot, id_of, slot_of
 from precede.protocols.vcube_progress import Ahead, Progress
 from precede.protocols.vcube_topology import (
@@ -72,31 +66,34 @@ class VCubeNode(Node):
 
     def __init__(self, context: Context) -> None:
         options = context.options
-        self._me = context.node
-        self._incarnation = context.incarnation
-        self._aggregates: bool = options["aggregation"]
-        self._causal_unpacking: bool = options["unpack"] == "causal"
-        self._single_tree: bool = options["tree"] == "single"
-        self._compresses: bool = options["compression"]
-        self._mtu: int = options["mtu"]
         live = live_mask(context.members)
-        if not live >> self._me & 1:
-            raise BadInput(f"vcube: node {self._me} is not among the members, and only diagnosis lets it join")
+        if not live >> context.node & 1:
+            raise BadInput(
+                f"vcube: node {context.node} is not among the members, and only diagnosis lets it join"
+            )
+        self._me = context.node
+        self._single_tree: bool = options["tree"] == "single"
         if self._single_tree and not live & 1:
             raise BadInput(f"vcube: a single tree is rooted at node {ROOT}, which is not among the members")
-        self._members = len(context.members)
-        self._positions = live.bit_length()
-        self._delivered = Progress(self._positions)
-        self._ahead = Ahead()
+        self._delivered = Progress(live.bit_length())  # what every reception touches stands together
+        self._early: dict[Slot, bool] = {}
+        self._held: dict[Slot, list[Held]] = {}
+        self._lacking: dict[Slot, list[StampedMessage]] = {}
+        self._fed: list[list[NodeId]] = []
         self._in_hand: VCubePacket | None = None
+        self._positions = live.bit_length()
+        self._pending: dict[Slot, tuple[StampedMessage, Instant]] = {}
+        self._ahead = Ahead()
+        self._aggregates: bool = options["aggregation"]
+        self._holds = 0
+        self._held_from: dict[int, bool] = {}
+        self._causal_unpacking: bool = options["unpack"] == "causal"
+        self._compresses: bool = options["compression"]
+        self._mtu: int = options["mtu"]
+        self._incarnation = context.incarnation
+        self._members = len(context.members)
         self._number = 0
         self._told: Sequence[int] = ()
-        self._early: dict[Slot, bool] = {}
-        self._pending: dict[Slot, tuple[StampedMessage, Instant]] = {}
-        self._lacking: dict[Slot, list[StampedMessage]] = {}
-        self._holds = 0
-        self._held: dict[Slot, list[Held]] = {}
-        self._held_from: dict[int, bool] = {}
         self._build_trees(live)
 
     def _build_trees(self, live: int) -> None:
@@ -226,13 +223,12 @@ class VCubeNode(Node):
         source, number = message.source, message.number
         if source >= self._positions:
             return None
-        ahead = self._ahead.counts
-        have = ahead[source] if source in ahead else self._delivered.counts[source]
-        if number <= have or message.slot in self._early:
+        delivered = self._delivered.counts[source]
+        if number <= delivered or message.slot in self._pending:
             self._take_again(stamped, below, effects)
             return None
         effects.append(message.arrive)
-        covered = self._cover(message, have)
+        covered = self._cover(message, number - 1 == delivered)
         under = self._delivered.lacked(message.rows)
         if below or self._held:
             self._forward(stamped, below, under != 0, covered, effects)
@@ -245,17 +241,19 @@ class VCubeNode(Node):
             self._deliver(message, effects)
         return covered
 
-    def _cover(self, message: Prepared, have: int) -> list[Slot]:
+    def _cover(self, message: Prepared, is_next: bool) -> list[Slot]:
         """*vector_max* moves on to this message, and over what came too early for the lack of it."""
         source, number = message.source, message.number
-        if number == have + 1 and not self._early:
-            self._ahead.add(source, number, message.bit)
-            return [message.slot]
-        covered: list[Slot] = []
-        self._early[message.slot] = True
-        while self._early.pop(slot := slot_of(source, have + 1), False):
-            have += 1
-            self._ahead.add(source, have, message.bit)
+        if not is_next:
+            before = slot_of(source, number - 1)
+            if before not in self._pending or before in self._early:
+                self._early[message.slot] = True
+                return []
+        self._ahead.add(number, message.bit)
+        covered: list[Slot] = [message.slot]
+        while self._early and self._early.pop(slot := slot_of(source, number + 1), False):
+            number += 1
+            self._ahead.add(number, message.bit)
             covered.append(slot)
         return covered
 
@@ -367,7 +365,10 @@ class VCubeNode(Node):
 
         A message that becomes free for a child may set its source's next one free for the same child.
         """
-        came = [(slot, -1) for slot in covered if slot in self._held]
+        came: list[tuple[int, int]] = []
+        for slot in covered:
+            if slot in self._held:
+                came.append((slot, -1))
         if not came:
             return None
         released: dict[int, list[Held]] = {}
@@ -378,7 +379,7 @@ class VCubeNode(Node):
                     self._file_held(under, held)
                     continue
                 message: Prepared = held.stamped.prepared
-                slot: int = message.slot
+                slot = message.slot
                 del self._held_from[slot << CLUSTER_BITS | held.t]
                 if not self._hold(held, message, self._ahead.absent(self._delivered, message.rows)):
                     released.setdefault(held.t, []).append(held)

@@ -9,10 +9,10 @@ entries of a message are then tested by one `and` for each row, which is what ma
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from functools import cached_property
 from itertools import zip_longest
-from typing import ClassVar, Final
+from typing import ClassVar
 
 from msgspec import Struct
 
@@ -20,9 +20,6 @@ from precede.core.identity import NodeId
 from precede.core.messages import Message, Packet, Size, Written
 from precede.protocols.vcube_prepared import Prepared, Row
 from precede.protocols.vcube_topology import MOST_POSITIONS
-
-HEADER_BYTES: Final = 20
-ENTRY_BYTES: Final = 4
 
 
 class StampedMessage(Struct, frozen=True, array_like=True, dict=True):
@@ -49,16 +46,12 @@ class StampedMessage(Struct, frozen=True, array_like=True, dict=True):
         """
         id = self.message.id
         if not (0 <= id.source < MOST_POSITIONS and id.incarnation == 0 and id.number > 0):
-            return Prepared(MOST_POSITIONS, 0, self.message, [])
+            return Prepared(MOST_POSITIONS, 0, self.message, [], self.entries)
         rows = {number: int.from_bytes(mask, "little") for number, mask in self.changed}
         if id.number > 1:
             rows[id.number - 1] = rows.get(id.number - 1, 0) | 1 << id.source
         entries = [Row(number, mask) for number, mask in sorted(rows.items())]
-        return Prepared(id.source, id.number, self.message, entries)
-
-    @property
-    def size_bytes(self) -> int:
-        return ENTRY_BYTES * self.entries + len(self.message.payload)
+        return Prepared(id.source, id.number, self.message, entries, self.entries)
 
 
 class VCubePacket(Packet, frozen=True, gc=False):
@@ -74,28 +67,6 @@ class VCubePacket(Packet, frozen=True, gc=False):
 
     def written(self) -> Sequence[Written]:
         return [stamped.written() for stamped in self.content]
-
-
-def packet_of(content: tuple[StampedMessage, ...]) -> VCubePacket:
-    entries = sum(stamped.entries for stamped in content)
-    payloads = sum(len(stamped.message.payload) for stamped in content)
-    control = ENTRY_BYTES * entries
-    return VCubePacket(content, HEADER_BYTES + control + payloads, control, entries, len(content))
-
-
-def packets_of(content: Iterable[StampedMessage], mtu: int) -> list[VCubePacket]:
-    """As few packets as filling one after the other gives; a message that is alone too large goes alone."""
-    packets: list[VCubePacket] = []
-    filling: list[StampedMessage] = []
-    size = HEADER_BYTES
-    for stamped in content:
-        if filling and size + stamped.size_bytes > mtu:
-            packets.append(packet_of(tuple(filling)))
-            filling, size = [], HEADER_BYTES
-        filling.append(stamped)
-        size += stamped.size_bytes
-    packets.append(packet_of(tuple(filling)))
-    return packets
 
 
 def changed_entries(counts: Sequence[int], told: Sequence[int]) -> dict[NodeId, int]:

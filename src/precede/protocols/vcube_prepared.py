@@ -13,6 +13,8 @@ from precede.core.identity import MessageId, NodeId
 from precede.core.messages import Message
 
 SOURCE_BITS: Final = 16
+HEADER_BYTES: Final = 20
+ENTRY_BYTES: Final = 4
 
 Slot: TypeAlias = int
 """A message as one whole number: its number above its source. No message is 0."""
@@ -48,17 +50,31 @@ class Prepared:
     `and` tells whether a node has all of them and not the message; else it is 0.
     """
 
-    __slots__ = ("arrive", "at_once", "bit", "deliver", "needs", "number", "rows", "slot", "source")
+    __slots__ = (
+        "arrive",
+        "at_once",
+        "bit",
+        "deliver",
+        "entries",
+        "needs",
+        "number",
+        "rows",
+        "size_bytes",
+        "slot",
+        "source",
+    )
 
-    def __init__(self, source: NodeId, number: int, message: Message, rows: list[Row]) -> None:
+    def __init__(self, source: NodeId, number: int, message: Message, rows: list[Row], entries: int) -> None:
         self.source = source
         self.number = number
         self.slot: Any = slot_of(source, number)
         self.bit: Any = 1 << source
         self.rows = rows
+        self.entries = entries
+        self.size_bytes = ENTRY_BYTES * entries + len(message.payload)
         self.arrive: Any = Arrive((message,))
         self.deliver: Any = Deliver(message)
-        self.at_once: Effects = (self.arrive, self.deliver)
+        self.at_once: Effects = [self.arrive, self.deliver]
         self.needs: Any = 0
         if not rows:
             self.needs = self.bit

@@ -118,39 +118,44 @@ class Progress:
 class Ahead:
     """What is received without a gap and not delivered yet: as much of *vector_max* as *vector_clock* lacks.
 
-    Most messages are delivered as they come and never pass through here. `counts` is by source, `rows` has the
-    masks of sources by number.
+    Most messages are delivered as they come and never pass through here. `rows` has masks of sources by number.
     """
 
-    __slots__ = ("counts", "rows")
+    __slots__ = ("rows",)
 
     def __init__(self) -> None:
-        self.counts: dict[NodeId, int] = {}
         self.rows: dict[int, Any] = {}
 
-    def add(self, source: NodeId, number: int, bit: Mask) -> None:
-        self.counts[source] = number
+    def add(self, number: int, bit: Mask) -> None:
         known: Any = self.rows.get(number)
         self.rows[number] = bit if known is None else known | bit
 
     def remove(self, message: Prepared) -> None:
-        """The first of a source's is delivered; the last takes the source's count with it."""
-        number = message.number
-        rest: Any = self.rows[number] ^ message.bit
+        """The first of a source's is delivered."""
+        rest: Any = self.rows[message.number] ^ message.bit
         if rest:
-            self.rows[number] = rest
+            self.rows[message.number] = rest
         else:
-            del self.rows[number]
-        if self.counts[message.source] == number:
-            del self.counts[message.source]
+            del self.rows[message.number]
 
-    def cut(self, source: NodeId, number: int, delivered: int) -> None:
+    def cut(self, source: NodeId, number: int) -> None:
         """Nothing of a source counts from this number on."""
         bit: Any = 1 << source
-        for row in range(number, self.counts.pop(source, 0) + 1):
+        for row in [row for row, mask in self.rows.items() if row >= number and mask & bit]:
             self.rows[row] ^= bit
-        if number - 1 > delivered:
-            self.counts[source] = number - 1
+            if not self.rows[row]:
+                del self.rows[row]
+
+    def received(self, delivered: Progress) -> list[int]:
+        """*vector_max*."""
+        counts = delivered.counts[:]
+        for number in sorted(self.rows):
+            mask: Any = self.rows[number]
+            while mask:
+                source: int = mask.bit_length() - 1
+                mask ^= 1 << source
+                counts[source] = number
+        return counts
 
     def absent(self, delivered: Progress, rows: list[Row]) -> list[Row]:
         """Those of these entries that are not even received, as rows."""

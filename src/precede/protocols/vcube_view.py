@@ -16,8 +16,8 @@ from msgspec import Struct
 
 from precede.core.identity import NodeId
 from precede.core.messages import Packet, Written
-from precede.protocols.vcube_packets import ENTRY_BYTES, HEADER_BYTES, StampedMessage, VCubePacket
-from precede.protocols.vcube_prepared import Slot
+from precede.protocols.vcube_packets import StampedMessage, VCubePacket
+from precede.protocols.vcube_prepared import ENTRY_BYTES, HEADER_BYTES, Slot
 
 Events: TypeAlias = tuple[tuple[NodeId, int], ...]
 """(node, how many times it crashed, left or joined), ascending by node."""
@@ -103,7 +103,11 @@ class VCubeStatePacket(Packet, frozen=True, gc=False):
 
     @property
     def size_bytes(self) -> int:
-        return HEADER_BYTES + ENTRY_BYTES * len(self.delivered) + sum(one.size_bytes for one in self.content)
+        return (
+            HEADER_BYTES
+            + ENTRY_BYTES * len(self.delivered)
+            + sum(one.prepared.size_bytes for one in self.content)
+        )
 
     @property
     def control_bytes(self) -> int:

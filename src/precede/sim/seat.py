@@ -14,7 +14,10 @@ from precede.sim.network import Flight
 
 @final
 class Seat:
-    """It outlives crashes. `plain`: the node keeps the world's time and nothing unusual is done to it."""
+    """It outlives crashes. `plain`: the node keeps the world's time and nothing unusual is done to it.
+
+    `sender` is `id` as one object for all packets.
+    """
 
     __slots__ = (
         "accepted",
@@ -30,6 +33,7 @@ class Seat:
         "plain",
         "process",
         "receive",
+        "sender",
         "stalled",
         "store",
         "timers",
@@ -38,6 +42,7 @@ class Seat:
 
     def __init__(self, id: NodeId, clock: Clock | None) -> None:
         self.id = id
+        self.sender: Any = id
         self.clock = clock
         self.node: Node = Node()
         self.receive: Callable[..., Effects] = self.node.receive

@@ -151,6 +151,6 @@ class Turn:
         when = now + flight.takes(now) << PHASE_BITS | LAST_PHASE
         waiting = self._buckets.get(when >> SHIFT)
         if waiting is not None:
-            waiting.append((when, self._seats[to], packet, seat.id, over))
+            waiting.append((when, self._seats[to], packet, seat.sender, over))
         else:
-            self._queue.insert((when, self._seats[to], packet, seat.id, over))
+            self._queue.insert((when, self._seats[to], packet, seat.sender, over))
