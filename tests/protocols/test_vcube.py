@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import gc
 import random
+import sys
 
 import msgspec
 import pytest
@@ -172,3 +174,18 @@ def test_what_it_cannot_take_is_refused_and_changes_nothing() -> None:
         registry.make("vcube", "node", Context(5, (0, 1), {}, random.Random(0)))
     with pytest.raises(BadInput, match="rooted at node 0"):
         registry.make("vcube", "node", Context(1, (1, 2), {"tree": "single"}, random.Random(0)))
+
+
+def test_a_message_that_went_everywhere_is_freed() -> None:
+    """A cycle through packets would never be collected: they are no business of the garbage collector."""
+    payload = bytes(range(50))
+    before = sys.getrefcount(payload)
+    machines = [indexed(i, 4) for i in range(4)]
+    waiting = [(0, send) for send in machines[0].broadcast(payload, 0) if isinstance(send, Send)]
+    while waiting:
+        sender, send = waiting.pop()
+        answers = machines[send.to].receive(send.packet, sender, 0, send.over)
+        waiting += [(send.to, answer) for answer in answers if isinstance(answer, Send)]
+    del send, answers
+    gc.collect()
+    assert sys.getrefcount(payload) == before
