@@ -18,21 +18,25 @@ from __future__ import annotations
 from collections.abc import Sequence
 from functools import lru_cache
 from struct import pack, unpack
-from typing import Final, TypeAlias
-
-from msgspec import Struct
+from typing import Any, Final, TypeAlias, final
 
 Clock: TypeAlias = tuple[int, int]
 """<sequence number, timestamp> of one source, as the paper writes an entry of Seen without its source."""
 
 
-class Form(Struct, frozen=True):
+Packed: TypeAlias = Any
+"""A whole number of many words: compiled code leaves the reckoning with it to Python."""
+
+
+@final
+class Form:
     """How wide a column is in bits and bytes, and how much of it is the sequence number."""
 
-    bits: int
-    size: int
-    number_bits: int
-    letter: str
+    def __init__(self, bits: int, size: int, number_bits: int, letter: str) -> None:
+        self.bits = bits
+        self.size = size
+        self.number_bits = number_bits
+        self.letter = letter
 
     def fits(self, clock: Clock) -> bool:
         number, timestamp = clock
@@ -64,6 +68,7 @@ NARROW: Final = Form(32, 4, 11, "I")
 WIDE: Final = Form(64, 8, 24, "Q")
 
 
+@final
 class ClockTable:
     """`packed` is the table with every guard bit standing; the first column is its big end.
 
@@ -94,14 +99,14 @@ class ClockTable:
         self._number_bits = form.number_bits
         self._last = form.bits * (self.width - 1)
         self._below_guard = (1 << (form.bits - 1)) - 1
-        self._ones = sum(1 << (form.bits * column) for column in range(self.width))
-        self._guards = self._ones << (form.bits - 1)
-        self._numbers = self._ones * ((1 << form.number_bits) - 1)
-        self.packed = self._guards | int.from_bytes(form.pack(clocks), "big")
+        self._ones: Packed = sum(1 << (form.bits * column) for column in range(self.width))
+        self._guards: Packed = self._ones << (form.bits - 1)
+        self._numbers: Packed = self._ones * ((1 << form.number_bits) - 1)
+        self.packed: Packed = self._guards | int.from_bytes(form.pack(clocks), "big")
 
-    def entry(self, packed: int, column: int) -> Clock:
+    def entry(self, packed: Packed, column: int) -> Clock:
         """One column of a table with the same columns."""
-        entry = (packed >> (self._last - self._bits * column)) & self._below_guard
+        entry: int = (packed >> (self._last - self._bits * column)) & self._below_guard
         return entry & ((1 << self._number_bits) - 1), entry >> self._number_bits
 
     def get(self, column: int) -> Clock:
@@ -110,12 +115,14 @@ class ClockTable:
 
     def timestamp(self, column: int) -> int:
         """Its timestamp alone."""
-        return ((self.packed >> (self._last - self._bits * column)) & self._below_guard) >> self._number_bits
+        entry: int = (self.packed >> (self._last - self._bits * column)) & self._below_guard
+        return entry >> self._number_bits
 
     def raise_to(self, column: int, number: int, timestamp: int) -> bool:
         """Put an entry (one that fits) in its column if it is the fresher one; False when it is not."""
         shift = self._last - self._bits * column
-        rise = (timestamp << self._number_bits | number) - ((self.packed >> shift) & self._below_guard)
+        entry: int = (self.packed >> shift) & self._below_guard
+        rise: Packed = (timestamp << self._number_bits | number) - entry
         if rise <= 0:
             return False
         self.packed += rise << shift
@@ -127,11 +134,13 @@ class ClockTable:
         """Two at once, of different columns."""
         packed, bits, below, width = self.packed, self._number_bits, self._below_guard, self._bits
         shift, other_shift = self._last - width * column, self._last - width * other
-        rise = (timestamp << bits | number) - ((packed >> shift) & below)
-        other_rise = (other_timestamp << bits | other_number) - ((packed >> other_shift) & below)
-        self.packed = packed + (max(rise, 0) << shift) + (max(other_rise, 0) << other_shift)
+        entry: int = (packed >> shift) & below
+        other_entry: int = (packed >> other_shift) & below
+        rise: Packed = max((timestamp << bits | number) - entry, 0)
+        other_rise: Packed = max((other_timestamp << bits | other_number) - other_entry, 0)
+        self.packed = packed + (rise << shift) + (other_rise << other_shift)
 
-    def merge(self, tables: Sequence[bytes]) -> tuple[bool, int]:
+    def merge(self, tables: Sequence[bytes]) -> tuple[bool, Packed]:
         """Take the fresher entry in every column, the last table first.
 
         Returns whether anything rose, and the bits in which sequence numbers did.
@@ -144,6 +153,8 @@ class ClockTable:
                 theirs, guarded = read_table(table, size)
                 ahead = packed - theirs
                 stands = ahead & guards
+                if stands == guards:
+                    continue  # none of theirs is the higher one
                 packed = guarded + (ahead & (stands - (stands >> up)))
         if packed == self.packed:
             return False, 0
@@ -151,28 +162,31 @@ class ClockTable:
         self.packed = packed
         return True, risen
 
-    def below(self, timestamp: int) -> int:
+    def below(self, timestamp: int) -> Packed:
         """The guard bits of the columns whose timestamp is lower than this one."""
         guards = self._guards
         if timestamp << self._number_bits > self._below_guard:
             return guards
-        return ((self.packed - ((timestamp << self._number_bits) * self._ones)) & guards) ^ guards
+        level: Packed = timestamp << self._number_bits
+        return ((self.packed - level * self._ones) & guards) ^ guards
 
-    def stands_in(self, bits: int, column: int) -> int:
+    def stands_in(self, bits: Packed, column: int) -> bool:
         """Does the guard of a column stand among these bits?"""
-        return (bits >> (self._last - self._bits * column + self._bits - 1)) & 1
+        return bool((bits >> (self._last - self._bits * column + self._bits - 1)) & 1)
 
-    def first_of(self, bits: int) -> int:
+    def first_of(self, bits: Packed) -> int:
         """The first column in which one of these bits stands."""
-        return self.width - 1 - (bits.bit_length() - 1) // self._bits
+        length: int = bits.bit_length()
+        return self.width - 1 - (length - 1) // self._bits
 
-    def columns_of(self, bits: int) -> list[int]:
+    def columns_of(self, bits: Packed) -> list[int]:
         """All columns in which one of these bits stands, ascending."""
         found = []
+        one: Packed = 1
         while bits:
             column = self.first_of(bits)
             found.append(column)
-            bits &= (1 << (self._last - self._bits * column)) - 1
+            bits &= (one << (self._last - self._bits * column)) - 1
         return found
 
     def clocks(self) -> list[Clock]:
@@ -181,24 +195,25 @@ class ClockTable:
 
     def to_bytes(self) -> bytes:
         """The table as it travels, guards down."""
-        return (self.packed ^ self._guards).to_bytes(self.form.size * self.width, "big")
+        table: bytes = (self.packed ^ self._guards).to_bytes(self.form.size * self.width, "big")
+        return table
 
-    def read(self, table: bytes) -> int:
+    def read(self, table: bytes) -> Packed:
         """A travelling table with the same columns as a whole number."""
         return read_table(table, self.form.size)[0]
 
 
 @lru_cache(maxsize=512)
-def read_table(table: bytes, column_bytes: int) -> tuple[int, int]:
+def read_table(table: bytes, column_bytes: int) -> tuple[Packed, Packed]:
     """A travelling table as a whole number with all guards down, and with all guards standing.
 
     One transmission is heard by many, so the last ones are remembered. Only a forger sends guards that stand.
     """
     guards = _guards(len(table), column_bytes)
-    guarded = int.from_bytes(table, "big") | guards
+    guarded: Packed = int.from_bytes(table, "big") | guards
     return guarded ^ guards, guarded
 
 
 @lru_cache(maxsize=64)
-def _guards(table_bytes: int, column_bytes: int) -> int:
+def _guards(table_bytes: int, column_bytes: int) -> Packed:
     return int.from_bytes((b"\x80" + b"\0" * (column_bytes - 1)) * (table_bytes // column_bytes), "big")

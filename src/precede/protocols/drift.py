@@ -18,7 +18,7 @@ from __future__ import annotations
 from collections import deque
 from collections.abc import Mapping, Sequence
 from heapq import heappush
-from typing import ClassVar
+from typing import Any, ClassVar
 
 from precede.core.effects import (
     NOTHING,
@@ -90,7 +90,7 @@ class DriftNode(Node):
         self.destination = role in ("node", "destination") and (listed is None or self.me in listed)
         self.seen = Seen(context.random, options["limit"], options["policy"], options["two_entries"])
         self.voice = DriftVoice(self)
-        self.floods: Floods[Carried] = Floods(FloodSettings.of(options), context.random, self.voice)
+        self.floods: Floods[Carried] = Floods(FloodSettings(options), context.random, self.voice)
         self.pending = Pending(self.seen)
         self.cleared: deque[Placed] = deque()
         self.shadow = Shadow() if options["shadow"] else None
@@ -153,7 +153,7 @@ class DriftNode(Node):
         if extra.layout == seen.plain_layout:
             if flood is self._latest:
                 self.heard_at = now
-                table = extra.table
+                table: Any = extra.table
                 seen.heard.append(table)
                 if table[seen.place] < seen.need and not self._queued and not self._answers:
                     return NOTHING

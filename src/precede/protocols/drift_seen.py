@@ -19,7 +19,7 @@ from hashlib import blake2b
 from random import Random
 from typing import Any, Final
 
-from precede.protocols.clock_table import NARROW, WIDE, Clock, ClockTable, Form
+from precede.protocols.clock_table import NARROW, WIDE, Clock, ClockTable, Form, Packed
 from precede.protocols.drift_packets import Chosen
 from precede.protocols.floods import Stream, StreamId
 from precede.protocols.virtual_flooding import Choice, choice
@@ -139,7 +139,7 @@ class Seen:
             self.advance(column, number, timestamp)
             self.advance(own, own_number, own_timestamp)
 
-    def hear(self, theirs: bytes, layout: int) -> bool:
+    def hear(self, theirs: Any, layout: int) -> bool:
         """A whole table; True when it may have brought what the first pending message waits for."""
         if layout != self.layout:
             columns, form = self.columns_of(layout)
@@ -222,7 +222,7 @@ class Seen:
         elif not self._two_entries:
             late.later[number] = max(late.later.get(number, 0), timestamp)
 
-    def _use_older(self, packed: int) -> bool:
+    def _use_older(self, packed: Packed) -> bool:
         """Of a source that is ahead, an entry that is not the freshest can still be the one to use."""
         news = False
         for column, late in self.ahead.items():

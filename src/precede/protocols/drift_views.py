@@ -187,7 +187,8 @@ class Views:
         """Does a majority of the voters hold everything up to here?"""
         if not self.active:
             return True
-        return 2 * (self._floors.width - self._floors.below(timestamp).bit_count()) > self._floors.width
+        lacking: int = self._floors.below(timestamp).bit_count()
+        return 2 * (self._floors.width - lacking) > self._floors.width
 
     def everywhere(self, timestamp: int) -> bool:
         """Do all voters?"""

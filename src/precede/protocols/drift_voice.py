@@ -9,6 +9,7 @@ from precede.core.effects import Effect
 from precede.core.identity import NodeId
 from precede.core.instants import Instant
 from precede.core.messages import Packet
+from precede.protocols.clock_table import Packed
 from precede.protocols.drift_packets import (
     CHOSEN_BYTES,
     ENTRY_BYTES,
@@ -39,7 +40,7 @@ class DriftVoice:
     def __init__(self, node: DriftNode) -> None:
         self._node = node
         self._extra: Piggyback | None = None
-        self._packed = 0
+        self._packed: Packed = 0
         self.dropped: list[Effect] = []
 
     def changed(self) -> None:

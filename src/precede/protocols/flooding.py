@@ -125,7 +125,7 @@ class Flooding(Dissemination):
         self._durable: bool = context.options["durable"]
         self._dropped: list[Effect] = []
         self._gone: dict[StreamId, int] = {}
-        self.floods: Floods[Envelope] = Floods(FloodSettings.of(context.options), context.random, self)
+        self.floods: Floods[Envelope] = Floods(FloodSettings(context.options), context.random, self)
 
     def start(self, now: Instant, saved: Saved) -> Effects:
         effects: list[Effect] = []

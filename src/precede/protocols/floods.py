@@ -12,9 +12,7 @@ from __future__ import annotations
 from collections import deque
 from collections.abc import Mapping, Sequence
 from random import Random
-from typing import Any, Final, Generic, Protocol, TypeAlias, TypeVar
-
-from msgspec import Struct
+from typing import Any, Final, Generic, Protocol, TypeAlias, TypeVar, final
 
 from precede.core.effects import RADIO, Effect, Key, Send, SetTimer
 from precede.core.identity import NEIGHBOURS, NodeId
@@ -76,20 +74,18 @@ class Stream(Generic[F]):
         self.kept: dict[int, F] = {}
 
 
-class FloodSettings(Struct, frozen=True):
+@final
+class FloodSettings:
     """The options above, read."""
 
-    relay_wait: Duration
-    ask_after: Duration
-    answer_within: Duration
-    retention: Duration
-    beacon: Duration
-    beacon_longest: Duration
-    beacon_redundancy: int
-
-    @classmethod
-    def of(cls, options: Mapping[str, Any]) -> FloodSettings:
-        return cls(**{name: options[name] for name in OPTIONS})
+    def __init__(self, options: Mapping[str, Any]) -> None:
+        self.relay_wait: Duration = options["relay_wait"]
+        self.ask_after: Duration = options["ask_after"]
+        self.answer_within: Duration = options["answer_within"]
+        self.retention: Duration = options["retention"]
+        self.beacon: Duration = options["beacon"]
+        self.beacon_longest: Duration = options["beacon_longest"]
+        self.beacon_redundancy: int = options["beacon_redundancy"]
 
 
 class Voice(Protocol[F]):

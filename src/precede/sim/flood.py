@@ -117,7 +117,7 @@ class FloodRadio(Network):
     def _access_channel(self, radio: _Radio) -> None:
         """The first in the queue leaves after the access time, or now."""
         radio.busy = True
-        wait = radio.access() if self._access is not None else 0
+        wait = radio.access.next() if self._access is not None else 0
         if wait or self._carrier_sense:
             self.world.schedule(self.world.now + wait, self._try_channel, radio)
         else:
@@ -130,7 +130,7 @@ class FloodRadio(Network):
         now = self.world.now
         free_at = max((air.ends for air in radio.heard), default=now) if self._carrier_sense else now
         if free_at > now:
-            self.world.schedule(free_at + 1 + radio.backoff(), self._try_channel, radio)
+            self.world.schedule(free_at + 1 + radio.backoff.next(), self._try_channel, radio)
         else:
             self._transmit(radio)
 
@@ -174,7 +174,7 @@ class FloodRadio(Network):
         receivers = near if to == NEIGHBOURS else [node for node in near if node == to]
         if self._loss:
             receivers = self._survivors(radio, receivers)
-        lands = air.ends + radio.delay()
+        lands = air.ends + radio.delay.next()
         if self._jitter is None or self._healed:
             world.schedule(lands, self._land, air, receivers)
         else:
@@ -267,10 +267,10 @@ class _Radio:
         self.busy = False
         self.heard: dict[_Air, None] = {}
         self.sending: _Air | None = None
-        self.delay = network._delay.micros(streams.numpy("delay", node))
+        self.delay = network._delay.draws(streams, "delay", node)
         access = network._access or Distribution(0)
-        self.access = access.micros(streams.numpy("access", node))
-        self.backoff = Distribution("uniform(0, 0.002)").micros(streams.numpy("backoff", node))
+        self.access = access.draws(streams, "access", node)
+        self.backoff = Distribution("uniform(0, 0.002)").draws(streams, "backoff", node)
         self.chances = _rows(Distribution("uniform(0, 1)"), network, "loss", node, 1)
         self.jitters = _rows(network._jitter or Distribution(0), network, "jitter", node, SECOND)
 

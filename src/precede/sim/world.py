@@ -265,11 +265,11 @@ class World:
         self._carry_out(seat, seat.node.receive(packet, sender, clock, over), clock)
 
     def receive_all(self, nodes: Sequence[NodeId], packet: Packet, sender: NodeId, over: Medium) -> None:
-        now, seats = self.now, self.seats
+        now, seats, logged = self.now, self.seats, self._log_packets
         for to in nodes:
             seat = seats[to]
-            if seat.plain and not self._log_packets:
-                effects = seat.receive(packet, sender, now, over)
+            if seat.plain and not logged:
+                effects = seat.node.receive(packet, sender, now, over)
                 if effects:
                     self._turn.carry_out(seat, effects, now)
             else:
