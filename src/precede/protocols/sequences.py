@@ -67,8 +67,10 @@ class OwnMessages:
             number = envelope.message.id.number
             effects.append(Accept(envelope.message, envelope.destinations, envelope.deadline))
             alive = now is None or envelope.deadline is None or now < envelope.deadline
-            if number > delivered and alive:
-                effects += [Persist("own_delivered", number), Deliver(envelope.message)]
+            if number > delivered:
+                effects.append(Persist("own_delivered", number))  # also of the dead: its number is used up
+                if alive:
+                    effects.append(Deliver(envelope.message))
         self.number = max([delivered, *(envelope.message.id.number for envelope in kept)])
         self.kept = kept
         return effects
