@@ -81,6 +81,11 @@ class MessagesPacket(Packet, frozen=True, gc=True, dict=True):
         """Read once for all that it is passed on to."""
         return batch_of(self.envelopes)
 
+    @property
+    def ids(self) -> tuple[MessageId, ...]:
+        """What it brings: by this a transfer is known again elsewhere (`core.transfers`)."""
+        return tuple(self.batch.ids)
+
 
 def packed(envelopes: Sequence[Envelope]) -> MessagesPacket:
     """One packet of these."""
