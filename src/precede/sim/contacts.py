@@ -11,7 +11,7 @@ from __future__ import annotations
 
 from collections import deque
 from collections.abc import Mapping, Sequence
-from typing import Final, Literal, TypeAlias
+from typing import TYPE_CHECKING, Final, Literal, TypeAlias, cast
 
 from precede.core.effects import RADIO, Key, Send
 from precede.core.identity import NEIGHBOURS, NodeId
@@ -23,6 +23,9 @@ try:
     from mypy_extensions import mypyc_attr
 except ImportError:
     from precede.core.compiling import mypyc_attr
+
+if TYPE_CHECKING:
+    from precede.sim.world import World as Engine
 
 Contact: TypeAlias = tuple[NodeId, NodeId, Instant, Instant]
 INFINITE: Final = float("inf")
@@ -61,6 +64,7 @@ class ContactNetwork(Network):
 
     def attach(self, world: World, nodes: int) -> None:
         super().attach(world, nodes)
+        self._engine = cast("Engine", world)  # compiled, its methods are then called without a look-up
         self._in_range = {node: {} for node in range(nodes)}
         self._lanes = {node: {} for node in range(nodes)}
 
@@ -151,10 +155,10 @@ class ContactNetwork(Network):
         if lane is None:
             self._counts["transfers_unheard"] += 1
             if send.key is not None:
-                self.world.soon(self.world.sent, sender, send.key, False)
+                self._engine.soon(self._engine.sent, sender, send.key, False)
         elif self._instant or (self._free_summaries and not send.packet.messages):
-            self.world.transmitted(sender, send.packet, send.to, send.over)
-            self.world.soon(self._arrive, lane, send)
+            self._engine.transmitted(sender, send.packet, send.to, send.over)
+            self._engine.soon(self._arrive, lane, send)
         else:
             lane.transmitter.enqueue(lane, send)
             self._transmit(lane.transmitter)
@@ -208,9 +212,9 @@ class ContactNetwork(Network):
     def _arrive(self, lane: _Lane, send: Send) -> None:
         if not lane.up:
             return
-        self.world.receive(lane.to, send.packet, lane.sender, send.over)
+        self._engine.receive(lane.to, send.packet, lane.sender, send.over)
         if send.key is not None:
-            self.world.sent(lane.sender, send.key, True)
+            self._engine.sent(lane.sender, send.key, True)
 
     def _drop(self, lane: _Lane) -> None:
         """What is queued or under way on a lane that ends; the transmitter goes on with the rest."""
