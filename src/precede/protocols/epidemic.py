@@ -59,9 +59,10 @@ _REFRESH: Final = ("net", "refresh")
 class Link:
     """One peer in contact: what it lacks as far as we know, first to go first."""
 
-    __slots__ = ("flying", "lacks", "line", "sent_at", "synced")
+    __slots__ = ("flying", "lacks", "line", "number", "sent_at", "synced")
 
-    def __init__(self) -> None:
+    def __init__(self, number: int) -> None:
+        self.number = number
         self.synced = False
         self.lacks: dict[MessageId, Opened] = {}
         self.line: list[tuple[Any, int, Opened]] = []
@@ -94,6 +95,7 @@ class Epidemic(Dissemination):
         self._returned = False
         self._gives_notice = type(ordering).dropped is not Ordering.dropped
         self._serial = 0
+        self._met = 0
         self._timer_set = False
 
     # -- inputs ------------------------------------------------------------------------------------------
@@ -147,8 +149,8 @@ class Epidemic(Dissemination):
         assert type(key) is tuple
         peer = int(key[1])
         link = self._links.get(peer)
-        if link is None or link.flying is None:
-            return NOTHING
+        if link is None or link.flying is None or link.number != key[2]:
+            return NOTHING  # also where it was given to an earlier contact with the same peer
         opened, link.flying = link.flying, None
         effects: list[Effect] = []
         if not ok:
@@ -175,7 +177,8 @@ class Epidemic(Dissemination):
     def link_up(self, peer: NodeId, now: Instant, over: Medium) -> Effects:
         effects: list[Effect] = []
         self._expire(now, effects)
-        link = self._links[peer] = Link()
+        self._met += 1
+        link = self._links[peer] = Link(self._met)
         effects.append(Send(self._summary(), peer, RADIO))
         early = self._early.pop(peer, None)
         if early is not None:
@@ -318,7 +321,7 @@ class Epidemic(Dissemination):
             if self._still(link, opened, now):
                 del link.lacks[opened.id]
                 link.flying, link.sent_at = opened, now
-                effects.append(Send(packet_of(Batch([opened])), peer, RADIO, ("net", peer)))
+                effects.append(Send(packet_of(Batch([opened])), peer, RADIO, ("net", peer, link.number)))
                 return
 
     def _still(self, link: Link, opened: Opened, now: Instant) -> bool:
