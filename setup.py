@@ -1,7 +1,7 @@
 """Compiles the modules that make worlds fast, when asked to (`make compile`); otherwise all is plain Python.
 
 The list is `compiled.txt`: the engine, the networks and the protocols with the heaviest traffic. Their text is
-the same either way, and so is every world they make (`tests/test_compiled.py`).
+the same either way, and so is every world they make (`tests/sim/test_compiled.py`).
 """
 
 import os

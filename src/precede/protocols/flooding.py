@@ -18,11 +18,6 @@ from precede.protocols.floods import OPTIONS, Floods, FloodSettings, Have, Strea
 from precede.protocols.layers import Dissemination, Envelope, Ordering
 from precede.protocols.registry import DisseminationEntry, Option
 
-try:
-    from mypy_extensions import mypyc_attr
-except ImportError:
-    from precede.core.compiling import mypyc_attr
-
 HEADER_BYTES: Final = 20
 WANT_BYTES: Final = 12
 HAVE_BYTES: Final = 8
@@ -113,7 +108,6 @@ class FloodGonePacket(_ControlPacket, frozen=True, gc=False):
         return 1
 
 
-@mypyc_attr(allow_interpreted_subclasses=True)
 class Flooding(Dissemination):
     """Streams are sources' incarnations, numbers those of the messages."""
 

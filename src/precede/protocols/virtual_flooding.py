@@ -17,11 +17,6 @@ from typing import Final, Generic, TypeVar
 
 from msgspec import Struct
 
-try:
-    from mypy_extensions import mypyc_attr
-except ImportError:
-    from precede.core.compiling import mypyc_attr
-
 K = TypeVar("K", bound=Hashable)
 V = TypeVar("V")
 
@@ -36,7 +31,6 @@ class Datum(Struct, Generic[K, V], frozen=True, gc=False, array_like=True):
     value: V
 
 
-@mypyc_attr(allow_interpreted_subclasses=True)
 class VirtualFlooding(Generic[K, V]):
     """What one node knows and attaches. `limit` None: everything on every packet."""
 
@@ -85,7 +79,6 @@ def choice(policy: str, random: Random) -> Choice[K]:
     return LeastSent() if policy == "least_sent" else RoundRobin()
 
 
-@mypyc_attr(allow_interpreted_subclasses=True)
 class Choice(ABC, Generic[K]):
     """Which keys go on a packet that has no room for all. It is told of every key, and when one changes."""
 
@@ -102,7 +95,6 @@ class Choice(ABC, Generic[K]):
         """This key does not exist any more."""
 
 
-@mypyc_attr(allow_interpreted_subclasses=True)
 class LeastSent(Choice[K]):
     """The values this node has sent least often, of those the ones that have waited longest."""
 
@@ -139,7 +131,6 @@ class LeastSent(Choice[K]):
         self._by_times.setdefault(times, {})[key] = None
 
 
-@mypyc_attr(allow_interpreted_subclasses=True)
 class RoundRobin(Choice[K]):
     """Every key in turn, changed or not."""
 
@@ -160,7 +151,6 @@ class RoundRobin(Choice[K]):
         self._turn.pop(key, None)
 
 
-@mypyc_attr(allow_interpreted_subclasses=True)
 class RandomChoice(Choice[K]):
     """Any keys, drawn anew for every packet."""
 
@@ -179,7 +169,6 @@ class RandomChoice(Choice[K]):
         self._keys.pop(key, None)
 
 
-@mypyc_attr(allow_interpreted_subclasses=True)
 class Freshest(Choice[K]):
     """Values not sent yet, the newest first; what room is left goes to the others in turn."""
 

@@ -11,11 +11,6 @@ from precede.core.identity import NEIGHBOURS, NodeId
 from precede.core.instants import Instant
 from precede.sim.network import World
 
-try:
-    from mypy_extensions import mypyc_attr
-except ImportError:
-    from precede.core.compiling import mypyc_attr
-
 
 class Cells(Protocol):
     """The cellular network as its radio sees it."""
@@ -30,7 +25,6 @@ class Cells(Protocol):
     """Where each node is, in metres."""
 
 
-@mypyc_attr(allow_interpreted_subclasses=True)
 class Radio(ABC):
     """Carries frames between a station and the hosts of its cell."""
 
@@ -65,7 +59,6 @@ class Radio(ABC):
         return [to] if 0 <= to < self.nodes and self.cells.cell[to] == sender else []
 
 
-@mypyc_attr(allow_interpreted_subclasses=True)
 class FrameQueue:
     """Frames in order; one with the key of a queued frame takes its place."""
 
