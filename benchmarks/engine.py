@@ -89,7 +89,7 @@ def tape_of(nodes: int) -> Tape:
     """The flood's event times, from the same random streams: births first, then what each event schedules."""
     bits = nodes.bit_length() - 1
     streams = Streams(1)
-    delay = [Distribution(DELAY).micros(streams.numpy("delay", node)) for node in range(nodes)]
+    delay = [Distribution(DELAY).drawing(streams, "delay", node) for node in range(nodes)]
     tape = Tape()
     heap = [(node * 1000, node, node, node, bits) for node in range(nodes)]
     tape.times.extend(at for at, *_ in heap)
@@ -115,7 +115,7 @@ def flood_simpy(nodes: int) -> int:
     process = [recorder.process_of(node, 0) for node in range(nodes)]
     env = simpy.Environment()
     streams = Streams(1)
-    draw = [Distribution(DELAY).micros(streams.numpy("delay", node)) for node in range(nodes)]
+    draw = [Distribution(DELAY).drawing(streams, "delay", node) for node in range(nodes)]
 
     def send(node: int, to: int, packet: TreePacket) -> None:
         recorder.packet(SENT, process[node], env.now, env.now, packet, to, 0)

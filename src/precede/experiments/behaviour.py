@@ -183,7 +183,7 @@ def read_clocks(table: Table, nodes: int, seed: int) -> dict[NodeId, Clock]:
     clocks = {}
     for node in range(nodes):
         random = Streams(seed).python("clock", node)
-        draw = skew.micros(Streams(seed).numpy("skew", node))
+        draw = skew.drawing(Streams(seed), "skew", node)
         offset = draw() if random.random() < 0.5 else -draw()
         clocks[node] = Clock(offset, random.randint(-drift, drift))
     return clocks

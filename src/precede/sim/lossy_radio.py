@@ -79,7 +79,7 @@ class LossyRadio(Radio):
             path = self._paths[sender, to] = _Path(
                 sender,
                 to,
-                self._delay.micros(streams.numpy("radio-delay", sender, to)),
+                self._delay.drawing(streams, "radio-delay", sender, to),
                 Draws(lambda count: stream.integers(0, _WHOLE, count)).next,
             )
         return path

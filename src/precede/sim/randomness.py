@@ -9,6 +9,7 @@ from __future__ import annotations
 import re
 from collections.abc import Callable
 from hashlib import blake2b
+from math import inf
 from random import Random
 from typing import Any, Final, TypeAlias
 
@@ -28,6 +29,7 @@ _ARGUMENTS: Final = {
 }
 Floats: TypeAlias = "np.ndarray[Any, np.dtype[np.float64]]"
 _WRITTEN = re.compile(r"\s*([a-z]+)\s*\(\s*([^)]*)\)\s*")
+_UNREAD: Final = np.random.Generator(np.random.PCG64(0))  # for what does not vary: opening a stream is dear
 
 
 class Streams:
@@ -85,6 +87,10 @@ class Distribution:
             raise BadInput(f"{self.written!r}: the bounds are in the wrong order")
         if name in ("exponential", "constant") and arguments[0] < 0:
             raise BadInput(f"{self.written!r}: must not be negative")
+        if name == "normal" and arguments[1] < 0:
+            raise BadInput(f"{self.written!r}: the deviation must not be negative")
+        if name == "triangular" and not arguments[0] <= arguments[-2] <= arguments[-1]:
+            raise BadInput(f"{self.written!r}: the peak is not between the bounds")
         if name == "pareto" and min(arguments) <= 0:
             raise BadInput(f"{self.written!r}: both must be greater than 0")
 
@@ -110,30 +116,24 @@ class Distribution:
 
     def mean(self) -> float:
         """The expectation (of the distribution as written, before negative draws are cut)."""
-        return float(sum(self.arguments) / len(self.arguments) if self.name != "normal" else self.arguments[0])
-
-    def micros(self, stream: np.random.Generator, unit: int = SECOND) -> Callable[[], int]:
-        """A function that draws whole microseconds, one at a time, from blocks."""
-        if self.name == "constant":
-            constant = round(self.arguments[0] * unit)
-            return lambda: constant
-        return self._draws(stream, unit).next
+        name, arguments = self.name, self.arguments
+        if name == "normal":
+            return arguments[0]
+        if name == "pareto":
+            least, index = arguments
+            return least * index / (index - 1) if index > 1 else inf
+        return sum(arguments) / len(arguments)
 
     def drawing(self, streams: Streams, *name: str | int, unit: int = SECOND) -> Callable[[], int]:
-        """The same from a stream of that name, opened only if anything varies (opening one is dear)."""
+        """A function that draws whole microseconds, one at a time, from a stream of that name."""
         if self.name == "constant":
             constant = round(self.arguments[0] * unit)
             return lambda: constant
-        return self._draws(streams.numpy(*name), unit).next
+        return self.draws(streams, *name, unit=unit).next
 
     def draws(self, streams: Streams, *name: str | int, unit: int = SECOND) -> Draws:
         """The same as an object, for who draws very often."""
-        if self.name == "constant":
-            constant = round(self.arguments[0] * unit)
-            return Draws(lambda count: np.full(count, constant))
-        return self._draws(streams.numpy(*name), unit)
-
-    def _draws(self, stream: np.random.Generator, unit: int) -> Draws:
+        stream = _UNREAD if self.name == "constant" else streams.numpy(*name)
         return Draws(lambda count: np.rint(self.block(stream, count) * unit).astype(np.int64))
 
     def __repr__(self) -> str:
