@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import csv
 from collections.abc import Mapping, Sequence
+from functools import partial
 from pathlib import Path
 from typing import Any, Final
 
@@ -30,7 +31,7 @@ WORKLOAD_KEYS: Final[dict[str, str]] = {
     "selectivity": "probability that all destinations are of the sender's group; default 0",
     "rates": "relative sending rates, dealt out to the nodes in turn, as [1, 3]; the mean stays; default [1]",
     "lifetime": "lifetime of each message: a duration or a distribution in seconds",
-    "replies": "probability that a delivery is answered with a message; default 0",
+    "replies": "probability that a delivery, of an answer too, is answered; times receivers below 1; default 0",
     "reply_after": "time to think before an answer; default 0s",
     "sources": "how many nodes send (the first ones), or a list of names; default all",
 }
@@ -65,6 +66,7 @@ def read_workload(table: Table, names: Sequence[str], sources: Sequence[NodeId])
         lifetime=table.distribution("lifetime") if table.has("lifetime") else None,
         sources=_read_sources(table, names, sources),
         rates=_read_rates(table),
+        refuse=partial(table.wrong, "replies"),
     )
 
 

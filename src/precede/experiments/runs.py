@@ -243,7 +243,10 @@ def _end_of(run: Run, built: BuiltWorld, workload: Workload) -> Instant:
         return table.duration("end")
     if built.end is not None:
         return max(built.end, workload.last_scripted)
-    until = Table(run.workload, "workload", run.scenario).maybe_duration("until")
+    said = Table(run.workload, "workload", run.scenario)
+    if workload.is_endless:
+        raise said.wrong("until", "messages without end in a world without end: say `until`, or `end` in [run]")
+    until = said.maybe_duration("until")
     return FOREVER if until is None else until + _LONGEST_IDLE
 
 

@@ -12,6 +12,7 @@ from typing import Final
 
 from msgspec import Struct
 
+from precede.core.errors import BadInput
 from precede.core.identity import NodeId
 from precede.core.instants import SECOND, Duration, Instant
 from precede.core.messages import Message
@@ -20,6 +21,8 @@ from precede.sim.randomness import Distribution
 from precede.sim.world import World
 
 _AT_ONCE: Final = Distribution(0)
+_RUNAWAY: Final = 100
+_BEGINNING: Final = 10
 
 
 class Birth(Struct, frozen=True):
@@ -58,6 +61,12 @@ class Workload:
     """`gap` seconds between two messages of a node; the first after `first` seconds from its entry.
 
     Node k sends at `rates[k % len(rates)]`, relative to the mean of the rates.
+
+    Answers are answered too. Where each message begets more than one answer they grow without end, within an
+    instant if nothing takes time. How many a message really begets is only seen in the run: in a network of
+    contacts few may be reached. So a run is refused (by `refuse`) when it has a hundred answers to each message
+    that is none, which answers that die out reach only if 99 of 100 messages beget another. A dialogue of two,
+    one answer to each message, may go on as long as it takes time.
     """
 
     def __init__(
@@ -74,6 +83,7 @@ class Workload:
         lifetime: Distribution | None = None,
         sources: Sequence[NodeId] = (),
         rates: Sequence[float] = (1.0,),
+        refuse: Callable[[str], BadInput] = BadInput,
     ) -> None:
         self._gap = gap
         self._first = first or gap
@@ -86,7 +96,12 @@ class Workload:
         self._destinations = destinations or Destinations()
         self._lifetime = lifetime
         self._sources = dict.fromkeys(sources)
+        self._receivers = min(self._destinations.most or len(sources), max(len(self._sources) - 1, 0))
         self._rates = rates
+        self._refuse = refuse
+        self._unasked = len(script) + _BEGINNING
+        self._answers = 0
+        self._answers_since: Instant = 0
         self._born: dict[NodeId, int] = {}
         self._applications: dict[NodeId, _Application] = {}
 
@@ -94,6 +109,12 @@ class Workload:
     def last_scripted(self) -> Instant:
         """When the last scripted message is born; 0 when there is none."""
         return max((birth.at for birth in self._script), default=0)
+
+    @property
+    def is_endless(self) -> bool:
+        """Will there be messages for ever, as long as the world goes on?"""
+        talks_on = self._gap is not None and self._count is None and bool(self._sources)
+        return self._until is None and (talks_on or self._replies * self._receivers >= 1)
 
     def begin(self, world: World) -> None:
         """Schedule what is scripted and listen to deliveries if applications answer."""
@@ -135,6 +156,7 @@ class Workload:
         if seat.gone:
             return
         self._born[node] = born = self._born.get(node, 0) + 1
+        self._unasked += 1
         self._send(node)
         if self._count is None or born < self._count:
             self._schedule(node, self._application(node).gap())
@@ -152,7 +174,22 @@ class Workload:
         if application.random.random() < self._replies:
             at = self._world.now + application.reply_after()
             if self._until is None or at <= self._until:
+                self._count_answer()
                 self._world.schedule_phase(MESSAGES_BORN, at, self._send, node)
+
+    def _count_answer(self) -> None:
+        self._answers += 1
+        if self._answers <= _RUNAWAY * self._unasked:
+            return
+        each, now = self._replies * self._receivers, self._world.now
+        if each <= 1 and now > self._answers_since:
+            self._answers, self._answers_since = 0, now
+            return
+        raise self._refuse(
+            f"{self._answers:,} answers to {self._unasked - _BEGINNING:,} messages within {now / SECOND:g} s: "
+            f"a message begets up to {each:.3g} answers, each of them as many again, without end "
+            f"(below 1/{self._receivers} they die out)"
+        )
 
 
 class _Application:
