@@ -10,9 +10,10 @@ import time
 import pyarrow.parquet as pq
 import pytest
 
+from precede import __version__
 from precede.cli import main
 from precede.cli.exhibits import write_exhibits
-from precede.cli.reproduce import write_page
+from precede.cli.reproduce import describe, write_page
 from precede.core.errors import BadInput
 from precede.experiments import prs1997
 from precede.pipeline import reproduce as reproducing
@@ -185,6 +186,27 @@ def test_broken_off_and_started_again_it_does_only_what_is_missing(papers, tmp_p
     monkeypatch.setattr(reproducing, "carry_out_unit", carry_out)
     reproduce(whole, [asked(papers)], None)
     assert same(lake) == same(whole)
+
+
+def test_what_another_version_measured_is_measured_again_and_other_code_is_counted(papers, tmp_path):
+    lake = Lake(tmp_path / "lake")
+    reproduce(lake, [asked(papers)], None)
+    first = same(lake)
+    marks = lake.job(MARKS)
+    ids = sorted(marks.marked())
+    wrong = {"measures": {"tuple_share": 99.0}}
+    with lake.job("forging").hold() as job:
+        for id, version in zip(ids, ("0.0.1", "0.0.1+0123456789ab", f"{__version__}+0"), strict=False):
+            marks.mark(id, marks.told(id) | wrong | {"version": version}, job.scratch)
+    assert not is_finished(lake, [asked(papers)])
+    (told,) = reproduce(lake, [asked(papers)], None)
+    assert (told.finished_before, told.by_other_code) == (4, 1)
+    assert "1 of them by other code" in "\n".join(describe(told, tmp_path, lake.root))
+    assert is_finished(lake, [asked(papers)])
+    assert not is_finished(lake, [asked(papers, same_code=True)])
+    (told,) = reproduce(lake, [asked(papers, same_code=True)], None)
+    assert (told.finished_before, told.by_other_code) == (5, 0)
+    assert same(lake) == first
 
 
 def test_an_exhibit_runs_what_it_needs_and_an_experiment_without_claims_when_it_is_named(papers, tmp_path):

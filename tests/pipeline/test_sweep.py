@@ -8,7 +8,9 @@ from pathlib import Path
 import pyarrow.parquet as pq
 import pytest
 
+from precede import __version__
 from precede.cli import main
+from precede.cli.sweep import describe
 from precede.core.errors import BadInput
 from precede.experiments.grid import read_grid
 from precede.experiments.runs import carry_out_into
@@ -17,7 +19,7 @@ from precede.pipeline import simulate
 from precede.pipeline.jobs import Lake
 from precede.pipeline.schemas import TABLES
 from precede.pipeline.simulate import Marks, Wanted, run_sweep
-from precede.pipeline.sweep import sweep, swept_before
+from precede.pipeline.sweep import summarise_sweep, sweep, swept_before
 from precede.verify.witness import verify
 
 SHORT = """
@@ -261,6 +263,37 @@ def test_a_failed_run_is_tried_again_when_the_sweep_is_typed_again(tmp_path, mon
     with lake.job("sweep-spec").hold() as job:
         swept = run_sweep(lake, grid, None, Wanted(), job)
     assert swept.failed == ()
+
+
+def test_what_another_version_left_is_run_again_and_what_other_code_left_is_counted(tmp_path, monkeypatch):
+    spec = write_spec(tmp_path, '[sweep]\nscenario = "short.toml"\nprotocol = "fifo"\nseeds = 3\n')
+    lake, grid = Lake(tmp_path / "lake"), read_grid(spec)
+    ran = []
+
+    def noted(run, folder):
+        ran.append(run.seed)
+        return carry_out_into(run, folder)
+
+    def swept_again(wanted):
+        ran.clear()
+        with lake.job("sweep-spec").hold() as job:
+            return summarise_sweep(run_sweep(lake, grid, None, wanted, job))
+
+    monkeypatch.setattr(simulate, "carry_out_into", noted)
+    swept_again(Wanted())
+    with lake.job("sweep-spec").hold() as job:
+        for point, version in zip(
+            grid.points, ("0.0.1+0123456789ab", "0.0.1", f"{__version__}+0"), strict=True
+        ):
+            Marks(lake).job.mark(point.id, Marks(lake).read(point.id) | {"version": version}, job.scratch)
+    summary = swept_again(Wanted())
+    assert (ran, summary.finished_before, summary.by_other_code) == ([1, 2], 1, 1)
+    assert "1 of them by other code of this version (--same-code" in "\n".join(describe(summary, lake.root))
+    summary = swept_again(Wanted(same_code=True))
+    assert (ran, summary.finished_before, summary.by_other_code) == ([3], 2, 0)
+    assert "other code" not in "\n".join(describe(summary, lake.root))
+    swept_again(Wanted(same_code=True))
+    assert ran == []
 
 
 def test_what_took_long_begins_first(tmp_path):

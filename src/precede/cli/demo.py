@@ -116,11 +116,12 @@ def run_sweep(lake: Lake, spec: Path, session: SparkSession) -> SweepSummary:
     from precede.pipeline.sweep import sweep, swept_before
 
     grid = read_grid(spec, lake.root)
-    before = swept_before(lake, grid, Wanted())
+    wanted = Wanted(same_code=True)
+    before = swept_before(lake, grid, wanted)
     if before is not None:
         return before
     with counting("runs") as progress:
-        return sweep(lake, grid, session, progress=progress)
+        return sweep(lake, grid, session, wanted, progress)
 
 
 def told(lake: Lake, swept: SweepSummary, bare: SweepSummary) -> str:

@@ -8,7 +8,15 @@ from typing import TYPE_CHECKING, Annotated, Any, Final
 
 import typer
 
-from precede.cli.spark import ConfOption, LakeOption, MasterOption, counting, session_for
+from precede.cli.spark import (
+    ConfOption,
+    LakeOption,
+    MasterOption,
+    SameCodeOption,
+    by_other_code,
+    counting,
+    session_for,
+)
 from precede.core.errors import BadInput
 
 if TYPE_CHECKING:
@@ -34,6 +42,7 @@ def command(
         Path | None,
         typer.Option(metavar="DIR", help="folder of claims; default: papers"),
     ] = None,
+    same_code: SameCodeOption = False,
     master: MasterOption = None,
     conf: ConfOption = None,
 ) -> int:
@@ -41,7 +50,8 @@ def command(
 
     Each claim is reproduced, close, better than published, not reproduced (with the reason we found), withheld
     (our copy of the text does not show the value), or answered at the paper's scale only. What is finished is
-    not run again: kill it at any time and type the same line again. Exit code 1: a claim is missed, or a run
+    not run again: kill it at any time and type the same line again. What another version of this package left
+    in the lake is. Exit code 1: a claim is missed, or a run
     broke its order. 3: some runs failed.
 
     \b
@@ -54,7 +64,7 @@ def command(
     from precede.pipeline.jobs import Lake
     from precede.pipeline.reproduce import is_finished, reproduce
 
-    asked = read_asked(paper, scale, papers or find_papers())
+    asked = read_asked(paper, scale, papers or find_papers(), same_code)
     where = Lake(lake)
     if is_finished(where, asked):
         told = reproduce(where, asked, None)
@@ -74,7 +84,7 @@ def command(
     return exit_code(told)
 
 
-def read_asked(paper: str, scale: str, papers: Path) -> list[Asked]:
+def read_asked(paper: str, scale: str, papers: Path, same_code: bool = False) -> list[Asked]:
     """What was typed, as one request for each paper."""
     from precede.experiments.reproduction.units import PAPERS
     from precede.pipeline.reproduce import Asked
@@ -83,7 +93,10 @@ def read_asked(paper: str, scale: str, papers: Path) -> list[Asked]:
         raise BadInput(f"--scale {scale!r}: quick or paper")
     key, _, exhibit = paper.partition("/")
     keys = PAPERS if key == "all" and not exhibit else (key,)
-    asked = [Asked(key=one, folder=papers / one, scale=scale, exhibit=exhibit.lower()) for one in keys]
+    asked = [
+        Asked(key=one, folder=papers / one, scale=scale, exhibit=exhibit.lower(), same_code=same_code)
+        for one in keys
+    ]
     for one in asked:
         if one.key not in PAPERS:
             raise BadInput(f"no paper {one.key!r} (known: {', '.join(PAPERS)}, all)")
@@ -138,6 +151,7 @@ def describe(told: Reproduced, folder: Path, root: Path) -> list[str]:
         f"{told.asked.name}: {told.units:,} runs{again}, {told.violations:,} violations, "
         f"{told.unverified:,} not shown to the witness, {told.cpu_s:,.0f} s of CPU"
     ]
+    lines += by_other_code(told.by_other_code)
     lines += [f"  failed: {line}" for line in told.failed[:3]]
     readings = list(dict.fromkeys(one.reading for one in told.comparisons))
     for reading in readings:
@@ -180,6 +194,7 @@ def as_plain(told: Reproduced) -> dict[str, Any]:
         "failed": list(told.failed),
         "violations": told.violations,
         "unverified": told.unverified,
+        "by_other_code": told.by_other_code,
         "cpu_s": round(told.cpu_s, 1),
         "statuses": count_statuses(told.comparisons),
         "claims": [

@@ -29,6 +29,10 @@ ConfOption = Annotated[
     list[str] | None, typer.Option("--conf", metavar="KEY=VALUE", help="a Spark setting; may be given again")
 ]
 
+SameCodeOption = Annotated[
+    bool, typer.Option("--same-code", help="run again what other code of this version left in the lake")
+]
+
 _QUIET_LINE_S = 10.0
 
 
@@ -45,6 +49,13 @@ def session_for(
         if sys.stderr.isatty():
             print("\033[K", end="", file=sys.stderr, flush=True)
         yield session
+
+
+def by_other_code(count: int) -> list[str]:
+    """The line that says so, when results are not of this very code."""
+    if not count:
+        return []
+    return [f"  {count:,} of them by other code of this version (--same-code runs them again)"]
 
 
 @contextmanager

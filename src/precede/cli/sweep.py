@@ -8,7 +8,15 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from precede.cli.spark import ConfOption, LakeOption, MasterOption, counting, session_for
+from precede.cli.spark import (
+    ConfOption,
+    LakeOption,
+    MasterOption,
+    SameCodeOption,
+    by_other_code,
+    counting,
+    session_for,
+)
 
 if TYPE_CHECKING:
     from precede.pipeline.sweep import SweepSummary
@@ -21,13 +29,15 @@ def command(
     conf: ConfOption = None,
     verdicts: Annotated[bool, typer.Option(help="have the witness judge every run")] = True,
     measures: Annotated[bool, typer.Option(help="count the measures of every run and group")] = True,
+    same_code: SameCodeOption = False,
     as_json: Annotated[bool, typer.Option("--json", help="print what it came to as one JSON object")] = False,
 ) -> int:
     """Run every combination of a grid, have each run judged and measured, and write the tables.
 
-    What is finished is not run again: kill it at any time and type the same line again. A run that fails is
-    recorded with its traceback and does not stop the others. Exit code 0: all runs finished and keep what
-    their protocols promise. 1: a promise is broken, a verdict unknown, or a claim missed. 3: some runs failed.
+    What is finished is not run again: kill it at any time and type the same line again. What another version
+    of this package left in the lake is. A run that fails is recorded with its traceback and does not stop the
+    others. Exit code 0: all runs finished and keep what their protocols promise. 1: a promise is broken, a
+    verdict unknown, or a claim missed. 3: some runs failed.
 
     \b
     Example:
@@ -50,7 +60,7 @@ def command(
     grid = read_grid(spec, where.root)
     if grid.claims is not None:
         read_claims(Path(grid.claims))
-    wanted = Wanted(verdicts, measures)
+    wanted = Wanted(verdicts, measures, same_code)
     summary = swept_before(where, grid, wanted)
     if summary is None:
         with (
@@ -73,6 +83,7 @@ def describe(summary: SweepSummary, root: Path) -> list[str]:
     lines = [
         f"{summary.name}: {summary.runs:,} runs{again}, {summary.rows:,} rows, {summary.cpu_s:,.1f} s of CPU"
     ]
+    lines += by_other_code(summary.by_other_code)
     if summary.failed:
         lines.append(f"  {summary.failed:,} failed; the first: {summary.first_failure}")
     if sum(summary.verdicts.values()):

@@ -27,6 +27,7 @@ from precede.core.node import Context, Node
 from precede.eventlog.recorder import Recorder, Sink
 from precede.eventlog.sinks import ParquetSink
 from precede.experiments.behaviour import read_clocks, read_faults, read_workload
+from precede.experiments.made_by import made_by
 from precede.experiments.tables import Table
 from precede.experiments.worlds import BuiltWorld, Presence, find_kind
 from precede.protocols import registry
@@ -190,6 +191,7 @@ def write_run_file(folder: Path, run: Run, outcome: Outcome) -> None:
         "run_id": outcome.run_id,
         "run": msgspec.to_builtins(run),
         "outcome": msgspec.to_builtins(outcome),
+        "made_by": made_by(),
         "versions": {"precede": __version__, "python": platform.python_version(), "numpy": np.__version__},
     }
     (folder / RUN_FILE).write_bytes(msgspec.json.format(msgspec.json.encode(described), indent=2) + b"\n")

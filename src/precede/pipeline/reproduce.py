@@ -1,7 +1,8 @@
 """A paper's experiments on Spark: each unit of work once, verified and measured, whoever is killed when.
 
 A task carries out one unit (a point and a seed), has the witness judge its log, measures it, and leaves a mark;
-rows are not kept, for a paper's own repetitions would fill a disk. A unit that has a mark is never run again.
+rows are not kept, for a paper's own repetitions would fill a disk. A unit that has a mark is not run again,
+unless another version of this package left it (`experiments.made_by`).
 Where a paper adds runs until an interval is narrow, units are asked for again after each round.
 """
 
@@ -20,8 +21,8 @@ from typing import TYPE_CHECKING, Any, Final
 import msgspec
 from msgspec import Struct
 
-from precede import __version__
 from precede.core.errors import BadInput
+from precede.experiments.made_by import is_current, made_by
 from precede.experiments.reproduction.claims import (
     Claim,
     Claims,
@@ -44,12 +45,16 @@ REASONS: Final = "reasons"
 
 
 class Asked(Struct, frozen=True, kw_only=True):
-    """What was asked for: a paper, all of it or one exhibit or experiment, at a scale."""
+    """What was asked for: a paper, all of it or one exhibit or experiment, at a scale.
+
+    `same_code`: what other code of this version measured is to be measured again.
+    """
 
     key: str
     folder: Path
     scale: str
     exhibit: str = ""
+    same_code: bool = False
 
     @property
     def name(self) -> str:
@@ -74,6 +79,7 @@ class Reproduced(Struct, frozen=True, kw_only=True):
     failed: tuple[str, ...]
     violations: int
     unverified: int
+    by_other_code: int
     cpu_s: float
 
 
@@ -108,8 +114,8 @@ def reproduce(
 def is_finished(lake: Lake, several: Sequence[Asked]) -> bool:
     """Is everything measured, so that no session is needed?"""
     marks = lake.job(MARKS)
-    units = [unit for asked in several for unit in _units(_prepare(asked), marks)]
-    return bool(units) and not any(_is_missing(marks, unit, again=True) for unit in units)
+    units = [(asked, unit) for asked in several for unit in _units(_prepare(asked), marks)]
+    return bool(units) and not any(_is_missing(marks, asked, unit, again=True) for asked, unit in units)
 
 
 def _prepare(asked: Asked) -> _Prepared:
@@ -159,7 +165,10 @@ def _run_missing(
     while True:
         asked_for = [_units(one, marks) for one in prepared]
         again = not before
-        missing = [[unit for unit in units if _is_missing(marks, unit, again)] for units in asked_for]
+        missing = [
+            [unit for unit in units if _is_missing(marks, one.asked, unit, again)]
+            for one, units in zip(prepared, asked_for, strict=True)
+        ]
         if not before:
             pairs = zip(asked_for, missing, strict=True)
             before = [len(units) - len(todo) for units, todo in pairs]
@@ -178,16 +187,19 @@ def _run_missing(
 def _units(one: _Prepared, marks: Job) -> list[Unit]:
     """What is wanted, given what is measured: a paper may ask for more runs of a point."""
     folder, scale = one.asked.folder, one.asked.scale
-    done = _samples(one.paper.units(folder, scale, ()), marks)
+    done = _samples(one.paper.units(folder, scale, ()), marks, one.asked.same_code)
     units = [unit for unit in one.paper.units(folder, scale, done) if unit.experiment in one.wanted]
     return list({unit.id: unit for unit in units}.values())
 
 
-def _is_missing(marks: Job, unit: Unit, again: bool) -> bool:
-    """A unit that failed is tried again when the command is typed again, and not within one."""
+def _is_missing(marks: Job, asked: Asked, unit: Unit, again: bool) -> bool:
+    """What failed, or is not current, is tried again when the command is typed again, and not within one."""
     if not marks.is_marked(unit.id):
         return True
-    return again and marks.told(unit.id)["status"] == "failed"
+    if not again:
+        return False
+    mark = marks.told(unit.id)
+    return mark["status"] == "failed" or not is_current(mark["version"], asked.same_code)
 
 
 class _Work:
@@ -209,7 +221,7 @@ def carry_out_unit(unit: Unit) -> dict[str, Any]:
     began, clock = time.process_time(), time.monotonic()
     facts = {
         "unit": msgspec.to_builtins(unit),
-        "version": __version__,
+        "version": made_by(),
         "attempt": attempt_number(),
         "worker": f"{platform.node()}:{os.getpid()}",
     }
@@ -261,8 +273,8 @@ def _read(lake: Lake, unit: Unit) -> dict[str, Any]:
     return mark
 
 
-def _samples(first: Sequence[Unit], marks: Job) -> list[Sample]:
-    """Everything measured of the points that a paper asks for, whatever its seed."""
+def _samples(first: Sequence[Unit], marks: Job, same_code: bool) -> list[Sample]:
+    """Everything current that was measured of the points that a paper asks for, whatever its seed."""
     if not first:
         return []
     points = {(unit.experiment, _text(unit.given)) for unit in first}
@@ -271,6 +283,8 @@ def _samples(first: Sequence[Unit], marks: Job) -> list[Sample]:
         if name.startswith(f"{first[0].paper}-"):
             mark = marks.told(name)
             unit = msgspec.convert(mark["unit"], Unit)
+            if not is_current(mark["version"], same_code):
+                continue
             if mark["status"] == "finished" and (unit.experiment, _text(unit.given)) in points:
                 found.append(_sample(unit, mark))
     return sorted(found, key=lambda sample: sample.replicate.rjust(6))
@@ -299,5 +313,6 @@ def _summarise(one: _Prepared, marks: Sequence[tuple[Unit, dict[str, Any]]], bef
         failed=tuple(f"{unit.id}: {mark['error']}" for unit, mark in marks if mark["status"] == "failed"),
         violations=sum(mark["violations"] or 0 for _, mark in finished),
         unverified=sum(mark["violations"] is None for _, mark in finished),
+        by_other_code=sum(not is_current(mark["version"], same_code=True) for _, mark in marks),
         cpu_s=sum(mark["cpu_s"] for _, mark in marks),
     )

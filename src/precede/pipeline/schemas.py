@@ -147,7 +147,7 @@ RUNS: Final = Table(
         Column("attempt", "int", "which attempt of its task finished it, from 0"),
         Column("worker", "string", "host and process that finished it"),
         Column("finished_at", "string", "when, UTC"),
-        Column("version", "string", "version of this package that ran it"),
+        Column("version", "string", "version of this package that ran it, and a digest of its text"),
         Column("error", "string", "of a failed run: the error in one line", True),
         Column("traceback", "string", "of a failed run: where it happened", True),
         Column("description", "string", "the whole run as JSON: `precede simulate` can run it again"),

@@ -2,8 +2,9 @@
 
 A task takes some runs. For each it simulates into its own scratch, gives the finished files their names in the
 lake, has the witness judge the log, counts the measures, and then leaves a mark with all that is small about
-the run. The mark comes last: a run that has one is never run again, a run that has none is run from its
-beginning, whoever was killed when. The driver turns marks into tables (`pipeline.results`).
+the run. The mark comes last: a run that has one is not run again, a run that has none is run from its
+beginning, whoever was killed when. The driver turns marks into tables (`pipeline.results`). A mark that
+another version of this package left is taken away when a sweep begins (`experiments.made_by`).
 
 A run that raises is marked `failed` with its traceback and stops nobody; it is tried again when the sweep is
 typed again. A run during which two workers died is marked so as well, for it may be what kills them.
@@ -24,9 +25,9 @@ from typing import TYPE_CHECKING, Any, Final
 import msgspec
 from msgspec import Struct
 
-from precede import __version__
 from precede.core.errors import BadInput
 from precede.experiments.grid import Grid, Point
+from precede.experiments.made_by import is_current, made_by
 from precede.experiments.runs import Outcome, Run, carry_out_into
 from precede.measures import measure_events, measure_gauges
 from precede.pipeline.jobs import Job, Lake
@@ -44,10 +45,14 @@ _REMEMBERED: Final = 20_000
 
 
 class Wanted(Struct, frozen=True):
-    """Which stages a sweep goes through after simulating."""
+    """Which stages a sweep goes through after simulating.
+
+    `same_code`: what other code of this version left is to be run again.
+    """
 
     verdicts: bool = True
     measures: bool = True
+    same_code: bool = False
 
 
 class Swept(Struct, frozen=True, kw_only=True):
@@ -70,6 +75,9 @@ def run_sweep(
 ) -> Swept:
     """Carry out what is missing of a sweep; returns when every run has its mark."""
     marks = Marks(lake)
+    for point in grid.points:
+        if marks.is_stale(point.id, wanted):
+            marks.job.unmark(point.id)
     before = [point for point in grid.points if marks.complete(point.id, wanted)]
     todo = _longest_first([p for p in grid.points if not marks.complete(p.id, wanted)], marks)
     marks.job.done.mkdir(parents=True, exist_ok=True)
@@ -110,6 +118,11 @@ class Marks:
         if mark["status"] == "finished" and not self.lake.has("events", run_id):
             return {}
         return mark
+
+    def is_stale(self, run_id: str, wanted: Wanted) -> bool:
+        """Of another version, or of other code where that is not wanted."""
+        mark = self.read(run_id)
+        return bool(mark) and not is_current(mark["version"], wanted.same_code)
 
     def complete(self, run_id: str, wanted: Wanted) -> bool:
         """Finished, with everything that is wanted of it."""
@@ -193,7 +206,7 @@ class _Unit:
     def _facts(self, status: str) -> dict[str, Any]:
         return {
             "status": status,
-            "version": __version__,
+            "version": made_by(),
             "attempt": attempt_number(),
             "worker": f"{platform.node()}:{os.getpid()}",
             "finished_at": datetime.now(UTC).isoformat(timespec="seconds"),

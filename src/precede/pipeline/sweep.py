@@ -13,6 +13,7 @@ import pyarrow.parquet as pq
 from msgspec import Struct
 
 from precede.experiments.grid import Grid
+from precede.experiments.made_by import is_current
 from precede.pipeline.compare import Claims, claims_frame, compare, missed, read_claims
 from precede.pipeline.jobs import Job, Lake
 from precede.pipeline.measures import group_measures
@@ -39,6 +40,7 @@ class SweepSummary(Struct, frozen=True, kw_only=True):
     cpu_s: float
     verdicts: dict[str, int]
     broken_promises: tuple[str, ...]
+    by_other_code: int
     claims: dict[str, int] = {}
     missed_claims: tuple[str, ...] = ()
 
@@ -82,6 +84,8 @@ def swept_before(lake: Lake, grid: Grid, wanted: Wanted) -> SweepSummary | None:
     ids = [point.id for point in grid.points]
     if rows != ids or not all(marks.complete(run_id, wanted) for run_id in ids):
         return None
+    if any(marks.is_stale(run_id, wanted) for run_id in ids):
+        return None
     rows_in = {table: pq.read_metadata(lake.path(table, grid.name)).num_rows for table in RESULTS}
     if (wanted.verdicts and rows_in["verdicts"] != len(ids)) or (wanted.measures and not rows_in["measures"]):
         return None
@@ -123,4 +127,5 @@ def summarise_sweep(swept: Swept) -> SweepSummary:
         cpu_s=sum(mark.get("cpu_s", 0.0) for mark in marks),
         verdicts=verdicts,
         broken_promises=tuple(broken),
+        by_other_code=sum(not is_current(mark["version"], same_code=True) for mark in marks),
     )
