@@ -8,7 +8,7 @@ from precede.core.instants import MILLISECOND, MINUTE, SECOND
 from precede.core.messages import Message
 from precede.protocols.epidemic_packets import HavePacket, MessagesPacket, SummaryPacket, packed
 from precede.protocols.layers import Envelope
-from tests.guidec.contact_worlds import Birth, Setting, contact_world, deliveries, play, receptions
+from tests.guidec.contact_worlds import Birth, Setting, contact_world, deliveries, play, receptions, rows_of
 
 TEN = [Birth(0, second * SECOND) for second in range(10)]
 
@@ -103,6 +103,37 @@ def test_a_full_cache_evicts_and_never_takes_again() -> None:
     assert [row.reason for row in rows if row.node == 0 and row.kind == "discarded"][:6] == ["evicted"] * 6
     ours = deliveries(rows, 1)
     assert len(ours) == len(set(ours))
+
+
+def test_ids_of_evicted_messages_without_lifetime_do_not_fill_the_memory() -> None:
+    births = [Birth(0, number * SECOND) for number in range(200)]
+    world, sink = contact_world(Setting(2, [(0, 1, 1, 300 * SECOND)], births), "causal_barrier", cache="8")
+    for second in range(0, 210, 10):
+        world.run(second * SECOND)
+        assert all(seat.node.sizes()["evicted"] <= 2 for seat in world.seats if seat.up)
+    world.recorder.flush()
+    assert [number for _, _, number in deliveries(rows_of(sink), 1)] == list(range(1, 201))
+
+
+@pytest.mark.parametrize("literal", ["false", "true"])
+def test_what_was_evicted_long_ago_is_not_taken_again_though_its_id_is_forgotten(literal: str) -> None:
+    """Node 2 leaves with the first eight of a hundred, and brings them back when all is over."""
+    births = [Birth(0, number * SECOND) for number in range(100)]
+    contacts = [
+        (0, 1, 1, 150 * SECOND),
+        (1, 2, 7 * SECOND + 1, 7 * SECOND + 2),
+        (1, 2, 200 * SECOND, 210 * SECOND),
+    ]
+    setting = Setting(3, contacts, births, end=5 * MINUTE)
+    rows = play(setting, "causal_barrier", cache="8", literal=literal)
+    at_1 = [row for row in rows if row.node == 1]
+    assert [row.message[2] for row in at_1 if row.kind == "received"] == list(range(1, 101))
+    assert [number for _, _, number in deliveries(rows, 1)] == list(range(1, 101))
+    assert [row.message[2] for row in at_1 if row.kind == "discarded"] == list(range(1, 93)), "each once"
+    assert [row.message[2] for row in rows if row.node == 2 and row.kind == "received"] == [
+        *range(1, 9),
+        *range(93, 101),
+    ]
 
 
 @pytest.mark.parametrize("evict", ["first", "random", "deadline"])

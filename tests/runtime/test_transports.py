@@ -5,17 +5,23 @@ from __future__ import annotations
 import asyncio
 import struct
 from pathlib import Path
+from random import Random
 from typing import Any
 
 import msgspec
 import pytest
 
 import precede
+from precede.api import MOST_CARRIED
+from precede.core.effects import RADIO, Send
 from precede.core.identity import MessageId
 from precede.core.messages import Message
+from precede.core.node import Context
+from precede.protocols.epidemic import DISSEMINATION
+from precede.protocols.registry import make
 from precede.protocols.vcube_packets import StampedMessage, VCubePacket
 from precede.protocols.vcube_packing import packet_of
-from precede.runtime.codec import Codec, Garbled
+from precede.runtime.codec import LARGEST, Codec, Garbled
 from precede.runtime.sealing import new_key
 from precede.runtime.tcp import TcpTransport
 from precede.runtime.transport import Where
@@ -138,6 +144,17 @@ def test_total_order_by_name(tmp_path: Path) -> None:
         assert heard[0] == heard[1] == heard[2]
 
     asyncio.run(run())
+
+
+@pytest.mark.timeout(30)  # it takes one; looking through a full cache for who leaves it took a minute
+def test_the_summary_of_a_member_that_carried_twice_what_it_may_fits_a_packet() -> None:
+    options = {"dissemination": "epidemic", "cache": str(MOST_CARRIED)}
+    node = make("causal_barrier", "node", Context(1 << 30, (1, 1 << 30), options, Random(1)))
+    node.start(0, {})
+    for at in range(2 * MOST_CARRIED + 1000):
+        node.broadcast(b"x", at)
+    (summary,) = [effect.packet for effect in node.link_up(1, at, RADIO) if isinstance(effect, Send)]
+    assert len(Codec(DISSEMINATION.packets).encode(summary)) < LARGEST
 
 
 def test_a_size_that_nobody_can_mean_makes_a_packet_garbled() -> None:

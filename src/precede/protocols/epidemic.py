@@ -15,6 +15,7 @@ receives causally closed, so that almost nothing waits: our default.
 
 from __future__ import annotations
 
+from collections import deque
 from collections.abc import Callable, Mapping, Sequence
 from heapq import heapify, heappop, heappush
 from random import Random
@@ -89,6 +90,9 @@ class Epidemic(Dissemination):
         self._at_random: bool = options["order"] == "random"
         self._cache = Cache()
         self._evicted: dict[MessageId, None] = {}
+        self._undying: deque[MessageId] = deque()
+        self._may_forget = ordering.knows_for_ever
+        self._forgot = False
         self._links: dict[NodeId, Link] = {}
         self._early: dict[NodeId, frozenset[MessageId]] = {}
         self._instant: bool | None = None
@@ -219,9 +223,12 @@ class Epidemic(Dissemination):
         for place, opened in enumerate(batch.contents):
             if opened.deadline <= now:
                 effects.append(Discard(opened.message, "late"))
-            elif opened.id not in self._evicted:
+            elif opened.id not in self._evicted and not self._was_forgotten(opened):
                 alive.append(place)
         return batch.chosen(alive)
+
+    def _was_forgotten(self, opened: Opened) -> bool:
+        return self._forgot and opened.deadline == NEVER and self.ordering.knows(opened.id)
 
     def _hand_over(self, batch: Batch, now: Instant, effects: list[Effect]) -> None:
         """First copies; after a restart some are not, and are only carried again."""
@@ -352,11 +359,20 @@ class Epidemic(Dissemination):
         self._tidy(now, effects)
 
     def _evict(self, now: Instant, effects: list[Effect]) -> None:
-        """Make room. The id is remembered until the deadline, so that the message never enters again."""
+        """Make room. The id is remembered until the deadline, so that the message never enters again.
+
+        Without a deadline the ids would fill the memory, and every summary. Only the last are kept, a quarter
+        of the cache, so that peers do not send them; what came before the ordering knows by its counters.
+        """
         while len(self._cache) > self._capacity:
             opened = self._cache.victim(self._victim, self._random)
             self._evicted[opened.id] = None
+            if opened.deadline == NEVER and self._may_forget:
+                self._undying.append(opened.id)
             self._remove(opened, "evicted", now, effects)
+        while len(self._undying) > max(self._capacity // 4, 1):
+            del self._evicted[self._undying.popleft()]
+            self._forgot = True
 
     def _remove(self, opened: Opened, reason: str, now: Instant, effects: list[Effect]) -> None:
         id = opened.id

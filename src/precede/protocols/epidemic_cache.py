@@ -34,11 +34,12 @@ class Ending:
 class Cache:
     """`ids[id]` is a place; `log[place]` the message, opened, or None once it is gone."""
 
-    __slots__ = ("_ends", "_log", "_serial", "_summary", "ids")
+    __slots__ = ("_ends", "_first", "_log", "_serial", "_summary", "ids")
 
     def __init__(self) -> None:
         self.ids: dict[MessageId, int] = {}
         self._log: list[Opened | None] = []
+        self._first = 0  # all before this place is gone
         self._ends: list[tuple[Instant, int, Ending]] = []
         self._serial = 0
         self._summary: frozenset[MessageId] | None = None
@@ -109,7 +110,14 @@ class Cache:
         """Who leaves a full cache: the first received, anyone, or the next to expire."""
         if how == "random":
             return self._anyone(random)
-        return min(self, key=_end) if how == "deadline" else next(iter(self))
+        return min(self, key=_end) if how == "deadline" else self._first_received()
+
+    def _first_received(self) -> Opened:
+        while True:
+            opened = self._log[self._first]
+            if opened is not None:
+                return opened
+            self._first += 1
 
     def _anyone(self, random: Random) -> Opened:
         while True:
@@ -127,6 +135,7 @@ class Cache:
         """Leave out what is gone, and a second copy of what is there."""
         held = {opened.id: opened for opened in self}
         self._log = list(held.values())
+        self._first = 0
         self.ids = {id: place for place, id in enumerate(held)}
 
 

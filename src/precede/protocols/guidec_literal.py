@@ -31,6 +31,7 @@ class LiteralCausal(Ordering):
 
     draining: ClassVar[tuple[str, ...]] = ("pending",)
     stamp_type = tuple[int, dict[int, int]]
+    knows_for_ever: ClassVar[bool] = False
 
     def __init__(self, context: Context) -> None:
         self._own = OwnMessages(context)

@@ -35,6 +35,9 @@ class Ordering(ABC):
     stamp_type: ClassVar[Any] = Any
     """What its stamps are, so that a driver which decodes untrusted bytes can convert and check them."""
 
+    knows_for_ever: ClassVar[bool] = True
+    """Does `knows` answer for all that it was ever given? Else the layer below has to remember."""
+
     def start(self, now: Instant, saved: Saved) -> Effects:
         return NOTHING
 
