@@ -11,7 +11,7 @@ import pytest
 from precede.core.effects import Effect
 from precede.core.errors import Refused
 from precede.core.identity import NodeId
-from precede.core.instants import SECOND, Instant
+from precede.core.instants import MILLISECOND, SECOND, Instant
 from precede.core.node import Context, Node
 from precede.eventlog.sinks import TableSink
 from precede.experiments.draw_vcube import CALM, FAULTY
@@ -138,6 +138,24 @@ def test_a_newcomer_begins_where_its_sponsor_is_and_misses_nothing_after() -> No
         if (row["node"], row["kind"], row["at_us"], row["packet_kind"]) == ("5", "sent", 5 * SECOND, "vcube")
     ]
     assert set(entries) == {4}, "its first message says what it began with: 0, 1, 2 and itself"
+    assert not any(sizes(prepared))
+
+
+def test_what_only_the_sponsor_had_comes_to_all_by_the_newcomer() -> None:
+    """6 tells 7 and 4 and no other; 4 tells the newcomer where to begin; then 4, 6 and 7 are down."""
+    prepared, delivered, _ = play(
+        8,
+        [(6, "3060ms"), (5, "8s")],
+        [{"node": "4", "at": "3170ms"}, {"node": "7", "at": "3170ms"}],
+        stays=[{"node": "5", "enter": "1s"}],
+        seconds=14,
+        cut_after=[(6, 3060 * MILLISECOND - 1, 4)],
+    )
+    newcomer = prepared.world.seats[5].node
+    assert isinstance(newcomer, DiagnosedVCubeNode)
+    assert newcomer.begins_after == {6: 1}, "the schedule is not the one that this is about"
+    assert [delivered[node] for node in range(4)] == [[(6, 1), (5, 1)]] * 4
+    assert delivered[5] == [(5, 1)]
     assert not any(sizes(prepared))
 
 

@@ -399,23 +399,32 @@ class DiagnosedVCubeNode(VCubeNode):
         effects.append(SetTimer(_JOIN, now + self._timeout))
 
     def _sponsor(self, newcomer: NodeId, effects: list[Effect]) -> None:
+        """What waits here, and what others may lack still: nobody else may have it when this node crashes."""
         if self.joined and self._view.works(newcomer):
-            content = tuple(stamped for stamped, _ in self._pending.values())
-            effects.append(Send(VCubeStatePacket(tuple(self._delivered.counts), content), newcomer, WIRED))
+            held = {slot: stamped for slot, (stamped, _) in self._pending.items()}
+            held.update((slot, logged.stamped) for slot, logged in self._log.items())
+            packet = VCubeStatePacket(tuple(self._delivered.counts), tuple(held.values()))
+            effects.append(Send(packet, newcomer, WIRED))
 
     def _begin(self, packet: VCubeStatePacket, now: Instant, effects: list[Effect]) -> None:
         """Take the sponsor's vector for one's own, then what it held, then what came meanwhile."""
-        if self.joined or not self._asked or len(packet.delivered) > MOST_POSITIONS:
-            return
+        if not self.joined and self._asked and len(packet.delivered) <= MOST_POSITIONS:
+            effects.append(CancelTimer(_JOIN))
+            self._begin_with(packet, now, effects)
+
+    def _begin_with(self, packet: VCubeStatePacket, now: Instant, effects: list[Effect]) -> None:
+        """What lies before the beginning is not delivered, but kept for the others like everything else."""
         self.joined = True
-        effects.append(CancelTimer(_JOIN))
         self._widen(len(packet.delivered))
         self.begins_after = {source: count for source, count in enumerate(packet.delivered) if count}
         for source, count in self.begins_after.items():
             self._delivered.jump(source, count)
         lobby, self._lobby = self._lobby, {}
         for stamped in (*packet.content, *lobby.values()):
-            self._take(stamped, 0, now, effects)
+            if _is_beyond(stamped, packet.delivered):
+                self._take(stamped, 0, now, effects)
+            else:
+                self._log[stamped.prepared.slot] = Logged(stamped, 0, now)
 
     def sizes(self) -> Mapping[str, int]:
         return {**super().sizes(), "log": len(self._log), "lobby": len(self._lobby)}
