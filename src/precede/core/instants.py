@@ -16,6 +16,7 @@ SECOND: Final[Duration] = 1_000_000
 MINUTE: Final[Duration] = 60 * SECOND
 HOUR: Final[Duration] = 60 * MINUTE
 DAY: Final[Duration] = 24 * HOUR
+LONGEST: Final[Duration] = 1_000_000 * DAY
 
 _UNITS: Final[dict[str, Duration]] = {
     "us": MICROSECOND,
@@ -34,17 +35,26 @@ def parse_duration(written: str | int | float) -> Duration:
     >>> parse_duration("20min"), parse_duration("1.5s"), parse_duration(2)
     (1200000000, 1500000, 2000000)
     """
-    if isinstance(written, bool):
-        raise BadInput(f"not a duration: {written!r}")
+    if isinstance(written, bool) or not isinstance(written, (int, float, str)):
+        raise BadInput(f"not a duration: {written!r} (write 250ms, 20s, 20min, 2h)")
     if isinstance(written, (int, float)):
-        return seconds(written)
+        if written < 0:
+            raise BadInput(f"not a duration: {written!r} is less than nothing")
+        return _bounded(seconds(written), written)
     match = _WRITTEN.fullmatch(written)
     if match is None or match[2] not in _UNITS:
         raise BadInput(f"not a duration: {written!r} (write 250ms, 20s, 20min, 2h)")
     try:
-        return round(float(match[1]) * _UNITS[match[2]])
+        return _bounded(round(float(match[1]) * _UNITS[match[2]]), written)
     except OverflowError:
         raise BadInput(f"not a duration: {written[:40]!r}... is without end") from None
+
+
+def _bounded(duration: Duration, written: str | int | float) -> Duration:
+    """Event logs have 64 bits for an instant."""
+    if duration > LONGEST:
+        raise BadInput(f"not a duration: {str(written)[:40]!r} is more than {LONGEST // DAY} days")
+    return duration
 
 
 def seconds(number: float) -> Duration:

@@ -41,6 +41,9 @@ FAULT_KEYS: Final[dict[str, str]] = {
     "skew": 'how far a clock is off, in seconds: "uniform(0, 30)" (drawn per node, either direction)',
     "drift_ppm": "how fast or slow a clock may run, drawn per node within plus or minus this",
 }
+_SCRIPTED: Final = ("src", "at", "to", "lifetime")
+_CRASH: Final = ("node", "at", "after", "restart", "keep")
+_MOST_BYTES: Final = 1 << 28
 
 
 def read_workload(table: Table, names: Sequence[str], sources: Sequence[NodeId]) -> Workload:
@@ -51,14 +54,18 @@ def read_workload(table: Table, names: Sequence[str], sources: Sequence[NodeId])
     gap = table.distribution("every") if table.has("every") else None
     if table.has("poisson"):
         gap = Distribution(f"exponential({table.duration('poisson') / 1_000_000})")
+    if gap is not None and gap.is_zero() and not table.has("count"):
+        raise table.wrong(
+            "every" if table.has("every") else "poisson", "no time between messages, and no count"
+        )
     script = _read_messages(table.path("messages"), names) if table.has("messages") else []
-    script += [_scripted(table, item, names) for item in table.items("script")]
+    script += [_scripted(table, item, names) for item in table.entries("script", _SCRIPTED)]
     return Workload(
         gap=gap,
         first=table.distribution("first") if table.has("first") else None,
         count=table.whole("count") if table.has("count") else None,
         until=table.maybe_duration("until"),
-        size=table.whole("size", 100),
+        size=table.whole("size", 100, most=_MOST_BYTES),
         script=script,
         replies=table.number("replies", 0.0, most=1.0),
         reply_after=table.distribution("reply_after") if table.has("reply_after") else None,
@@ -94,7 +101,11 @@ def _read_rates(table: Table) -> list[float]:
 
 def _scripted(table: Table, item: Any, names: Sequence[str]) -> Birth:
     node = _node(table, "script", table.field("script", item, "src"), names)
-    to = tuple(sorted(_node(table, "script", name, names) for name in item["to"])) if "to" in item else None
+    to = item.get("to")
+    if to is not None:
+        if not isinstance(to, list):
+            raise table.wrong("script", f"{item!r}: to is a list of names")
+        to = tuple(sorted(_node(table, "script", name, names) for name in to))
     lifetime = table.instant("script", item, "lifetime") if "lifetime" in item else None
     return Birth(table.instant("script", item, "at"), node, to, lifetime)
 
@@ -148,9 +159,9 @@ def read_faults(table: Table, names: Sequence[str]) -> list[Fault]:
     """What goes wrong."""
     table.check(FAULT_KEYS)
     faults: list[Fault] = []
-    for item in table.items("crashes"):
+    for item in table.entries("crashes", _CRASH):
         faults.append(_crash(table, item, names))
-    for item in table.items("stalls"):
+    for item in table.entries("stalls", ("node", "at", "duration")):
         node = _node(table, "stalls", table.field("stalls", item, "node"), names)
         at = table.instant("stalls", item, "at")
         faults.append(Stall(node, at, table.instant("stalls", item, "duration")))
@@ -158,16 +169,17 @@ def read_faults(table: Table, names: Sequence[str]) -> list[Fault]:
 
 
 def _crash(table: Table, item: Any, names: Sequence[str]) -> Crash:
-    for key in item:
-        if key not in ("node", "at", "after", "restart", "keep"):
-            raise table.wrong("crashes", f"unknown key {key!r} in {item!r}")
-    return Crash(
-        node=_node(table, "crashes", table.field("crashes", item, "node"), names),
-        at=table.instant("crashes", item, "at"),
-        after=item.get("after"),
-        restart=table.instant("crashes", item, "restart") if "restart" in item else None,
-        keep=bool(item.get("keep", True)),
-    )
+    node = _node(table, "crashes", table.field("crashes", item, "node"), names)
+    at = table.instant("crashes", item, "at")
+    after, keep = item.get("after"), item.get("keep", True)
+    restart = table.instant("crashes", item, "restart") if "restart" in item else None
+    if after is not None and (type(after) is not int or after < 0):
+        raise table.wrong("crashes", f"{item!r}: after is a number of steps, 0 or more")
+    if type(keep) is not bool:
+        raise table.wrong("crashes", f"{item!r}: keep is true or false")
+    if restart is not None and restart < at:
+        raise table.wrong("crashes", f"{item!r}: restarts before it crashes")
+    return Crash(node=node, at=at, after=after, restart=restart, keep=keep)
 
 
 def _node(table: Table, key: str, name: Any, names: Sequence[str]) -> NodeId:
@@ -181,7 +193,7 @@ def read_clocks(table: Table, nodes: int, seed: int) -> dict[NodeId, Clock]:
     if not table.has("skew") and not table.has("drift_ppm"):
         return {}
     skew = table.distribution("skew", "constant(0)")
-    drift = table.whole("drift_ppm", 0)
+    drift = table.whole("drift_ppm", 0, most=999_999)
     clocks = {}
     for node in range(nodes):
         random = Streams(seed).python("clock", node)

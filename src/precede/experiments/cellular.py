@@ -51,9 +51,9 @@ _KEYS: Final[dict[str, str]] = {
 
 def build(table: Table, seed: int) -> BuiltWorld:
     """The network, with stations first and hosts after them."""
-    stations, hosts = table.whole("stations", 10, least=1), table.whole("hosts", 100)
+    stations, hosts = table.count("stations", 10), table.count("hosts", 100, least=0)
     names = (*(f"s{number}" for number in range(stations)), *(f"h{number}" for number in range(hosts)))
-    reach = table.number("range", 120.0, least=0.001)
+    reach = table.number("range", 120.0, least=0.001, most=1e9)
     places = hexagonal(stations, reach)
     movement = table.choice("movement", ("walk", "positions", "moves", "still"), "walk")
     journey = None
@@ -103,7 +103,7 @@ def _positions(
     still = movement == "still"
     end = 0 if still else table.duration("duration", 5 * MINUTE)
     random = Streams(seed).numpy("walk")
-    speed, turn = table.number("speed", 1.39), table.duration("turn", 5 * SECOND)
+    speed, turn = table.number("speed", 1.39, most=1e9), table.duration("turn", 5 * SECOND)
     return walk(places, reach, len(hosts), speed, turn, step, end, random)
 
 
@@ -162,7 +162,7 @@ def _links(table: Table, places: Floats, names: Sequence[str]) -> list[tuple[int
 
 def _moves(table: Table, names: Sequence[str], stations: int) -> list[Move]:
     moves = []
-    for item in table.items("moves"):
+    for item in table.entries("moves", ("host", "at", "cell")):
         host = _named(table, "moves", table.field("moves", item, "host"), names)
         cell = table.field("moves", item, "cell")
         where = None if cell == "" else _named(table, "moves", cell, names[:stations])
@@ -173,13 +173,15 @@ def _moves(table: Table, names: Sequence[str], stations: int) -> list[Move]:
 
 
 def _presence(table: Table, names: Sequence[str]) -> tuple[Presence, ...]:
-    stays = {number: Presence(number) for number in range(len(names))}
-    for item in table.items("stays"):
+    stays: dict[int, Presence] = {}
+    for item in table.entries("stays", ("node", "enter", "leave")):
         node = _named(table, "stays", table.field("stays", item, "node"), names)
         enter = table.instant("stays", item, "enter") if "enter" in item else 0
         leave = table.instant("stays", item, "leave") if "leave" in item else None
+        if node in stays:
+            raise table.wrong("stays", f"{item!r}: a second stay of this host")
         stays[node] = Presence(node, enter, leave)
-    return tuple(stays.values())
+    return tuple(stays.get(number, Presence(number)) for number in range(len(names)))
 
 
 def _named(table: Table, key: str, name: Any, names: Sequence[str]) -> int:

@@ -107,7 +107,7 @@ def _only(table: Table, taken: tuple[str, ...], cause: str) -> None:
 def _inline(table: Table) -> _Plan:
     """Written into the scenario: for small worlds, and for what a swarm draws."""
     _only(table, ("meetings", "nodes", "stays"), "does not go with `meetings`")
-    names = numbered(table.whole("nodes", least=1))
+    names = numbered(table.count("nodes"))
     contacts = [_row(table, "meetings", item, names, 2) for item in table.items("meetings")]
     stays = [_row(table, "stays", item, names, 1) for item in table.items("stays")]
     churning = [row[0] for row in stays]
@@ -137,7 +137,7 @@ def _generated(table: Table, seed: int) -> ContactList:
     seed = table.whole("generator_seed", seed)
     layout = table.text("layout", "a")
     if name == "city-bus":
-        mobility = city_bus.city_bus(seed, layout, table.whole("buses", 60, least=1))
+        mobility = city_bus.city_bus(seed, layout, table.count("buses", 60))
         return mobility.contacts(table.number("range", city_bus.RANGE_M))
     duration, rate = table.duration("duration", 5 * HOUR), table.number("rate", 0.0097)
     mobility = pedestrians.pedestrians(seed, layout, duration, rate)

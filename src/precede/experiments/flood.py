@@ -9,8 +9,8 @@ from typing import Any, Final
 
 from precede.core.errors import BadInput
 from precede.core.identity import NodeId
-from precede.core.instants import HOUR, Instant, parse_duration
-from precede.experiments.point_to_point import read_partition
+from precede.core.instants import HOUR
+from precede.experiments.point_to_point import PARTITION, read_partition
 from precede.experiments.tables import Table
 from precede.experiments.worlds import BuiltWorld, Presence, WorldKind, numbered
 from precede.sim.flood import FloodRadio
@@ -41,6 +41,7 @@ _KEYS: Final = {
     "linger": "how long a node that leaves can still say so; default 0s",
     "members": "names of those whom everybody knows from the beginning; default those who are there then",
 }
+_FARTHEST: Final = 1e9
 
 
 def _build(table: Table, seed: int) -> BuiltWorld:
@@ -57,7 +58,7 @@ def _build(table: Table, seed: int) -> BuiltWorld:
         loss=table.number("loss", 0.0, most=1.0),
         collisions=table.truth("collisions"),
         carrier_sense=table.truth("carrier_sense"),
-        partitions=[read_partition(table, item, names) for item in table.items("partitions")],
+        partitions=[read_partition(table, item, names) for item in table.entries("partitions", PARTITION)],
     )
     presence = _presence(table, names)
     return BuiltWorld(
@@ -75,9 +76,11 @@ def _places(table: Table, streams: Streams) -> tuple[list[Point], tuple[str, ...
         return _read_places(table.path("places"))
     if table.has("grid"):
         columns, rows = _pair(table, "grid", [1, 1])
-        places = grid(int(columns), int(rows), table.number("spacing", 70.0))
+        if not columns.is_integer() or not rows.is_integer() or min(columns, rows) < 1:
+            raise table.wrong("grid", f"[columns, rows] is wanted, not {table.data['grid']!r}")
+        places = grid(int(columns), int(rows), table.number("spacing", 70.0, most=_FARTHEST))
         return places, numbered(len(places))
-    count = table.whole("nodes", least=1)
+    count = table.count("nodes")
     width, height = _pair(table, "field", [400, 400])
     if table.truth("connected", True):
         reach = table.number("reach", 88.0)
@@ -86,34 +89,50 @@ def _places(table: Table, streams: Streams) -> tuple[list[Point], tuple[str, ...
 
 
 def _pair(table: Table, key: str, default: list[float]) -> tuple[float, float]:
-    value = table.data.get(key, default)
-    if isinstance(value, str):
-        value = [float(part) for part in value.replace("x", " ").split()]
-    if not isinstance(value, list) or len(value) != 2:
-        raise table.wrong(key, f"two numbers are wanted, not {value!r}")
-    return float(value[0]), float(value[1])
+    value = table.raw(key, default)
+    try:
+        first, second = map(float, value.replace("x", " ").split() if isinstance(value, str) else value)
+    except (TypeError, ValueError):
+        raise table.wrong(key, f"two numbers are wanted, not {value!r}") from None
+    if not (0 <= first <= _FARTHEST and 0 <= second <= _FARTHEST):
+        raise table.wrong(key, f"two numbers from 0 to {_FARTHEST:g} are wanted, not {value!r}")
+    return first, second
 
 
 def _read_places(path: Path) -> tuple[list[Point], tuple[str, ...]]:
-    places, names = [], []
-    with path.open(newline="", encoding="utf-8") as file:
-        reader = csv.DictReader(file)
-        lacking = {"node", "x", "y"} - set(reader.fieldnames or ())
-        if lacking:
-            raise BadInput(f"{path}:1: no column {', '.join(sorted(lacking))}")
-        for row in reader:
-            try:
-                places.append((float(row["x"]), float(row["y"])))
-            except (TypeError, ValueError):
-                raise BadInput(f"{path}:{reader.line_num}: not a place: {row['x']!r}, {row['y']!r}") from None
-            names.append(row["node"])
-    return places, tuple(names)
+    places: dict[str, Point] = {}
+    try:
+        with path.open(newline="", encoding="utf-8") as file:
+            reader = csv.DictReader(file)
+            lacking = {"node", "x", "y"} - set(reader.fieldnames or ())
+            if lacking:
+                raise BadInput(f"{path}:1: no column {', '.join(sorted(lacking))}")
+            for row in reader:
+                line = f"{path}:{reader.line_num}"
+                if row["node"] in places:
+                    raise BadInput(f"{line}: a second node {row['node']!r}")
+                places[row["node"]] = _place(row, line)
+    except (UnicodeDecodeError, csv.Error) as error:
+        raise BadInput(f"{path}: not a CSV text: {error}") from error
+    if not places:
+        raise BadInput(f"{path}: no places")
+    return list(places.values()), tuple(places)
+
+
+def _place(row: dict[str, str], line: str) -> Point:
+    try:
+        x, y = float(row["x"]), float(row["y"])
+    except (TypeError, ValueError):
+        x = y = float("nan")
+    if not (abs(x) <= _FARTHEST and abs(y) <= _FARTHEST):
+        raise BadInput(f"{line}: not a place: {row['x']!r}, {row['y']!r}")
+    return x, y
 
 
 def _legs(
     table: Table, places: Sequence[Point], names: Sequence[str], streams: Streams
 ) -> dict[NodeId, Iterator[Leg]]:
-    speed = table.number("speed", 0.0)
+    speed = table.number("speed", 0.0, most=_FARTHEST)
     if not speed:
         return {}
     width, height = _pair(table, "field", [400, 400])
@@ -125,7 +144,7 @@ def _legs(
 
 def _some(table: Table, key: str, names: Sequence[str]) -> list[NodeId]:
     """The first so many, or those named; all when nothing is said."""
-    value = table.data.get(key)
+    value = table.raw(key)
     if isinstance(value, list):
         return [_node(table, key, name, names) for name in value]
     return list(range(len(names)))[: table.whole(key, len(names))]
@@ -140,22 +159,13 @@ def _node(table: Table, key: str, name: Any, names: Sequence[str]) -> NodeId:
 def _presence(table: Table, names: Sequence[str]) -> tuple[Presence, ...]:
     stays: dict[NodeId, list[Presence]] = {node: [Presence(node)] for node in range(len(names))}
     listed: dict[NodeId, list[Presence]] = {}
-    for item in table.items("presence"):
-        if not isinstance(item, dict) or "node" not in item:
-            raise table.wrong("presence", f"{item!r} has no 'node'")
-        node = _node(table, "presence", item["node"], names)
-        leave = _instant(table, item, "leave") if "leave" in item else None
-        enter = _instant(table, item, "enter") if "enter" in item else 0
+    for item in table.entries("presence", ("node", "enter", "leave")):
+        node = _node(table, "presence", table.field("presence", item, "node"), names)
+        leave = table.instant("presence", item, "leave") if "leave" in item else None
+        enter = table.instant("presence", item, "enter") if "enter" in item else 0
         listed.setdefault(node, []).append(Presence(node, enter, leave))
     stays.update(listed)
     return tuple(stay for node in sorted(stays) for stay in stays[node])
-
-
-def _instant(table: Table, item: Any, field: str) -> Instant:
-    try:
-        return parse_duration(item[field])
-    except BadInput as error:
-        raise table.wrong("presence", str(error)) from None
 
 
 def _members(table: Table, names: Sequence[str], presence: Sequence[Presence]) -> tuple[NodeId, ...]:

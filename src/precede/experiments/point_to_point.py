@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from typing import Any, Final
 
-from precede.core.instants import parse_duration
 from precede.experiments.tables import Table
 from precede.experiments.worlds import BuiltWorld, WorldKind, everybody, numbered
 from precede.sim.partition import Partition
@@ -22,10 +21,11 @@ _KEYS: Final = {
     "partitions": 'list of { start, end, groups = [["0", "1"], ["2"]] }',
     "link_events": "tell nodes of links that come and go; default false",
 }
+PARTITION: Final = ("start", "end", "groups")
 
 
 def _build(table: Table, seed: int) -> BuiltWorld:
-    count = table.whole("nodes", least=1)
+    count = table.count("nodes")
     names = numbered(count)
     network = PointToPoint(
         delay=table.distribution("delay", "exponential(0.05)"),
@@ -34,7 +34,7 @@ def _build(table: Table, seed: int) -> BuiltWorld:
         fifo=table.truth("fifo"),
         bandwidth=table.number("bandwidth", float("inf"), least=1e-9),
         overhead=table.duration("overhead", 0),
-        partitions=[read_partition(table, item, names) for item in table.items("partitions")],
+        partitions=[read_partition(table, item, names) for item in table.entries("partitions", PARTITION)],
         link_events=table.truth("link_events"),
     )
     return BuiltWorld(network, names, everybody(count))
@@ -42,11 +42,18 @@ def _build(table: Table, seed: int) -> BuiltWorld:
 
 def read_partition(table: Table, item: Any, names: tuple[str, ...]) -> Partition:
     """One item of the key `partitions`."""
-    try:
-        groups = tuple(tuple(names.index(str(name)) for name in group) for group in item["groups"])
-        return Partition(parse_duration(item["start"]), parse_duration(item["end"]), groups)
-    except (KeyError, TypeError, ValueError) as error:
-        raise table.wrong("partitions", f"{item!r}: {error}") from None
+    groups = table.field("partitions", item, "groups")
+    if not isinstance(groups, list) or not all(isinstance(group, list) for group in groups):
+        raise table.wrong("partitions", f"{item!r}: groups is a list of lists of names")
+    named = [str(name) for group in groups for name in group]
+    for name in named:
+        if name not in names or named.count(name) > 1:
+            cause = f"{name!r} is in two groups" if name in names else f"no node {name!r}"
+            raise table.wrong("partitions", f"{item!r}: {cause}")
+    start, end = table.instant("partitions", item, "start"), table.instant("partitions", item, "end")
+    if end < start:
+        raise table.wrong("partitions", f"{item!r}: ends before it starts")
+    return Partition(start, end, tuple(tuple(names.index(str(name)) for name in group) for group in groups))
 
 
 KIND: Final = WorldKind("point_to_point", "any node sends to any other", _KEYS, _build)

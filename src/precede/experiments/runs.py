@@ -22,7 +22,7 @@ from msgspec import Struct
 from precede import __version__
 from precede.core.errors import BadInput
 from precede.core.identity import NodeId
-from precede.core.instants import MINUTE, SECOND, Instant
+from precede.core.instants import MINUTE, SECOND, Instant, format_duration
 from precede.core.node import Context, Node
 from precede.eventlog.recorder import Recorder, Sink
 from precede.eventlog.sinks import ParquetSink
@@ -202,7 +202,22 @@ def build_world(run: Run) -> BuiltWorld:
     table = Table(run.world, "world", run.scenario, base=Path(run.base))
     kind = find_kind(table.text("kind"))
     table.check(kind.keys)
-    return kind.build(table, run.seed)
+    built = kind.build(table, run.seed)
+    table.check_read()
+    _check_stays(built, run.scenario)
+    return built
+
+
+def _check_stays(built: BuiltWorld, scenario: str) -> None:
+    """Nobody leaves before entering, or enters while already there."""
+    until: dict[NodeId, Instant] = {}
+    for stay in sorted(built.presence, key=lambda stay: (stay.node, stay.enter)):
+        leave = FOREVER if stay.leave is None else stay.leave
+        if stay.enter < until.get(stay.node, 0) or leave < stay.enter:
+            cause = "leaves before it enters" if leave < stay.enter else "enters while it is already there"
+            where = f"{scenario}: " if scenario else ""
+            raise BadInput(f"{where}node {built.names[stay.node]!r} {cause} (at {format_duration(stay.enter)})")
+        until[stay.node] = leave
 
 
 def _assemble(run: Run, entry: registry.Entry, built: BuiltWorld, recorder: Recorder) -> tuple[World, Workload]:
@@ -222,7 +237,7 @@ def _assemble(run: Run, entry: registry.Entry, built: BuiltWorld, recorder: Reco
         context = Context(node, members, read, random, incarnation)
         return registry.build_node(entry, built.role(node), context)
 
-    clocks = read_clocks(Table(run.faults, "faults"), len(built.names), run.seed)
+    clocks = read_clocks(Table(run.faults, "faults", run.scenario), len(built.names), run.seed)
     world = World(run.seed, len(built.names), make_node, built.network, recorder, clocks)
     table = Table(run.workload, "workload", run.scenario, base=Path(run.base))
     return world, read_workload(table, built.names, built.all_sources())
@@ -262,6 +277,8 @@ def _schedule_gauges(world: World, run: Run, end: Instant) -> None:
     every = None if run.gauges == "none" else table.duration("gauges", usual)
     if every is None:
         return
+    if every == 0:
+        raise table.wrong("gauges", 'every 0s is without end (write "none" for never)')
     step = max(every // _CHECKS, 1)
 
     def check(count: int) -> None:

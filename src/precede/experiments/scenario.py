@@ -45,10 +45,12 @@ def read_scenario(
             raise BadInput(f"{shown}: unknown table [{name}] (known: {', '.join(_TABLES)})")
     read = {name: Table(tables.get(name, {}), name, shown, text, base) for name in _TABLES}
     read["run"].check(RUN_KEYS)
-    options = dict(read["run"].data.get("options", {}))
+    options = _written_options(read["run"])
     if protocol and protocol != read["run"].data.get("protocol"):
         its_own = _all_options(protocol, read["world"].text("kind"), options)
         options = {key: value for key, value in options.items() if key in its_own}
+    if not protocol and read["run"].has("protocol"):
+        _known_protocol(read["run"])
     _apply(read, options, settings or {}, protocol or str(read["run"].data.get("protocol", "")))
     name = protocol or read["run"].text("protocol")
     kind = find_kind(read["world"].text("kind"))
@@ -66,12 +68,33 @@ def read_scenario(
         protocol=name,
         options=_known_options(name, kind.name, options, read["run"]),
         seed=seed if seed is not None else read["run"].whole("seed", 1),
-        end=read["run"].data.get("end"),
-        gauges=read["run"].data.get("gauges"),
+        end=_written_time(read["run"], "end"),
+        gauges=_written_time(read["run"], "gauges"),
         log=read["run"].text("log", "full"),
         scenario=shown,
         base=str(base),
     )
+
+
+def _written_options(table: Table) -> dict[str, Any]:
+    options = table.raw("options", {})
+    if not isinstance(options, dict):
+        raise table.wrong("options", f'a table is wanted ({{ lifetime = "20min" }}), not {options!r}')
+    return dict(options)
+
+
+def _known_protocol(table: Table) -> None:
+    try:
+        registry.find(table.text("protocol"))
+    except BadInput as error:
+        raise table.wrong("protocol", str(error)) from None
+
+
+def _written_time(table: Table, key: str) -> str | None:
+    """As written, but only what can be read."""
+    if table.has(key) and table.text(key) != "none":
+        table.duration(key)
+    return table.text(key) if table.has(key) else None
 
 
 def find_scenario(scenario: str, lake: Path = Path("lake")) -> Path | None:
@@ -144,5 +167,15 @@ def _known_options(protocol: str, kind: str, options: dict[str, Any], table: Tab
     for key, value in options.items():
         if key in known and known[key].kind == "duration" and isinstance(value, (int, float)):
             raise table.wrong("options", f'{key} = {value}: a duration is wanted ("{value}s"?)')
+    try:
+        registry.read_options(known, _in_file(table, options), protocol)
+    except BadInput as error:
+        raise table.wrong("options", str(error)) from None
     registry.read_options(known, options, protocol)
     return options
+
+
+def _in_file(table: Table, options: Mapping[str, Any]) -> dict[str, Any]:
+    """Those options that stand in the scenario as they are."""
+    written = table.raw("options", {})
+    return {key: value for key, value in options.items() if key in written and written[key] == value}

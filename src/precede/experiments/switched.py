@@ -24,7 +24,7 @@ _KEYS: Final = {
 
 
 def _build(table: Table, seed: int) -> BuiltWorld:
-    count = table.whole("nodes", least=1)
+    count = table.count("nodes")
     names = numbered(count)
     network = Switched(
         propagation=table.distribution("propagation", "normal(0.1, 0.025)"),
@@ -33,7 +33,7 @@ def _build(table: Table, seed: int) -> BuiltWorld:
         drawn="link" if table.choice("drawn", ("packet", "link"), "packet") == "link" else "packet",
         longest=table.maybe_duration("longest"),
     )
-    stays = [_stay(table, item, names) for item in table.items("stays")]
+    stays = [_stay(table, item, names) for item in table.entries("stays", ("node", "enter", "leave"))]
     named = {stay.node for stay in stays}
     presence = [*stays, *(Presence(node) for node in range(count) if node not in named)]
     members = tuple(sorted(stay.node for stay in presence if stay.enter == 0))

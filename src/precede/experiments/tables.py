@@ -15,6 +15,7 @@ from precede.sim.randomness import Distribution
 
 T = TypeVar("T")
 _MOST_CHARACTERS: Final = 1 << 24
+_MOST_NODES: Final = 1_000_000
 
 
 class Table:
@@ -33,6 +34,7 @@ class Table:
         self.file = file
         self.base = base or Path()
         self._text = text
+        self._read: dict[str, bool] = {}
 
     def check(self, known: Iterable[str]) -> None:
         """An unknown key is an error that names it and the nearest known one."""
@@ -61,8 +63,20 @@ class Table:
                 return f"{self.file}:{number}: "
         return f"{self.file}: "
 
+    def check_read(self) -> None:
+        """A key that nobody asked for, beside the others, is an error: it would change nothing."""
+        for key in self.data:
+            if key not in self._read:
+                raise self.wrong(key, f"has no effect beside the other keys of [{self.name}]; leave it out")
+
     def has(self, key: str) -> bool:
+        self._read[key] = True
         return key in self.data
+
+    def raw(self, key: str, default: Any = None) -> Any:
+        """As written."""
+        self._read[key] = True
+        return self.data.get(key, default)
 
     def text(self, key: str, default: str | None = None) -> str:
         value = self._get(key, default)
@@ -76,15 +90,21 @@ class Table:
             raise self.wrong(key, f"{value!r} is none of {', '.join(choices)}")
         return value
 
-    def whole(self, key: str, default: int | None = None, least: int = 0) -> int:
+    def whole(self, key: str, default: int | None = None, least: int = 0, most: int = 1 << 62) -> int:
         value = self._get(key, default)
-        if isinstance(value, str) and re.fullmatch(r"-?[0-9]+", value):
+        if isinstance(value, str) and re.fullmatch(r"-?[0-9]{1,40}", value):
             value = int(value)
         if not isinstance(value, int) or isinstance(value, bool):
             raise self.wrong(key, f"a whole number is wanted, not {value!r}")
         if value < least:
             raise self.wrong(key, f"{value} is less than {least}")
+        if value > most:
+            raise self.wrong(key, f"{value} is more than {most}")
         return value
+
+    def count(self, key: str, default: int | None = None, least: int = 1) -> int:
+        """How many nodes: each costs memory, so a slip of the hand must not take the machine down."""
+        return self.whole(key, default, least, _MOST_NODES)
 
     def number(
         self, key: str, default: float | None = None, least: float = 0.0, most: float = float("inf")
@@ -107,8 +127,7 @@ class Table:
         return value
 
     def duration(self, key: str, default: Duration | None = None) -> Duration:
-        value = self.data.get(key)
-        if value is None and default is not None:
+        if self.raw(key) is None and default is not None:
             return default
         value = self._get(key, None)
         if not isinstance(value, str):
@@ -117,7 +136,7 @@ class Table:
 
     def maybe_duration(self, key: str) -> Duration | None:
         """A duration, or None when the key is absent or says `none`."""
-        return None if self.data.get(key, "none") == "none" else self.duration(key)
+        return None if self.raw(key, "none") == "none" else self.duration(key)
 
     def distribution(self, key: str, default: str | None = None) -> Distribution:
         value = self._get(key, default)
@@ -129,6 +148,8 @@ class Table:
         path = self.base / self.text(key)
         if not path.exists():
             raise self.wrong(key, f"no such file: {path}")
+        if path.is_dir():
+            raise self.wrong(key, f"{path} is a folder; a file is wanted")
         return path
 
     def items(self, key: str) -> list[Any]:
@@ -136,6 +157,19 @@ class Table:
         if not isinstance(value, list):
             raise self.wrong(key, f"a list is wanted, not {value!r}")
         return value
+
+    def entries(self, key: str, fields: tuple[str, ...]) -> list[dict[str, Any]]:
+        """A list of tables, each with no other fields than these."""
+        found = self.items(key)
+        for item in found:
+            if not isinstance(item, dict):
+                raise self.wrong(key, f"a list of {{ {', '.join(fields)} }} is wanted, and {item!r} is none")
+            for field in item:
+                if field not in fields:
+                    near = get_close_matches(field, fields, n=1)
+                    hint = f"did you mean {near[0]!r}?" if near else f"known: {', '.join(fields)}"
+                    raise self.wrong(key, f"{item!r}: unknown key {field!r} ({hint})")
+        return found
 
     def field(self, key: str, item: Any, field: str) -> Any:
         """What an item of a listed table must have."""
@@ -148,7 +182,7 @@ class Table:
         return self._said(key, parse_duration, self.field(key, item, field))
 
     def _get(self, key: str, default: Any) -> Any:
-        value = self.data.get(key, default)
+        value = self.raw(key, default)
         if value is None:
             raise BadInput(f"{self.file + ': ' if self.file else ''}[{self.name}] needs {key!r}")
         return value

@@ -28,6 +28,8 @@ _ARGUMENTS: Final = {
     "pareto": (2,),
 }
 Floats: TypeAlias = "np.ndarray[Any, np.dtype[np.float64]]"
+_MOST: Final = 1e11
+"""In seconds, 64 bits of microseconds hold it with room for sums."""
 _WRITTEN = re.compile(r"\s*([a-z]+)\s*\(\s*([^)]*)\)\s*")
 _UNREAD: Final = np.random.Generator(np.random.PCG64(0))  # for what does not vary: opening a stream is dear
 
@@ -85,12 +87,14 @@ class Distribution:
             raise BadInput(f"{self.written!r}: {name} takes {_ARGUMENTS[name][-1]} finite number(s)")
         if name in ("uniform", "triangular") and arguments[0] > arguments[-1]:
             raise BadInput(f"{self.written!r}: the bounds are in the wrong order")
+        if max(map(abs, arguments)) > _MOST:
+            raise BadInput(f"{self.written!r}: more than {_MOST:g} cannot be simulated")
+        if name == "triangular" and not arguments[0] <= arguments[-2] <= arguments[-1]:
+            raise BadInput(f"{self.written!r}: the peak is not between the bounds")
         if name in ("exponential", "constant") and arguments[0] < 0:
             raise BadInput(f"{self.written!r}: must not be negative")
         if name == "normal" and arguments[1] < 0:
             raise BadInput(f"{self.written!r}: the deviation must not be negative")
-        if name == "triangular" and not arguments[0] <= arguments[-2] <= arguments[-1]:
-            raise BadInput(f"{self.written!r}: the peak is not between the bounds")
         if name == "pareto" and min(arguments) <= 0:
             raise BadInput(f"{self.written!r}: both must be greater than 0")
 
@@ -111,8 +115,8 @@ class Distribution:
             low, high = arguments[0], arguments[-1]
             middle = arguments[1] if len(arguments) == 3 else (low + high) / 2
             drawn = stream.triangular(low, middle, high, count) if high > low else np.full(count, low)
-        positive: Floats = np.maximum(drawn, 0.0)
-        return positive
+        possible: Floats = np.clip(drawn, 0.0, _MOST)
+        return possible
 
     def mean(self) -> float:
         """The expectation (of the distribution as written, before negative draws are cut)."""
@@ -123,6 +127,10 @@ class Distribution:
             least, index = arguments
             return least * index / (index - 1) if index > 1 else inf
         return sum(arguments) / len(arguments)
+
+    def is_zero(self) -> bool:
+        """Is every draw nothing? Whoever waits for it again and again would not see time pass."""
+        return self.arguments[-1] <= 0 and (self.name != "normal" or self.arguments[0] <= 0)
 
     def drawing(self, streams: Streams, *name: str | int, unit: int = SECOND) -> Callable[[], int]:
         """A function that draws whole microseconds, one at a time, from a stream of that name."""

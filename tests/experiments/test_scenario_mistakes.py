@@ -1,0 +1,171 @@
+"""What people write wrong into a scenario: one line with file, line and cause, and nothing runs on for ever."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from precede.core.errors import BadInput
+from precede.eventlog.sinks import TableSink
+from precede.experiments.runs import carry_out
+from precede.experiments.scenario import read_scenario
+
+P2P = "point_to_point"
+WORLDS = {
+    P2P: ('kind = "point_to_point"\nnodes = 4', "vector_clock"),
+    "flood": ('kind = "flood"\nnodes = 4', "drift"),
+    "switched": ('kind = "switched"\nnodes = 4', "vcube"),
+    "cellular": ('kind = "cellular"\nstations = 2\nhosts = 3\nduration = "5s"', "was"),
+}
+EVERY = 'every = "1s"\nuntil = "3s"'
+
+
+def attempt(
+    folder: Path, kind: str, world: str = "", workload: str = EVERY, faults: str = "", run: str = ""
+) -> str:
+    """What `precede simulate` would say; empty when the scenario runs."""
+    first, protocol = WORLDS[kind]
+    lines = first.splitlines()
+    if world.split(" ", 1)[0] == "nodes":
+        lines.pop()
+    said = "" if run.startswith("protocol") else f'protocol = "{protocol}"'
+    tables = ["[world]", *lines, world, "[workload]", workload, "[faults]", faults, "[run]", said, run]
+    path = folder / "mine.toml"
+    path.write_text("\n".join(tables), encoding="utf-8")
+    try:
+        carry_out(read_scenario(str(path)), TableSink())
+    except BadInput as error:
+        return str(error).replace(f"{folder}/", "")
+    return ""
+
+
+@pytest.mark.parametrize("kind", WORLDS)
+def test_what_they_vary_runs(tmp_path: Path, kind: str) -> None:
+    assert attempt(tmp_path, kind, run='end = "5s"') == ""
+
+
+@pytest.mark.parametrize(
+    ("kind", "world", "said"),
+    [
+        (
+            "point_to_point",
+            "nodes = 99999999999999999999",
+            "mine.toml:3: nodes: 99999999999999999999 is more than",
+        ),
+        (
+            "point_to_point",
+            'delay = "normal(1, -1)"',
+            "mine.toml:4: delay: 'normal(1, -1)': the deviation must",
+        ),
+        (P2P, 'delay = "triangular(0, 5, 1)"', "the peak is not between the bounds"),
+        (P2P, 'delay = "constant(1e300)"', "more than 1e+11 cannot be simulated"),
+        (
+            "point_to_point",
+            'partitions = [{ start = "5s", end = "1s", groups = [["0"], ["1"]] }]',
+            "ends before",
+        ),
+        (
+            "point_to_point",
+            'partitions = [{ start = 1, end = 2, groups = [["0"], ["0"]] }]',
+            "'0' is in two groups",
+        ),
+        (P2P, 'partitions = [{ start = 1, end = 2, groups = "01" }]', "a list of lists of names"),
+        (P2P, "partitions = [{ begin = 1, end = 2, groups = [] }]", "unknown key 'begin'"),
+        ("flood", 'field = "wide"', "mine.toml:4: field: two numbers are wanted, not 'wide'"),
+        ("flood", "grid = [2.5, 2]", "[columns, rows] is wanted"),
+        ("flood", 'places = "."', "is a folder; a file is wanted"),
+        ("flood", "speed = inf", "mine.toml:4: speed: inf is not between 0.0 and 1000000000.0"),
+        ("flood", 'presence = [{ node = "0", entre = "5s" }]', "unknown key 'entre' (did you mean 'enter'?)"),
+        ("flood", 'presence = [{ node = "0", enter = -5 }]', "-5 is less than nothing"),
+        ("flood", 'presence = [{ node = "0", enter = "5s", leave = "1s" }]', "leaves before it enters"),
+        ("flood", 'presence = [{ node = "0" }, { node = "0" }]', "node '0' enters while it is already there"),
+        ("switched", 'stays = [{ node = "1", leaves = "2s" }]', "(did you mean 'leave'?)"),
+        ("cellular", 'stays = [{ node = "h1" }, { node = "h1" }]', "a second stay of this host"),
+        (
+            "cellular",
+            'moves = [{ host = "h0", at = "1s", cel = "s1" }]\nmovement = "moves"',
+            "did you mean 'cell'?",
+        ),
+    ],
+)
+def test_a_world_that_cannot_be(tmp_path: Path, kind: str, world: str, said: str) -> None:
+    assert said in attempt(tmp_path, kind, world, run='end = "5s"')
+
+
+@pytest.mark.parametrize(
+    ("kind", "world", "key"),
+    [
+        ("cellular", "loss = 0.2", "loss"),
+        ("cellular", 'moves = [{ host = "h0", at = "1s", cell = "s1" }]', "moves"),
+        ("flood", "spacing = 50", "spacing"),
+        ("flood", "mobile = 2", "mobile"),
+        ("flood", "grid = [2, 2]", "nodes"),
+    ],
+)
+def test_a_key_without_effect_is_said(tmp_path: Path, kind: str, world: str, key: str) -> None:
+    """Loss belongs to the lossy radio: whoever asks for it must not get a world without."""
+    said = attempt(tmp_path, kind, world, run='end = "5s"')
+    assert f"{key}: has no effect beside the other keys of [world]" in said
+    assert said.startswith("mine.toml:")
+
+
+def test_two_nodes_of_one_name_are_one_too_many(tmp_path: Path) -> None:
+    (tmp_path / "places.csv").write_text("node,x,y\na,0,0\nb,50,0\na,0,50\n", encoding="utf-8")
+    first, protocol = 'kind = "flood"\nplaces = "places.csv"', "drift"
+    (tmp_path / "s.toml").write_text(
+        f'[world]\n{first}\n[workload]\n{EVERY}\n[run]\nprotocol = "{protocol}"', encoding="utf-8"
+    )
+    with pytest.raises(BadInput, match=r"places\.csv:4: a second node 'a'"):
+        carry_out(read_scenario(str(tmp_path / "s.toml")), TableSink())
+
+
+@pytest.mark.parametrize(
+    ("workload", "said"),
+    [
+        ('every = "0s"\nuntil = "3s"', "mine.toml:6: every: no time between messages, and no count"),
+        ('poisson = "0s"\nuntil = "3s"', "poisson: no time between messages"),
+        ('every = "1s"', "messages without end in a world without end"),
+        ('every = "1s"\nuntil = "3s"\nsize = 99999999999999', "size: 99999999999999 is more than"),
+        ('script = [{ src = "0", at = "1s", to = "12" }]', "to is a list of names"),
+        ('script = [{ src = "0", at = "1s", lifetme = "1s" }]', "did you mean 'lifetime'?"),
+        ('script = [{ src = "0", at = [] }]', "not a duration: []"),
+    ],
+)
+def test_a_workload_that_cannot_be(tmp_path: Path, workload: str, said: str) -> None:
+    assert said in attempt(tmp_path, P2P, workload=workload)
+
+
+def test_many_messages_at_one_instant_are_fine_when_they_are_counted(tmp_path: Path) -> None:
+    assert attempt(tmp_path, P2P, workload='every = "0s"\ncount = 5') == ""
+
+
+@pytest.mark.parametrize(
+    ("faults", "said"),
+    [
+        ("crashes = [1]", "crashes: a list of { node, at, after, restart, keep } is wanted, and 1 is none"),
+        ('crashes = [{ node = "0", at = -1 }]', "-1 is less than nothing"),
+        ('crashes = [{ node = "0", at = "5s", restart = "1s" }]', "restarts before it crashes"),
+        ('crashes = [{ node = "0", at = "5s", after = "x" }]', "after is a number of steps"),
+        ('crashes = [{ node = "0", at = "5s", keep = "no" }]', "keep is true or false"),
+        ('crashes = [{ node = "9", at = "5s" }]', "no node '9'"),
+        ('stalls = [{ node = "0", at = "5s", duration = -1 }]', "-1 is less than nothing"),
+        ("skew = -1", "mine.toml:9: skew"),
+    ],
+)
+def test_faults_that_cannot_be(tmp_path: Path, faults: str, said: str) -> None:
+    assert said in attempt(tmp_path, P2P, faults=faults)
+
+
+@pytest.mark.parametrize(
+    ("run", "said"),
+    [
+        ("end = 0", "mine.toml:12: end: a text is wanted, not 0"),
+        ('gauges = "0s"', "gauges: every 0s is without end"),
+        ("options = 3", "mine.toml:12: options: a table is wanted"),
+        ("options = { bogus = 1 }", "mine.toml:12: options: protocol 'vector_clock' has no option 'bogus'"),
+        ('protocol = "vectorclock"', "mine.toml:12: protocol: unknown protocol 'vectorclock'"),
+    ],
+)
+def test_a_run_that_cannot_be(tmp_path: Path, run: str, said: str) -> None:
+    assert said in attempt(tmp_path, P2P, run=run)
