@@ -3,7 +3,8 @@
 Of two that know each other the smaller address dials. A frame is four bytes of length and its bytes. What is
 under way when a connection breaks is lost here and sent again by the channel above (`runtime.channel`). A
 neighbour that does not read is not waited for: frames beyond a bound are dropped, and the channel sends them
-again later.
+again later. A connection on which no member has been heard for a while is closed, and when there are too many
+the oldest of these makes room: strangers who keep connections open keep nobody out.
 """
 
 from __future__ import annotations
@@ -24,6 +25,7 @@ _MOST_CONNECTIONS: Final = 1024
 _MOST_UNSENT: Final = 1 << 20
 _FIRST_WAIT: Final = 0.1
 _LONGEST_WAIT: Final = 5.0
+STRANGER_SECONDS: Final = 10.0
 
 
 class TcpTransport(Transport):
@@ -44,6 +46,7 @@ class TcpTransport(Transport):
         self._server: asyncio.Server | None = None
         self._dialling: dict[Address, asyncio.Task[None]] = {}
         self._connections: dict[int, _Connection] = {}
+        self._strangers: dict[int, asyncio.TimerHandle] = {}
         self._number = 0
         self._on_frame: OnFrame | None = None
 
@@ -86,6 +89,8 @@ class TcpTransport(Transport):
     async def stop(self) -> None:
         for task in self._dialling.values():
             task.cancel()
+        for handle in self._strangers.values():
+            handle.cancel()
         for connection in list(self._connections.values()):
             connection.close()
         if self._server is not None:
@@ -111,17 +116,44 @@ class TcpTransport(Transport):
     # -- what connections tell -----------------------------------------------------------------------------
 
     def opened(self, connection: _Connection) -> int | None:
-        """Its number; None when there are too many."""
+        """Its number; None when there are too many, and members on all of them."""
         if len(self._connections) >= _MOST_CONNECTIONS:
-            return None
+            if not self._strangers:
+                return None
+            self._show_out(next(iter(self._strangers)))
         self._number += 1
         self._connections[self._number] = connection
+        self._watch(self._number)
         self.on_link(self._number, True)
         return self._number
 
     def closed(self, number: int) -> None:
+        self._trust(number)
         if self._connections.pop(number, None) is not None:
             self.on_link(number, False)
+
+    def known(self, where: Where, near: bool) -> None:
+        number = cast(int, where)
+        if near:
+            self._trust(number)
+        elif number in self._connections:
+            self._watch(number)
+
+    def _watch(self, number: int) -> None:
+        self._trust(number)
+        loop = asyncio.get_running_loop()
+        self._strangers[number] = loop.call_later(STRANGER_SECONDS, self._show_out, number)
+
+    def _trust(self, number: int) -> None:
+        handle = self._strangers.pop(number, None)
+        if handle is not None:
+            handle.cancel()
+
+    def _show_out(self, number: int) -> None:
+        """The connection is gone for us at once, however long the other end takes."""
+        connection = self._connections[number]
+        self.closed(number)
+        connection.abort()
 
     def heard(self, frame: bytes, number: int) -> None:
         assert self._on_frame is not None
@@ -173,3 +205,8 @@ class _Connection(asyncio.Protocol):
     def close(self) -> None:
         if self._transport is not None:
             self._transport.close()
+
+    def abort(self) -> None:
+        """What is unsent is not waited for."""
+        if self._transport is not None:
+            self._transport.abort()
