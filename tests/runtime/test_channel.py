@@ -137,6 +137,32 @@ def test_an_end_that_begins_anew_is_noticed_and_both_agree_again() -> None:
     asyncio.run(run())
 
 
+def test_a_patient_link_sends_once_what_arrived_unacknowledged_when_it_broke() -> None:
+    """A station floods what comes by wire: a second copy would be delivered twice."""
+
+    async def run() -> None:
+        air = Air(Random(5))
+        one, two = End(1, air, patient=True), End(2, air, patient=True)
+        await one.begin()
+        await two.begin()
+        one.links.tick()
+        await until(lambda: one.links.neighbours() and two.links.neighbours())
+        await one.mouth.stop()  # it speaks and does not hear
+        one.links.send(b"said once", 2)
+        await until(lambda: two.packets == [b"said once"])
+        for _ in range(6):
+            one.links.tick()
+        assert one.links.neighbours() == []
+        one.links.send(b"said while it was away", 2)
+        await one.begin()
+        two.links.tick()
+        one.links.send(b"said after", 2)
+        await until(lambda: two.packets[-1] == b"said after", 10)
+        assert two.packets == [b"said once", b"said while it was away", b"said after"]
+
+    asyncio.run(run())
+
+
 def test_a_patient_link_keeps_what_it_could_not_send() -> None:
     async def run() -> None:
         air = Air(Random(5))

@@ -180,12 +180,22 @@ class Channel:
         self._received = 0
         self._early.clear()
 
-    def close(self) -> list[Queued]:
-        """The link is down; which packets may not have arrived, those that left first."""
+    def pause(self) -> None:
+        """The link is down for now: nothing is sent until `resume`, and nothing is forgotten."""
         for handle in (self._resend, self._acking):
             if handle is not None:
                 handle.cancel()
         self._resend = self._acking = None
+
+    def resume(self) -> None:
+        """What was under way goes again under its numbers: the other end knows which of it has come."""
+        self._wait = _FIRST_WAIT
+        self._repeat()
+        self._pump()
+
+    def close(self) -> list[Queued]:
+        """The link is down; which packets may not have arrived, those that left first."""
+        self.pause()
         rest = [*self._gone, *self._queue]
         self._queue.clear()
         self._gone.clear()

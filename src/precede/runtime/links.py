@@ -57,8 +57,9 @@ class Links:
     """One transport's neighbours; `packet`, `up`, `down` and `left` are called as things happen.
 
     `by_hand`: only opened links count. `patient`: what cannot go now, or was on its way when a link broke, is
-    kept (within bounds) and sent when the neighbour is there again: a wire, as protocols without
-    acknowledgements of their own expect it. `alone`: one neighbour at a time, as a host has one cell.
+    kept (within bounds) and sent when the neighbour is there again, once: a wire, as protocols without
+    acknowledgements of their own expect it (a neighbour that has restarted may hear something again).
+    `alone`: one neighbour at a time, as a host has one cell.
     """
 
     def __init__(
@@ -92,6 +93,7 @@ class Links:
         self._near: dict[NodeId, Neighbour] = {}
         self._opened: dict[NodeId, Where] = {}
         self._held: dict[NodeId, deque[Queued]] = {}
+        self._paused: dict[NodeId, Neighbour] = {}
         self._session = int.from_bytes(os.urandom(3), "big") + 1
         self.dropped_here: Counter[str] = Counter()
         transport.on_link = self._on_link
@@ -111,7 +113,7 @@ class Links:
         if near is None:
             return self._hold(to, Queued(pieces, key)) if self._patient else 0
         if near.channel.worn_out:
-            self._forget(to)
+            self._forget(to, for_good=True)
             return 0
         if not near.channel.send(pieces, key):
             self.dropped_here["queue_full"] += 1
@@ -168,7 +170,7 @@ class Links:
             return
         near = self._near.get(sender)
         if near is not None and near.boot != boot:
-            self._forget(sender)  # it has restarted: whatever we thought it had is gone
+            self._forget(sender, for_good=True)  # it has restarted: whatever we thought it had is gone
             near = None
         if near is None:
             near = self._meet(sender, boot, where)
@@ -194,7 +196,7 @@ class Links:
             return  # late, from a life of the link that is over
         if theirs > channel.theirs:
             if channel.confirmed:
-                self._forget(sender)
+                self._forget(sender, for_good=True)
                 fresh = self._meet(sender, near.boot, near.where)
                 if fresh is None:
                     return
@@ -217,11 +219,18 @@ class Links:
             if not self._alone:
                 self.dropped_here["too_many_peers"] += 1
             return None
-        self._session += 1
-        channel = Channel(self._session, partial(self._transmit, node), self._left)
+        paused = self._paused.pop(node, None)
+        if paused is not None and paused.boot == boot:
+            channel = paused.channel
+        else:
+            if paused is not None:
+                self._give_up(node, paused.channel)
+            self._session += 1
+            channel = Channel(self._session, partial(self._transmit, node), self._left)
         near = self._near[node] = Neighbour(where, boot, channel)
         self._transport.known(where, True)
         channel.acknowledge()
+        channel.resume()
         for queued in self._held.pop(node, ()):
             channel.send(queued.pieces, queued.key)
         self._up(node)
@@ -275,19 +284,35 @@ class Links:
 
     def stop(self) -> None:
         """No further frame leaves."""
-        for near in self._near.values():
+        for near in (*self._near.values(), *self._paused.values()):
             near.channel.close()
         self._near.clear()
+        self._paused.clear()
 
-    def _forget(self, node: NodeId) -> None:
+    def _forget(self, node: NodeId, *, for_good: bool = False) -> None:
+        """It is not heard any more; or, `for_good`, it is another life of it that is heard."""
         near = self._near.pop(node)
         self._transport.known(near.where, False)
-        lost = near.channel.close()
-        self._fragments.forget(node)
+        if self._patient and not for_good:
+            near.channel.pause()
+            self._paused[node] = near
+            if len(self._paused) > self._most_peers:
+                oldest = next(iter(self._paused))
+                self._give_up(oldest, self._paused.pop(oldest).channel)
+        else:
+            self._give_up(node, near.channel)
         self._down(node)
-        for queued in lost:
-            if self._patient:
+
+    def _give_up(self, node: NodeId, channel: Channel) -> None:
+        """This life of the link is over; what may not have arrived waits for the next, or is lost."""
+        lost = channel.close()
+        self._fragments.forget(node)
+        if self._patient:
+            waiting = self._held.pop(node, deque())
+            for queued in (*lost, *waiting):
                 queued.gone = 0
                 self._hold(node, queued)
-            elif queued.key is not None and not queued.last:
+            return
+        for queued in lost:
+            if queued.key is not None and not queued.last:
                 self._left(queued.key, False)
