@@ -3,7 +3,9 @@
 `Persist` is durable before what follows it is carried out: what the inputs of one turn of the event loop change
 gathers in one transaction; what must leave the node (sends, deliveries to the application) waits, in order,
 until that is committed. `Persist` directly followed by `Deliver` is in the same transaction, so it is one step.
-The clock never runs backwards, not even over a restart. The event log is the simulator's.
+When the store fails (a full disk) the node has crashed there: nothing that hangs on it leaves.
+The clock never runs backwards, not even over a restart, nor does it stand still. The event log is the
+simulator's.
 """
 
 from __future__ import annotations
@@ -12,6 +14,7 @@ import asyncio
 import time
 from collections import Counter, deque
 from collections.abc import Callable, Sequence
+from contextlib import suppress
 from typing import Final, Protocol
 
 from precede.core.effects import (
@@ -49,7 +52,7 @@ from precede.eventlog.schema import (
 from precede.runtime.codec import Codec, Garbled
 from precede.runtime.inspection import Inspection
 from precede.runtime.rows import KeptRows
-from precede.runtime.store import NoStore, Store
+from precede.runtime.store import NoStore, Store, StoreFailed
 from precede.runtime.transfers import Transfers
 
 MOST_WAITING: Final = 10_000
@@ -96,10 +99,13 @@ class Driver:
         self.on_deliver: Callable[[int, Message], None] = lambda place, message: None
         self.on_arrive: Callable[[Message], None] = lambda message: None
         self.on_discard: Callable[[Message, str], None] = lambda message, reason: None
+        self.on_failure: Callable[[StoreFailed], None] = lambda error: None
         self._codec = codec
         self._read_clock = clock
         self._speed = speed
         self._latest = self._clock_kept = store.remembered("clock", 0)
+        self._slowed: tuple[Instant, Instant] | None = None
+        self._clock_read: Instant = 0
         self.incarnation = _life(store)
         self.node_id: NodeId = -1
         self._accepted = store.remembered("accepted", 0)
@@ -133,7 +139,12 @@ class Driver:
         """The application sends. Raises what the node raises (Refused), with nothing changed."""
         self._drain()
         now = self._now()
-        self._carry_out(self.node.broadcast(payload, now, to, lifetime), now)
+        effects = self.node.broadcast(payload, now, to, lifetime)
+        try:
+            self._carry_out(effects, now)
+        except StoreFailed as error:
+            self.fail(error)
+            raise
         self._drain()
 
     def packet(self, data: bytes, sender: NodeId, over: Medium = RADIO) -> None:
@@ -200,7 +211,12 @@ class Driver:
 
     def taken(self, place: int) -> None:
         """The application has a delivered message and all before it."""
-        self.store.taken(place)
+        if not self._stopped:
+            try:
+                self.store.taken(place)
+            except StoreFailed as error:
+                self.fail(error)
+                raise
 
     def stop(self) -> None:
         """No further input is taken; what was persisted is on disk."""
@@ -219,12 +235,22 @@ class Driver:
         self._stopped = True
         for handle in self._timers.values():
             handle.cancel()
+        self._inputs.clear()
+        self._leaving.clear()
         self.store.abandon()
+
+    def fail(self, error: StoreFailed) -> None:
+        """The store does not work any more: a crash, and somebody is told."""
+        if not self._stopped:
+            self.crash()
+            self.on_failure(error)
 
     # -- the machine --------------------------------------------------------------------------------------
 
     def _input(self, call: Callable[[Instant], Effects]) -> None:
         """One of this turn's inputs; those that come in together are committed together."""
+        if self._stopped:
+            return
         self._inputs.append(call)
         if not self._running and not self._scheduled:
             self._scheduled = True
@@ -232,7 +258,8 @@ class Driver:
 
     def _turn(self) -> None:
         self._scheduled = False
-        self._drain()
+        with suppress(StoreFailed):  # `on_failure` was told
+            self._drain()
 
     def _drain(self) -> None:
         """Run queued inputs to completion, one by one, commit, let out what must leave; until all is done."""
@@ -247,12 +274,26 @@ class Driver:
                     self._carry_out(call(now), now)
                 self._commit()
                 self._let_out()
+            self._commit()
+        except StoreFailed as error:
+            self.fail(error)
+            raise
         finally:
             self._running = False
-        self._commit()
 
     def _now(self) -> Instant:
-        self._latest = max(self._latest, self._read_clock())
+        """Never backwards. Ahead of a clock that was set back, time passes at half its pace until it is caught
+        up: a clock that stood still would let no timer fire."""
+        read = self._read_clock()
+        if read >= self._latest:
+            self._latest = read
+            self._slowed = None
+        elif self._slowed is None or read < self._clock_read:
+            self._slowed = (read, self._latest)
+        else:
+            since, latest = self._slowed
+            self._latest = max(self._latest, latest + (read - since) // 2)
+        self._clock_read = read
         return self._latest
 
     def _commit(self) -> None:
@@ -275,6 +316,8 @@ class Driver:
             if type(effect) is Send:
                 self._leaving.append((now, effect))
             elif type(effect) is Deliver:
+                if self.inspection is not None:
+                    self.inspection.delivered(effect.message.id)
                 self._leaving.append((self.store.deliver(effect.message), effect.message))
                 if self._rows is not None:
                     self._rows.message(DELIVERED, now, effect.message.id)

@@ -29,7 +29,7 @@ from precede.runtime.inspection import Inspection
 from precede.runtime.links import Links
 from precede.runtime.rows import SEGMENT_ROWS, KeptRows, write_segment
 from precede.runtime.sealing import KEY_BYTES, OVERHEAD, OpenDoor, Sealer
-from precede.runtime.store import NoStore, Store
+from precede.runtime.store import NoStore, Store, StoreFailed
 from precede.runtime.transfers import Transfers
 from precede.runtime.transport import Transport
 
@@ -138,6 +138,7 @@ class Group:
         self._driver.on_deliver = self._delivered
         self._driver.on_arrive = self._arrived
         self._driver.on_discard = self._discarded
+        self._driver.on_failure = self._fail
         self._transports = [transport]
         self._links = self._join_links(transport, keys, links or {}, RADIO)
         self._all_links = [self._links]
@@ -150,7 +151,8 @@ class Group:
         self._untaken: deque[tuple[int, Message]] = deque()
         self._fresh = asyncio.Event()
         self._last_given: int | None = None
-        self._listeners: list[asyncio.Queue[Arrival]] = []
+        self._listeners: list[asyncio.Queue[Arrival | None]] = []
+        self._failure: StoreFailed | None = None
         self._ticking: asyncio.Task[None] | None = None
         self._crashed = False
 
@@ -191,6 +193,9 @@ class Group:
         """Stop; with a store, the next `join` goes on where this one ended."""
         if self._crashed:
             return
+        if self._failure is not None:
+            await self.crash()
+            return
         if self._ticking is not None:
             self._ticking.cancel()
             self._ticking = None
@@ -198,11 +203,13 @@ class Group:
             self._driver.taken(self._last_given)
         for links in self._all_links:
             links.stop()
-        self._driver.stop()
-        self._write_segment()
-        self._driver.store.close()
-        for transport in self._transports:
-            await transport.stop()
+        try:
+            self._driver.stop()
+            self._write_segment()
+            self._driver.store.close()
+        finally:
+            for transport in self._transports:
+                await transport.stop()
 
     async def crash(self) -> None:
         """Stop as if killed: what was not committed is gone. For emulations."""
@@ -222,11 +229,13 @@ class Group:
 
     async def broadcast(self, payload: bytes, lifetime: Duration | None = None) -> None:
         """To everybody. Waits while the application is far behind in taking what was delivered."""
+        self._check_works()
         self._driver.broadcast(payload, None, lifetime)
         await self._breathe()
 
     async def multicast(self, payload: bytes, to: Sequence[str], lifetime: Duration | None = None) -> None:
         """To these members only, in causal order with all they see."""
+        self._check_works()
         self._driver.broadcast(payload, sorted(self._id_of(name) for name in to), lifetime)
         await self._breathe()
 
@@ -237,6 +246,7 @@ class Group:
         """Messages in order. Asking for the next one says that the last one is done with."""
         while True:
             while not self._untaken:
+                self._check_works()
                 self._fresh.clear()
                 await self._fresh.wait()
             place, message = self._untaken.popleft()
@@ -247,11 +257,13 @@ class Group:
 
     async def arrivals(self) -> AsyncIterator[Arrival]:
         """Every message the moment it is received, and again when its place is final or given up."""
-        queue: asyncio.Queue[Arrival] = asyncio.Queue(MOST_UNTAKEN)
+        self._check_works()
+        queue: asyncio.Queue[Arrival | None] = asyncio.Queue(MOST_UNTAKEN)
         self._listeners.append(queue)
         try:
-            while True:
-                yield await queue.get()
+            while (arrival := await queue.get()) is not None:
+                yield arrival
+            self._check_works()
         finally:
             self._listeners.remove(queue)
 
@@ -328,12 +340,26 @@ class Group:
     def _tell(
         self, message: Message, state: Literal["waiting", "delivered", "given_up"], lacks: tuple[MessageId, ...]
     ) -> None:
+        if self._listeners:
+            self._tell_all(Arrival(self.name_of(message.id.source), message.payload, message.id, state, lacks))
+
+    def _tell_all(self, news: Arrival | None) -> None:
         for queue in self._listeners:
             if queue.full():
                 queue.get_nowait()  # who does not listen loses the oldest news, nobody's memory
-            queue.put_nowait(
-                Arrival(self.name_of(message.id.source), message.payload, message.id, state, lacks)
-            )
+            queue.put_nowait(news)
+
+    def _fail(self, error: StoreFailed) -> None:
+        """The store does not work: to the others this member has crashed, and the application is told."""
+        self._failure = error
+        for links in self._all_links:
+            links.stop()
+        self._fresh.set()
+        self._tell_all(None)
+
+    def _check_works(self) -> None:
+        if self._failure is not None:
+            raise StoreFailed(str(self._failure))
 
     async def _breathe(self) -> None:
         """Let others run; when far too much is untaken, wait for the application to catch up."""
@@ -342,10 +368,20 @@ class Group:
             await asyncio.sleep(0.01)
 
     async def _tick(self) -> None:
-        while True:
+        while self._failure is None:
             for links in self._all_links:
                 links.tick()
             if self._log is not None and self._segment_is_due():
                 self._driver.rows_logged = 0
-                self._write_segment()
+                self._try_segment()
             await asyncio.sleep(self._beacon)
+
+    def _try_segment(self) -> None:
+        """A log that cannot be written now stays in the store, and is written with the next segment."""
+        try:
+            self._write_segment()
+        except StoreFailed as error:
+            self._driver.fail(error)
+        except OSError:
+            self._driver.garbled["log_unwritten"] += 1
+            self._driver.rows_logged += 1  # there is still something to write

@@ -29,6 +29,10 @@ _FORMAT: Final = 1
 _MOST_LIVES: Final = 30_000
 
 
+class StoreFailed(RuntimeError):
+    """The disk did not take or give something: a member whose memory fails stops, as if it had crashed."""
+
+
 class Store:
     """A node's memory on disk. Changes gather in one transaction until `commit`.
 
@@ -56,58 +60,56 @@ class Store:
 
     def saved(self) -> dict[Key, Any]:
         """Everything the protocol persisted and has not forgotten, as plain data."""
-        rows = self._database.execute("SELECT key, value FROM kept")
+        rows = self._execute("SELECT key, value FROM kept")
         return {self._key.decode(key): msgspec.msgpack.decode(value) for key, value in rows}
 
     def persist(self, key: Key, value: Any) -> None:
         """Part of the next commit."""
         self._begin()
         if value is None:
-            self._database.execute("DELETE FROM kept WHERE key = ?", (self._encode(key),))
+            self._execute("DELETE FROM kept WHERE key = ?", (self._encode(key),))
         else:
-            self._database.execute(
-                "INSERT OR REPLACE INTO kept VALUES (?, ?)", (self._encode(key), self._encode(value))
-            )
+            self._execute("INSERT OR REPLACE INTO kept VALUES (?, ?)", (self._encode(key), self._encode(value)))
 
     def deliver(self, message: Message) -> int:
         """Into the outbox, with the next commit; its place there."""
         self._begin()
-        cursor = self._database.execute("INSERT INTO outbox (message) VALUES (?)", (self._encode(message),))
+        cursor = self._execute("INSERT INTO outbox (message) VALUES (?)", (self._encode(message),))
         assert cursor.lastrowid is not None
         return cursor.lastrowid
 
     def undelivered(self) -> list[tuple[int, Message]]:
         """What the application had not taken, oldest first."""
-        rows = self._database.execute("SELECT place, message FROM outbox ORDER BY place")
+        rows = self._execute("SELECT place, message FROM outbox ORDER BY place")
         return [(place, msgspec.msgpack.decode(message, type=Message)) for place, message in rows]
 
     def taken(self, place: int) -> None:
         """The application has this one and everything before it."""
         self._begin()
-        self._database.execute("DELETE FROM outbox WHERE place <= ?", (place,))
+        self._execute("DELETE FROM outbox WHERE place <= ?", (place,))
 
     def remember(self, name: str, value: int) -> None:
         """The driver's own memory, with the next commit."""
         self._begin()
-        self._database.execute("INSERT OR REPLACE INTO driver VALUES (?, ?)", (name, value))
+        self._execute("INSERT OR REPLACE INTO driver VALUES (?, ?)", (name, value))
 
     def remembered(self, name: str, default: int) -> int:
-        row = self._database.execute("SELECT value FROM driver WHERE name = ?", (name,)).fetchone()
+        row = self._execute("SELECT value FROM driver WHERE name = ?", (name,)).fetchone()
         return default if row is None else int(row[0])
 
     def log(self, rows: bytes) -> None:
         """Rows of the event log, with the next commit."""
         self._begin()
-        self._database.execute("INSERT INTO log (rows) VALUES (?)", (rows,))
+        self._execute("INSERT INTO log (rows) VALUES (?)", (rows,))
 
     def logged(self) -> list[tuple[int, bytes]]:
         """The rows that are in no segment yet, oldest first."""
-        return list(self._database.execute("SELECT place, rows FROM log ORDER BY place"))
+        return list(self._execute("SELECT place, rows FROM log ORDER BY place"))
 
     def forget_log(self, place: int) -> None:
         """Everything up to here is in a segment; with the next commit."""
         self._begin()
-        self._database.execute("DELETE FROM log WHERE place <= ?", (place,))
+        self._execute("DELETE FROM log WHERE place <= ?", (place,))
 
     @property
     def dirty(self) -> bool:
@@ -117,7 +119,7 @@ class Store:
     def commit(self) -> None:
         """Durable from here on."""
         if self._dirty:
-            self._database.execute("COMMIT")
+            self._execute("COMMIT")
             self._dirty = False
 
     def close(self) -> None:
@@ -126,14 +128,18 @@ class Store:
 
     def abandon(self) -> None:
         """Close without the changes since the last commit."""
-        if self._dirty:
-            self._database.execute("ROLLBACK")
         self._database.close()
 
     def _begin(self) -> None:
         if not self._dirty:
-            self._database.execute("BEGIN")
+            self._execute("BEGIN")
             self._dirty = True
+
+    def _execute(self, statement: str, given: tuple[Any, ...] = ()) -> sqlite3.Cursor:
+        try:
+            return self._database.execute(statement, given)
+        except sqlite3.Error as error:
+            raise StoreFailed(f"{self.path}: {error}") from error
 
 
 class NoStore:

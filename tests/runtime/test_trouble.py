@@ -1,0 +1,213 @@
+"""What goes wrong outside of a node: a full disk, a clock that is set, strangers who hold connections open."""
+
+from __future__ import annotations
+
+import asyncio
+from pathlib import Path
+from random import Random
+from typing import Any
+
+import pytest
+
+import precede
+from precede.core.effects import Effects, SetTimer
+from precede.core.identity import MessageId
+from precede.core.instants import DAY, MILLISECOND, SECOND, Instant
+from precede.core.messages import Message
+from precede.core.node import Context, Node, Saved
+from precede.protocols import registry
+from precede.protocols.epidemic_packets import packed
+from precede.protocols.layers import Envelope
+from precede.runtime import tcp
+from precede.runtime.codec import Codec
+from precede.runtime.driver import Driver
+from precede.runtime.inspection import MOST_AHEAD, Inspection
+from precede.runtime.sealing import new_key
+from precede.runtime.store import NoStore, StoreFailed
+from precede.runtime.tcp import TcpTransport
+from precede.runtime.udp import UdpTransport
+
+KEY = new_key()
+
+
+async def until(condition: Any, seconds: float = 10.0) -> None:
+    async with asyncio.timeout(seconds):
+        while not condition():
+            await asyncio.sleep(0.01)
+
+
+def fill_disk(group: Any) -> None:
+    """From now on the store takes no further page."""
+    database = group.driver.store._database
+    pages = database.execute("PRAGMA page_count").fetchone()[0]
+    database.execute(f"PRAGMA max_page_count={pages}")
+
+
+async def pair(folder: Path) -> tuple[Any, Any]:
+    ours, theirs = UdpTransport(("127.0.0.1", 0)), UdpTransport(("127.0.0.1", 0))
+    ana = precede.join("g", "ana", key=KEY, store=folder / "ana.db", transport=ours, beacon=0.05)
+    ben = precede.join("g", "ben", key=KEY, store=folder / "ben.db", transport=theirs, beacon=0.05)
+    await ana.__aenter__()
+    await ben.__aenter__()
+    ours.add_peer(theirs.address)
+    theirs.add_peer(ours.address)
+    await until(lambda: ana.neighbours() and ben.neighbours())
+    return ana, ben
+
+
+def test_a_full_disk_stops_a_member_and_nothing_leaves_that_it_would_forget(tmp_path: Path) -> None:
+    async def run() -> None:
+        ana, ben = await pair(tmp_path)
+        await ana.broadcast(b"first")
+        fill_disk(ana)
+        with pytest.raises(StoreFailed, match=r"ana\.db: database or disk is full"):
+            await ana.broadcast(bytes(20_000))
+        with pytest.raises(StoreFailed, match="disk is full"):
+            await ana.broadcast(b"after it")
+        await until(lambda: not ben.neighbours())
+        await ana.close()
+        again = precede.join("g", "ana", key=KEY, store=tmp_path / "ana.db")
+        assert again.driver.store.remembered("accepted", 0) == 1
+        again.driver.crash()
+        assert [message.payload async for message in taken(ben)] == [b"first"]
+        await ben.close()
+
+    asyncio.run(asyncio.wait_for(run(), 30))
+
+
+async def taken(group: Any) -> Any:
+    """What is there to take, without waiting."""
+    messages = aiter(group)
+    while group.status()["untaken"]:
+        yield await anext(messages)
+
+
+def test_an_application_that_waits_for_messages_hears_that_the_disk_is_full(tmp_path: Path) -> None:
+    async def run() -> None:
+        ana, ben = await pair(tmp_path)
+        waits = asyncio.create_task(anext(aiter(ben)))
+        listens = asyncio.create_task(anext(ben.arrivals()))
+        await asyncio.sleep(0)
+        fill_disk(ben)
+        await ana.broadcast(bytes(20_000))
+        for task in (waits, listens):
+            with pytest.raises(StoreFailed, match=r"ben\.db: database or disk is full"):
+                await asyncio.wait_for(task, 10)
+        await ben.close()
+        await ana.close()
+
+    asyncio.run(asyncio.wait_for(run(), 30))
+
+
+def test_a_log_that_cannot_be_written_is_kept_and_the_member_stays(tmp_path: Path) -> None:
+    async def run() -> None:
+        log = tmp_path / "log"
+        log.write_text("a file where a folder should be", encoding="utf-8")
+        ana = precede.join("g", "ana", key=KEY, store=tmp_path / "ana.db", log=log, beacon=0.02)
+        ana._segment = 0.05
+        async with ana:
+            await ana.broadcast(b"one")
+            await until(lambda: ana.status()["dropped"].get("log_unwritten", 0) > 1)
+            log.unlink()
+            await until(lambda: list(log.glob("*.parquet")))
+
+    asyncio.run(asyncio.wait_for(run(), 30))
+
+
+class Ticks(Node):
+    """Asks to be woken every tenth of a second."""
+
+    def __init__(self) -> None:
+        self.woken: list[Instant] = []
+
+    def start(self, now: Instant, saved: Saved) -> Effects:
+        return [SetTimer("tick", now + 100 * MILLISECOND)]
+
+    def timer(self, key: Any, now: Instant) -> Effects:
+        self.woken.append(now)
+        return [SetTimer("tick", now + 100 * MILLISECOND)]
+
+    def broadcast(self, *given: Any, **named: Any) -> Effects:
+        return []
+
+    def receive(self, *given: Any) -> Effects:
+        return []
+
+
+def test_timers_go_on_after_the_clock_was_set_a_day_ahead_and_back() -> None:
+    async def run() -> None:
+        node, ahead = Ticks(), [0]
+        loop = asyncio.get_running_loop()
+        driver = Driver(
+            lambda life: node, Codec(()), NoStore(), clock=lambda: round(loop.time() * SECOND) + ahead[0]
+        )
+        driver.start()
+        await until(lambda: len(node.woken) >= 2, 5)
+        ahead[0] = DAY
+        await until(lambda: len(node.woken) >= 4, 5)
+        ahead[0] = 0
+        await until(lambda: len(node.woken) >= 7, 5)
+        assert node.woken == sorted(node.woken)
+        driver.stop()
+
+    asyncio.run(run())
+
+
+def test_time_slows_down_until_a_clock_has_caught_up() -> None:
+    clock = [100 * SECOND]
+    driver = Driver(lambda life: Ticks(), Codec(()), NoStore(), clock=lambda: clock[0])
+    assert driver._now() == 100 * SECOND
+    readings = []
+    for read in (90, 92, 92, 91, 93, 108, 109, 110):
+        clock[0] = read * SECOND
+        readings.append(driver._now() / SECOND)
+    assert readings == [100, 101, 101, 101, 102, 108, 109, 110]
+
+
+def test_a_number_far_ahead_of_what_was_delivered_is_dropped() -> None:
+    """The bound that docs/security.md names."""
+
+    async def run() -> None:
+        options = {"dissemination": "epidemic"}
+        entry = registry.find("causal_barrier")
+        context = Context(1, (1, 2), options, Random(1))
+        node = registry.make("causal_barrier", "node", context)
+        codec = Codec(*registry.wire_types(entry, node, "epidemic"))
+        driver = Driver(lambda life: node, codec, NoStore(), clock=lambda: 0)
+        driver.inspection = Inspection(1, driver.incarnation)
+        driver.start()
+        for number in (1, MOST_AHEAD + 2):
+            envelope = Envelope(Message(MessageId(2, 0, number), b"theirs"), (), None, None, 0, 0)
+            driver.packet(codec.encode(packed((envelope,))), 2)
+            await asyncio.sleep(0)
+        assert driver.garbled == {"far_future": 1}
+        driver.stop()
+
+    asyncio.run(run())
+
+
+def test_strangers_on_tcp_keep_nobody_out(monkeypatch: pytest.MonkeyPatch) -> None:
+    """They open as many connections as there may be, say nothing or half a frame, and stay."""
+    monkeypatch.setattr(tcp, "_MOST_CONNECTIONS", 8)
+    monkeypatch.setattr(tcp, "STRANGER_SECONDS", 0.5)
+
+    async def run() -> None:
+        ours, theirs = TcpTransport(("127.0.0.1", 0)), TcpTransport(("127.0.0.1", 0))
+        ana = precede.join("g", "ana", key=KEY, transport=ours, beacon=0.05)
+        ben = precede.join("g", "ben", key=KEY, transport=theirs, beacon=0.05)
+        async with ana, ben:
+            strangers = [await asyncio.open_connection(*ours.address) for _ in range(8)]
+            for _, writer in strangers:
+                writer.write(b"\x00\x00\x04\x00half")
+            await until(lambda: len(ours._connections) == 8)
+            ours.add_peer(theirs.address)
+            theirs.add_peer(ours.address)
+            await until(lambda: ana.neighbours() and ben.neighbours())
+            await until(lambda: len(ours._connections) == 1)
+            for reader, writer in strangers:
+                await asyncio.wait_for(reader.read(), 5)
+                writer.close()
+            await asyncio.sleep(0.7)
+            assert ana.neighbours(), "a member is no stranger, however long it stays"
+
+    asyncio.run(asyncio.wait_for(run(), 30))
