@@ -7,12 +7,14 @@ import subprocess
 import sys
 from pathlib import Path
 from random import Random
+from typing import Any
 
 import pytest
 
 from precede.core.errors import BadInput
 from precede.core.node import Context
 from precede.protocols import registry
+from precede.protocols.drift_join import named
 
 SOURCE = Path(__file__).parents[2] / "src"
 
@@ -86,3 +88,31 @@ def test_somebody_elses_package_adds_a_protocol(tmp_path: Path) -> None:
 
     assert "my own" in precede("protocols")
     assert "mine (order: fifo)" in precede("simulate", "small-office", "--protocol", "mine", "--out", "run")
+
+
+@pytest.mark.parametrize(
+    ("protocol", "options", "said"),
+    [
+        ("vector_clock", {"rto": -5}, "'rto': -5 is not between 0s and"),
+        ("vcube", {"test_every": "0s"}, "'test_every': 0 is not between 1ms and"),
+        ("vcube", {"mtu": []}, "'mtu'"),
+        ("ck", {"connect_retry": "0s"}, "'connect_retry': 0 is not between 1ms"),
+        ("was", {"collision_limit": "nan"}, "nan is not between"),
+        ("drift", {"sources": ["0", "1"]}, "'sources': a text is wanted"),
+        ("delta_causal", {"lifetime": 10**25}, "is not between 0s and"),
+    ],
+)
+def test_an_option_that_would_stop_time_or_break_later_is_refused(
+    protocol: str, options: dict[str, Any], said: str
+) -> None:
+    entry = registry.find(protocol)
+    with pytest.raises(BadInput) as refused:
+        registry.read_options(registry.options_of_entry(entry, "direct"), options, protocol)
+    assert said in str(refused.value)
+
+
+def test_ids_of_sources_are_read_or_refused() -> None:
+    assert named("0 3 5-7") == {0, 3, 5, 6, 7}
+    for wrong in ("a", "x-5", "7-5", "0-99999999999"):
+        with pytest.raises(BadInput, match="not ids of nodes"):
+            named(wrong)

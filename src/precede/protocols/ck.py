@@ -37,10 +37,16 @@ from precede.protocols.registry import Entry, Option
 
 PROXY_OPTIONS: Final[dict[str, Option]] = {
     "frames": Option("choice", "cell", "one frame for all who may take it, or per host", ("cell", "host")),
-    "retransmit": Option("duration", 25 * MILLISECOND, "a station repeats what is unacknowledged after this"),
+    "retransmit": Option(
+        "duration", 25 * MILLISECOND, "a station repeats what is unacknowledged after this", least=MILLISECOND
+    ),
     "batch": Option("duration", 20 * MILLISECOND, "stations collect acknowledgements and deletions so long"),
-    "uplink_retransmit": Option("duration", 300 * MILLISECOND, "a host repeats its own message after this"),
-    "connect_retry": Option("duration", 100 * MILLISECOND, "a host repeats its connect after this"),
+    "uplink_retransmit": Option(
+        "duration", 300 * MILLISECOND, "a host repeats its own message after this", least=MILLISECOND
+    ),
+    "connect_retry": Option(
+        "duration", 100 * MILLISECOND, "a host repeats its connect after this", least=MILLISECOND
+    ),
 }
 
 

@@ -21,6 +21,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Final
 
 from precede.core.effects import RADIO, Accept, CancelTimer, Effect, Key, Persist, Send, SetTimer
+from precede.core.errors import BadInput
 from precede.core.identity import NEIGHBOURS, NodeId
 from precede.core.instants import MILLISECOND, SECOND, Instant
 from precede.core.messages import Message, Packet
@@ -55,6 +56,7 @@ APPLY: Final[Key] = ("join", "apply")
 _KNOCK_EVERY: Final = SECOND
 _ANSWER_WITHIN: Final = 100 * MILLISECOND
 _ATTEMPTS: Final = 4
+_MOST_NAMED: Final = 1_000_000
 
 
 class Entrance:
@@ -361,5 +363,11 @@ def named(written: str) -> frozenset[int] | None:
     found: set[int] = set()
     for part in written.replace(",", " ").split():
         first, _, last = part.partition("-")
-        found.update(range(int(first), int(last or first) + 1))
+        try:
+            ids = range(int(first), int(last or first) + 1)
+        except ValueError:
+            raise BadInput(f"not ids of nodes: {written!r} (write 0 3 5-9, or all)") from None
+        if not ids or len(ids) > _MOST_NAMED:
+            raise BadInput(f"not ids of nodes: {written!r}: {part} is none, or too many")
+        found.update(ids)
     return frozenset(found)

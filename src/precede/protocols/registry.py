@@ -12,12 +12,12 @@ from difflib import get_close_matches
 from functools import cache
 from importlib import import_module
 from importlib.metadata import entry_points
-from typing import Any, Final, Literal, TypeAlias
+from typing import Any, Final, Literal, TypeAlias, TypeVar
 
 from msgspec import Struct
 
 from precede.core.errors import BadInput
-from precede.core.instants import parse_duration
+from precede.core.instants import LONGEST, format_duration, parse_duration
 from precede.core.messages import Packet
 from precede.core.node import Context, Node
 from precede.protocols.layers import Dissemination, LayeredNode, Ordering
@@ -27,6 +27,8 @@ WorldKind: TypeAlias = Literal["contacts", "point_to_point", "switched", "flood"
 
 ENTRY_POINTS: Final = "precede.protocols"
 
+Number = TypeVar("Number", int, float)
+_MOST: Final = 1 << 62
 _PROTOCOLS: Final[dict[str, str]] = {
     "unordered": "precede.protocols.unordered:ENTRY",
     "fifo": "precede.protocols.fifo:ENTRY",
@@ -59,12 +61,16 @@ _USUAL_DISSEMINATION: Final[dict[str, str]] = {
 
 
 class Option(Struct, frozen=True):
-    """One setting: how it is written, what it is when nobody says, what it does."""
+    """One setting: how it is written, what it is when nobody says, what it does, how small it may be.
+
+    A duration after which something is done again and again has a `least`: 0s would stop time.
+    """
 
     kind: Literal["duration", "int", "float", "bool", "text", "choice"]
     default: Any
     help: str
     choices: tuple[str, ...] = ()
+    least: int = 0
 
 
 class Entry(Struct, frozen=True):
@@ -186,21 +192,30 @@ def read_options(known: Mapping[str, Option], written: Mapping[str, Any], protoc
 def _read(key: str, option: Option, value: Any) -> Any:
     """One option in its own type."""
     if value is None or (value == "none" and option.default is None):
-        return None
+        return option.default if value is None else None
     try:
         if option.kind == "duration":
-            return value if type(value) is int else parse_duration(value)
+            return _bounded(option, value if type(value) is int else parse_duration(value), LONGEST)
         if option.kind == "int":
-            return _whole(value)
+            return _bounded(option, _whole(value), _MOST)
         if option.kind == "float":
-            return float(value)
+            return _bounded(option, float(value), _MOST)
         if option.kind == "bool":
             return _truth(value)
-    except ValueError as error:
+        if not isinstance(value, (str, int, float)):
+            raise ValueError(f"a text is wanted, not {value!r}")
+    except (TypeError, ValueError, OverflowError) as error:
         raise BadInput(f"option {key!r}: {error}") from error
     if option.kind == "choice" and value not in option.choices:
         raise BadInput(f"option {key!r}: {value!r} is none of {', '.join(option.choices)}")
     return str(value)
+
+
+def _bounded(option: Option, value: Number, most: int) -> Number:
+    if not option.least <= value <= most:
+        bounds = [format_duration(end) if option.kind == "duration" else end for end in (option.least, most)]
+        raise ValueError(f"{value} is not between {bounds[0]} and {bounds[1]}")
+    return value
 
 
 def _whole(value: Any) -> int:
@@ -229,5 +244,5 @@ def _foreign() -> dict[str, Any]:
 
 
 def _nearest(word: str, known: list[str]) -> str:
-    near = get_close_matches(word, known, n=1)
+    near = get_close_matches(str(word), known, n=1)
     return f" (did you mean {near[0]!r}?)" if near else f" (known: {', '.join(known)})"

@@ -32,8 +32,12 @@ ENTRY: Final = Entry(
         ),
         "mtu": Option("int", 1500, "bytes of the largest packet that several messages share"),
         "diagnosis": Option("bool", False, "test each other; survive crashes, let nodes join and leave"),
-        "test_every": Option("duration", 500 * MILLISECOND, "how often a node tests the first of each cluster"),
-        "test_timeout": Option("duration", SECOND, "no answer by then is a crash: more than two packets fly"),
+        "test_every": Option(
+            "duration", 500 * MILLISECOND, "how often a node tests the first of each cluster", least=MILLISECOND
+        ),
+        "test_timeout": Option(
+            "duration", SECOND, "no answer by then is a crash: more than two packets fly", least=MILLISECOND
+        ),
         "compression": Option("bool", True, "count only vector entries changed since the previous broadcast"),
     },
     build=build,
