@@ -6,12 +6,13 @@ May import: protocols, runtime, experiments, verify, core
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from os import PathLike
 from pathlib import Path
 from random import Random, SystemRandom
 from typing import TYPE_CHECKING, Any, Literal
 
 from precede.core.errors import BadInput
-from precede.core.instants import Duration, parse_duration
+from precede.core.instants import MILLISECOND, Duration, parse_duration
 
 if TYPE_CHECKING:
     from precede.core.identity import NodeId
@@ -64,14 +65,17 @@ def join(
 
     if (identity is None) != (roster is None):
         raise BadInput("identity and roster go together: who signs, and whose signatures count")
-    lives = parse_duration(lifetime) if isinstance(lifetime, str) else lifetime
+    _check_joining(group, name, members, beacon)
+    lives = _read_lifetime(lifetime)
+    for what, place in [("bind", bind), *(("peers", peer) for peer in peers), *([("lan", lan)] if lan else [])]:
+        _check_address(what, place)
     protocol = _protocol_for(order, lives, members)
     if order == "multicast" and store is None:
         raise BadInput("order='multicast' needs store=...: a member that forgets who it was is another process")
     chosen: dict[str, Any] = {"durable": store is not None, **options}
     if lives is not None:
         chosen["lifetime"] = lives
-    secrets = [key] if isinstance(key, bytes) else key or ()
+    secrets = _read_secrets(key)
     return open_member(
         protocol,
         "node",
@@ -87,6 +91,44 @@ def join(
         identity=identity,
         roster=roster,
     )
+
+
+def _check_joining(group: str, name: str, members: Sequence[str], beacon: float) -> None:
+    for what, word in (("group", group), ("name", name)):
+        if not isinstance(word, str) or not word:
+            raise BadInput(f"{what}: a text that is not empty is wanted, not {word!r}")
+    if isinstance(members, str) or not all(isinstance(member, str) for member in members):
+        raise BadInput(f"members: a list of names is wanted, not {members!r}")
+    if not beacon > 0:
+        raise BadInput(f"beacon: seconds between two signs of life are wanted, not {beacon!r}")
+
+
+def _read_lifetime(lifetime: str | Duration | None) -> Duration | None:
+    lives = parse_duration(lifetime) if isinstance(lifetime, str) else lifetime
+    if lives is not None and lives < MILLISECOND:
+        raise BadInput(f"lifetime: {lifetime!r} is {lives} microseconds; write it with its unit, '20s'")
+    return lives
+
+
+def _check_address(what: str, place: Any) -> None:
+    match place:
+        case (str(), int(port)) if 0 <= port <= 65535:
+            return
+    raise BadInput(f'{what}: ("10.0.0.7", 5001) is wanted, not {place!r}')
+
+
+def _read_secrets(key: bytes | Sequence[bytes] | None) -> Sequence[bytes]:
+    """No key at all must be said: an empty list is a mistake, and a short secret is none."""
+    if key is None:
+        return ()
+    secrets = [key] if isinstance(key, (bytes, str)) else list(key)
+    if not secrets:
+        raise BadInput("key: there is none in the list (key=None leaves links to their own encryption)")
+    for secret in secrets:
+        if not isinstance(secret, bytes) or len(secret) != 32:
+            said = f"{len(secret)} bytes" if isinstance(secret, bytes) else type(secret).__name__
+            raise BadInput(f"key: 32 secret bytes are wanted (`precede keys make`), not {said}")
+    return secrets
 
 
 def open_member(
@@ -154,7 +196,7 @@ def _protocol_for(order: Order, lifetime: Duration | None, members: Sequence[str
 
 
 def simulate(
-    scenario: str, protocol: str | None = None, seed: int | None = None, **settings: Any
+    scenario: str | PathLike[str], protocol: str | None = None, seed: int | None = None, **settings: Any
 ) -> Simulation:
     """One run in this process, its rows in memory: see `precede.experiments.simulation.simulate`."""
     from precede.experiments.simulation import simulate as run

@@ -11,6 +11,7 @@ import pytest
 
 import precede
 from precede.core.effects import Effects, SetTimer
+from precede.core.errors import BadInput, Refused
 from precede.core.identity import MessageId
 from precede.core.instants import DAY, MILLISECOND, SECOND, Instant
 from precede.core.messages import Message
@@ -211,3 +212,72 @@ def test_strangers_on_tcp_keep_nobody_out(monkeypatch: pytest.MonkeyPatch) -> No
             assert ana.neighbours(), "a member is no stranger, however long it stays"
 
     asyncio.run(asyncio.wait_for(run(), 30))
+
+
+def test_what_the_others_could_not_read_is_refused_before_anything_depends_on_it() -> None:
+    """A text, or more bytes than a packet holds: all that came after it would have waited for ever."""
+
+    async def run() -> None:
+        ours, theirs = UdpTransport(("127.0.0.1", 0)), UdpTransport(("127.0.0.1", 0))
+        ana = precede.join("g", "ana", key=KEY, transport=ours, beacon=0.05)
+        ben = precede.join("g", "ben", key=KEY, transport=theirs, beacon=0.05)
+        with pytest.raises(RuntimeError, match="not joined yet"):
+            await ana.broadcast(b"too early")
+        async with ana, ben:
+            ours.add_peer(theirs.address)
+            with pytest.raises(TypeError, match="bytes, not str: encode it"):
+                await ana.broadcast("hello")  # type: ignore[arg-type]
+            with pytest.raises(Refused, match="1,100,000 bytes does not fit"):
+                await ana.broadcast(bytes(1_100_000))
+            await ana.broadcast(bytearray(1_000_000))
+            await ana.broadcast(b"after it")
+            messages = aiter(ben)
+            taken = [len((await asyncio.wait_for(anext(messages), 20)).payload) for _ in range(2)]
+            assert taken == [1_000_000, 8]
+        with pytest.raises(RuntimeError, match="left already"):
+            await ana.broadcast(b"too late")
+        with pytest.raises(RuntimeError, match="join\\(\\) again"):
+            await ana.__aenter__()
+
+    asyncio.run(asyncio.wait_for(run(), 60))
+
+
+def test_lifetimes_and_destinations_are_written_as_people_write_them(tmp_path: Path) -> None:
+    async def run() -> None:
+        async with precede.join("g", "ana", key=KEY, order="delta", lifetime="1min") as ana:
+            await ana.broadcast(b"x", lifetime="5s")
+            with pytest.raises(Refused, match="with its unit"):
+                await ana.broadcast(b"x", lifetime=5)
+        given: dict[str, Any] = {"order": "multicast", "members": ["ben"], "store": tmp_path / "a.db"}
+        async with precede.join("g", "ana", key=KEY, **given) as ana:
+            with pytest.raises(TypeError, match="a list of names"):
+                await ana.multicast(b"x", to="ben")
+            with pytest.raises(Refused, match="known by the name 'zoe'"):
+                await ana.multicast(b"x", to=["zoe"])
+
+    asyncio.run(asyncio.wait_for(run(), 20))
+
+
+@pytest.mark.parametrize(
+    ("given", "said"),
+    [
+        ({"key": []}, "there is none in the list"),
+        ({"key": b""}, "32 secret bytes"),
+        ({"key": b"short"}, "not 5 bytes"),
+        ({"key": "k" * 32}, "not str"),
+        ({"lifetime": 20}, "20 is 20 microseconds"),
+        ({"lifetime": "0s"}, "with its unit"),
+        ({"peers": ["10.0.0.7:5001"]}, "peers: "),
+        ({"bind": "127.0.0.1:0"}, "bind: "),
+        ({"lan": ("239.83.7.1", 470000)}, "lan: "),
+        ({"beacon": 0}, "beacon: "),
+        ({"members": "ben"}, "a list of names"),
+        ({"cache": -1}, "'cache': -1 is not between 0"),
+        ({"identity": b"x", "roster": {"ana": b"y" * 32}}, "has 32 bytes"),
+        ({"name": ""}, "name: "),
+    ],
+)
+def test_a_member_that_cannot_be_is_refused_in_one_line(given: dict[str, Any], said: str) -> None:
+    """An empty list of keys above all: it made a group whose doors stood open."""
+    with pytest.raises(BadInput, match=said):
+        precede.join("g", given.pop("name", "ana"), **{"key": KEY, **given})

@@ -2,12 +2,16 @@
 
 from __future__ import annotations
 
+from concurrent.futures import CancelledError
+from contextlib import suppress
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
 if TYPE_CHECKING:
+    import asyncio
+
     from precede.runtime.group import Group
 
 _RETRY_S = 0.1
@@ -110,15 +114,53 @@ async def as_filter(group: Group, status: float, linger: float, keys: Path | Non
                 group.rekey(*found)
                 known = found
 
+    async def speak() -> None:
+        lines = read_lines()
+        while (line := await lines.get()) is not None:
+            await _say(group, line)
+        await asyncio.sleep(linger)
+
     async with group:
-        tasks = [asyncio.create_task(show()), asyncio.create_task(report())]
+        tasks = [asyncio.create_task(work()) for work in (speak, show, report)]
         if keys is not None:
             tasks.append(asyncio.create_task(follow_keys(keys)))
-        while line := await asyncio.to_thread(sys.stdin.readline):
-            await _say(group, line.rstrip("\n").encode())
-        await asyncio.sleep(linger)
+        running = set(tasks[: 2 + bool(status)])
+        done, _ = await asyncio.wait(running, return_when=asyncio.FIRST_COMPLETED)
         for task in tasks:
             task.cancel()
+        for task in done:
+            task.result()
+
+
+def read_lines() -> asyncio.Queue[bytes | None]:
+    """Standard input line by line, None at its end.
+
+    A thread reads the descriptor itself: one that waits in `sys.stdin` would keep the process from ending.
+    """
+    import asyncio
+    import os
+    import sys
+    import threading
+
+    lines: asyncio.Queue[bytes | None] = asyncio.Queue(100)
+    loop, source = asyncio.get_running_loop(), sys.stdin.fileno()
+
+    def give(line: bytes | None) -> None:
+        asyncio.run_coroutine_threadsafe(lines.put(line), loop).result()
+
+    def read() -> None:
+        with suppress(RuntimeError, CancelledError):  # the loop has ended meanwhile
+            rest = b""
+            while chunk := os.read(source, 1 << 16):
+                *whole, rest = (rest + chunk).split(b"\n")
+                for line in whole:
+                    give(line)
+            if rest:
+                give(rest)
+            give(None)
+
+    threading.Thread(target=read, daemon=True).start()
+    return lines
 
 
 async def _say(group: Group, payload: bytes) -> None:

@@ -29,13 +29,15 @@ def read_scenario(
     scenario: str,
     protocol: str | None = None,
     seed: int | None = None,
-    settings: Mapping[str, str] | None = None,
+    settings: Mapping[str, Any] | None = None,
     lake: Path = Path("lake"),
 ) -> Run:
     """The run that a scenario describes, with the caller's protocol, seed and settings in place of its own.
 
     Of the scenario's own options another protocol gets those that it has.
     """
+    if seed is not None and type(seed) is not int:
+        raise BadInput(f"seed: a whole number is wanted, not {seed!r}")
     path = find_scenario(scenario, lake)
     tables, text = (_of_trace(scenario, lake), "") if path is None else read_toml(path)
     shown = str(path) if path is not None and Path(scenario).suffix else scenario
@@ -124,7 +126,7 @@ def _of_trace(trace: str, lake: Path) -> dict[str, Any]:
 
 
 def _apply(
-    read: Mapping[str, Table], options: dict[str, Any], settings: Mapping[str, str], protocol: str
+    read: Mapping[str, Table], options: dict[str, Any], settings: Mapping[str, Any], protocol: str
 ) -> None:
     """`--set key=value`: an option of the protocol, or `table.key`, or a key that one table knows."""
     kind = find_kind(read["world"].text("kind"))

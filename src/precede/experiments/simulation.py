@@ -3,10 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
+from os import PathLike
 from typing import Any
 
 import pyarrow as pa
 
+from precede.core.errors import BadInput
 from precede.eventlog.sinks import TableSink
 from precede.experiments.runs import carry_out
 from precede.experiments.scenario import read_scenario
@@ -41,14 +43,16 @@ class Simulation:
 
 
 def simulate(
-    scenario: str, protocol: str | None = None, seed: int | None = None, **settings: Any
+    scenario: str | PathLike[str], protocol: str | None = None, seed: int | None = None, **settings: Any
 ) -> Simulation:
     """One run in this process, its rows in memory.
 
     `scenario` is a built-in name or a TOML file; settings are protocol options or scenario keys, as `--set`
     takes them: `simulate("small-office", "fifo", seed=7, loss=0.3)`.
     """
-    run = read_scenario(scenario, protocol, seed, {key: str(value) for key, value in settings.items()})
+    if not isinstance(scenario, (str, PathLike)):
+        raise BadInput(f"a scenario is a built-in name or a TOML file, not {scenario!r}")
+    run = read_scenario(str(scenario), protocol, seed, settings)
     sink = TableSink()
     outcome = carry_out(run, sink)
     return Simulation(sink.events(), sink.gauges(), outcome.order, outcome.run_id)

@@ -36,6 +36,8 @@ class Authors:
     """
 
     def __init__(self, group: str, me: NodeId, identity: bytes, roster: Mapping[NodeId, bytes]) -> None:
+        if len(identity) != SEED_BYTES or any(len(public) != PUBLIC_BYTES for public in roster.values()):
+            raise BadInput(f"an identity and each key of a roster has {SEED_BYTES} bytes")
         self._group = group
         self._me = me
         self._encode = msgspec.msgpack.Encoder().encode

@@ -45,6 +45,11 @@ class Fragments:
             for place in range(count)
         ]
 
+    @staticmethod
+    def most(largest: int) -> int:
+        """How many bytes of a packet go in pieces of `largest` bytes."""
+        return max(0, largest - HEADER_BYTES) * _MOST_PIECES
+
     def join(self, piece: bytes, sender: NodeId) -> bytes | None:
         """The whole packet once its last piece is here."""
         if len(piece) < HEADER_BYTES:

@@ -18,8 +18,9 @@ from typing import Any, Final, Literal
 from msgspec import Struct
 
 from precede.core.effects import RADIO, WIRED, Medium
+from precede.core.errors import Refused
 from precede.core.identity import MessageId, NodeId
-from precede.core.instants import Duration, Instant
+from precede.core.instants import MILLISECOND, Duration, Instant, parse_duration
 from precede.core.messages import Message
 from precede.core.node import Node, Waiting
 from precede.runtime.authorship import Authors
@@ -34,6 +35,8 @@ from precede.runtime.transfers import Transfers
 from precede.runtime.transport import Transport
 
 MOST_UNTAKEN: Final = 100_000
+MOST_PAYLOAD: Final = 1_000_000
+"""A packet has 1 MiB; the rest is for what orders the message."""
 
 
 class Delivered(Struct, frozen=True):
@@ -63,6 +66,13 @@ def node_id(name: str) -> NodeId:
 def group_key(key: bytes, group: str) -> bytes:
     """The key of one group: the same secret gives different groups different keys."""
     return blake2b(b"precede group" + group.encode(), key=key, digest_size=KEY_BYTES).digest()
+
+
+def _lifetime(written: str | Duration | None) -> Duration | None:
+    lifetime = parse_duration(written) if isinstance(written, str) else written
+    if lifetime is not None and lifetime < MILLISECOND:
+        raise Refused(f"a lifetime of {lifetime} microseconds: write it with its unit, '20s'")
+    return lifetime
 
 
 class Group:
@@ -155,6 +165,7 @@ class Group:
         self._failure: StoreFailed | None = None
         self._ticking: asyncio.Task[None] | None = None
         self._crashed = False
+        self._state: Literal["new", "open", "closed"] = "new"
 
     def _join_links(
         self, transport: Transport, keys: tuple[bytes, ...], how: Mapping[str, bool], over: Medium
@@ -180,6 +191,9 @@ class Group:
         )
 
     async def __aenter__(self) -> Group:
+        if self._state != "new":
+            raise RuntimeError(f"{self.name}: joined before; join() again for another stay")
+        self._state = "open"
         for transport, links in zip(self._transports, self._all_links, strict=True):
             await transport.start(links.frame)
         self._driver.start()
@@ -191,8 +205,11 @@ class Group:
 
     async def close(self) -> None:
         """Stop; with a store, the next `join` goes on where this one ended."""
-        if self._crashed:
+        if self._crashed or self._state == "closed":
             return
+        self._state = "closed"
+        self._fresh.set()
+        self._tell_all(None)
         if self._failure is not None:
             await self.crash()
             return
@@ -227,17 +244,38 @@ class Group:
         """For good: the node says so to the others, if its protocol has a way to."""
         self._driver.leave()
 
-    async def broadcast(self, payload: bytes, lifetime: Duration | None = None) -> None:
+    async def broadcast(self, payload: bytes, lifetime: str | Duration | None = None) -> None:
         """To everybody. Waits while the application is far behind in taking what was delivered."""
         self._check_works()
-        self._driver.broadcast(payload, None, lifetime)
+        self._driver.broadcast(self._checked(payload), None, _lifetime(lifetime))
         await self._breathe()
 
-    async def multicast(self, payload: bytes, to: Sequence[str], lifetime: Duration | None = None) -> None:
+    async def multicast(
+        self, payload: bytes, to: Sequence[str], lifetime: str | Duration | None = None
+    ) -> None:
         """To these members only, in causal order with all they see."""
         self._check_works()
-        self._driver.broadcast(payload, sorted(self._id_of(name) for name in to), lifetime)
+        if isinstance(to, str):
+            raise TypeError(f"to is a list of names: [{to!r}]")
+        try:
+            ids = sorted(self._id_of(name) for name in to)
+            self._driver.broadcast(self._checked(payload), ids, _lifetime(lifetime))
+        except (KeyError, Refused) as error:
+            unknown = [name for name in to if name not in self._names.values()]
+            if unknown and (isinstance(error, KeyError) or "address book" in str(error)):
+                raise Refused(f"no member is known by the name {unknown[0]!r}: {error}") from error
+            raise
         await self._breathe()
+
+    def _checked(self, payload: object) -> bytes:
+        """What others could not read would be waited for by all that follows it."""
+        if not isinstance(payload, (bytes, bytearray, memoryview)):
+            hint = ": encode it" if isinstance(payload, str) else ""
+            raise TypeError(f"a payload is bytes, not {type(payload).__name__}{hint}")
+        most = min(MOST_PAYLOAD, *(links.largest_packet * 9 // 10 for links in self._all_links))
+        if len(payload) > most:
+            raise Refused(f"a payload of {len(payload):,} bytes does not fit into a packet (at most {most:,})")
+        return bytes(payload)
 
     def __aiter__(self) -> AsyncIterator[Delivered]:
         return self._take()
@@ -246,6 +284,8 @@ class Group:
         """Messages in order. Asking for the next one says that the last one is done with."""
         while True:
             while not self._untaken:
+                if self._state == "closed" and self._failure is None:
+                    return
                 self._check_works()
                 self._fresh.clear()
                 await self._fresh.wait()
@@ -263,7 +303,8 @@ class Group:
         try:
             while (arrival := await queue.get()) is not None:
                 yield arrival
-            self._check_works()
+            if self._failure is not None:
+                raise StoreFailed(str(self._failure))
         finally:
             self._listeners.remove(queue)
 
@@ -360,6 +401,9 @@ class Group:
     def _check_works(self) -> None:
         if self._failure is not None:
             raise StoreFailed(str(self._failure))
+        if self._state != "open":
+            how = "not joined yet: use it as `async with`" if self._state == "new" else "left already"
+            raise RuntimeError(f"{self.name}: {how}")
 
     async def _breathe(self) -> None:
         """Let others run; when far too much is untaken, wait for the application to catch up."""

@@ -270,6 +270,11 @@ class Links:
         for node in [node for node, near in self._near.items() if near.where == where]:
             self._forget(node)
 
+    @property
+    def largest_packet(self) -> int:
+        """How many bytes of a packet can go at all."""
+        return self._fragments.most(self._room)
+
     def neighbours(self) -> list[NodeId]:
         return sorted(self._near)
 
