@@ -103,8 +103,11 @@ def test_an_application_that_waits_for_messages_hears_that_the_disk_is_full(tmp_
 def test_a_log_that_cannot_be_written_is_kept_and_the_member_stays(tmp_path: Path) -> None:
     async def run() -> None:
         log = tmp_path / "log"
-        log.write_text("a file where a folder should be", encoding="utf-8")
         ana = precede.join("g", "ana", key=KEY, store=tmp_path / "ana.db", log=log, beacon=0.02)
+        log.rmdir()
+        log.write_text("a file where a folder should be", encoding="utf-8")
+        with pytest.raises(BadInput, match="no folder for an event log"):
+            precede.join("g", "ben", key=KEY, log=log)
         ana._segment = 0.05
         async with ana:
             await ana.broadcast(b"one")

@@ -19,6 +19,7 @@ and the like inside functions, so that `--help` is quick. What a verb does, and 
 
 from __future__ import annotations
 
+import errno
 import os
 import sys
 from collections.abc import Sequence
@@ -74,6 +75,11 @@ FAILURE: Final = 3
 _LONGEST: Final = 2000
 _INTERRUPTED: Final = 130
 _BROKEN_PIPE: Final = 141
+_PLACES: Final = (
+    *(errno.ENOENT, errno.EEXIST, errno.ENOTDIR, errno.EISDIR, errno.EACCES, errno.EPERM),
+    *(errno.EROFS, errno.ENAMETOOLONG, errno.ELOOP),
+)
+"""Errors of the place that somebody named, not of the machine."""
 
 
 def main(arguments: Sequence[str] | None = None) -> int:
@@ -128,6 +134,11 @@ def _run(given: list[str]) -> int:
         return _complain(f"precede {verb}", line, FAILURE)
     except KeyboardInterrupt:
         return _complain(f"precede {verb}", "interrupted", _INTERRUPTED)
+    except OSError as error:
+        if error.errno not in _PLACES or not error.filename:
+            return _unexpected(verb, error)
+        _show_traceback(error)
+        return _complain(f"precede {verb}", f"{error.filename}: {error.strerror}", BAD_INPUT)
     except Exception as error:
         return _unexpected(verb, error)
 
@@ -199,11 +210,15 @@ def _complain(who: str, line: str, code: int) -> int:
     return code
 
 
-def _unexpected(verb: str, error: BaseException) -> int:
+def _show_traceback(error: BaseException) -> None:
     if os.environ.get("PRECEDE_TRACEBACK"):
         import traceback
 
         traceback.print_exception(error)
+
+
+def _unexpected(verb: str, error: BaseException) -> int:
+    _show_traceback(error)
     what = f"{type(error).__name__}: {error}".rstrip(": ")
     return _complain(f"precede {verb}", f"failed: {what} (PRECEDE_TRACEBACK=1 shows where)", FAILURE)
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from math import inf
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
@@ -24,7 +25,9 @@ def command(
         typer.Option("--set", metavar="KEY=VALUE", help="a protocol option or a scenario key"),
     ] = None,
     speed: Annotated[float, typer.Option(help="how many of the scenario's seconds pass in one")] = 60.0,
-    processes: Annotated[int, typer.Option(help="how many processes share the nodes that do not crash")] = 2,
+    processes: Annotated[
+        int, typer.Option(min=1, help="how many processes share the nodes that do not crash")
+    ] = 2,
     segment: Annotated[
         float | None,
         typer.Option(help="seconds between two files of a node's log (default: 5 or more)"),
@@ -52,8 +55,10 @@ def command(
     from precede.experiments.plans import plan_of
     from precede.experiments.scenario import read_scenario
 
-    if speed <= 0:
+    if not 0 < speed < inf:
         raise BadInput(f"--speed {speed}: more than 0 is wanted")
+    if segment is not None and not 0 < segment < inf:
+        raise BadInput(f"--segment {segment}: more than 0 seconds are wanted")
     run = read_scenario(scenario, protocol, seed, read_settings(settings or []), lake)
     folder = out if out is not None else Path("out") / f"emulated-{run.id}"
     if folder.exists() and any(folder.iterdir()):

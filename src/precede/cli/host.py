@@ -23,8 +23,10 @@ def command(
     member: Annotated[list[str] | None, typer.Option(help="another host's name; may be repeated")] = None,
     store: Annotated[Path | None, typer.Option(help="file that survives restarts")] = None,
     log: Annotated[Path | None, typer.Option(help="folder for the event log")] = None,
-    status: Annotated[float, typer.Option(help="print a status line to stderr every so many seconds")] = 0.0,
-    linger: Annotated[float, typer.Option(help="seconds to stay after the input has ended")] = 2.0,
+    status: Annotated[
+        float, typer.Option(min=0, help="print a status line to stderr every so many seconds")
+    ] = 0.0,
+    linger: Annotated[float, typer.Option(min=0, help="seconds to stay after the input has ended")] = 2.0,
 ) -> None:
     """Each line read is broadcast to the hosts of all cells; what is delivered is printed as NAME<tab>TEXT.
 

@@ -41,8 +41,10 @@ def command(
     lifetime: Annotated[str | None, typer.Option(help="how long a message may be waited for")] = None,
     store: Annotated[Path | None, typer.Option(help="file that survives restarts")] = None,
     log: Annotated[Path | None, typer.Option(help="folder for the event log")] = None,
-    status: Annotated[float, typer.Option(help="print a status line to stderr every so many seconds")] = 0.0,
-    linger: Annotated[float, typer.Option(help="seconds to stay after the input has ended")] = 2.0,
+    status: Annotated[
+        float, typer.Option(min=0, help="print a status line to stderr every so many seconds")
+    ] = 0.0,
+    linger: Annotated[float, typer.Option(min=0, help="seconds to stay after the input has ended")] = 2.0,
 ) -> None:
     """Join a group: each line read is broadcast, each message delivered is printed as NAME<tab>TEXT.
 
@@ -57,6 +59,8 @@ def command(
     from precede.core.errors import BadInput
     from precede.runtime.keyring import read_identity, read_keys, read_roster
 
+    if keys is not None and open_door:
+        raise BadInput("--keys and --open contradict each other")
     if keys is None and not open_door:
         raise BadInput(
             "--keys FILE is needed (make one: precede keys make FILE), or --open on a protected link"
@@ -185,9 +189,16 @@ async def _say(group: Group, payload: bytes) -> None:
 
 
 def address(written: str, option: str) -> tuple[str, int]:
+    """HOST:PORT; a host's name is looked up once, here: whoever answers is known by its number."""
+    import socket
+
     from precede.core.errors import BadInput
 
     host, colon, port = written.rpartition(":")
-    if not colon or not port.isdigit() or int(port) > 65535:
+    if not colon or not port.isdecimal() or int(port) > 65535:
         raise BadInput(f"{option} {written}: write HOST:PORT")
-    return host or "127.0.0.1", int(port)
+    try:
+        found = socket.getaddrinfo(host or "127.0.0.1", int(port), socket.AF_INET, socket.SOCK_DGRAM)
+    except (OSError, UnicodeError) as error:
+        raise BadInput(f"{option} {written}: no such host ({error})") from None
+    return str(found[0][4][0]), int(port)

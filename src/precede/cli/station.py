@@ -31,7 +31,9 @@ def command(
     ] = None,
     stations: Annotated[int, typer.Option(help="how many stations there are; 0: not said")] = 0,
     log: Annotated[Path | None, typer.Option(help="folder for the event log")] = None,
-    status: Annotated[float, typer.Option(help="print a status line to stderr every so many seconds")] = 0.0,
+    status: Annotated[
+        float, typer.Option(min=0, help="print a status line to stderr every so many seconds")
+    ] = 0.0,
 ) -> None:
     """Serve a cell until interrupted. Stations form a tree: each pair of neighbours names each other.
 
@@ -97,6 +99,8 @@ def group_keys(file: Path | None, open_door: bool, group: str) -> tuple[bytes, .
     from precede.runtime.group import group_key
     from precede.runtime.keyring import read_keys
 
+    if file is not None and open_door:
+        raise BadInput("--keys and --open contradict each other")
     if file is None and not open_door:
         raise BadInput(
             "--keys FILE is needed (make one: precede keys make FILE), or --open on a protected link"

@@ -19,7 +19,7 @@ def command(
     seed: Annotated[
         int | None, typer.Option(help="the first world's seed; default: fresh, and printed")
     ] = None,
-    jobs: Annotated[int, typer.Option(help="processes; 0: one per core")] = 0,
+    jobs: Annotated[int, typer.Option(min=0, help="processes; 0: one per core")] = 0,
     record: Annotated[Path | None, typer.Option(help="append failing worlds to this file")] = None,
     shrink: Annotated[bool, typer.Option(help="make a failing world small before it is shown")] = True,
     master: MasterOption = None,

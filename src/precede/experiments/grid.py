@@ -81,7 +81,10 @@ def read_grid(path: Path, lake: Path | None = None) -> Grid:
         raise BadInput(f"{path}: {len(scenarios) * len(cells) * len(seeds):,} runs are more than {MAX_RUNS:,}")
     points: dict[str, Point] = {}
     for scenario, (protocol, settings) in product(scenarios, cells):
-        first = _run(path.parent, lake, scenario, protocol, {**fixed, **settings})
+        try:
+            first = _run(path.parent, lake, scenario, protocol, {**fixed, **settings})
+        except BadInput as error:
+            raise BadInput(f"{path}: {scenario} with {protocol}: {error}") from error
         for seed in seeds:
             run = msgspec.structs.replace(first, seed=seed)
             run_id = run.id

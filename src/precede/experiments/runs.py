@@ -179,6 +179,7 @@ def carry_out_into(run: Run, folder: Path, entry: registry.Entry | None = None) 
     except BaseException:
         sink.abandon()
         raise
+    (folder / RUN_FILE).unlink(missing_ok=True)  # of an earlier run: it must not stand beside other rows
     sink.close()
     write_run_file(folder, run, outcome)
     return outcome
@@ -194,7 +195,9 @@ def write_run_file(folder: Path, run: Run, outcome: Outcome) -> None:
         "made_by": made_by(),
         "versions": {"precede": __version__, "python": platform.python_version(), "numpy": np.__version__},
     }
-    (folder / RUN_FILE).write_bytes(msgspec.json.format(msgspec.json.encode(described), indent=2) + b"\n")
+    temporary = folder / f".{RUN_FILE}.partial"
+    temporary.write_bytes(msgspec.json.format(msgspec.json.encode(described), indent=2) + b"\n")
+    temporary.replace(folder / RUN_FILE)
 
 
 def build_world(run: Run) -> BuiltWorld:

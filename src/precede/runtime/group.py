@@ -18,7 +18,7 @@ from typing import Any, Final, Literal
 from msgspec import Struct
 
 from precede.core.effects import RADIO, WIRED, Medium
-from precede.core.errors import Refused
+from precede.core.errors import BadInput, Refused
 from precede.core.identity import MessageId, NodeId
 from precede.core.instants import MILLISECOND, Duration, Instant, parse_duration
 from precede.core.messages import Message
@@ -127,6 +127,11 @@ class Group:
         # members that came together do not write together
         self._segment_due = time.monotonic() + (segment or 0.0) * random.uniform(0.5, 1.0)
         kept = log is not None or keep_rows
+        if log is not None:
+            try:
+                log.mkdir(parents=True, exist_ok=True)
+            except OSError as error:
+                raise BadInput(f"{log}: no folder for an event log: {error.strerror}") from error
         self._driver = Driver(
             lambda life: make_node(self.id, life),
             codec,

@@ -46,6 +46,7 @@ def take_key(path: Path, key: bytes) -> None:
 
 def rotate_keys(path: Path) -> bytes:
     """A fresh key that opens and does not seal yet."""
+    _entries(path)
     key = new_key()
     take_key(path, key)
     return key

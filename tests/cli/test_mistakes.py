@@ -1,0 +1,75 @@
+"""Mistakes at the command line: one line that says what is wrong, exit code 2, no traceback."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from precede.cli import main
+from precede.experiments.runs import carry_out_into
+from precede.experiments.scenario import read_scenario
+
+
+@pytest.fixture
+def here(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    """A folder with a file in it where a folder would be wanted, a key file, and sweeps."""
+    monkeypatch.chdir(tmp_path)
+    (tmp_path / "file").write_text("x", encoding="utf-8")
+    (tmp_path / "lake").mkdir()
+    assert main(["keys", "make", "k"]) == 0
+    sweep = "[sweep]\nscenario = 'small-office'\nprotocol = ['fifo']\n[grid.fifo]\n"
+    (tmp_path / "misspelt.toml").write_text(sweep + "rtoo = ['1s']\n", encoding="utf-8")
+    (tmp_path / "unread.toml").write_text(sweep + "rto = ['1 parsec']\n", encoding="utf-8")
+    return tmp_path
+
+
+@pytest.mark.parametrize(
+    ("line", "said"),
+    [
+        ("simulate small-office --set until=1s --out file", "precede simulate: file: File exists"),
+        ("simulate small-office --set until=1s --out file/below", "file/below: Not a directory"),
+        ("report --out file", "precede report: file: File exists"),
+        ("emulate small-office --out file", "precede emulate: file: Not a directory"),
+        ("emulate small-office --speed nan", "--speed nan: more than 0 is wanted"),
+        ("emulate small-office --segment 0", "--segment 0.0: more than 0 seconds"),
+        ("emulate small-office --processes 0", "Invalid value for '--processes'"),
+        ("swarm --jobs -3", "Invalid value for '--jobs'"),
+        ("keys rotate mistyped", "mistyped: No such file or directory"),
+        ("node ana --keys k --open", "--keys and --open contradict each other"),
+        ("station north --keys k --open", "--keys and --open contradict each other"),
+        (
+            "node ana --keys k --peer no-such-host.invalid:5000",
+            "--peer no-such-host.invalid:5000: no such host",
+        ),
+        ("node ana --keys k --status -1", "Invalid value for '--status'"),
+        ("node ana --keys k --log file", "file: no folder for an event log"),
+        ("sweep misspelt.toml", "misspelt.toml: small-office with fifo: --set rtoo: neither an option"),
+        ("sweep unread.toml", "unread.toml: small-office with fifo: option 'rto': not a duration"),
+    ],
+)
+def test_a_mistake_is_one_line(here: Path, capsys: pytest.CaptureFixture[str], line: str, said: str) -> None:
+    capsys.readouterr()
+    assert main(line.split()) == 2
+    error = capsys.readouterr().err.splitlines()
+    assert said in error[-1]
+    assert not any("Traceback" in each for each in error)
+    assert not (here / "mistyped").exists()
+
+
+def test_a_run_that_takes_the_place_of_another_never_stands_beside_its_description(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Killed between the rows and run.json, a folder has new rows and no description: not an old one."""
+    settings = {"until": "1s", "crashes": []}
+    carry_out_into(read_scenario("small-office", "vector_clock", 1, settings), tmp_path)
+    assert (tmp_path / "run.json").exists()
+
+    def killed(*given: object) -> None:
+        raise KeyboardInterrupt
+
+    monkeypatch.setattr("precede.experiments.runs.write_run_file", killed)
+    with pytest.raises(KeyboardInterrupt):
+        carry_out_into(read_scenario("small-office", "fifo", 2, settings), tmp_path)
+    assert (tmp_path / "events.parquet").exists()
+    assert not (tmp_path / "run.json").exists()
