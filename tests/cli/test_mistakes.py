@@ -73,3 +73,38 @@ def test_a_run_that_takes_the_place_of_another_never_stands_beside_its_descripti
         carry_out_into(read_scenario("small-office", "fifo", 2, settings), tmp_path)
     assert (tmp_path / "events.parquet").exists()
     assert not (tmp_path / "run.json").exists()
+
+
+OWN = """
+from precede.core.node import Node
+
+class NoContext(Node):
+    def broadcast(self, payload, now, to=None, lifetime=None):
+        return []
+
+    def receive(self, packet, sender, now, over):
+        return []
+
+class Raises(NoContext):
+    def __init__(self, context):
+        pass
+
+    def broadcast(self, payload, now, to=None, lifetime=None):
+        raise KeyError("no such peer")
+"""
+
+
+def test_a_protocol_of_ones_own_that_cannot_be_tried_is_told_where_it_fails(
+    here: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    (here / "own_protocol_a.py").write_text(OWN, encoding="utf-8")
+    (here / "own_protocol_b.py").write_text("1 / 0\n", encoding="utf-8")
+    assert main(["conform", "own_protocol_a:NoContext", "--worlds", "1"]) == 2
+    assert "NoContext(context) cannot be built: TypeError" in capsys.readouterr().err
+    assert main(["conform", "own_protocol_b:Node"]) == 2
+    assert (
+        "cannot be imported: ZeroDivisionError: division by zero (own_protocol_b.py:1)"
+        in capsys.readouterr().err
+    )
+    assert main(["conform", "own_protocol_a:Raises", "--worlds", "1"]) == 1
+    assert "raised KeyError: 'no such peer' (own_protocol_a.py:16)" in capsys.readouterr().out

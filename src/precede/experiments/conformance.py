@@ -6,6 +6,8 @@ import sys
 from collections.abc import Iterator
 from importlib import import_module
 from pathlib import Path
+from random import Random
+from traceback import extract_tb
 from typing import Any, Final
 
 import msgspec
@@ -88,6 +90,8 @@ def load_entry(target: str, order: Order) -> Entry:
         raise BadInput(f"{target}: {error}") from error
     except AttributeError:
         raise BadInput(f"{target}: {module} has no {name}") from None
+    except Exception as error:
+        raise BadInput(f"{target}: {module} cannot be imported: {_told(error)}") from error
     if isinstance(found, Entry):
         return found
     if not (isinstance(found, type) and issubclass(found, Node)):
@@ -98,7 +102,19 @@ def load_entry(target: str, order: Order) -> Entry:
         node: Node = made(context)
         return node
 
+    options = {key: option.default for key, option in _OPTIONS.items()}
+    try:
+        build("node", Context(0, (0, 1), options, Random(1)))
+    except Exception as error:
+        raise BadInput(f"{target}: {name}(context) cannot be built: {_told(error)}") from error
     return Entry(name, target, "your own", order, ("point_to_point",), _OPTIONS, build=build)
+
+
+def _told(error: BaseException) -> str:
+    """What was raised, and where in somebody's own file."""
+    frames = extract_tb(error.__traceback__)
+    place = f" ({Path(frames[-1].filename).name}:{frames[-1].lineno})" if frames else ""
+    return f"{type(error).__name__}: {error}{place}"
 
 
 def try_pages(entry: Entry) -> Iterator[PageResult]:
@@ -117,6 +133,8 @@ def _try_page(entry: Entry, page: str, steps: tuple[str, ...]) -> PageResult:
         shown = [line for follows in play(text, entry) for line in follows]
     except BadInput as error:
         return PageResult(page, "not played", str(error))
+    except Exception as error:
+        return PageResult(page, "breaks", f"raised {_told(error)}")
     for node, wanted in _WANTED[page].items():
         order = tuple(line.split()[2] for line in shown if line.startswith(f"{node} delivers "))
         if order != wanted:
