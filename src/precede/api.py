@@ -173,7 +173,8 @@ def open_member(
         return registry.make_entry(entry, role, Context(node, ids, chosen, stream, life))
 
     codec = Codec(*registry.wire_types(entry, make_node(numbers[name], 0), dissemination))
-    return Group(group, name, make_node, codec, transport, names=members, book=book, **given)
+    kind = f"{protocol} over {dissemination}" if entry.ordering is not None else f"{protocol} as {role}"
+    return Group(group, name, make_node, codec, transport, names=members, book=book, protocol=kind, **given)
 
 
 def _protocol_for(order: Order, lifetime: Duration | None, members: Sequence[str]) -> str:

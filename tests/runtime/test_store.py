@@ -9,9 +9,11 @@ import tempfile
 from collections.abc import Iterator
 from pathlib import Path
 from random import Random
+from typing import Any
 
 import pytest
 
+import precede
 from precede.core.effects import RADIO, WIRED
 from precede.core.errors import BadInput
 from precede.core.identity import MessageId
@@ -234,3 +236,39 @@ def test_a_store_is_its_owners_alone(tmp_path: Path) -> None:
     store.commit()
     assert {path.stat().st_mode & 0o777 for path in tmp_path.iterdir()} == {0o600}
     store.close()
+
+
+def test_two_processes_do_not_go_on_from_one_state(tmp_path: Path) -> None:
+    """Each would have given its next message the same number."""
+    store = Store(tmp_path / "a.db")
+    with pytest.raises(BadInput, match=r"a\.db: is in use by another process"):
+        Store(tmp_path / "a.db")
+    store.close()
+    Store(tmp_path / "a.db").close()
+
+
+@pytest.mark.parametrize(
+    ("other", "said"),
+    [
+        ({"name": "ben"}, "another member than 'ben'"),
+        ({"group": "h"}, "another group than 'h'"),
+        ({"order": "fifo"}, "another protocol than 'fifo over epidemic'"),
+        ({"order": "delta", "lifetime": "5s"}, "another protocol"),
+        ({"order": "total", "members": ["ana", "ben"]}, "another protocol"),
+    ],
+)
+def test_a_store_belongs_to_one_member_group_and_order(
+    tmp_path: Path, other: dict[str, Any], said: str
+) -> None:
+    given: dict[str, Any] = {"group": "g", "name": "ana", "order": "causal"}
+
+    async def run(how: dict[str, Any]) -> None:
+        named = {**given, **how}
+        first = (named.pop("group"), named.pop("name"))
+        async with precede.join(*first, key=bytes(32), store=tmp_path / "a.db", **named) as member:
+            await member.broadcast(b"x")
+
+    asyncio.run(run({}))
+    with pytest.raises(BadInput, match=said):
+        asyncio.run(run(other))
+    asyncio.run(run({}))

@@ -132,6 +132,7 @@ class Driver:
         for place, message in self.store.undelivered():
             self.on_deliver(place, message)
         self._input(lambda now: self.node.start(now, self.store.saved()))
+        self._drain()
 
     def broadcast(
         self, payload: bytes, to: Sequence[NodeId] | None = None, lifetime: Duration | None = None

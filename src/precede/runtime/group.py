@@ -86,6 +86,7 @@ class Group:
     With `segment` the event log grows by a file every so many seconds, else by many rows at once.
     `transfers` is told what crosses the links.
     With an `identity` and a `roster`, messages are signed by their authors (`runtime.authorship`).
+    A store belongs to one member, group and `protocol`.
     """
 
     def __init__(
@@ -115,6 +116,7 @@ class Group:
         identity: bytes | None = None,
         roster: Mapping[str, bytes] | None = None,
         transfers: Transfers | None = None,
+        protocol: str = "",
     ) -> None:
         self.name = name
         self.group = group
@@ -132,10 +134,14 @@ class Group:
                 log.mkdir(parents=True, exist_ok=True)
             except OSError as error:
                 raise BadInput(f"{log}: no folder for an event log: {error.strerror}") from error
+        memory: Store | NoStore = NoStore(life)
+        if store is not None:
+            memory = Store(store, synchronous=synchronous)
+            memory.belong({"group": group, "member": name, "protocol": protocol})
         self._driver = Driver(
             lambda life: make_node(self.id, life),
             codec,
-            Store(store, synchronous=synchronous) if store is not None else NoStore(life),
+            memory,
             clock,
             KeptRows(self.name_of, log_packets) if kept else None,
             speed,
@@ -199,9 +205,13 @@ class Group:
         if self._state != "new":
             raise RuntimeError(f"{self.name}: joined before; join() again for another stay")
         self._state = "open"
-        for transport, links in zip(self._transports, self._all_links, strict=True):
-            await transport.start(links.frame)
-        self._driver.start()
+        try:
+            for transport, links in zip(self._transports, self._all_links, strict=True):
+                await transport.start(links.frame)
+            self._driver.start()
+        except BaseException:
+            await self.crash()
+            raise
         self._ticking = asyncio.get_running_loop().create_task(self._tick())
         return self
 

@@ -2,7 +2,8 @@
 
 Four things live here: what the protocol persisted; the outbox of messages delivered and not yet taken by the
 application; the driver's own memory (incarnation, last accepted number, latest clock reading); and rows of the
-event log that are in no segment yet. A crash at any byte leaves the last committed state.
+event log that are in no segment yet. A crash at any byte leaves the last committed state. One process at a time
+has it: two that went on from one state would give two messages the same number.
 """
 
 from __future__ import annotations
@@ -10,6 +11,9 @@ from __future__ import annotations
 import os
 import secrets
 import sqlite3
+import sys
+from collections.abc import Mapping
+from hashlib import blake2b
 from pathlib import Path
 from typing import Any, Final
 
@@ -44,18 +48,31 @@ class Store:
         self._encode = msgspec.msgpack.Encoder().encode
         self._key = msgspec.msgpack.Decoder(Key)
         self._dirty = False
+        self._lock: int | None = None
         try:
             path.parent.mkdir(parents=True, exist_ok=True)
+            self._lock = _locked(path)
             os.close(os.open(path, os.O_RDWR | os.O_CREAT, 0o600))  # messages are in it: nobody else's to read
             self._database = sqlite3.connect(path, isolation_level=None)
             self._database.execute(f"PRAGMA synchronous={'FULL' if synchronous else 'OFF'}")
             self._database.execute("PRAGMA journal_mode=WAL")
             self._database.executescript(_SCHEMA)
         except (OSError, sqlite3.Error) as error:
+            self._unlock()
             raise BadInput(f"{path}: cannot be used as a store: {error}") from error
         if self.remembered("format", _FORMAT) != _FORMAT:
             raise BadInput(f"{path}: written by another version (format {self.remembered('format', 0)})")
         self.remember("format", _FORMAT)
+        self.commit()
+
+    def belong(self, owner: Mapping[str, str]) -> None:
+        """To one member of one group, with one protocol: nobody goes on from a state that is not its own."""
+        for what, value in owner.items():
+            mark = int.from_bytes(blake2b(value.encode(), digest_size=7).digest(), "big")
+            if self.remembered(f"of {what}", mark) != mark:
+                self.abandon()
+                raise BadInput(f"{self.path}: belongs to another {what} than {value!r}")
+            self.remember(f"of {what}", mark)
         self.commit()
 
     def saved(self) -> dict[Key, Any]:
@@ -124,11 +141,17 @@ class Store:
 
     def close(self) -> None:
         self.commit()
-        self._database.close()
+        self.abandon()
 
     def abandon(self) -> None:
         """Close without the changes since the last commit."""
         self._database.close()
+        self._unlock()
+
+    def _unlock(self) -> None:
+        if self._lock is not None:
+            os.close(self._lock)
+            self._lock = None
 
     def _begin(self) -> None:
         if not self._dirty:
@@ -140,6 +163,21 @@ class Store:
             return self._database.execute(statement, given)
         except sqlite3.Error as error:
             raise StoreFailed(f"{self.path}: {error}") from error
+
+
+def _locked(path: Path) -> int | None:
+    """A lock that ends with this process, in a file of its own: SQLite's locks go when any file is closed."""
+    if sys.platform == "win32":
+        return None
+    import fcntl
+
+    lock = os.open(path.with_name(f"{path.name}-lock"), os.O_RDWR | os.O_CREAT, 0o600)
+    try:
+        fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
+    except OSError:
+        os.close(lock)
+        raise BadInput(f"{path}: is in use by another process") from None
+    return lock
 
 
 class NoStore:
