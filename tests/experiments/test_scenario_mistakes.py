@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from pathlib import Path
 
+import msgspec
 import pytest
 
 import precede
@@ -11,6 +12,9 @@ from precede.core.errors import BadInput
 from precede.eventlog.sinks import TableSink
 from precede.experiments.runs import carry_out
 from precede.experiments.scenario import read_scenario
+from precede.experiments.swarm import events_of
+from precede.protocols import registry
+from precede.verify.witness import verify
 
 P2P = "point_to_point"
 WORLDS = {
@@ -181,3 +185,23 @@ def test_settings_from_a_program_keep_their_types(tmp_path: Path) -> None:
             precede.simulate("small-office", seed=seed)  # type: ignore[arg-type]
     with pytest.raises(BadInput, match="a built-in name or a TOML file"):
         precede.simulate({"world": {}})  # type: ignore[arg-type]
+
+
+@pytest.mark.parametrize("protocol", ["vector_clock", "fifo", "prs", "vcube"])
+def test_a_node_that_kept_nothing_comes_back_as_another_process(protocol: str) -> None:
+    """It was taken for the same one and delivered all again: its protocol was said to break its order."""
+    run = read_scenario("small-office", protocol, 1)
+    run = msgspec.structs.replace(
+        run, options={key: run.options[key] for key in run.options if key != "durable"}
+    )
+    sink = TableSink()
+    carry_out(run, sink)
+    lives = {(row["node"], row["incarnation"]) for row in events_of(sink.events(), "started")}
+    assert ("2", 1) in lives
+    assert verify(sink.events(), registry.find(protocol).order).holds
+
+
+def test_a_node_cannot_keep_what_its_protocol_does_not_persist(tmp_path: Path) -> None:
+    crash = 'crashes = [{ node = "0", at = "1s", restart = "2s", keep = true }]'
+    assert "nothing is kept while the protocol's option durable is off" in attempt(tmp_path, P2P, faults=crash)
+    assert attempt(tmp_path, P2P, faults=crash, run="options = { durable = true }") == ""

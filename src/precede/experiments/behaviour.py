@@ -36,7 +36,7 @@ WORKLOAD_KEYS: Final[dict[str, str]] = {
     "sources": "how many nodes send (the first ones), or a list of names; default all",
 }
 FAULT_KEYS: Final[dict[str, str]] = {
-    "crashes": 'list of { node, at, after = 3, restart = "20s", keep = true }',
+    "crashes": 'list of { node, at, after = 3, restart = "20s", keep = true }; default keep: as option durable',
     "stalls": "list of { node, at, duration }",
     "skew": 'how far a clock is off, in seconds: "uniform(0, 30)" (drawn per node, either direction)',
     "drift_ppm": "how fast or slow a clock may run, drawn per node within plus or minus this",
@@ -155,12 +155,12 @@ def _birth(row: Mapping[str, Any], number: Mapping[str, NodeId], place: str) -> 
     return Birth(at, number[row["src"]], to, None, str(row["id"]).encode())
 
 
-def read_faults(table: Table, names: Sequence[str]) -> list[Fault]:
-    """What goes wrong."""
+def read_faults(table: Table, names: Sequence[str], keeps: bool | None = None) -> list[Fault]:
+    """What goes wrong. `keeps`: do nodes persist what they must know after a crash? (None: nobody says.)"""
     table.check(FAULT_KEYS)
     faults: list[Fault] = []
     for item in table.entries("crashes", _CRASH):
-        faults.append(_crash(table, item, names))
+        faults.append(_crash(table, item, names, keeps))
     for item in table.entries("stalls", ("node", "at", "duration")):
         node = _node(table, "stalls", table.field("stalls", item, "node"), names)
         at = table.instant("stalls", item, "at")
@@ -168,15 +168,17 @@ def read_faults(table: Table, names: Sequence[str]) -> list[Fault]:
     return faults
 
 
-def _crash(table: Table, item: Any, names: Sequence[str]) -> Crash:
+def _crash(table: Table, item: Any, names: Sequence[str], keeps: bool | None) -> Crash:
     node = _node(table, "crashes", table.field("crashes", item, "node"), names)
     at = table.instant("crashes", item, "at")
-    after, keep = item.get("after"), item.get("keep", True)
+    after, keep = item.get("after"), item.get("keep", bool(keeps))
     restart = table.instant("crashes", item, "restart") if "restart" in item else None
     if after is not None and (type(after) is not int or after < 0):
         raise table.wrong("crashes", f"{item!r}: after is a number of steps, 0 or more")
     if type(keep) is not bool:
         raise table.wrong("crashes", f"{item!r}: keep is true or false")
+    if keep and keeps is False and "restart" in item:
+        raise table.wrong("crashes", f"{item!r}: nothing is kept while the protocol's option durable is off")
     if restart is not None and restart < at:
         raise table.wrong("crashes", f"{item!r}: restarts before it crashes")
     return Crash(node=node, at=at, after=after, restart=restart, keep=keep)

@@ -162,7 +162,8 @@ def prepare(
         watch(world)
     end = _end_of(run, built, workload)
     _schedule_presence(world, built, workload)
-    faults = read_faults(Table(run.faults, "faults", run.scenario), built.names)
+    keeps = _read_options(run, entry).get("durable")
+    faults = read_faults(Table(run.faults, "faults", run.scenario), built.names, keeps)
     built.network.crashes = bool(faults) or any(stay.leave is not None for stay in built.presence)
     plan_faults(world, faults)
     workload.begin(world)
@@ -229,12 +230,8 @@ def _assemble(run: Run, entry: registry.Entry, built: BuiltWorld, recorder: Reco
         raise BadInput(
             f"protocol {entry.name!r} does not run in a {kind} world (it needs {', '.join(entry.worlds)})"
         )
-    options = dict(run.options)
-    if entry.ordering is not None:
-        options.setdefault("dissemination", registry.usual_dissemination(kind))
     members = built.all_members()
-    known = registry.options_of_entry(entry, options.get("dissemination"))
-    read = registry.read_options(known, options, entry.name)
+    read = _read_options(run, entry)
 
     def make_node(node: NodeId, incarnation: int, random: Random) -> Node:
         context = Context(node, members, read, random, incarnation)
@@ -244,6 +241,14 @@ def _assemble(run: Run, entry: registry.Entry, built: BuiltWorld, recorder: Reco
     world = World(run.seed, len(built.names), make_node, built.network, recorder, clocks)
     table = Table(run.workload, "workload", run.scenario, base=Path(run.base))
     return world, read_workload(table, built.names, built.all_sources())
+
+
+def _read_options(run: Run, entry: registry.Entry) -> dict[str, Any]:
+    options = dict(run.options)
+    if entry.ordering is not None:
+        options.setdefault("dissemination", registry.usual_dissemination(str(run.world["kind"])))
+    known = registry.options_of_entry(entry, options.get("dissemination"))
+    return registry.read_options(known, options, entry.name)
 
 
 def _schedule_presence(world: World, built: BuiltWorld, workload: Workload) -> None:
