@@ -160,7 +160,7 @@ def test_nonsense_from_a_wire_is_dropped() -> None:
         MessageId(1, 1, 1),
         MessageId(1, 0, 0),
     ):
-        packet = packet_of((StampedMessage(Message(id, b""), (), 1, 1),))
+        packet = packet_of(StampedMessage(Message(id, b""), (), 1, 1))
         assert node.receive(packet, 1, 0, WIRED) == []
 
 

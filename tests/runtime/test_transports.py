@@ -159,7 +159,7 @@ def test_the_summary_of_a_member_that_carried_twice_what_it_may_fits_a_packet() 
 
 def test_a_size_that_nobody_can_mean_makes_a_packet_garbled() -> None:
     codec = Codec((VCubePacket,))
-    good = packet_of((StampedMessage(Message(MessageId(1, 0, 1), b"x"), (), 1, 1),))
+    good = packet_of(StampedMessage(Message(MessageId(1, 0, 1), b"x"), (), 1, 1))
     assert codec.decode(codec.encode(good)) == good
     for absurd in (-1, 1 << 40):
         bad = msgspec.structs.replace(good, size_bytes=absurd)

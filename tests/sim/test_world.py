@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from random import Random
 from typing import Any, ClassVar
 
@@ -93,6 +93,13 @@ def silent(*given: Any) -> Effects:
     return ()
 
 
+def drained(queue: EventQueue) -> Iterator[Any]:
+    """What is open, one by one."""
+    while queue.place < len(queue.current):
+        queue.place += 1
+        yield queue.current[queue.place - 1]
+
+
 @given(st.lists(st.tuples(st.integers(0, 5000), st.integers(0, 5)), max_size=60))
 def test_events_come_by_instant_then_phase_then_order_of_scheduling(plan: list[tuple[int, int]]) -> None:
     queue = EventQueue()
@@ -100,7 +107,7 @@ def test_events_come_by_instant_then_phase_then_order_of_scheduling(plan: list[t
         queue.push_phase(phase, at, lambda: None, (place,))
     seen = []
     while queue.open(1 << 60):
-        seen.extend(arguments[0] for _, _, _, arguments, _ in queue.rest)
+        seen.extend(event.arguments[0] for event in drained(queue))
     assert seen == [
         place for _, _, place in sorted((at, phase, place) for place, (at, phase) in enumerate(plan))
     ]
@@ -113,7 +120,8 @@ def test_a_long_bucket_takes_newcomers_in_order() -> None:
         queue.push(place % 900, lambda: None, (place,))
     seen = []
     while queue.open(1 << 60):
-        for when, _, _, (place,), _ in queue.rest:
+        for event in drained(queue):
+            when, (place,) = event.when, event.arguments
             seen.append((when, place))
             if place in (0, 5, 7205, 19_000):
                 queue.push(when >> 3, lambda: None, (place + 20_000,))
@@ -122,15 +130,28 @@ def test_a_long_bucket_takes_newcomers_in_order() -> None:
     assert len(seen) == queue.taken == 20_008
 
 
+def test_what_was_too_late_for_the_ring_comes_first_in_its_bucket() -> None:
+    queue = EventQueue()
+    late = 3_000_000
+    queue.push(late, lambda: None, (1,))
+    queue.push(late - 500_000, lambda: None, (0,))
+    seen = []
+    while queue.open(1 << 60):
+        for event in drained(queue):
+            seen.append(event.arguments[0])
+            if event.arguments == (0,):
+                queue.push(late, lambda: None, (2,))
+                queue.push(late + 1_024_000 * 2, lambda: None, (3,))
+    assert seen == [0, 1, 2, 3]
+
+
 def test_an_entry_beyond_the_limit_stays() -> None:
     queue = EventQueue()
     for at in (1, 2, 3):
         queue.push(at, lambda: None, (at,))
     assert not queue.open(0)
     assert queue.open(2 << 3)
-    assert next(queue.rest)[3] == (1,)
-    queue.unread()
-    assert [entry[3][0] for entry in queue.rest] == [1, 2, 3]
+    assert [event.arguments for event in drained(queue)] == [(1,), (2,), (3,)]
     assert not queue.open(1 << 60)
 
 

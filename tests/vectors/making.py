@@ -109,7 +109,7 @@ class Recorded(Node):
 
 def effect_as_data(effect: Any, codec: Codec) -> dict[str, Any]:
     """An effect in JSON: its name and fields; a packet is its bytes in hexadecimal, so is a payload."""
-    fields = {name: plain(getattr(effect, name), codec) for name in effect.__struct_fields__}
+    fields = {name: plain(getattr(effect, name), codec) for name in type(effect).__match_args__}
     return {"effect": type(effect).__name__, **fields}
 
 

@@ -14,6 +14,11 @@ def mypyc_attr(*_: str, **__: object) -> Callable[[T], T]:
     return lambda kind: kind
 
 
+def read_i64_le(data: bytes, place: int) -> int:
+    """The whole number that stands there in eight bytes; compiled code has an instruction for it."""
+    return int.from_bytes(data[place : place + 8], "little", signed=True)
+
+
 def is_compiled(module: ModuleType) -> bool:
     """Is it machine code?"""
     return not str(module.__file__).endswith(".py")

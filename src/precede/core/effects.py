@@ -7,20 +7,36 @@ effects of one list; only a `Persist` directly followed by a `Deliver` is one at
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import Any, Final, Literal, TypeAlias
+from typing import Any, Final, TypeAlias
 
 from msgspec import Struct
 
+from precede.core.commonest import RADIO, WIRED, Arrive, Deliver, Key, Medium, Send
 from precede.core.identity import NodeId
 from precede.core.instants import Instant
-from precede.core.messages import Message, Packet
+from precede.core.messages import Message
 
-Key: TypeAlias = str | int | tuple[str | int, ...]
-"""Names a timer, a keyed send or a persisted value; unique within one node and one kind."""
+__all__ = [
+    "MEDIUM_NAMES",
+    "NOTHING",
+    "RADIO",
+    "WIRED",
+    "Accept",
+    "Arrive",
+    "CancelSend",
+    "CancelTimer",
+    "Deliver",
+    "Discard",
+    "Effect",
+    "Effects",
+    "Key",
+    "Medium",
+    "Observe",
+    "Persist",
+    "Send",
+    "SetTimer",
+]
 
-Medium: TypeAlias = Literal[0, 1]
-RADIO: Final[Medium] = 0
-WIRED: Final[Medium] = 1
 MEDIUM_NAMES: Final[tuple[str, str]] = ("radio", "wired")
 
 
@@ -32,31 +48,10 @@ class Accept(Struct, frozen=True, gc=False):
     deadline: Instant | None = None
 
 
-class Arrive(Struct, frozen=True, gc=False):
-    """First copies in hand, own messages excluded. They may be delivered now, later or never."""
-
-    messages: tuple[Message, ...]
-
-
-class Send(Struct, frozen=True, gc=False):
-    """One transmission, to a node or to NEIGHBOURS. A keyed send replaces a queued one with the same key."""
-
-    packet: Packet
-    to: NodeId
-    over: Medium = RADIO
-    key: Key | None = None
-
-
 class CancelSend(Struct, frozen=True, gc=False):
     """Take back a keyed send that is still queued; without effect once it has left. No `sent` follows."""
 
     key: Key
-
-
-class Deliver(Struct, frozen=True, gc=False):
-    """Hand a message to the application, in order."""
-
-    message: Message
 
 
 class Discard(Struct, frozen=True, gc=False):

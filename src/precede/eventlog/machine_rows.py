@@ -7,6 +7,7 @@ from typing import final
 from librt.strings import BytesWriter, write_i32_le, write_i64_le
 from mypy_extensions import i32, i64
 
+from precede.core.commonest import Arrive, Deliver
 from precede.core.identity import MessageId, NodeId
 from precede.core.instants import Instant
 from precede.core.messages import Message, Packet
@@ -32,6 +33,11 @@ class MachineRows(Rows):
         self._entries = BytesWriter()
         self._wire = BytesWriter()
         self._messages = BytesWriter()
+        self._packet: Packet | None = None
+        self._size_bytes: i64 = 0
+        self._control_bytes: i64 = 0
+        self._control_entries: i64 = 0
+        self._in_packet: i32 = 0
 
     def _row(
         self, at: i64, clock: i64, number: i64, process: i32, source: i32, life: i32, kind: i32, small: i32
@@ -52,12 +58,25 @@ class MachineRows(Rows):
     def life(self, kind: int, process: int, at: Instant, clock: Instant) -> None:
         self._row(at, clock, 0, process, -1, 0, kind, 0)
 
-    def received_and_delivered(self, process: int, now: Instant, id: MessageId) -> None:
+    def received(self, process: int, now: Instant, arrive: Arrive) -> None:
+        if arrive.only is None:
+            super().received(process, now, arrive)
+            return
+        if arrive.number == 0:
+            arrive.look_up()
+        at: i64 = now
+        self._row(at, at, arrive.number, process, arrive.source, arrive.life, RECEIVED, 0)
+
+    def delivered(self, process: int, now: Instant, deliver: Deliver) -> None:
+        at: i64 = now
+        self._row(at, at, deliver.number, process, deliver.source, deliver.life, DELIVERED, 0)
+
+    def received_and_delivered(self, process: int, now: Instant, deliver: Deliver) -> None:
         at: i64 = now
         which: i32 = process
-        source: i32 = id.source
-        number: i64 = id.number
-        life: i32 = id.incarnation
+        source: i32 = deliver.source
+        number: i64 = deliver.number
+        life: i32 = deliver.life
         self._row(at, at, number, which, source, life, RECEIVED, 0)
         self._row(at, at, number, which, source, life, DELIVERED, 0)
 
@@ -99,14 +118,21 @@ class MachineRows(Rows):
         over: int,
         wire_bytes: int = -1,
     ) -> None:
-        control: i64 = packet.control_bytes
-        entries: i64 = packet.control_entries
-        messages: i32 = packet.messages
-        self._row(at, clock, packet.size_bytes, process, peer, code, kind, over)
-        write_i64_le(self._control, control)
-        write_i64_le(self._entries, entries)
+        if packet is not self._packet:
+            self._measure(packet)
+        self._row(at, clock, self._size_bytes, process, peer, code, kind, over)
+        write_i64_le(self._control, self._control_bytes)
+        write_i64_le(self._entries, self._control_entries)
         write_i64_le(self._wire, wire_bytes)
-        write_i32_le(self._messages, messages)
+        write_i32_le(self._messages, self._in_packet)
+
+    def _measure(self, packet: Packet) -> None:
+        """The same packet goes to several nodes, one after the other: its fields are read once."""
+        self._size_bytes = packet.size_bytes
+        self._control_bytes = packet.control_bytes
+        self._control_entries = packet.control_entries
+        self._in_packet = packet.messages
+        self._packet = packet
 
     def size(self) -> int:
         return 4 * (len(self._at) + len(self._control))

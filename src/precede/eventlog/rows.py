@@ -9,6 +9,7 @@ from __future__ import annotations
 from struct import Struct as Layout
 from typing import Final
 
+from precede.core.commonest import Arrive, Deliver
 from precede.core.identity import MessageId, NodeId
 from precede.core.instants import Instant
 from precede.core.messages import Message, Packet
@@ -44,9 +45,20 @@ class Rows:
         """Something that happened to a node."""
         self._buffer += _MESSAGE.pack(at, process, -1, 0, 0, kind, 0, clock)
 
-    def received_and_delivered(self, process: int, now: Instant, id: MessageId) -> None:
-        """Both rows of a message that is delivered as it arrives, by a node that keeps the world's time."""
-        source, number, life = id.source, id.number, id.incarnation
+    def received(self, process: int, now: Instant, arrive: Arrive) -> None:
+        """First copies come to a node that keeps the world's time."""
+        for message in arrive.messages:
+            self.message(RECEIVED, 0, process, now, now, message.id)
+
+    def delivered(self, process: int, now: Instant, deliver: Deliver) -> None:
+        """A message is delivered, likewise."""
+        self._buffer += _MESSAGE.pack(
+            now, process, deliver.source, deliver.number, deliver.life, DELIVERED, 0, now
+        )
+
+    def received_and_delivered(self, process: int, now: Instant, deliver: Deliver) -> None:
+        """Both rows of a message that is delivered as it arrives, likewise."""
+        source, number, life = deliver.source, deliver.number, deliver.life
         self._buffer += _TWO_MESSAGES.pack(
             now, process, source, number, life, RECEIVED, 0, now,
             now, process, source, number, life, DELIVERED, 0, now,

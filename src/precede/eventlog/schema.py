@@ -26,7 +26,16 @@ KINDS: Final[tuple[str, ...]] = (
     "discarded",
     "observed",
 )
-STARTED, CRASHED, LEFT, BROADCAST, SENT, PACKET_RECEIVED, RECEIVED, DELIVERED, DISCARDED, OBSERVED = range(10)
+STARTED: Final = 0
+CRASHED: Final = 1
+LEFT: Final = 2
+BROADCAST: Final = 3
+SENT: Final = 4
+PACKET_RECEIVED: Final = 5
+RECEIVED: Final = 6
+DELIVERED: Final = 7
+DISCARDED: Final = 8
+OBSERVED: Final = 9
 
 EVENT_COLUMNS: Final[tuple[str, ...]] = (
     "run_id",

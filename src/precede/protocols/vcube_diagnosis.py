@@ -39,9 +39,10 @@ from precede.core.identity import NodeId
 from precede.core.instants import Duration, Instant
 from precede.core.messages import Packet
 from precede.core.node import Context, Saved
-from precede.protocols.vcube_node import CLUSTER_BITS, Held, VCubeNode
+from precede.protocols.vcube_awaited import Held
+from precede.protocols.vcube_node import VCubeNode
 from precede.protocols.vcube_packets import StampedMessage, VCubePacket
-from precede.protocols.vcube_prepared import Slot, slot_of
+from precede.protocols.vcube_prepared import Prepared, Slot, slot_of
 from precede.protocols.vcube_topology import MOST_POSITIONS, cluster
 from precede.protocols.vcube_view import (
     Report,
@@ -230,8 +231,8 @@ class DiagnosedVCubeNode(VCubeNode):
     def _stop(self) -> None:
         """To the others this node is dead: nothing it holds will be of use."""
         self._out = True
-        self._log, self._lobby, self._early, self._pending, self._lacking = {}, {}, {}, {}, {}
-        self._held, self._held_from = {}, {}
+        self._log, self._lobby, self._early, self._pending = {}, {}, {}, {}
+        self._awaited, self._held_from = {}, {}
 
     def _repair(
         self, peer: NodeId, have: Sequence[int], urgent: bool, now: Instant, effects: list[Effect]
@@ -332,19 +333,19 @@ class DiagnosedVCubeNode(VCubeNode):
         found = True
         while found:
             found = False
-            for slot, (stamped, _) in self._pending.items():
-                if slot not in doomed and self._waits_for_lost(stamped, report):
-                    doomed[slot] = stamped
-                    source, number = stamped.prepared.source, stamped.prepared.number
+            for slot, pending in self._pending.items():
+                if slot not in doomed and self._waits_for_lost(pending.message, report):
+                    doomed[slot] = pending.stamped
+                    source, number = pending.message.source, pending.message.number
                     self._limits[source] = min(number - 1, self._limits.get(source, number))
                     found = True
         for stamped in doomed.values():
             self._forget(stamped)
             effects.append(Discard(stamped.message, ORPHANED))
 
-    def _waits_for_lost(self, stamped: StampedMessage, report: Report) -> bool:
-        for row in stamped.prepared.rows:
-            waits_for = self._delivered.absent(row.number, row.mask)
+    def _waits_for_lost(self, message: Prepared, report: Report) -> bool:
+        for row in message.rows:
+            waits_for = row.mask & self._delivered.row(row.number)
             while waits_for:
                 source = waits_for.bit_length() - 1
                 waits_for ^= 1 << source
@@ -366,23 +367,21 @@ class DiagnosedVCubeNode(VCubeNode):
         self._pending.pop(slot, None)
         self._early.pop(slot, None)
         self._log.pop(slot, None)
-        self._lacking = {
-            under: rest
-            for under, filed in self._lacking.items()
-            if (rest := [stamped for stamped in filed if stamped.prepared.slot != slot])
-        }
+        for awaited in self._awaited.values():
+            rest = [pending for pending in awaited.all_lacking() if pending.message.slot != slot]
+            awaited.keep(awaited.all_held(), rest)
         self._keep_held(lambda held: held.stamped is not stamped)
 
     def _keep_held(self, wanted: Callable[[Held], bool]) -> None:
-        self._held = {
-            under: kept
-            for under, filed in self._held.items()
-            if (kept := [held for held in filed if wanted(held)])
-        }
-        self._held_from = {
-            held.stamped.prepared.slot << CLUSTER_BITS | held.t: True
-            for filed in self._held.values()
-            for held in filed
+        self._held_from = {}
+        for awaited in self._awaited.values():
+            kept = [held for held in awaited.all_held() if wanted(held)]
+            awaited.keep(kept, awaited.all_lacking())
+            for held in kept:
+                slot = held.message.slot
+                self._held_from[slot] = self._held_from.get(slot, 0) | 1 << held.t
+        self._awaited = {
+            under: awaited for under, awaited in self._awaited.items() if awaited.held or awaited.lacking
         }
 
     # -- joining -------------------------------------------------------------------------------------------
@@ -401,9 +400,9 @@ class DiagnosedVCubeNode(VCubeNode):
     def _sponsor(self, newcomer: NodeId, effects: list[Effect]) -> None:
         """What waits here, and what others may lack still: nobody else may have it when this node crashes."""
         if self.joined and self._view.works(newcomer):
-            held = {slot: stamped for slot, (stamped, _) in self._pending.items()}
+            held = {slot: pending.stamped for slot, pending in self._pending.items()}
             held.update((slot, logged.stamped) for slot, logged in self._log.items())
-            packet = VCubeStatePacket(tuple(self._delivered.counts), tuple(held.values()))
+            packet = VCubeStatePacket(tuple(self._delivered.counts()), tuple(held.values()))
             effects.append(Send(packet, newcomer, WIRED))
 
     def _begin(self, packet: VCubeStatePacket, now: Instant, effects: list[Effect]) -> None:

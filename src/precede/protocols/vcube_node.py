@@ -17,7 +17,7 @@ delivered.
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from typing import Any, ClassVar, Final, final
+from typing import Any, ClassVar, Final
 
 from precede.core.effects import NOTHING, WIRED, Accept, Effect, Effects, Medium, Send
 from precede.core.errors import BadInput, Refused
@@ -25,10 +25,11 @@ from precede.core.identity import MessageId, NodeId
 from precede.core.instants import Duration, Instant
 from precede.core.messages import Message, Packet
 from precede.core.node import Context, Node, Waiting
-from precede.protocols.vcube_packets import StampedMessage, VCubePacket, changed_entries, changed_rows
+from precede.protocols.vcube_awaited import Awaited, Held, Pending
+from precede.protocols.vcube_packets import StampedMessage, VCubePacket
 from precede.protocols.vcube_packing import packet_of, packets_of
-from precede.protocols.vcube_prepared import Prepared, Row, Slot, id_of, slot_of
-from precede.protocols.vcube_progress import Ahead, Progress
+from precede.protocols.vcube_prepared import Mask, Prepared, Slot, id_of, slot_of
+from precede.protocols.vcube_progress import Ahead, Missing, Progress
 from precede.protocols.vcube_topology import (
     dimension,
     first_child,
@@ -43,19 +44,8 @@ except ImportError:
     from precede.core.compiling import mypyc_attr
 
 ROOT: Final[NodeId] = 0
-CLUSTER_BITS: Final = 4
-
-
-@final
-class Held:
-    """A message held from the child of cluster t + 1."""
-
-    __slots__ = ("order", "stamped", "t")
-
-    def __init__(self, t: int, order: int, stamped: StampedMessage) -> None:
-        self.t = t
-        self.order = order
-        self.stamped = stamped
+NOBODY: Final[NodeId] = -1
+_PACKET: Final[Any] = VCubePacket
 
 
 @mypyc_attr(allow_interpreted_subclasses=True)
@@ -71,39 +61,41 @@ class VCubeNode(Node):
             raise BadInput(
                 f"vcube: node {context.node} is not among the members, and only diagnosis lets it join"
             )
-        self._me = context.node
+        self._me = context.node  # what every reception touches stands together
         self._single_tree: bool = options["tree"] == "single"
+        self._whole = False
+        self._some_early = False
         if self._single_tree and not live & 1:
             raise BadInput(f"vcube: a single tree is rooted at node {ROOT}, which is not among the members")
-        self._delivered = Progress(live.bit_length())  # what every reception touches stands together
-        self._early: dict[Slot, bool] = {}
-        self._held: dict[Slot, list[Held]] = {}
-        self._lacking: dict[Slot, list[StampedMessage]] = {}
-        self._fed: list[list[NodeId]] = []
+        self._delivered = Progress(live.bit_length())
+        self._awaited: dict[Slot, Awaited] = {}
         self._in_hand: VCubePacket | None = None
         self._positions = live.bit_length()
-        self._pending: dict[Slot, tuple[StampedMessage, Instant]] = {}
+        self._early: dict[Slot, bool] = {}
+        self._pending: dict[Slot, Pending] = {}
         self._ahead = Ahead()
+        self._missing = Missing(self._delivered, self._ahead)
         self._aggregates: bool = options["aggregation"]
         self._holds = 0
-        self._held_from: dict[int, bool] = {}
+        self._held_from: dict[Slot, int] = {}
         self._causal_unpacking: bool = options["unpack"] == "causal"
         self._compresses: bool = options["compression"]
         self._mtu: int = options["mtu"]
         self._incarnation = context.incarnation
         self._members = len(context.members)
         self._number = 0
-        self._told: Sequence[int] = ()
+        self._told = self._delivered.copy()
         self._build_trees(live)
 
     def _build_trees(self, live: int) -> None:
-        """Whom this node feeds in each cluster, and which sources' messages it feeds them."""
+        """Whom this node feeds in each cluster, and which sources' messages it feeds them.
+
+        Who is fed in a cluster is fed in all lower ones: each share is a part of the one before it.
+        """
         clusters = range(1, dimension(live) + 1)
         self._children = [first_child(self._me, s, live) for s in clusters]
-        self._fed = [
-            [child for child in self._children[:below] if child is not None]
-            for below in range(len(clusters) + 1)
-        ]
+        self._clusters = len(clusters)
+        self._whole = live + 1 == 1 << (1 << self._clusters)
         if self._single_tree:
             below = height(self._me, ROOT, live)
             everybody = (1 << self._positions) - 1
@@ -111,6 +103,13 @@ class VCubeNode(Node):
             self._root_height = below
         else:
             self._shares = list(responsibilities(self._me, live))
+
+    def _child(self, t: int) -> NodeId:
+        """Whom this node feeds in cluster t + 1; NOBODY where all of it are gone."""
+        if self._whole:
+            return self._me ^ 1 << t
+        child = self._children[t] if t < self._clusters else None
+        return NOBODY if child is None else child
 
     # -- CO_BROADCAST ------------------------------------------------------------------------------------
 
@@ -137,79 +136,85 @@ class VCubeNode(Node):
     def _stamp(self, payload: bytes, now: Instant) -> StampedMessage:
         """The message with what was delivered since the one before it."""
         self._number = number = self._number + 1
-        changed = changed_entries(self._delivered.counts, self._told)
-        entries = len(changed) + 1 if self._compresses else self._members
+        rows = self._delivered.since(self._told)
+        entries = 1 + sum([row.mask.bit_count() for row in rows]) if self._compresses else self._members
+        changed = tuple([(row.number, _as_bytes(row.mask)) for row in rows])
         message = Message(MessageId(self._me, 0, number), payload)
-        past = sum(self._delivered.counts) + 1
-        stamped = StampedMessage(message, changed_rows(changed), entries, past)
+        past = self._delivered.counted + 1
+        stamped = StampedMessage(message, changed, entries, past)
         self._delivered.advance(stamped.prepared)
-        self._told = self._delivered.counts[:]
+        self._told = self._delivered.copy()
         return stamped
 
     def _send_to_all(self, stamped: StampedMessage, below: int, effects: list[Effect]) -> None:
         """To the children in the first `below` clusters."""
-        fed = self._fed[below if below < len(self._fed) else -1]
-        if fed:
-            alone = self._alone(stamped)
-            for child in fed:
-                effects.append(Send(alone, child, WIRED))
+        if below:
+            self._send_to_each(self._alone(stamped), min(below, self._clusters), effects)
+
+    def _send_to_each(self, packet: VCubePacket, below: int, effects: list[Effect]) -> None:
+        for t in range(below):
+            child = self._child(t)
+            if child != NOBODY:
+                effects.append(Send(packet, child, WIRED))
 
     def _alone(self, stamped: StampedMessage) -> VCubePacket:
         """The packet that carries this message only: the one it came in, if it came alone."""
         came = self._in_hand
         if came is not None and came.content[0] is stamped:
             return came
-        return packet_of((stamped,))
+        return packet_of(stamped)
 
     # -- upon receive --------------------------------------------------------------------------------------
 
     def receive(self, packet: Packet, sender: NodeId, now: Instant, over: Medium) -> Effects:
         """Each message of the packet in turn."""
-        if type(packet) is not VCubePacket:
+        if type(packet) is not _PACKET:
             return NOTHING
+        came: Any = packet
         below = self._root_height if self._single_tree else (self._me ^ sender).bit_length() - 1
-        content = packet.content
+        content: tuple[StampedMessage, ...] = came.content
         effects: list[Effect] = []
         if len(content) == 1:
             stamped = content[0]
             message: Prepared = stamped.prepared
-            if self._passes(message):
-                if not below and message.slot not in self._lacking:
+            awaited = self._awaited.get(message.slot)
+            if self._passes(message, awaited):
+                if not below and awaited is None:
                     return message.at_once
                 effects.append(message.arrive)
-                for child in self._fed[below]:
-                    effects.append(Send(packet, child, WIRED))
-                self._deliver(message, effects)
+                self._send_to_each(came, min(below, self._clusters), effects)
+                self._deliver(message, awaited, effects)
             else:
-                self._in_hand = packet
-                self._take(stamped, below, now, effects)
+                self._in_hand = came
+                self._take_in(stamped, message, below, now, effects)
                 self._in_hand = None
             return effects
         for stamped in self._unpacked(content):
             message = stamped.prepared
-            if self._passes(message):
+            awaited = self._awaited.get(message.slot)
+            if self._passes(message, awaited):
                 effects.append(message.arrive)
                 self._send_to_all(stamped, below, effects)
-                self._deliver(message, effects)
+                self._deliver(message, awaited, effects)
             else:
-                self._take(stamped, below, now, effects)
+                self._take_in(stamped, message, below, now, effects)
         return effects
 
     def _unpacked(self, content: tuple[StampedMessage, ...]) -> Sequence[StampedMessage]:
         return sorted(content, key=_by_past) if self._causal_unpacking else content
 
-    def _passes(self, message: Prepared) -> bool:
+    def _passes(self, message: Prepared, awaited: Awaited | None) -> bool:
         """A message that is new, next, deliverable and that none is held for counts as delivered."""
         return (
-            not self._early
-            and (not self._held or message.slot not in self._held)
+            not self._some_early
+            and (awaited is None or awaited.held is None)
             and self._delivered.passes(message)
         )
 
-    def _deliver(self, message: Prepared, effects: list[Effect]) -> None:
+    def _deliver(self, message: Prepared, awaited: Awaited | None, effects: list[Effect]) -> None:
         """With all that waited for it."""
         effects.append(message.deliver)
-        if message.slot in self._lacking:
+        if awaited is not None and awaited.lacking is not None:
             self._deliver_next([message.slot], effects)
 
     def _take(
@@ -219,26 +224,30 @@ class VCubeNode(Node):
 
         Returns what *vector_max* covers now that it did not before; None for a copy of what was known.
         """
-        message: Prepared = stamped.prepared
+        return self._take_in(stamped, stamped.prepared, below, now, effects)
+
+    def _take_in(
+        self, stamped: StampedMessage, message: Prepared, below: int, now: Instant, effects: list[Effect]
+    ) -> list[Slot] | None:
         source, number = message.source, message.number
         if source >= self._positions:
             return None
-        delivered = self._delivered.counts[source]
-        if number <= delivered or message.slot in self._pending:
+        if self._delivered.has(number, message.bit) or message.slot in self._pending:
             self._take_again(stamped, below, effects)
             return None
         effects.append(message.arrive)
-        covered = self._cover(message, number - 1 == delivered)
+        covered = self._cover(message, number == 1 or self._delivered.has(number - 1, message.bit))
         under = self._delivered.lacked(message.rows)
-        if below or self._held:
-            self._forward(stamped, below, under != 0, covered, effects)
+        if below or self._held_from:
+            self._forward(stamped, message, below, under != 0, covered, effects)
         if under:
-            self._pending[message.slot] = stamped, now
-            self._file(under, stamped)
+            pending = Pending(stamped, message, now)
+            self._pending[message.slot] = pending
+            self._await(under).lack(pending)
         else:
             self._delivered.advance(message)
             self._ahead.remove(message)
-            self._deliver(message, effects)
+            self._deliver(message, self._awaited.get(message.slot), effects)
         return covered
 
     def _cover(self, message: Prepared, is_next: bool) -> list[Slot]:
@@ -247,14 +256,15 @@ class VCubeNode(Node):
         if not is_next:
             before = slot_of(source, number - 1)
             if before not in self._pending or before in self._early:
-                self._early[message.slot] = True
+                self._early[message.slot] = self._some_early = True
                 return []
         self._ahead.add(number, message.bit)
         covered: list[Slot] = [message.slot]
-        while self._early and self._early.pop(slot := slot_of(source, number + 1), False):
+        while self._some_early and self._early.pop(slot := slot_of(source, number + 1), False):
             number += 1
             self._ahead.add(number, message.bit)
             covered.append(slot)
+            self._some_early = len(self._early) > 0
         return covered
 
     def _take_again(self, stamped: StampedMessage, below: int, effects: list[Effect]) -> None:
@@ -267,6 +277,7 @@ class VCubeNode(Node):
     def _forward(
         self,
         stamped: StampedMessage,
+        message: Prepared,
         below: int,
         may_hold: bool,
         covered: list[Slot],
@@ -277,16 +288,22 @@ class VCubeNode(Node):
             self._send_to_all(stamped, below, effects)
             return
         self._holds = order = self._holds + 1
-        below = min(below, len(self._children))
-        held = self._hold_from_all(stamped, below, order) if may_hold and below else 0
-        released = self._release(covered) if self._held else None
+        below = min(below, self._clusters)
+        held = self._hold_from_all(stamped, message, below, order) if may_hold and below else 0
+        released = self._release(covered) if self._held_from else None
         if released:
             self._send_released(stamped, below, held, released, effects)
-            return
+        elif not held:
+            self._send_to_all(stamped, below, effects)
+        else:
+            self._send_to_rest(stamped, below, held, effects)
+
+    def _send_to_rest(self, stamped: StampedMessage, below: int, held: int, effects: list[Effect]) -> None:
+        """`held` has a bit for each cluster whose child the message is held from."""
         alone: VCubePacket | None = None
         for t in range(below):
-            child = self._children[t]
-            if child is not None and not held >> t & 1:
+            child = self._child(t)
+            if child != NOBODY and not held >> t & 1:
                 if alone is None:
                     alone = self._alone(stamped)
                 effects.append(Send(alone, child, WIRED))
@@ -299,145 +316,186 @@ class VCubeNode(Node):
         released: dict[int, list[Held]],
         effects: list[Effect],
     ) -> None:
-        """`held` has a bit for each cluster whose child the message itself is held from."""
-        for t in [*range(below), *[t for t in released if t >= below]]:
-            child = self._children[t] if t < len(self._children) else None
-            if child is None:
-                continue
+        """To each child what has become free for it, and the message itself unless it is held."""
+        for t in range(below):
             free = released.get(t)
-            if free is None:
-                if not held >> t & 1:
-                    effects.append(Send(self._alone(stamped), child, WIRED))
-                continue
-            if len(free) > 1:
-                free.sort(key=_by_reception)
-            content = [one.stamped for one in free]
-            if t < below and not held >> t & 1:
-                content.append(stamped)
-            self._send_packed(content, child, effects)
+            itself = None if held >> t & 1 else stamped
+            if free is not None:
+                self._send_free(t, free, itself, effects)
+            elif itself is not None and (child := self._child(t)) != NOBODY:
+                effects.append(Send(self._alone(stamped), child, WIRED))
+        for t, free in released.items():
+            if t >= below:
+                self._send_free(t, free, None, effects)
+
+    def _send_free(
+        self, t: int, free: list[Held], itself: StampedMessage | None, effects: list[Effect]
+    ) -> None:
+        """To the child of cluster t + 1: what was held, in the order of reception, then the message itself."""
+        child = self._child(t)
+        if child == NOBODY:
+            return
+        if len(free) > 1:
+            free.sort(key=_by_reception)
+        content = [held.stamped for held in free]
+        if itself is not None:
+            content.append(itself)
+        self._send_packed(content, child, effects)
 
     def _send_packed(self, content: Sequence[StampedMessage], to: NodeId, effects: list[Effect]) -> None:
         for packet in packets_of(content, self._mtu):
             effects.append(Send(packet, to, WIRED))
 
-    def _hold_from_all(self, stamped: StampedMessage, below: int, order: int) -> int:
+    def _hold_from_all(self, stamped: StampedMessage, message: Prepared, below: int, order: int) -> int:
         """File a message for each child that lacks something this node owes it; a bit for each such cluster."""
-        message: Prepared = stamped.prepared
-        absent = self._ahead.absent(self._delivered, message.rows)
+        before = self._held_before(message)
         held = 0
-        if absent or message.number > 1:
-            for t in range(below):
-                if self._hold(Held(t, order, stamped), message, absent):
-                    held |= 1 << t
+        self._missing.renew()
+        for t in range(below):
+            under = self._missing.one_of(message.rows, self._shares[t])
+            if not under:
+                if not before:
+                    break
+                if not before >> t & 1:
+                    continue
+                under = slot_of(message.source, message.number - 1)
+            self._await(under).hold(Held(t, order, stamped, message))
+            held |= 1 << t
+        if held:
+            self._held_from[message.slot] = held
         return held
 
-    def _hold(self, held: Held, message: Prepared, absent: list[Row]) -> bool:
-        """File a message under one that this node still owes the child of cluster t + 1, if there is one.
+    def _held_before(self, message: Prepared) -> int:
+        """From which clusters the source's previous message is held."""
+        if message.number == 1:
+            return 0
+        return self._held_from.get(slot_of(message.source, message.number - 1), 0)
 
-        `absent` are the message's entries that this node has not received.
-        """
-        under = 0
-        share: Any = self._shares[held.t]
-        for row in absent:
-            owed: Any = row.mask & share
-            if owed:
-                highest: int = owed.bit_length() - 1
-                under = slot_of(highest, row.number)
-                break
-        if not under:
-            under = slot_of(message.source, message.number - 1)
-            if message.number == 1 or (under << CLUSTER_BITS | held.t) not in self._held_from:
-                return False
-        self._file_held(under, held)
-        slot: int = message.slot
-        self._held_from[slot << CLUSTER_BITS | held.t] = True
-        return True
-
-    def _file_held(self, under: Slot, held: Held) -> None:
-        filed = self._held.get(under)
-        if filed is None:
-            self._held[under] = [held]
-        else:
-            filed.append(held)
+    def _await(self, slot: Slot) -> Awaited:
+        awaited = self._awaited.get(slot)
+        if awaited is None:
+            awaited = self._awaited[slot] = Awaited()
+        return awaited
 
     def _release(self, covered: list[Slot]) -> dict[int, list[Held]] | None:
         """By cluster, what was held and has become free by these messages; the rest is filed anew.
 
         A message that becomes free for a child may set its source's next one free for the same child.
         """
-        came: list[tuple[int, int]] = []
-        for slot in covered:
-            if slot in self._held:
-                came.append((slot, -1))
+        came = [(slot, -1) for slot in covered if self._is_held_for(slot)]
         if not came:
             return None
         released: dict[int, list[Held]] = {}
+        self._missing.renew()
         while came:
             under, only = came.pop()
-            for held in self._held.pop(under, ()):
-                if only not in (-1, held.t):
-                    self._file_held(under, held)
-                    continue
-                message: Prepared = held.stamped.prepared
-                slot = message.slot
-                del self._held_from[slot << CLUSTER_BITS | held.t]
-                if not self._hold(held, message, self._ahead.absent(self._delivered, message.rows)):
-                    released.setdefault(held.t, []).append(held)
-                    came.append((slot, held.t))
+            held = self._held_for(under)
+            while held is not None:
+                following, t = held.next, held.t
+                message: Prepared = held.message
+                if only not in (-1, t):
+                    self._await(under).hold(held)
+                elif still := self._missing.one_of(message.rows, self._shares[t]):
+                    self._await(still).hold(held)
+                elif self._held_before(message) >> t & 1:
+                    self._await(slot_of(message.source, message.number - 1)).hold(held)
+                else:
+                    self._let_go(held, released)
+                    if self._is_held_for(message.slot):
+                        came.append((message.slot, t))
+                held = following
         return released
+
+    def _is_held_for(self, slot: Slot) -> bool:
+        awaited = self._awaited.get(slot)
+        return awaited is not None and awaited.held is not None
+
+    def _held_for(self, slot: Slot) -> Held | None:
+        """The first that waited for this message to be forwarded; all of them are taken out."""
+        awaited = self._awaited.get(slot)
+        if awaited is None:
+            return None
+        held = awaited.held
+        awaited.held = None
+        if awaited.lacking is None:
+            del self._awaited[slot]
+        return held
+
+    def _let_go(self, held: Held, released: dict[int, list[Held]]) -> None:
+        slot: Any = held.message.slot
+        rest = self._held_from[slot] ^ 1 << held.t
+        if rest:
+            self._held_from[slot] = rest
+        else:
+            del self._held_from[slot]
+        free = released.get(held.t)
+        if free is None:
+            released[held.t] = [held]
+        else:
+            free.append(held)
 
     # -- CHECKDELIVERY -------------------------------------------------------------------------------------
 
-    def _file(self, under: Slot, stamped: StampedMessage) -> None:
-        filed = self._lacking.get(under)
-        if filed is None:
-            self._lacking[under] = [stamped]
-        else:
-            filed.append(stamped)
-
     def _deliver_next(self, came: list[Slot], effects: list[Effect]) -> None:
         """All that waited for these messages and waits for nothing else now, and so on."""
-        delivered, lacking = self._delivered, self._lacking
+        delivered = self._delivered
         while came:
-            slot = came.pop()
-            if slot not in lacking:
-                continue
-            for waiting in lacking.pop(slot):
-                message: Prepared = waiting.prepared
+            pending = self._lacking_for(came.pop())
+            while pending is not None:
+                following = pending.next
+                message: Prepared = pending.message
                 under = delivered.lacked(message.rows)
                 if under:
-                    self._file(under, waiting)
-                    continue
-                effects.append(message.deliver)
-                del self._pending[message.slot]
-                delivered.advance(message)
-                self._ahead.remove(message)
-                came.append(message.slot)
+                    self._await(under).lack(pending)
+                else:
+                    effects.append(message.deliver)
+                    del self._pending[message.slot]
+                    delivered.advance(message)
+                    self._ahead.remove(message)
+                    came.append(message.slot)
+                pending = following
+
+    def _lacking_for(self, slot: Slot) -> Pending | None:
+        """The first that waited for this message to be delivered; all of them are taken out."""
+        awaited = self._awaited.get(slot)
+        if awaited is None:
+            return None
+        lacking = awaited.lacking
+        awaited.lacking = None
+        if awaited.held is None:
+            del self._awaited[slot]
+        return lacking
 
     # -- read-only -----------------------------------------------------------------------------------------
 
     def waiting(self) -> Sequence[Waiting]:
         return [
-            Waiting(id_of(slot), self._all_lacking(stamped), since)
-            for slot, (stamped, since) in self._pending.items()
+            Waiting(id_of(slot), self._all_lacking(pending.message), pending.since)
+            for slot, pending in self._pending.items()
         ]
 
-    def _all_lacking(self, stamped: StampedMessage) -> tuple[MessageId, ...]:
+    def _all_lacking(self, message: Prepared) -> tuple[MessageId, ...]:
         """What its own entries name that is not delivered yet."""
         missing: list[MessageId] = []
-        for row in stamped.prepared.rows:
+        for row in message.rows:
             for source in range(row.mask.bit_length()):
                 if row.mask >> source & 1:
-                    first = self._delivered.counts[source] + 1
+                    first = self._delivered.count(source) + 1
                     missing += [MessageId(source, 0, lacked) for lacked in range(first, row.number + 1)]
         return tuple(sorted(set(missing)))
 
     def sizes(self) -> Mapping[str, int]:
         return {
             "pending": len(self._pending),
-            "held": len(self._held_from),
+            "held": sum([clusters.bit_count() for clusters in self._held_from.values()]),
             "vector_entries": self._positions,
         }
+
+
+def _as_bytes(mask: Mask) -> bytes:
+    """As it travels: a wire has no whole numbers of 1,024 bits."""
+    written: bytes = mask.to_bytes((mask.bit_length() + 7) // 8, "little")
+    return written
 
 
 def _by_reception(held: Held) -> int:

@@ -9,14 +9,12 @@ entries of a message are then tested by one `and` for each row, which is what ma
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from functools import cached_property
-from itertools import zip_longest
 from typing import ClassVar
 
 from msgspec import Struct
 
-from precede.core.identity import NodeId
 from precede.core.messages import Message, Packet, Size, Written
 from precede.protocols.vcube_prepared import Prepared, Row
 from precede.protocols.vcube_topology import MOST_POSITIONS
@@ -67,19 +65,3 @@ class VCubePacket(Packet, frozen=True, gc=False):
 
     def written(self) -> Sequence[Written]:
         return [stamped.written() for stamped in self.content]
-
-
-def changed_entries(counts: Sequence[int], told: Sequence[int]) -> dict[NodeId, int]:
-    """Birman's compression: the entries of a vector that differ from the one told before."""
-    pairs = enumerate(zip_longest(counts, told, fillvalue=0))
-    return {source: count for source, (count, before) in pairs if count != before}
-
-
-def changed_rows(changed: Mapping[NodeId, int]) -> tuple[tuple[int, bytes], ...]:
-    """The entries (source, number) as rows."""
-    rows: dict[int, int] = {}
-    for source, number in changed.items():
-        rows[number] = rows.get(number, 0) | 1 << source
-    return tuple(
-        (number, mask.to_bytes((mask.bit_length() + 7) // 8, "little")) for number, mask in sorted(rows.items())
-    )

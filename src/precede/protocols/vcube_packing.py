@@ -8,26 +8,28 @@ from precede.protocols.vcube_packets import StampedMessage, VCubePacket
 from precede.protocols.vcube_prepared import ENTRY_BYTES, HEADER_BYTES, Prepared
 
 
-def packet_of(content: tuple[StampedMessage, ...]) -> VCubePacket:
-    entries, size = 0, HEADER_BYTES
-    for stamped in content:
-        message: Prepared = stamped.prepared
-        entries += message.entries
-        size += message.size_bytes
-    return VCubePacket(content, size, ENTRY_BYTES * entries, entries, len(content))
+def packet_of(stamped: StampedMessage) -> VCubePacket:
+    """One message alone."""
+    message: Prepared = stamped.prepared
+    return _packet([stamped], HEADER_BYTES + message.size_bytes, message.entries)
 
 
 def packets_of(content: Sequence[StampedMessage], mtu: int) -> list[VCubePacket]:
     """As few packets as filling one after the other gives; a message that is alone too large goes alone."""
     packets: list[VCubePacket] = []
     filling: list[StampedMessage] = []
-    size = HEADER_BYTES
+    entries, size = 0, HEADER_BYTES
     for stamped in content:
         message: Prepared = stamped.prepared
         if filling and size + message.size_bytes > mtu:
-            packets.append(packet_of(tuple(filling)))
-            filling, size = [], HEADER_BYTES
+            packets.append(_packet(filling, size, entries))
+            filling, entries, size = [], 0, HEADER_BYTES
         filling.append(stamped)
+        entries += message.entries
         size += message.size_bytes
-    packets.append(packet_of(tuple(filling)))
+    packets.append(_packet(filling, size, entries))
     return packets
+
+
+def _packet(content: list[StampedMessage], size: int, entries: int) -> VCubePacket:
+    return VCubePacket(tuple(content), size, ENTRY_BYTES * entries, entries, len(content))

@@ -2,12 +2,17 @@
 
 from __future__ import annotations
 
-from array import array
 from collections.abc import Callable
 from typing import Any, Final, final
 
-_FIRST_BLOCK: Final = 32
+try:
+    from librt.strings import read_i64_le
+except ImportError:
+    from precede.core.compiling import read_i64_le
+
+_FIRST_BLOCK: Final = 64
 _BLOCK: Final = 4096
+_WIDTH: Final = 8
 
 
 @final
@@ -18,18 +23,15 @@ class Draws:
         self._block = block
         self._size = size
         self._count = min(_FIRST_BLOCK, size)
-        self._drawn: Any = array("q")  # a list of numbers would be five times the memory
+        self._drawn = b""  # a list of numbers would be five times the memory
         self._place = 0
-        self._end = 0
 
     def next(self) -> int:
         """The next draw."""
         place = self._place
-        if place == self._end:
-            self._drawn = array("q", self._block(self._count).tobytes())
-            self._end = len(self._drawn)
-            self._count = min(2 * self._count, self._size)
+        if place == len(self._drawn):
+            self._drawn = self._block(self._count).tobytes()
+            self._count = min(4 * self._count, self._size)
             place = 0
-        self._place = place + 1
-        drawn: int = self._drawn[place]
-        return drawn
+        self._place = place + _WIDTH
+        return read_i64_le(self._drawn, place)

@@ -1,45 +1,72 @@
-"""The event queue: buckets of about a millisecond, sorted when they are reached.
+"""The event queue: buckets of about a millisecond, put in order when they are reached.
 
-An entry is a reception, `(when, seat, packet, sender, over)`, or `(when, CALL, function, arguments, None)`;
-`when` is the instant and its phase in one number. Sorting is stable and looks at `when` alone, so entries of
-one instant and phase stay in the order in which they were scheduled: one seed has one order, and an entry
-needs no rank. The bucket that is being drained takes newcomers by insertion behind `rest`, the iterator that
-drains it; of a long bucket only the beginning is drained at a time. What happens at the very instant goes to
-`soon`.
+An event is a packet that lands or a function to be called; its `when` is the instant and its phase in one
+number. Events of one instant and phase stay in the order in which they were scheduled: one seed has one order.
+The bucket that is being drained (`current`, from `place` on) takes newcomers by insertion; of a long bucket
+only the beginning is drained at a time. The buckets of the next second stand in a ring, each in its place;
+later ones are looked up. What happens at the very instant goes to `soon`.
 """
 
 from __future__ import annotations
 
-from bisect import bisect_right, insort
 from collections import deque
 from collections.abc import Callable
 from heapq import heappop, heappush
-from operator import itemgetter
-from typing import Any, Final, TypeAlias
+from typing import Any, Final, final
 
+from precede.core.commonest import Medium
+from precede.core.identity import NodeId
 from precede.core.instants import Instant
+from precede.core.messages import Packet
 
 try:
     from mypy_extensions import mypyc_attr
 except ImportError:
     from precede.core.compiling import mypyc_attr
 
-Entry: TypeAlias = tuple[int, Any, Any, Any, Any]
-
 PHASE_BITS: Final = 3
 LAST_PHASE: Final = 5
 SHIFT: Final = 10 + PHASE_BITS
+RING: Final = 1024
 LONG: Final = 4096
-_when: Final = itemgetter(0)
+_PLACE_BITS: Final = 30 - SHIFT
 
 
-class Call:
-    """Stands where a reception has its seat: a function is to be called."""
+@mypyc_attr(acyclic=True)
+class Event:
+    """Something that is due."""
 
-    plain = False
+    __slots__ = ("when",)
+
+    def __init__(self, when: int) -> None:
+        self.when = when
 
 
-CALL: Final = Call()
+@final
+@mypyc_attr(acyclic=True)
+class Landing(Event):
+    """A packet reaches a node. Nothing in it leads back to the world: garbage collection may leave it out."""
+
+    __slots__ = ("over", "packet", "sender", "to")
+
+    def __init__(self, when: int, to: NodeId, packet: Packet, sender: NodeId, over: Medium) -> None:
+        self.when = when
+        self.to = to
+        self.packet = packet
+        self.sender = sender
+        self.over: Medium = over
+
+
+@final
+class Call(Event):
+    """A function is called."""
+
+    __slots__ = ("arguments", "function")
+
+    def __init__(self, when: int, function: Callable[..., None], arguments: tuple[Any, ...]) -> None:
+        self.when = when
+        self.function = function
+        self.arguments = arguments
 
 
 @mypyc_attr(allow_interpreted_subclasses=True)
@@ -48,80 +75,100 @@ class EventQueue:
 
     def __init__(self) -> None:
         self.soon: deque[tuple[Callable[..., None], tuple[Any, ...]]] = deque()
-        self.buckets: dict[float, list[Entry]] = {}
-        self.rest: Any = iter(())
-        self._order: list[float] = []
-        self._current: list[Entry] = []
+        self.current: list[Event] = []
+        self.place = 0
+        self.ring: list[list[Event]] = [[] for _ in range(RING)]
+        self.base = 0
+        self._later: dict[int, list[Event]] = {}
+        self._order: list[int] = []
         self._horizon = 0
         self._opened = 0
 
     def push(self, at: Instant, function: Callable[..., None], arguments: tuple[Any, ...]) -> None:
         """Add an event in the last phase of its instant."""
-        self.insert((at << PHASE_BITS | LAST_PHASE, CALL, function, arguments, None))
+        self.insert(Call(at << PHASE_BITS | LAST_PHASE, function, arguments))
 
     def push_phase(
         self, phase: int, at: Instant, function: Callable[..., None], arguments: tuple[Any, ...]
     ) -> None:
         """Add an event in an earlier phase of its instant."""
-        self.insert((at << PHASE_BITS | phase, CALL, function, arguments, None))
+        self.insert(Call(at << PHASE_BITS | phase, function, arguments))
 
-    def insert(self, entry: Entry) -> None:
-        """Add an entry behind those of the same instant and phase."""
-        if entry[0] >= self._horizon:
-            self._put(entry[0] >> SHIFT, entry)
+    def insert(self, event: Event) -> None:
+        """Add an event behind those of the same instant and phase."""
+        if event.when >= self._horizon:
+            self._put(event.when >> SHIFT, event)
             return
         self._opened += 1
-        left = self.rest.__length_hint__()
-        if left:
-            insort(self._current, entry, len(self._current) - left, key=_when)
-        else:
-            self._current = [entry]  # an iterator at its end may not see what is added to its list
-            self.rest = iter(self._current)
+        low, high, when = self.place, len(self.current), event.when
+        while low < high:
+            middle = (low + high) // 2
+            if self.current[middle].when <= when:
+                low = middle + 1
+            else:
+                high = middle
+        self.current.insert(low, event)
 
-    def _put(self, bucket: float, entry: Entry) -> None:
-        half = bucket + 0.5  # the later part of a long bucket that is being drained
-        waiting = self.buckets.get(half) or self.buckets.get(bucket)
-        if waiting is not None:
-            waiting.append(entry)
+    def _put(self, bucket: int, event: Event) -> None:
+        """What was too late for the ring when it came is older than what the ring has for the same bucket."""
+        if bucket - self.base < RING:
+            waiting = self.ring[bucket & RING - 1]
+            if not waiting and bucket not in self._later:
+                heappush(self._order, bucket)
+            waiting.append(event)
+        elif bucket in self._later:
+            self._later[bucket].append(event)
         else:
-            self.buckets[bucket] = [entry]
+            self._later[bucket] = [event]
             heappush(self._order, bucket)
 
     def open(self, limit: int) -> bool:
-        """Let `rest` begin with the next entry; False when none is due by `limit` (a `when`)."""
-        left = self.rest.__length_hint__()
-        if left:
-            return bool(self._current[-left][0] <= limit)
-        if not self._order or int(self._order[0]) << SHIFT > limit:
+        """Let the next event stand at `place` of `current`; False when none is due by `limit` (a `when`)."""
+        if self.place < len(self.current):
+            return self.current[self.place].when <= limit
+        if not self._order or self._order[0] << SHIFT > limit:
             return False
-        bucket = heappop(self._order)
-        entries = self.buckets.pop(bucket)
-        entries.sort(key=_when)
-        self._horizon = (int(bucket) + 1) << SHIFT
-        if len(entries) > LONG:
-            self._put_back(int(bucket) + 0.5, entries)
-        self._opened += len(entries)
-        self._current = entries
-        self.rest = iter(entries)
-        return entries[0][0] <= limit
+        self.base = bucket = heappop(self._order)
+        events = self.ring[bucket & RING - 1]
+        self.ring[bucket & RING - 1] = []
+        if bucket in self._later:
+            events = self._later.pop(bucket) + events
+        events = _in_order(events, bucket << SHIFT)
+        self._horizon = (bucket + 1) << SHIFT
+        if len(events) > LONG:
+            self._put_back(bucket, events)
+        self._opened += len(events)
+        self.current = events
+        self.place = 0
+        return events[0].when <= limit
 
-    def _put_back(self, later: float, entries: list[Entry]) -> None:
+    def _put_back(self, bucket: int, events: list[Event]) -> None:
         """Of a long bucket drain only the beginning, so that newcomers find a short list."""
-        end = bisect_right(entries, entries[LONG - 1][0], key=_when)
-        if end < len(entries):
-            self._horizon = entries[end][0]
-            self.buckets[later] = entries[end:]
-            heappush(self._order, later)
-            del entries[end:]
-
-    def unread(self) -> None:
-        """The entry taken last from `rest` is to come again."""
-        self.rest.__setstate__(len(self._current) - self.rest.__length_hint__() - 1)
+        end = LONG
+        while end < len(events) and events[end].when == events[end - 1].when:
+            end += 1
+        if end < len(events):
+            self._horizon = events[end].when
+            self.ring[bucket & RING - 1] = events[end:]
+            heappush(self._order, bucket)
+            del events[end:]
 
     @property
     def taken(self) -> int:
-        """How many entries have been taken."""
-        return self._opened - int(self.rest.__length_hint__())
+        """How many events have been taken."""
+        return self._opened - (len(self.current) - self.place)
 
     def __len__(self) -> int:
-        return len(self.soon) + int(self.rest.__length_hint__()) + sum(map(len, self.buckets.values()))
+        waiting = sum(map(len, self.ring)) + sum(map(len, self._later.values()))
+        return len(self.soon) + len(self.current) - self.place + waiting
+
+
+def _in_order(events: list[Event], begin: int) -> list[Event]:
+    """The events of one bucket by `when`, then as they stand; keys are small numbers, which sort fastest."""
+    if len(events) == 1:
+        return events
+    bits = max(_PLACE_BITS, len(events).bit_length())
+    keys = [(events[place].when - begin) << bits | place for place in range(len(events))]
+    keys.sort()
+    places = (1 << bits) - 1
+    return [events[key & places] for key in keys]

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Any, final
 
-from precede.core.effects import Effects, Key
+from precede.core.effects import Key
 from precede.core.identity import NodeId
 from precede.core.node import Node
 from precede.sim.clocks import Clock
@@ -14,10 +14,7 @@ from precede.sim.network import Flight
 
 @final
 class Seat:
-    """It outlives crashes. `plain`: the node keeps the world's time and nothing unusual is done to it.
-
-    `sender` is `id` as one object for all packets.
-    """
+    """It outlives crashes. `plain`: the node keeps the world's time and nothing unusual is done to it."""
 
     __slots__ = (
         "accepted",
@@ -32,8 +29,6 @@ class Seat:
         "peaks",
         "plain",
         "process",
-        "receive",
-        "sender",
         "stalled",
         "store",
         "timers",
@@ -41,18 +36,16 @@ class Seat:
     )
 
     def __init__(self, id: NodeId, clock: Clock | None) -> None:
-        self.id = id
-        self.sender: Any = id
-        self.clock = clock
-        self.node: Node = Node()
-        self.receive: Callable[..., Effects] = self.node.receive
-        self.flight: Flight | None = None
-        self.incarnation = -1
-        self.process = -1
+        self.plain = False  # what every packet touches stands together
         self.up = False
-        self.plain = False
         self.gone = False
         self.stalled = False
+        self.id = id
+        self.process = -1
+        self.node: Node = Node()
+        self.flight: Flight | None = None
+        self.clock = clock
+        self.incarnation = -1
         self.crash_after: int | None = None
         self.accepted = 0
         self.store: dict[Key, Any] = {}

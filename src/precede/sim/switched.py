@@ -32,7 +32,7 @@ except ImportError:
 
 Drawn: TypeAlias = Literal["packet", "link"]
 
-_BLOCK: Final = 256
+_BLOCK: Final = 1024
 _NEVER: Final[Instant] = 1 << 62
 
 

@@ -7,14 +7,13 @@ written for speed, and is the only place that is.
 
 from __future__ import annotations
 
-from itertools import islice
 from typing import TYPE_CHECKING, Any, Final, final
 
 from precede.core.effects import Arrive, Deliver, Discard, Effects, Send
 from precede.core.instants import Instant
 from precede.eventlog.rows import BLOCK_BYTES
-from precede.eventlog.schema import DELIVERED, DISCARDED, PACKET_RECEIVED, RECEIVED, SENT
-from precede.sim.queue import LAST_PHASE, PHASE_BITS, SHIFT, Entry
+from precede.eventlog.schema import DISCARDED, PACKET_RECEIVED, SENT
+from precede.sim.queue import LAST_PHASE, PHASE_BITS, RING, SHIFT, Call, Landing
 from precede.sim.seat import Seat
 
 if TYPE_CHECKING:
@@ -31,16 +30,15 @@ class Turn:
         self._world = world
         self._queue = world.queue
         self._soon = world.queue.soon
-        self._buckets = world.queue.buckets
+        self._ring = world.queue.ring
         self._seats = world.seats
         self._everybody = len(world.seats)
         self._rows = world.recorder.units
         self._codes = world.recorder.packet_kinds
         self._log_packets = world.recorder.packets_received
         self._flush_if_full = world.recorder.flush_if_full
-        self._is_deliver: object = Deliver
-        self._is_send: object = Send
-        self._is_arrive: object = Arrive
+        self._type: object = None
+        self._code = 0
 
     def turn(self, until: Instant) -> bool:
         """Events due by an instant; False when none is left."""
@@ -50,28 +48,34 @@ class Turn:
             self._at_once()
         if not queue.open(limit):
             return False
-        entry: Entry
-        for entry in islice(queue.rest, _TURN):
-            when, seat, packet, sender, over = entry
-            if when > limit:
-                queue.unread()
+        for _ in range(_TURN):
+            if queue.place == len(queue.current):
+                return True
+            event = queue.current[queue.place]
+            if event.when > limit:
                 return False
-            world.now = now = when >> PHASE_BITS
-            if isinstance(seat, Seat):
+            queue.place += 1
+            world.now = now = event.when >> PHASE_BITS
+            if isinstance(event, Landing):
+                seat = self._seats[event.to]
                 if seat.plain:
-                    if self._log_packets:
-                        code = self._codes[packet.kind]
-                        self._rows.packet(PACKET_RECEIVED, code, seat.process, now, now, packet, sender, over)
-                    effects = seat.receive(packet, sender, now, over)
-                    if effects:
-                        self.carry_out(seat, effects, now)
+                    self._land(seat, event, now)
                 else:
-                    world.receive(seat.id, packet, sender, over)
-            else:
-                packet(*sender)
+                    world.receive(event.to, event.packet, event.sender, event.over)
+            elif isinstance(event, Call):
+                event.function(*event.arguments)
             if soon:
                 self._at_once()
         return True
+
+    def _land(self, seat: Seat, landing: Landing, now: Instant) -> None:
+        packet, sender, over = landing.packet, landing.sender, landing.over
+        if self._log_packets:
+            code = self._codes[packet.kind]
+            self._rows.packet(PACKET_RECEIVED, code, seat.process, now, now, packet, sender, over)
+        effects = seat.node.receive(packet, sender, now, over)
+        if effects:
+            self.carry_out(seat, effects, now)
 
     def _at_once(self) -> None:
         while self._soon:
@@ -84,46 +88,45 @@ class Turn:
     def carry_out(self, seat: Seat, effects: Effects, now: Instant) -> None:
         """The effects of a plain node. A message that arrives and is delivered at once is one write."""
         world, rows, process = self._world, self._rows, seat.process
-        arrived: tuple[Any, ...] = ()
+        arrived: Arrive | None = None
         written = 0
+        listed: list[Any] = effects if isinstance(effects, list) else list(effects)
         effect: Any
-        for place, effect in enumerate(effects):
+        for place, effect in enumerate(listed):
             if place < written:
                 continue
-            kind: object = type(effect)
-            if kind is self._is_deliver:
-                message = effect.message
-                if not arrived:
-                    rows.message(DELIVERED, 0, process, now, now, message.id)
-                elif len(arrived) == 1 and arrived[0] is message:
-                    rows.received_and_delivered(process, now, message.id)
-                    arrived = ()
+            if isinstance(effect, Deliver):
+                if arrived is None:
+                    rows.delivered(process, now, effect)
+                elif arrived.only is effect.message:
+                    rows.received_and_delivered(process, now, effect)
+                    arrived = None
                 else:
-                    self._write_arrived(process, now, arrived)
-                    rows.message(DELIVERED, 0, process, now, now, message.id)
-                    arrived = ()
+                    rows.received(process, now, arrived)
+                    rows.delivered(process, now, effect)
+                    arrived = None
                 if world.on_deliver is not None:
-                    world.on_deliver(seat.id, message)
+                    world.on_deliver(seat.id, effect.message)
                 continue
-            if arrived:
-                self._write_arrived(process, now, arrived)
-                arrived = ()
-            if kind is self._is_send:
+            if arrived is not None:
+                rows.received(process, now, arrived)
+                arrived = None
+            if isinstance(effect, Send):
                 self._send(seat, effect, now)
-            elif kind is self._is_arrive:
-                arrived = effect.messages
-                if len(arrived) > 1 and self._all_delivered(arrived, effects, place):
-                    rows.received_then_delivered(process, now, arrived)
-                    written = place + 1 + len(arrived)
-                    arrived = ()
-            elif kind is Discard:
+            elif isinstance(effect, Arrive):
+                if effect.only is None and self._all_delivered(effect.messages, listed, place):
+                    rows.received_then_delivered(process, now, effect.messages)
+                    written = place + 1 + len(effect.messages)
+                else:
+                    arrived = effect
+            elif type(effect) is Discard:
                 world.recorder.message(DISCARDED, process, now, now, effect.message.id, effect.reason)
             else:
                 world.carry_out_rare(seat, effect, now)
-        if arrived:
-            self._write_arrived(process, now, arrived)
+        if arrived is not None:
+            rows.received(process, now, arrived)
 
-    def _all_delivered(self, messages: tuple[Any, ...], effects: Effects, place: int) -> bool:
+    def _all_delivered(self, messages: tuple[Any, ...], effects: list[Any], place: int) -> bool:
         """Do the deliveries of these messages follow, in their order, and does nobody answer them?"""
         if len(effects) <= place + len(messages) or self._world.on_deliver is not None:
             return False
@@ -131,15 +134,9 @@ class Turn:
         for message in messages:
             place += 1
             effect = effects[place]
-            kind: object = type(effect)
-            if kind is not self._is_deliver or effect.message is not message:
+            if not isinstance(effect, Deliver) or effect.message is not message:
                 return False
         return True
-
-    def _write_arrived(self, process: int, now: Instant, messages: tuple[Any, ...]) -> None:
-        rows = self._rows
-        for message in messages:
-            rows.message(RECEIVED, 0, process, now, now, message.id)
 
     def _send(self, seat: Seat, send: Send, now: Instant) -> None:
         flight, to = seat.flight, send.to
@@ -147,10 +144,15 @@ class Turn:
             self._world.network.send(seat.id, send)
             return
         packet, over = send.packet, send.over
-        self._rows.packet(SENT, self._codes[packet.kind], seat.process, now, now, packet, to, over)
+        if type(packet) is not self._type:
+            self._type = type(packet)
+            self._code = self._codes[packet.kind]
+        self._rows.packet(SENT, self._code, seat.process, now, now, packet, to, over)
         when = now + flight.takes(now) << PHASE_BITS | LAST_PHASE
-        waiting = self._buckets.get(when >> SHIFT)
-        if waiting is not None:
-            waiting.append((when, self._seats[to], packet, seat.sender, over))
+        landing = Landing(when, to, packet, seat.id, over)
+        bucket = when >> SHIFT
+        waiting = self._ring[bucket & RING - 1]
+        if waiting and 0 < bucket - self._queue.base < RING:
+            waiting.append(landing)
         else:
-            self._queue.insert((when, self._seats[to], packet, seat.sender, over))
+            self._queue.insert(landing)

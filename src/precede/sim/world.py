@@ -49,7 +49,7 @@ from precede.eventlog.schema import (
 )
 from precede.sim.clocks import Clock
 from precede.sim.network import Network
-from precede.sim.queue import LAST_PHASE, PHASE_BITS, EventQueue
+from precede.sim.queue import LAST_PHASE, PHASE_BITS, EventQueue, Landing
 from precede.sim.randomness import Streams
 from precede.sim.seat import Seat
 from precede.sim.turn import Turn
@@ -240,7 +240,7 @@ class World:
 
     def dispatch(self, at: Instant, to: NodeId, packet: Packet, sender: NodeId, over: Medium) -> None:
         self.transmitted(sender, packet, to, over)
-        self.queue.insert((at << PHASE_BITS | LAST_PHASE, self.seats[to], packet, sender, over))
+        self.queue.insert(Landing(at << PHASE_BITS | LAST_PHASE, to, packet, sender, over))
 
     def schedule_phase(self, phase: int, at: Instant, function: Callable[..., None], *arguments: Any) -> None:
         self.queue.push_phase(phase, at, function, arguments)
@@ -390,7 +390,6 @@ class World:
     def _start(self, seat: Seat) -> None:
         random = self.streams.python("node", seat.id, seat.incarnation)
         seat.node = self._make_node(seat.id, seat.incarnation, random)
-        seat.receive = seat.node.receive
         seat.up = True
         seat.plain = self._is_plain(seat)
         clock = self._clock(seat)
@@ -405,7 +404,6 @@ class World:
 
     def _down(self, seat: Seat) -> None:
         seat.node = Node()  # a world that thousands pass through keeps nothing of them but their store
-        seat.receive = seat.node.receive
         seat.up = seat.stalled = seat.plain = False
         seat.crash_after = None
         seat.timers = {}

@@ -1,0 +1,98 @@
+"""The effects that nearly everything a world does is made of (DESIGN section 4).
+
+They are plain classes and no structs, because a compiled engine reads the fields of a compiled class in a
+machine instruction or two, and those of a struct through Python's attribute lookup, at twenty times the price.
+"""
+
+from __future__ import annotations
+
+from typing import ClassVar, Final, Literal, TypeAlias, final
+
+from precede.core.identity import NodeId
+from precede.core.messages import Message, Packet
+
+try:
+    from mypy_extensions import mypyc_attr
+except ImportError:
+    from precede.core.compiling import mypyc_attr
+
+Key: TypeAlias = str | int | tuple[str | int, ...]
+"""Names a timer, a keyed send or a persisted value; unique within one node and one kind."""
+
+Medium: TypeAlias = Literal[0, 1]
+RADIO: Final[Medium] = 0
+WIRED: Final[Medium] = 1
+
+
+@mypyc_attr(acyclic=True)
+class Value:
+    """Equal by its fields, and never changed."""
+
+    __slots__ = ()
+    __match_args__: ClassVar[tuple[str, ...]] = ()
+
+    def _fields(self) -> tuple[object, ...]:
+        return tuple([getattr(self, name) for name in self.__match_args__])
+
+    def __eq__(self, other: object) -> bool:
+        return type(other) is type(self) and isinstance(other, Value) and self._fields() == other._fields()
+
+    def __repr__(self) -> str:
+        fields = [f"{name}={getattr(self, name)!r}" for name in self.__match_args__]
+        return f"{type(self).__name__}({', '.join(fields)})"
+
+    def __reduce__(self) -> tuple[object, tuple[object, ...]]:
+        return type(self), self._fields()
+
+
+@final
+@mypyc_attr(acyclic=True)
+class Arrive(Value):
+    """First copies in hand, own messages excluded. They may be delivered now, later or never."""
+
+    __slots__ = ("life", "messages", "number", "only", "source")
+    __match_args__ = ("messages",)
+
+    def __init__(self, messages: tuple[Message, ...]) -> None:
+        self.messages = messages
+        self.only: Message | None = messages[0] if len(messages) == 1 else None
+        self.source = -1
+        self.number = 0
+        self.life = 0
+
+    def look_up(self) -> None:
+        """The parts of the only message's id, for the log: many nodes may share this effect."""
+        if self.only is not None:
+            id = self.only.id
+            self.source, self.number, self.life = id.source, id.number, id.incarnation
+
+
+@final
+@mypyc_attr(acyclic=True, free_list_len=1)
+class Send(Value):
+    """One transmission, to a node or to NEIGHBOURS. A keyed send replaces a queued one with the same key."""
+
+    __slots__ = ("key", "over", "packet", "to")
+    __match_args__ = ("packet", "to", "over", "key")
+
+    def __init__(self, packet: Packet, to: NodeId, over: Medium = RADIO, key: Key | None = None) -> None:
+        self.packet = packet
+        self.to = to
+        self.over: Medium = over
+        self.key: Key | None = key
+
+
+@final
+@mypyc_attr(acyclic=True)
+class Deliver(Value):
+    """Hand a message to the application, in order. The parts of its id stand here too, for the log."""
+
+    __slots__ = ("life", "message", "number", "source")
+    __match_args__ = ("message",)
+
+    def __init__(self, message: Message) -> None:
+        id = message.id
+        self.message = message
+        self.source = id.source
+        self.number = id.number
+        self.life = id.incarnation
