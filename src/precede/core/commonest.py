@@ -25,7 +25,7 @@ WIRED: Final[Medium] = 1
 
 
 @mypyc_attr(acyclic=True)
-class Value:
+class Value:  # noqa: PLW1641 - nobody keeps effects in a set, whose order would differ from run to run
     """Equal by its fields, and never changed."""
 
     __slots__ = ()
