@@ -17,6 +17,8 @@ def here(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     monkeypatch.chdir(tmp_path)
     (tmp_path / "file").write_text("x", encoding="utf-8")
     (tmp_path / "lake").mkdir()
+    (tmp_path / "lake" / "contacts").mkdir()
+    (tmp_path / "lake" / "contacts" / "cut.parquet").write_text("PAR1 and no more", encoding="utf-8")
     assert main(["keys", "make", "k"]) == 0
     sweep = "[sweep]\nscenario = 'small-office'\nprotocol = ['fifo']\n[grid.fifo]\n"
     (tmp_path / "misspelt.toml").write_text(sweep + "rtoo = ['1s']\n", encoding="utf-8")
@@ -30,6 +32,8 @@ def here(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
         ("simulate small-office --set until=1s --out file", "precede simulate: file: File exists"),
         ("simulate small-office --set until=1s --out file/below", "file/below: Not a directory"),
         ("report --out file", "precede report: file: File exists"),
+        ("simulate cut --protocol fifo", "lake/contacts/cut.parquet: not a readable Parquet file"),
+        ("simulate pedestrians --set rate=1e9", "rate: more than 100,000 pedestrians"),
         ("emulate small-office --out file", "precede emulate: file: Not a directory"),
         ("emulate small-office --speed nan", "--speed nan: more than 0 is wanted"),
         ("emulate small-office --segment 0", "--segment 0.0: more than 0 seconds"),

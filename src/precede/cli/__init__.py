@@ -21,6 +21,7 @@ from __future__ import annotations
 
 import errno
 import os
+import re
 import sys
 from collections.abc import Sequence
 from importlib import import_module
@@ -80,6 +81,7 @@ _PLACES: Final = (
     *(errno.EROFS, errno.ENAMETOOLONG, errno.ELOOP),
 )
 """Errors of the place that somebody named, not of the machine."""
+_UNREADABLE: Final = re.compile(r"Could not open Parquet input source '(.*?)':")
 
 
 def main(arguments: Sequence[str] | None = None) -> int:
@@ -140,7 +142,11 @@ def _run(given: list[str]) -> int:
         _show_traceback(error)
         return _complain(f"precede {verb}", f"{error.filename}: {error.strerror}", BAD_INPUT)
     except Exception as error:
-        return _unexpected(verb, error)
+        broken = _UNREADABLE.search(str(error)) if type(error).__name__ == "ArrowInvalid" else None
+        if broken is None:
+            return _unexpected(verb, error)
+        _show_traceback(error)
+        return _complain(f"precede {verb}", f"{broken[1]}: not a readable Parquet file", BAD_INPUT)
 
 
 def _call(verb: str, arguments: list[str]) -> int:

@@ -11,7 +11,7 @@ from collections.abc import Sequence
 from typing import Any, Final, Literal, NamedTuple, cast
 
 from precede.core.errors import BadInput
-from precede.core.instants import HOUR, Instant, parse_duration
+from precede.core.instants import HOUR, SECOND, Instant, parse_duration
 from precede.experiments.tables import Table
 from precede.experiments.worlds import BuiltWorld, Presence, WorldKind, everybody, numbered
 from precede.sim.contacts import Contact, ContactNetwork
@@ -41,6 +41,7 @@ _SOURCE_KEYS: Final = (
     *("contacts", "nodes", "meetings", "stays", "trace", "lake", "generator"),
     *("layout", "generator_seed", "range", "duration", "rate", "buses"),
 )
+_MOST_PEDESTRIANS: Final = 100_000
 _GENERATOR_KEYS: Final = {
     "city-bus": ("layout", "generator_seed", "range", "buses"),
     "pedestrians": ("layout", "generator_seed", "range", "duration", "rate"),
@@ -140,6 +141,8 @@ def _generated(table: Table, seed: int) -> ContactList:
         mobility = city_bus.city_bus(seed, layout, table.count("buses", 60))
         return mobility.contacts(table.number("range", city_bus.RANGE_M))
     duration, rate = table.duration("duration", 5 * HOUR), table.number("rate", 0.0097)
+    if rate * duration / SECOND > _MOST_PEDESTRIANS:
+        raise table.wrong("rate", f"more than {_MOST_PEDESTRIANS:,} pedestrians would enter at each entrance")
     mobility = pedestrians.pedestrians(seed, layout, duration, rate)
     return mobility.contacts(table.number("range", pedestrians.RANGE_M))
 
