@@ -9,11 +9,17 @@ import threading
 import time
 from random import Random
 
+import msgspec
+import pandas as pd
 import pytest
 
 from precede.cli import main
 from precede.core.errors import BadInput
-from precede.pipeline.follow import follow
+from precede.pipeline.follow import _ABSENT, _Follow, follow
+from precede.pipeline.ledger import Ledger, Standing
+from precede.pipeline.verify_files import gather
+from precede.pipeline.witness import settle_question
+from precede.verify.layout import BROADCAST, DELIVERED
 from precede.verify.witness import verify
 from tests.pipeline.cluster import kill_tree
 from tests.pipeline.segments import Writer, make_run, pieces
@@ -150,3 +156,49 @@ def test_bad_folders_are_refused(session, tmp_path):
     (tmp_path / "a-1.parquet").write_text("not one")
     with pytest.raises(BadInput, match="not a Parquet file"):
         follow(session, tmp_path, idle_s=1)
+
+
+class State:
+    """Where Spark keeps what a run was."""
+
+    exists = False
+
+    def update(self, kept):
+        self.get, self.exists = kept, True
+
+
+def followed(folder, order, rows):
+    """The verdict of a follower whom these rows came to, all at once, without Spark."""
+    columns = ["run_id", *rows[0]]
+    asked, layout = settle_question(columns, order, None, None, None, "counted", "forbid")
+    absent = {"source_life": -1, "to": "", "deadline": _ABSENT, "clock": _ABSENT, "written": 0.0, "life": 0}
+    frame = pd.DataFrame([absent | row for row in rows])
+    ledger = Ledger.open(folder, asked)
+    (told,) = _Follow(asked, str(folder))(("r",), iter([frame]), State())
+    ledger.enter(0, [msgspec.json.decode(text, type=Standing) for text in told["standing"]])
+    ledger.close(0)
+    again = Ledger.open(folder, asked).answers(layout.columns)
+    assert again == ledger.answers(layout.columns)
+    return gather(again, layout.by)
+
+
+@pytest.mark.parametrize(
+    ("order", "columns", "verdict", "said"),
+    [
+        ("multicast", {}, "unknown", "needs the column destinations"),
+        ("multicast", {"destinations": None, "to": "b"}, "holds", ""),
+        ("delta", {}, "unknown", "no broadcast row has a deadline_us"),
+        ("delta", {"deadline": 9, "clock": 9}, "holds", ""),
+        ("delta", {"deadline": 9}, "unknown", "a delivered row has no clock_us"),
+        ("causal", {}, "holds", ""),
+    ],
+)
+def test_what_an_order_needs_and_the_log_lacks_makes_it_unknown(tmp_path, order, columns, verdict, said):
+    rows = [
+        {"node": node, "step": 0, "kind": kind, "source": "a", "number": 1, **columns}
+        | {"message_source": "a", "message_number": 1}
+        for node, kind in (("a", BROADCAST), ("b", DELIVERED))
+    ]
+    found = followed(tmp_path, order, rows)
+    assert found.verdict == verdict
+    assert said in " ".join(found.reasons)

@@ -88,7 +88,7 @@ def follow(
         pass
     finally:
         query.stop()
-    return gather(ledger.answers(), layout.by)
+    return gather(ledger.answers(layout.columns), layout.by)
 
 
 def _first_segment(folder: Path, idle_s: float | None) -> Path | None:
@@ -251,6 +251,8 @@ class _Follow:
             new_conflicts=run.conflicts[known:],
             violations=violations,
             written=written,
+            timed=bool(run.deadline),
+            clock_missing=run.clock_missing,
         )
         yield pd.DataFrame({"standing": [msgspec.json.encode(standing).decode()]})
 

@@ -7,6 +7,7 @@ found in a batch. A batch that Spark repeats after a kill is told again only if 
 from __future__ import annotations
 
 import time
+from collections.abc import Collection, Iterator
 from pathlib import Path
 from typing import Any
 
@@ -21,7 +22,8 @@ from precede.verify.verdict import Violation
 class Standing(Struct, kw_only=True):
     """How a run stands after a batch; `violations`, `new_conflicts` and `written` are what that batch brought.
 
-    `written` says how many rows came from segments of which modification time (Unix seconds).
+    `written` says how many rows came from segments of which modification time (Unix seconds). `timed` says that
+    a broadcast had a deadline, `clock_missing` that a delivery had no clock.
     """
 
     group: list[str]
@@ -37,6 +39,8 @@ class Standing(Struct, kw_only=True):
     violations: list[Violation] = []
     written: dict[str, int] = {}
     first: Violation | None = None
+    timed: bool = False
+    clock_missing: bool = False
 
 
 class Heard(Struct, kw_only=True):
@@ -105,13 +109,24 @@ class Ledger:
         ]
         _replace(self.folder / "ledger.json", msgspec.json.encode(_Page(batch, kept)))
 
-    def answers(self) -> list[dict[str, Any]]:
-        """How every run stands, in the form of answers about independent orders."""
-        return [_answer(run) for run in self.runs.values()]
+    def answers(self, columns: Collection[str]) -> list[dict[str, Any]]:
+        """How every run stands, in the form of answers about independent orders; `columns` are those it has."""
+        timed = any(run.timed for run in self.runs.values())
+        return [_answer(run, [*_lacking(run, columns, timed)]) for run in self.runs.values()]
 
 
-def _answer(run: Standing) -> dict[str, Any]:
-    reasons = [*run.conflicts, *run.waits_for]
+def _lacking(run: Standing, columns: Collection[str], timed: bool) -> Iterator[str]:
+    """What the order needs and the log does not have, in the words of the witness."""
+    if run.order == "multicast" and "destinations" not in columns:
+        yield "multicast order needs the column destinations"
+    if run.order == "delta" and not timed:
+        yield "delta order needs deadlines: no broadcast row has a deadline_us"
+    if run.order == "delta" and run.clock_missing:
+        yield "delta order needs the delivering node's clock: a delivered row has no clock_us"
+
+
+def _answer(run: Standing, lacking: list[str]) -> dict[str, Any]:
+    reasons = [*lacking, *run.conflicts, *run.waits_for]
     if not run.deliveries:
         reasons.append("no deliveries at all")
     violations = sum(run.counts.values())

@@ -84,6 +84,7 @@ class State(Struct):
     past: bytes
     deadline: dict[int, int]
     to: dict[int, list[str]]
+    clock_missing: bool = False
 
 
 class LiveRun:
@@ -105,6 +106,7 @@ class LiveRun:
         self.past_start, self.past = array("Q", [0]), array(_SHORT)
         self.deadline: dict[int, int] = {}
         self.to: dict[int, list[str]] = {}
+        self.clock_missing = False
         self._places: dict[tuple[str, int], int] = {}
         self._ids: dict[Key, int] = {}
         self._coming: dict[Key, int] = {}
@@ -159,6 +161,7 @@ class LiveRun:
             processes=self.processes,
             deadline=self.deadline,
             to=self.to,
+            clock_missing=self.clock_missing,
             **{name: getattr(self, name).tobytes() for name in arrays},
         )
         return msgspec.msgpack.encode(state)
@@ -168,7 +171,8 @@ class LiveRun:
         """The run as it was when it was packed."""
         state = msgspec.msgpack.decode(packed, type=State)
         run = LiveRun(state.order, state.allow)
-        for name in ("version", "rows", "deliveries", "counts", "conflicts", "processes", "deadline", "to"):
+        kept = ("version", "rows", "deliveries", "counts", "conflicts", "processes", "deadline", "to")
+        for name in (*kept, "clock_missing"):
             setattr(run, name, getattr(state, name))
         run.past_start = array("Q")
         for name in ("source", "rank", "born", "number", "past_start", "past"):
@@ -373,6 +377,7 @@ class LiveRun:
             in_full = len(self._found) < TOLD_IN_FULL
             self._violate(p, process, row, kind, teller.late(p, message, row, kind, in_full))
         deadline = self.deadline.get(message)
+        self.clock_missing = self.clock_missing or row.clock is None
         if self.order == "delta" and deadline is not None and row.clock is not None and row.clock > deadline:
             self._violate(p, process, row, "expired", teller.expired(process, message, row, deadline))
         mine[message] = row.step + 1
