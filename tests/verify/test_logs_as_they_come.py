@@ -232,3 +232,22 @@ def test_steps_as_timestamps():
     )
     for compiled in (False, True):
         assert verify(table, "causal", steps="ordered", compiled=compiled).verdict == "holds"
+
+
+@pytest.mark.parametrize("hidden", ["_temporary/0", ".staging"])
+def test_what_somebody_is_still_writing_into_a_folder_is_not_read(tmp_path, hidden):
+    table = pa.Table.from_pylist(parse(LATE).table())
+    (tmp_path / "year=2026").mkdir()
+    pq.write_table(table, tmp_path / "year=2026" / "part-0.parquet")
+    (tmp_path / hidden).mkdir(parents=True)
+    pq.write_table(table, tmp_path / hidden / "part-1.parquet")
+    assert verify(tmp_path).counts == {"causal": 1}
+
+
+@pytest.mark.parametrize("compiled", [False, True])
+def test_names_of_thousands_of_digits(compiled):
+    many = "1" * 5000
+    rows = [row | {"node": many} if row["node"] == "c" else row for row in parse(LATE).table()]
+    verdict = verify(rows, compiled=compiled)
+    assert verdict.counts == {"causal": 1}
+    assert verdict.first.node == many

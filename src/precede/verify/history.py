@@ -140,12 +140,13 @@ def name_message(source: str, incarnation: int, number: int) -> str:
     return f"{source}'{incarnation}:{number}" if incarnation else f"{source}:{number}"
 
 
-def natural(name: str) -> tuple[tuple[int, str] | tuple[int, int, str], ...]:
-    """A sort key that puts n2 before n10.
+def natural(name: str) -> tuple[tuple[int, int, str, str], ...]:
+    """A sort key that puts n2 before n10. Digits are compared as text, for there may be thousands of them.
 
     >>> sorted(["n10", "n2", "m", "7"], key=natural)
     ['7', 'm', 'n2', 'n10']
     """
     return tuple(
-        (0, int(part), part) if part.isdigit() else (1, part) for part in re.findall(r"[0-9]+|[^0-9]+", name)
+        (0, len(part.lstrip("0")), part.lstrip("0"), part) if part.isdigit() else (1, 0, part, "")
+        for part in re.findall(r"[0-9]+|[^0-9]+", name)
     )

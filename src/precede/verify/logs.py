@@ -342,7 +342,8 @@ def _open_directory(where: Path) -> Log:
         log = parquet_log([where / "events.parquet"])
         log.promised = read_promise(where / "run.json")
         return log
-    files = sorted(path for path in where.rglob("*.parquet") if not path.name.startswith((".", "_")))
+    found = sorted(where.rglob("*.parquet"))
+    files = [path for path in found if not any(part[0] in "._" for part in path.relative_to(where).parts)]
     if not files:
         raise BadInput(f"{where}: no events.parquet, nor any other Parquet file, in this directory")
     return parquet_log(files)
