@@ -40,3 +40,17 @@ def test_a_group_without_deadlines_in_a_log_that_has_them():
     part = TableLog(pa.Table.from_pylist(rows))
     part.deadlines_elsewhere = True
     assert verify(part, "delta").verdict == "holds"
+
+
+@pytest.mark.parametrize("compiled", [False, True])
+@pytest.mark.parametrize("without", ["x", "y"])
+def test_a_run_without_clocks_does_not_make_another_one_unknown(compiled, without):
+    rows = [
+        row | {"g": g, "deadline_us": 9, "clock_us": None if g == without else 5}
+        for g in ("x", "y")
+        for row in ROWS[:2]
+    ]
+    verdict = verify(pa.Table.from_pylist(rows), "delta", by="g", compiled=compiled)
+    told = {part.group[0][1]: part.verdict for part in verdict.parts}
+    assert told == {"x": "holds", "y": "holds"} | {without: "unknown"}
+    assert verdict.verdict == "unknown"

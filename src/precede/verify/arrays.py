@@ -123,7 +123,7 @@ class ArrayBuilder:
         self.addressed: list[Array] = []
         self.address_counts: list[Array] = []
         self.addresses: list[Array] = []
-        self.clock_missing = False
+        self.without_clock: set[int] = set()
 
     @property
     def deliveries_only(self) -> bool:
@@ -179,7 +179,7 @@ class ArrayBuilder:
             demand(first_missing(missing, everywhere), first_row, "step", self.place)
         source, source_life, number = self._messages(batch, first_row, kind, node, life)
         process, source_process = self._processes(group, node, life, source, source_life)
-        clock = self._clock(batch, first_row, kind)
+        clock = self._clock(batch, first_row, kind, process)
         self._keep(process, step, kind, source_process, number, clock, first_row)
         self._keep_broadcasts(batch, np.flatnonzero(kind == BROADCAST), first_row)
         self.rows += count
@@ -294,12 +294,13 @@ class ArrayBuilder:
         )
         return mine, theirs
 
-    def _clock(self, batch: Any, first_row: int, kind: Array) -> Array:
+    def _clock(self, batch: Any, first_row: int, kind: Array, process: Array) -> Array:
+        """Local times; the processes that delivered without one are noted."""
         if not self.timed:
             return np.empty(0, np.int64)
         clock, missing = self._integers("clock_us", batch, first_row)
-        if missing is not None and (missing & (kind == DELIVERED)).any():
-            self.clock_missing = True
+        if missing is not None:
+            self.without_clock.update(np.unique(process[missing & (kind == DELIVERED)]).tolist())
         return clock
 
     def _keep(

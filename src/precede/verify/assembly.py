@@ -170,7 +170,7 @@ class Assembly:
             gaps=gaps,
             deadline=self.deadline[m:n],
             clock=rows.clock[e:f],
-            clock_missing=builder.clock_missing,
+            clock_missing=not builder.without_clock.isdisjoint(codes.tolist()),
         )
         if self.addressed is not None:
             history.addressed = self.addressed[m:n]
