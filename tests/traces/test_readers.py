@@ -315,6 +315,18 @@ def test_gtfs_a_call_left_at_the_instant_of_the_next_arrival_is_left_when_it_was
     assert spans == [(8 * 3600, 8 * 3600 + 300), (8 * 3600 + 300, 8 * 3600 + 360)]
 
 
+def test_gtfs_a_first_call_at_the_instant_of_the_next_is_no_leap(tmp_path: Path):
+    times = (
+        "trip_id,arrival_time,departure_time,stop_id,stop_sequence\n"
+        "t1,8:00:00,8:00:00,1,1\nt1,8:00:00,8:05:00,2,2\nt1,8:10:00,8:10:00,3,3\n"
+    )
+    result = load(feed(tmp_path, stop_times=times, shapes=None), "gtfs", Options(date="2024-01-02"))
+    spans = [(row.t0_us // S, row.t1_us // S) for row in result.segments]
+    assert spans == [(8 * 3600, 8 * 3600 + 300), (8 * 3600 + 300, 8 * 3600 + 600)]
+    write_ns2(result.mobility(), tmp_path / "written.ns2")
+    assert (tmp_path / "written.ns2").read_text().count("setdest") == 1
+
+
 def test_gtfs_days(tmp_path: Path):
     path = feed(tmp_path)
     assert load(path, "gtfs").summary.facts["service day"] == "2024-01-03", "WK and WE both run on that day"

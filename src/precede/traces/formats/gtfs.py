@@ -173,7 +173,9 @@ def _anchors(calls: list[Call], stops: dict[str, Stop], summary: Summary) -> lis
             if before.arrival < before.departure:
                 summary.note("calls left at the instant of the next arrival: left when they were reached")
                 anchors[-1] = Anchor(before.arrival, before.arrival, before.x, before.y, before.along)
-            elif len(anchors) > 1:
+            else:
+                if len(anchors) == 1:
+                    summary.note("first calls at the instant of the next one: the trip begins there")
                 anchors.pop()
         anchors.append(anchor)
     if len(anchors) < 2 or anchors[-1].arrival <= anchors[0].departure:
