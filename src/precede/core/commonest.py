@@ -54,8 +54,8 @@ class Arrive(Value):
     __match_args__ = ("messages",)
 
     def __init__(self, messages: tuple[Message, ...]) -> None:
-        self.messages = messages
-        self.only: Message | None = messages[0] if len(messages) == 1 else None
+        self.messages: Final = messages
+        self.only: Final[Message | None] = messages[0] if len(messages) == 1 else None
         self.source = -1
         self.number = 0
         self.life = 0
@@ -76,10 +76,10 @@ class Send(Value):
     __match_args__ = ("packet", "to", "over", "key")
 
     def __init__(self, packet: Packet, to: NodeId, over: Medium = RADIO, key: Key | None = None) -> None:
-        self.packet = packet
-        self.to = to
-        self.over: Medium = over
-        self.key: Key | None = key
+        self.packet: Final = packet
+        self.to: Final = to
+        self.over: Final[Medium] = over
+        self.key: Final[Key | None] = key
 
 
 @final
@@ -92,7 +92,7 @@ class Deliver(Value):
 
     def __init__(self, message: Message) -> None:
         id = message.id
-        self.message = message
-        self.source = id.source
-        self.number = id.number
-        self.life = id.incarnation
+        self.message: Final = message
+        self.source: Final = id.source
+        self.number: Final = id.number
+        self.life: Final = id.incarnation
