@@ -284,3 +284,26 @@ def test_a_member_that_cannot_be_is_refused_in_one_line(given: dict[str, Any], s
     """An empty list of keys above all: it made a group whose doors stood open."""
     with pytest.raises(BadInput, match=said):
         precede.join("g", given.pop("name", "ana"), **{"key": KEY, **given})
+
+
+def test_a_message_over_which_an_application_failed_comes_again(tmp_path: Path) -> None:
+    """As after kill -9 at the same place; one that was left in peace does not."""
+
+    async def run(fail: bool) -> list[bytes]:
+        seen = []
+        async with precede.join("g", "ana", key=KEY, store=tmp_path / "ana.db") as ana:
+            if fail:
+                await ana.broadcast(b"one")
+                await ana.broadcast(b"two")
+            while ana.status()["untaken"]:
+                async for message in ana:
+                    seen.append(message.payload)
+                    if fail and message.payload == b"two":
+                        raise ZeroDivisionError
+                    break
+        return seen
+
+    with pytest.raises(ZeroDivisionError):
+        asyncio.run(run(True))
+    assert asyncio.run(run(False)) == [b"two"]
+    assert asyncio.run(run(False)) == []

@@ -215,7 +215,10 @@ class Group:
         self._ticking = asyncio.get_running_loop().create_task(self._tick())
         return self
 
-    async def __aexit__(self, *exception: object) -> None:
+    async def __aexit__(self, kind: type[BaseException] | None, *rest: object) -> None:
+        """Who failed over a message is not done with it: it comes again, as after a crash."""
+        if kind is not None:
+            self._last_given = None
         await self.close()
 
     async def close(self) -> None:
@@ -296,7 +299,7 @@ class Group:
         return self._take()
 
     async def _take(self) -> AsyncIterator[Delivered]:
-        """Messages in order. Asking for the next one says that the last one is done with."""
+        """Messages in order. Asking for the next one, or leaving in peace, says that the last is done with."""
         while True:
             while not self._untaken:
                 if self._state == "closed" and self._failure is None:
@@ -304,6 +307,8 @@ class Group:
                 self._check_works()
                 self._fresh.clear()
                 await self._fresh.wait()
+            if self._last_given is not None:  # an earlier loop was left with `break`
+                self._driver.taken(self._last_given)
             place, message = self._untaken.popleft()
             self._last_given = place
             yield Delivered(self.name_of(message.id.source), message.id.number, message.payload, message.id)
