@@ -181,3 +181,14 @@ def test_presence_written_and_read_back(tmp_path: Path):
 def test_reading_a_contact_list_needs_no_compiler():
     text = "import sys, precede.traces.contacts; assert 'numba' not in sys.modules"
     assert run([sys.executable, "-c", text], check=False).returncode == 0
+
+
+def test_conn_rows_before_the_last_contact_stay_rejected_after_a_contact_without_length(tmp_path: Path):
+    path = file(
+        tmp_path,
+        "0 CONN a b up\n10 CONN a b down\n20 CONN a b up\n20 CONN a b down\n5 CONN a b up\n30 CONN a b down\n"
+        "40 CONN a b up\n50 CONN a b down\n60 CONN a b up\n",
+    )
+    read = read_contacts(path)
+    assert rows(read.contacts) == [("a", "b", 0, 10 * S), ("a", "b", 40 * S, 50 * S)]
+    assert [reject.line for reject in read.rejects] == [3, 4, 5, 6, 9]

@@ -21,11 +21,20 @@ _MAX_SIZE: Final = 2**62
 
 
 class _Pair(Struct):
-    """The last contact of a pair; open while `end` is None. The line of its `up`."""
+    """The last contact of a pair; open while `end` is None. The line of its `up`.
+
+    `before` is the contact before it, until it is certain that this one has length.
+    """
 
     start: Instant
     end: Instant | None
     line: int
+    before: _Pair | None = None
+
+    def told(self, pair: tuple[str, str]) -> Iterator[Row]:
+        """This contact, if it was closed."""
+        if self.end is not None:
+            yield ContactRow(*pair, self.start, self.end)
 
 
 class _Contacts:
@@ -48,39 +57,45 @@ class _Contacts:
         if up:
             if state is not None and state.end is None:
                 raise BadRow("up of a pair that is up")
-            yield from self._up(line, at, pair, state)
+            self._up(line, at, pair, state)
         else:
             if state is None or state.end is not None:
                 raise BadRow("down of a pair that is not up")
             yield from self._down(line, at, pair, state)
 
-    def _up(self, line: int, at: Instant, pair: tuple[str, str], state: _Pair | None) -> Iterator[Row]:
+    def _up(self, line: int, at: Instant, pair: tuple[str, str], state: _Pair | None) -> None:
         if state is not None and state.end == at:
             self.summary.note("contacts that abut merged into the one before")
             self.summary.rows_kept += 1
             state.end = None
             return
-        if state is not None and state.end is not None:
-            yield ContactRow(*pair, state.start, state.end)
         if len(self.pairs) >= MAX_PAIRS and state is None:
             raise BadInput(f"{self.summary.file}: more than {MAX_PAIRS:,} pairs")
         self.summary.rows_kept += 1
-        self.pairs[pair] = _Pair(at, None, line)
+        self.pairs[pair] = _Pair(at, None, line, state)
 
     def _down(self, line: int, at: Instant, pair: tuple[str, str], state: _Pair) -> Iterator[Row]:
         if at == state.start:
-            del self.pairs[pair]
+            if state.before is None:
+                del self.pairs[pair]
+            else:
+                self.pairs[pair] = state.before
             self.summary.rows_kept -= 1
             yield self.summary.reject(state.line, "contact without length")
             yield self.summary.reject(line, "contact without length")
             return
         self.summary.rows_kept += 1
         state.end = at
+        if state.before is not None:
+            yield from state.before.told(pair)
+            state.before = None
         for name in pair:
             self.nodes.add(name)
 
     def finish(self) -> Iterator[Row]:
         for pair, state in self.pairs.items():
+            if state.before is not None:
+                yield from state.before.told(pair)
             end = state.end
             if end is None:
                 assert self.last is not None
