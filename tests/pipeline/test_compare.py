@@ -18,17 +18,20 @@ POINTS = [
     ("delta", {"lifetime": "20min", "n": 1}, 15.0),
     ("delta", {"lifetime": "20min", "n": 2}, 14.8),
     ("plain", {}, 40.0),
+    ("old", {"age": "5d"}, 39.0),
+    ("old", {"age": "20h"}, 38.0),
+    ("old", {"age": "90min"}, 37.0),
 ]
 CLAIMS = {
     "about": ('kind = "about"\nvalue = 39.0\ntolerance = 1.5\nprotocol = "plain"', "reproduced", 1),
     "about-not": ('kind = "about"\nvalue = 30.0\ntolerance = 1.5\nprotocol = "plain"', "not reproduced", 1),
-    "between": ('kind = "between"\nlow = 10\nhigh = 40', "reproduced", 6),
-    "between-close": ('kind = "between"\nlow = 11\nhigh = 40\ntolerance = 1.0', "close", 6),
-    "between-not": ('kind = "between"\nlow = 12\nhigh = 40\ntolerance = 1.0', "not reproduced", 6),
+    "between": ('kind = "between"\nlow = 10\nhigh = 40', "reproduced", 9),
+    "between-close": ('kind = "between"\nlow = 11\nhigh = 40\ntolerance = 1.0', "close", 9),
+    "between-not": ('kind = "between"\nlow = 12\nhigh = 40\ntolerance = 1.0', "not reproduced", 9),
     "between-better": (
         'kind = "between"\nlow = 12\nhigh = 41\nsmaller_is_better = true',
         "better than published",
-        6,
+        9,
     ),
     "at-most": ('kind = "at_most"\nvalue = 30\nprotocol = "delta"', "reproduced", 5),
     "at-most-not": ('kind = "at_most"\nvalue = 29\nprotocol = "delta"', "not reproduced", 5),
@@ -37,6 +40,10 @@ CLAIMS = {
     "rises": ('kind = "rises"\nalong = "n"\nwhere = { lifetime = "5min" }', "reproduced", 3),
     "rises-close": ('kind = "rises"\nalong = "n"\nprotocol = "delta"\ntolerance = 0.02', "close", 5),
     "rises-not": ('kind = "rises"\nalong = "n"\nprotocol = "delta"', "not reproduced", 5),
+    "rises-by-duration": ('kind = "rises"\nalong = "lifetime"\nwhere = { n = 1 }', "reproduced", 2),
+    "rises-by-days": ('kind = "rises"\nalong = "age"\nprotocol = "old"', "reproduced", 3),
+    "rises-along-nothing": ('kind = "rises"\nalong = "lifetme"\nprotocol = "delta"', "no points", 5),
+    "falls-from-one-point": ('kind = "falls"\nalong = "n"\nprotocol = "plain"', "no points", 1),
     "falls": ('kind = "falls"\nalong = "n"\nwhere = { lifetime = "20min" }', "reproduced", 2),
     "withheld": ('kind = "withheld"\nprotocol = "plain"', "withheld", 1),
     "nowhere": ('kind = "about"\nvalue = 1\nprotocol = "other"', "no points", 0),
@@ -73,7 +80,10 @@ def test_every_kind_of_claim_borne_out_and_missed(session, tmp_path):
     assert {row["claim"]: (row["status"], row["points"]) for row in found} == {
         name: (status, points) for name, (_, status, points) in CLAIMS.items()
     }
-    assert missed(found) == ["about-not", "between-not", "at-most-not", "rises-not", "nowhere"]
+    assert missed(found) == [
+        *("about-not", "between-not", "at-most-not", "rises-not"),
+        *("rises-along-nothing", "falls-from-one-point", "nowhere"),
+    ]
     by_id = {row["claim"]: row for row in found}
     assert (by_id["between"]["ours_low"], by_id["between"]["ours_high"]) == (10.0, 40.0)
     assert (by_id["about"]["interval_low"], by_id["about"]["interval_high"]) == (39.0, 41.0)

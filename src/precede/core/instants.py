@@ -18,7 +18,7 @@ HOUR: Final[Duration] = 60 * MINUTE
 DAY: Final[Duration] = 24 * HOUR
 LONGEST: Final[Duration] = 1_000_000 * DAY
 
-_UNITS: Final[dict[str, Duration]] = {
+UNITS: Final[dict[str, Duration]] = {
     "us": MICROSECOND,
     "ms": MILLISECOND,
     "s": SECOND,
@@ -42,10 +42,10 @@ def parse_duration(written: str | int | float) -> Duration:
             raise BadInput(f"not a duration: {written!r} is less than nothing")
         return _bounded(seconds(written), written)
     match = _WRITTEN.fullmatch(written)
-    if match is None or match[2] not in _UNITS:
+    if match is None or match[2] not in UNITS:
         raise BadInput(f"not a duration: {written!r} (write 250ms, 20s, 20min, 2h)")
     try:
-        return _bounded(round(float(match[1]) * _UNITS[match[2]]), written)
+        return _bounded(round(float(match[1]) * UNITS[match[2]]), written)
     except OverflowError:
         raise BadInput(f"not a duration: {written[:40]!r}... is without end") from None
 
@@ -74,6 +74,6 @@ def format_duration(duration: Duration) -> str:
     if duration == 0:
         return "0s"
     for unit in ("h", "min", "s", "ms"):
-        if duration % _UNITS[unit] == 0:
-            return f"{duration // _UNITS[unit]}{unit}"
+        if duration % UNITS[unit] == 0:
+            return f"{duration // UNITS[unit]}{unit}"
     return f"{duration}us"

@@ -15,7 +15,8 @@ A claims file has one `[[claim]]` table for each sentence:
     tolerance = 0.0                         # about: each way; between: still `close`; rises, falls: relative
     smaller_is_better = true                # beyond the bounds on the good side is better
 
-A claim is held against every point it picks: `reproduced` when all of them are within its bounds.
+A claim is held against every point it picks: `reproduced` when all of them are within its bounds. A trend needs
+two points that differ in `along` alone; without them it has `no points`.
 """
 
 from __future__ import annotations
@@ -29,6 +30,7 @@ import pyarrow as pa
 from msgspec import Struct
 
 from precede.core.errors import BadInput
+from precede.core.instants import UNITS
 from precede.experiments.tables import read_toml
 from precede.pipeline.schemas import COMPARISONS
 
@@ -150,6 +152,7 @@ def compare(measures: DataFrame, claims: DataFrame, sweep: str) -> DataFrame:
         sf.min("low").alias("interval_low"),
         sf.max("high").alias("interval_high"),
         sf.count("*").alias("points"),
+        sf.count("climb").alias("climbs"),
         sf.bool_and("strictly").alias("strictly"),
         sf.bool_and("nearly").alias("nearly"),
     )
@@ -177,13 +180,25 @@ def _points(groups: DataFrame, claims: DataFrame) -> DataFrame:
     chosen = options.join(sf.broadcast(claims), "measure").where(meant)
     others = sf.to_json(sf.map_filter("set", lambda key, _: key != sf.col("along")))
     curve = Window.partitionBy("number", "scenario", "protocol", others)
-    place = sf.col("set")[sf.col("along")].try_cast("double")
-    before = sf.lag("value").over(curve.orderBy(place, sf.col("set")[sf.col("along")]))
+    written = sf.col("set")[sf.col("along")]
+    before = sf.lag("value").over(curve.orderBy(_place(written), written))
     sign = sf.when(sf.col("kind") == "falls", -1.0).otherwise(1.0)
     climb = sign * (sf.col("value") - before)
-    return chosen.withColumn("strictly", sf.coalesce(climb > 0, sf.lit(True))).withColumn(
-        "nearly", sf.coalesce(climb > -sf.col("tolerance") * sf.abs(before), sf.lit(True))
+    return (
+        chosen.withColumn("climb", climb)
+        .withColumn("strictly", climb > 0)
+        .withColumn("nearly", climb > -sf.col("tolerance") * sf.abs(before))
     )
+
+
+def _place(written: Column) -> Column:
+    """Where a value stands on its axis: a number, or a duration in microseconds; null for a word."""
+    from pyspark.sql import functions as sf
+
+    units = sf.create_map(*(sf.lit(part) for name, us in UNITS.items() for part in (name, float(us))))
+    number, unit = (sf.regexp_extract(written, r"^\s*([0-9.]+)\s*([a-z]+)\s*$", part) for part in (1, 2))
+    # durations first: Spark takes 5d for the double 5.0
+    return sf.coalesce(number.try_cast("double") * units[unit], written.try_cast("double"))
 
 
 def _status() -> Column:
@@ -196,6 +211,7 @@ def _status() -> Column:
     good_side = (sf.col("smaller_is_better") & (sf.col("ours_high") <= high)) | (
         sf.col("larger_is_better") & (sf.col("ours_low") >= low)
     )
+    trend = sf.col("kind").isin("rises", "falls")
     by_shape = sf.when(sf.col("strictly"), "reproduced").when(sf.col("nearly"), "close")
     by_bounds = (
         sf.when(within, "reproduced").when(nearly_within, "close").when(good_side, "better than published")
@@ -203,7 +219,8 @@ def _status() -> Column:
     return (
         sf.when(sf.col("kind") == "withheld", "withheld")
         .when(sf.col("points") == 0, "no points")
-        .when(sf.col("kind").isin("rises", "falls"), sf.coalesce(by_shape, sf.lit("not reproduced")))
+        .when(trend & (sf.col("climbs") == 0), "no points")
+        .when(trend, sf.coalesce(by_shape, sf.lit("not reproduced")))
         .otherwise(sf.coalesce(by_bounds, sf.lit("not reproduced")))
     )
 
