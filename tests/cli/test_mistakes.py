@@ -112,3 +112,16 @@ def test_a_protocol_of_ones_own_that_cannot_be_tried_is_told_where_it_fails(
     )
     assert main(["conform", "own_protocol_a:Raises", "--worlds", "1"]) == 1
     assert "raised KeyError: 'no such peer' (own_protocol_a.py:16)" in capsys.readouterr().out
+
+
+def test_a_bundle_that_failed_does_not_stand_in_the_way_of_the_next(
+    here: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    carry_out_into(read_scenario("small-office", "fifo", 1, {"until": "1s", "crashes": []}), here / "run")
+    rows = (here / "run" / "events.parquet").read_bytes()
+    (here / "run" / "events.parquet").write_bytes(rows[:100])
+    assert main(["bundle", "run"]) == 2
+    assert "events.parquet: not a readable Parquet file" in capsys.readouterr().err
+    (here / "run" / "events.parquet").write_bytes(rows)
+    assert main(["bundle", "run"]) == 0
+    assert [path.name for path in (here / "bundle").iterdir()] == ["run"]

@@ -43,19 +43,24 @@ def command(
     folder = out if out is not None else Path("bundle") / Path(run).name
     if folder.exists() and any(folder.iterdir()):
         raise BadInput(f"{folder} is there already and not empty (--out says where else)")
+    whole = folder.absolute()
+    partial = whole.with_name(f".{whole.name}.partial")  # a bundle is whole or not there
+    shutil.rmtree(partial, ignore_errors=True)
     if (Path(run) / "run.json").is_file():
-        told = write_bundle(read_run(Path(run) / "run.json"), folder, Path(run))
+        told = write_bundle(read_run(Path(run) / "run.json"), partial, Path(run))
     elif where.root.is_dir() and where.has("comparisons", run):
-        told = bundle_reproduction(where, run, folder)
+        told = bundle_reproduction(where, run, partial)
     else:
-        told = write_bundle(find_run(where, run), folder)
+        told = write_bundle(find_run(where, run), partial)
         kept = where.path("events", run)
         if kept.is_file() and digest(kept) != told["sha256"]["events.parquet"]:
             print(
                 f"precede bundle: {run}: carried out again it gave another log than the lake has",
                 file=sys.stderr,
             )
+            partial.replace(folder)
             return 1
+    partial.replace(folder)
     print(json.dumps(told, indent=2) if as_json else f"{folder}: {_listed(folder)}")
     return 0
 
