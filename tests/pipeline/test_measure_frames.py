@@ -2,15 +2,17 @@
 
 from __future__ import annotations
 
+from statistics import mean, stdev
+
 import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 
 from precede.experiments.runs import carry_out_into
 from precede.experiments.scenario import read_scenario
-from precede.measures import measure_events, measure_run
-from precede.pipeline.measures import measure
-from precede.pipeline.schemas import EVENTS, GAUGES, TABLES
+from precede.measures import confidence_interval, measure_events, measure_run
+from precede.pipeline.measures import group_measures, measure
+from precede.pipeline.schemas import EVENTS, GAUGES, MEASURES, TABLES
 from tests.measures.test_measures import STORY, table
 
 RUNS = [("vector_clock", "6s"), ("unordered", "3s")]
@@ -48,3 +50,36 @@ def test_the_declared_tables_are_what_recorders_write():
         assert TABLES[name].names() == schema.names
         assert [field.type for field in TABLES[name].arrow()] == plain
         assert [field.nullable for field in TABLES[name].arrow()] == [field.nullable for field in schema]
+
+
+@pytest.mark.spark
+def test_a_run_in_which_it_never_happened_counts_as_none(session):
+    found = {
+        "a": {"nodes": 3, "discarded_late": 4, "packets_ask": 2, "observed_shadow": 1, "wait_us_mean": 8},
+        "b": {"nodes": 3, "discarded_late": 2, "observed_shadow_age_us_mean": 5},
+        "c": {"nodes": 3},
+        "d": {"nodes": 3, "packets_ask": 2},
+    }
+    rows = [
+        {"sweep": "s", "scope": "run", "run_id": run, "scenario": "x", "protocol": "p", "options": "{}",
+         "measure": name, "value": float(value), "runs": 1}
+        for run, measures in found.items()
+        for name, value in measures.items()
+    ]  # fmt: skip
+    of_runs = session.createDataFrame(pa.Table.from_pylist(rows, MEASURES.arrow()))
+    groups = {row.measure: row for row in group_measures(of_runs).collect()}
+    for name, values in {
+        "nodes": [3, 3, 3, 3],
+        "discarded_late": [4, 2, 0, 0],
+        "packets_ask": [2, 0, 0, 2],
+        "observed_shadow": [1, 0, 0, 0],
+        "wait_us_mean": [8],
+        "observed_shadow_age_us_mean": [5],
+    }.items():
+        group = groups[name]
+        assert (group.value, group.runs) == (pytest.approx(mean(values)), len(values)), name
+        if len(values) > 1:
+            assert group.sd == pytest.approx(stdev(values)), name
+            assert (group.low, group.high) == pytest.approx(confidence_interval(values)), name
+        else:
+            assert (group.sd, group.low, group.high) == (None, None, None)

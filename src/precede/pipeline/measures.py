@@ -21,12 +21,15 @@ if TYPE_CHECKING:
 
 LEVEL: Final = 0.95
 _GROUP: Final = ("sweep", "scenario", "protocol", "options", "measure")
+_COUNTED: Final = "^(discarded_|packets_|observed_(?!.*_age_us_))"
+"""What a run has a row for only where it happened at all."""
 
 
 def group_measures(measures: DataFrame, level: float = LEVEL) -> DataFrame:
     """Runs that differ in their seed alone, as one row per measure: mean, deviation, Student's interval.
 
-    Takes rows of scope `run` and gives rows of scope `group`.
+    Takes rows of scope `run` and gives rows of scope `group`. A run in which something never happened has no
+    row for its count, and counts as 0.
     """
     from pyspark.sql import functions as sf
 
@@ -34,6 +37,7 @@ def group_measures(measures: DataFrame, level: float = LEVEL) -> DataFrame:
     groups = of_runs.groupBy(*_GROUP).agg(
         sf.avg("value").alias("mean"), sf.count("value").alias("runs"), sf.stddev_samp("value").alias("sd")
     )
+    groups = _with_zeros(groups)
     half = _student(groups, level) * sf.col("sd") / sf.sqrt(sf.col("runs"))
     return groups.select(
         "sweep",
@@ -49,6 +53,23 @@ def group_measures(measures: DataFrame, level: float = LEVEL) -> DataFrame:
         (sf.col("mean") - half).alias("low"),
         (sf.col("mean") + half).alias("high"),
     ).select(*MEASURES.names())
+
+
+def _with_zeros(groups: DataFrame) -> DataFrame:
+    """Counts over all runs of their group, those that left no row included.
+
+    With k values of mean m and deviation s among n, the others 0, the squares around the mean m k/n sum up to
+    (k - 1) s^2 + m^2 k (n - k) / n.
+    """
+    from pyspark.sql import Window
+    from pyspark.sql import functions as sf
+
+    mean, k, sd = sf.col("mean"), sf.col("runs"), sf.coalesce("sd", sf.lit(0.0))
+    everyone = sf.max("runs").over(Window.partitionBy(*_GROUP[:-1]))
+    n = sf.when(sf.col("measure").rlike(_COUNTED), everyone).otherwise(k)
+    squares = (k - 1) * sd * sd + mean * mean * k * (n - k) / n
+    spread = sf.when(n > k, sf.sqrt(squares / (n - 1))).otherwise(sf.col("sd"))
+    return groups.select(*_GROUP, (mean * k / n).alias("mean"), n.alias("runs"), spread.alias("sd"))
 
 
 def _student(groups: DataFrame, level: float) -> Column:
