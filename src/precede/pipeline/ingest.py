@@ -65,6 +65,8 @@ def sources_of(
     """Files with the names of their traces: the one that is said, else each file's own."""
     if name is not None and len(paths) > 1:
         raise BadInput(f"--name {name!r} is for one file, and there are {len(paths)}")
+    if name is not None and "@" in name:
+        raise BadInput(f"--name {name!r}: an @ parts a trace from the range of its contacts (bus@50m)")
     options = options or Options()
     made = []
     for path in paths:
@@ -97,10 +99,10 @@ def ingest(lake: Lake, sources: Sequence[Source], session: SparkSession | None =
 def _name_of(path: Path) -> str:
     """A trace's name from its file's: without endings, odd characters as dashes.
 
-    >>> _name_of(Path("a/bus day (2).csv.gz"))
+    >>> _name_of(Path("a/bus@day (2).csv.gz"))
     'bus-day-2'
     """
-    stem = re.sub(r"[^\w.+@=-]+", "-", _SUFFIXES.sub("", path.name)).strip("-._")
+    stem = re.sub(r"[^\w.+=-]+", "-", _SUFFIXES.sub("", path.name)).strip("-._")
     return stem or "trace"
 
 
