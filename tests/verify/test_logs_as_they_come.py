@@ -5,6 +5,7 @@ from __future__ import annotations
 import gzip
 import json
 
+import numpy as np
 import pandas as pd
 import polars as pl
 import pyarrow as pa
@@ -251,3 +252,11 @@ def test_names_of_thousands_of_digits(compiled):
     verdict = verify(rows, compiled=compiled)
     assert verdict.counts == {"causal": 1}
     assert verdict.first.node == many
+
+
+@pytest.mark.parametrize("compiled", [False, True])
+def test_rows_as_pandas_hands_them_out(compiled):
+    rows = [row | {"destinations": None, "message_incarnation": pd.NA} for row in parse(LATE).table()]
+    first = next(row for row in rows if row["kind"] == "broadcast")
+    first["destinations"] = np.array(["b", "d"])
+    assert verify(rows, compiled=compiled).counts == {"causal": 1, "not_addressed": 1}

@@ -38,6 +38,7 @@ FREE_BYTES: Final = 1 << 26
 _CELLS_AT_ONCE: Final = 1 << 20
 _LOOK_AHEAD: Final = 1000
 _PARQUET: Final = b"PAR1"
+_NOTHING: Final = ("<NA>", "NaT")
 _GZIP: Final = b"\x1f\x8b"
 OPTIONAL: Final = ("incarnation", "message_incarnation", "destinations", "deadline_us", "clock_us")
 
@@ -368,7 +369,11 @@ def _transpose(rows: list[list[str]], wanted: Sequence[str], places: Sequence[in
 
 
 def _nothing(value: Any) -> Any:
-    """An empty cell, and what a table library makes of one."""
+    """An empty cell, and what a table library makes of one; an array is a list."""
+    if value is None or type(value) is int or type(value) is str:
+        return None if value == "" else value
+    if _from(value, "numpy", "pandas"):
+        value = value.tolist() if hasattr(value, "tolist") else None if str(value) in _NOTHING else value
     return None if value == "" or value != value else value  # noqa: PLR0124 - only NaN differs from itself
 
 
