@@ -185,3 +185,24 @@ def test_a_gzip_file_that_ends_too_early(tmp_path):
     log.write_bytes(packed[:15])
     with pytest.raises(BadInput, match=r"empty|gzip"):
         verify(log, "causal")
+
+
+@pytest.mark.parametrize("lost", [[], [3], [4], [3, 4]])
+def test_a_gap_between_two_lives_may_hide_the_last_broadcast_of_the_earlier(lost):
+    rows = [
+        {"node": node, "incarnation": life, "step": step, "kind": kind}
+        | {"message_source": "a", "message_incarnation": source_life, "message_number": number}
+        for node, life, step, kind, source_life, number in [
+            ("a", 0, 1, "broadcast", 0, 1),
+            ("a", 0, 2, "delivered", 0, 1),
+            ("a", 0, 3, "broadcast", 0, 2),
+            ("a", 1, 4, "broadcast", 1, 1),
+            ("a", 1, 5, "delivered", 1, 1),
+            ("b", 0, 1, "delivered", 0, 1),
+            ("b", 0, 2, "delivered", 0, 2),
+            ("b", 0, 3, "delivered", 1, 1),
+        ]
+        if node == "b" or step not in lost
+    ]
+    verdict = verify_every_way(rows, "causal")
+    assert (verdict.verdict, verdict.counts) == ("unknown" if lost else "holds", {})

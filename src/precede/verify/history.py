@@ -89,6 +89,9 @@ class History(Struct):
         if truncated:
             return {ABSENT, ANYONE, *range(len(self.node_of))}
         incomplete = {gap.process for gap in self.gaps}
+        # rows missing where a life begins may as well be the last ones of the life before
+        begins = [gap.process for gap in self.gaps if gap.last is None and gap.process > 0]
+        incomplete |= {p - 1 for p in begins if self.node_of[p - 1] == self.node_of[p]}
         return incomplete | {ANYONE} if incomplete else incomplete
 
     def message_name(self, message: int) -> str:
