@@ -187,7 +187,7 @@ def test_a_gzip_file_that_ends_too_early(tmp_path):
         verify(log, "causal")
 
 
-@pytest.mark.parametrize("lost", [[], [3], [4], [3, 4]])
+@pytest.mark.parametrize("lost", [[], [3], [4], [3, 4], [1, 2, 3], [1, 2, 3, 4]])
 def test_a_gap_between_two_lives_may_hide_the_last_broadcast_of_the_earlier(lost):
     rows = [
         {"node": node, "incarnation": life, "step": step, "kind": kind}

@@ -184,12 +184,19 @@ class Assembly:
         """Deliveries without a broadcast that no missing row can explain."""
         builder, rows = self.builder, self.rows
         places = e + np.flatnonzero(self.events[e:f] == GHOST)
+        hidden: list[int] = []
         if self.numbered:
+            absent = builder.process_place[rows.source[places]] < 0
             sources = builder.process_place[rows.source[places]] - p
-            sources[builder.process_place[rows.source[places]] < 0] = ABSENT
+            sources[absent] = ABSENT
+            node, life = builder.process_node, builder.process_life
+            lost = np.unique(rows.source[places][absent]).tolist()
+            hidden = [code for code in lost if history.may_hide(int(node[code]), int(life[code]))]
         else:
             sources = np.full(len(places), ANYONE)
         proven = places[~np.isin(sources, list(history.unreliable(builder.log.truncated is not None)))]
+        if hidden:
+            proven = proven[~np.isin(rows.source[proven], hidden)]
         history.ghost_count = len(proven)
         for place in proven[:GHOSTS_KEPT].tolist():
             process = history.process_of(place - e)

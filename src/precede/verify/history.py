@@ -94,6 +94,15 @@ class History(Struct):
         incomplete |= {p - 1 for p in begins if self.node_of[p - 1] == self.node_of[p]}
         return incomplete | {ANYONE} if incomplete else incomplete
 
+    def may_hide(self, node: int, life: int) -> bool:
+        """May all rows of a life without any be missing? Then the node's next life begins with a gap."""
+        begins = {gap.process for gap in self.gaps if gap.last is None}
+        if not begins:
+            return False
+        lives = enumerate(zip(self.node_of, self.incarnation, strict=True))
+        later = next((p for p, (whose, which) in lives if whose == node and which > life), None)
+        return later in begins
+
     def message_name(self, message: int) -> str:
         """`a:3`, `a'1:3` for a later incarnation, or the log's own id."""
         if self.labels is not None:

@@ -333,7 +333,9 @@ class PlainBuilder:
                 code = 2 * message
             elif message is None:
                 source = places.get(key[:2], ABSENT) if isinstance(key, tuple) else ANYONE
-                if source not in unreliable:
+                hidden = source == ABSENT and key[0] in history.nodes
+                hidden = hidden and history.may_hide(history.nodes.index(key[0]), int(key[1]))
+                if source not in unreliable and not hidden:
                     history.ghost_count += 1
                     if len(history.ghosts) < GHOSTS_KEPT:
                         history.ghosts.append(Ghost(p, step, _label(key)))
