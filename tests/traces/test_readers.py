@@ -327,6 +327,14 @@ def test_gtfs_a_first_call_at_the_instant_of_the_next_is_no_leap(tmp_path: Path)
     assert (tmp_path / "written.ns2").read_text().count("setdest") == 1
 
 
+def test_walkers_of_a_trace_before_zero_are_there_until_it_ends(tmp_path: Path):
+    result = loaded(tmp_path, "-10 create a 0 0 0\n-8 create b 1 1 0\n-5 destroy b\n", "walkers")
+    assert sorted((row.node, row.t0_us // S, row.t1_us // S) for row in result.segments) == [
+        ("a", -10, -5),
+        ("b", -8, -5),
+    ]
+
+
 def test_gtfs_days(tmp_path: Path):
     path = feed(tmp_path)
     assert load(path, "gtfs").summary.facts["service day"] == "2024-01-03", "WK and WE both run on that day"

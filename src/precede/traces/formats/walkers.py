@@ -19,7 +19,7 @@ def read_walkers(lines: Iterable[tuple[int, str]], summary: Summary) -> Iterator
     nodes = Nodes(summary)
     walkers: dict[str, Walker] = {}
     heard: dict[str, Instant] = {}
-    last: Instant = 0
+    last: Instant | None = None
     for line, text in data_lines(lines):
         words = text.split()
         summary.rows_read += 1
@@ -37,9 +37,10 @@ def read_walkers(lines: Iterable[tuple[int, str]], summary: Summary) -> Iterator
         summary.rows_kept += 1
         nodes.add(name)
         heard[name] = at
-        last = max(last, at, end)
+        last = max(at, end) if last is None else max(last, at, end)
         yield from rows
     for walker in walkers.values():
+        assert last is not None
         summary.note("people never destroyed, there until the trace ends")
         yield from walker.until(last)
 
