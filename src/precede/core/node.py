@@ -35,6 +35,9 @@ __all__ = ["Context", "Node", "Saved", "Waiting", "restore"]
 class Node(ABC):  # noqa: B024 - every input has a sensible default: a node that does nothing
     """One participant. Override the inputs that the protocol reacts to; the rest do nothing."""
 
+    def __init__(self) -> None:
+        """A node that needs its context takes it: whoever forgets is told so, compiled or not."""
+
     def start(self, now: Instant, saved: Saved) -> Effects:
         """Begin to live; `saved` is empty the first time, else everything persisted and not forgotten."""
         return NOTHING
