@@ -126,7 +126,7 @@ def flood_simpy(nodes: int) -> int:
         node, packet = event.value
         id = packet.message.id
         now, life = env.now, process[node]
-        rows.received_and_delivered(life, now, id)
+        rows.received_and_delivered(life, now, Deliver(packet.message))
         place, bit = node ^ id.source, 1
         while not place & bit:
             send(node, node ^ bit, packet)
