@@ -13,6 +13,7 @@ from precede.eventlog.sinks import TableSink
 from precede.experiments.runs import carry_out
 from precede.experiments.scenario import read_scenario
 from precede.experiments.swarm import events_of
+from precede.experiments.tables import csv_rows
 from precede.protocols import registry
 from precede.verify.witness import verify
 
@@ -205,3 +206,13 @@ def test_a_node_cannot_keep_what_its_protocol_does_not_persist(tmp_path: Path) -
     crash = 'crashes = [{ node = "0", at = "1s", restart = "2s", keep = true }]'
     assert "nothing is kept while the protocol's option durable is off" in attempt(tmp_path, P2P, faults=crash)
     assert attempt(tmp_path, P2P, faults=crash, run="options = { durable = true }") == ""
+
+
+@pytest.mark.parametrize(
+    ("written", "cause"),
+    [(b"\xff\xfe\x00", "not a CSV text"), (b"node,x\na,1\n", ":1: no column time, y"), (b"", ":1: no column")],
+)
+def test_positions_that_are_no_table_are_told_in_one_line(tmp_path: Path, written: bytes, cause: str) -> None:
+    (tmp_path / "positions.csv").write_bytes(written)
+    with pytest.raises(BadInput, match=cause):
+        list(csv_rows(tmp_path / "positions.csv", ("node", "time", "x", "y")))

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import csv
 from collections.abc import Mapping, Sequence
 from functools import partial
 from pathlib import Path
@@ -11,7 +10,7 @@ from typing import Any, Final
 from precede.core.errors import BadInput
 from precede.core.identity import NodeId
 from precede.core.instants import seconds
-from precede.experiments.tables import Table
+from precede.experiments.tables import Table, csv_rows
 from precede.sim.clocks import Clock
 from precede.sim.faults import Crash, Fault, Stall
 from precede.sim.randomness import Distribution, Streams
@@ -122,18 +121,7 @@ def _read_sources(table: Table, names: Sequence[str], sources: Sequence[NodeId])
 def _read_messages(path: Path, names: Sequence[str]) -> list[Birth]:
     """`id,src,time` in seconds, and `dst` if there is one; the payload is the id."""
     number = {name: node for node, name in enumerate(names)}
-    births = []
-    try:
-        with path.open(newline="", encoding="utf-8") as file:
-            reader = csv.DictReader(file)
-            lacking = {"id", "src", "time"} - set(reader.fieldnames or ())
-            if lacking:
-                raise BadInput(f"{path}:1: no column {', '.join(sorted(lacking))}")
-            for row in reader:
-                births.append(_birth(row, number, f"{path}:{reader.line_num}"))
-    except (UnicodeDecodeError, csv.Error) as error:
-        raise BadInput(f"{path}: not a CSV text: {error}") from error
-    return births
+    return [_birth(row, number, line) for line, row in csv_rows(path, ("id", "src", "time"))]
 
 
 def _birth(row: Mapping[str, Any], number: Mapping[str, NodeId], place: str) -> Birth:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import csv
 from collections.abc import Sequence
 from pathlib import Path
 from typing import Any, Final
@@ -11,7 +10,7 @@ import numpy as np
 
 from precede.core.errors import BadInput
 from precede.core.instants import MILLISECOND, MINUTE, SECOND, Duration, Instant, seconds
-from precede.experiments.tables import Table
+from precede.experiments.tables import Table, csv_rows
 from precede.experiments.worlds import BuiltWorld, Presence, WorldKind
 from precede.sim.cellular import Cellular, Journey, Move
 from precede.sim.contention import LEAST_WINDOW, ContentionRadio
@@ -125,20 +124,14 @@ def read_positions(path: Path, hosts: Sequence[str], step: Duration) -> Position
 
 def _position_rows(path: Path, hosts: Sequence[str]) -> dict[str, list[tuple[Instant, float, float]]]:
     rows: dict[str, list[tuple[Instant, float, float]]] = {host: [] for host in hosts}
-    with path.open(newline="", encoding="utf-8") as file:
-        reader = csv.DictReader(file)
-        lacking = {"node", "time", "x", "y"} - set(reader.fieldnames or ())
-        if lacking:
-            raise BadInput(f"{path}:1: no column {', '.join(sorted(lacking))}")
-        for row in reader:
-            place = f"{path}:{reader.line_num}"
-            if row["node"] not in rows:
-                raise BadInput(f"{place}: node: no host {row['node']!r}")
-            try:
-                at, x, y = seconds(float(row["time"])), float(row["x"]), float(row["y"])
-            except (TypeError, ValueError) as error:
-                raise BadInput(f"{place}: not a number: {error}") from error
-            rows[row["node"]].append((at, x, y))
+    for place, row in csv_rows(path, ("node", "time", "x", "y")):
+        if row["node"] not in rows:
+            raise BadInput(f"{place}: node: no host {row['node']!r}")
+        try:
+            at, x, y = seconds(float(row["time"])), float(row["x"]), float(row["y"])
+        except (TypeError, ValueError) as error:
+            raise BadInput(f"{place}: not a number: {error}") from error
+        rows[row["node"]].append((at, x, y))
     return rows
 
 

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import csv
 from collections.abc import Iterator, Sequence
 from pathlib import Path
 from typing import Any, Final
@@ -11,7 +10,7 @@ from precede.core.errors import BadInput
 from precede.core.identity import NodeId
 from precede.core.instants import HOUR
 from precede.experiments.point_to_point import PARTITION, read_partition
-from precede.experiments.tables import Table
+from precede.experiments.tables import Table, csv_rows
 from precede.experiments.worlds import BuiltWorld, Presence, WorldKind, numbered
 from precede.sim.flood import FloodRadio
 from precede.sim.motion import Leg, Motion, Point, grid, random_waypoints, scattered, scattered_connected
@@ -101,19 +100,10 @@ def _pair(table: Table, key: str, default: list[float]) -> tuple[float, float]:
 
 def _read_places(path: Path) -> tuple[list[Point], tuple[str, ...]]:
     places: dict[str, Point] = {}
-    try:
-        with path.open(newline="", encoding="utf-8") as file:
-            reader = csv.DictReader(file)
-            lacking = {"node", "x", "y"} - set(reader.fieldnames or ())
-            if lacking:
-                raise BadInput(f"{path}:1: no column {', '.join(sorted(lacking))}")
-            for row in reader:
-                line = f"{path}:{reader.line_num}"
-                if row["node"] in places:
-                    raise BadInput(f"{line}: a second node {row['node']!r}")
-                places[row["node"]] = _place(row, line)
-    except (UnicodeDecodeError, csv.Error) as error:
-        raise BadInput(f"{path}: not a CSV text: {error}") from error
+    for line, row in csv_rows(path, ("node", "x", "y")):
+        if row["node"] in places:
+            raise BadInput(f"{line}: a second node {row['node']!r}")
+        places[row["node"]] = _place(row, line)
     if not places:
         raise BadInput(f"{path}: no places")
     return list(places.values()), tuple(places)

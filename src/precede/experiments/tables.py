@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
+import csv
 import re
 import tomllib
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from difflib import get_close_matches
 from pathlib import Path
 from typing import Any, Final, TypeVar
@@ -214,3 +215,17 @@ def read_toml(path: Path) -> tuple[dict[str, Any], str]:
         if isinstance(error, BadInput):
             raise
         raise BadInput(f"{path}: not TOML that can be read: {error}") from error
+
+
+def csv_rows(path: Path, columns: Sequence[str]) -> Iterator[tuple[str, dict[str, str]]]:
+    """The rows of a CSV text that has at least these columns, each with its file and line."""
+    try:
+        with path.open(newline="", encoding="utf-8") as file:
+            reader = csv.DictReader(file)
+            lacking = set(columns) - set(reader.fieldnames or ())
+            if lacking:
+                raise BadInput(f"{path}:1: no column {', '.join(sorted(lacking))}")
+            for row in reader:
+                yield f"{path}:{reader.line_num}", row
+    except (UnicodeDecodeError, csv.Error) as error:
+        raise BadInput(f"{path}: not a CSV text: {error}") from error

@@ -43,6 +43,7 @@ from precede.protocols.vcube_awaited import Held
 from precede.protocols.vcube_node import VCubeNode
 from precede.protocols.vcube_packets import StampedMessage, VCubePacket
 from precede.protocols.vcube_prepared import Prepared, Slot, slot_of
+from precede.protocols.vcube_progress import sources_of
 from precede.protocols.vcube_topology import MOST_POSITIONS, cluster
 from precede.protocols.vcube_view import (
     Report,
@@ -345,10 +346,7 @@ class DiagnosedVCubeNode(VCubeNode):
 
     def _waits_for_lost(self, message: Prepared, report: Report) -> bool:
         for row in message.rows:
-            waits_for = row.mask & self._delivered.row(row.number)
-            while waits_for:
-                source = waits_for.bit_length() - 1
-                waits_for ^= 1 << source
+            for source in sources_of(row.mask & self._delivered.row(row.number)):
                 if self._view.buried(source) and self._is_lost(source, row.number, report):
                     return True
         return False

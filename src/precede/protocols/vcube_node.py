@@ -28,6 +28,7 @@ from precede.protocols.vcube_awaited import Awaited, Pending
 from precede.protocols.vcube_forwarding import ROOT, Forwarding
 from precede.protocols.vcube_packets import StampedMessage, VCubePacket
 from precede.protocols.vcube_prepared import Mask, Prepared, Slot, id_of, slot_of
+from precede.protocols.vcube_progress import sources_of
 from precede.protocols.vcube_topology import live_mask
 
 try:
@@ -250,10 +251,9 @@ class VCubeNode(Forwarding):
         """What its own entries name that is not delivered yet."""
         missing: list[MessageId] = []
         for row in message.rows:
-            for source in range(row.mask.bit_length()):
-                if row.mask >> source & 1:
-                    first = self._delivered.count(source) + 1
-                    missing += [MessageId(source, 0, lacked) for lacked in range(first, row.number + 1)]
+            for source in sources_of(row.mask):
+                first = self._delivered.count(source) + 1
+                missing += [MessageId(source, 0, lacked) for lacked in range(first, row.number + 1)]
         return tuple(sorted(set(missing)))
 
     def sizes(self) -> Mapping[str, int]:
