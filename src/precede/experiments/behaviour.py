@@ -35,13 +35,14 @@ WORKLOAD_KEYS: Final[dict[str, str]] = {
     "sources": "how many nodes send (the first ones), or a list of names; default all",
 }
 FAULT_KEYS: Final[dict[str, str]] = {
-    "crashes": 'list of { node, at, after = 3, restart = "20s", keep = true }; default keep: as option durable',
+    "crashes": 'list of { node, at, after = 3, restart = "20s", keep = true, again = 5 }'
+    " (steps of effects after `at`, after the restart); default keep: as option durable",
     "stalls": "list of { node, at, duration }",
     "skew": 'how far a clock is off, in seconds: "uniform(0, 30)" (drawn per node, either direction)',
     "drift_ppm": "how fast or slow a clock may run, drawn per node within plus or minus this",
 }
 _SCRIPTED: Final = ("src", "at", "to", "lifetime")
-_CRASH: Final = ("node", "at", "after", "restart", "keep")
+_CRASH: Final = ("node", "at", "after", "restart", "keep", "again")
 _MOST_BYTES: Final = 1 << 28
 
 
@@ -159,17 +160,20 @@ def read_faults(table: Table, names: Sequence[str], keeps: bool | None = None) -
 def _crash(table: Table, item: Any, names: Sequence[str], keeps: bool | None) -> Crash:
     node = _node(table, "crashes", table.field("crashes", item, "node"), names)
     at = table.instant("crashes", item, "at")
-    after, keep = item.get("after"), item.get("keep", bool(keeps))
+    keep = item.get("keep", bool(keeps))
     restart = table.instant("crashes", item, "restart") if "restart" in item else None
-    if after is not None and (type(after) is not int or after < 0):
-        raise table.wrong("crashes", f"{item!r}: after is a number of steps, 0 or more")
+    for key in ("after", "again"):
+        if key in item and (type(item[key]) is not int or item[key] < 0):
+            raise table.wrong("crashes", f"{item!r}: {key} is a number of steps, 0 or more")
+    if "again" in item and restart is None:
+        raise table.wrong("crashes", f"{item!r}: crashes again without a restart")
     if type(keep) is not bool:
         raise table.wrong("crashes", f"{item!r}: keep is true or false")
     if keep and keeps is False and "restart" in item:
         raise table.wrong("crashes", f"{item!r}: nothing is kept while the protocol's option durable is off")
     if restart is not None and restart < at:
         raise table.wrong("crashes", f"{item!r}: restarts before it crashes")
-    return Crash(node=node, at=at, after=after, restart=restart, keep=keep)
+    return Crash(node=node, at=at, after=item.get("after"), restart=restart, keep=keep, again=item.get("again"))
 
 
 def _node(table: Table, key: str, name: Any, names: Sequence[str]) -> NodeId:

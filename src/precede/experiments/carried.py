@@ -92,6 +92,8 @@ def _read(plan: Plan, log: pa.Table, there: Mapping[Process, Any]) -> _Lore:
             lore.place[message] = len(lore.place)
             lore.deadline.append(_NEVER if row["deadline_us"] is None else row["deadline_us"])
             lore.past.append(known.get(process, 0))
+        if message not in lore.place:
+            continue  # nobody said it: the witness calls it a ghost, and nobody is owed it
         bit = 1 << lore.place[message]
         if row["kind"] in ("broadcast", "received"):
             if row["at_us"] < plan.heal_at:

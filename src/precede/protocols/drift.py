@@ -319,6 +319,7 @@ class DriftNode(Node):
                 self.floods.compare(self.voice.without_cut(haves), now, effects)
             case WantPacket(wants=wants):
                 self.floods.asked(wants, sender, now, effects)
+                self.views.asked(wants, now, effects)
             case ViewPacket(view=view):
                 self.views.install(view, now, effects)
             case CheckpointPacket():
@@ -338,14 +339,14 @@ class DriftNode(Node):
         now: Instant,
         effects: list[Effect],
     ) -> None:
-        if stream is None:
-            stream = self.floods.stream((flood.source, flood.life))
-        id, number = stream.id, flood.number
+        id, number = (flood.source, flood.life), flood.number
         if self._answers:
             self._answers.pop((id, number), None)
-        if number in stream.early or self.views.is_cut(id, number) or id == self.mine:
+        if self.views.is_cut(id, number) or id == self.mine or (stream is not None and number in stream.early):
             self._merge(extra)
             return
+        if stream is None:
+            stream = self.floods.stream(id)
         if flood.message is not None and self.destination:
             effects.append(Arrive((flood.message,)))
         if self.durable:
@@ -387,9 +388,12 @@ class DriftNode(Node):
             self.views.watch(now, effects)
 
     def _admit(self, newcomer: StreamId, flood: Flood, now: Instant, effects: list[Effect]) -> None:
-        """A source joins: from the timestamp of its admission on, its clock counts."""
+        """A source joins: from the timestamp of its admission on, its clock counts.
+
+        Not once more when a restart reads the admission again: it may have closed since.
+        """
         sponsor = (flood.source, flood.life)
-        if not self.views.may_join(newcomer, sponsor, flood.number) or newcomer in self.seen.index:
+        if not self.views.may_join(newcomer, sponsor, flood.number) or newcomer in self.admitted:
             return
         if self.durable:
             effects.append(Persist(("admitted", *newcomer), flood.timestamp))

@@ -41,7 +41,7 @@ from precede.protocols.drift_packets import (
     ViewRecord,
     sizes_of,
 )
-from precede.protocols.drift_saved import SavedState
+from precede.protocols.drift_saved import SavedState, leftovers
 from precede.protocols.floods import StreamId
 
 if TYPE_CHECKING:
@@ -92,6 +92,7 @@ class Entrance:
             if self._wants:
                 node.become_source((node.me, 0), 0, effects)
         else:
+            effects += [Persist(key, None) for key in leftovers(saved)]
             self._go_out(now, effects)
         if self.group != OUT and self._wants and node.mine is None:
             self._apply_soon(now, effects)
@@ -107,8 +108,7 @@ class Entrance:
         node = self._node
         self.group = group
         if node.durable:
-            effects += [Persist("view", record), Persist("group", group)]
-            effects += [Persist(("admitted", *id), 0) for id in sources]
+            effects.append(Persist("group", (group, record, sources)))
         node.views.begin(record, now)
         node.set_sources(sources, {})
         node.voice.changed()
@@ -226,6 +226,9 @@ class Entrance:
             node.floods.is_hopeless(node.floods.stream((source, life)), now) for source, life, _ in packet.done
         ):
             node.views.install(packet.view, now, effects)
+            if node.durable:
+                new = [id for id in packet.sources if id not in node.admitted]
+                effects += [Persist(("admitted", *id), 0) for id in new]
             go_to(node, packet, effects)
             ends = node.views.ends
             kept = [
@@ -234,8 +237,20 @@ class Entrance:
                 if id not in ends or node.floods.stream(id).received < ends[id]
             ]
             node.set_sources(kept, {})
+        self._take_up(now, effects)
         if self._wants and node.mine is None:
             self._apply_soon(now, effects)
+
+    def _take_up(self, now: Instant, effects: list[Effect]) -> None:
+        """Streams of ours that were admitted unseen (skipped by a checkpoint, just before a crash): the others
+        wait for their clocks. One that is unused becomes ours if we have none, and the rest are closed."""
+        node = self._node
+        for id in node.seen.columns:
+            unused = node.floods.stream(id).exists == 0 and id not in node.views.ends
+            if id[0] == node.me and id[1] >> LIFE_BITS == node.incarnation and id != node.mine and unused:
+                if node.mine is None and self._wants:
+                    self._applied = id
+                self.admitted(id, node.admitted.get(id, 0), now, effects)
 
     # -- becoming a source -------------------------------------------------------------------------------
 
@@ -340,11 +355,11 @@ class Entrance:
         node, saved = self._node, SavedState.read(store)
         self.group = saved.group
         self._lives = saved.lives
-        self.restamp = list(saved.restamp)
         node.number = saved.number
         node.clock = node.promised_clock = saved.clock
         node.views.begin(saved.view, now)
-        node.views.ends.update(saved.ended)
+        # What was agreed on goes before a source's own closing word.
+        node.views.ends = {**saved.ended, **node.views.ends}
         node.views.votes.restore(store)
         resume(node, saved, now, effects)
         for flood in saved.held:
@@ -354,6 +369,27 @@ class Entrance:
                 effects.append(Accept(message))
             if (flood.source, flood.life) == node.own and flood.number > node.done.get(node.own, (0, 0))[0]:
                 node.floods.relay((flood.source, flood.life), flood.number, flood, now, effects)
+        self._finish_cuts(saved, now, effects)
+
+    def _finish_cuts(self, saved: SavedState, now: Instant, effects: list[Effect]) -> None:
+        """What the crash left of a stream that had been cut: our messages in it go into the next one, once."""
+        node = self._node
+        cut = [flood for flood in saved.held if node.views.is_cut((flood.source, flood.life), flood.number)]
+        again = {message.id: message for message in saved.restamp}
+        for flood in cut:
+            if flood.source == node.me and flood.message is not None:
+                again.setdefault(flood.message.id, flood.message)
+        for flood in saved.held:
+            if (flood.source, flood.life) == node.mine and flood.message is not None:
+                again.pop(flood.message.id, None)
+        self.restamp = list(again.values())
+        if node.durable and (self.restamp or saved.restamp):
+            effects.append(Persist("restamp", tuple(self.restamp) or None))
+        for flood in cut:
+            node.forget(flood, effects)
+        self._take_up(now, effects)
+        if node.mine is not None:
+            self._restamp(now, effects)
 
 
 def named(written: str) -> frozenset[int] | None:

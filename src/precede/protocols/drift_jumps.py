@@ -10,7 +10,7 @@ from precede.core.effects import Discard, Effect, Persist
 from precede.core.instants import Instant
 from precede.core.messages import Message
 from precede.protocols.drift_packets import CheckpointPacket, Flood
-from precede.protocols.drift_saved import SavedState
+from precede.protocols.drift_saved import OF_GROUP, SavedState
 from precede.protocols.floods import StreamId
 
 if TYPE_CHECKING:
@@ -49,11 +49,11 @@ def resume(node: DriftNode, saved: SavedState, now: Instant, effects: list[Effec
     """Everything as it was persisted."""
     node.done = dict(saved.done)
     node.position = max([timestamp for _, timestamp in saved.done.values()], default=0)
-    node.admitted = dict(saved.admitted)
     ends = node.views.ends
+    node.admitted = {id: timestamp for id, timestamp in saved.admitted.items() if ends.get(id) != 0}
     for id, (number, _) in saved.done.items():
         node.floods.stream(id, number)
-    live = [id for id in saved.admitted if id not in ends or node.floods.stream(id).received < ends[id]]
+    live = [id for id in node.admitted if id not in ends or node.floods.received(id) < ends[id]]
     clocks = {id: max(saved.admitted[id], node.done.get(id, (0, 0))[1]) for id in live}
     node.set_sources(live, clocks)
     node.own = saved.own
@@ -73,6 +73,8 @@ def resume(node: DriftNode, saved: SavedState, now: Instant, effects: list[Effec
 
 def reset(node: DriftNode, effects: list[Effect]) -> None:
     """Out of a group for good: nothing of it is kept, and what was not delivered in it is given up."""
+    if node.durable:
+        effects.append(Persist("group", None))
     for stream in node.floods.streams.values():
         for flood in stream.kept.values():
             assert isinstance(flood, Flood)
@@ -82,9 +84,11 @@ def reset(node: DriftNode, effects: list[Effect]) -> None:
             effects.append(Discard(flood.message, "abandoned"))
     if node.durable:
         effects += [
-            Persist((name, *id), None) for id in node.admitted for name in ("admitted", "ended", "done")
+            Persist((name, *id), None)
+            for id in {**node.admitted, **node.views.ends}
+            for name in ("admitted", "ended", "done")
         ]
-        effects += [Persist(name, None) for name in ("group", "view", "vote", "own", "restamp")]
+        effects += [Persist(name, None) for name in OF_GROUP]
     node.mine = node.own = None
     node.done, node.admitted, node.strangers = {}, {}, {}
     node.pending.heap = []

@@ -35,7 +35,7 @@ from precede.protocols.drift_packets import (
     sizes_of,
 )
 from precede.protocols.drift_votes import Votes, void_joins
-from precede.protocols.floods import StreamId
+from precede.protocols.floods import StreamId, Want
 
 if TYPE_CHECKING:
     from precede.protocols.drift import DriftNode
@@ -89,6 +89,8 @@ class Views:
 
     def install(self, record: ViewRecord, now: Instant, effects: list[Effect]) -> None:
         """A later view has been decided."""
+        if record.number == self.number:
+            self._learn_void(record, now, effects)
         if record.number <= self.number:
             return
         node = self._node
@@ -98,9 +100,9 @@ class Views:
         self.ends = {**before, **{(source, life): number for source, life, number in record.ends}}
         self._set_voters(record.voters)
         self.progress_at = now
-        if node.durable:
-            effects.append(Persist("view", self.record()))
         void_joins(self.ends, self.sponsors)
+        if node.durable:
+            effects.append(Persist("view", (node.entrance.group, self.record())))
         for id, end in list(self.ends.items()):
             if before.get(id) != end:
                 self._end_stream(id, end, now, effects)
@@ -114,6 +116,9 @@ class Views:
         ours = id == node.mine
         dropped = node.floods.drop_stream(id, end)
         messages = take_back(node, id, end)
+        if ours:
+            node.mine = None
+            node.entrance.cut_off(messages, now, effects)
         for flood in dropped:
             assert isinstance(flood, Flood)
             node.forget(flood, effects)
@@ -125,9 +130,27 @@ class Views:
                 self.completed(id, now, effects)
             else:
                 node.floods.heard_of(stream, end, now, effects)
-        if ours:
-            node.mine = None
-            node.entrance.cut_off(messages, now, effects)
+        if end == 0:
+            self._leave_no_trace(id, effects)
+
+    def _leave_no_trace(self, id: StreamId, effects: list[Effect]) -> None:
+        """Of a stream that ends before its first flood nothing is left to be told or asked for."""
+        node = self._node
+        node.floods.streams.pop(id, None)
+        if node.admitted.pop(id, None) is not None and node.durable:
+            effects.append(Persist(("admitted", *id), None))
+
+    def _learn_void(self, record: ViewRecord, now: Instant, effects: list[Effect]) -> None:
+        """Only who has received a join knows that it never happened (`void_joins`); the view itself need not
+        say it. Who has but heard of the newcomer's floods would ask for them for ever."""
+        node = self._node
+        for source, life, end in record.ends:
+            id = (source, life)
+            if end == 0 and id not in self.ends and id not in node.admitted:
+                self.ends[id] = 0
+                if node.durable:
+                    effects.append(Persist(("ended", *id), 0))
+                self._end_stream(id, 0, now, effects)
 
     def completed(self, id: StreamId, now: Instant, effects: list[Effect]) -> None:
         """Everything of a stream that ended or closed is in hand: its clock does not count any more."""
@@ -205,11 +228,19 @@ class Views:
     def compare(self, theirs: int, now: Instant, effects: list[Effect]) -> None:
         """A neighbour speaks from another view: tell it, or let it notice that we are behind."""
         if theirs < self.number:
-            if not self._telling:
-                self._telling = True
-                effects.append(SetTimer(TELL, now + int(self._node.random.random() * _TELL_WITHIN)))
+            self._tell_soon(now, effects)
         elif theirs > self.number:
             self._node.floods.trickle.differs(now, effects)
+
+    def asked(self, wants: Sequence[Want], now: Instant, effects: list[Effect]) -> None:
+        """A neighbour asks for what lies behind the end of a stream: it does not know that end."""
+        if any(self.is_cut((source, life), last) for source, life, _, last in wants):
+            self._tell_soon(now, effects)
+
+    def _tell_soon(self, now: Instant, effects: list[Effect]) -> None:
+        if not self._telling:
+            self._telling = True
+            effects.append(SetTimer(TELL, now + int(self._node.random.random() * _TELL_WITHIN)))
 
     def _view_packet(self) -> Send:
         extra = self._node.voice.extra()

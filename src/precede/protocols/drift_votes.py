@@ -208,7 +208,7 @@ class Votes:
         self._follow(body.ballot, now, effects)
         node, voter = self._node, self._views.voter
         assert voter is not None
-        haves = tuple((*id, node.floods.stream(id).received) for id in body.missed)
+        haves = tuple((*id, node.floods.received(id)) for id in body.missed)
         accepted, value = self._accepted if self._accepted is not None else (None, None)
         self._answer(Promise(body.view, body.ballot, voter, accepted, value, haves), now, effects)
 
@@ -257,9 +257,8 @@ class Votes:
         self._follow(body.ballot, now, effects)
         lacking = False
         for source, life, end in body.value.ends:
-            stream = node.floods.stream((source, life))
-            if stream.received < end:
-                node.floods.heard_of(stream, end, now, effects)
+            if node.floods.received((source, life)) < end:
+                node.floods.heard_of(node.floods.stream((source, life)), end, now, effects)
                 lacking = True
         if lacking:
             return

@@ -138,6 +138,11 @@ class Floods(Generic[F]):
             found = self.streams[id] = Stream(id, received)
         return found
 
+    def received(self, id: StreamId) -> int:
+        """How far this node has a stream."""
+        found = self.streams.get(id)
+        return 0 if found is None else found.received
+
     def first_copy(
         self, stream: Stream[F], number: int, flood: F, now: Instant, effects: list[Effect]
     ) -> Sequence[F]:

@@ -13,13 +13,17 @@ from precede.sim.world import World
 
 
 class Crash(Struct, frozen=True, tag=True):
-    """Down at `at`, or `after` so many atomic steps more; up again at `restart`, with its saved state or not"""
+    """Down at `at`, or `after` so many atomic steps more; up again at `restart`, with its saved state or not.
+
+    `again`: it is down again so many atomic steps after that, so that a recovery can be cut short too.
+    """
 
     node: NodeId
     at: Instant
     after: int | None = None
     restart: Instant | None = None
     keep: bool = True
+    again: int | None = None
 
 
 class Stall(Struct, frozen=True, tag=True):
@@ -47,4 +51,4 @@ def plan_faults(world: World, faults: Sequence[Fault]) -> None:
 def _come_back(world: World, crash: Crash) -> None:
     """A crash that was to fall into an effect list and found none falls now."""
     world.crash(crash.node)
-    world.restart(crash.node, crash.keep)
+    world.restart(crash.node, crash.keep, crash.again)

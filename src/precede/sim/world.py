@@ -165,13 +165,17 @@ class World:
         self.recorder.life(CRASHED, seat.process, self.now, self._clock(seat))
         self._down(seat)
 
-    def restart(self, node: NodeId, keep: bool) -> None:
-        """Up again, with everything that was persisted, or (`keep` false) as a new incarnation with nothing."""
+    def restart(self, node: NodeId, keep: bool, again: int | None = None) -> None:
+        """Up again, with everything that was persisted, or (`keep` false) as a new incarnation with nothing.
+
+        `again`: it crashes once more, so many atomic steps later, which may be in the middle of its recovery.
+        """
         seat = self.seats[node]
         if seat.up or seat.gone or seat.incarnation < 0:
             return
         if not keep:
             self._new_life(seat)
+        seat.crash_after = again
         self._start(seat)
 
     def stall(self, node: NodeId, duration: Duration) -> None:

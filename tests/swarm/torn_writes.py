@@ -1,0 +1,163 @@
+"""Worlds in which a node goes down between two things it persists, at every place where that can happen.
+
+A world of the swarm is run once to see which lists of effects persist more than one thing, or persist something
+beside what others get to see; then again with the crash right there, and once more in the recovery from it.
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from itertools import groupby
+from random import Random
+from typing import Any
+
+import msgspec
+
+from precede.core.effects import Effect, Effects, Key, Medium, Persist
+from precede.core.identity import NodeId
+from precede.core.instants import Duration, Instant
+from precede.core.messages import Packet
+from precede.core.node import Context, Node, Saved
+from precede.eventlog.sinks import TableSink
+from precede.experiments.draws import Plan, seconds_text
+from precede.experiments.runs import prepare
+from precede.protocols import registry
+from precede.protocols.registry import Entry
+from precede.sim.world import atomic_steps
+
+Shape = tuple[str, ...]
+"""A list of effects by what is persisted and what is done, and where in it the crash falls."""
+
+
+class Point(msgspec.Struct, frozen=True):
+    """So many steps after an instant a node is between two steps of which one persists something."""
+
+    at: Instant
+    after: int
+    shape: Shape
+
+
+class Watched(Node):
+    """A node whose lists of effects are looked at."""
+
+    def __init__(self, inner: Node, look: Callable[[Effects], Effects]) -> None:
+        self._inner = inner
+        self._look = look
+
+    def start(self, now: Instant, saved: Saved) -> Effects:
+        return self._inner.start(now, saved)
+
+    def broadcast(
+        self,
+        payload: bytes,
+        now: Instant,
+        to: Sequence[NodeId] | None = None,
+        lifetime: Duration | None = None,
+    ) -> Effects:
+        return self._look(self._inner.broadcast(payload, now, to, lifetime))
+
+    def receive(self, packet: Packet, sender: NodeId, now: Instant, over: Medium) -> Effects:
+        return self._look(self._inner.receive(packet, sender, now, over))
+
+    def sent(self, key: Key, now: Instant, ok: bool) -> Effects:
+        return self._look(self._inner.sent(key, now, ok))
+
+    def timer(self, key: Key, now: Instant) -> Effects:
+        return self._look(self._inner.timer(key, now))
+
+    def link_up(self, peer: NodeId, now: Instant, over: Medium) -> Effects:
+        return self._look(self._inner.link_up(peer, now, over))
+
+    def link_down(self, peer: NodeId, now: Instant, over: Medium) -> Effects:
+        return self._look(self._inner.link_down(peer, now, over))
+
+    def leave(self, now: Instant) -> Effects:
+        return self._look(self._inner.leave(now))
+
+    def sizes(self) -> Mapping[str, int]:
+        return self._inner.sizes()
+
+    def drains(self) -> tuple[str, ...]:
+        return self._inner.drains()
+
+
+def torn_worlds(plan: Plan, often: Counter[Shape], most: int) -> Iterator[Plan]:
+    """The world with a crash at each of its places, but of every shape only `most`, counted in `often`.
+
+    Only nodes go down that the drawer lets crash and come back with what they kept: who may is its to say.
+    """
+    random = Random(plan.run.seed)
+    crashes = plan.run.faults.get("crashes", ())
+    durable = plan.run.options.get("durable", False)
+    victims = {c["node"]: None for c in crashes if c.get("keep", durable) and "restart" in c}
+    for name in victims:
+        rest = [crash for crash in crashes if crash["node"] != name]
+        for point in _points(_with_crashes(plan, rest), name):
+            if often[point.shape] < most:
+                often[point.shape] += 1
+                back = point.at + random.randrange(1, max(plan.heal_at - point.at, 2))
+                crash = {"node": name, "at": seconds_text(point.at), "after": point.after, "keep": True}
+                crash["restart"] = seconds_text(back)
+                if random.random() < 0.5:
+                    crash["again"] = random.randrange(30)
+                yield _with_crashes(plan, [*rest, crash])
+
+
+def _with_crashes(plan: Plan, crashes: list[dict[str, Any]]) -> Plan:
+    run = msgspec.structs.replace(plan.run, faults={**plan.run.faults, "crashes": crashes})
+    return msgspec.structs.replace(plan, run=run)
+
+
+def _points(plan: Plan, victim: str) -> list[Point]:
+    """Every place of a node's before the world heals, in a run without that node's crashes."""
+    points: list[Point] = []
+    last = (-1, 0)
+
+    def wrap(inner: Node, context: Context) -> Node:
+        return Watched(inner, look) if prepared.built.names[context.node] == victim else inner
+
+    def look(effects: Effects) -> Effects:
+        nonlocal last
+        now, steps = prepared.world.now, atomic_steps(effects)
+        before = last[1] if last[0] == now else 0
+        last = (now, before + len(steps))
+        if now < plan.heal_at:
+            points.extend(_places(now, before, steps))
+        return effects
+
+    wrapped, entry = with_nodes(plan, wrap)
+    prepared = prepare(wrapped.run, TableSink(), entry)
+    prepared.world.run(plan.heal_at)
+    return points
+
+
+def with_nodes(plan: Plan, wrap: Callable[[Node, Context], Node]) -> tuple[Plan, Entry]:
+    """The plan's protocol with something around its nodes, and the plan with all its options written out."""
+    entry, run = registry.find(plan.run.protocol), plan.run
+
+    def build(role: str, context: Context) -> Node:
+        return wrap(registry.build_node(entry, role, context), context)
+
+    options = dict(run.options)
+    if entry.ordering is not None:
+        options.setdefault("dissemination", registry.usual_dissemination(run.world["kind"]))
+    known = registry.options_of_entry(entry, options.get("dissemination"))
+    around = msgspec.structs.replace(entry, build=build, ordering=None, options=known)
+    return msgspec.structs.replace(plan, run=msgspec.structs.replace(run, options=options)), around
+
+
+def _places(now: Instant, before: int, steps: Sequence[Effects]) -> Iterator[Point]:
+    shape = tuple(name for name, _ in groupby(_name(step[0]) for step in steps))
+    persists = [type(step[0]) is Persist for step in steps]
+    for place in range(1, len(steps)):
+        if persists[place - 1] or persists[place]:
+            where = f"{_name(steps[place - 1][0])} | {_name(steps[place][0])}"
+            yield Point(max(now - 1, 0), before + place, (*shape, where))
+
+
+def _name(effect: Effect) -> str:
+    if isinstance(effect, Persist):
+        key = effect.key[0] if isinstance(effect.key, tuple) else effect.key
+        return f"-{key}" if effect.value is None else f"+{key}"
+    return type(effect).__name__
