@@ -14,6 +14,7 @@ from precede.experiments.behaviour import read_workload
 from precede.experiments.runs import Run, carry_out
 from precede.experiments.tables import Table
 from precede.sim.workload import Destinations
+from precede.verify.witness import verify
 
 
 def test_sizes_are_uniform_and_a_sender_is_never_its_own_destination() -> None:
@@ -69,3 +70,26 @@ def test_bad_values_name_the_key(key: str, value: object) -> None:
     table = Table({"selectivity": 0.5, "groups": 2, "to": 2, key: value}, "workload")
     with pytest.raises(BadInput, match=key):
         read_workload(table, [str(node) for node in range(10)], range(10))
+
+
+@pytest.mark.parametrize(
+    ("world", "refused"),
+    [
+        ({"kind": "point_to_point"}, 0),
+        ({"kind": "flood", "field": [60, 60]}, 0),
+        ({"kind": "contacts", "meetings": [["0", "1", "0s", "9s"], ["1", "2", "0s", "9s"]]}, 1),
+    ],
+    ids=["direct", "flooding", "epidemic"],
+)
+def test_nobody_delivers_what_is_for_others(world: dict[str, object], refused: int) -> None:
+    """What is carried from node to node is for everybody, so there a destination set is refused."""
+    run = Run(
+        world={"nodes": 3, **world},
+        workload={"script": [{"src": "0", "at": "1s", "to": ["2"]}, {"src": "0", "at": "2s"}], "until": "9s"},
+        protocol="unordered",
+        gauges="none",
+    )
+    sink = TableSink()
+    assert carry_out(run, sink).counters["refused"] == refused
+    verdict = verify(sink.events(), "fifo")
+    assert (verdict.verdict, verdict.deliveries_checked) == ("holds", 5 - 2 * refused)

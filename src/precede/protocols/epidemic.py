@@ -19,7 +19,7 @@ from collections import deque
 from collections.abc import Callable, Mapping, Sequence
 from heapq import heapify, heappop, heappush
 from random import Random
-from typing import Any, Final
+from typing import Any, ClassVar, Final
 
 from precede.core.effects import (
     NOTHING,
@@ -74,6 +74,8 @@ class Link:
 @mypyc_attr(allow_interpreted_subclasses=True)
 class Epidemic(Dissemination):
     """A cache in the order of reception, and the peers in contact."""
+
+    takes_destinations: ClassVar[bool] = False
 
     def __init__(self, context: Context, ordering: Ordering) -> None:
         super().__init__(ordering)

@@ -12,6 +12,7 @@ from collections.abc import Mapping, Sequence
 from typing import Any, ClassVar
 
 from precede.core.effects import NOTHING, Effect, Effects, Key, Medium
+from precede.core.errors import Refused
 from precede.core.identity import MessageId, NodeId
 from precede.core.instants import Duration, Instant
 from precede.core.messages import Packet
@@ -85,6 +86,9 @@ class Dissemination(ABC):
 
     draining: ClassVar[tuple[str, ...]] = ()
 
+    takes_destinations: ClassVar[bool] = True
+    """Can it bring a message to some and not to others?"""
+
     def __init__(self, ordering: Ordering) -> None:
         self.ordering = ordering
 
@@ -144,6 +148,11 @@ class LayeredNode(Node):
         to: Sequence[NodeId] | None = None,
         lifetime: Duration | None = None,
     ) -> Effects:
+        if to is not None and not self.dissemination.takes_destinations:
+            raise Refused(
+                "what is carried from node to node is for everybody; for destination sets take a multicast"
+                " order (prs), or another dissemination"
+            )
         envelope, effects = self.ordering.stamp(payload, now, to, lifetime)
         self.dissemination.spread(envelope, now, effects)
         return effects
