@@ -5,7 +5,7 @@ from __future__ import annotations
 from random import Random
 from typing import Any
 
-from precede.core.effects import Effect, Effects, Persist
+from precede.core.effects import RADIO, Effect, Effects, Persist
 from precede.core.identity import MessageId
 from precede.core.messages import Message
 from precede.core.node import Context
@@ -157,10 +157,10 @@ def test_a_join_that_never_happened_is_written_with_the_view_that_undoes_it() ->
     made, begun = node(0, store)
     store = written(store, begun)
     admission = DriftPacket(Flood(2, 0, 1, 3, admits=(5, 1)), Piggyback(0, 0, 0))
-    store = written(store, made.receive(admission, 2, 10, "radio"))
+    store = written(store, made.receive(admission, 2, 10, RADIO))
     assert (5, 1) in made.seen.columns
     without = ViewRecord(1, ((0, 0), (1, 0)), ((2, 0, 0),))
-    installing = made.receive(ViewPacket(without, Piggyback(0, 1, 0)), 1, 20, "radio")
+    installing = made.receive(ViewPacket(without, Piggyback(0, 1, 0)), 1, 20, RADIO)
     for place in range(len(installing) + 1):
         again, _ = node(0, written(store, installing[:place]))
         assert again.seen.columns == (THREE[:2] if again.views.number else (*THREE, (5, 1)))
@@ -173,7 +173,7 @@ def checkpoint(sources: tuple[StreamId, ...], done: tuple[tuple[int, int, int], 
 def test_a_group_is_entered_whole_or_not_at_all() -> None:
     """Whichever of its writes were the last: a node never counts some of the sources only."""
     made, begun = node(9, {})
-    entering = made.receive(checkpoint(THREE, ((0, 0, 3), (2, 0, 7))), 0, 10, "radio")
+    entering = made.receive(checkpoint(THREE, ((0, 0, 3), (2, 0, 7))), 0, 10, RADIO)
     first = written({}, begun)
     for place in range(len(entering) + 1):
         again, _ = node(9, written(first, entering[:place]))
@@ -194,7 +194,7 @@ def test_of_a_group_that_was_left_nothing_comes_back() -> None:
         **held(own(1)),
     }
     made, _ = node(1, store, members=())
-    older = made.receive(checkpoint(((7, 0),), ()), 7, 10, "radio")
+    older = made.receive(checkpoint(((7, 0),), ()), 7, 10, RADIO)
     assert made.entrance.group < 0
     assert said(older)[0] == "-group"
     for place in range(1, len(older) + 1):
@@ -212,7 +212,7 @@ def test_sources_that_a_checkpoint_names_outlive_a_crash() -> None:
     made.floods.heard_of(made.floods.stream((2, 0)), 5, 0, effects)
     long_after = 2 * made.options["retention"]
     joined = (*THREE, (8, 1))
-    skipping = made.receive(checkpoint(joined, ((2, 0, 5),)), 1, long_after, "radio")
+    skipping = made.receive(checkpoint(joined, ((2, 0, 5),)), 1, long_after, RADIO)
     assert made.seen.columns == joined
     again, _ = node(0, written(before, skipping))
     assert again.seen.columns == joined

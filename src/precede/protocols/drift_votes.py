@@ -285,11 +285,12 @@ class Votes:
 
 
 def void_joins(ends: dict[StreamId, int], sponsors: Mapping[StreamId, tuple[StreamId, int]]) -> None:
-    """A join that lies behind the end of its sponsor's stream never happened, nor did those through it."""
+    """A join that lies behind the end of its sponsor's stream never happened, nor did those through it, nor
+    anything that the newcomer said since, even that it closes."""
     found = True
     while found:
         found = False
         for newcomer, (sponsor, number) in sponsors.items():
-            if newcomer not in ends and number > ends.get(sponsor, number):
+            if ends.get(newcomer) != 0 and number > ends.get(sponsor, number):
                 ends[newcomer] = 0
                 found = True
