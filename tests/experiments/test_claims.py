@@ -37,6 +37,7 @@ def test_every_claim_has_points_at_the_papers_scale_and_withheld_values_stay_wit
     for found in judge(claims, samples, "paper"):
         assert found.points > 0, found.claim.id
         assert (found.status == "withheld") == (found.claim.kind == "withheld"), found.claim.id
+        assert found.status != "paper scale only", found.claim.id
     for claim in claims.claim:
         if "[withheld]" in claim.says or "not shown in our text" in claim.says:
             assert claim.kind == "withheld", claim.id
@@ -169,6 +170,32 @@ def test_curves_of_curves():
     steep = {"kind": "steeper_last", "along": "gap", "at": (1.0, 2.0, 3.0)}
     assert status(samples(at_1=0.5, at_2=0.45, at_3=0.1), **steep) == "reproduced"
     assert status(samples(at_1=0.5, at_2=0.2, at_3=0.1), **steep) == "not reproduced"
+
+
+SHAPES = [
+    {"kind": "rises", "along": "gap"},
+    {"kind": "falls", "along": "gap"},
+    {"kind": "range_rises", "along": "gap", "over": "nodes"},
+    {"kind": "steeper_last", "along": "gap", "at": (1.0, 2.0, 3.0)},
+    {"kind": "flat", "along": "gap", "tolerance": 9.0},
+    {"kind": "linear", "along": "gap", "tolerance": 9.0},
+    {"kind": "sublinear", "along": "gap"},
+]
+
+
+@pytest.mark.parametrize("claim", SHAPES, ids=lambda claim: claim["kind"])
+def test_points_of_different_curves_are_no_trend(claim):
+    single = [Sample("e", {"gap": 1.0, "nodes": n}, "1", {"m": float(n)}) for n in (2, 3, 5, 8)]
+    assert status(single, **claim) == "paper scale only"
+    assert status(samples(at_1=1.0, at_2=2.0, at_3=3.0), **claim | {"along": "gab"}) == "paper scale only"
+
+
+def test_a_curve_of_one_point_says_nothing_beside_one_that_has_a_shape():
+    rises = {"kind": "rises", "along": "gap"}
+    found = [Sample("e", {"gap": gap, "nodes": 2}, "1", {"m": gap}) for gap in (1.0, 10.0)]
+    alone = Sample("e", {"gap": 1.0, "nodes": 5}, "1", {"m": 7.0})
+    assert status([*found, alone], **rises) == "reproduced"
+    assert status([*found, alone], **rises | {"kind": "falls"}) == "not reproduced"
 
 
 @pytest.mark.parametrize(

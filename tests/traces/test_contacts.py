@@ -192,3 +192,18 @@ def test_conn_rows_before_the_last_contact_stay_rejected_after_a_contact_without
     read = read_contacts(path)
     assert rows(read.contacts) == [("a", "b", 0, 10 * S), ("a", "b", 40 * S, 50 * S)]
     assert [reject.line for reject in read.rejects] == [3, 4, 5, 6, 9]
+
+
+@pytest.mark.parametrize(
+    "rejected",
+    [
+        "99 X y\n",
+        "99 CONN c d down\n",
+        "99 CONN a b up\n",
+        "99 C M1 a b -5\n",
+        "99 CONN c d up\n99 CONN c d down\n",
+    ],
+)
+def test_conn_a_rejected_row_does_not_lengthen_the_trace(tmp_path: Path, rejected: str):
+    read = read_contacts(file(tmp_path, f"0 CONN a b up\n{rejected}5 C M1 a b 500\n7 CONN e f up\n"))
+    assert rows(read.contacts) == [("a", "b", 0, 7 * S)]

@@ -5,16 +5,20 @@ from __future__ import annotations
 import gzip
 import io
 import zipfile
+from collections import Counter
+from datetime import date, timedelta
 from itertools import pairwise
 from pathlib import Path
+from random import Random
 
 import pytest
 
 from precede.core.errors import BadInput
 from precede.core.instants import HOUR, MINUTE, SECOND
+from precede.traces.formats.gtfs_feed import Feed, Services
 from precede.traces.formats.gtfs_motion import Anchor, Shape, trip_legs
 from precede.traces.reading import FORMATS, Loaded, Options, Reading, load
-from precede.traces.records import MessageRow
+from precede.traces.records import MessageRow, Summary
 from precede.traces.writers import write_messages, write_ns2, write_one_movement
 
 S = SECOND
@@ -344,6 +348,52 @@ def test_gtfs_days(tmp_path: Path):
         load(path, "gtfs", Options(date="2024-01-04"))
     with pytest.raises(BadInput, match="not a date"):
         load(path, "gtfs", Options(date="next monday"))
+
+
+CALENDAR = "service_id,monday,tuesday,wednesday,thursday,friday,saturday,sunday,start_date,end_date\n"
+
+
+@pytest.mark.parametrize(
+    ("calendar", "exceptions", "chosen"),
+    [
+        ("none,1,1,1,1,1,1,1,19700101,19700101\nWK,1,1,1,1,1,0,0,20240101,20240107\n", "", "2024-01-01"),
+        ("WE,0,0,0,1,0,0,0,19700101,19700101\nWK,0,1,0,0,0,0,0,20240101,20240107\n", "", "2024-01-02"),
+        ("WE,1,1,1,1,1,1,1,19700101,99991231\nWK,0,0,0,0,1,0,0,20240101,20240107\n", "", "2024-01-05"),
+        ("WK,1,0,0,0,0,0,0,20240101,20990101\n", "WK,20240101,2\nWK,19700101,2\n", "2024-01-08"),
+        ("WK,1,0,0,0,0,0,0,20240101,20990101\n", "WE,20980304,1\n", "2024-01-01"),
+        ("WK,0,0,1,0,0,0,0,20240101,20990101\n", "WE,20980305,1\nWK,20980305,1\n", "2098-03-05"),
+        ("WK,1,1,1,1,1,1,1,20240107,20240101\nWE,0,0,0,0,0,0,1,00010101,00010107\n", "", "0001-01-07"),
+    ],
+)
+def test_gtfs_the_busiest_day_of_a_feed_that_speaks_of_centuries(
+    tmp_path: Path, calendar: str, exceptions: str, chosen: str
+):
+    tables = {"calendar": CALENDAR + calendar}
+    tables["calendar_dates"] = "service_id,date,exception_type\n" + exceptions
+    path = feed(tmp_path, **tables, stop_times=FEED["stop_times.txt"] + "t4,9:10:00,9:10:00,2,2\n")
+    assert load(path, "gtfs").summary.facts["service day"] == chosen
+
+
+def test_gtfs_the_busiest_day_is_the_first_of_all_days_with_the_most_trips(tmp_path: Path):
+    random = Random(7)
+    for _ in range(60):
+        days = [date(2024, 1, 1) + timedelta(days=k) for k in range(40)]
+        calendar = "".join(
+            f"{name},{','.join(random.choice('01') for _ in range(7))},"
+            f"{random.choice(days):%Y%m%d},{random.choice(days):%Y%m%d}\n"
+            for name in "abc"
+        )
+        exceptions = "".join(
+            f"{random.choice('abc')},{random.choice(days):%Y%m%d},{random.choice('12')}\n"
+            for _ in range(random.randrange(30))
+        )
+        tables = {"calendar": CALENDAR + calendar}
+        tables["calendar_dates"] = "service_id,date,exception_type\n" + exceptions
+        services = Services(Feed(feed(tmp_path, **tables)), Summary("", ""))
+        trips = Counter(a=3, b=2, c=2)
+        counted = {day: sum(trips[service] for service in services.on(day)) for day in days}
+        most = max(counted.values())
+        assert services.busiest(trips) == (next(d for d in days if counted[d] == most) if most else None)
 
 
 def test_gtfs_in_a_folder_and_in_a_folder_inside_the_zip(tmp_path: Path):

@@ -33,10 +33,12 @@ STATUSES: Final[tuple[Status, ...]] = (
 )
 FIRST_RUNS: Final = 5
 SHAPES: Final = {
-    **{"rises": 2, "falls": 2, "range_rises": 4, "steeper_last": 3},
+    **{"rises": 2, "falls": 2, "range_rises": 2, "steeper_last": 3},
     **{"flat": 2, "linear": 3, "sublinear": 2},
 }
-"""Kinds that are about curves, and the fewest points they can be judged by."""
+"""Kinds that are about curves, and the fewest places on one that they can be judged by."""
+Curve: TypeAlias = list[tuple[float, float]]
+"""Places on an axis, ascending, and the means there."""
 
 
 class Sample(Struct, frozen=True):
@@ -105,7 +107,7 @@ def _judge(claim: Claim, samples: Sequence[Sample], scale: str, close: float, re
         estimates = [max(estimates, key=lambda one: one.mean)]
     means = [one.mean for one in estimates]
     only_at_paper_scale = scale == "quick" and claim.scale == "paper"
-    if not means or only_at_paper_scale or (claim.kind in SHAPES and len(means) < SHAPES[claim.kind]):
+    if not means or only_at_paper_scale or (claim.kind in SHAPES and not _has_shape(claim, estimates)):
         status: Status = "withheld" if claim.kind == "withheld" and means else "paper scale only"
         off = None
     elif claim.kind in SHAPES:
@@ -236,29 +238,45 @@ def _deviation(claim: Claim, means: Sequence[float]) -> float | None:
     return 100 * off / abs(bound) if bound and math.isfinite(bound) else None
 
 
+def _has_shape(claim: Claim, estimates: Sequence[Estimate]) -> bool:
+    """Are there enough places to judge a shape by? Points of different curves are no curve."""
+    if claim.kind in ("flat", "linear", "sublinear"):
+        return len({place for place, _ in _along(claim, estimates)}) >= SHAPES[claim.kind]
+    return len(_curves(claim, estimates)) >= (2 if claim.kind == "range_rises" else 1)
+
+
 def _by_shape(claim: Claim, estimates: Sequence[Estimate]) -> tuple[Status, float | None]:
     """A sentence about curves: reproduced when all have the shape, close when all have it within the slack."""
-    curves = _curves(claim, claim.over or claim.along, estimates)
-    if claim.kind == "range_rises":
-        ranges = [max(curve) / min(curve) for curve in curves]
-        return _status([_climbs(ranges, claim)]), None
-    if claim.kind == "steeper_last":
-        return _status([_steeper_last(claim, estimates)]), None
     if claim.kind in ("flat", "linear", "sublinear"):
         return _status([_by_size(claim, estimates)]), None
+    curves = _curves(claim, estimates)
+    if claim.kind == "steeper_last":
+        return _status([_steeper_last(claim, curve) for curve in curves]), None
+    means = [[mean for _, mean in curve] for curve in curves]
+    if claim.kind == "range_rises":
+        return _status([_climbs([max(curve) / min(curve) for curve in means], claim)]), None
     sign = 1 if claim.kind == "rises" else -1
-    return _status([_climbs([sign * value for value in curve], claim) for curve in curves]), None
+    return _status([_climbs([sign * mean for mean in curve], claim) for curve in means]), None
 
 
-def _curves(claim: Claim, axis: str, estimates: Sequence[Estimate]) -> list[list[float]]:
-    """The means along one axis, one curve for each setting of the others, in the order of `along`."""
+def _curves(claim: Claim, estimates: Sequence[Estimate]) -> list[Curve]:
+    """The means along one axis, one curve for each setting of the others, in the order of `along`.
+
+    A curve too short to have a shape, or without the places the claim is about, says nothing and is left out.
+    """
+    axis = claim.over or claim.along
     curves: dict[str, list[tuple[float, float, float]]] = {}
-    for one in estimates:
+    for one in (one for one in estimates if axis in one.varied):
         others = sorted((key, repr(value)) for key, value in one.varied.items() if key != axis)
         place = place_on(one.varied.get(claim.along)) if claim.over else 0.0
         curves.setdefault(repr(others), []).append((place, place_on(one.varied[axis]), one.mean))
     ordered = sorted(curves.values(), key=lambda curve: curve[0][0])
-    return [[mean for _, _, mean in sorted(curve)] for curve in ordered]
+    found = [[(place, mean) for _, place, mean in sorted(curve)] for curve in ordered]
+    return [
+        curve
+        for curve in found
+        if len({place for place, _ in curve} & set(claim.at or dict(curve))) >= SHAPES[claim.kind]
+    ]
 
 
 def place_on(value: Any) -> float:
@@ -284,18 +302,16 @@ def _climbs(values: Sequence[float], claim: Claim) -> tuple[bool, bool]:
     )
 
 
-def _steeper_last(claim: Claim, estimates: Sequence[Estimate]) -> tuple[bool, bool]:
-    """Of three places on each curve the last two are further apart than the first two."""
-    curves = _curves(claim, claim.along, estimates)
-    places = sorted({place_on(one.varied[claim.along]) for one in estimates})
-    chosen = [[curve[places.index(place)] for place in claim.at] for curve in curves]
-    found = all(second - third > first - second for first, second, third in chosen)
+def _steeper_last(claim: Claim, curve: Curve) -> tuple[bool, bool]:
+    """Of three places on a curve the last two are further apart than the first two."""
+    first, second, third = (dict(curve)[place] for place in claim.at)
+    found = second - third > first - second
     return found, found
 
 
 def _by_size(claim: Claim, estimates: Sequence[Estimate]) -> tuple[bool, bool]:
     """Shapes that one number decides: within the tolerance, within twice of it."""
-    points = sorted((place_on(one.varied[claim.along]), one.mean) for one in estimates)
+    points = _along(claim, estimates)
     (first, low), (last, high) = points[0], points[-1]
     if claim.kind == "sublinear":
         found = high / low < last / first
@@ -308,6 +324,11 @@ def _by_size(claim: Claim, estimates: Sequence[Estimate]) -> tuple[bool, bool]:
         farthest = max(abs(y - on) for (_, y), on in zip(points, line, strict=True))
         size = farthest / abs(high - low) if high != low else math.inf
     return size <= claim.tolerance, size <= 2 * claim.tolerance
+
+
+def _along(claim: Claim, estimates: Sequence[Estimate]) -> Curve:
+    """All points that stand on the claim's axis, as one curve."""
+    return sorted((place_on(o.varied[claim.along]), o.mean) for o in estimates if claim.along in o.varied)
 
 
 def _status(shapes: Sequence[tuple[bool, bool]]) -> Status:

@@ -60,22 +60,21 @@ def read_gtfs(path: str | Path, summary: Summary, day: str | None = None) -> Ite
 
 
 def _day(services: Services, trips: Counter[str], day: str | None, feed: Feed) -> date:
-    def on(when: date) -> int:
-        return sum(trips[service] for service in services.on(when))
-
-    days = services.days()
-    if day is not None:
-        try:
-            chosen = calendar_day(day)
-        except BadRow as error:
-            raise BadInput(f"--date: {error} (write 2016-09-19)") from error
-    elif not days:
+    span = services.span()
+    if day is None and span is None:
         raise BadInput(f"{feed.path}: no day in calendar.txt or calendar_dates.txt")
-    else:
-        chosen = max(days, key=lambda when: (on(when), -when.toordinal()))
-    if on(chosen) == 0:
-        span = f"{days[0]} to {days[-1]}" if days else "no day at all"
-        raise BadInput(f"{feed.path}: no trips on {chosen} (the feed speaks of {span})")
+    spoken = f"the feed speaks of {f'{span[0]} to {span[1]}' if span else 'no day at all'}"
+    if day is None:
+        chosen = services.busiest(trips)
+        if chosen is None:
+            raise BadInput(f"{feed.path}: no trips on any day ({spoken})")
+        return chosen
+    try:
+        chosen = calendar_day(day)
+    except BadRow as error:
+        raise BadInput(f"--date: {error} (write 2016-09-19)") from error
+    if not any(trips[service] for service in services.on(chosen)):
+        raise BadInput(f"{feed.path}: no trips on {chosen} ({spoken})")
     return chosen
 
 

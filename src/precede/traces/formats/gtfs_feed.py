@@ -8,9 +8,13 @@ from __future__ import annotations
 
 import re
 import zipfile
-from collections.abc import Iterator
+from bisect import bisect_right
+from collections import Counter
+from collections.abc import Container, Iterator
 from contextlib import contextmanager
-from datetime import date, timedelta
+from datetime import date
+from itertools import accumulate, pairwise
+from operator import add
 from pathlib import Path
 from typing import Final
 
@@ -167,24 +171,76 @@ class Services:
 
     def on(self, day: date) -> frozenset[str]:
         """The services that run on a day."""
-        running = {
-            service: True
-            for service, (days, begin, end) in self._weekly.items()
-            if begin <= day <= end and day.weekday() in days
-        }
+        running = {service: True for service in self._weekly if self._usually(service, day)}
         running.update(self._exceptions.get(day, {}))
         return frozenset(service for service, runs in running.items() if runs)
 
-    def days(self) -> list[date]:
-        """All days the feed speaks of, at most three years of them."""
-        marks = [end for _, begin, end in self._weekly.values()] + [
-            begin for _, begin, _ in self._weekly.values()
-        ]
-        marks += list(self._exceptions)
-        if not marks:
-            return []
-        first, last = min(marks), max(marks)
-        return [first + timedelta(days=k) for k in range(min((last - first).days, 3 * 366) + 1)]
+    def _usually(self, service: str, day: date) -> bool:
+        """Does it run on this day but for exceptions?"""
+        days, begin, end = self._weekly.get(service, (frozenset[int](), day, day))
+        return begin <= day <= end and day.weekday() in days
+
+    def span(self) -> tuple[date, date] | None:
+        """The first and the last day the feed speaks of."""
+        marks = [day for _, begin, end in self._weekly.values() for day in (begin, end)]
+        marks += self._exceptions
+        return (min(marks), max(marks)) if marks else None
+
+    def busiest(self, trips: Counter[str]) -> date | None:
+        """The first day with the most trips; None when there are none on any day.
+
+        From one beginning or end of a service to the next all weeks are alike but for exceptions: one of them
+        is looked at. So a feed may speak of a century (no trips on 1970-01-01, others until 2099-12-31).
+        """
+        starts, weeks = self._weeks(trips)
+        changed = {day.toordinal(): self._exceptional(day, trips) for day in self._exceptions}
+        looked_at = list(changed)
+        for start, until in pairwise(starts[1:]):
+            looked_at += _week(start, until, changed)
+        most, day = 0, 0
+        for each in sorted(looked_at):
+            there = weeks[bisect_right(starts, each) - 1][_weekday(each)] + changed.get(each, 0)
+            if there > most:
+                most, day = there, each
+        return date.fromordinal(day) if most else None
+
+    def _weeks(self, trips: Counter[str]) -> tuple[list[int], list[list[int]]]:
+        """The days on which services begin or have ended (before them 0); trips by weekday from each on."""
+        changes: dict[int, list[int]] = {0: [0] * 7}
+        for service, (days, begin, end) in self._weekly.items():
+            if begin <= end:
+                for at, more in ((begin.toordinal(), trips[service]), (end.toordinal() + 1, -trips[service])):
+                    change = changes.setdefault(at, [0] * 7)
+                    for day in days:
+                        change[day] += more
+        starts = sorted(changes)
+        summed = accumulate((changes[start] for start in starts), lambda week, more: list(map(add, week, more)))
+        return starts, list(summed)
+
+    def _exceptional(self, day: date, trips: Counter[str]) -> int:
+        """How many trips the exceptions of a day add; less than 0 where they take away."""
+        changed = self._exceptions[day].items()
+        return sum(
+            trips[service] if added else -trips[service]
+            for service, added in changed
+            if added != self._usually(service, day)
+        )
+
+
+def _week(start: int, until: int, exceptional: Container[int]) -> list[int]:
+    """The first Monday, Tuesday and so on of a span of days, exceptional ones passed over."""
+    first: dict[int, int] = {}
+    for day in range(start, until):
+        if day not in exceptional:
+            first.setdefault(_weekday(day), day)
+        if len(first) == 7:
+            break
+    return list(first.values())
+
+
+def _weekday(ordinal: int) -> int:
+    """0 is Monday; the first day of the first year was one."""
+    return (ordinal + 6) % 7
 
 
 def read_stops(

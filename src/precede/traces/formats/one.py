@@ -2,7 +2,8 @@
 
 Tabs or spaces. Events of contacts and messages may stand in one file. Real files are dirty: an `up` of a pair
 that is up, a `down` of one that is not, a time before the pair's last and a contact without length (both its
-rows) are rejected; a contact that was never closed ends with the trace, and is noted.
+rows) are rejected; a contact that was never closed ends with the trace, and is noted. The trace ends with the
+last row that is not rejected, or with the last `up` that no `down` follows.
 """
 
 from __future__ import annotations
@@ -85,6 +86,7 @@ class _Contacts:
             yield self.summary.reject(line, "contact without length")
             return
         self.summary.rows_kept += 1
+        self.lasts(at)
         state.end = at
         if state.before is not None:
             yield from state.before.told(pair)
@@ -92,7 +94,14 @@ class _Contacts:
         for name in pair:
             self.nodes.add(name)
 
+    def lasts(self, until: Instant) -> None:
+        """A row that counts: the trace is no shorter than this."""
+        self.last = until if self.last is None else max(self.last, until)
+
     def finish(self) -> Iterator[Row]:
+        for state in self.pairs.values():
+            if state.end is None:
+                self.lasts(state.start)
         for pair, state in self.pairs.items():
             if state.before is not None:
                 yield from state.before.told(pair)
@@ -126,7 +135,6 @@ def _event(line: int, words: list[str], contacts: _Contacts) -> Iterator[Row | R
     if len(words) < 2:
         raise BadRow("too few fields")
     at = instant(words[0])
-    contacts.last = at if contacts.last is None else max(contacts.last, at)
     kind = words[1].upper()
     if kind == "CONN":
         if len(words) < 5:
@@ -145,6 +153,7 @@ def _event(line: int, words: list[str], contacts: _Contacts) -> Iterator[Row | R
         contacts.nodes.add(row.source)
         contacts.nodes.add(row.destination)
         contacts.summary.rows_kept += 1
+        contacts.lasts(at)
         yield row
     else:
         raise BadRow(f"unknown event: {shown(words[1])}")
