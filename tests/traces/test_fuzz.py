@@ -236,7 +236,8 @@ def test_memory_does_not_grow_with_the_file(kind: str, line: str, tmp_path: Path
     from precede.traces.reading import Reading
 
     path = tmp_path / "long"
-    head = {"gps": "id,time,lat,lon\n", "walkers": "0 create 1 0 0 0\n"}.get(kind, "")
+    heads = {"gps": "id,time,lat,lon\n", "walkers": "0 create 1 0 0 0\n", "one": "0 C M1 1 2 500\n"}
+    head = heads.get(kind, "")
 
     def peak(rows: int) -> int:
         with path.open("w") as out:
