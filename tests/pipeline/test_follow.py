@@ -8,6 +8,7 @@ import sys
 import threading
 import time
 from random import Random
+from zlib import crc32
 
 import msgspec
 import pandas as pd
@@ -16,9 +17,10 @@ import pytest
 from precede.cli import main
 from precede.core.errors import BadInput
 from precede.pipeline.follow import _ABSENT, _Follow, follow
-from precede.pipeline.ledger import Ledger, Standing
+from precede.pipeline.ledger import FORMAT, Ledger, Standing
 from precede.pipeline.verify_files import gather
 from precede.pipeline.witness import settle_question
+from precede.verify import live
 from precede.verify.layout import BROADCAST, DELIVERED
 from precede.verify.witness import verify
 from tests.pipeline.cluster import kill_tree
@@ -84,6 +86,9 @@ def test_exactly_the_planted_faults_are_raised_while_segments_come_late_in_piece
     assert (found_in(again), repeated) == ([], verdict)
     with pytest.raises(BadInput, match="begun with other options"):
         follow(session, folder, "fifo", idle_s=1)
+    (folder / "_follow" / "question.json").write_text('{"order":"causal"}')
+    with pytest.raises(BadInput, match="by another version"):
+        follow(session, folder, "causal", idle_s=1)
     rows = [row for run in runs.values() for own in run.values() for row in own]
     assert verify(rows, "causal").counts == verdict.counts
 
@@ -202,3 +207,31 @@ def test_what_an_order_needs_and_the_log_lacks_makes_it_unknown(tmp_path, order,
     found = followed(tmp_path, order, rows)
     assert found.verdict == verdict
     assert said in " ".join(found.reasons)
+
+
+@pytest.mark.parametrize(
+    ("file", "content", "said"),
+    [
+        ("question.json", b'{"order":"causal","columns":{},"by":["run_id"]}', "by another version of precede"),
+        ("question.json", b'{"format":1}', "by another version of precede"),
+        ("question.json", b"[]", "question.json: Expected `object`"),
+        ("question.json", b'{"format":', "question.json: Input data was truncated"),
+        ("ledger.json", b'{"batch":3,"runs":[{"group":["r"]}]}', "ledger.json: Object missing required field"),
+        ("ledger.json", b"", "ledger.json: Input data was truncated"),
+    ],
+)
+def test_a_checkpoint_of_another_format_or_a_damaged_one_is_one_line(tmp_path, file, content, said):
+    columns = ("run_id", "node", "step", "kind", "message_source", "message_number")
+    asked, _ = settle_question(columns, "causal", None, None, None, "counted", "forbid")
+    Ledger.open(tmp_path, asked).close(0)
+    Ledger.open(tmp_path, asked)
+    (tmp_path / file).write_bytes(content)
+    with pytest.raises(BadInput, match="name another --checkpoint") as refused:
+        Ledger.open(tmp_path, asked)
+    assert said in str(refused.value)
+    assert "\n" not in str(refused.value)
+
+
+def test_what_a_checkpoint_holds_changes_with_the_number_of_its_format_only():
+    fields = [struct.__struct_fields__ for struct in (live.State, live.Process, Standing)]
+    assert (FORMAT, crc32(repr(fields).encode())) == (2, 2334581380)

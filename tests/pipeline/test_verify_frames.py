@@ -13,9 +13,11 @@ import pyarrow.parquet as pq
 import pytest
 
 import precede.pipeline
+from precede.cli import main
 from precede.core.errors import BadInput
 from precede.pipeline import verify_files as witness_files
 from precede.pipeline import witness
+from precede.pipeline.follow import follow
 from precede.pipeline.java import find_java_home
 from precede.verify.witness import verify as verify_here
 from tests.pipeline.logs import random_log, table_of
@@ -177,7 +179,7 @@ def test_files_on_spark_give_the_verdict_of_one_process(session, tmp_path):
     (by_file / "_no.parquet").write_text("not one of them")
     here = verify_here(table_of(rows), "causal", **options)
     assert here.violations > 3
-    assert witness_files._one_order_each(sorted(by_file.glob("[0-9]*.parquet")), BY)
+    assert witness_files._one_order_each(witness_files._pieces(by_file), BY)
     for path in (tmp_path / "shuffled", by_file):
         assert told(witness_files.verify_path(session, str(path), "causal", **options)) == told(here)
     one = [row for row in rows if (row["topic"], row["partition"]) == ("t1", 0)]
@@ -200,3 +202,38 @@ def test_files_on_spark_give_the_verdict_of_one_process(session, tmp_path):
     ):
         with pytest.raises(BadInput, match=said):
             witness_files.verify_path(session, str(path), "causal", **options)
+
+
+@pytest.mark.spark
+@pytest.mark.parametrize("names", [("run_id",), ("run_id", "node")])
+def test_folders_that_spark_partitions_are_read_here_and_on_spark(session, tmp_path, capsys, names):
+    rows = [
+        {"run_id": f"0{row['partition']} {row['topic']}", "node": row["who"]}
+        | {name: value for name, value in row.items() if name not in ("who", "topic", "partition")}
+        for row in random_log(8)
+    ]
+    path = str(tmp_path / "events [x]")
+    session.createDataFrame(table_of(rows)).coalesce(1).write.partitionBy(*names).parquet(path)
+    pieces = witness_files._pieces(tmp_path / "events [x]")
+    assert "run_id" not in pq.read_schema(pieces[0].path).names
+    assert witness_files._one_order_each(pieces, ("run_id",)) == (len(names) == 1)
+    here = verify_here(table_of(rows), "causal")
+    assert here.violations > 3
+    assert told(verify_here(path, "causal")) == told(here)
+    assert told(witness_files.verify_path(session, path, "causal")) == told(here)
+    assert main(["verify", path, "--by", "run", "--json"]) == 1
+    assert json.loads(capsys.readouterr().out)["violations"] == here.violations
+    (tmp_path / "events [x]" / "stray.parquet").write_bytes(pieces[0].path.read_bytes())
+    with pytest.raises(BadInput, match="other columns than in"):
+        witness_files.verify_path(session, path, "causal")
+
+
+@pytest.mark.spark
+def test_a_follower_refuses_columns_that_only_folders_name(session, tmp_path):
+    for number, folder in enumerate(("run_id=r", "incarnation=1")):
+        row = {"node": "a", "step": 0, "kind": "broadcast", "message_source": "a", "message_number": 1}
+        place = tmp_path / folder / folder
+        place.mkdir(parents=True)
+        pq.write_table(table_of([row | ({"run_id": "r"} if number else {})]), place / "s.parquet")
+        with pytest.raises(BadInput, match=f"not from folders .{folder.partition('=')[0]}="):
+            follow(session, tmp_path / folder, idle_s=1)

@@ -8,7 +8,7 @@ import pytest
 
 import precede
 from precede.verify.layout import BROADCAST, DELIVERED, OTHER
-from precede.verify.live import LiveRow, LiveRun
+from precede.verify.live import STARTED, LiveRow, LiveRun
 from tests.verify import oracle
 from tests.verify.histories import Log, correct, parse, scrambled
 
@@ -152,6 +152,51 @@ def test_a_life_continues_the_steps_of_the_one_before_or_begins_again():
     run = LiveRun("causal")
     run.add(rows_of(parse("a: +1 a1"))[1:])
     assert run.waits_for() == ["node a waits for step 0 (1 rows behind it)"]
+
+
+def told_lives(first, restart=None):
+    """A life of five steps, then one of seven whose steps begin at `first`, one of which may be a restart."""
+    rows = [("a", 0, LiveRow(0, STARTED)), *(("a", 0, LiveRow(step, OTHER)) for step in range(1, 5))]
+    numbers = [number for number in range(1, 7) if number != restart]
+    rows += [("a", 1, LiveRow(first + number, BROADCAST, "a", 1, number)) for number in numbers]
+    rows += [("a", 1, LiveRow(first + number, STARTED)) for number in (0, restart) if number is not None]
+    return rows + [("b", 0, LiveRow(step, DELIVERED, "a", 1, number)) for step, number in enumerate(numbers)]
+
+
+@pytest.mark.parametrize(("first", "restart"), [(0, None), (0, 6), (5, None), (5, 3)])
+def test_a_row_tells_where_a_life_begins_whatever_comes_first(first, restart):
+    rows = told_lives(first, restart)
+    for seed in range(300):
+        run, found = follow(rows, "causal", Random(seed))
+        assert (found, run.held, run.parked, run.conflicts) == ([], 0, 0, []), f"seed {seed}"
+        assert run.rows == len(rows)
+
+
+@pytest.mark.parametrize("told", [False, True])
+def test_a_life_taken_to_go_on_that_began_again_is_unknown_and_no_ghost(told):
+    rows = told_lives(0, 3 if told else None)
+    rows = [
+        (node, life, row if told or row.kind != STARTED else LiveRow(row.step, OTHER))
+        for node, life, row in rows
+    ]
+    seen = []
+    for seed in range(300):
+        run, found = follow(rows, "causal", Random(seed))
+        assert not found, f"seed {seed}: {found[0].story}"
+        assert run.conflicts or not (run.held or run.parked)
+        seen += run.conflicts
+    assert seen
+    assert all("has rows before step" in conflict for conflict in seen)
+
+
+@pytest.mark.parametrize("first", [0, 5])
+def test_what_a_life_that_goes_on_never_broadcast_is_a_ghost(first):
+    rows = [row for row in told_lives(first) if row[0] == "a" and row[2].number != 2]
+    rows.append(("a", 1, LiveRow(first + 2, OTHER)))
+    ghost = ("c", 0, LiveRow(0, DELIVERED, "a", 1, 2))
+    for seed in range(50):
+        _, found = follow([*rows, ghost], "causal", Random(seed))
+        assert [one.kind for one in found] == ["ghost"]
 
 
 def test_one_step_with_two_contents_is_said_and_counted_once():

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import gzip
 import json
+from urllib.parse import quote
 
 import numpy as np
 import pandas as pd
@@ -260,3 +261,45 @@ def test_rows_as_pandas_hands_them_out(compiled):
     first = next(row for row in rows if row["kind"] == "broadcast")
     first["destinations"] = np.array(["b", "d"])
     assert verify(rows, compiled=compiled).counts == {"causal": 1, "not_addressed": 1}
+
+
+def by_folder(folder, rows, *names):
+    """Rows in folders named for some of their columns, as Hive does it."""
+    for number, row in enumerate(rows):
+        place = folder.joinpath(*(f"{name}={quote(str(row[name]), safe='')}" for name in names))
+        place.mkdir(parents=True, exist_ok=True)
+        kept = {name: value for name, value in row.items() if name not in names}
+        pq.write_table(pa.Table.from_pylist([kept]), place / f"part-{number}.parquet")
+    return folder
+
+
+@pytest.mark.parametrize("compiled", [False, True])
+@pytest.mark.parametrize("names", [("run_id",), ("run_id", "node"), ("run_id", "node", "step", "kind")])
+def test_columns_that_only_folders_name(tmp_path, compiled, names):
+    kept = "a: +1 a1\nb: a1 +1 b1\nc: a1 b1"
+    runs = {"7": LATE, "007": kept, "a/b c": LATE}
+    rows = [row | {"run_id": run} for run, text in runs.items() for row in parse(text).table()]
+    found = verify(by_folder(tmp_path / "log", rows, *names), compiled=compiled)
+    assert found.counts == {"causal": 2}
+    assert {part.group[0][1]: part.verdict for part in found.parts} == {
+        "7": "violated",
+        "007": "holds",
+        "a/b c": "violated",
+    }
+    assert found.first.story == verify(rows, compiled=compiled).first.story
+
+
+def test_folders_that_name_no_column_or_one_that_is_there(tmp_path):
+    rows = [row | {"run_id": "r"} for row in parse(LATE).table()]
+    (tmp_path / "run_id=other" / "_year=2026").mkdir(parents=True)
+    pq.write_table(pa.Table.from_pylist(rows), tmp_path / "run_id=other" / "_year=2026" / "part.parquet")
+    assert verify(tmp_path).first.group == (("run_id", "r"),)
+    by_folder(tmp_path / "mixed", rows, "run_id")
+    by_folder(tmp_path / "mixed", parse(LATE).table())
+    with pytest.raises(precede.core.errors.BadInput, match="other columns than in"):
+        verify(tmp_path / "mixed")
+    nobody = by_folder(
+        tmp_path / "null", [row | {"node": "__HIVE_DEFAULT_PARTITION__"} for row in rows], "node"
+    )
+    with pytest.raises(precede.core.errors.BadInput, match="node is missing"):
+        verify(nobody)

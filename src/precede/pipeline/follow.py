@@ -24,8 +24,9 @@ from precede.pipeline.tasks import cores
 from precede.pipeline.verify_files import gather, plain_error
 from precede.pipeline.witness import Asked, settle_question
 from precede.verify.layout import BROADCAST, DELIVERED, OTHER, Layout
-from precede.verify.live import LiveRow, LiveRun
+from precede.verify.live import STARTED, LiveRow, LiveRun
 from precede.verify.logs import read_promise
+from precede.verify.partitions import Piece, pieces_in
 from precede.verify.plain import destinations
 from precede.verify.verdict import ORDERS, Verdict
 
@@ -73,15 +74,19 @@ def follow(
         raise BadInput(f"{folder}: no Parquet segment came")
     promised = read_promise(folder / "run.json")
     settled = order or (promised if promised in ORDERS else None)
-    there = pq.read_schema(first).names
-    asked, layout = settle_question(there, settled, by, columns, kinds, "counted", duplicates)
-    _check_layout(first, layout)
+    there = pq.read_schema(first.path).names
+    named = [name for name in first.named if name not in there]
+    asked, layout = settle_question([*there, *named], settled, by, columns, kinds, "counted", duplicates)
+    for name in named:
+        if name in layout.wanted():
+            raise BadInput(f"{first.path}: --follow reads columns from files, not from folders ({name}=…)")
+    _check_layout(first.path, layout)
     ledger = Ledger.open(Path(checkpoint or folder / CHECKPOINT).absolute(), asked)
     watch = _Watch(ledger, hear)
     for key, value in _SETTINGS.items():
         session.conf.set(key, value)
     session.conf.set("spark.sql.shuffle.partitions", str(cores(session)))
-    query = _start(_rows(session, folder, first, layout), asked, layout, ledger, watch)
+    query = _start(_rows(session, folder, first.path, layout), asked, layout, ledger, watch)
     try:
         _wait(query, watch, idle_s)
     except KeyboardInterrupt:
@@ -91,16 +96,15 @@ def follow(
     return gather(ledger.answers(layout.columns), layout.by)
 
 
-def _first_segment(folder: Path, idle_s: float | None) -> Path | None:
+def _first_segment(folder: Path, idle_s: float | None) -> Piece | None:
     """The first segment, which tells the columns; nodes may not have written any yet."""
     if not folder.is_dir():
         raise BadInput(f"{folder}: no such folder")
     until = None if idle_s is None else time.monotonic() + idle_s
     while True:
-        for path in sorted(folder.rglob("*.parquet")):
-            if not any(part[0] in "._" for part in path.relative_to(folder).parts):
-                _check_parquet(path)
-                return path
+        for piece in pieces_in(folder):
+            _check_parquet(piece.path)
+            return piece
         if until is not None and time.monotonic() > until:
             return None
         time.sleep(_POLL_S)
@@ -156,6 +160,7 @@ def _rows(session: SparkSession, folder: Path, first: Path, layout: Layout) -> D
         column("step", "bigint", -1).alias("step"),
         sf.when(kind == words[BROADCAST], BROADCAST)
         .when(kind == words[DELIVERED], DELIVERED)
+        .when(kind == "started", STARTED)
         .otherwise(OTHER)
         .alias("kind"),
         column("message_source", "string", "").alias("source"),
@@ -271,8 +276,8 @@ class _Follow:
         ):
             if node == "" or step < 0:
                 raise BadInput(f"a row without {'step' if node else 'node'} (node {node!r})")
-            if kind == OTHER:
-                yield node, life, LiveRow(step, OTHER)
+            if kind in (OTHER, STARTED):
+                yield node, life, LiveRow(step, kind)
                 continue
             if number == _ABSENT or (source == "" and kind == DELIVERED):
                 raise BadInput(f"step {step} of node {node!r}: message_source or message_number is missing")

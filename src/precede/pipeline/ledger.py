@@ -9,7 +9,7 @@ from __future__ import annotations
 import time
 from collections.abc import Collection, Iterator
 from pathlib import Path
-from typing import Any
+from typing import Any, Final, TypeVar
 
 import msgspec
 from msgspec import Struct
@@ -17,6 +17,12 @@ from msgspec import Struct
 from precede.core.errors import BadInput
 from precede.pipeline.witness import Asked
 from precede.verify.verdict import Violation
+
+FORMAT: Final = 2
+"""Of what a follower keeps, here and as the state of a run (`verify.live.State`): change them, change it."""
+
+_ANOTHER: Final = "name another --checkpoint, or remove it and begin anew"
+_Kept = TypeVar("_Kept")
 
 
 class Standing(Struct, kw_only=True):
@@ -70,13 +76,16 @@ class Ledger:
         """Begin, or go on where another left off; a follower that asks something else needs another folder."""
         folder.mkdir(parents=True, exist_ok=True)
         question = folder / "question.json"
-        wanted = msgspec.json.encode(asked, order="deterministic")
+        wanted = {"format": FORMAT, **msgspec.json.decode(msgspec.json.encode(asked))}
         if not question.is_file():
-            _replace(question, wanted)
-        elif question.read_bytes() != wanted:
-            raise BadInput(f"{folder}: was begun with other options; name another --checkpoint, or remove it")
+            _replace(question, msgspec.json.encode(wanted))
+        begun = _read(question, dict[str, Any])
+        if begun.get("format") != FORMAT:
+            raise BadInput(f"{folder}: was begun by another version of precede; {_ANOTHER}")
+        if begun != wanted:
+            raise BadInput(f"{folder}: was begun with other options; {_ANOTHER}")
         page = folder / "ledger.json"
-        return Ledger(folder, msgspec.json.decode(page.read_bytes(), type=_Page) if page.is_file() else _Page())
+        return Ledger(folder, _read(page, _Page) if page.is_file() else _Page())
 
     def enter(self, batch: int, standings: list[Standing]) -> list[Heard]:
         """Take in what a batch brought; what of it is to be told."""
@@ -152,6 +161,13 @@ def _median(written: dict[str, int]) -> float:
         if half <= 0:
             return at
     return time.time()
+
+
+def _read(path: Path, kind: type[_Kept]) -> _Kept:
+    try:
+        return msgspec.json.decode(path.read_bytes(), type=kind)
+    except msgspec.DecodeError as error:
+        raise BadInput(f"{path}: {error}; {_ANOTHER}") from None
 
 
 def _replace(path: Path, content: bytes) -> None:

@@ -14,7 +14,6 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final
 
 import msgspec
-import pyarrow.compute as pc
 import pyarrow.parquet as pq
 
 from precede.core.errors import BadInput
@@ -24,12 +23,13 @@ from precede.pipeline.witness import Asked, answer, settle_question
 from precede.pipeline.witness import verify as verify_frame
 from precede.verify.history import natural
 from precede.verify.layout import BROADCAST, Layout
-from precede.verify.tables import parquet_log
+from precede.verify.partitions import Piece, pieces_in
+from precede.verify.tables import ParquetLog, parquet_log
 from precede.verify.verdict import Part, Verdict, Violation
 from precede.verify.witness import verify as verify_log
 
 if TYPE_CHECKING:
-    from pyspark.sql import SparkSession
+    from pyspark.sql import DataFrame, SparkSession
 
 _TASKS_A_CORE: Final = 16
 _MAGIC: Final = b"PAR1"
@@ -41,19 +41,19 @@ def verify_path(session: SparkSession, path: str, order: str | None = None, **op
     """The verdict about a log in files, as `precede.verify` gives it, by as many tasks as it has orders."""
     if path == "-":
         raise BadInput("standard input is read by this process: leave --master away")
-    files = _parquet_files(Path(path))
-    if not files:
+    pieces = _pieces(Path(path))
+    if not pieces:
         return _by_one_task(session, path, order, options)
-    schema = pq.read_schema(files[0])
+    names = _names(pieces)
     given = {"by": None, "columns": None, "kinds": None, "steps": "counted", "duplicates": "forbid"} | options
-    asked, layout = settle_question(schema.names, order, **given)
+    asked, layout = settle_question(names, order, **given)
     if not layout.by:
         return _by_one_task(session, path, order, options)
-    if _one_order_each(files, layout.by):
-        return gather(_judge_files(session, files, asked, layout), layout.by)
+    if _one_order_each(pieces, layout.by):
+        return gather(_judge_pieces(session, pieces, asked, layout), layout.by)
     if layout.row_order:
         return _by_one_task(session, path, order, options)
-    frame = session.read.parquet(*(for_spark(file) for file in files))
+    frame = _frame(session, Path(path), pieces)
     try:
         rows = verify_frame(frame, order, **options).toArrow().to_pylist()
     except Exception as error:
@@ -112,35 +112,59 @@ def _shortened(texts: Any) -> tuple[str, ...]:
     return tuple(distinct if more <= 0 else [*distinct[:_REASONS_SHOWN], f"and {more} more"])
 
 
-def _parquet_files(path: Path) -> list[Path]:
+def _pieces(path: Path) -> list[Piece]:
     """The Parquet files of a path; none for a text log and for a run's directory, which is one order."""
     if path.is_dir() and not (path / "events.parquet").is_file():
-        found = sorted(path.rglob("*.parquet"))
-        return [file for file in found if not any(part[0] in "._" for part in file.relative_to(path).parts)]
+        return pieces_in(path)
     if not path.is_file():
         return []
     with path.open("rb") as file:
-        return [path] if file.read(4) == _MAGIC else []
+        return [Piece(path)] if file.read(4) == _MAGIC else []
 
 
-def _one_order_each(files: Sequence[Path], by: Sequence[str]) -> bool:
+def _names(pieces: Sequence[Piece]) -> list[str]:
+    """The columns of the first file; the folders of the others must name the same ones."""
+    written = pq.read_schema(pieces[0].path).names
+    named = [name for name in pieces[0].named if name not in written]
+    for piece in pieces:
+        if piece.named.keys() - set(written) != set(named):
+            raise BadInput(f"{piece.path}: other columns than in {pieces[0].path}")
+    return [*written, *named]
+
+
+def _frame(session: SparkSession, path: Path, pieces: Sequence[Piece]) -> DataFrame:
+    """The files as one table, with the columns that their folders name, as text."""
+    from pyspark.sql.types import StringType, StructField, StructType
+
+    files = [for_spark(piece.path) for piece in pieces]
+    written = session.read.parquet(files[0]).schema
+    named = [StructField(name, StringType()) for name in pieces[0].named if name not in written.names]
+    reader = session.read.schema(StructType([*written.fields, *named]))
+    return (reader.option("basePath", str(path)) if named else reader).parquet(*files)
+
+
+def _one_order_each(pieces: Sequence[Piece], by: Sequence[str]) -> bool:
     """Does every file hold one order, and every order stand in one file? The files' own statistics tell."""
     seen = set()
-    for file in files:
-        key = _order_of(pq.read_metadata(file), by)
+    for piece in pieces:
+        key = _order_of(piece, by)
         if key is None or key in seen:
             return False
         seen.add(key)
     return True
 
 
-def _order_of(metadata: Any, by: Sequence[str]) -> tuple[Any, ...] | None:
+def _order_of(piece: Piece, by: Sequence[str]) -> tuple[Any, ...] | None:
     """The one value of each column that names the order; None when there are several, or nobody knows."""
+    metadata = pq.read_metadata(piece.path)
     places = {metadata.schema.column(place).path: place for place in range(metadata.num_columns)}
     key = []
     for name in by:
         if name not in places:
-            return None
+            if piece.named.get(name) is None:
+                return None
+            key.append(piece.named[name])
+            continue
         values = set()
         for group in range(metadata.num_row_groups):
             found = metadata.row_group(group).column(places[name]).statistics
@@ -153,63 +177,64 @@ def _order_of(metadata: Any, by: Sequence[str]) -> tuple[Any, ...] | None:
     return tuple(key)
 
 
-def _judge_files(
-    session: SparkSession, files: Sequence[Path], asked: Asked, layout: Layout
+def _judge_pieces(
+    session: SparkSession, pieces: Sequence[Piece], asked: Asked, layout: Layout
 ) -> list[dict[str, Any]]:
     """An answer for every file; a file without broadcasts again, once it is known that others have some."""
-    first = _spread_files(session, files, asked, layout)
+    first = _spread_pieces(session, pieces, asked, layout)
     born = any(one["born"] for one in first)
     timed = any(one["timed"] for one in first)
     again = [place for place, one in enumerate(first) if one["born"] != born or one["timed"] != timed]
     if again:
         whole = msgspec.structs.replace(asked, broadcasts_elsewhere=born, deadlines_elsewhere=timed)
-        second = _spread_files(session, [files[place] for place in again], whole, layout)
+        second = _spread_pieces(session, [pieces[place] for place in again], whole, layout)
         for place, one in zip(again, second, strict=True):
             first[place] = one
     return first
 
 
-def _spread_files(
-    session: SparkSession, files: Sequence[Path], asked: Asked, layout: Layout
+def _spread_pieces(
+    session: SparkSession, pieces: Sequence[Piece], asked: Asked, layout: Layout
 ) -> list[dict[str, Any]]:
-    count = min(len(files), _TASKS_A_CORE * cores(session))
-    shares = [list(files[number::count]) for number in range(count)]
-    told = spread(session, _Files(shares, asked, layout), count)
-    found = dict(zip(chain(*shares), chain(*told), strict=True))
-    return [found[file] for file in files]
+    count = min(len(pieces), _TASKS_A_CORE * cores(session))
+    shares = [list(pieces[number::count]) for number in range(count)]
+    told = spread(session, _Pieces(shares, asked, layout), count)
+    found = {piece.path: one for piece, one in zip(chain(*shares), chain(*told), strict=True)}
+    return [found[piece.path] for piece in pieces]
 
 
-class _Files:
+class _Pieces:
     """Some files as one piece of work."""
 
-    def __init__(self, shares: Sequence[Sequence[Path]], asked: Asked, layout: Layout) -> None:
+    def __init__(self, shares: Sequence[Sequence[Piece]], asked: Asked, layout: Layout) -> None:
         self.shares, self.asked, self.layout = shares, asked, layout
 
     def __call__(self, number: int) -> list[dict[str, Any]]:
-        return [self._judge(file) for file in self.shares[number]]
+        return [self._judge(piece) for piece in self.shares[number]]
 
-    def _judge(self, file: Path) -> dict[str, Any]:
-        verdict = self.asked.judge(parquet_log([file]), self.asked.by)
-        key = _order_of(pq.read_metadata(file), self.asked.by)
+    def _judge(self, piece: Piece) -> dict[str, Any]:
+        log = parquet_log([piece])
+        verdict = self.asked.judge(log, self.asked.by)
+        key = _order_of(piece, self.asked.by)
         assert key is not None
         group = [value if isinstance(value, str) else str(value) for value in key]
-        known = {"group": group, "born": self._born(file), "timed": self._timed(file)}
+        known = {"group": group, "born": self._born(log), "timed": self._timed(log)}
         return {**answer(verdict, verdict.rows), **known}
 
-    def _born(self, file: Path) -> bool:
+    def _born(self, log: ParquetLog) -> bool:
         """Does the file have broadcasts?"""
         if self.layout.constant_kind is not None:
             return self.layout.constant_kind == BROADCAST
         name = self.layout.columns["kind"]
-        words = pq.read_table(file, columns=[name], read_dictionary=[name])[name].unique().to_pylist()
+        words = {word for batch in log.batches([name]) for word in batch.column(name).unique().to_pylist()}
         return any(self.layout.kinds.get(word) == BROADCAST for word in words)
 
-    def _timed(self, file: Path) -> bool:
+    def _timed(self, log: ParquetLog) -> bool:
         """Does it have deadlines?"""
         if "deadline_us" not in self.layout.columns:
             return False
         name = self.layout.columns["deadline_us"]
-        return bool(pc.any(pc.is_valid(pq.read_table(file, columns=[name])[name])).as_py())
+        return any(batch.column(name).null_count < len(batch) for batch in log.batches([name]))
 
 
 def _by_one_task(session: SparkSession, path: str, order: str | None, options: dict[str, Any]) -> Verdict:

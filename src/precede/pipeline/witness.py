@@ -24,6 +24,7 @@ from msgspec import Struct
 from precede.core.errors import BadInput
 from precede.verify.layout import BROADCAST, KNOWN, Layout, read_by, read_kinds, read_mapping, settle
 from precede.verify.logs import Log
+from precede.verify.partitions import Piece
 from precede.verify.tables import TableLog, parquet_log
 from precede.verify.verdict import ORDERS, Verdict
 from precede.verify.witness import verify as verify_log
@@ -164,7 +165,7 @@ class _Whole:
             path = Path(folder) / f"{os.getpid()}.parquet"
             rows = _write(path, batches)
             if rows:
-                verdict = self.asked.judge(parquet_log([path]), ())
+                verdict = self.asked.judge(parquet_log([Piece(path)]), ())
                 yield pa.RecordBatch.from_pylist([answer(verdict, verdict.rows)], _answer_schema())
 
 

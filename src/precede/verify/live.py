@@ -5,6 +5,11 @@ delivery once its broadcast counts. What has counted is therefore a consistent c
 delivery in it is late depends on its past alone, so the marks are those that `witness` gives to the whole log.
 Total order is judged pair by pair: the delivery that completes a disagreement of two processes violates it.
 
+A new life of a node counts from 0 again or goes on where the life before it ended. While its step 0 is not
+there it goes on at a row `started`, or at any row in a log that does not tell when lives begin. So a life that
+counts from 0 and whose rows come out of order can be taken for one that goes on (where rows tell: only at a
+restart just there). When its first rows turn up the verdict is `unknown`; no violation depends on it.
+
 Nothing here reads a clock, a vector or a barrier of any protocol. `pack` is the whole state as bytes.
 """
 
@@ -29,6 +34,9 @@ Key: TypeAlias = tuple[str, int, int]
 TOLD_IN_FULL: Final = 10
 """So many violations of one call are told with their chains; the others in a sentence, for it takes time."""
 
+STARTED: Final = 3
+"""A kind beside those of `layout`: the process began here, or began again."""
+
 _CONFLICTS_KEPT: Final = 20
 _SHORT: Final = "I"
 
@@ -47,7 +55,10 @@ class LiveRow(NamedTuple):
 
 
 class Process(Struct):
-    """One life of a node, as far as its rows have come."""
+    """One life of a node, as far as its rows have come.
+
+    It began at step `first`, with a row `started` or another, and `lowest` was its first number.
+    """
 
     node: str
     life: int
@@ -63,6 +74,9 @@ class Process(Struct):
     odd: dict[int, Key] = {}
     sees: dict[int, int] = {}
     delivered: bytes = b""
+    first: int = 0
+    started: bool = False
+    lowest: int | None = None
 
 
 class State(Struct):
@@ -254,9 +268,12 @@ class LiveRun:
         place = lives.index(process.life)
         before = self.processes[self._places[process.node, lives[place - 1]]] if place else None
         if 0 in process.held:
-            process.began = True
+            process.began, process.started = True, process.held[0].kind == STARTED
         elif before is not None and before.began and before.expected in process.held:
-            process.expected, process.began = before.expected, True
+            process.started = process.held[before.expected].kind == STARTED
+            if process.started or not before.started:
+                process.expected = process.first = before.expected
+                process.began = True
 
     def _take(self, p: int, row: LiveRow) -> None:
         process = self.processes[p]
@@ -269,6 +286,9 @@ class LiveRun:
     def _compare(self, p: int, row: LiveRow) -> None:
         """A row of a step that has counted: the same one again, or another?"""
         process, key = self.processes[p], row[2:5]
+        if row.step < process.first:
+            self._conflict(process, f"has rows before step {process.first}, where it was taken to begin")
+            return
         if row.kind not in (BROADCAST, DELIVERED) or process.odd.get(row.step) == key:
             return
         message = self._ids.get(key)
@@ -281,8 +301,9 @@ class LiveRun:
             self._conflict(process, f"step {row.step} was told twice, differently")
 
     def _conflict(self, process: Process, what: str) -> None:
-        if len(self.conflicts) < _CONFLICTS_KEPT:
-            self.conflicts.append(f"node {self.who(process)}: {what}")
+        told = f"node {self.who(process)}: {what}"
+        if len(self.conflicts) < _CONFLICTS_KEPT and told not in self.conflicts:
+            self.conflicts.append(told)
 
     def _run_all(self) -> None:
         while self._ready:
@@ -304,9 +325,7 @@ class LiveRun:
             process.waits = None
             self._deliver(p, process, message, row)
             return True
-        source = self._places.get(key[:2])
-        last = None if source is None else self.processes[source].last_number
-        if last is not None and last > row.number:  # numbers ascend: it will never be broadcast
+        if self._passed(key):
             self._unpark(p, process)
             self.deliveries += 1
             self._violate(p, process, row, "ghost", self._teller.ghost(process, row))
@@ -316,6 +335,14 @@ class LiveRun:
             self._park(p, key)
             process.waits = key
         return False
+
+    def _passed(self, key: Key) -> bool:
+        """Will this never be broadcast? Numbers ascend; rows before a step other than 0 may have lower ones."""
+        place = self._places.get(key[:2])
+        source = None if place is None else self.processes[place]
+        if source is None or source.last_number is None or source.last_number <= key[2]:
+            return False
+        return not source.first or source.lowest is None or key[2] > source.lowest
 
     def _park(self, p: int, key: Key) -> None:
         self._waiting.setdefault(key[:2], {}).setdefault(key[2], []).append(p)
@@ -337,6 +364,7 @@ class LiveRun:
             self._conflict(process, f"broadcasts number {row.number} after {process.last_number}")
             return
         process.last_number = row.number
+        process.lowest = row.number if process.lowest is None else process.lowest
         message = self._ids[key] = len(self.source)
         process.sent += 1
         self.source.append(p)

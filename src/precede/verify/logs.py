@@ -24,6 +24,7 @@ from typing import IO, Any, Final, TypeAlias
 import msgspec
 
 from precede.core.errors import BadInput
+from precede.verify.partitions import Piece, pieces_in
 
 Columns: TypeAlias = tuple[Mapping[str, Sequence[Any]], int]
 """Some rows: their columns by name, and how many rows they are."""
@@ -310,7 +311,7 @@ def _open_path(path: str) -> Log:
             stream.close()
             from precede.verify.tables import parquet_log
 
-            return parquet_log([where])
+            return parquet_log([Piece(where)])
         return _open_stream(path, stream, where.stat().st_size >= LARGE_TEXT_BYTES)
     except OSError as error:
         raise BadInput(f"{path}: {error.strerror or error}") from None
@@ -340,14 +341,13 @@ def _open_directory(where: Path) -> Log:
     from precede.verify.tables import parquet_log
 
     if (where / "events.parquet").is_file():
-        log = parquet_log([where / "events.parquet"])
+        log = parquet_log([Piece(where / "events.parquet")])
         log.promised = read_promise(where / "run.json")
         return log
-    found = sorted(where.rglob("*.parquet"))
-    files = [path for path in found if not any(part[0] in "._" for part in path.relative_to(where).parts)]
-    if not files:
+    pieces = pieces_in(where)
+    if not pieces:
         raise BadInput(f"{where}: no events.parquet, nor any other Parquet file, in this directory")
-    return parquet_log(files)
+    return parquet_log(pieces, str(where))
 
 
 def read_promise(path: Path) -> str | None:

@@ -2,8 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
-from pathlib import Path
+from collections.abc import Iterator, Mapping, Sequence
 from typing import Any, Final
 
 import pyarrow as pa
@@ -11,6 +10,7 @@ import pyarrow.parquet as pq
 
 from precede.core.errors import BadInput
 from precede.verify.logs import LARGE_ROWS, Columns, Log
+from precede.verify.partitions import Piece
 
 ROWS_AT_ONCE: Final = 1 << 18
 FREE_ROWS: Final = 10_000_000
@@ -43,23 +43,23 @@ class TableLog(Log):
 class ParquetLog(Log):
     """One Parquet file or several, read a piece at a time and only the columns that are wanted."""
 
-    def __init__(self, files: Sequence[tuple[Path, Any]]) -> None:
+    def __init__(self, files: Sequence[tuple[Piece, Any]], name: str) -> None:
         self.files = files
-        self.name = str(files[0][0]) if len(files) == 1 else str(Path(files[0][0]).parent)
-        self.names = files[0][1].schema_arrow.names
+        self.name = name
+        self.names = _columns(*files[0])
         rows = sum(file.metadata.num_rows for _, file in files)
         if rows == 0:
             raise BadInput(f"{self.name}: is empty (no rows)")
         self.expected = rows
         self.large = rows >= LARGE_ROWS
-        for path, file in files[1:]:
-            if file.schema_arrow.names != self.names:
-                raise BadInput(f"{path}: other columns than in {files[0][0]}")
+        for piece, file in files[1:]:
+            if _columns(piece, file) != self.names:
+                raise BadInput(f"{piece.path}: other columns than in {files[0][0].path}")
 
     def place(self, row: int) -> str:
-        for path, file in self.files:
+        for piece, file in self.files:
             if row <= file.metadata.num_rows:
-                return f"{path}, row {row}"
+                return f"{piece.path}, row {row}"
             row -= file.metadata.num_rows
         return f"{self.name}, row {row}"
 
@@ -69,12 +69,13 @@ class ParquetLog(Log):
 
     def batches(self, wanted: Sequence[str]) -> Iterator[Any]:
         """The same as Arrow record batches."""
-        for path, file in self.files:
+        for piece, file in self.files:
+            written = [name for name in wanted if name in file.schema_arrow.names]
             try:
-                for batch in file.iter_batches(ROWS_AT_ONCE, columns=list(wanted), use_threads=False):
-                    yield _times_as_numbers(batch)
+                for batch in file.iter_batches(ROWS_AT_ONCE, columns=written, use_threads=False):
+                    yield _with_named(_times_as_numbers(batch), piece.named, wanted)
             except (pa.ArrowException, OSError, ValueError) as error:
-                raise BadInput(f"{path}: cannot be read: {_line(error)}") from None
+                raise BadInput(f"{piece.path}: cannot be read: {_line(error)}") from None
 
 
 def table_log(source: Any) -> Log:
@@ -91,19 +92,37 @@ def table_log(source: Any) -> Log:
     return TableLog(source)
 
 
-def parquet_log(paths: Sequence[Path]) -> Log:
-    """A log in Parquet files that share their columns."""
+def parquet_log(pieces: Sequence[Piece], name: str | None = None) -> ParquetLog:
+    """A log in Parquet files that share their columns; by name a folder, or the one file."""
     files = []
-    for path in paths:
+    for piece in pieces:
+        path = piece.path
         try:
             file = pq.ParquetFile(path)
             file.schema_arrow  # noqa: B018 - a damaged footer may show only here
             if file.metadata.num_rows > max(FREE_ROWS, ROWS_PER_BYTE * path.stat().st_size):
                 raise BadInput(f"{path}: claims {file.metadata.num_rows:,} rows in so few bytes; not read")
-            files.append((path, file))
+            files.append((piece, file))
         except (pa.ArrowException, OSError, ValueError) as error:
             raise BadInput(f"{path}: not a readable Parquet file: {_line(error)}") from None
-    return ParquetLog(files)
+    return ParquetLog(files, name or str(pieces[0].path))
+
+
+def _columns(piece: Piece, file: Any) -> list[str]:
+    written = file.schema_arrow.names
+    return [*written, *sorted(name for name in piece.named if name not in written)]
+
+
+def _with_named(batch: Any, named: Mapping[str, str | None], wanted: Sequence[str]) -> Any:
+    """A batch with what its folders name, every row the same."""
+    if batch.num_columns == len(wanted):
+        return batch
+    there = dict(zip(batch.schema.names, batch.columns, strict=True))
+    columns = [
+        there[name] if name in there else pa.repeat(pa.scalar(named[name], pa.string()), len(batch))
+        for name in wanted
+    ]
+    return pa.RecordBatch.from_arrays(columns, names=list(wanted))
 
 
 def _times_as_numbers(batch: Any) -> Any:

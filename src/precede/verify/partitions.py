@@ -1,0 +1,39 @@
+"""Columns in the names of folders: `run_id=r1/node=7/part-0.parquet`, as Spark's `partitionBy` writes them.
+
+A value in a name is text (the witness reads numbers from text), special characters in it are written as `%20`.
+A column that the files themselves have is read from them.
+"""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Final
+from urllib.parse import unquote
+
+from msgspec import Struct
+
+_NULL: Final = "__HIVE_DEFAULT_PARTITION__"
+
+
+class Piece(Struct, frozen=True):
+    """A Parquet file of a log, and the columns that its folders name."""
+
+    path: Path
+    named: dict[str, str | None] = {}
+
+
+def pieces_in(folder: Path) -> list[Piece]:
+    """The Parquet files in a folder and below, without what is hidden or still being written."""
+    found = sorted(folder.rglob("*.parquet"))
+    below = [(path, path.relative_to(folder).parts) for path in found]
+    return [Piece(path, _named(parts[:-1])) for path, parts in below if not any(map(_hidden, parts))]
+
+
+def _hidden(part: str) -> bool:
+    return part[0] == "." or (part[0] == "_" and "=" not in part)
+
+
+def _named(folders: tuple[str, ...]) -> dict[str, str | None]:
+    pairs = [folder.partition("=") for folder in folders]
+    written = [(unquote(name), value) for name, equals, value in pairs if name and equals]
+    return {name: None if value == _NULL else unquote(value) for name, value in written}
