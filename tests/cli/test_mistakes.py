@@ -80,6 +80,7 @@ def test_a_run_that_takes_the_place_of_another_never_stands_beside_its_descripti
 
 
 OWN = """
+from precede.core.effects import SetTimer
 from precede.core.node import Node
 
 class NoContext(Node):
@@ -95,6 +96,13 @@ class Raises(NoContext):
 
     def broadcast(self, payload, now, to=None, lifetime=None):
         raise KeyError("no such peer")
+
+class Hangs(Raises):
+    def broadcast(self, payload, now, to=None, lifetime=None):
+        return [SetTimer("again", now)]
+
+    def timer(self, key, now):
+        return [SetTimer("again", now)]
 """
 
 
@@ -111,7 +119,10 @@ def test_a_protocol_of_ones_own_that_cannot_be_tried_is_told_where_it_fails(
         in capsys.readouterr().err
     )
     assert main(["conform", "own_protocol_a:Raises", "--worlds", "1"]) == 1
-    assert "raised KeyError: 'no such peer' (own_protocol_a.py:16)" in capsys.readouterr().out
+    assert "raised KeyError: 'no such peer' (own_protocol_a.py:17)" in capsys.readouterr().out
+    assert main(["conform", "own_protocol_a:Hangs", "--worlds", "1"]) == 1
+    said = capsys.readouterr().out
+    assert "1,000,000 timers that were due at once (the last one: 'again'): time stands still" in said
 
 
 def test_a_bundle_that_failed_does_not_stand_in_the_way_of_the_next(

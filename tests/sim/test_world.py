@@ -311,3 +311,27 @@ def test_rows_keep_every_column_through_a_flush() -> None:
     )
     assert (got["peer"], got["at_us"], got["wire_bytes"], got["message_source"]) == ("0", 10_000, None, None)
     assert rows["0", "delivered"]["message_number"] == 1
+
+
+def test_a_node_that_sets_timers_for_now_and_for_ever_is_named() -> None:
+    def script(id: int, what: str, now: int, given: Any) -> Effects:
+        if what == "timer" or (what == "start" and id == 1):
+            return [SetTimer("again", max(now, 20_000))]
+        return ()
+
+    world, _, _ = stage(script)
+    with pytest.raises(RuntimeError, match=r"node 1 has set 1,000,000 timers .*'again'.* stands still at 20ms"):
+        world.run()
+
+
+def test_timers_that_are_due_at_once_are_no_fault_while_time_goes_on(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("precede.sim.world.MOST_TIMERS", 3)
+    fired: list[int] = []
+
+    def script(id: int, what: str, now: int, given: Any) -> Effects:
+        fired.append(now)
+        return [SetTimer("again", now if len(fired) % 3 else now + 1)] if len(fired) < 3000 else ()
+
+    world, _, _ = stage(script, nodes=1)
+    world.run()
+    assert (len(fired), fired[-1]) == (3000, 999)

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from random import Random
-from typing import Any
+from typing import Any, Final
 
 import msgspec
 from msgspec import Struct
@@ -29,12 +29,14 @@ from precede.core.effects import (
 )
 from precede.core.errors import BadInput, Refused
 from precede.core.identity import NEIGHBOURS, MessageId, NodeId
-from precede.core.instants import Duration, Instant
+from precede.core.instants import Duration, Instant, format_duration
 from precede.core.messages import Message, Packet
 from precede.core.node import Context, Node
 from precede.experiments.texts import ScenarioText, Step
 from precede.protocols import registry
 from precede.sim.world import atomic_steps, round_trip
+
+_MOST_TIMERS: Final = 10_000
 
 
 class Mismatch(Struct, frozen=True):
@@ -204,6 +206,7 @@ class Player:
 
     def _wait(self, until: Instant) -> None:
         """Time passes; timers fire in the order in which they are due."""
+        standing = 0
         while True:
             due = [
                 (max(at - actor.offset, self.now), actor.id, repr(key), key)
@@ -214,7 +217,14 @@ class Player:
             ]
             if not due:
                 break
-            self.now, id, _, key = min(due, key=lambda item: item[:3])
+            at, id, _, key = min(due, key=lambda item: item[:3])
+            standing = standing + 1 if at == self.now else 0
+            if standing > _MOST_TIMERS:
+                raise RuntimeError(
+                    f"after {_MOST_TIMERS:,} timers that were due at once (the last one: {key!r} of node "
+                    f"{self.names[id]}) time stands still at {format_duration(self.now)}"
+                )
+            self.now = at
             actor = self.actors[self.names[id]]
             del actor.timers[key]
             self._carry_out(actor, actor.node.timer(key, self._clock(actor)))

@@ -30,6 +30,8 @@ class Seat:
         "plain",
         "process",
         "stalled",
+        "standing",
+        "standing_at",
         "store",
         "timers",
         "up",
@@ -52,3 +54,5 @@ class Seat:
         self.timers: dict[Key, object] = {}
         self.deferred: list[tuple[Callable[..., None], tuple[Any, ...]]] = []
         self.peaks: dict[str, int] = {}
+        self.standing_at = -1
+        self.standing = 0

@@ -32,7 +32,7 @@ from precede.core.effects import (
 )
 from precede.core.errors import Refused
 from precede.core.identity import NodeId
-from precede.core.instants import Duration, Instant
+from precede.core.instants import Duration, Instant, format_duration
 from precede.core.messages import Message, Packet
 from precede.core.node import Node
 from precede.eventlog.recorder import Recorder
@@ -65,6 +65,8 @@ MakeNode: TypeAlias = Callable[[NodeId, int, Random], Node]
 OnBroadcast: TypeAlias = Callable[[NodeId, bytes, tuple[NodeId, ...] | None, Duration | None], None]
 
 FOREVER: Final[Instant] = 1 << 62
+MOST_TIMERS: Final = 1_000_000
+"""Who sets so many timers that are due at once, all at one instant, will never let the next one come."""
 
 
 @mypyc_attr(allow_interpreted_subclasses=True)
@@ -346,8 +348,10 @@ class World:
     def carry_out_rare(self, seat: Seat, effect: Effect, clock: Instant) -> None:
         if type(effect) is SetTimer:
             due = effect.at if seat.clock is None else seat.clock.world_time(effect.at)
+            if due <= self.now:
+                due = self._now_again(seat, effect.key)
             token = seat.timers[effect.key] = object()
-            self.schedule(max(due, self.now), self._timer, seat, effect.key, token)
+            self.schedule(due, self._timer, seat, effect.key, token)
             return
         match effect:
             case CancelTimer(key):
@@ -367,6 +371,18 @@ class World:
                 self.network.cancel(seat.id, key)
             case _:
                 raise TypeError(f"node {seat.id} returned {effect!r}, which is no effect")
+
+    def _now_again(self, seat: Seat, key: Key) -> Instant:
+        """A timer that is due at once; a node that sets nothing else stops the clock, and is told so."""
+        if seat.standing_at != self.now:
+            seat.standing_at, seat.standing = self.now, 0
+        seat.standing += 1
+        if seat.standing > MOST_TIMERS:
+            raise RuntimeError(
+                f"node {seat.id} has set {MOST_TIMERS:,} timers that were due at once (the last one: {key!r}): "
+                f"time stands still at {format_duration(self.now)}"
+            )
+        return self.now
 
     def _carry_out_until_crash(self, seat: Seat, effects: Effects, clock: Instant) -> None:
         """Atomic steps one by one; the crash falls behind the last one allowed."""
