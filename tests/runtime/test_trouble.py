@@ -307,3 +307,64 @@ def test_a_message_over_which_an_application_failed_comes_again(tmp_path: Path) 
         asyncio.run(run(True))
     assert asyncio.run(run(False)) == [b"two"]
     assert asyncio.run(run(False)) == []
+
+
+def test_a_second_loop_over_a_group_is_refused_and_the_first_goes_on() -> None:
+    async def run() -> None:
+        async with precede.join("g", "ana", key=KEY) as ana:
+            first = aiter(ana)
+            waits = asyncio.create_task(anext(first))
+            await asyncio.sleep(0)
+            for other in (aiter(ana), first):
+                with pytest.raises(RuntimeError, match="another loop takes the messages"):
+                    await anext(other)
+            await ana.broadcast(b"one")
+            await ana.broadcast(b"two")
+            assert (await asyncio.wait_for(waits, 5)).payload == b"one"
+            with pytest.raises(RuntimeError, match="ana: another loop"):  # it works on the first message
+                async for _ in ana:
+                    pass
+            assert (await anext(first)).payload == b"two"
+            del first, other
+            await ana.broadcast(b"three")
+            assert [message.payload async for message in taken(ana)] == [b"three"]
+
+    asyncio.run(asyncio.wait_for(run(), 20))
+
+
+@pytest.mark.parametrize("stored", [True, False])
+def test_what_an_application_does_not_take_waits_in_the_store(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, stored: bool
+) -> None:
+    monkeypatch.setattr("precede.runtime.group.MOST_IN_MEMORY", 4)
+    store = tmp_path / "ana.db" if stored else None
+
+    def payloads(*numbers: int) -> list[bytes]:
+        return [b"%d" % number for number in numbers]
+
+    async def broadcast_and_take(begin: int, take: int) -> list[bytes]:
+        seen: list[bytes] = []
+        async with precede.join("g", "ana", key=KEY, store=store) as ana:
+            for payload in payloads(*range(begin, begin + 10)):
+                await ana.broadcast(payload)
+            assert len(ana._untaken) <= (4 if stored else 10)
+            while len(seen) < take:
+                async for message in ana:
+                    seen.append(message.payload)
+                    if len(seen) == 5:
+                        await ana.broadcast(b"%d" % (begin + 10))
+                    assert not stored or len(ana._untaken) <= 4
+                    if len(seen) == take:
+                        break
+            left = ana.status()["untaken"]
+        assert left == begin + 11 - int(seen[-1]) - 1
+        return seen
+
+    async def run() -> None:
+        assert await broadcast_and_take(0, 7) == payloads(*range(7))
+        if stored:  # four that were left, and all the new ones, in their order
+            assert await broadcast_and_take(11, 15) == payloads(*range(7, 22))
+        else:
+            assert await broadcast_and_take(11, 11) == payloads(*range(11, 22))
+
+    asyncio.run(asyncio.wait_for(run(), 30))

@@ -129,8 +129,10 @@ class Driver:
         if self._rows is not None:
             self._rows.life(STARTED, self._now())
         self.store.remember("starts", self.store.remembered("starts", 0) + 1)
-        for place, message in self.store.undelivered():
-            self.on_deliver(place, message)
+        place = 0
+        while untaken := self.store.undelivered(place, _MOST_TOGETHER):
+            for place, message in untaken:
+                self.on_deliver(place, message)
         self._input(lambda now: self.node.start(now, self.store.saved()))
         self._drain()
 
@@ -218,6 +220,19 @@ class Driver:
             except StoreFailed as error:
                 self.fail(error)
                 raise
+
+    @property
+    def keeps(self) -> bool:
+        """Is there a store in which delivered messages wait?"""
+        return isinstance(self.store, Store)
+
+    def undelivered(self, after: int, most: int) -> list[tuple[int, Message]]:
+        """Delivered messages that wait in the store behind a place."""
+        try:
+            return self.store.undelivered(after, most)
+        except StoreFailed as error:
+            self.fail(error)
+            raise
 
     def stop(self) -> None:
         """No further input is taken; what was persisted is on disk."""

@@ -14,6 +14,7 @@ from collections.abc import AsyncIterator, Callable, Mapping, Sequence
 from hashlib import blake2b
 from pathlib import Path
 from typing import Any, Final, Literal
+from weakref import ref
 
 from msgspec import Struct
 
@@ -35,6 +36,9 @@ from precede.runtime.transfers import Transfers
 from precede.runtime.transport import Transport
 
 MOST_UNTAKEN: Final = 100_000
+MOST_IN_MEMORY: Final = 1_000
+"""So many delivered messages wait in memory; with a store, those behind them wait there."""
+
 MOST_PAYLOAD: Final = 1_000_000
 """A packet has 1 MiB; the rest is for what orders the message."""
 
@@ -75,6 +79,19 @@ def _lifetime(written: str | Duration | None) -> Duration | None:
     return lifetime
 
 
+class Loop:
+    """One loop over what is delivered to a group."""
+
+    def __init__(self, group: Group) -> None:
+        self._group = group
+
+    def __aiter__(self) -> Loop:
+        return self
+
+    async def __anext__(self) -> Delivered:
+        return await self._group.take(self)
+
+
 class Group:
     """One member's view. Use it as `async with`; iterate over it to take what is delivered.
 
@@ -87,6 +104,9 @@ class Group:
     `transfers` is told what crosses the links.
     With an `identity` and a `roster`, messages are signed by their authors (`runtime.authorship`).
     A store belongs to one member, group and `protocol`.
+
+    One loop at a time takes the messages: asking for the next one says that it is done with the last. What an
+    application does not take waits: with a store on disk, else in memory (`status()["untaken"]`).
     """
 
     def __init__(
@@ -170,6 +190,10 @@ class Group:
             self._all_links.append(self._wires)
             self._driver.outside[WIRED] = self._wires
         self._untaken: deque[tuple[int, Message]] = deque()
+        self._in_memory = 0
+        self._behind = 0
+        self._loop: ref[Loop] | None = None
+        self._asked = False
         self._fresh = asyncio.Event()
         self._last_given: int | None = None
         self._listeners: list[asyncio.Queue[Arrival | None]] = []
@@ -296,24 +320,42 @@ class Group:
         return bytes(payload)
 
     def __aiter__(self) -> AsyncIterator[Delivered]:
-        return self._take()
+        return Loop(self)
 
-    async def _take(self) -> AsyncIterator[Delivered]:
-        """Messages in order. Asking for the next one, or leaving in peace, says that the last is done with."""
-        while True:
-            while not self._untaken:
-                if self._state == "closed" and self._failure is None:
-                    return
-                self._check_works()
+    async def take(self, loop: Loop) -> Delivered:
+        """The next message for a loop, once there is one. Asking says that the last one is done with."""
+        current = None if self._loop is None else self._loop()
+        if self._asked or (current is not None and current is not loop):
+            raise RuntimeError(f"{self.name}: another loop takes the messages of this group already")
+        self._loop, self._asked = ref(loop), True
+        try:
+            return await self._next()
+        finally:
+            self._asked = False
+
+    async def _next(self) -> Delivered:
+        if self._last_given is not None:
+            self._driver.taken(self._last_given)
+            self._last_given = None
+        while not self._untaken:
+            if self._state == "closed" and self._failure is None:
+                raise StopAsyncIteration
+            self._check_works()
+            if self._behind:
+                self._fetch()
+            else:
                 self._fresh.clear()
                 await self._fresh.wait()
-            if self._last_given is not None:  # an earlier loop was left with `break`
-                self._driver.taken(self._last_given)
-            place, message = self._untaken.popleft()
-            self._last_given = place
-            yield Delivered(self.name_of(message.id.source), message.id.number, message.payload, message.id)
-            self._driver.taken(place)
-            self._last_given = None
+        place, message = self._untaken.popleft()
+        self._last_given = place
+        return Delivered(self.name_of(message.id.source), message.id.number, message.payload, message.id)
+
+    def _fetch(self) -> None:
+        """The next ones that wait in the store."""
+        found = self._driver.undelivered(self._in_memory, min(self._behind, MOST_IN_MEMORY))
+        self._untaken += found
+        self._in_memory = found[-1][0]
+        self._behind -= len(found)
 
     async def arrivals(self) -> AsyncIterator[Arrival]:
         """Every message the moment it is received, and again when its place is final or given up."""
@@ -345,7 +387,7 @@ class Group:
             "neighbours": self.neighbours(),
             "sizes": dict(self._driver.node.sizes()),
             "waiting": len(self.waiting()),
-            "untaken": len(self._untaken),
+            "untaken": len(self._untaken) + self._behind,
             "dropped": dict(sum((Counter(links.dropped()) for links in self._all_links), self._driver.garbled)),
         }
 
@@ -382,7 +424,11 @@ class Group:
             write_segment(self._driver.store, self._log, self.group, self.name)
 
     def _delivered(self, place: int, message: Message) -> None:
-        self._untaken.append((place, message))
+        if self._behind or (len(self._untaken) >= MOST_IN_MEMORY and self._driver.keeps):
+            self._behind += 1
+        else:
+            self._untaken.append((place, message))
+            self._in_memory = place
         self._fresh.set()
         self._tell(message, "delivered", ())
 
@@ -428,7 +474,7 @@ class Group:
     async def _breathe(self) -> None:
         """Let others run; when far too much is untaken, wait for the application to catch up."""
         await asyncio.sleep(0)
-        while len(self._untaken) > MOST_UNTAKEN:
+        while len(self._untaken) + self._behind > MOST_UNTAKEN:
             await asyncio.sleep(0.01)
 
     async def _tick(self) -> None:

@@ -95,9 +95,10 @@ class Store:
         assert cursor.lastrowid is not None
         return cursor.lastrowid
 
-    def undelivered(self) -> list[tuple[int, Message]]:
-        """What the application had not taken, oldest first."""
-        rows = self._execute("SELECT place, message FROM outbox ORDER BY place")
+    def undelivered(self, after: int = 0, most: int = -1) -> list[tuple[int, Message]]:
+        """What the application had not taken behind a place, oldest first, all or so many."""
+        asked = "SELECT place, message FROM outbox WHERE place > ? ORDER BY place LIMIT ?"
+        rows = self._execute(asked, (after, most))
         return [(place, msgspec.msgpack.decode(message, type=Message)) for place, message in rows]
 
     def taken(self, place: int) -> None:
@@ -201,7 +202,7 @@ class NoStore:
         self._place += 1
         return self._place
 
-    def undelivered(self) -> list[tuple[int, Message]]:
+    def undelivered(self, after: int = 0, most: int = -1) -> list[tuple[int, Message]]:
         return []
 
     def taken(self, place: int) -> None:
