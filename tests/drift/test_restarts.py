@@ -5,7 +5,7 @@ from __future__ import annotations
 from random import Random
 from typing import Any
 
-from precede.core.effects import RADIO, Effect, Effects, Persist
+from precede.core.effects import RADIO, Effect, Effects, Persist, Send, SetTimer
 from precede.core.identity import MessageId
 from precede.core.messages import Message
 from precede.core.node import Context
@@ -13,8 +13,10 @@ from precede.protocols import registry
 from precede.protocols.drift import DriftNode
 from precede.protocols.drift_packets import (
     CheckpointPacket,
+    DigestPacket,
     DriftPacket,
     Flood,
+    KnockPacket,
     Piggyback,
     ViewPacket,
     ViewRecord,
@@ -183,25 +185,54 @@ def test_a_group_is_entered_whole_or_not_at_all() -> None:
             assert again.views.number == 4
 
 
-def test_of_a_group_that_was_left_nothing_comes_back() -> None:
-    """An older group is met: the first write leaves ours, and a crash behind it leaves nothing for the next."""
-    ours = 5
-    store = {
+def test_a_group_is_left_for_an_older_one_whole_or_not_at_all() -> None:
+    """Whichever of its writes were the last: in ours with all we had, or in theirs with nothing of ours."""
+    ours, theirs = 5, ((7, 0), (8, 0))
+    store: Store = {
         "group": (ours, ViewRecord(0, THREE, ()), THREE),
         "own": (1, 0),
         "clock": 300,
         ("done", 0, 0): (2, 2),
         **held(own(1)),
     }
-    made, _ = node(1, store, members=())
-    older = made.receive(checkpoint(((7, 0),), ()), 7, 10, RADIO)
-    assert made.entrance.group < 0
-    assert said(older)[0] == "-group"
-    for place in range(1, len(older) + 1):
-        after = written(store, older[:place])
-        again, begun = node(1, after, members=())
-        assert again.entrance.group < 0
-        assert [key for key in written(after, begun) if key not in ("clock", "number", "lives")] == []
+    made, begun = node(1, store, members=())
+    store = written(store, begun)
+    asking = made.receive(DigestPacket((), Piggyback(0, 4, 0)), 7, 10, RADIO)
+    assert [e.to for e in asking if isinstance(e, Send) and isinstance(e.packet, KnockPacket)] == [7]
+    assert made.entrance.group == ours
+    moving = made.receive(checkpoint(theirs, ((7, 0, 3),)), 7, 20, RADIO)
+    assert made.entrance.group == 0
+    for place in range(len(moving) + 1):
+        after = written(store, moving[:place])
+        again, more = node(1, after, members=())
+        if place == 0:
+            assert (again.entrance.group, again.mine, again.done) == (ours, (1, 0), {(0, 0): (2, 2)})
+            continue
+        assert again.entrance.group == 0
+        assert again.seen.columns == theirs
+        assert again.done == {(7, 0): (3, 0)}
+        kept = [key for key in written(after, more) if key not in ("clock", "number", "lives")]
+        assert sorted(kept, key=str) == [("done", 7, 0), "group"]
+
+
+def test_a_place_in_an_older_group_is_given_to_who_asks_from_a_later_one() -> None:
+    made, _ = node(1, IN_GROUP)
+    asked = made.receive(KnockPacket(Piggyback(9, 0, 0)), 4, 10, RADIO)
+    due = [e for e in asked if isinstance(e, SetTimer) and e.key == ("join", "answer", 4)]
+    assert len(due) == 1
+    answer = made.timer(due[0].key, due[0].at)
+    assert [e.to for e in answer if isinstance(e, Send) and isinstance(e.packet, CheckpointPacket)] == [4]
+
+
+def test_outside_of_a_group_no_number_is_given_twice_either() -> None:
+    """It left a group, went down before it found the next, and founds one: new message, new stream."""
+    made, _ = node(1, {"number": 7, "lives": 3, "clock": 300}, members=())
+    effects: list[Effect] = []
+    made.entrance._found(10, effects)
+    made.broadcast(b"x", 20)
+    assert made.number == 8
+    assert made.mine == (1, 4)
+    assert made.clock > 300
 
 
 def test_sources_that_a_checkpoint_names_outlive_a_crash() -> None:

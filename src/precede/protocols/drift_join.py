@@ -13,19 +13,21 @@ Leave. A source TO-multicasts that nothing follows; its clock counts as infinite
 Beginning. Would-be sources that find nobody to ask flood their candidacy; after a while the one with the lowest
 id of those it has heard founds the group and the others join it. This stands in for the bootstrap of Cavin et
 al. ([9]), which like this one needs to know all candidates. Should two groups meet, the later founded gives
-way.
+way: its members move to the other one by one.
 """
 
 from __future__ import annotations
 
 from typing import TYPE_CHECKING, Final
 
+import msgspec
+
 from precede.core.effects import RADIO, Accept, CancelTimer, Effect, Key, Persist, Send, SetTimer
 from precede.core.errors import BadInput
 from precede.core.identity import NEIGHBOURS, NodeId
 from precede.core.instants import MILLISECOND, SECOND, Instant
 from precede.core.messages import Message, Packet
-from precede.core.node import Context, Saved
+from precede.core.node import Context, Saved, restore
 from precede.protocols.drift_jumps import go_to, reset, resume
 from precede.protocols.drift_packets import (
     HAVE_BYTES,
@@ -78,11 +80,19 @@ class Entrance:
         self._answering: dict[NodeId, None] = {}
         self._candidates: dict[NodeId, Instant] = {}
         self._out_since: Instant = 0
+        self._ask_older_at: Instant = -(1 << 62)
 
     def start(self, now: Instant, saved: Saved, effects: list[Effect]) -> None:
-        """Go on from what was saved, begin with the given members, or knock."""
+        """Go on from what was saved, begin with the given members, or knock. No number is given twice."""
         node = self._node
-        if "group" in saved:
+        self._lives = restore(saved, "lives", int, 0)
+        node.number = restore(saved, "number", int, 0)
+        node.clock = node.promised_clock = restore(saved, "clock", int, 0)
+        if "next" in saved:
+            effects += [Persist(key, None) for key in leftovers(saved)]
+            self._enter(msgspec.convert(saved["next"], CheckpointPacket), now, effects)
+            effects.append(Persist("next", None))
+        elif "group" in saved:
             self._restore(saved, now, effects)
         elif self._first:
             listed = named(node.options["sources"])
@@ -124,10 +134,10 @@ class Entrance:
         self._node.voice.changed()
         self._knock(now, effects)
 
-    def knock(self, effects: list[Effect]) -> None:
-        """Ask the neighbours for a place to begin."""
+    def knock(self, effects: list[Effect], to: NodeId = NEIGHBOURS) -> None:
+        """Ask the neighbours, or one of them, for a place to begin."""
         extra = self._node.voice.extra()
-        effects.append(Send(KnockPacket(extra, *sizes_of(extra, 0, 0)), NEIGHBOURS, RADIO))
+        effects.append(Send(KnockPacket(extra, *sizes_of(extra, 0, 0)), to, RADIO))
 
     def _knock(self, now: Instant, effects: list[Effect]) -> None:
         node = self._node
@@ -167,20 +177,44 @@ class Entrance:
                 and self._node.dummies.relay(packet, now, effects)
             ):
                 self._candidates[packet.origin] = now
-        elif extra.group == OUT:
+        elif extra.group == OUT or (extra.group > self.group and isinstance(packet, KnockPacket)):
             self.knocked(sender, now, effects)
         elif extra.group < self.group:
-            self._give_way(now, effects)
+            self._meet_older(packet, sender, now, effects)
         return False
 
-    def _give_way(self, now: Instant, effects: list[Effect]) -> None:
-        """An older group is here: begin anew in it. What was not delivered in ours may have been elsewhere."""
+    def _meet_older(self, packet: Packet, sender: NodeId, now: Instant, effects: list[Effect]) -> None:
+        """An older group is here: ask it for a place, and begin anew in it as soon as there is one.
+
+        Not before: who is outside in between could be let in again by the group it has left, without its place.
+        """
+        if isinstance(packet, CheckpointPacket):
+            self._move(packet, now, effects)
+        elif now >= self._ask_older_at:
+            self._ask_older_at = now + _KNOCK_EVERY // 4
+            self.knock(effects, sender)
+
+    def _move(self, packet: CheckpointPacket, now: Instant, effects: list[Effect]) -> None:
+        """What was not delivered in our group may have been elsewhere: it is given up. A crash on the way is no
+        way back: the restart goes on from where to."""
         node = self._node
+        if node.durable:
+            effects.append(Persist("next", packet))
         reset(node, effects)
         self.restamp = []
         self._applied = None
         effects.append(CancelTimer(APPLY))
-        self._go_out(now, effects)
+        self._enter(packet, now, effects)
+        if node.durable:
+            effects.append(Persist("next", None))
+        if self._wants:
+            self._apply_soon(now, effects)
+
+    def _enter(self, packet: CheckpointPacket, now: Instant, effects: list[Effect]) -> None:
+        """Begin in a group at a place that a member has reached."""
+        go_to(self._node, packet, effects)
+        self._begin(packet.extra.group, packet.view, packet.sources, now, effects)
+        self._node.views.clear(self._node.position)
 
     def knocked(self, peer: NodeId, now: Instant, effects: list[Effect]) -> None:
         """Somebody needs a place to begin: answer after a random while."""
@@ -219,9 +253,7 @@ class Entrance:
         """A place to begin, or, for a node that lacks what nobody keeps any more, to go on from."""
         node = self._node
         if self.group == OUT:
-            go_to(node, packet, effects)
-            self._begin(packet.extra.group, packet.view, packet.sources, now, effects)
-            node.views.clear(node.position)
+            self._enter(packet, now, effects)
         elif any(
             node.floods.is_hopeless(node.floods.stream((source, life)), now) for source, life, _ in packet.done
         ):
@@ -354,9 +386,6 @@ class Entrance:
         """The same place, the same promises; own floods that may not have left are sent again."""
         node, saved = self._node, SavedState.read(store)
         self.group = saved.group
-        self._lives = saved.lives
-        node.number = saved.number
-        node.clock = node.promised_clock = saved.clock
         node.views.begin(saved.view, now)
         # What was agreed on goes before a source's own closing word.
         node.views.ends = {**saved.ended, **node.views.ends}

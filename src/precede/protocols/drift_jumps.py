@@ -73,8 +73,6 @@ def resume(node: DriftNode, saved: SavedState, now: Instant, effects: list[Effec
 
 def reset(node: DriftNode, effects: list[Effect]) -> None:
     """Out of a group for good: nothing of it is kept, and what was not delivered in it is given up."""
-    if node.durable:
-        effects.append(Persist("group", None))
     for stream in node.floods.streams.values():
         for flood in stream.kept.values():
             assert isinstance(flood, Flood)

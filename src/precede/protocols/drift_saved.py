@@ -2,9 +2,9 @@
 
 Every flood in hand is persisted before anything that follows from it is said: a voter's floor promises to the
 others that it holds what lies below. A crash may fall between any two of these writes, so each is one step from
-one whole state to another: a group is entered with its view and sources at once, and left with a single word;
-what is cut off is put down for the next stream before it goes from the old one. What a torn list of writes left
-half done is finished by the restart (`Entrance.start`).
+one whole state to another: a group is entered with its view and sources at once, and left with a word of where
+to; what is cut off is put down for the next stream before it goes from the old one. What a torn list of writes
+left half done is finished by the restart (`Entrance.start`).
 """
 
 from __future__ import annotations
@@ -29,7 +29,7 @@ OF_GROUP: Final = ("view", "vote", "own", "restamp")
 
 
 class SavedState(Struct, frozen=True):
-    """`admitted` has the timestamp of each stream's admission, `done` its last delivered flood."""
+    """In a group. `admitted` has the timestamp of each stream's admission, `done` its last delivered flood."""
 
     group: int
     view: ViewRecord
@@ -38,9 +38,6 @@ class SavedState(Struct, frozen=True):
     done: dict[StreamId, tuple[int, int]]
     held: list[Flood]
     own: StreamId | None
-    lives: int
-    clock: int
-    number: int
     restamp: tuple[Message, ...]
 
     @classmethod
@@ -63,13 +60,10 @@ class SavedState(Struct, frozen=True):
             done={id: (int(value[0]), int(value[1])) for id, value in sorted(by_stream["done"].items())},
             held=held,
             own=restore(saved, "own", tuple[int, int] | None, None),  # type: ignore[arg-type]
-            lives=restore(saved, "lives", int, 0),
-            clock=restore(saved, "clock", int, 0),
-            number=restore(saved, "number", int, 0),
             restamp=restore(saved, "restamp", tuple[Message, ...], ()),
         )
 
 
 def leftovers(saved: Saved) -> list[Key]:
-    """What is still there of a group that this node had left when it went down."""
+    """What is still there of a group that this node was about to leave, or to enter, when it went down."""
     return [key for key in saved if (key[0] in BY_STREAM if type(key) is tuple else key in OF_GROUP)]
