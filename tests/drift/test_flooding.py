@@ -2,12 +2,22 @@
 
 from __future__ import annotations
 
+from random import Random
 from typing import Any
 
 import pytest
 
+from precede.core.context import Context
+from precede.core.effects import RADIO, Deliver, Effects, Persist
+from precede.core.identity import MessageId
+from precede.core.messages import Message
+from precede.core.node import Node
 from precede.eventlog.sinks import TableSink
 from precede.experiments.runs import Run, carry_out
+from precede.protocols import registry
+from precede.protocols.flooding import FloodDigestPacket, FloodPacket
+from precede.protocols.layers import Envelope
+from precede.sim.world import round_trip
 from precede.verify.witness import verify
 
 
@@ -57,3 +67,31 @@ def test_everything_comes_to_everybody_although_a_third_is_lost(protocol: str, o
 def test_everything_comes_to_everybody_although_all_walk(protocol: str) -> None:
     found = counts(run(protocol, 1, speed=20, field=[250, 250], loss=0.1))
     assert found["delivered"] == 10 * found["broadcast"]
+
+
+def node(protocol: str) -> Node:
+    options = {"durable": True, "dissemination": "flooding"}
+    return registry.make(protocol, "node", Context(0, (0, 1), options, Random(1)))
+
+
+def flood(number: int) -> FloodPacket:
+    stamp = ((1, number - 1),) if number > 1 else ()
+    return FloodPacket(Envelope(Message(MessageId(1, 0, number), b"x"), stamp, None, None, 4, 1))
+
+
+def delivered(effects: Effects) -> list[int]:
+    return [effect.message.id.number for effect in effects if isinstance(effect, Deliver)]
+
+
+@pytest.mark.parametrize("protocol", ["unordered", "fifo", "causal_barrier"])
+def test_what_came_before_a_digest_told_how_far_one_was_is_not_lost(protocol: str) -> None:
+    """After a restart a flood is early until somebody says what came before: that was delivered already."""
+    before, store = node(protocol), {}
+    for number in (1, 2):
+        effects = before.receive(flood(number), 1, number, RADIO)
+        assert delivered(effects) == [number]
+        store.update({effect.key: effect.value for effect in effects if isinstance(effect, Persist)})
+    after = node(protocol)
+    after.start(10, round_trip(store))
+    assert delivered(after.receive(flood(3), 1, 11, RADIO)) == []
+    assert delivered(after.receive(FloodDigestPacket(((1, 0, 3),)), 1, 12, RADIO)) == [3]

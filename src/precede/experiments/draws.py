@@ -21,12 +21,12 @@ from precede.experiments.runs import Prepared, Run
 from precede.sim.randomness import Streams
 
 DRAWERS: Final[dict[str, str]] = {
-    "causal_barrier": "precede.experiments.draw_contacts:DRAWER",
-    "delta_causal": "precede.experiments.draw_contacts:DRAWER",
-    "hash_dag": "precede.experiments.draw_contacts:DRAWER",
-    "unordered": "precede.experiments.draw_point_to_point:DRAWER",
-    "fifo": "precede.experiments.draw_point_to_point:DRAWER",
-    "vector_clock": "precede.experiments.draw_point_to_point:DRAWER",
+    "causal_barrier": "precede.experiments.draw_layered:DRAWER",
+    "delta_causal": "precede.experiments.draw_layered:DRAWER",
+    "hash_dag": "precede.experiments.draw_layered:DRAWER",
+    "unordered": "precede.experiments.draw_layered:DRAWER",
+    "fifo": "precede.experiments.draw_layered:DRAWER",
+    "vector_clock": "precede.experiments.draw_layered:DRAWER",
     "vcube": "precede.experiments.draw_vcube:DRAWER",
     "drift": "precede.experiments.draw_flood:DRAWER",
     "tof": "precede.experiments.draw_flood:DRAWER",

@@ -143,7 +143,7 @@ class Flooding(Dissemination):
             self.floods.asked(packet.wants, sender, now, effects)
         elif type(packet) is FloodDigestPacket:
             self.floods.compare(packet.haves, now, effects)
-            self._skip_known()
+            self._skip_known(now, effects)
         elif type(packet) is FloodGonePacket:
             gone = self._gone.get((packet.source, packet.incarnation), 0)
             self._gone[packet.source, packet.incarnation] = max(gone, packet.number)
@@ -175,13 +175,16 @@ class Flooding(Dissemination):
     def _is_for_me(self, envelope: Envelope) -> bool:
         return envelope.destinations is None or self._me in envelope.destinations
 
-    def _skip_known(self) -> None:
-        """After a restart the ordering knows more than the floods do: nobody need send that again."""
+    def _skip_known(self, now: Instant, effects: list[Effect]) -> None:
+        """After a restart the ordering knows more than the floods do: nobody need send that again.
+
+        What came meanwhile may be in order behind it.
+        """
         for stream in list(self.floods.gaps.values()):
             number = stream.received
             while number < stream.exists and self.ordering.knows(MessageId(*stream.id, number + 1)):
                 number += 1
-            self.floods.skip_to(stream, number)
+            self._hand_up(self.floods.skip_to(stream, number), now, effects)
 
     def sent(self, key: Key, now: Instant, ok: bool) -> Effects:
         self.floods.queued.pop(key, None)
