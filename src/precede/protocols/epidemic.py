@@ -116,10 +116,12 @@ class Epidemic(Dissemination):
         ]
         for envelope in sorted(found, key=lambda envelope: envelope.message.id):
             self._cache.add(batch_of((envelope,)))
-        self._expire(now, effects)
-        # a crash may have fallen between a message's entry here and its hand-over: the ordering must have all
-        unknown = [opened.envelope for opened in self._cache if not self.ordering.knows(opened.id)]
+        # a crash may have fallen between a message's entry here and its hand-over: the ordering must have all,
+        # and before one of them makes room for the others
+        alive = [opened for opened in self._cache if opened.deadline > now]
+        unknown = [opened.envelope for opened in alive if not self.ordering.knows(opened.id)]
         self.ordering.arrive(unknown, now, effects)
+        self._expire(now, effects)
         if self._refresh:
             effects.append(SetTimer(_REFRESH, now + self._refresh))
         return effects
