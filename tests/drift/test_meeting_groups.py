@@ -113,6 +113,12 @@ def test_groups_meet_and_are_one_in_the_end(first: int) -> None:
         check(seed)
 
 
+@pytest.mark.parametrize("seed", [147, 412, 427, 463, 665, 709, 947, 1435])
+def test_groups_that_once_failed_to_be_one_are(seed: int) -> None:
+    """Members were let in again by the group they had left, or gave numbers twice, and messages came twice."""
+    check(seed)
+
+
 @pytest.mark.long
 @pytest.mark.timeout(3600)
 def test_two_thousand_times_groups_meet_and_are_one_in_the_end() -> None:
