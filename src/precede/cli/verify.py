@@ -15,7 +15,10 @@ if TYPE_CHECKING:
 
 
 def command(
-    log: Annotated[str, typer.Argument(help="CSV, JSON lines, Parquet, a run's folder; - is standard input")],
+    log: Annotated[
+        str,
+        typer.Argument(help="CSV, JSON lines, Parquet or a folder of it, a run's folder; - is standard input"),
+    ],
     order: Annotated[
         str | None,
         typer.Option(
