@@ -77,8 +77,8 @@ class Fifo(Ordering):
                 effects.append(Persist(held_key(id), None))
 
     def knows(self, id: MessageId) -> bool:
-        if id.source == self._own.node:
-            return id.incarnation < self._own.incarnation or id.number <= self._own.number
+        if id.source == self._own.node and id.incarnation == self._own.incarnation:
+            return id.number <= self._own.number
         return id.number <= self._delivered.get((id.source, id.incarnation), 0) or id in self._pending
 
     def unfinished(self) -> Sequence[Envelope]:

@@ -69,8 +69,8 @@ class Unordered(Ordering):
 
     def knows(self, id: MessageId) -> bool:
         life = (id.source, id.incarnation)
-        if id.source == self._own.node:
-            return id.incarnation < self._own.incarnation or id.number <= self._own.number
+        if life == (self._own.node, self._own.incarnation):
+            return id.number <= self._own.number
         return id.number <= self._prefix.get(life, 0) or id.number in self._beyond.get(life, {})
 
     def unfinished(self) -> Sequence[Envelope]:
