@@ -34,7 +34,9 @@ class Fifo(Ordering):
                 self._delivered[int(key[1]), int(key[2])] = value
         effects = self._own.start(saved, None)
         for envelope in restored_held(saved, None):
-            if not self.knows(envelope.message.id):
+            if self.knows(envelope.message.id):
+                effects.append(Persist(held_key(envelope.message.id), None))
+            else:
                 self.arrive((envelope,), now, effects)
         return effects
 

@@ -55,7 +55,9 @@ class VectorClock(Ordering):
         if self._own.number:
             self._delivered[self._own.node] = self._own.number
         for envelope in restored_held(saved, dict[int, int]):
-            if not self.knows(envelope.message.id):
+            if self.knows(envelope.message.id):
+                effects.append(Persist(held_key(envelope.message.id), None))
+            else:
                 self.arrive((envelope,), now, effects)
         return effects
 
