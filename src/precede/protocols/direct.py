@@ -1,4 +1,8 @@
-"""`direct`: the sender sends its message to each addressee itself, and again until it is acknowledged."""
+"""`direct`: the sender sends its message to each addressee itself, and again until it is acknowledged.
+
+What was acknowledged is not sent again: a node that lost its saved state lacks it for good, and an order
+without lifetimes waits for it for ever. Over contacts and floods such a node is brought what others keep.
+"""
 
 from __future__ import annotations
 

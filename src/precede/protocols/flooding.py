@@ -2,6 +2,10 @@
 
 Every node transmits every message once to whoever hears it; what was lost on the air is recovered from the
 neighbours (`floods`). Any ordering runs on it. Messages are handed up in the order of their source's numbers.
+
+Floods of others are kept in memory only. What nobody has any more (its source lost its memory before another
+node had it, or is gone for good when those who had it restart) is asked for until somebody says that it is
+gone; what its source sent after it waits as long.
 """
 
 from __future__ import annotations
