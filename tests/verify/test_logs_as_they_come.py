@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import gzip
 import json
+import os
+import resource
 from urllib.parse import quote
 
 import numpy as np
@@ -303,3 +305,16 @@ def test_folders_that_name_no_column_or_one_that_is_there(tmp_path):
     )
     with pytest.raises(precede.core.errors.BadInput, match="node is missing"):
         verify(nobody)
+
+
+def test_a_log_of_more_files_than_may_be_open(tmp_path):
+    soft, hard = resource.getrlimit(resource.RLIMIT_NOFILE)
+    few = len(os.listdir("/proc/self/fd")) + 40
+    rows = [row | {"run_id": str(run)} for run in range(12) for row in parse(LATE).table()]
+    folder = by_folder(tmp_path, rows, "run_id")
+    assert len(list(folder.rglob("*.parquet"))) > 50
+    try:
+        resource.setrlimit(resource.RLIMIT_NOFILE, (few, hard))
+        assert verify(folder).counts == {"causal": 12}
+    finally:
+        resource.setrlimit(resource.RLIMIT_NOFILE, (soft, hard))

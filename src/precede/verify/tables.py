@@ -7,6 +7,7 @@ from typing import Any, Final
 
 import pyarrow as pa
 import pyarrow.parquet as pq
+from msgspec import Struct
 
 from precede.core.errors import BadInput
 from precede.verify.logs import LARGE_ROWS, Columns, Log
@@ -40,27 +41,40 @@ class TableLog(Log):
             yield _times_as_numbers(batch)
 
 
-class ParquetLog(Log):
-    """One Parquet file or several, read a piece at a time and only the columns that are wanted."""
+class File(Struct, frozen=True):
+    """What is known of a Parquet file that is not open."""
 
-    def __init__(self, files: Sequence[tuple[Piece, Any]], name: str) -> None:
+    piece: Piece
+    written: list[str]
+    rows: int
+
+    @property
+    def names(self) -> list[str]:
+        """Its columns, and those that its folders name."""
+        return [*self.written, *sorted(name for name in self.piece.named if name not in self.written)]
+
+
+class ParquetLog(Log):
+    """One Parquet file or many, read a piece at a time and only the columns that are wanted; one is open."""
+
+    def __init__(self, files: Sequence[File], name: str) -> None:
         self.files = files
         self.name = name
-        self.names = _columns(*files[0])
-        rows = sum(file.metadata.num_rows for _, file in files)
+        self.names = files[0].names
+        rows = sum(file.rows for file in files)
         if rows == 0:
             raise BadInput(f"{self.name}: is empty (no rows)")
         self.expected = rows
         self.large = rows >= LARGE_ROWS
-        for piece, file in files[1:]:
-            if _columns(piece, file) != self.names:
-                raise BadInput(f"{piece.path}: other columns than in {files[0][0].path}")
+        for file in files[1:]:
+            if file.names != self.names:
+                raise BadInput(f"{file.piece.path}: other columns than in {files[0].piece.path}")
 
     def place(self, row: int) -> str:
-        for piece, file in self.files:
-            if row <= file.metadata.num_rows:
-                return f"{piece.path}, row {row}"
-            row -= file.metadata.num_rows
+        for file in self.files:
+            if row <= file.rows:
+                return f"{file.piece.path}, row {row}"
+            row -= file.rows
         return f"{self.name}, row {row}"
 
     def read(self, wanted: Sequence[str]) -> Iterator[Columns]:
@@ -69,13 +83,14 @@ class ParquetLog(Log):
 
     def batches(self, wanted: Sequence[str]) -> Iterator[Any]:
         """The same as Arrow record batches."""
-        for piece, file in self.files:
-            written = [name for name in wanted if name in file.schema_arrow.names]
+        for file in self.files:
+            written = [name for name in wanted if name in file.written]
             try:
-                for batch in file.iter_batches(ROWS_AT_ONCE, columns=written, use_threads=False):
-                    yield _with_named(_times_as_numbers(batch), piece.named, wanted)
+                with pq.ParquetFile(file.piece.path) as opened:
+                    for batch in opened.iter_batches(ROWS_AT_ONCE, columns=written, use_threads=False):
+                        yield _with_named(_times_as_numbers(batch), file.piece.named, wanted)
             except (pa.ArrowException, OSError, ValueError) as error:
-                raise BadInput(f"{piece.path}: cannot be read: {_line(error)}") from None
+                raise BadInput(f"{file.piece.path}: cannot be read: {_line(error)}") from None
 
 
 def table_log(source: Any) -> Log:
@@ -94,23 +109,21 @@ def table_log(source: Any) -> Log:
 
 def parquet_log(pieces: Sequence[Piece], name: str | None = None) -> ParquetLog:
     """A log in Parquet files that share their columns; by name a folder, or the one file."""
-    files = []
-    for piece in pieces:
-        path = piece.path
-        try:
-            file = pq.ParquetFile(path)
-            file.schema_arrow  # noqa: B018 - a damaged footer may show only here
-            if file.metadata.num_rows > max(FREE_ROWS, ROWS_PER_BYTE * path.stat().st_size):
-                raise BadInput(f"{path}: claims {file.metadata.num_rows:,} rows in so few bytes; not read")
-            files.append((piece, file))
-        except (pa.ArrowException, OSError, ValueError) as error:
-            raise BadInput(f"{path}: not a readable Parquet file: {_line(error)}") from None
-    return ParquetLog(files, name or str(pieces[0].path))
+    return ParquetLog([_file(piece) for piece in pieces], name or str(pieces[0].path))
 
 
-def _columns(piece: Piece, file: Any) -> list[str]:
-    written = file.schema_arrow.names
-    return [*written, *sorted(name for name in piece.named if name not in written)]
+def _file(piece: Piece) -> File:
+    path = piece.path
+    try:
+        with pq.ParquetFile(path) as opened:
+            written = opened.schema_arrow.names  # a damaged footer may show only here
+            rows = opened.metadata.num_rows
+        most = max(FREE_ROWS, ROWS_PER_BYTE * path.stat().st_size)
+    except (pa.ArrowException, OSError, ValueError) as error:
+        raise BadInput(f"{path}: not a readable Parquet file: {_line(error)}") from None
+    if rows > most:
+        raise BadInput(f"{path}: claims {rows:,} rows in so few bytes; not read")
+    return File(piece, written, rows)
 
 
 def _with_named(batch: Any, named: Mapping[str, str | None], wanted: Sequence[str]) -> Any:
