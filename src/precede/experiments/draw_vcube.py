@@ -12,6 +12,7 @@ from random import Random
 from typing import Any, Final
 
 import pyarrow as pa
+from msgspec.structs import replace
 
 from precede.core.identity import NodeId
 from precede.core.instants import MILLISECOND, SECOND, Duration, Instant, parse_duration
@@ -19,6 +20,7 @@ from precede.experiments.draws import Drawer, Plan, seconds_text
 from precede.experiments.runs import Prepared, Run
 from precede.experiments.swarm import events_of
 from precede.protocols.vcube_diagnosis import DiagnosedVCubeNode
+from precede.sim.randomness import Streams
 
 _DELAYS: Final = (
     "pareto(0.01, 0.8)",
@@ -30,12 +32,31 @@ _DELAYS: Final = (
 )
 _LONGEST: Final = 10 * SECOND
 _QUEUE_SLACK: Final = 200 * MILLISECOND
+_FAR_AHEAD: Final = 150
 
 
 def draw(protocol: str, seed: int, random: Random) -> Plan:
     """Most worlds are the paper's, where nobody fails; the others are its future work."""
     drawn = draw_calm if random.random() < 0.6 else draw_faulty
-    return drawn(protocol, seed, random)
+    return _vary(drawn(protocol, seed, random), Streams(seed).python("swarm", "forms", protocol))
+
+
+def _vary(plan: Plan, random: Random) -> Plan:
+    """Rarer forms, drawn apart: the old vector, a single tree, a source far ahead of the others."""
+    options = {**plan.run.options, "compression": random.random() < 0.8}
+    if not options.get("diagnosis") and random.random() < 0.2:
+        options["tree"] = "single"
+    workload = dict(plan.run.workload)
+    if random.random() < 0.1:
+        source = str(random.randrange(plan.run.world["nodes"]))
+        births = sorted(random.randrange(plan.heal_at) for _ in range(_FAR_AHEAD))
+        ahead = [{"src": source, "at": seconds_text(at)} for at in births]
+        workload["script"] = sorted([*workload["script"], *ahead], key=_born)
+    return replace(plan, run=replace(plan.run, options=options, workload=workload))
+
+
+def _born(birth: dict[str, str]) -> Instant:
+    return parse_duration(birth["at"])
 
 
 def draw_calm(protocol: str, seed: int, random: Random) -> Plan:
