@@ -48,13 +48,17 @@ class Value:  # noqa: PLW1641 - nobody keeps effects in a set, whose order would
 @final
 @mypyc_attr(acyclic=True)
 class Arrive(Value):
-    """First copies in hand, own messages excluded. They may be delivered now, later or never."""
+    """First copies in hand, own messages excluded. They may be delivered now, later or never.
 
-    __slots__ = ("life", "messages", "number", "only", "source")
+    Who has `Deliver`s of them at hand may add these: the log then need not read the ids again.
+    """
+
+    __slots__ = ("deliveries", "life", "messages", "number", "only", "source")
     __match_args__ = ("messages",)
 
-    def __init__(self, messages: tuple[Message, ...]) -> None:
+    def __init__(self, messages: tuple[Message, ...], deliveries: list[Deliver] | None = None) -> None:
         self.messages: Final = messages
+        self.deliveries: Final = deliveries
         self.only: Final[Message | None] = messages[0] if len(messages) == 1 else None
         self.source = -1
         self.number = 0

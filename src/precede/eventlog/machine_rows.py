@@ -10,7 +10,7 @@ from mypy_extensions import i32, i64
 from precede.core.commonest import Arrive, Deliver
 from precede.core.identity import MessageId, NodeId
 from precede.core.instants import Instant
-from precede.core.messages import Message, Packet
+from precede.core.messages import Packet
 from precede.eventlog.rows import Rows
 from precede.eventlog.schema import DELIVERED, RECEIVED
 
@@ -59,12 +59,17 @@ class MachineRows(Rows):
         self._row(at, clock, 0, process, -1, 0, kind, 0)
 
     def received(self, process: int, now: Instant, arrive: Arrive) -> None:
+        at: i64 = now
+        if arrive.deliveries is not None:
+            which: i32 = process
+            for deliver in arrive.deliveries:
+                self._row(at, at, deliver.number, which, deliver.source, deliver.life, RECEIVED, 0)
+            return
         if arrive.only is None:
             super().received(process, now, arrive)
             return
         if arrive.number == 0:
             arrive.look_up()
-        at: i64 = now
         self._row(at, at, arrive.number, process, arrive.source, arrive.life, RECEIVED, 0)
 
     def delivered(self, process: int, now: Instant, deliver: Deliver) -> None:
@@ -80,18 +85,17 @@ class MachineRows(Rows):
         self._row(at, at, number, which, source, life, RECEIVED, 0)
         self._row(at, at, number, which, source, life, DELIVERED, 0)
 
-    def received_then_delivered(self, process: int, now: Instant, messages: tuple[Message, ...]) -> None:
+    def received_then_delivered(self, process: int, now: Instant, deliveries: list[Deliver]) -> None:
         numbers, sources, lives = BytesWriter(), BytesWriter(), BytesWriter()
-        for message in messages:
-            id = message.id
-            number: i64 = id.number
-            life: i32 = id.incarnation
+        for deliver in deliveries:
+            number: i64 = deliver.number
+            life: i32 = deliver.life
             check(number, life)
             write_i64_le(numbers, number)
-            write_i32_le(sources, id.source)
+            write_i32_le(sources, deliver.source)
             write_i32_le(lives, life)
         for kind in (RECEIVED, DELIVERED):
-            self._same(len(messages), now, process, kind)
+            self._same(len(deliveries), now, process, kind)
             self._numbers.write(numbers.getvalue())
             self._source.write(sources.getvalue())
             self._lives.write(lives.getvalue())

@@ -102,10 +102,14 @@ class Recorder:
         self, kind: int, process: int, at: Instant, clock: Instant, id: MessageId, reason: str = ""
     ) -> None:
         """received, delivered, discarded (with reason), observed (with the observation's name)."""
+        self.units.message(kind, self.reason_code(reason), process, at, clock, id)
+
+    def reason_code(self, reason: str) -> int:
+        """The number that stands for a reason in this run's rows."""
         code = self._reasons.get(reason)
         if code is None:
             code = self._reasons[reason] = _new_code(self._reasons, 255, "reasons")
-        self.units.message(kind, code, process, at, clock, id)
+        return code
 
     def broadcast(
         self,
@@ -162,12 +166,12 @@ class Recorder:
         self.rows += count
         columns = {
             "run_id": self._constant(count),
-            "node": pa.DictionaryArray.from_arrays(pa.array(node), self._dictionary),
+            "node": pa.DictionaryArray.from_arrays(pa.array(node), self._dictionary, safe=False),
             "incarnation": pa.array(np.asarray(self._process_life, np.int32)[block.process]),
             "step": pa.array(self._count_steps(node)),
             "at_us": pa.array(block.at),
             "clock_us": pa.array(block.clock),
-            "kind": pa.DictionaryArray.from_arrays(pa.array(block.kind), pa.array(KINDS)),
+            "kind": pa.DictionaryArray.from_arrays(pa.array(block.kind), pa.array(KINDS), safe=False),
             **self._message_columns(block, ~about_packet & (block.source >= 0)),
             **self._packet_columns(block, about_packet),
             **self._extra_columns(block),
@@ -228,15 +232,17 @@ class Recorder:
             }
         marks = [mark for mark, _, _ in self._extras]
         at_row = marks if block.places is None else np.searchsorted(block.places, marks).tolist()
-        destinations: list[list[str] | None] = [None] * count
-        deadlines: list[int | None] = [None] * count
+        chosen: dict[int, list[str]] = {}
+        deadlines, known = np.zeros(count, np.int64), np.zeros(count, np.bool_)
         for row, (_, nodes, deadline) in zip(at_row, self._extras, strict=True):
             if nodes is not None:
-                destinations[row] = [self._names[node] for node in nodes]
-            deadlines[row] = deadline
+                chosen[row] = [self._names[node] for node in nodes]
+            if deadline is not None:
+                deadlines[row], known[row] = deadline, True
+        kind = pa.list_(pa.string())
         return {
-            "destinations": pa.array(destinations, pa.list_(pa.string())),
-            "deadline_us": pa.array(deadlines, pa.int64()),
+            "destinations": pa.array(map(chosen.get, range(count)), kind) if chosen else pa.nulls(count, kind),
+            "deadline_us": _masked(pa.int64(), deadlines, _bits(known)),
         }
 
     def _named(self, node: Any, present: pa.Buffer) -> pa.Array:
@@ -244,7 +250,7 @@ class Recorder:
 
     def _constant(self, count: int) -> pa.Array:
         return pa.DictionaryArray.from_arrays(
-            pa.array(np.zeros(count, np.int32)), pa.array([self.run_id], pa.string())
+            pa.array(np.zeros(count, np.int32)), pa.array([self.run_id], pa.string()), safe=False
         )
 
     def _flush_gauges(self) -> None:

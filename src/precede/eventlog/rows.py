@@ -12,7 +12,7 @@ from typing import Final
 from precede.core.commonest import Arrive, Deliver
 from precede.core.identity import MessageId, NodeId
 from precede.core.instants import Instant
-from precede.core.messages import Message, Packet
+from precede.core.messages import Packet
 from precede.eventlog.schema import DELIVERED, RECEIVED
 
 try:
@@ -64,12 +64,12 @@ class Rows:
             now, process, source, number, life, DELIVERED, 0, now,
         )  # fmt: skip
 
-    def received_then_delivered(self, process: int, now: Instant, messages: tuple[Message, ...]) -> None:
+    def received_then_delivered(self, process: int, now: Instant, deliveries: list[Deliver]) -> None:
         """All of them received, then all delivered, likewise."""
-        for message in messages:
-            self.message(RECEIVED, 0, process, now, now, message.id)
-        for message in messages:
-            self.message(DELIVERED, 0, process, now, now, message.id)
+        for deliver in deliveries:
+            self.message(RECEIVED, 0, process, now, now, deliver.message.id)
+        for deliver in deliveries:
+            self.delivered(process, now, deliver)
 
     def packet(
         self,

@@ -220,6 +220,8 @@ class ContactNetwork(Network):
         """What is queued or under way on a lane that ends; the transmitter goes on with the rest."""
         lane.up = False
         transmitter = lane.transmitter
+        if transmitter.flying is None and not transmitter.queue:
+            return
         lost = [send for other, send in transmitter.queue if other is lane]
         transmitter.queue = deque(item for item in transmitter.queue if item[0] is not lane)
         if transmitter.flying is not None and transmitter.flying[0] is lane:

@@ -39,6 +39,8 @@ class Turn:
         self._flush_if_full = world.recorder.flush_if_full
         self._type: object = None
         self._code = 0
+        self._reason = ""
+        self._reason_code = 0
 
     def turn(self, until: Instant) -> bool:
         """Events due by an instant; False when none is left."""
@@ -115,12 +117,14 @@ class Turn:
                 self._send(seat, effect, now)
             elif isinstance(effect, Arrive):
                 if effect.only is None and self._all_delivered(effect.messages, listed, place):
-                    rows.received_then_delivered(process, now, effect.messages)
                     written = place + 1 + len(effect.messages)
+                    rows.received_then_delivered(process, now, listed[place + 1 : written])
                 else:
                     arrived = effect
             elif type(effect) is Discard:
-                world.recorder.message(DISCARDED, process, now, now, effect.message.id, effect.reason)
+                if effect.reason != self._reason:
+                    self._reason, self._reason_code = effect.reason, world.recorder.reason_code(effect.reason)
+                rows.message(DISCARDED, self._reason_code, process, now, now, effect.message.id)
             else:
                 world.carry_out_rare(seat, effect, now)
         if arrived is not None:
