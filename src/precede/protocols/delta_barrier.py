@@ -11,10 +11,10 @@ shorter than an earlier one, so such earlier ones stand in `outliving`.
 
 from __future__ import annotations
 
-from typing import Any, TypeAlias, final
+from typing import TypeAlias, final
 
 from precede.core.instants import Instant
-from precede.protocols.opening import Opened
+from precede.protocols.opening import Named, Opened
 from precede.protocols.streams import Stream
 
 try:
@@ -30,20 +30,25 @@ Barrier: TypeAlias = tuple[Predecessor, ...]
 class Top:
     """Everything of a stream up to `number` is delivered or has expired here, and all of it has by `until`.
 
-    `deadline` is that of message `number`; `named` says that it stands in the barrier, under its `name`: one
-    tuple for all nodes of a simulation, so that looking it up need not compare what it holds.
+    `deadline` is that of message `number`; `named` says that it stands in the barrier, under its `name`.
     """
 
     __slots__ = ("deadline", "name", "named", "number", "until")
 
-    def __init__(self, name: Any, until: Instant) -> None:
-        number: int = name[1]
-        deadline: Instant = name[2]
+    def __init__(self, name: Named, until: Instant) -> None:
         self.name = name
-        self.number = number
-        self.deadline = deadline
+        self.number = name.number
+        self.deadline = name.deadline
         self.until = until
         self.named = True
+
+    def rise(self, name: Named) -> None:
+        """To the next message of its stream."""
+        self.name = name
+        self.number = name.number
+        self.deadline = name.deadline
+        self.named = True
+        self.until = max(self.until, name.deadline)
 
 
 @mypyc_attr(allow_interpreted_subclasses=True)
@@ -57,60 +62,43 @@ class Past:
         self.tops: dict[Stream, Top] = {}
         self.outliving: dict[tuple[Stream, int], Predecessor] = {}
 
-    def deliver(self, name: Any, barrier: Barrier) -> None:
-        """A message (a `Predecessor`) is delivered: it covers its barrier, except for what outlives it."""
-        tops, prune = self.tops, self.prune
-        stream: Any = name[0]
-        deadline: Instant = name[2]
+    def deliver(self, name: Named, barrier: list[Named]) -> None:
+        """A message is delivered: it covers its barrier, except for what outlives it."""
+        tops, prune, deadline = self.tops, self.prune, name.deadline
         for entry in barrier:
-            if entry[2] > deadline:
+            if entry.deadline > deadline:
                 self.keep(entry)
             elif prune:
-                top = tops.get(entry[0])
-                if top is not None and top.number <= entry[1] and top.deadline <= deadline:
+                top = tops.get(entry.stream)
+                if top is not None and top.number <= entry.number and top.deadline <= deadline:
                     top.named = False
                 if self.outliving:
-                    self.outliving.pop(entry[:2], None)
-        top = tops.get(stream)
+                    self.outliving.pop((entry.stream, entry.number), None)
+        top = tops.get(name.stream)
         if top is None:
-            tops[stream] = Top(name, deadline)
+            tops[name.stream] = Top(name, deadline)
             return
         if top.deadline > deadline and top.named:
-            self.outliving[stream, top.number] = top.name
-        top.number = name[1]
-        top.deadline = deadline
-        top.name = name
-        top.named = True
-        top.until = max(top.until, deadline)
+            self.outliving[name.stream, top.number] = top.name.entry
+        top.rise(name)
 
-    def deliver_usual(self, top: Top, opened: Opened, covered: Top | None) -> None:
-        """The same where pruning is on, nothing outlives anything, and the barrier covers at most this."""
-        if covered is not None:
-            covered.named = False
-        top.number = opened.number
-        top.deadline = opened.deadline
-        top.name = opened.name
-        top.named = True
-        top.until = max(top.until, opened.deadline)
-
-    def keep(self, entry: Predecessor) -> None:
+    def keep(self, entry: Named) -> None:
         """An entry that must stand, unless a later message of its stream stands and lives as long."""
-        stream, number, deadline = entry
-        top = self.tops.get(stream)
-        if top is not None and top.number == number:
+        top = self.tops.get(entry.stream)
+        if top is not None and top.number == entry.number:
             top.named = True
-        elif top is None or top.number < number or not top.named or top.deadline < deadline:
-            self.outliving[stream, number] = entry
+        elif top is None or top.number < entry.number or not top.named or top.deadline < entry.deadline:
+            self.outliving[entry.stream, entry.number] = entry.entry
 
-    def broadcast(self, name: Any) -> None:
+    def broadcast(self, name: Named) -> None:
         """An own message was sent with all of this as its barrier: only what outlives it still counts."""
-        deadline: Instant = name[2]
+        deadline = name.deadline
         for top in self.tops.values():
             if top.deadline <= deadline:
                 top.named = False
         if self.outliving:
             self.outliving = {key: entry for key, entry in self.outliving.items() if entry[2] > deadline}
-        self.deliver(name, ())
+        self.deliver(name, [])
 
     def forget(self, before: Instant) -> list[Stream]:
         """Drop what has expired by every clock: deadlines up to `before`. Says which streams are forgotten."""
@@ -123,10 +111,17 @@ class Past:
 
     def barrier(self, before: Instant) -> Barrier:
         """What the next own message names, without what has expired by every clock."""
-        entries = [top.name for top in self.tops.values() if top.named and top.deadline > before]
+        entries = [top.name.entry for top in self.tops.values() if top.named and top.deadline > before]
         entries += [entry for entry in self.outliving.values() if entry[2] > before]
         return tuple(entries)
 
     def named(self) -> int:
         """How many entries the barrier has."""
         return len(self.outliving) + [top.named for top in self.tops.values()].count(True)
+
+
+def barrier_of(opened: Opened) -> list[Named]:
+    """The stamp of a message, read once for all who receive it."""
+    if opened.barrier is None:
+        opened.barrier = [Named(entry) for entry in opened.stamp]
+    return opened.barrier

@@ -22,10 +22,10 @@ from precede.core.identity import MessageId, NodeId
 from precede.core.instants import MINUTE, Duration, Instant
 from precede.core.messages import Message
 from precede.core.node import Context, Saved, Waiting, restore
-from precede.protocols.delta_barrier import Barrier, Past, Top
+from precede.protocols.delta_barrier import Barrier, Past, Top, barrier_of
 from precede.protocols.guidec_literal import LiteralDelta
 from precede.protocols.layers import Envelope, Ordering
-from precede.protocols.opening import NEVER, Batch, Opened, batch_of
+from precede.protocols.opening import NEVER, Batch, Named, Opened, batch_of
 from precede.protocols.registry import Entry, Option
 from precede.protocols.sequences import OwnMessages, held_key, no_destinations, restored_held
 from precede.protocols.streams import Stream, id_in, stream_in, stream_of, top_key
@@ -45,16 +45,22 @@ _DUE: Final = "due"
 
 @final
 class Pending:
-    """A message in hand: since when, and the place in its barrier of the predecessor it is filed under."""
+    """A message in hand: since when, and the place in its barrier of the predecessor it is filed under.
 
-    __slots__ = ("done", "noted", "opened", "place", "since")
+    Those that are filed under one predecessor are a chain: the first knows the last, each the `following`.
+    """
 
-    def __init__(self, opened: Opened, place: int, since: Instant) -> None:
+    __slots__ = ("barrier", "done", "following", "last", "noted", "opened", "place", "since")
+
+    def __init__(self, opened: Opened, barrier: list[Named], place: int, since: Instant) -> None:
         self.opened = opened
+        self.barrier = barrier
         self.place = place
         self.since = since
         self.noted = False
         self.done = False
+        self.following: Pending | None = None
+        self.last: Pending | None = None
 
 
 @mypyc_attr(allow_interpreted_subclasses=True)
@@ -74,8 +80,8 @@ class DeltaCausal(Ordering):
         self._skew: Duration = options["skew"]
         self._past = Past(options["prune"])
         self._pending: dict[MessageId, Pending] = {}
-        self._filed: dict[Any, list[Pending]] = {}  # by `Predecessor`; compiled code would build each key anew
-        self._unmet_ends: list[tuple[Instant, int, Any]] = []
+        self._filed: dict[Any, Pending] = {}  # by the key of a predecessor's name
+        self._unmet_ends: list[tuple[Instant, int, Named]] = []
         self._own_ends: list[tuple[Instant, int, Pending]] = []
         self._refiled: list[Pending] = []
         self._serial = 0
@@ -115,10 +121,11 @@ class DeltaCausal(Ordering):
         id = envelope.message.id
         stream = stream_of(id)
         effects = self._own.accept(envelope)
-        self._past.broadcast(envelope.name)
+        name = Named(envelope.name)
+        self._past.broadcast(name)
         if self._durable:
             effects.insert(1, self._saved_top(stream, barrier))
-        self._wake(envelope.name, now, effects)
+        self._wake(name.key, now, effects)
         self._settle(now, effects)
         return envelope, before + effects
 
@@ -159,29 +166,30 @@ class DeltaCausal(Ordering):
                 self._discard(opened, "late", effects)
                 continue
             covered: Top | None = None
-            barrier: Barrier = opened.stamp
+            barrier = barrier_of(opened)
             usual = len(barrier) <= 1 and past.prune and not past.outliving
-            for place in range(len(barrier)):
-                source, counted, ends = barrier[place]
-                top = tops.get(source)
-                if (top is None or top.number < counted) and ends > now:
-                    self._wait(Pending(opened, place, now), effects)
+            for place, entry in enumerate(barrier):
+                top = tops.get(entry.stream)
+                if (top is None or top.number < entry.number) and entry.deadline > now:
+                    self._wait(Pending(opened, barrier, place, now), effects)
                     break
-                if ends > deadline:
+                if entry.deadline > deadline:
                     usual = False
-                elif top is not None and top.number <= counted and top.deadline <= deadline:
+                elif top is not None and top.number <= entry.number and top.deadline <= deadline:
                     covered = top
             else:
                 if usual and last is not None and last.deadline <= deadline:
-                    past.deliver_usual(last, opened, covered)
+                    if covered is not None:
+                        covered.named = False
+                    last.rise(opened.name)
                 else:
                     past.deliver(opened.name, barrier)
                 if self._durable:
-                    effects.append(self._saved_top(opened.stream, barrier))
+                    effects.append(self._saved_top(opened.stream, opened.stamp))
                 effects.append(opened.deliver)
                 if filed:
-                    if opened.name in filed:
-                        self._wake(opened.name, now, effects)
+                    if opened.name.key in filed:
+                        self._wake(opened.name.key, now, effects)
                     if self._lazy:
                         self._expire_unmet(now, effects)
 
@@ -192,30 +200,29 @@ class DeltaCausal(Ordering):
 
     def _file(self, pending: Pending) -> None:
         """Under the predecessor it lacks; what else is to be noted of it when the input has run its course."""
-        lacked = pending.opened.stamp[pending.place]
-        waiting = self._filed.get(lacked)
-        if waiting is None:
-            self._filed[lacked] = [pending]
-        else:
-            waiting.append(pending)
+        first = self._filed.setdefault(pending.barrier[pending.place].key, pending)
+        if first is not pending:
+            before = first if first.last is None else first.last
+            before.following = first.last = pending
         self._refiled.append(pending)
 
     def _wake(self, settled: Any, now: Instant, effects: list[Effect]) -> None:
-        """Whoever was filed under this message (delivered or expired) goes now, or is filed under the next."""
+        """Whoever was filed under this key (delivered or expired) goes now, or is filed under the next."""
         filed = self._filed
         woken: list[Any] = [settled]
-        for lacked in woken:
-            waiting = filed.get(lacked)
-            if waiting is None:
-                continue
-            del filed[lacked]
-            for pending in waiting:
-                if pending.done:
-                    continue
-                if self._lacks(pending, now):
-                    self._file(pending)
-                elif self._release(pending, now, effects):
-                    woken.append(pending.opened.name)
+        for key in woken:
+            pending = filed.get(key)
+            if pending is not None:
+                del filed[key]
+            while pending is not None:
+                following = pending.following
+                pending.following = pending.last = None
+                if not pending.done:
+                    if self._lacks(pending, now):
+                        self._file(pending)
+                    elif self._release(pending, now, effects):
+                        woken.append(pending.opened.name.key)
+                pending = following
 
     def _release(self, pending: Pending, now: Instant, effects: list[Effect]) -> bool:
         """Out of `pending`: delivered (code 3), unless its own deadline has passed (E9)."""
@@ -226,7 +233,7 @@ class DeltaCausal(Ordering):
         if opened.deadline <= now:
             self._discard(opened, "expired_pending", effects)
             return False
-        self._past.deliver(opened.name, opened.stamp)
+        self._past.deliver(opened.name, pending.barrier)
         if self._durable:
             effects.append(self._saved_top(opened.stream, opened.stamp))
         effects.append(opened.deliver)
@@ -236,12 +243,11 @@ class DeltaCausal(Ordering):
 
     def _lacks(self, pending: Pending, now: Instant) -> bool:
         """Move the pointer to the next predecessor that is neither delivered nor expired here."""
-        tops = self._past.tops
-        barrier: Barrier = pending.opened.stamp
+        tops, barrier = self._past.tops, pending.barrier
         for place in range(pending.place, len(barrier)):
-            stream, number, deadline = barrier[place]
-            top = tops.get(stream)
-            if (top is None or top.number < number) and deadline > now:
+            entry = barrier[place]
+            top = tops.get(entry.stream)
+            if (top is None or top.number < entry.number) and entry.deadline > now:
                 pending.place = place
                 return True
         return False
@@ -270,8 +276,8 @@ class DeltaCausal(Ordering):
         ends = self._unmet_ends
         while ends and ends[0][0] <= now:
             lacked = heappop(ends)[2]
-            if lacked in self._filed:
-                self._wake(lacked, now, effects)
+            if lacked.key in self._filed:
+                self._wake(lacked.key, now, effects)
                 self._note()
 
     def _settle(self, now: Instant, effects: list[Effect]) -> None:
@@ -295,8 +301,8 @@ class DeltaCausal(Ordering):
             if not pending.done:
                 self._serial += 1
                 opened = pending.opened
-                lacked = opened.stamp[pending.place]
-                heappush(self._unmet_ends, (lacked[2], self._serial, lacked))
+                lacked = pending.barrier[pending.place]
+                heappush(self._unmet_ends, (lacked.deadline, self._serial, lacked))
                 if not pending.noted:
                     pending.noted = True
                     self._pending[opened.id] = pending
@@ -319,24 +325,25 @@ class DeltaCausal(Ordering):
 
     def _restore_registries(self, saved: Saved) -> None:
         """The last delivered message of each stream covers whatever else was delivered of it (reading.md)."""
-        found: list[tuple[Any, Barrier]] = []
+        found: list[tuple[Named, Barrier]] = []
         for key, value in saved.items():
             if type(key) is tuple and key[0] == "top":
                 number, deadline, until, barrier = restore(
                     {key: value}, key, tuple[int, int, int, Barrier], (0, 0, 0, ())
                 )
                 stream = stream_in(key)
-                self._past.tops[stream] = Top((stream, number, deadline), until)
-                found.append(((stream, number, deadline), barrier))
+                name = Named((stream, number, deadline))
+                self._past.tops[stream] = Top(name, until)
+                found.append((name, barrier))
         for name, barrier in found:
-            self._past.deliver(name, barrier)
+            self._past.deliver(name, [Named(entry) for entry in barrier])
 
     def _finish(self, envelope: Envelope, effects: list[Effect]) -> None:
         """An own message that was numbered when the node went down, before its registries were saved."""
         id = envelope.message.id
         if self._passed(id):
             return
-        self._past.broadcast(envelope.name)
+        self._past.broadcast(Named(envelope.name))
         effects.append(self._saved_top(stream_of(id), envelope.stamp))
 
     # -- what others may ask ---------------------------------------------------------------------------

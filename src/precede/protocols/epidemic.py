@@ -211,9 +211,13 @@ class Epidemic(Dissemination):
         if self._instant is not True:
             self._instant = True if self._instant is None and len(whole.ids) > 1 else self._instant
             self._mark_known(whole.ids, sender)
+        if whole.load is self._cache.load:
+            return  # in a crowd everybody passes the same messages on to everybody
         batch = whole.without(self._cache.ids)
         if self._evicted or batch.first_end <= now:
             batch = self._acceptable(batch, now, effects)
+        else:
+            self._cache.load = whole.load
         if not batch.ids:
             return
         self._cache.add(batch)
@@ -265,7 +269,7 @@ class Epidemic(Dissemination):
         """The peer has said what it holds: it lacks the rest."""
         self._expire(now, effects)
         link.synced = True
-        lacked = self._cache.lacked_by(held)
+        lacked = self._cache.lacked_by(held, now)
         if self._instant:
             if lacked.ids:
                 effects.append(Send(packet_of(arranged(lacked, self._ranks(lacked))), peer, RADIO))
@@ -357,7 +361,8 @@ class Epidemic(Dissemination):
         if self._cache.first_end() <= now:
             for opened in self._cache.ended(now):
                 if opened.id in self._cache.ids:
-                    self._remove(opened, "expired_cached", now, effects)
+                    self._cache.remove(opened.id)
+                    self._give_up(opened, "expired_cached", now, effects)
                 else:
                     self._evicted.pop(opened.id, None)
         self._tidy(now, effects)
@@ -369,23 +374,21 @@ class Epidemic(Dissemination):
         of the cache, so that peers do not send them; what came before the ordering knows by its counters.
         """
         while len(self._cache) > self._capacity:
-            opened = self._cache.victim(self._victim, self._random)
+            opened = self._cache.evict(self._victim, self._random)
             self._evicted[opened.id] = None
             if opened.deadline == NEVER and self._may_forget:
                 self._undying.append(opened.id)
-            self._remove(opened, "evicted", now, effects)
+            self._give_up(opened, "evicted", now, effects)
         while len(self._undying) > max(self._capacity // 4, 1):
             del self._evicted[self._undying.popleft()]
             self._forgot = True
 
-    def _remove(self, opened: Opened, reason: str, now: Instant, effects: list[Effect]) -> None:
-        id = opened.id
+    def _give_up(self, opened: Opened, reason: str, now: Instant, effects: list[Effect]) -> None:
         if self._gives_notice:
             self.ordering.dropped(opened.envelope, now, effects)
-        self._cache.remove(id)
         effects.append(Discard(opened.message, reason))
         if self._durable:
-            effects.append(Persist(_key(id), None))
+            effects.append(Persist(_key(opened.id), None))
 
 
 def rank_of(order: str, random: Random) -> Callable[[Opened], Any] | None:

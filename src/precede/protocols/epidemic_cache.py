@@ -1,8 +1,8 @@
 """The cache of `epidemic`: what is carried, in the order of reception, and when it ends (guidec2021, III).
 
-Built for batches: ids map to places in a log, so a summary is one set difference, and what a peer lacks comes
-out in the order of reception by sorting small numbers. Deadlines are kept per batch and looked at one by one
-only when the first of a batch has passed.
+Built for batches: the ids are a set, so a summary is a copy and what a peer lacks a difference, mostly empty;
+beside it a log, which what has ended leaves only now and then. Deadlines are kept per batch and looked at one
+by one only when the first of a batch has passed.
 """
 
 from __future__ import annotations
@@ -32,12 +32,17 @@ class Ending:
 
 @final
 class Cache:
-    """`ids[id]` is a place; `log[place]` the message, opened, or None once it is gone."""
+    """`ids` are held; the log has them, opened, among others that have ended, and None for who was evicted.
 
-    __slots__ = ("_ends", "_first", "_log", "_serial", "_summary", "ids")
+    What has ended never comes back, so an id is held at no more than one place of the log. `load` is that of a
+    batch of which all is held.
+    """
+
+    __slots__ = ("_ends", "_first", "_log", "_serial", "_summary", "ids", "load")
 
     def __init__(self) -> None:
-        self.ids: dict[MessageId, int] = {}
+        self.ids: set[MessageId] = set()
+        self.load: list[Opened] | None = None
         self._log: list[Opened | None] = []
         self._first = 0  # all before this place is gone
         self._ends: list[tuple[Instant, int, Ending]] = []
@@ -46,24 +51,20 @@ class Cache:
 
     def add(self, batch: Batch) -> None:
         """New messages, each once."""
-        ids = self.ids
-        count = len(ids) + len(batch.ids)
-        place = len(self._log)
-        for id in batch.ids:
-            ids[id] = place
-            place += 1
+        count = len(self.ids) + len(batch.ids)
+        self.ids.update(batch.ids)
         self._log.extend(batch.contents)
         self._summary = None
-        if len(ids) != count:
+        if len(self.ids) != count:
             self._close_gaps()
         if batch.first_end != NEVER:
             self._serial += 1
             heappush(self._ends, (batch.first_end, self._serial, Ending(batch)))
 
     def remove(self, id: MessageId) -> None:
-        place = self.ids.pop(id)
-        self._log[place] = None
-        self._summary = None
+        """One that has ended."""
+        self.ids.remove(id)
+        self._summary = self.load = None
         if len(self._log) > 2 * len(self.ids) + _SLACK:
             self._close_gaps()
 
@@ -73,17 +74,22 @@ class Cache:
             self._summary = frozenset(self.ids)
         return self._summary
 
-    def lacked_by(self, held: frozenset[MessageId]) -> Batch:
-        """Everything that is not held there, in the order of reception."""
+    def lacked_by(self, held: frozenset[MessageId], now: Instant) -> Batch:
+        """Everything that is not held there, in the order of reception; what has ended was removed before."""
         if not held:
-            return Batch(list(self))
-        ids, log = self.ids, self._log
-        lacked: frozenset[MessageId] = self.summary() - held
+            everything = Batch([opened for opened in self._log if opened is not None and opened.deadline > now])
+            everything.summary = self.summary()
+            return everything
+        lacked: set[MessageId] = self.ids - held
+        left = len(lacked)
         contents: list[Opened] = []
-        for place in sorted([ids[id] for id in lacked]):
-            opened = log[place]
-            if opened is not None:
+        for opened in reversed(self._log):  # what others lack came last
+            if left == 0:
+                break
+            if opened is not None and opened.id in lacked:
                 contents.append(opened)
+                left -= 1
+        contents.reverse()
         return Batch(contents)
 
     def first_end(self) -> Instant:
@@ -106,27 +112,34 @@ class Cache:
                 heappush(ends, (order[left - 1].deadline, serial, ending))
         return found
 
-    def victim(self, how: str, random: Random) -> Opened:
+    def evict(self, how: str, random: Random) -> Opened:
         """Who leaves a full cache: the first received, anyone, or the next to expire."""
-        if how == "random":
-            return self._anyone(random)
-        return min(self, key=_end) if how == "deadline" else self._first_received()
+        if how == "deadline":
+            place = self._log.index(min(self, key=_end))
+        else:
+            place = self._anyone(random) if how == "random" else self._first_received()
+        opened = self._log[place]
+        assert opened is not None
+        self._log[place] = None
+        self.remove(opened.id)
+        return opened
 
-    def _first_received(self) -> Opened:
-        while True:
-            opened = self._log[self._first]
-            if opened is not None:
-                return opened
+    def _first_received(self) -> int:
+        while not self._holds(self._log[self._first]):
             self._first += 1
+        return self._first
 
-    def _anyone(self, random: Random) -> Opened:
+    def _anyone(self, random: Random) -> int:
         while True:
-            opened = random.choice(self._log)
-            if opened is not None:
-                return opened
+            place = random.choice(range(len(self._log)))
+            if self._holds(self._log[place]):
+                return place
+
+    def _holds(self, opened: Opened | None) -> bool:
+        return opened is not None and opened.id in self.ids
 
     def __iter__(self) -> Iterator[Opened]:
-        return iter([opened for opened in self._log if opened is not None])
+        return iter([opened for opened in self._log if opened is not None and opened.id in self.ids])
 
     def __len__(self) -> int:
         return len(self.ids)
@@ -136,7 +149,6 @@ class Cache:
         held = {opened.id: opened for opened in self}
         self._log = list(held.values())
         self._first = 0
-        self.ids = {id: place for place, id in enumerate(held)}
 
 
 def _end(opened: Opened) -> tuple[Instant, MessageId]:

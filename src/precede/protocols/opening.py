@@ -21,16 +21,35 @@ if TYPE_CHECKING:
 NEVER: Final[Instant] = 1 << 62
 """The deadline, inside, of a message without one."""
 _END: Final = attrgetter("end")
+_NUMBER_BITS: Final = 32
+
+
+@final
+class Named:
+    """A message as barriers name it; `entry` is that name, (stream, number, deadline), as it travels.
+
+    Under `key` one finds whatever has to do with it: equal names have equal keys, and hardly any others.
+    """
+
+    __slots__ = ("deadline", "entry", "key", "number", "stream")
+
+    def __init__(self, entry: Any) -> None:
+        self.entry = entry
+        self.stream = entry[0]
+        self.number: int = entry[1]
+        self.deadline: Instant = entry[2]
+        self.key: Any = entry[0] << _NUMBER_BITS | entry[1] if isinstance(entry[0], int) else entry[:2]
 
 
 @final
 class Opened:
-    """An envelope and its contents; `name` is (stream, number, deadline), as a barrier names the message.
+    """An envelope and its contents; `barrier` is its stamp, for an ordering whose stamps are barriers.
 
-    `end` is the deadline once more, as an object: sorting by it makes no number anew.
+    `end` is the deadline once more, as an object and as a float: these are sorted fastest.
     """
 
     __slots__ = (
+        "barrier",
         "control_bytes",
         "control_entries",
         "deadline",
@@ -49,16 +68,17 @@ class Opened:
     def __init__(self, envelope: Envelope) -> None:
         message = envelope.message
         id = message.id
-        name: Any = envelope.name
+        name = Named(envelope.name)
         self.envelope = envelope
         self.message: Message = message
         self.id: MessageId = id
         self.name = name
-        self.stream = name[0]
-        self.number: int = id.number
-        self.end = name[2]
-        self.deadline: Instant = name[2]
+        self.stream = name.stream
+        self.number = name.number
+        self.end: Any = float(name.deadline)
+        self.deadline = name.deadline
         self.stamp: Any = envelope.stamp
+        self.barrier: list[Named] | None = None
         self.deliver = Deliver(message)
         self.payload_bytes: int = len(message.payload)
         self.control_bytes: int = envelope.control_bytes
@@ -67,7 +87,10 @@ class Opened:
 
 @final
 class Batch:
-    """Messages in an order, opened, and what they add up to. `first_end` is the first of their deadlines."""
+    """Messages in an order, opened, and what they add up to. `first_end` is the first of their deadlines.
+
+    `load` is one object for all orders of the same messages; `summary` are their ids, if they fill a cache.
+    """
 
     __slots__ = (
         "_arrival",
@@ -77,7 +100,9 @@ class Batch:
         "control_entries",
         "first_end",
         "ids",
+        "load",
         "payload_bytes",
+        "summary",
     )
 
     def __init__(self, contents: list[Opened]) -> None:
@@ -91,6 +116,8 @@ class Batch:
             entries += opened.control_entries
             first_end = min(first_end, opened.deadline)
         self.contents = contents
+        self.load = contents
+        self.summary: frozenset[MessageId] | None = None
         self.ids = ids
         self.first_end = first_end
         self.payload_bytes = payload
@@ -99,10 +126,12 @@ class Batch:
         self._arrival: Arrive | None = None
         self._latest_first: list[Opened] | None = None
 
-    def without(self, held: dict[MessageId, int]) -> Batch:
+    def without(self, held: set[MessageId]) -> Batch:
         """Those that are not held; this very batch if none is."""
-        places = [place for place, id in enumerate(self.ids) if id not in held]
-        return self if len(places) == len(self.ids) else self.chosen(places)
+        if self.summary is not None and self.summary <= held:
+            return Batch([])
+        new = [opened for opened in self.contents if opened.id not in held]
+        return self if len(new) == len(self.contents) else Batch(new)
 
     def chosen(self, places: Sequence[int]) -> Batch:
         """Those at these places, in that order."""
@@ -117,6 +146,8 @@ class Batch:
         """All of them, in another order."""
         other = Batch([])
         contents, ids = self.contents, self.ids
+        other.load = self.load
+        other.summary = self.summary
         other.contents = [contents[place] for place in places]
         other.ids = [ids[place] for place in places]
         other.first_end = self.first_end
@@ -128,7 +159,8 @@ class Batch:
     def arrival(self) -> Arrive:
         """What a node says to whom all of this is new."""
         if self._arrival is None:
-            self._arrival = Arrive(tuple([opened.message for opened in self.contents]))
+            messages = tuple([opened.message for opened in self.contents])
+            self._arrival = Arrive(messages, [opened.deliver for opened in self.contents])
         return self._arrival
 
     def latest_first(self) -> list[Opened]:
