@@ -149,7 +149,10 @@ def test_many_messages_at_one_instant_are_fine_when_they_are_counted(tmp_path: P
 @pytest.mark.parametrize(
     ("faults", "said"),
     [
-        ("crashes = [1]", "crashes: a list of { node, at, after, restart, keep } is wanted, and 1 is none"),
+        (
+            "crashes = [1]",
+            "crashes: a list of { node, at, after, restart, keep, again } is wanted, and 1 is none",
+        ),
         ('crashes = [{ node = "0", at = -1 }]', "-1 is less than nothing"),
         ('crashes = [{ node = "0", at = "5s", restart = "1s" }]', "restarts before it crashes"),
         ('crashes = [{ node = "0", at = "5s", after = "x" }]', "after is a number of steps"),

@@ -16,6 +16,7 @@ from msgspec import Struct
 from precede.core.errors import BadInput
 from precede.core.node import Context, Node
 from precede.eventlog.sinks import TableSink
+from precede.experiments.draw_point_to_point import DRAWER as POINT_TO_POINT
 from precede.experiments.draws import Plan, draw_plan, find_drawer
 from precede.experiments.player import play
 from precede.experiments.swarm import Tally, WorldResult, run_plan
@@ -142,10 +143,10 @@ def _try_page(entry: Entry, page: str, steps: tuple[str, ...]) -> PageResult:
     return PageResult(page, "holds")
 
 
-def try_swarm(entry: Entry, worlds: int, seed: int, drawn_for: str | None = None) -> SwarmRow:
-    """The same seeds for everybody: act one, act two, and what it cost."""
-    base = drawn_for or _drawn_like(entry.order)
-    drawer = find_drawer(base)
+def try_swarm(entry: Entry, worlds: int, seed: int) -> SwarmRow:
+    """The same seeds for everybody, point to point: act one, act two, and what it cost."""
+    multicast = entry.order == "multicast"
+    base, drawer = ("prs", find_drawer("prs")) if multicast else ("vector_clock", POINT_TO_POINT)
     tally, first = Tally(), None
     measured: list[dict[str, Any]] = []
     for number in range(worlds):
@@ -166,10 +167,6 @@ def rivals_of(order: Order) -> list[Entry]:
         for entry in (registry.find(name) for name in RIVALS[order] if name in known)
         if "point_to_point" in entry.worlds
     ]
-
-
-def _drawn_like(order: Order) -> str:
-    return "prs" if order == "multicast" else "vector_clock"
 
 
 def _for_entry(plan: Plan, entry: Entry) -> Plan:
