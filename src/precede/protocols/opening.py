@@ -21,7 +21,8 @@ if TYPE_CHECKING:
 NEVER: Final[Instant] = 1 << 62
 """The deadline, inside, of a message without one."""
 _END: Final = attrgetter("end")
-_NUMBER_BITS: Final = 32
+_STREAM_BITS: Final = 32
+"""Streams stand below numbers in a key: the low bits say where it is in a dictionary, and numbers are alike."""
 
 
 @final
@@ -38,7 +39,7 @@ class Named:
         self.stream = entry[0]
         self.number: int = entry[1]
         self.deadline: Instant = entry[2]
-        self.key: Any = entry[0] << _NUMBER_BITS | entry[1] if isinstance(entry[0], int) else entry[:2]
+        self.key: Any = entry[1] << _STREAM_BITS | entry[0] if isinstance(entry[0], int) else entry[:2]
 
 
 @final
