@@ -7,22 +7,21 @@ beside what others get to see; then again with the crash right there, and once m
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from itertools import groupby
 from random import Random
 from typing import Any
 
 import msgspec
 
-from precede.core.effects import Effect, Effects, Key, Medium, Persist
-from precede.core.identity import NodeId
-from precede.core.instants import Duration, Instant
-from precede.core.messages import Packet
+from precede.core.effects import Effect, Effects, Persist
+from precede.core.instants import Instant
 from precede.core.node import Context, Node, Saved
 from precede.eventlog.sinks import TableSink
 from precede.experiments.draws import Plan, seconds_text
 from precede.experiments.runs import prepare
 from precede.protocols import registry
+from precede.protocols.around import Around
 from precede.protocols.registry import Entry
 from precede.sim.world import atomic_steps
 
@@ -38,48 +37,18 @@ class Point(msgspec.Struct, frozen=True):
     shape: Shape
 
 
-class Watched(Node):
-    """A node whose lists of effects are looked at."""
+class Watched(Around[Node]):
+    """A node whose lists of effects are looked at, but for that of its start."""
 
     def __init__(self, inner: Node, look: Callable[[Effects], Effects]) -> None:
-        self._inner = inner
+        super().__init__(inner)
         self._look = look
 
     def start(self, now: Instant, saved: Saved) -> Effects:
-        return self._inner.start(now, saved)
+        return self.inner.start(now, saved)
 
-    def broadcast(
-        self,
-        payload: bytes,
-        now: Instant,
-        to: Sequence[NodeId] | None = None,
-        lifetime: Duration | None = None,
-    ) -> Effects:
-        return self._look(self._inner.broadcast(payload, now, to, lifetime))
-
-    def receive(self, packet: Packet, sender: NodeId, now: Instant, over: Medium) -> Effects:
-        return self._look(self._inner.receive(packet, sender, now, over))
-
-    def sent(self, key: Key, now: Instant, ok: bool) -> Effects:
-        return self._look(self._inner.sent(key, now, ok))
-
-    def timer(self, key: Key, now: Instant) -> Effects:
-        return self._look(self._inner.timer(key, now))
-
-    def link_up(self, peer: NodeId, now: Instant, over: Medium) -> Effects:
-        return self._look(self._inner.link_up(peer, now, over))
-
-    def link_down(self, peer: NodeId, now: Instant, over: Medium) -> Effects:
-        return self._look(self._inner.link_down(peer, now, over))
-
-    def leave(self, now: Instant) -> Effects:
-        return self._look(self._inner.leave(now))
-
-    def sizes(self) -> Mapping[str, int]:
-        return self._inner.sizes()
-
-    def drains(self) -> tuple[str, ...]:
-        return self._inner.drains()
+    def passed(self, effects: Effects) -> Effects:
+        return self._look(effects)
 
 
 def torn_worlds(plan: Plan, often: Counter[Shape], most: int) -> Iterator[Plan]:

@@ -11,17 +11,17 @@ have nothing to compare with) carries whole numbers.
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
-from typing import ClassVar, Final
+from collections.abc import Sequence
+from typing import Final
 
 from msgspec.structs import replace
 
-from precede.core.effects import Effects, Key, Medium, Send
+from precede.core.effects import Effects, Medium, Send
 from precede.core.errors import BadInput, NotYet
 from precede.core.identity import NodeId
 from precede.core.instants import Duration, Instant
 from precede.core.messages import Packet
-from precede.core.node import Node, Saved, Waiting
+from precede.protocols.around import Around
 from precede.protocols.clock_table import NARROW, WIDE
 from precede.protocols.drift import DriftNode
 from precede.protocols.drift_packets import (
@@ -40,22 +40,17 @@ FEWEST: Final = 6
 MOST: Final = NARROW.bits - 1 - NARROW.number_bits
 
 
-class BoundedDrift(Node):
+class BoundedDrift(Around[DriftNode]):
     """`bits` of a timestamp travel, and as many of a sequence number if they fit into a column (11)."""
-
-    draining: ClassVar[tuple[str, ...]] = DriftNode.draining
 
     def __init__(self, inner: DriftNode, bits: int) -> None:
         if not FEWEST <= bits <= MOST:
             raise BadInput(f"option 'bounded': {bits} is not between {FEWEST} and {MOST} bits")
-        self.inner = inner
+        super().__init__(inner)
         self._times = 1 << bits
         self._numbers = 1 << min(bits, NARROW.number_bits)
 
     # -- inputs ------------------------------------------------------------------------------------------
-
-    def start(self, now: Instant, saved: Saved) -> Effects:
-        return self._cut(self.inner.start(now, saved))
 
     def broadcast(
         self,
@@ -69,29 +64,14 @@ class BoundedDrift(Node):
         lowest = min((seen.known(column) for column in range(len(seen.columns))), default=self.inner.clock)
         if self.inner.clock - lowest >= self._times // 4:
             raise NotYet("some source's clock is too far behind to use timestamps again: send later")
-        return self._cut(self.inner.broadcast(payload, now, to, lifetime))
+        return super().broadcast(payload, now, to, lifetime)
 
     def receive(self, packet: Packet, sender: NodeId, now: Instant, over: Medium) -> Effects:
-        return self._cut(self.inner.receive(self._whole(packet), sender, now, over))
-
-    def sent(self, key: Key, now: Instant, ok: bool) -> Effects:
-        return self._cut(self.inner.sent(key, now, ok))
-
-    def timer(self, key: Key, now: Instant) -> Effects:
-        return self._cut(self.inner.timer(key, now))
-
-    def leave(self, now: Instant) -> Effects:
-        return self._cut(self.inner.leave(now))
-
-    def waiting(self) -> Sequence[Waiting]:
-        return self.inner.waiting()
-
-    def sizes(self) -> Mapping[str, int]:
-        return self.inner.sizes()
+        return super().receive(self._whole(packet), sender, now, over)
 
     # -- what leaves: the lowest bits ----------------------------------------------------------------------
 
-    def _cut(self, effects: Effects) -> Effects:
+    def passed(self, effects: Effects) -> Effects:
         return [
             Send(self._cut_packet(effect.packet), effect.to, effect.over, effect.key)
             if isinstance(effect, Send)
