@@ -8,7 +8,7 @@ import sys
 from pathlib import Path
 
 FOLDER = Path(__file__).parent
-NOT_ONE = ("__init__", "__main__", "measuring", "members", "family", "contact_worlds")
+NOT_ONE = ("digests", "__init__", "__main__", "measuring", "members", "family", "contact_worlds")
 
 
 def main() -> None:
