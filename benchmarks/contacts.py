@@ -25,10 +25,10 @@ from benchmarks.contact_worlds import walks, waypoints
 from benchmarks.family import Watched
 from benchmarks.measuring import interleaved
 from precede.core.instants import SECOND
-from precede.pipeline.contacts import compute_contacts
-from precede.pipeline.jobs import Lake
-from precede.pipeline.schemas import SEGMENTS
-from precede.pipeline.session import open_session
+from precede.lake.jobs import Lake
+from precede.lake.schemas import SEGMENTS
+from precede.pipeline.mobility.contacts import compute_contacts
+from precede.pipeline.sessions.session import open_session
 from precede.traces.intervals import Segments
 from precede.traces.kernel import cut_time, find_contacts
 

@@ -12,8 +12,8 @@ import hashlib
 import pyarrow as pa
 
 from precede.eventlog.sinks import TableSink
-from precede.experiments.draws import draw_plan, find_drawer
-from precede.experiments.swarm import run_plan
+from precede.experiments.swarm.plan import draw_plan, find_drawer
+from precede.experiments.swarm.swarm import run_plan
 from precede.protocols import registry
 
 

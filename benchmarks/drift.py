@@ -20,8 +20,8 @@ from precede.core.node import Context, Node
 from precede.eventlog.recorder import Recorder
 from precede.eventlog.sinks import NoSink
 from precede.protocols import registry
-from precede.sim.flood import FloodRadio
-from precede.sim.motion import Motion, scattered_connected
+from precede.sim.networks.flood import FloodRadio
+from precede.sim.networks.motion import Motion, scattered_connected
 from precede.sim.randomness import Distribution, Streams
 from precede.sim.workload import Workload
 from precede.sim.world import World

@@ -17,12 +17,12 @@ import tempfile
 from pathlib import Path
 from typing import Any
 
-from precede.cli.compared import read_segments
-from precede.cli.emulate import live_through
-from precede.experiments.measured import put_together
-from precede.experiments.plans import plan_of
+from precede.cli.field.emulate import live_through
+from precede.experiments.emulation.compare import read_segments
+from precede.experiments.emulation.plan import plan_of
+from precede.experiments.emulation.replay import put_together
 from precede.experiments.scenario import read_scenario
-from precede.runtime.transfers import read_told
+from precede.runtime.emulation.transfers import read_told
 
 PAPER_NODES = 200
 """guidec2021 ran "some 200" to a workstation, in real time."""

@@ -23,7 +23,7 @@ from precede.core.node import Node
 from precede.eventlog.recorder import Recorder
 from precede.eventlog.schema import DELIVERED, SENT
 from precede.eventlog.sinks import NoSink
-from precede.sim.point_to_point import PointToPoint
+from precede.sim.networks.point_to_point import PointToPoint
 from precede.sim.randomness import Distribution, Streams
 from precede.sim.world import World
 

@@ -30,7 +30,7 @@ import pyarrow.compute as pc
 from benchmarks.measuring import Tape, built
 from precede.core.instants import HOUR
 from precede.eventlog.sinks import NoSink, TableSink
-from precede.experiments.runs import Prepared, prepare
+from precede.experiments.run import Prepared, prepare
 from precede.experiments.scenario import read_scenario
 
 

@@ -21,9 +21,9 @@ import pyarrow as pa
 from benchmarks.family import Watched
 from precede.eventlog.schema import event_schema
 from precede.eventlog.segments import SegmentSink
-from precede.pipeline.follow import follow
-from precede.pipeline.ledger import Heard
-from precede.pipeline.session import open_session
+from precede.pipeline.judging.follow import follow
+from precede.pipeline.judging.ledger import Heard
+from precede.pipeline.sessions.session import open_session
 
 NODES = 20
 WARM_S = 60

@@ -9,11 +9,11 @@ from collections.abc import Sequence
 from typing import Any
 
 import precede
-from precede.runtime.authorship import public_of
 from precede.runtime.group import Group
-from precede.runtime.sealing import new_key
-from precede.runtime.transport import OnFrame, Where
-from precede.runtime.udp import UdpTransport
+from precede.runtime.links.authorship import public_of
+from precede.runtime.links.sealing import new_key
+from precede.runtime.transports.transport import OnFrame, Where
+from precede.runtime.transports.udp import UdpTransport
 
 NAMES = ("ana", "ben", "cem")
 PAYLOAD = b"x" * 200

@@ -21,9 +21,9 @@ from typing import Any
 import precede
 from precede.runtime.codec import Codec
 from precede.runtime.group import Group
-from precede.runtime.sealing import OpenDoor, Sealer, new_key
+from precede.runtime.links.sealing import OpenDoor, Sealer, new_key
 from precede.runtime.store import Store
-from precede.runtime.udp import UdpTransport
+from precede.runtime.transports.udp import UdpTransport
 
 NAMES = tuple(f"m{number}" for number in range(8))
 PAYLOAD = bytes(200)

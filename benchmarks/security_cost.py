@@ -19,11 +19,11 @@ import msgspec
 from benchmarks.members import PAYLOAD, ROSTER, SEEDS, Members
 from precede.core.identity import MessageId
 from precede.core.messages import Message
-from precede.protocols.epidemic_packets import MessagesPacket, packed
-from precede.protocols.layers import Envelope
-from precede.runtime.authorship import SIGNATURE_BYTES, Authors
+from precede.protocols.layered.epidemic.packets import MessagesPacket, packed
+from precede.protocols.layered.node import Envelope
 from precede.runtime.group import node_id
-from precede.runtime.sealing import OVERHEAD, Sealer, new_key
+from precede.runtime.links.authorship import SIGNATURE_BYTES, Authors
+from precede.runtime.links.sealing import OVERHEAD, Sealer, new_key
 
 MODES = {"open": (False, False), "sealed": (True, False), "signed": (True, True)}
 ANA, BEN = node_id("ana"), node_id("ben")

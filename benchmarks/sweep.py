@@ -18,10 +18,10 @@ from typing import Any
 
 from benchmarks.family import Watched, java_cpu_s, waited_s
 from precede.experiments.grid import Grid, read_grid
-from precede.pipeline.jobs import Lake
-from precede.pipeline.session import open_session
-from precede.pipeline.simulate import Wanted
-from precede.pipeline.sweep import sweep
+from precede.lake.jobs import Lake
+from precede.pipeline.sessions.session import open_session
+from precede.pipeline.sweeps.simulate import Wanted
+from precede.pipeline.sweeps.sweep import sweep
 
 CORES = 2
 SCENARIO = """

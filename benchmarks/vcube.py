@@ -20,9 +20,9 @@ from precede.core.node import Context, Node
 from precede.eventlog.recorder import Recorder
 from precede.eventlog.sinks import NoSink
 from precede.protocols import registry
-from precede.sim.network import Flight
+from precede.sim.networks.network import Flight
+from precede.sim.networks.switched import Switched
 from precede.sim.randomness import Distribution
-from precede.sim.switched import Switched
 from precede.sim.world import World
 
 STARTS = {"exponential": "exponential(1)", "triangular": "triangular(0, 0.6)"}

@@ -82,7 +82,7 @@ def measure(small: Path, log: Path, order: str) -> dict[str, Any]:
 
 def check(small: str, log: str, order: str) -> dict[str, Any]:
     """In the measured process."""
-    from precede.verify.witness import verify
+    from precede.witness.verify import verify
 
     verify(small, order, compiled=True)
     begin, began = time.process_time(), time.perf_counter()

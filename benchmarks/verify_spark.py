@@ -21,9 +21,9 @@ import pyarrow.parquet as pq
 
 from benchmarks.family import Watched
 from benchmarks.verify import write_log
-from precede.pipeline.session import open_session
-from precede.pipeline.verify_files import verify_path
-from precede.verify.verdict import Part
+from precede.pipeline.judging.verify_files import verify_path
+from precede.pipeline.sessions.session import open_session
+from precede.witness.verdict import Part
 
 NODES = 10
 ORDERS_A_FILE = 200

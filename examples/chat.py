@@ -16,7 +16,7 @@ from precede.runtime.group import Group
 
 KEY = bytes.fromhex(
     "5d" * 32
-)  # for a demonstration only: make a real one with precede.runtime.sealing.new_key()
+)  # for a demonstration only: make a real one with precede.runtime.links.sealing.new_key()
 
 
 async def chat(name: str, port: int, others: list[int]) -> None:

@@ -14,10 +14,10 @@ from precede.core.node import Context, Node
 from precede.eventlog.recorder import Recorder
 from precede.eventlog.sinks import NoSink
 from precede.protocols import registry
-from precede.protocols.carrier import Carrying
-from precede.protocols.virtual_flooding import VirtualFlooding
-from precede.sim.flood import FloodRadio
-from precede.sim.motion import Motion, grid
+from precede.protocols.floods.carrier import Carrying
+from precede.protocols.floods.virtual_flooding import VirtualFlooding
+from precede.sim.networks.flood import FloodRadio
+from precede.sim.networks.motion import Motion, grid
 from precede.sim.world import World
 
 SIDE = 5

@@ -15,7 +15,7 @@ from contextlib import suppress
 
 import precede
 from precede.runtime.group import Group
-from precede.runtime.transport import OnFrame, Transport, Where
+from precede.runtime.transports.transport import OnFrame, Transport, Where
 
 KEY = bytes.fromhex("5d" * 32)  # for a demonstration only: precede keys make
 END, ESC = b"\xc0", b"\xdb"

@@ -12,8 +12,8 @@ from typing import Any
 
 import precede
 from precede.runtime.group import Group
-from precede.runtime.transport import Where
-from precede.runtime.udp import UdpTransport
+from precede.runtime.transports.transport import Where
+from precede.runtime.transports.udp import UdpTransport
 
 KEY = bytes.fromhex("5d" * 32)  # for a demonstration only: precede keys make
 NAMES = ("ana", "ben", "cem")

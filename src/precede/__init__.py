@@ -17,8 +17,6 @@ def __getattr__(name: str) -> Any:
         raise AttributeError(f"module 'precede' has no attribute {name!r}")
     from importlib import import_module
 
-    if name == "verify":
-        return import_module("precede.verify")
     return getattr(import_module("precede.api"), name)
 
 

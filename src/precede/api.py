@@ -1,6 +1,6 @@
 """What an application imports, lazily, from `precede`.
 
-May import: protocols, runtime, experiments, verify, core
+May import: protocols, runtime, experiments, witness, core
 """
 
 from __future__ import annotations
@@ -19,8 +19,8 @@ if TYPE_CHECKING:
     from precede.core.node import Node
     from precede.experiments.simulation import Simulation
     from precede.runtime.group import Group
-    from precede.runtime.transport import Transport
-    from precede.verify.verdict import Verdict
+    from precede.runtime.transports.transport import Transport
+    from precede.witness.verdict import Verdict
 
 __all__ = ["join", "simulate", "verify"]
 
@@ -51,17 +51,17 @@ def join(
 ) -> Group:
     """Become a member of a group: `async with precede.join("picnic", "ana", key=key, peers=[...]) as g:`.
 
-    `key` is the group's 32 secret bytes (`precede.runtime.sealing.new_key()`), or several, newest first, while
-    a group changes keys; None only where the link has its own encryption. With a `lifetime`, causal becomes
-    Δ-causal: what is lost is waited for until it would be dead anyway. `multicast` takes destination sets and
-    needs the members' names and a store; `total` needs the members' names. On a LAN members find each other
-    through a multicast address and port (`lan`); else `peers` says where some of them are. With a store, a
-    restart goes on where the last run ended; without one, every start is a new life.
+    `key` is the group's 32 secret bytes (`precede.runtime.links.sealing.new_key()`), or several, newest first,
+    while a group changes keys; None only where the link has its own encryption. With a `lifetime`, causal
+    becomes Δ-causal: what is lost is waited for until it would be dead anyway. `multicast` takes destination
+    sets and needs the members' names and a store; `total` needs the members' names. On a LAN members find
+    each other through a multicast address and port (`lan`); else `peers` says where some of them are. With a
+    store, a restart goes on where the last run ended; without one, every start is a new life.
     With a `roster` (public keys by name) and this member's own `identity` (32 secret bytes) every message is
     signed by its author, and nothing else is let in (docs/security.md).
     """
     from precede.runtime.group import group_key
-    from precede.runtime.udp import UdpTransport
+    from precede.runtime.transports.udp import UdpTransport
 
     if (identity is None) != (roster is None):
         raise BadInput("identity and roster go together: who signs, and whose signatures count")
@@ -206,7 +206,7 @@ def simulate(
 
 
 def verify(*given: Any, **named: Any) -> Verdict:
-    """The witness's verdict about a log: see `precede.verify.witness.verify`."""
-    from precede.verify.witness import verify as judge
+    """The witness's verdict about a log: see `precede.witness.verify.verify`."""
+    from precede.witness.verify import verify as judge
 
     return judge(*given, **named)

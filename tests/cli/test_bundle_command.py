@@ -7,11 +7,11 @@ import json
 import pytest
 
 from precede.cli import main
-from precede.experiments.bundling import digest, read_run, scenario_text
-from precede.experiments.reproduction.units import PAPERS, find_paper
+from precede.experiments.bundle import digest, read_run, scenario_text
 from precede.experiments.scenario import read_scenario
-from precede.pipeline.jobs import Lake
-from precede.pipeline.reproduce import Asked, reproduce
+from precede.lake.jobs import Lake
+from precede.pipeline.reproduction.reproduce import Asked, reproduce
+from precede.reproduction.units import PAPERS, find_paper
 
 CONTACTS = "a,b,start,end\nx,y,1,9\ny,z,5,20\n"
 SCENARIO = """
@@ -52,7 +52,7 @@ def test_a_bundle_is_run_again_from_its_folder_alone(tmp_path, monkeypatch, caps
 
 @pytest.mark.parametrize("key", PAPERS)
 def test_the_run_of_any_experiment_written_as_a_scenario_is_the_same_run(key, tmp_path):
-    from tests.experiments.test_claims import FOLDER
+    from tests.reproduction.test_claims import FOLDER
 
     paper = find_paper(key)
     for unit in {unit.experiment: unit for unit in paper.units(FOLDER / key, "quick", ())}.values():
@@ -62,8 +62,8 @@ def test_the_run_of_any_experiment_written_as_a_scenario_is_the_same_run(key, tm
 
 
 def test_a_reproduction_is_bundled_with_its_claims(tmp_path, monkeypatch):
-    from tests.experiments.test_claims import FOLDER
     from tests.pipeline.test_reproduce import CLAIMS, EXPERIMENTS
+    from tests.reproduction.test_claims import FOLDER
 
     folder = tmp_path / "papers" / "prs1997"
     folder.mkdir(parents=True)

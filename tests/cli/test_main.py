@@ -20,7 +20,7 @@ def verb(monkeypatch):
         module = ModuleType("precede.cli.try")
         module.command = body
         monkeypatch.setitem(sys.modules, "precede.cli.try", module)
-        monkeypatch.setitem(cli.VERBS, "try", "a verb under test")
+        monkeypatch.setitem(cli.VERBS, "try", cli.Verb("try", "a verb under test"))
 
     return install
 
@@ -98,7 +98,7 @@ def test_a_reader_that_goes_away_is_no_error(tmp_path):
         "import sys, types; from precede import cli\n"
         "def command() -> None:\n    'Print.'\n    [print(i) for i in range(200000)]\n"
         "m = types.ModuleType('precede.cli.many'); m.command = command\n"
-        "sys.modules['precede.cli.many'] = m; cli.VERBS['many'] = ''\n"
+        "sys.modules['precede.cli.many'] = m; cli.VERBS['many'] = cli.Verb('many', '')\n"
         "sys.exit(cli.main(['many']))\n"
     )
     process = subprocess.Popen(
@@ -116,7 +116,7 @@ def test_a_reader_that_goes_away_is_no_error(tmp_path):
 def test_without_typer_the_line_that_installs_it(tmp_path):
     program = (
         "import sys; sys.modules['typer'] = None; from precede import cli\n"
-        "cli.VERBS['json'] = ''; import json; sys.modules['precede.cli.json'] = json\n"
+        "cli.VERBS['json'] = cli.Verb('json', ''); import json; sys.modules['precede.cli.json'] = json\n"
         "sys.exit(cli.main(['json']))\n"
     )
     done = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True, check=False)

@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 
 from precede.cli import main
-from precede.experiments.runs import carry_out_into
+from precede.experiments.run import carry_out_into
 from precede.experiments.scenario import read_scenario
 
 
@@ -72,7 +72,7 @@ def test_a_run_that_takes_the_place_of_another_never_stands_beside_its_descripti
     def killed(*given: object) -> None:
         raise KeyboardInterrupt
 
-    monkeypatch.setattr("precede.experiments.runs.write_run_file", killed)
+    monkeypatch.setattr("precede.experiments.run.write_run_file", killed)
     with pytest.raises(KeyboardInterrupt):
         carry_out_into(read_scenario("small-office", "fifo", 2, settings), tmp_path)
     assert (tmp_path / "events.parquet").exists()

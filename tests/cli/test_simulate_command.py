@@ -103,7 +103,7 @@ def test_conform_finds_a_protocol_that_is_wrong(
     tmp_path: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     (tmp_path / "hasty.py").write_text(
-        "from precede.protocols.unordered import ENTRY as GOOD\n"
+        "from precede.protocols.layered.unordered import ENTRY as GOOD\n"
         "from msgspec.structs import replace\n"
         "ENTRY = replace(GOOD, name='hasty', order='causal')\n"
     )

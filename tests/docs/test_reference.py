@@ -6,10 +6,10 @@ from pathlib import Path
 
 import pytest
 
-from precede.experiments.behaviour import FAULT_KEYS, WORKLOAD_KEYS
-from precede.experiments.runs import RUN_KEYS
+from precede.experiments.run import RUN_KEYS
 from precede.experiments.scenario import builtin_names
-from precede.experiments.worlds import KINDS, find_kind
+from precede.experiments.workload_and_faults import FAULT_KEYS, WORKLOAD_KEYS
+from precede.experiments.worlds.kinds import KINDS, find_kind
 
 PAGE = (Path(__file__).parents[2] / "docs" / "reference" / "scenario.md").read_text(encoding="utf-8")
 

@@ -10,12 +10,12 @@ import pytest
 import precede
 from precede.core.errors import BadInput
 from precede.eventlog.sinks import TableSink
-from precede.experiments.runs import carry_out
+from precede.experiments.run import carry_out
 from precede.experiments.scenario import read_scenario
-from precede.experiments.swarm import events_of
+from precede.experiments.swarm.swarm import events_of
 from precede.experiments.tables import csv_rows
 from precede.protocols import registry
-from precede.verify.witness import verify
+from precede.witness.verify import verify
 
 P2P = "point_to_point"
 WORLDS = {

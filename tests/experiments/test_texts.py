@@ -7,8 +7,8 @@ from pathlib import Path
 import pytest
 
 from precede.core.errors import BadInput
-from precede.experiments.player import mismatches, play
-from precede.experiments.texts import parse_text, read_text, write_text
+from precede.experiments.stories.player import mismatches, play
+from precede.experiments.stories.text import parse_text, read_text, write_text
 
 PAGES = sorted((Path(__file__).parents[2] / "scenarios").glob("**/*.txt"))
 

@@ -27,10 +27,10 @@ from msgspec import Struct
 
 from precede.core.errors import BadInput
 from precede.experiments.scenario import read_scenario
-from precede.runtime.keyring import read_keys
+from precede.runtime.links.keyring import read_keys
 from precede.traces.contacts import read_contacts
 from precede.traces.reading import Loaded, Options, load
-from precede.verify.witness import verify
+from precede.witness.verify import verify
 from tests.hostile.mutations import bent
 
 MOST_SECONDS = 20.0

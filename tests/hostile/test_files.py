@@ -16,7 +16,7 @@ import pytest
 from precede import cli
 from precede.core.errors import BadInput
 from precede.traces.reading import FORMATS, Options, load
-from precede.verify.witness import verify
+from precede.witness.verify import verify
 from tests.hostile.files import READERS, TABLES, Reader, fuzz
 
 ROOT = Path(__file__).parents[2]
@@ -44,7 +44,7 @@ def within(megabytes: int, code: str, *arguments: str) -> str:
         "import resource, sys\n"
         "from precede.core.errors import BadInput\n"
         "from precede.traces.reading import load, Options\n"
-        "from precede.verify.witness import verify\n"
+        "from precede.witness.verify import verify\n"
         "used = int(open('/proc/self/statm').read().split()[0]) * resource.getpagesize()\n"
         f"resource.setrlimit(resource.RLIMIT_AS, (used + {megabytes << 20},) * 2)\n"
     )

@@ -14,7 +14,7 @@ from precede.core.effects import RADIO, WIRED
 from precede.core.node import Context
 from precede.protocols import registry
 from precede.runtime.codec import Codec, Garbled
-from precede.runtime.inspection import Inspection
+from precede.runtime.links.inspection import Inspection
 from tests.hostile.packets import any_packet
 
 MEMBERS = (0, 1, 2, 3)

@@ -10,7 +10,7 @@ from pathlib import Path
 
 import pytest
 
-from precede.pipeline import java
+from precede.pipeline.sessions import java
 
 ROOT = Path(__file__).parents[2]
 SOURCES = sorted((ROOT / "src").rglob("*.py"))

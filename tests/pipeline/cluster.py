@@ -13,7 +13,7 @@ from pathlib import Path
 import psutil
 import pyspark
 
-from precede.pipeline.java import find_java_home
+from precede.pipeline.sessions.java import find_java_home
 
 
 class Cluster:

@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from precede.pipeline.session import open_session
+from precede.pipeline.sessions.session import open_session
 from precede.protocols import registry
 
 FOREIGN = str(Path(__file__).parent / "foreign")

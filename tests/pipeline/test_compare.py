@@ -8,8 +8,8 @@ import pyarrow as pa
 import pytest
 
 from precede.core.errors import BadInput
-from precede.pipeline.compare import claims_frame, compare, missed, read_claims
-from precede.pipeline.schemas import COMPARISONS, MEASURES
+from precede.lake.schemas import COMPARISONS, MEASURES
+from precede.pipeline.sweeps.compare import claims_frame, compare, missed, read_claims
 
 POINTS = [
     ("delta", {"lifetime": "5min", "n": 1}, 10.0),

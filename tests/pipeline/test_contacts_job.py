@@ -9,10 +9,10 @@ import pytest
 
 from precede.cli import main
 from precede.core.errors import BadInput
-from precede.pipeline import contacts as job
-from precede.pipeline.contacts import compute_contacts, segments_of
-from precede.pipeline.jobs import Lake
-from precede.pipeline.schemas import SEGMENTS
+from precede.lake.jobs import Lake
+from precede.lake.schemas import SEGMENTS
+from precede.pipeline.mobility import contacts as job
+from precede.pipeline.mobility.contacts import compute_contacts, segments_of
 from precede.traces.kernel import find_contacts
 from precede.traces.records import natural
 

@@ -16,13 +16,13 @@ import pytest
 
 from precede.cli import main
 from precede.core.errors import BadInput
-from precede.pipeline.follow import _ABSENT, _Follow, follow
-from precede.pipeline.ledger import FORMAT, Ledger, Standing
-from precede.pipeline.verify_files import gather
-from precede.pipeline.witness import settle_question
-from precede.verify import live
-from precede.verify.layout import BROADCAST, DELIVERED
-from precede.verify.witness import verify
+from precede.pipeline.judging.follow import _ABSENT, _Follow, follow
+from precede.pipeline.judging.ledger import FORMAT, Ledger, Standing
+from precede.pipeline.judging.verify_files import gather
+from precede.pipeline.judging.witness import settle_question
+from precede.witness.live import live
+from precede.witness.reading.column_names import BROADCAST, DELIVERED
+from precede.witness.verify import verify
 from tests.pipeline.cluster import kill_tree
 from tests.pipeline.segments import Writer, make_run, pieces
 

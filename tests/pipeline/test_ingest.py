@@ -14,11 +14,11 @@ import pytest
 
 from precede.cli import main
 from precede.core.errors import BadInput
-from precede.pipeline import ingest as room
-from precede.pipeline.contacts import compute_contacts
-from precede.pipeline.ingest import ingest, sources_of
-from precede.pipeline.jobs import Lake
-from precede.pipeline.schemas import TABLES
+from precede.lake.jobs import Lake
+from precede.lake.schemas import TABLES
+from precede.pipeline.mobility import ingest as room
+from precede.pipeline.mobility.contacts import compute_contacts
+from precede.pipeline.mobility.ingest import ingest, sources_of
 
 DATA = Path(os.environ.get("PRECEDE_DATA") or Path(__file__).parents[2].parent / "shared" / "data")
 needs_data = pytest.mark.skipif(not DATA.is_dir(), reason=f"no real traces at {DATA} (set PRECEDE_DATA)")
@@ -239,8 +239,8 @@ def test_the_real_files_are_what_their_sources_say(tmp_path):
 
 def test_a_trace_in_the_lake_is_a_world_for_runs(tmp_path):
     from precede.experiments.grid import read_grid
-    from precede.experiments.runs import build_world
-    from precede.traces.stored import read_stored_contacts
+    from precede.experiments.run import build_world
+    from precede.lake.stored_contacts import read_stored_contacts
 
     late = "node,time,x,y\n" + "".join(
         f"{node},{second + 1_000_000 + node},{node + second},0\n" for node in (1, 2, 30) for second in range(9)

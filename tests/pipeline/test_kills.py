@@ -16,8 +16,8 @@ import pyarrow.parquet as pq
 import pytest
 
 from precede.experiments.grid import read_grid
-from precede.pipeline.jobs import Lake
-from precede.pipeline.simulate import Marks
+from precede.lake.jobs import Lake
+from precede.pipeline.sweeps.simulate import Marks
 from tests.pipeline.cluster import Cluster, kill_tree
 
 SPEC = """
@@ -103,7 +103,7 @@ def retried_tasks(events):
 @pytest.mark.long
 @pytest.mark.spark
 def test_a_cluster_that_loses_a_worker_gives_the_tables_of_the_embedded_run(session, tmp_path):
-    from precede.pipeline.sweep import sweep
+    from precede.pipeline.sweeps.sweep import sweep
 
     spec = write_spec(tmp_path)
     grid = read_grid(spec)

@@ -8,11 +8,11 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 
-from precede.experiments.runs import carry_out_into
+from precede.experiments.run import carry_out_into
 from precede.experiments.scenario import read_scenario
+from precede.lake.schemas import EVENTS, GAUGES, MEASURES, TABLES
 from precede.measures import confidence_interval, measure_events, measure_run
-from precede.pipeline.measures import group_measures, measure
-from precede.pipeline.schemas import EVENTS, GAUGES, MEASURES, TABLES
+from precede.pipeline.sweeps.measures import group_measures, measure
 from tests.measures.test_measures import STORY, table
 
 RUNS = [("vector_clock", "6s"), ("unordered", "3s")]

@@ -12,13 +12,13 @@ import pytest
 
 from precede import __version__
 from precede.cli import main
-from precede.cli.exhibits import write_exhibits
-from precede.cli.reproduce import describe, write_page
+from precede.cli.evidence.exhibits import write_exhibits
+from precede.cli.evidence.reproduce import describe, write_page
 from precede.core.errors import BadInput
-from precede.experiments import prs1997
-from precede.pipeline import reproduce as reproducing
-from precede.pipeline.jobs import Lake
-from precede.pipeline.reproduce import MARKS, Asked, is_finished, reproduce
+from precede.lake.jobs import Lake
+from precede.pipeline.reproduction import reproduce as reproducing
+from precede.pipeline.reproduction.reproduce import MARKS, Asked, is_finished, reproduce
+from precede.reproduction.prs1997 import points as prs1997
 from tests.pipeline.cluster import Cluster, kill_tree
 
 EXPERIMENTS = """

@@ -10,13 +10,13 @@ from pathlib import Path
 import pytest
 
 from precede.core.errors import BadInput, Unavailable
-from precede.pipeline import java
-from precede.pipeline.session import is_embedded, read_conf, read_master
+from precede.pipeline.sessions import java
+from precede.pipeline.sessions.session import is_embedded, read_conf, read_master
 
 COUNT = """
-import precede.pipeline.java as java
+import precede.pipeline.sessions.java as java
 java._SYSTEM_FOLDERS = ()
-from precede.pipeline.session import open_session
+from precede.pipeline.sessions.session import open_session
 with open_session("local[1,4]", ["spark.sql.shuffle.partitions=3"]) as session:
     print(session._jvm.java.lang.System.getProperty("java.home"))
     print(session.range(10).mapInArrow(lambda batches: batches, "id bigint").count())
@@ -90,7 +90,7 @@ def test_masters_and_settings_are_read_before_java_starts():
 
 @pytest.mark.spark
 def test_a_worker_that_dies_is_tried_again_and_a_bad_input_is_not(session, tmp_path):
-    from precede.pipeline.tasks import attempt_number, spread
+    from precede.pipeline.sessions.tasks import attempt_number, spread
 
     def dies_once(number):
         if number == 3 and attempt_number() == 0:

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import pytest
 
-from precede.experiments.swarm import WorldResult, run_seeds, spread
-from precede.pipeline import swarm
-from precede.pipeline.swarm import swarm_results
+from precede.experiments.swarm.swarm import WorldResult, run_seeds, spread
+from precede.pipeline.sweeps import swarm
+from precede.pipeline.sweeps.swarm import swarm_results
 
 
 @pytest.mark.long

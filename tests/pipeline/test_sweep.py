@@ -10,17 +10,17 @@ import pytest
 
 from precede import __version__
 from precede.cli import main
-from precede.cli.sweep import describe
+from precede.cli.data.sweep import describe
 from precede.core.errors import BadInput
 from precede.experiments.grid import read_grid
-from precede.experiments.runs import carry_out_into
+from precede.experiments.run import carry_out_into
+from precede.lake.jobs import Lake
+from precede.lake.schemas import TABLES
 from precede.measures import confidence_interval, measure_run
-from precede.pipeline import simulate
-from precede.pipeline.jobs import Lake
-from precede.pipeline.schemas import TABLES
-from precede.pipeline.simulate import Marks, Wanted, run_sweep
-from precede.pipeline.sweep import summarise_sweep, sweep, swept_before
-from precede.verify.witness import verify
+from precede.pipeline.sweeps import simulate
+from precede.pipeline.sweeps.simulate import Marks, Wanted, run_sweep
+from precede.pipeline.sweeps.sweep import summarise_sweep, sweep, swept_before
+from precede.witness.verify import verify
 
 SHORT = """
 [world]
@@ -330,6 +330,6 @@ def test_a_lake_that_cannot_be_written_is_said(tmp_path):
 
 def test_tables_are_documented_column_by_column():
     page = Path(__file__).parents[2] / "docs" / "reference" / "tables.md"
-    from precede.pipeline.schemas import describe_tables
+    from precede.lake.schemas import describe_tables
 
     assert page.read_text(encoding="utf-8") == describe_tables()

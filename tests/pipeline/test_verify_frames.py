@@ -15,11 +15,11 @@ import pytest
 import precede.pipeline
 from precede.cli import main
 from precede.core.errors import BadInput
-from precede.pipeline import verify_files as witness_files
-from precede.pipeline import witness
-from precede.pipeline.follow import follow
-from precede.pipeline.java import find_java_home
-from precede.verify.witness import verify as verify_here
+from precede.pipeline.judging import verify_files as witness_files
+from precede.pipeline.judging import witness
+from precede.pipeline.judging.follow import follow
+from precede.pipeline.sessions.java import find_java_home
+from precede.witness.verify import verify as verify_here
 from tests.pipeline.logs import random_log, table_of
 
 BY = ("topic", "partition")

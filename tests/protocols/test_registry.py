@@ -14,7 +14,7 @@ import pytest
 from precede.core.errors import BadInput
 from precede.core.node import Context
 from precede.protocols import registry
-from precede.protocols.drift_join import named
+from precede.protocols.drift2006.join import named
 
 SOURCE = Path(__file__).parents[2] / "src"
 
@@ -64,7 +64,7 @@ def test_a_role_that_is_not_there_is_refused() -> None:
 
 def test_somebody_elses_package_adds_a_protocol(tmp_path: Path) -> None:
     (tmp_path / "mine.py").write_text(
-        "from precede.protocols.fifo import Fifo\n"
+        "from precede.protocols.layered.fifo import Fifo\n"
         "from precede.protocols.registry import Entry, Option\n"
         "ENTRY = Entry('mine', 'my own', 'none', 'fifo', ('point_to_point',),\n"
         "              {'durable': Option('bool', False, 'persist')}, ordering=Fifo)\n"

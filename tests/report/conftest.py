@@ -30,7 +30,7 @@ def lake(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 @pytest.fixture(scope="session")
 def site(lake: Path) -> Path:
-    from precede.cli.report import protocol_cards
+    from precede.cli.data.report import protocol_cards
 
     papers = lake.parent / "papers"
     for key in ("prs1997", "was2021"):

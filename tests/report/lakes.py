@@ -11,13 +11,13 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 
 from precede.experiments.grid import read_grid
+from precede.lake.jobs import Lake
+from precede.lake.schemas import COMPARISONS, MEASURES, RUNS
 from precede.measures import confidence_interval
-from precede.pipeline.contacts import compute_contacts
-from precede.pipeline.generated import store_mobility
-from precede.pipeline.jobs import Lake
-from precede.pipeline.results import result_tables
-from precede.pipeline.schemas import COMPARISONS, MEASURES, RUNS
-from precede.pipeline.simulate import Wanted, run_sweep
+from precede.pipeline.mobility.contacts import compute_contacts
+from precede.pipeline.mobility.generated import store_mobility
+from precede.pipeline.sweeps.results import result_tables
+from precede.pipeline.sweeps.simulate import Wanted, run_sweep
 from precede.traces.city_bus import city_bus
 
 OFFICE = """

@@ -19,16 +19,16 @@ from precede.core.identity import MessageId
 from precede.core.messages import Message, Packet
 from precede.core.node import Context
 from precede.protocols import registry
-from precede.protocols.epidemic_packets import MessagesPacket, packed
-from precede.protocols.layers import Envelope
-from precede.protocols.prs import PrsPacket, PrsStamp
-from precede.protocols.sequences import restored_envelope
-from precede.runtime.authorship import Authors, public_of
+from precede.protocols.layered.epidemic.packets import MessagesPacket, packed
+from precede.protocols.layered.node import Envelope
+from precede.protocols.layered.own_messages import restored_envelope
+from precede.protocols.prs1997.prs import PrsPacket, PrsStamp
 from precede.runtime.codec import Codec
 from precede.runtime.group import Group, group_key, node_id
-from precede.runtime.inspection import MOST_AHEAD, MOST_LIFETIME, Inspection
-from precede.runtime.sealing import Sealer, new_key
-from precede.runtime.udp import UdpTransport
+from precede.runtime.links.authorship import Authors, public_of
+from precede.runtime.links.inspection import MOST_AHEAD, MOST_LIFETIME, Inspection
+from precede.runtime.links.sealing import Sealer, new_key
+from precede.runtime.transports.udp import UdpTransport
 from tests.runtime.test_group import introduce, take
 
 KEY = new_key()

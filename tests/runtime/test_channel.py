@@ -12,9 +12,9 @@ import pytest
 
 from precede.core.effects import Key
 from precede.core.identity import NodeId
-from precede.runtime.links import Links
-from precede.runtime.sealing import OVERHEAD, OpenDoor
-from precede.runtime.transport import OnFrame, Transport, Where
+from precede.runtime.links.neighbours import Links
+from precede.runtime.links.sealing import OVERHEAD, OpenDoor
+from precede.runtime.transports.transport import OnFrame, Transport, Where
 
 
 class Air:

@@ -13,10 +13,10 @@ import pytest
 import precede
 from precede.core.errors import BadInput
 from precede.runtime.group import Group
-from precede.runtime.sealing import new_key
-from precede.runtime.transport import Where
-from precede.runtime.udp import UdpTransport
-from precede.verify.witness import verify
+from precede.runtime.links.sealing import new_key
+from precede.runtime.transports.transport import Where
+from precede.runtime.transports.udp import UdpTransport
+from precede.witness.verify import verify
 
 KEY = new_key()
 NAMES = ("ana", "ben", "cem")

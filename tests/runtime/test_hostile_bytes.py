@@ -11,12 +11,12 @@ from hypothesis import strategies as st
 from precede.core.errors import Refused
 from precede.core.identity import MessageId
 from precede.core.messages import Message
-from precede.protocols.direct import DirectPacket
-from precede.protocols.layers import Envelope
-from precede.protocols.reliable import AckPacket
+from precede.protocols.layered.direct import DirectPacket
+from precede.protocols.layered.node import Envelope
+from precede.protocols.outbox import AckPacket
 from precede.runtime.codec import LARGEST, Codec, Garbled
-from precede.runtime.fragments import Fragments
-from precede.runtime.sealing import OpenDoor, Sealer, new_key
+from precede.runtime.links.fragments import Fragments
+from precede.runtime.links.sealing import OpenDoor, Sealer, new_key
 
 CODEC = Codec((DirectPacket, AckPacket), dict[int, int])
 PACKET = DirectPacket(Envelope(Message(MessageId(5, 0, 9), b"hello"), {5: 9, 7: 2}, 10, None, 8, 2))

@@ -10,8 +10,8 @@ import pytest
 
 from precede.cli import main
 from precede.core.errors import BadInput
-from precede.runtime.authorship import public_of
-from precede.runtime.keyring import newest_key, read_identity, read_keys, read_roster
+from precede.runtime.links.authorship import public_of
+from precede.runtime.links.keyring import newest_key, read_identity, read_keys, read_roster
 from tests.runtime.test_examples import free_ports
 from tests.runtime.watched import running
 

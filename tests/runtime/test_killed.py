@@ -18,10 +18,10 @@ import pytest
 from precede.api import open_member
 from precede.core.instants import SECOND, Instant
 from precede.core.plan import LinkChange, Plan, Said, Stay
-from precede.runtime.emulation import Clock
-from precede.runtime.processes import Processes
-from precede.runtime.stage import Stage
-from precede.verify.witness import verify
+from precede.runtime.emulation.members import Clock
+from precede.runtime.emulation.processes import Processes
+from precede.runtime.emulation.stage import Stage
+from precede.witness.verify import verify
 
 TOGETHER = 60 * SECOND
 """In the end everybody meets a neighbour, from so long before the plan is over until all is quiet."""

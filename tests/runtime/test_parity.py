@@ -17,12 +17,12 @@ from precede.api import open_member
 from precede.core.errors import BadInput
 from precede.core.instants import SECOND
 from precede.core.plan import Plan
-from precede.experiments.plans import plan_of
-from precede.experiments.runs import Run
+from precede.experiments.emulation.plan import plan_of
+from precede.experiments.run import Run
 from precede.protocols import registry
-from precede.runtime.emulation import Clock, Emulated
-from precede.runtime.stage import Stage
-from precede.verify.witness import verify
+from precede.runtime.emulation.members import Clock, Emulated
+from precede.runtime.emulation.stage import Stage
+from precede.witness.verify import verify
 
 PATIENCE = 180 * SECOND
 TALK = {"poisson": "400ms", "until": "4s", "size": 200, "replies": 0.1, "reply_after": "exponential(0.02)"}

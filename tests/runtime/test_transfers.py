@@ -8,8 +8,8 @@ import pytest
 
 from precede.core.identity import MessageId
 from precede.core.transfers import DOWN, RECEIVED, SENT, UP, Told
-from precede.protocols.epidemic_packets import HavePacket, SummaryPacket
-from precede.runtime.transfers import Transfers, read_told
+from precede.protocols.layered.epidemic.packets import HavePacket, SummaryPacket
+from precede.runtime.emulation.transfers import Transfers, read_told
 
 ID = MessageId(1, 0, 7)
 

@@ -17,15 +17,15 @@ from precede.core.effects import RADIO, Send
 from precede.core.identity import MessageId
 from precede.core.messages import Message
 from precede.core.node import Context
-from precede.protocols.epidemic import DISSEMINATION
+from precede.protocols.layered.epidemic.node import DISSEMINATION
 from precede.protocols.registry import make
-from precede.protocols.vcube_packets import StampedMessage, VCubePacket
-from precede.protocols.vcube_packing import packet_of
+from precede.protocols.vcube2018.packets import StampedMessage, VCubePacket
+from precede.protocols.vcube2018.packing import packet_of
 from precede.runtime.codec import LARGEST, Codec, Garbled
-from precede.runtime.sealing import new_key
-from precede.runtime.tcp import TcpTransport
-from precede.runtime.transport import Where
-from precede.runtime.udp import UdpTransport
+from precede.runtime.links.sealing import new_key
+from precede.runtime.transports.tcp import TcpTransport
+from precede.runtime.transports.transport import Where
+from precede.runtime.transports.udp import UdpTransport
 
 KEY = new_key()
 

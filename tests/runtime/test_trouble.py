@@ -17,16 +17,16 @@ from precede.core.instants import DAY, MILLISECOND, SECOND, Instant
 from precede.core.messages import Message
 from precede.core.node import Context, Node, Saved
 from precede.protocols import registry
-from precede.protocols.epidemic_packets import packed
-from precede.protocols.layers import Envelope
-from precede.runtime import tcp
+from precede.protocols.layered.epidemic.packets import packed
+from precede.protocols.layered.node import Envelope
 from precede.runtime.codec import Codec
 from precede.runtime.driver import Driver
-from precede.runtime.inspection import MOST_AHEAD, Inspection
-from precede.runtime.sealing import new_key
+from precede.runtime.links.inspection import MOST_AHEAD, Inspection
+from precede.runtime.links.sealing import new_key
 from precede.runtime.store import NoStore, StoreFailed
-from precede.runtime.tcp import TcpTransport
-from precede.runtime.udp import UdpTransport
+from precede.runtime.transports import tcp
+from precede.runtime.transports.tcp import TcpTransport
+from precede.runtime.transports.udp import UdpTransport
 
 KEY = new_key()
 

@@ -11,7 +11,7 @@ import pytest
 
 from precede.core.errors import BadInput
 from precede.eventlog.sinks import TableSink
-from precede.experiments.runs import Outcome, Run, carry_out
+from precede.experiments.run import Outcome, Run, carry_out
 
 OFFICE: dict[str, Any] = {"kind": "point_to_point", "nodes": 5, "delay": "10ms"}
 ONE_QUESTION = {"script": [{"src": "0", "at": "1s"}], "reply_after": "exponential(0.02)", "until": "1h"}

@@ -22,8 +22,8 @@ SCRIPT = f"""
 import hashlib, json
 import pyarrow as pa
 from precede.eventlog.sinks import TableSink
-from precede.experiments.draws import draw_plan, find_drawer
-from precede.experiments.swarm import run_plan
+from precede.experiments.swarm.plan import draw_plan, find_drawer
+from precede.experiments.swarm.swarm import run_plan
 from precede.protocols import registry
 import precede.sim.turn
 

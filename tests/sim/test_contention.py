@@ -12,8 +12,8 @@ import pytest
 from precede.core.effects import RADIO, Send
 from precede.core.identity import NEIGHBOURS
 from precede.core.messages import Packet
-from precede.sim.contention import ContentionRadio
-from precede.sim.radio import FrameQueue
+from precede.sim.networks.contention import ContentionRadio
+from precede.sim.networks.radio import FrameQueue
 from precede.sim.randomness import Streams
 
 

@@ -10,11 +10,11 @@ import pytest
 from precede.core.errors import BadInput
 from precede.core.instants import SECOND
 from precede.eventlog.sinks import TableSink
-from precede.experiments.behaviour import read_workload
-from precede.experiments.runs import Run, carry_out
+from precede.experiments.run import Run, carry_out
 from precede.experiments.tables import Table
+from precede.experiments.workload_and_faults import read_workload
 from precede.sim.workload import Destinations
-from precede.verify.witness import verify
+from precede.witness.verify import verify
 
 
 def test_sizes_are_uniform_and_a_sender_is_never_its_own_destination() -> None:

@@ -10,7 +10,7 @@ from pathlib import Path
 SCRIPT = """
 import resource, sys
 from pathlib import Path
-from precede.experiments.runs import carry_out_into
+from precede.experiments.run import carry_out_into
 from precede.experiments.scenario import read_scenario
 settings = {"until": sys.argv[1], "poisson": "100ms", "replies": "0"}
 run = read_scenario("small-office", "vector_clock", 1, settings)

@@ -10,8 +10,8 @@ import pyarrow.compute as pc
 import pytest
 
 from precede.eventlog.sinks import TableSink
-from precede.experiments.runs import Run, carry_out
-from precede.verify.witness import verify
+from precede.experiments.run import Run, carry_out
+from precede.witness.verify import verify
 
 RIVALS: tuple[tuple[str, dict[str, Any]], ...] = (
     ("prs", {}),

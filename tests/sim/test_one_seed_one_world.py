@@ -11,13 +11,13 @@ from pathlib import Path
 
 import pytest
 
-from precede.experiments.runs import carry_out_into
+from precede.experiments.run import carry_out_into
 from precede.experiments.scenario import read_scenario
 
 SCRIPT = """
 import sys
 from pathlib import Path
-from precede.experiments.runs import carry_out_into
+from precede.experiments.run import carry_out_into
 from precede.experiments.scenario import read_scenario
 carry_out_into(read_scenario("small-office", sys.argv[1], int(sys.argv[2])), Path(sys.argv[3]))
 """

@@ -11,8 +11,8 @@ from precede.core.messages import Packet
 from precede.core.node import Node
 from precede.eventlog.recorder import Recorder
 from precede.eventlog.sinks import TableSink
+from precede.sim.networks.switched import Switched
 from precede.sim.randomness import Distribution
-from precede.sim.switched import Switched
 from precede.sim.world import World
 
 

@@ -18,8 +18,8 @@ from precede.core.node import Node, Saved
 from precede.eventlog.recorder import Recorder
 from precede.eventlog.sinks import TableSink
 from precede.sim.clocks import Clock
-from precede.sim.partition import Partition
-from precede.sim.point_to_point import PointToPoint
+from precede.sim.networks.partition import Partition
+from precede.sim.networks.point_to_point import PointToPoint
 from precede.sim.queue import EventQueue
 from precede.sim.randomness import Distribution
 from precede.sim.world import World

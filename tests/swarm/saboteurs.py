@@ -12,12 +12,12 @@ from precede.core.effects import Effect, Effects, Persist, Send
 from precede.core.identity import MessageId, NodeId
 from precede.core.instants import Instant
 from precede.core.node import Context, Node, Saved
-from precede.protocols import fifo, vector_clock
-from precede.protocols.direct import Direct
-from precede.protocols.fifo import Fifo
-from precede.protocols.layers import Envelope, LayeredNode, Ordering
+from precede.protocols.layered import fifo, vector_clock
+from precede.protocols.layered.direct import Direct
+from precede.protocols.layered.fifo import Fifo
+from precede.protocols.layered.node import Envelope, LayeredNode, Ordering
+from precede.protocols.layered.vector_clock import VectorClock
 from precede.protocols.registry import Entry, find_dissemination
-from precede.protocols.vector_clock import VectorClock
 
 
 class Eager(VectorClock):

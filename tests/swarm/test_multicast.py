@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import pytest
 
-from precede.experiments.draws import draw_plan
-from precede.experiments.swarm import Tally, run_seed
+from precede.experiments.swarm.plan import draw_plan
+from precede.experiments.swarm.swarm import Tally, run_seed
 
 
 @pytest.mark.parametrize("protocol", ["prs", "rst", "ses"])

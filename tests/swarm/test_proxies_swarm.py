@@ -11,15 +11,16 @@ from precede.core.effects import Effect
 from precede.core.identity import NodeId
 from precede.core.instants import Instant
 from precede.core.node import Context, Node
-from precede.experiments.draw_proxies import REGIMES
-from precede.experiments.draws import draw_plan, find_drawer
-from precede.experiments.swarm import Tally, run_plan, run_seed
-from precede.protocols import ck, prs_mobile
-from precede.protocols.ck import CkStation
-from precede.protocols.proxy_packets import ProxyGivePacket, ProxyUpPacket, Vector
-from precede.protocols.proxy_station import Record
-from precede.protocols.prs_mobile import PrsHost, PrsStation
+from precede.experiments.swarm.draw.proxies import REGIMES
+from precede.experiments.swarm.plan import draw_plan, find_drawer
+from precede.experiments.swarm.swarm import Tally, run_plan, run_seed
+from precede.protocols.cells.packets import ProxyGivePacket, ProxyUpPacket, Vector
+from precede.protocols.cells.proxy_station import Record
+from precede.protocols.prs1997 import mobile as prs_mobile
+from precede.protocols.prs1997.mobile import PrsHost, PrsStation
 from precede.protocols.registry import Entry
+from precede.protocols.was2021 import ck
+from precede.protocols.was2021.ck import CkStation
 
 
 @pytest.mark.parametrize("protocol", ["ck", "prs_mobile"])

@@ -10,14 +10,14 @@ import pytest
 from precede.core.effects import Effect, Effects, Medium
 from precede.core.instants import Instant
 from precede.core.messages import Packet
-from precede.experiments import runs
-from precede.experiments.draw_point_to_point import DRAWER
-from precede.experiments.draws import Plan, draw_plan
-from precede.experiments.swarm import WorldResult, run_plan
-from precede.protocols import vector_clock
-from precede.protocols.layers import Envelope
+from precede.experiments import run as runs
+from precede.experiments.swarm.draw.point_to_point import DRAWER
+from precede.experiments.swarm.plan import Plan, draw_plan
+from precede.experiments.swarm.swarm import WorldResult, run_plan
+from precede.protocols.layered import vector_clock
+from precede.protocols.layered.node import Envelope
+from precede.protocols.layered.vector_clock import VectorClock
 from precede.protocols.registry import Entry
-from precede.protocols.vector_clock import VectorClock
 from precede.sim.clocks import Clock
 from precede.sim.world import Seat, World
 from tests.swarm.saboteurs import SABOTEURS, entry_of

@@ -8,12 +8,12 @@ import msgspec
 import pytest
 
 from precede.eventlog.sinks import TableSink
-from precede.experiments.draw_point_to_point import DRAWER
-from precede.experiments.draws import draw_plan
-from precede.experiments.runs import prepare
-from precede.experiments.shrink import shrink
-from precede.experiments.swarm import Tally, replay_line, run_plan, run_seed
-from precede.experiments.telling import tell_log
+from precede.experiments.run import prepare
+from precede.experiments.stories.from_log import tell_log
+from precede.experiments.swarm.draw.point_to_point import DRAWER
+from precede.experiments.swarm.plan import draw_plan
+from precede.experiments.swarm.shrink import shrink
+from precede.experiments.swarm.swarm import Tally, replay_line, run_plan, run_seed
 from tests.swarm.saboteurs import SABOTEURS
 
 REGRESSIONS = Path(__file__).with_name("regressions.txt")

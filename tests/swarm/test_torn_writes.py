@@ -7,8 +7,8 @@ from collections import Counter
 import pytest
 
 from precede.core.effects import Effects, Persist
-from precede.experiments.draws import draw_plan, find_drawer
-from precede.experiments.swarm import run_plan
+from precede.experiments.swarm.plan import draw_plan, find_drawer
+from precede.experiments.swarm.swarm import run_plan
 from tests.swarm.torn_writes import Shape, Watched, torn_worlds, with_nodes
 
 DURABLE = (

@@ -5,9 +5,9 @@ from __future__ import annotations
 import pytest
 from msgspec.structs import replace
 
-from precede.experiments.draw_cellular import REGIMES
-from precede.experiments.draws import draw_plan, find_drawer
-from precede.experiments.swarm import Tally, WorldResult, run_plan, run_seed
+from precede.experiments.swarm.draw.cellular import REGIMES
+from precede.experiments.swarm.plan import draw_plan, find_drawer
+from precede.experiments.swarm.swarm import Tally, WorldResult, run_plan, run_seed
 
 
 @pytest.mark.parametrize("place", range(len(REGIMES)), ids=REGIMES)

@@ -18,8 +18,8 @@ from precede.core.effects import Effect, Effects, Persist
 from precede.core.instants import Instant
 from precede.core.node import Context, Node, Saved
 from precede.eventlog.sinks import TableSink
-from precede.experiments.draws import Plan, seconds_text
-from precede.experiments.runs import prepare
+from precede.experiments.run import prepare
+from precede.experiments.swarm.plan import Plan, seconds_text
 from precede.protocols import registry
 from precede.protocols.around import Around
 from precede.protocols.registry import Entry

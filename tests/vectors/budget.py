@@ -14,12 +14,12 @@ import msgspec
 from precede.core.effects import Send
 from precede.core.node import Context, Node
 from precede.eventlog.sinks import NoSink
-from precede.experiments.runs import Run, carry_out
+from precede.experiments.run import Run, carry_out
 from precede.protocols import registry
-from precede.runtime.channel import HEADER
 from precede.runtime.codec import Codec
-from precede.runtime.fragments import HEADER_BYTES
-from precede.runtime.sealing import OVERHEAD
+from precede.runtime.links.channel import HEADER
+from precede.runtime.links.fragments import HEADER_BYTES
+from precede.runtime.links.sealing import OVERHEAD
 
 PAGE: Final = Path(__file__).parent.parent.parent / "docs" / "reference" / "byte-budget.md"
 FRAME: Final = 255

@@ -20,7 +20,7 @@ from precede.core.instants import Duration, Instant
 from precede.core.messages import Packet
 from precede.core.node import Context, Node, Saved
 from precede.eventlog.sinks import NoSink
-from precede.experiments.runs import Run, carry_out
+from precede.experiments.run import Run, carry_out
 from precede.protocols import registry
 from precede.runtime.codec import Codec
 

@@ -1,9 +1,9 @@
 """One file per verb; this file finds the verb, runs it and turns what happened into an exit code.
 
-May import: core, protocols, eventlog, traces, sim, runtime, verify, measures, experiments, pipeline,
-    report, api
+May import: core, protocols, eventlog, traces, sim, runtime, witness, measures, experiments, reproduction,
+    pipeline, lake, report, api
 
-To add a verb, add one line to `VERBS` and a file `cli/<verb>.py` beside this one with either
+To add a verb, add one line to `VERBS` and a module in the sub-package it belongs to, with either
 
 * `def command(...) -> int | None`: typer parameters; its docstring is the help and must show an example
   (after a line with a single backslash-b, so that it is not rewrapped); or
@@ -25,33 +25,49 @@ import re
 import sys
 from collections.abc import Sequence
 from importlib import import_module
-from typing import TYPE_CHECKING, Any, Final
+from typing import TYPE_CHECKING, Any, Final, NamedTuple
 
 from precede.core.errors import BadInput, Unavailable
 
 if TYPE_CHECKING:
     import typer
 
-VERBS: Final[dict[str, str]] = {
-    "demo": "the whole pipeline on a bundled bus day, to a report you can open",
-    "sweep": "many runs, on Spark: a grid of scenarios, protocols, options and seeds",
-    "ingest": "real traces into the lake: GTFS, GPS, positions, ns-2, The ONE, SocioPatterns, ...",
-    "contacts": "who is within reach of whom, and when: exact contacts of a trace",
-    "simulate": "one run of a scenario, in this process",
-    "verify": "does this log keep its order? An exact verdict, and a violation told as a story",
-    "reproduce": "a paper's published numbers beside ours, every run verified",
-    "bundle": "a run or a reproduction as a folder: scenario, seeds, versions, verdict, how to run it again",
-    "report": "the lake as a site: diagrams, maps, tables, opened from a disk",
-    "swarm": "seeded worlds that break, heal, and must hold",
-    "conform": "your own protocol: scenarios, swarm, rivals, one table",
-    "node": "a member of a group over sockets: lines in are broadcast, lines out are delivered",
-    "host": "a mobile host over sockets: in the cell of the station it hears",
-    "station": "a station over sockets: a radio cell, and wires to its neighbours",
-    "emulate": "a scenario lived through by real nodes over sockets, compressed in time",
-    "keys": "make, show, export and rotate a group's keys",
-    "protocols": "what is there, with paper, order and network",
+
+class Verb(NamedTuple):
+    """A verb: the module below `precede.cli` that has its `command` or `app`, and its line in the overview."""
+
+    module: str
+    summary: str
+
+
+VERBS: Final[dict[str, Verb]] = {
+    "demo": Verb("runs.demo", "the whole pipeline on a bundled bus day, to a report you can open"),
+    "sweep": Verb("data.sweep", "many runs, on Spark: a grid of scenarios, protocols, options and seeds"),
+    "ingest": Verb(
+        "data.ingest", "real traces into the lake: GTFS, GPS, positions, ns-2, The ONE, SocioPatterns, ..."
+    ),
+    "contacts": Verb("data.contacts", "who is within reach of whom, and when: exact contacts of a trace"),
+    "simulate": Verb("runs.simulate", "one run of a scenario, in this process"),
+    "verify": Verb(
+        "evidence.verify", "does this log keep its order? An exact verdict, and a violation told as a story"
+    ),
+    "reproduce": Verb("evidence.reproduce", "a paper's published numbers beside ours, every run verified"),
+    "bundle": Verb(
+        "runs.bundle",
+        "a run or a reproduction as a folder: scenario, seeds, versions, verdict, how to run it again",
+    ),
+    "report": Verb("data.report", "the lake as a site: diagrams, maps, tables, opened from a disk"),
+    "swarm": Verb("runs.swarm", "seeded worlds that break, heal, and must hold"),
+    "conform": Verb("runs.conform", "your own protocol: scenarios, swarm, rivals, one table"),
+    "node": Verb(
+        "field.node", "a member of a group over sockets: lines in are broadcast, lines out are delivered"
+    ),
+    "host": Verb("field.host", "a mobile host over sockets: in the cell of the station it hears"),
+    "station": Verb("field.station", "a station over sockets: a radio cell, and wires to its neighbours"),
+    "emulate": Verb("field.emulate", "a scenario lived through by real nodes over sockets, compressed in time"),
+    "keys": Verb("field.keys", "make, show, export and rotate a group's keys"),
+    "protocols": Verb("runs.protocols", "what is there, with paper, order and network"),
 }
-"""Every verb with the line that `precede --help` shows."""
 
 EXTRAS: Final[dict[str, str]] = {
     "typer": "cli",
@@ -151,7 +167,7 @@ def _run(given: list[str]) -> int:
 
 def _call(verb: str, arguments: list[str]) -> int:
     """Run one verb with typer; what it returns is its exit code."""
-    module = import_module(f"precede.cli.{verb.replace('-', '_')}")
+    module = import_module(f"precede.cli.{VERBS[verb].module}")
     app: Any = getattr(module, "app", None)
     if app is None:
         app = new_app()
@@ -191,7 +207,7 @@ def _needs_arguments(function: Any) -> bool:
 
 def _overview() -> str:
     width = max(map(len, VERBS), default=0)
-    verbs = "\n".join(f"  {verb:<{width}}  {what}" for verb, what in VERBS.items())
+    verbs = "\n".join(f"  {name:<{width}}  {verb.summary}" for name, verb in VERBS.items())
     return (
         "Precede: ordered broadcast for networks that move.\n\n"
         f"Usage: precede VERB [ARGUMENTS]\n\n{verbs}\n\n"

@@ -11,7 +11,7 @@ from typing import Any, Final, TypeAlias
 
 from msgspec import Struct
 
-from precede.core.commonest import RADIO, WIRED, Arrive, Deliver, Key, Medium, Send
+from precede.core.frequent_effects import RADIO, WIRED, Arrive, Deliver, Key, Medium, Send
 from precede.core.identity import NodeId
 from precede.core.instants import Instant
 from precede.core.messages import Message

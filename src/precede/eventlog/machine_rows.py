@@ -7,7 +7,7 @@ from typing import final
 from librt.strings import BytesWriter, write_i32_le, write_i64_le
 from mypy_extensions import i32, i64
 
-from precede.core.commonest import Arrive, Deliver
+from precede.core.frequent_effects import Arrive, Deliver
 from precede.core.identity import MessageId, NodeId
 from precede.core.instants import Instant
 from precede.core.messages import Packet

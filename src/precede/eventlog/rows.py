@@ -9,7 +9,7 @@ from __future__ import annotations
 from struct import Struct as Layout
 from typing import Final
 
-from precede.core.commonest import Arrive, Deliver
+from precede.core.frequent_effects import Arrive, Deliver
 from precede.core.identity import MessageId, NodeId
 from precede.core.instants import Instant
 from precede.core.messages import Packet

@@ -1,4 +1,4 @@
 """Runs completely described, scenarios and their player, the swarm, conformance.
 
-May import: core, protocols, eventlog, traces, sim, verify, measures
+May import: core, protocols, eventlog, traces, sim, witness, measures, lake
 """

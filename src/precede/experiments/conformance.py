@@ -16,11 +16,11 @@ from msgspec import Struct
 from precede.core.errors import BadInput
 from precede.core.node import Context, Node
 from precede.eventlog.sinks import TableSink
-from precede.experiments.draw_point_to_point import DRAWER as POINT_TO_POINT
-from precede.experiments.draws import Plan, draw_plan, find_drawer
-from precede.experiments.player import play
-from precede.experiments.swarm import Tally, WorldResult, run_plan
-from precede.experiments.texts import parse_text
+from precede.experiments.stories.player import play
+from precede.experiments.stories.text import parse_text
+from precede.experiments.swarm.draw.point_to_point import DRAWER as POINT_TO_POINT
+from precede.experiments.swarm.plan import Plan, draw_plan, find_drawer
+from precede.experiments.swarm.swarm import Tally, WorldResult, run_plan
 from precede.measures.events import measure_events
 from precede.protocols import registry
 from precede.protocols.registry import Entry, Option, Order

@@ -28,7 +28,7 @@ import msgspec
 from msgspec import Struct
 
 from precede.core.errors import BadInput
-from precede.experiments.runs import Run
+from precede.experiments.run import Run
 from precede.experiments.scenario import read_scenario
 from precede.experiments.tables import Table, read_toml
 

@@ -9,12 +9,12 @@ from pathlib import Path
 from typing import Any, Final
 
 from precede.core.errors import BadInput
-from precede.experiments.behaviour import FAULT_KEYS, WORKLOAD_KEYS
-from precede.experiments.runs import RUN_KEYS, Run
+from precede.experiments.run import RUN_KEYS, Run
 from precede.experiments.tables import Table, read_toml
-from precede.experiments.worlds import find_kind
+from precede.experiments.workload_and_faults import FAULT_KEYS, WORKLOAD_KEYS
+from precede.experiments.worlds.kinds import find_kind
+from precede.lake.stored_contacts import stored_traces
 from precede.protocols import registry
-from precede.traces.stored import stored_traces
 
 _TABLES: Final = ("world", "workload", "run", "faults")
 

@@ -10,11 +10,11 @@ import pyarrow as pa
 
 from precede.core.errors import BadInput
 from precede.eventlog.sinks import TableSink
-from precede.experiments.runs import carry_out
+from precede.experiments.run import carry_out
 from precede.experiments.scenario import read_scenario
 from precede.measures.events import measure_events
-from precede.verify.verdict import Verdict
-from precede.verify.witness import verify
+from precede.witness.verdict import Verdict
+from precede.witness.verify import verify
 
 
 class Simulation:

@@ -2,7 +2,7 @@
 
 `precede.pipeline.verify(df, order="causal", by=["topic"])` is the witness on a DataFrame of yours.
 
-May import: core, eventlog, traces, experiments, verify, measures
+May import: core, eventlog, traces, experiments, reproduction, witness, measures, lake
 """
 
 from __future__ import annotations
@@ -12,7 +12,7 @@ from typing import Any
 
 def __getattr__(name: str) -> Any:
     if name == "verify":
-        from precede.pipeline.witness import verify
+        from precede.pipeline.judging.witness import verify
 
         return verify
     raise AttributeError(f"module {__name__!r} has no attribute {name!r}")

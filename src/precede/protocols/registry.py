@@ -20,7 +20,7 @@ from precede.core.errors import BadInput
 from precede.core.instants import LONGEST, format_duration, parse_duration
 from precede.core.messages import Packet
 from precede.core.node import Context, Node
-from precede.protocols.layers import Dissemination, LayeredNode, Ordering
+from precede.protocols.layered.node import Dissemination, LayeredNode, Ordering
 
 Order: TypeAlias = Literal["none", "fifo", "causal", "multicast", "delta", "total"]
 WorldKind: TypeAlias = Literal["contacts", "point_to_point", "switched", "flood", "cellular"]
@@ -30,27 +30,27 @@ ENTRY_POINTS: Final = "precede.protocols"
 Number = TypeVar("Number", int, float)
 _MOST: Final = 1 << 62
 _PROTOCOLS: Final[dict[str, str]] = {
-    "unordered": "precede.protocols.unordered:ENTRY",
-    "fifo": "precede.protocols.fifo:ENTRY",
-    "vector_clock": "precede.protocols.vector_clock:ENTRY",
-    "vcube": "precede.protocols.vcube:ENTRY",
-    "causal_barrier": "precede.protocols.causal_barrier:ENTRY",
-    "delta_causal": "precede.protocols.delta_causal:ENTRY",
-    "hash_dag": "precede.protocols.hash_dag:ENTRY",
-    "prs": "precede.protocols.prs:ENTRY",
-    "rst": "precede.protocols.rst:ENTRY",
-    "ses": "precede.protocols.ses:ENTRY",
-    "drift": "precede.protocols.drift_entry:DRIFT",
-    "tof": "precede.protocols.drift_entry:TOF",
-    "was": "precede.protocols.was:ENTRY",
-    "ck": "precede.protocols.ck:ENTRY",
-    "prs_mobile": "precede.protocols.prs_mobile:ENTRY",
+    "unordered": "precede.protocols.layered.unordered:ENTRY",
+    "fifo": "precede.protocols.layered.fifo:ENTRY",
+    "vector_clock": "precede.protocols.layered.vector_clock:ENTRY",
+    "vcube": "precede.protocols.vcube2018.entry:ENTRY",
+    "causal_barrier": "precede.protocols.guidec2021.causal_barrier:ENTRY",
+    "delta_causal": "precede.protocols.guidec2021.delta_causal:ENTRY",
+    "hash_dag": "precede.protocols.layered.hash_dag:ENTRY",
+    "prs": "precede.protocols.prs1997.prs:ENTRY",
+    "rst": "precede.protocols.multicast.rst:ENTRY",
+    "ses": "precede.protocols.multicast.ses:ENTRY",
+    "drift": "precede.protocols.drift2006.entry:DRIFT",
+    "tof": "precede.protocols.drift2006.entry:TOF",
+    "was": "precede.protocols.was2021.entry:ENTRY",
+    "ck": "precede.protocols.was2021.ck:ENTRY",
+    "prs_mobile": "precede.protocols.prs1997.mobile:ENTRY",
 }
 
 _DISSEMINATIONS: Final[dict[str, str]] = {
-    "direct": "precede.protocols.direct:DISSEMINATION",
-    "epidemic": "precede.protocols.epidemic:DISSEMINATION",
-    "flooding": "precede.protocols.flooding:DISSEMINATION",
+    "direct": "precede.protocols.layered.direct:DISSEMINATION",
+    "epidemic": "precede.protocols.layered.epidemic.node:DISSEMINATION",
+    "flooding": "precede.protocols.floods.flooding:DISSEMINATION",
 }
 
 _USUAL_DISSEMINATION: Final[dict[str, str]] = {

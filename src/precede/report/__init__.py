@@ -1,4 +1,4 @@
 """Tables, figures and the site, made from tables on disk.
 
-May import: measures
+May import: measures, lake
 """

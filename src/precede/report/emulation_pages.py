@@ -8,8 +8,8 @@ from typing import Any, Final
 
 from markupsafe import Markup, escape
 
+from precede.lake.results import Results, Row
 from precede.report.figures import Curve, Figure, Point
-from precede.report.lake import Results, Row
 from precede.report.run_pages import RunPages
 from precede.report.site import EVENTS, fresh_folder
 from precede.report.tables import Cell, Link, Table

@@ -10,8 +10,8 @@ from typing import Final
 
 from markupsafe import Markup
 
+from precede.lake.results import Row
 from precede.report.figures import Curve, Figure, Mark, Point
-from precede.report.lake import Row
 from precede.report.tables import Cell, Link, Table
 from precede.report.writing import Pages, Section, rendered, slug, tabled, with_numbers
 

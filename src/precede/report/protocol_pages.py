@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import Final, NamedTuple
 
-from precede.report.lake import Results
+from precede.lake.results import Results
 from precede.report.tables import Cell, Link, Table
 from precede.report.writing import Pages, Section, options_text, rendered, tabled
 

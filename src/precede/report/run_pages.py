@@ -11,8 +11,8 @@ import numpy as np
 import pyarrow.parquet as pq
 from markupsafe import Markup
 
+from precede.lake.results import Results, Row
 from precede.report.figures import Curve, Figure, Point
-from precede.report.lake import Results, Row
 from precede.report.map_data import Stage, of_log, of_trace, page_map, script
 from precede.report.packing import places
 from precede.report.run_data import Log, page_data, read_log

@@ -14,7 +14,7 @@ from importlib.resources import files
 from pathlib import Path
 from typing import Any, Final, NamedTuple
 
-from precede.report.lake import Results, Row, read_results
+from precede.lake.results import Results, Row, read_results
 from precede.report.paper_pages import write_papers
 from precede.report.protocol_pages import Card, write_protocols
 from precede.report.run_pages import RunPages

@@ -7,8 +7,8 @@ import re
 from collections import Counter
 from typing import Any, Final
 
+from precede.lake.results import Results, Row
 from precede.report.figures import Curve, Figure, Point
-from precede.report.lake import Results, Row
 from precede.report.tables import Cell, Link, Table
 from precede.report.writing import Pages, Section, drawn, options_text, slug, tabled, with_numbers
 

@@ -50,10 +50,10 @@ from precede.eventlog.schema import (
     STARTED,
 )
 from precede.runtime.codec import Codec, Garbled
-from precede.runtime.inspection import Inspection
+from precede.runtime.emulation.transfers import Transfers
+from precede.runtime.links.inspection import Inspection
 from precede.runtime.rows import KeptRows
 from precede.runtime.store import NoStore, Store, StoreFailed
-from precede.runtime.transfers import Transfers
 
 MOST_WAITING: Final = 10_000
 _MOST_ROWS: Final = 2_000

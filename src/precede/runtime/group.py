@@ -24,16 +24,16 @@ from precede.core.identity import MessageId, NodeId
 from precede.core.instants import MILLISECOND, Duration, Instant, parse_duration
 from precede.core.messages import Message
 from precede.core.node import Node, Waiting
-from precede.runtime.authorship import Authors
 from precede.runtime.codec import Codec
 from precede.runtime.driver import Driver, wall_clock
-from precede.runtime.inspection import Inspection
-from precede.runtime.links import Links
+from precede.runtime.emulation.transfers import Transfers
+from precede.runtime.links.authorship import Authors
+from precede.runtime.links.inspection import Inspection
+from precede.runtime.links.neighbours import Links
+from precede.runtime.links.sealing import KEY_BYTES, OVERHEAD, OpenDoor, Sealer
 from precede.runtime.rows import SEGMENT_ROWS, KeptRows, write_segment
-from precede.runtime.sealing import KEY_BYTES, OVERHEAD, OpenDoor, Sealer
 from precede.runtime.store import NoStore, Store, StoreFailed
-from precede.runtime.transfers import Transfers
-from precede.runtime.transport import Transport
+from precede.runtime.transports.transport import Transport
 
 MOST_UNTAKEN: Final = 100_000
 MOST_IN_MEMORY: Final = 1_000

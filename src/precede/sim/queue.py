@@ -14,7 +14,7 @@ from collections.abc import Callable
 from heapq import heappop, heappush
 from typing import Any, Final, final
 
-from precede.core.commonest import Medium
+from precede.core.frequent_effects import Medium
 from precede.core.identity import NodeId
 from precede.core.instants import Instant
 from precede.core.messages import Packet

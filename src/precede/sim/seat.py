@@ -9,7 +9,7 @@ from precede.core.effects import Key
 from precede.core.identity import NodeId
 from precede.core.node import Node
 from precede.sim.clocks import Clock
-from precede.sim.network import Flight
+from precede.sim.networks.network import Flight
 
 
 @final

@@ -16,7 +16,7 @@ from precede.core.errors import BadInput
 from precede.core.identity import NodeId
 from precede.core.instants import SECOND, Duration, Instant
 from precede.core.messages import Message
-from precede.sim.network import MESSAGES_BORN
+from precede.sim.networks.network import MESSAGES_BORN
 from precede.sim.randomness import Distribution
 from precede.sim.world import World
 

@@ -48,7 +48,7 @@ from precede.eventlog.schema import (
     STARTED,
 )
 from precede.sim.clocks import Clock
-from precede.sim.network import Network
+from precede.sim.networks.network import Network
 from precede.sim.queue import LAST_PHASE, PHASE_BITS, EventQueue, Landing
 from precede.sim.randomness import Streams
 from precede.sim.seat import Seat

@@ -8,7 +8,7 @@ from pathlib import Path
 
 import msgspec
 
-from precede.protocols import vector_clock
+from precede.protocols.layered import vector_clock
 from precede.protocols.registry import Option
 
 

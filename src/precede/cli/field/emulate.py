@@ -1,0 +1,131 @@
+"""`precede emulate`: a scenario lived through by real nodes, over sockets, compressed in time."""
+
+from __future__ import annotations
+
+import json
+from math import inf
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, Any
+
+import typer
+
+if TYPE_CHECKING:
+    from precede.core.plan import Plan
+    from precede.runtime.emulation.members import Tally
+
+_HEAD_START = 2.0
+
+
+def command(
+    scenario: Annotated[str, typer.Argument(help="a built-in name, a TOML file, or a trace in the lake")],
+    protocol: Annotated[str | None, typer.Option(help="run this protocol instead of the scenario's")] = None,
+    seed: Annotated[int | None, typer.Option(help="one seed is one world")] = None,
+    settings: Annotated[
+        list[str] | None,
+        typer.Option("--set", metavar="KEY=VALUE", help="a protocol option or a scenario key"),
+    ] = None,
+    speed: Annotated[float, typer.Option(help="how many of the scenario's seconds pass in one")] = 60.0,
+    processes: Annotated[
+        int, typer.Option(min=1, help="how many processes share the nodes that do not crash")
+    ] = 2,
+    segment: Annotated[
+        float | None,
+        typer.Option(help="seconds between two files of a node's log (default: 5 or more)"),
+    ] = None,
+    out: Annotated[
+        Path | None, typer.Option(help="folder for logs and stores (default: out/emulated-…)")
+    ] = None,
+    as_json: Annotated[bool, typer.Option("--json", help="print the outcome as one JSON object")] = False,
+    lake: Annotated[Path, typer.Option(metavar="DIR", help="where traces are looked up")] = Path("lake"),
+) -> int:
+    """Put real nodes through a scenario: links open and close as its contacts do, nodes come, go, are killed.
+
+    Logs are segments in OUT/log (precede verify --follow reads along). At the end the witness judges them, and
+    they are held against two simulations of the same scenario: with its own network, and with the links and
+    transfer times that were measured (OUT/runs, OUT/report/index.html). Ctrl-C stops everything.
+
+    \b
+    Example:
+      precede emulate city-bus --speed 60 --set end=1h --out out/buses
+      precede verify out/buses/log
+    """
+    from precede.cli.field.emulation_results import judged, told
+    from precede.cli.runs.simulate import read_settings
+    from precede.core.errors import BadInput
+    from precede.experiments.emulation.plan import plan_of
+    from precede.experiments.scenario import read_scenario
+
+    if not 0 < speed < inf:
+        raise BadInput(f"--speed {speed}: more than 0 is wanted")
+    if segment is not None and not 0 < segment < inf:
+        raise BadInput(f"--segment {segment}: more than 0 seconds are wanted")
+    run = read_scenario(scenario, protocol, seed, read_settings(settings or []), lake)
+    folder = out if out is not None else Path("out") / f"emulated-{run.id}"
+    if folder.exists() and any(folder.iterdir()):
+        raise BadInput(f"{folder}: not empty; an emulation begins with an empty folder")
+    plan, simulated = plan_of(run)
+    lived = live_through(plan, folder, speed, processes, segment or _usual_segment(plan), quiet=as_json)
+    again = "".join(f" --set {setting}" for setting in settings or [])
+    command = f"precede emulate {scenario} --protocol {run.protocol} --seed {run.seed}{again} --speed {speed:g}"
+    result = judged(run, plan, simulated, folder, lived, command)
+    (folder / "emulation.json").write_text(json.dumps(result, indent=2) + "\n", encoding="utf-8")
+    print(json.dumps(result, indent=2) if as_json else told(result, folder))
+    return 0 if result["verdict"] == "holds" else 1
+
+
+def _usual_segment(plan: Plan) -> float:
+    """A file costs some milliseconds, so many nodes write theirs more rarely."""
+    return max(5.0, len(plan.names) / 10)
+
+
+def live_through(
+    plan: Plan, folder: Path, speed: float, processes: int, segment: float, quiet: bool
+) -> dict[str, Any]:
+    """The nodes' lives; what they did, in numbers."""
+    import sys
+    import time
+
+    from precede.api import open_member
+    from precede.core.instants import SECOND, Instant
+    from precede.runtime.emulation.members import Clock
+    from precede.runtime.emulation.play import deal, play, until_killed
+    from precede.runtime.emulation.stage import Stage
+
+    shares, doings = deal(plan, processes)
+    clock = Clock(time.time_ns() // 1000 + int(_HEAD_START * SECOND), speed)
+    killed = {stay.node for stay in plan.stays if stay.ends == "crashed"}
+    stage = Stage(until_killed(plan), folder, open_member, clock, beacon=2.0, segment=segment, killed=killed)
+    lags: list[int] = []
+
+    def tell(now: Instant, tally: Tally) -> None:
+        lags.append(tally.late_us)
+        if not quiet:
+            line = f"{now / SECOND:9.0f} s  up {tally.up:4}  said {tally.said:6}  delivered {tally.delivered:8}"
+            print(f"{line}  lag {tally.late_us / speed / 1000:6.0f} ms", file=sys.stderr, flush=True)
+
+    began, cpu = time.monotonic(), _cpu()
+    try:
+        tally = play(stage, shares, doings, tell)
+    finally:
+        stage.close()
+    for node in range(len(plan.names)):
+        stage.write_log(node)
+    return {
+        "nodes": len(plan.names),
+        "processes": len(shares),
+        "killed": sum(what == "kill" for _, _, what in doings),
+        "speed": speed,
+        "wall_s": round(time.monotonic() - began, 1),
+        "cpu_s": round(_cpu() - cpu, 1),
+        "said": tally.said,
+        "said_in_simulation": len(plan.said),
+        "refused": tally.refused,
+        "lag_ms": round(tally.late_us / speed / 1000),
+    }
+
+
+def _cpu() -> float:
+    import resource
+
+    used = [resource.getrusage(who) for who in (resource.RUSAGE_SELF, resource.RUSAGE_CHILDREN)]
+    return sum(one.ru_utime + one.ru_stime for one in used)

@@ -1,0 +1,61 @@
+"""`precede host`: a mobile host of a cellular group (WAS, or its rival CK) as a filter."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Annotated
+
+import typer
+
+_PROTOCOLS = ("was", "ck")
+
+
+def command(
+    name: Annotated[str, typer.Argument(help="this host's name")],
+    station: Annotated[list[str], typer.Option(help="HOST:PORT of a station's radio; may be repeated")],
+    group: Annotated[str, typer.Option(help="the group's name")] = "precede",
+    protocol: Annotated[str, typer.Option(help="was or ck")] = "was",
+    keys: Annotated[
+        Path | None, typer.Option(help="key file (precede keys make); needed unless --open")
+    ] = None,
+    open_door: Annotated[bool, typer.Option("--open", help="no keys: the link has its own encryption")] = False,
+    bind: Annotated[str, typer.Option(help="HOST:PORT to listen on")] = "127.0.0.1:0",
+    member: Annotated[list[str] | None, typer.Option(help="another host's name; may be repeated")] = None,
+    store: Annotated[Path | None, typer.Option(help="file that survives restarts")] = None,
+    log: Annotated[Path | None, typer.Option(help="folder for the event log")] = None,
+    status: Annotated[
+        float, typer.Option(min=0, help="print a status line to stderr every so many seconds")
+    ] = 0.0,
+    linger: Annotated[float, typer.Option(min=0, help="seconds to stay after the input has ended")] = 2.0,
+) -> None:
+    """Each line read is broadcast to the hosts of all cells; what is delivered is printed as NAME<tab>TEXT.
+
+    The host is in the cell of the station that it hears; when that falls silent it moves on to the next.
+
+    \b
+    Example:
+      precede station north --keys town.keys --bind 127.0.0.1:6001 --wired 127.0.0.1:7001 &
+      echo hello | precede host ana --keys town.keys --station 127.0.0.1:6001
+    """
+    import asyncio
+
+    from precede.api import open_member
+    from precede.cli.field.node import address, as_filter
+    from precede.cli.field.station import group_keys, known_protocol
+    from precede.runtime.transports.udp import UdpTransport
+
+    stations = [address(written, "--station") for written in station]
+    opened = open_member(
+        known_protocol(protocol, _PROTOCOLS),
+        "host",
+        group,
+        name,
+        {"durable": store is not None},
+        UdpTransport(address(bind, "--bind"), stations),
+        members=member or [],
+        keys=group_keys(keys, open_door, group),
+        store=store,
+        log=log,
+        links={"alone": True},
+    )
+    asyncio.run(as_filter(opened, status, linger, keys))

@@ -1,0 +1,227 @@
+"""`precede demo`: the whole story on a bundled day of buses, from movement to a report you can open."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Iterator
+from contextlib import contextmanager
+from importlib.resources import as_file, files
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, Any, Final
+
+import typer
+
+if TYPE_CHECKING:
+    from pyspark.sql import SparkSession
+
+    from precede.lake.jobs import Lake
+    from precede.pipeline.sweeps.sweep import SweepSummary
+    from precede.witness.verdict import Verdict
+
+TRACE: Final = "bus-day"
+RANGE_M: Final = 200.0
+EVENTS: Final = 20_000
+"""Events on a run's page: enough to look at, little enough that the whole site stays small."""
+
+
+def command(
+    out: Annotated[Path, typer.Option(metavar="DIR", help="folder for the lake and the site")] = Path(
+        "demo-out"
+    ),
+    small: Annotated[bool, typer.Option(help="one chat and one office, in seconds, without Spark")] = False,
+) -> int:
+    """A day of buses: contacts on Spark, 36 runs, every order judged, and a site to look at.
+
+    Four protocols carry messages with three lifetimes over the same day, three seeds each. What is finished is
+    not done again when the command is typed again. Exit code 0: every protocol kept what it promises.
+
+    \b
+    Example:
+      precede demo
+      precede demo --small
+    """
+    if small:
+        return max(compare_chats(), compare_worlds())
+    return tell_the_day(out)
+
+
+def tell_the_day(out: Path) -> int:
+    """From movement to pages, each step with what it came to."""
+    from precede.lake.jobs import Lake
+    from precede.pipeline.sessions.session import open_session
+
+    began = time.monotonic()
+    lake = Lake(out / "lake")
+    print(
+        "A day of sixty buses in a made-up town. They hear each other within 200 m, there is no other network,"
+    )
+    print("and a message dies with its lifetime. Who sees an answer before its question?\n")
+    with step("1  the day"):
+        segments = store_day(lake)
+    print(f"   60 buses, {segments:,} straight segments of movement")
+    copy_specifications(out)
+    with open_session(None, (), "precede demo") as session:
+        with step("2  contacts, on Spark"):
+            print(f"   {find_contacts(lake, session):,} contacts, to the microsecond")
+        with step("3  4 protocols x 3 lifetimes x 3 seeds, on Spark: simulated, judged, measured"):
+            swept = run_sweep(lake, out / "buses.toml", session)
+        with step("4  the same day without order, for contrast"):
+            bare = run_sweep(lake, out / "without-order.toml", session)
+    print("\n" + told(lake, swept, bare))
+    with step("5  the site"):
+        site = write_site(lake, out / "site")
+    print(f"   {site.pages} pages, {site.bytes / 1e6:.1f} MB, {time.monotonic() - began:.0f} s in all\n")
+    line = f"precede sweep {out / 'buses.toml'} --lake {out / 'lake'}"
+    print(f"To change it, edit {out / 'buses.toml'}, then: {line}")
+    print(f"Open {site.front.absolute().as_uri()}")
+    return 3 if swept.failed or bare.failed else 1 if swept.broken_promises else 0
+
+
+@contextmanager
+def step(what: str) -> Iterator[None]:
+    """A line before a step, and how long it took behind it."""
+    print(what, flush=True)
+    began = time.monotonic()
+    yield
+    print(f"   done in {time.monotonic() - began:.1f} s", flush=True)
+
+
+def store_day(lake: Lake) -> int:
+    """The bundled day's movement into the lake."""
+    from precede.pipeline.mobility.generated import store_mobility
+    from precede.traces.city_bus import city_bus
+
+    return store_mobility(lake, TRACE, city_bus(seed=1))
+
+
+def copy_specifications(out: Path) -> None:
+    """The scenario and the sweeps beside the lake, where they can be looked at, changed and run again."""
+    for item in (files("precede.cli") / "day").iterdir():
+        if item.name.endswith(".toml"):
+            (out / item.name).write_text(item.read_text(encoding="utf-8"), encoding="utf-8")
+
+
+def find_contacts(lake: Lake, session: SparkSession) -> int:
+    from precede.cli.data.spark import counting
+    from precede.pipeline.mobility.contacts import compute_contacts
+
+    with counting("slices") as progress:
+        return compute_contacts(lake, TRACE, RANGE_M, session, progress=progress).contacts
+
+
+def run_sweep(lake: Lake, spec: Path, session: SparkSession) -> SweepSummary:
+    from precede.cli.data.spark import counting
+    from precede.experiments.grid import read_grid
+    from precede.pipeline.sweeps.simulate import Wanted
+    from precede.pipeline.sweeps.sweep import sweep, swept_before
+
+    grid = read_grid(spec, lake.root)
+    wanted = Wanted(same_code=True)
+    before = swept_before(lake, grid, wanted)
+    if before is not None:
+        return before
+    with counting("runs") as progress:
+        return sweep(lake, grid, session, wanted, progress)
+
+
+def told(lake: Lake, swept: SweepSummary, bare: SweepSummary) -> str:
+    """What the runs came to: verdicts, and what a lifetime costs each protocol."""
+    from precede.lake.results import read_results
+
+    results = read_results(lake.root)
+    held = swept.verdicts["holds"]
+    lines = [f"Verdicts: {held} of {swept.runs} hold what their protocol promises."]
+    lines += [f"   broken: {run_id}" for run_id in swept.broken_promises]
+    violations = sum(
+        verdict["violations"] for verdict in results.verdicts.values() if verdict["promised"] == "none"
+    )
+    lines.append(f"Without order ({bare.runs} run), causal order was broken {violations:,} times.\n")
+    lines.append("Messages delivered in a day (mean of three seeds), by lifetime:")
+    lines += _delivered(results.groups("buses"))
+    return "\n".join(lines)
+
+
+def _delivered(groups: list[dict[str, Any]]) -> list[str]:
+    import json
+
+    lifetimes = ("5min", "20min", "1h")
+    found: dict[str, dict[str, float]] = {}
+    for row in groups:
+        if row["measure"] == "deliveries":
+            lifetime = json.loads(row["options"])["workload.lifetime"]
+            found.setdefault(row["protocol"], {})[lifetime] = row["value"]
+    lines = [f"   {'':<14}" + "".join(f"{lifetime:>10}" for lifetime in lifetimes)]
+    for protocol, means in found.items():
+        lines.append(f"   {protocol:<14}" + "".join(f"{means[lifetime]:>10,.0f}" for lifetime in lifetimes))
+    return [
+        *lines,
+        "   Whoever waits for ever for what died on the way delivers little; a bounded wait shows what came.",
+    ]
+
+
+def write_site(lake: Lake, out: Path) -> Any:
+    from precede.cli.data.report import find_papers, protocol_cards
+    from precede.report.site import build_site
+
+    return build_site(lake.root, out, protocol_cards(), find_papers(None), events=EVENTS)
+
+
+def compare_chats() -> int:
+    """A chat as four people saw it, and a copy in which one phone shows messages as they come in."""
+    from precede.witness.verify import verify
+
+    verdicts = []
+    with as_file(files("precede.cli") / "histories") as folder:
+        for name in ("chat.csv", "chat-sabotaged.csv"):
+            verdicts.append(verify(folder / name, "causal"))
+        kept, sabotaged = verdicts
+        print("Four people chat. Each phone logs what it sends and what it shows, in its own order.")
+        print("In the second log dora's phone shows messages as they arrive, not in causal order.\n")
+        print(side_by_side(("kept in order", kept), ("sabotaged", sabotaged)))
+        if sabotaged.first is not None:
+            print(f"\nWhat went wrong:\n{sabotaged.first.story}")
+        print("\nThe logs are plain CSV. Look at one, change it, verify it:")
+        print(f"  precede verify {folder / 'chat-sabotaged.csv'}")
+    return 0 if kept.holds and sabotaged.verdict == "violated" else 1
+
+
+def compare_worlds() -> int:
+    """One lossy, reordering, crashing world, with order and without."""
+    from precede.experiments.simulation import simulate
+
+    print("\nNow eight nodes on a network that loses, doubles and reorders packets; two of them crash.")
+    print("The same world twice: with vector clocks, and with delivery on arrival.\n")
+    ordered = simulate("small-office", "vector_clock", seed=7)
+    arrival = simulate("small-office", "unordered", seed=7)
+    kept, broken = ordered.verify(), arrival.verify("causal")
+    print(side_by_side(("vector_clock", kept), ("unordered", broken)))
+    for name, run in (("vector_clock", ordered), ("unordered", arrival)):
+        found = run.measures()
+        print(
+            f"  {name:<12}  {found['broadcasts']} broadcasts, {found['crashed']} crashes,"
+            f" a message is {found['age_us_mean'] / 1000:.0f} ms old when it is shown"
+        )
+    if broken.first is not None:
+        print(f"\nWhat happens without order, for example:\n{broken.first.story}")
+    print("\nRun it yourself:  precede simulate small-office --protocol unordered --seed 7 --out out/office")
+    print("                  precede verify out/office --order causal")
+    return 0 if kept.holds and broken.verdict == "violated" else 1
+
+
+def side_by_side(*told: tuple[str, Verdict]) -> str:
+    """Verdicts in columns."""
+    columns = [
+        [
+            title,
+            "-" * len(title),
+            f"{verdict.order} order: {verdict.verdict}",
+            f"{verdict.rows:,} rows, {verdict.deliveries_checked:,} deliveries",
+            f"{verdict.violations:,} violation{'' if verdict.violations == 1 else 's'}",
+        ]
+        for title, verdict in told
+    ]
+    widths = [max(map(len, column)) for column in columns]
+    return "\n".join(
+        "  " + "    ".join(f"{cell:<{width}}" for cell, width in zip(line, widths, strict=True)).rstrip()
+        for line in zip(*columns, strict=True)
+    )

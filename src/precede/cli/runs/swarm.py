@@ -1,0 +1,117 @@
+"""`precede swarm`: seeded worlds that break things, then heal, and must hold."""
+
+from __future__ import annotations
+
+import os
+import sys
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Annotated, Any
+
+import typer
+
+from precede.cli.data.spark import ConfOption, MasterOption, session_for
+
+
+def command(
+    protocol: Annotated[list[str] | None, typer.Option(help="only this protocol; may be repeated")] = None,
+    worlds: Annotated[int, typer.Option(min=1, help="how many worlds")] = 500,
+    seed: Annotated[
+        int | None, typer.Option(help="the first world's seed; default: fresh, and printed")
+    ] = None,
+    jobs: Annotated[int, typer.Option(min=0, help="processes; 0: one per core")] = 0,
+    record: Annotated[Path | None, typer.Option(help="append failing worlds to this file")] = None,
+    shrink: Annotated[bool, typer.Option(help="make a failing world small before it is shown")] = True,
+    master: MasterOption = None,
+    conf: ConfOption = None,
+) -> int:
+    """Draw worlds from seeds, break them, heal them, and ask safety and liveness of every one.
+
+    The last line counts; the exit code is 1 if any count but worlds is not 0.
+
+    \b
+    Example:
+      precede swarm --protocol vector_clock --worlds 200
+      precede swarm --protocol vector_clock --worlds 1 --seed 4711      (one world again)
+      precede swarm --worlds 100000 --master spark://HOST:7077          (on a cluster)
+    """
+    from precede.cli.progress import counting
+    from precede.experiments.swarm.plan import DRAWERS, draw_plan, find_drawer
+    from precede.experiments.swarm.swarm import Tally, spread
+
+    names = protocol or list(DRAWERS)
+    for name in names:
+        find_drawer(name)
+    first = seed if seed is not None else int.from_bytes(os.urandom(5), "big")
+    print(f"swarm: seed={first} worlds={worlds} protocols={','.join(names)}", flush=True)
+    if worlds == 1:
+        print(_drawn(draw_plan(names[0], first)), flush=True)
+    tally = Tally()
+    work = spread(names, worlds, first)
+    results = _results(work, jobs) if master is None else _on_spark(work, master, conf)
+    for result in counting(results, worlds, "worlds"):
+        tally.add(result)
+        if result.failed:
+            _show(result, shrink, record)
+    print(tally.line())
+    return 0 if tally.clean else 1
+
+
+def _results(work: list[tuple[str, int]], jobs: int) -> Iterator[Any]:
+    from precede.experiments.swarm.swarm import run_seed, run_seeds
+
+    count = min(jobs or os.cpu_count() or 1, len(work))
+    if count == 1:
+        yield from run_seeds(work)
+        return
+    from concurrent.futures import ProcessPoolExecutor
+    from multiprocessing import get_context
+
+    with ProcessPoolExecutor(count, mp_context=get_context("spawn")) as pool:
+        chunk = max(1, min(20, len(work) // (4 * count)))
+        yield from pool.map(run_seed, *zip(*work, strict=True), chunksize=chunk)
+
+
+def _on_spark(work: list[tuple[str, int]], master: str, conf: list[str] | None) -> Iterator[Any]:
+    from precede.pipeline.sweeps.swarm import swarm_results
+
+    with session_for(master, conf, "swarm", light=True) as session:
+        yield from swarm_results(session, work)
+
+
+def _show(result: Any, shrinking: bool, record: Path | None) -> None:
+    """A failing world: its seed and draw first, then what is wrong, then a small text that shows it."""
+    from precede.eventlog.sinks import TableSink
+    from precede.experiments.run import prepare
+    from precede.experiments.stories.from_log import tell_log
+    from precede.experiments.swarm.plan import draw_plan, find_drawer
+    from precede.experiments.swarm.shrink import shrink
+    from precede.experiments.swarm.swarm import replay_line
+
+    drawer = find_drawer(result.protocol)
+    plan = draw_plan(result.protocol, result.seed, drawer)
+    print(f"\nFAILED {result.protocol} seed={result.seed}   again: {replay_line(result)}")
+    print(_drawn(plan))
+    print("\n".join(result.remarks), flush=True)
+    if record is not None:
+        with record.open("a", encoding="utf-8") as file:
+            file.write(f"{result.protocol} {result.seed}\n")
+    if not shrinking:
+        return
+    print("shrinking ...", file=sys.stderr)
+    plan, smallest = shrink(plan, drawer)
+    print("shrunk to:", _drawn(plan))
+    print("\n".join(smallest.remarks))
+    if not any(remark.startswith("Traceback") for remark in smallest.remarks):
+        sink = TableSink()
+        prepared = prepare(plan.run, sink)
+        prepared.world.schedule(plan.heal_at, prepared.world.heal, plan.dead)
+        prepared.world.run(plan.end)
+        prepared.recorder.flush()
+        print(tell_log(plan, sink.events()), flush=True)
+
+
+def _drawn(plan: Any) -> str:
+    import msgspec
+
+    return f"  draw: {msgspec.json.encode(msgspec.to_builtins(plan)).decode()}"

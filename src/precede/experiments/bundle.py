@@ -1,0 +1,178 @@
+"""One run as a folder that stands alone: its scenario with every file it reads, and what came of it.
+
+`scenario.toml` written here and read again is the same run, with the same id; `README.md` says what to type and
+what must come out, to the byte.
+"""
+
+from __future__ import annotations
+
+import platform
+import shutil
+from collections.abc import Mapping
+from hashlib import sha256
+from importlib import metadata
+from pathlib import Path
+from typing import Any, Final
+
+import msgspec
+
+from precede import __version__
+from precede.core.errors import BadInput
+from precede.eventlog.sinks import EVENTS, GAUGES
+from precede.experiments.run import RUN_FILE, Run, carry_out_into
+from precede.lake.stored_contacts import stored_files
+from precede.measures import measure_run
+from precede.witness.verify import verify
+
+SCENARIO: Final = "scenario.toml"
+PACKAGES: Final = ("precede", "msgspec", "numpy", "pyarrow", "numba", "pyspark")
+
+
+def write_bundle(run: Run, folder: Path, log: Path | None = None) -> dict[str, Any]:
+    """Everything about a run into a folder; `log` is where its files lie already, else it is carried out."""
+    folder.mkdir(parents=True, exist_ok=True)
+    alone = _with_its_files(run, folder)
+    (folder / SCENARIO).write_text(scenario_text(alone), encoding="utf-8")
+    if log is None:
+        carry_out_into(run, folder)
+    else:
+        for name in (EVENTS, GAUGES, RUN_FILE):
+            if (log / name).is_file():
+                shutil.copyfile(log / name, folder / name)
+    verdict = verify(folder)
+    told = {
+        "run_id": run.id,
+        "seed": run.seed,
+        "protocol": run.protocol,
+        "verdict": {
+            "order": verdict.order,
+            "verdict": verdict.verdict,
+            "violations": verdict.violations,
+            "deliveries_checked": verdict.deliveries_checked,
+        },
+        "measures": measure_run(folder),
+        "versions": versions(),
+        "sha256": {name: digest(folder / name) for name in (EVENTS, GAUGES)},
+    }
+    (folder / "bundle.json").write_bytes(msgspec.json.format(msgspec.json.encode(told), indent=2) + b"\n")
+    (folder / "README.md").write_text(_readme(run, told), encoding="utf-8")
+    return told
+
+
+def read_run(path: Path) -> Run:
+    """The run that a `run.json` describes."""
+    try:
+        described = msgspec.json.decode(path.read_bytes())
+        return msgspec.convert(described["run"], Run)
+    except (OSError, KeyError, TypeError, msgspec.DecodeError) as error:
+        raise BadInput(f"{path}: not a run ({error})") from error
+
+
+def versions() -> dict[str, str]:
+    """What this was made with."""
+    found = {"python": platform.python_version(), "system": f"{platform.system()} {platform.machine()}"}
+    for name in PACKAGES:
+        try:
+            found[name] = __version__ if name == "precede" else metadata.version(name)
+        except metadata.PackageNotFoundError:
+            continue
+    return found
+
+
+def digest(path: Path) -> str:
+    return sha256(path.read_bytes()).hexdigest()
+
+
+def _with_its_files(run: Run, folder: Path) -> Run:
+    """The run with every file it reads copied beside it; a trace goes into a lake of its own."""
+    tables = {"world": dict(run.world), "workload": dict(run.workload)}
+    for table in tables.values():
+        for key, value in table.items():
+            source = Path(run.base) / str(value)
+            if isinstance(value, str) and run.base and source.is_file():
+                shutil.copyfile(source, folder / source.name)
+                table[key] = source.name
+    if "trace" in run.world:
+        lake = Path(run.base) / run.world.get("lake", "lake")
+        range_m = run.world.get("range")
+        for path in stored_files(lake, run.world["trace"], None if range_m is None else float(range_m)):
+            target = folder / "lake" / path.parent.name / path.name
+            target.parent.mkdir(parents=True, exist_ok=True)
+            shutil.copyfile(path, target)
+        tables["world"]["lake"] = "lake"
+    return msgspec.structs.replace(run, **tables)
+
+
+def scenario_text(run: Run) -> str:
+    """A run as a scenario file.
+
+    >>> print(scenario_text(Run(world={"kind": "flood"}, workload={"until": "5s"}, protocol="tof", seed=3)))
+    [world]
+    kind = "flood"
+    <BLANKLINE>
+    [workload]
+    until = "5s"
+    <BLANKLINE>
+    [run]
+    protocol = "tof"
+    options = {}
+    seed = 3
+    log = "full"
+    <BLANKLINE>
+    """
+    settings: dict[str, Any] = {"protocol": run.protocol, "options": dict(run.options), "seed": run.seed}
+    settings |= {"log": run.log} | {
+        key: value for key, value in (("end", run.end), ("gauges", run.gauges)) if value is not None
+    }
+    tables = {"world": run.world, "workload": run.workload, "faults": run.faults, "run": settings}
+    return "\n".join(
+        f"[{name}]\n" + "".join(f"{_key(key)} = {_toml(value)}\n" for key, value in table.items())
+        for name, table in tables.items()
+        if table
+    )
+
+
+def _key(key: str) -> str:
+    return key if key.replace("_", "").replace("-", "").isalnum() else _toml(key)
+
+
+def _toml(value: Any) -> str:
+    """A value as TOML writes it."""
+    if isinstance(value, bool):
+        return "true" if value else "false"
+    if isinstance(value, (int, float)):
+        return repr(value)
+    if isinstance(value, str):
+        return msgspec.json.encode(value).decode()
+    if isinstance(value, Mapping):
+        inside = ", ".join(f"{_key(key)} = {_toml(one)}" for key, one in value.items() if one is not None)
+        return f"{{ {inside} }}" if inside else "{}"
+    return "[" + ", ".join(_toml(one) for one in value) + "]"
+
+
+def _readme(run: Run, told: Mapping[str, Any]) -> str:
+    verdict = told["verdict"]
+    packages = ", ".join(f"{name} {version}" for name, version in told["versions"].items())
+    return f"""# Run {told["run_id"]}
+
+Protocol `{run.protocol}`, seed {run.seed}. One seed is one world: scenario and seed give one event log.
+
+| file | what it is |
+| --- | --- |
+| `{SCENARIO}` | the whole run; every file it reads lies beside it |
+| `{EVENTS}`, `{GAUGES}` | its event log, and the sizes of registries and buffers over time |
+| `bundle.json` | verdict, measures, versions, SHA-256 of the log |
+
+Made with {packages}.
+
+## Run it again
+
+    pip install 'precede[cli,verify]=={told["versions"]["precede"]}'
+    precede simulate {SCENARIO} --lake lake --out again
+    precede verify again
+    sha256sum again/{EVENTS} {EVENTS}
+
+`precede verify` must say that the order `{verdict["order"]}` {verdict["verdict"]}
+({verdict["violations"]} violations, {verdict["deliveries_checked"]} deliveries). With the versions above both
+digests are {told["sha256"][EVENTS]}.
+"""

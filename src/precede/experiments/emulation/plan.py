@@ -1,0 +1,117 @@
+"""A run as a plan: the simulation is carried out, and what happened to its nodes from outside is written down.
+
+The links of a world that tells its nodes about links (contacts, cells) are those it told; in the others they
+are who could hear whom at the beginning.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+
+import msgspec
+import pyarrow as pa
+
+from precede.core.effects import RADIO, Medium
+from precede.core.errors import BadInput
+from precede.core.identity import NodeId
+from precede.core.instants import Duration, Instant
+from precede.core.plan import LinkChange, Plan, Said, Stay
+from precede.eventlog.sinks import TableSink
+from precede.experiments.run import Run, prepare
+from precede.experiments.worlds.kinds import BuiltWorld
+from precede.protocols import registry
+from precede.sim.networks.flood import FloodRadio
+from precede.sim.world import World
+
+
+def plan_of(run: Run, entry: registry.Entry | None = None) -> tuple[Plan, pa.Table]:
+    """The plan of a run, and the event log that the simulation wrote."""
+    _refuse_what_moves(run)
+    sink = TableSink()
+    watch = _Watch()
+    prepared = prepare(run, sink, entry, watch.begin)
+    prepared.world.run(prepared.end)
+    prepared.recorder.flush()
+    built, events = prepared.built, sink.events()
+    options = dict(run.options)
+    if prepared.entry.ordering is not None:
+        options.setdefault("dissemination", registry.usual_dissemination(str(run.world["kind"])))
+    plan = Plan(
+        run_id=run.id,
+        protocol=run.protocol,
+        order=prepared.entry.order,
+        options=msgspec.to_builtins(options),
+        names=built.names,
+        roles=tuple(built.role(node) for node in range(len(built.names))),
+        members=built.all_members(),
+        stays=_stays(events, {name: node for node, name in enumerate(built.names)}),
+        links=tuple(watch.links) if _tells_links(run) else _standing_links(built),
+        said=tuple(watch.said),
+        end=prepared.world.now,
+        linger=built.linger,
+    )
+    return plan, events
+
+
+class _Watch:
+    """Listens to what workload and network tell the world."""
+
+    def __init__(self) -> None:
+        self.said: list[Said] = []
+        self.links: list[LinkChange] = []
+        self._known: dict[tuple[NodeId, NodeId, Medium], bool] = {}
+
+    def begin(self, world: World) -> None:
+        self._world = world
+        world.on_broadcast = self._say
+        world.on_link = self._change
+
+    def _say(
+        self, node: NodeId, payload: bytes, to: tuple[NodeId, ...] | None, lifetime: Duration | None
+    ) -> None:
+        self.said.append(Said(self._world.now, node, len(payload), to, lifetime))
+
+    def _change(self, node: NodeId, peer: NodeId, over: Medium, up: bool) -> None:
+        """Both ends are told in most worlds: once is enough."""
+        pair = (min(node, peer), max(node, peer), over)
+        if self._known.get(pair, False) != up:
+            self._known[pair] = up
+            self.links.append(LinkChange(self._world.now, pair[0], pair[1], up, over))
+
+
+def _stays(events: pa.Table, number: Mapping[str, NodeId]) -> tuple[Stay, ...]:
+    rows = events.select(["node", "kind", "at_us"]).to_pylist()
+    lives: list[Stay] = []
+    begun: dict[NodeId, Instant] = {}
+    for row in rows:
+        node = number[row["node"]]
+        if row["kind"] == "started":
+            begun[node] = row["at_us"]
+        elif row["kind"] in ("left", "crashed") and node in begun:
+            lives.append(Stay(node, begun.pop(node), row["at_us"], row["kind"]))
+    lives += [Stay(node, start) for node, start in begun.items()]
+    return tuple(sorted(lives, key=lambda stay: (stay.start, stay.node)))
+
+
+def _refuse_what_moves(run: Run) -> None:
+    """Links that change without anybody being told cannot be written down."""
+    keys = [key for key in ("speed", "trace", "partitions") if run.world.get(key)]
+    if keys and not _tells_links(run):
+        what = f"links of a {run.world['kind']} world with {' and '.join(keys)} change untold"
+        raise BadInput(f"{run.scenario or 'the scenario'}: {what}; real nodes take contacts or cells instead")
+
+
+def _tells_links(run: Run) -> bool:
+    """Does this world tell its nodes about links?"""
+    kind = run.world["kind"]
+    return kind in ("contacts", "cellular") or (kind == "point_to_point" and bool(run.world.get("link_events")))
+
+
+def _standing_links(built: BuiltWorld) -> tuple[LinkChange, ...]:
+    network = built.network
+    nodes = range(len(built.names))
+    if isinstance(network, FloodRadio):
+        pairs = [(a, b) for a in nodes for b in network.in_range(a) if a < b]
+    else:
+        pairs = [(a, b) for a in nodes for b in nodes if a < b]
+    return tuple(LinkChange(0, a, b, True, RADIO) for a, b in pairs)

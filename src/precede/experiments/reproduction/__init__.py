@@ -1,4 +1,0 @@
-"""The five papers held against their own words: claims, the runs that answer them, statuses.
-
-May import: core, protocols, eventlog, traces, sim, verify, measures
-"""

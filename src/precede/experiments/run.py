@@ -1,0 +1,330 @@
+"""A run completely described, and how it is carried out.
+
+A `Run` is plain data: the same Run gives the same log, here, in a thread and on a Spark worker. Its id is a
+hash of everything that matters, the contents of the files it reads included.
+"""
+
+from __future__ import annotations
+
+import platform
+import time
+from collections.abc import Callable, Mapping, Sequence
+from functools import lru_cache
+from hashlib import blake2b
+from pathlib import Path
+from random import Random
+from typing import Any, Final
+
+import msgspec
+import numpy as np
+from msgspec import Struct
+
+from precede import __version__
+from precede.core.errors import BadInput
+from precede.core.identity import NodeId
+from precede.core.instants import MINUTE, SECOND, Instant, format_duration
+from precede.core.node import Context, Node
+from precede.eventlog.recorder import Recorder, Sink
+from precede.eventlog.sinks import ParquetSink
+from precede.experiments.code_version import made_by
+from precede.experiments.tables import Table
+from precede.experiments.workload_and_faults import read_clocks, read_faults, read_workload
+from precede.experiments.worlds.kinds import BuiltWorld, Presence, find_kind
+from precede.lake.stored_contacts import stored_files
+from precede.protocols import registry
+from precede.sim.faults import plan_faults
+from precede.sim.networks.network import NODES_ENTER, NODES_LEAVE, Network
+from precede.sim.workload import Workload
+from precede.sim.world import FOREVER, World
+
+RUN_FILE: Final = "run.json"
+RUN_KEYS: Final[dict[str, str]] = {
+    "protocol": "name of the protocol (precede protocols lists them)",
+    "options": 'its options, as a table: { lifetime = "20min" }',
+    "seed": "one seed is one world; default 1",
+    "end": "when the run is over; default: the world's end, or when nothing is left to do",
+    "gauges": 'how often sizes are sampled; default a hundredth of the run, "none": never',
+    "log": "full, or messages (no packet_received rows); default full",
+}
+_LONGEST_IDLE: Final = 10 * MINUTE
+_CHECKS: Final = 10
+
+
+class Run(Struct, frozen=True, kw_only=True):
+    """Everything needed to run it again. The tables are those of a scenario file."""
+
+    world: Mapping[str, Any]
+    workload: Mapping[str, Any]
+    protocol: str
+    options: Mapping[str, Any] = {}
+    seed: int = 1
+    faults: Mapping[str, Any] = {}
+    end: str | None = None
+    gauges: str | None = None
+    log: str = "full"
+    scenario: str = ""
+    base: str = ""
+
+    @property
+    def id(self) -> str:
+        """Short, stable, and the same for the same run everywhere."""
+        described = msgspec.to_builtins(self)
+        del described["base"], described["scenario"]
+        described["world"].pop("lake", None)
+        files = {key: _digest(self.base, value) for key, value in _paths(self)}
+        text = msgspec.json.encode([described, files], order="sorted")
+        return f"{self.protocol}-s{self.seed}-{blake2b(text, digest_size=6).hexdigest()}"
+
+
+class Outcome(Struct, frozen=True, kw_only=True):
+    """What a run was, beside its rows."""
+
+    run_id: str
+    order: str
+    nodes: int
+    rows: int
+    events: int
+    end_us: int
+    cpu_s: float
+    counters: dict[str, int]
+
+
+class Replay(Struct):
+    """What stands in for a run's own network and workload: what was measured elsewhere.
+
+    `left` is when nodes left in fact, where they were to leave at all.
+    """
+
+    network: Network
+    workload: Workload
+    left: Mapping[NodeId, Sequence[Instant]] = {}
+
+    def presence(self, stays: Sequence[Presence]) -> tuple[Presence, ...]:
+        """The same stays, each with the end that it had: the first that is not before the planned one."""
+        found = []
+        for stay in stays:
+            late = [at for at in self.left.get(stay.node, ()) if stay.leave is not None and at >= stay.leave]
+            found.append(Presence(stay.node, stay.enter, min(late) if late else stay.leave))
+        return tuple(found)
+
+
+class Prepared(Struct):
+    """A world about to begin."""
+
+    world: World
+    built: BuiltWorld
+    recorder: Recorder
+    entry: registry.Entry
+    end: Instant
+
+
+def carry_out(run: Run, sink: Sink, entry: registry.Entry | None = None) -> Outcome:
+    """One run, its rows to a sink. `entry` stands in for the registry's (somebody's own protocol)."""
+    began = time.process_time()
+    prepared = prepare(run, sink, entry)
+    world, built = prepared.world, prepared.built
+    world.run(prepared.end)
+    prepared.recorder.flush()
+    return Outcome(
+        run_id=run.id,
+        order=prepared.entry.order,
+        nodes=len(built.names),
+        rows=prepared.recorder.rows,
+        events=world.handled,
+        end_us=world.now,
+        cpu_s=time.process_time() - began,
+        counters={
+            "refused": world.refused,
+            "unborn": world.unborn,
+            **dict(built.network.counters()),
+        },
+    )
+
+
+def prepare(
+    run: Run,
+    sink: Sink,
+    entry: registry.Entry | None = None,
+    watch: Callable[[World], None] | None = None,
+    replay: Replay | None = None,
+) -> Prepared:
+    """Everything in place, nothing has happened yet. `watch` sees the world before anything is planned."""
+    entry = entry or registry.find(run.protocol)
+    built = build_world(run)
+    if replay is not None:
+        built.network = replay.network
+        built.presence = replay.presence(built.presence)
+    recorder = Recorder(run.id, built.names, sink, packets_received=_logs_packets(run))
+    world, workload = _assemble(run, entry, built, recorder)
+    if replay is not None:
+        workload = replay.workload
+    if watch is not None:
+        watch(world)
+    end = _end_of(run, built, workload)
+    _schedule_presence(world, built, workload)
+    keeps = _read_options(run, entry).get("durable")
+    faults = read_faults(Table(run.faults, "faults", run.scenario), built.names, keeps)
+    built.network.crashes = bool(faults) or any(stay.leave is not None for stay in built.presence)
+    plan_faults(world, faults)
+    workload.begin(world)
+    _schedule_gauges(world, run, end)
+    built.network.begin()
+    return Prepared(world, built, recorder, entry, end)
+
+
+def carry_out_into(run: Run, folder: Path, entry: registry.Entry | None = None) -> Outcome:
+    """One run as `events.parquet`, `gauges.parquet` and `run.json` in a folder; all whole, or none."""
+    sink = ParquetSink(folder)
+    try:
+        outcome = carry_out(run, sink, entry)
+    except BaseException:
+        sink.abandon()
+        raise
+    (folder / RUN_FILE).unlink(missing_ok=True)  # of an earlier run: it must not stand beside other rows
+    sink.close()
+    write_run_file(folder, run, outcome)
+    return outcome
+
+
+def write_run_file(folder: Path, run: Run, outcome: Outcome) -> None:
+    """`run.json`: what was run, what came out, with which versions."""
+    described = {
+        "order": outcome.order,
+        "run_id": outcome.run_id,
+        "run": msgspec.to_builtins(run),
+        "outcome": msgspec.to_builtins(outcome),
+        "made_by": made_by(),
+        "versions": {"precede": __version__, "python": platform.python_version(), "numpy": np.__version__},
+    }
+    temporary = folder / f".{RUN_FILE}.partial"
+    temporary.write_bytes(msgspec.json.format(msgspec.json.encode(described), indent=2) + b"\n")
+    temporary.replace(folder / RUN_FILE)
+
+
+def build_world(run: Run) -> BuiltWorld:
+    """The world a run names."""
+    table = Table(run.world, "world", run.scenario, base=Path(run.base))
+    kind = find_kind(table.text("kind"))
+    table.check(kind.keys)
+    built = kind.build(table, run.seed)
+    table.check_read()
+    _check_stays(built, run.scenario)
+    return built
+
+
+def _check_stays(built: BuiltWorld, scenario: str) -> None:
+    """Nobody leaves before entering, or enters while already there."""
+    until: dict[NodeId, Instant] = {}
+    for stay in sorted(built.presence, key=lambda stay: (stay.node, stay.enter)):
+        leave = FOREVER if stay.leave is None else stay.leave
+        if stay.enter < until.get(stay.node, 0) or leave < stay.enter:
+            cause = "leaves before it enters" if leave < stay.enter else "enters while it is already there"
+            where = f"{scenario}: " if scenario else ""
+            raise BadInput(f"{where}node {built.names[stay.node]!r} {cause} (at {format_duration(stay.enter)})")
+        until[stay.node] = leave
+
+
+def _assemble(run: Run, entry: registry.Entry, built: BuiltWorld, recorder: Recorder) -> tuple[World, Workload]:
+    kind = str(run.world["kind"])
+    if kind not in entry.worlds:
+        raise BadInput(
+            f"protocol {entry.name!r} does not run in a {kind} world (it needs {', '.join(entry.worlds)})"
+        )
+    members = built.all_members()
+    read = _read_options(run, entry)
+
+    def make_node(node: NodeId, incarnation: int, random: Random) -> Node:
+        context = Context(node, members, read, random, incarnation)
+        return registry.build_node(entry, built.role(node), context)
+
+    clocks = read_clocks(Table(run.faults, "faults", run.scenario), len(built.names), run.seed)
+    world = World(run.seed, len(built.names), make_node, built.network, recorder, clocks)
+    table = Table(run.workload, "workload", run.scenario, base=Path(run.base))
+    return world, read_workload(table, built.names, built.all_sources())
+
+
+def _read_options(run: Run, entry: registry.Entry) -> dict[str, Any]:
+    options = dict(run.options)
+    if entry.ordering is not None:
+        options.setdefault("dissemination", registry.usual_dissemination(str(run.world["kind"])))
+    known = registry.options_of_entry(entry, options.get("dissemination"))
+    return registry.read_options(known, options, entry.name)
+
+
+def _schedule_presence(world: World, built: BuiltWorld, workload: Workload) -> None:
+    def enter(node: NodeId) -> None:
+        world.enter(node)
+        workload.node_entered(node)
+
+    for stay in built.presence:
+        world.schedule_phase(NODES_ENTER, stay.enter, enter, stay.node)
+        if stay.leave is not None:
+            world.schedule_phase(NODES_LEAVE, stay.leave, world.leave, stay.node, built.linger)
+
+
+def _end_of(run: Run, built: BuiltWorld, workload: Workload) -> Instant:
+    table = Table({"end": run.end} if run.end else {}, "run", run.scenario)
+    if run.end:
+        return table.duration("end")
+    if built.end is not None:
+        return max(built.end, workload.last_scripted)
+    said = Table(run.workload, "workload", run.scenario)
+    if workload.is_endless:
+        raise said.wrong("until", "messages without end in a world without end: say `until`, or `end` in [run]")
+    until = said.maybe_duration("until")
+    return FOREVER if until is None else until + _LONGEST_IDLE
+
+
+def _logs_packets(run: Run) -> bool:
+    return Table({"log": run.log}, "run", run.scenario).choice("log", ("full", "messages"), "full") == "full"
+
+
+def _schedule_gauges(world: World, run: Run, end: Instant) -> None:
+    table = Table({"gauges": run.gauges} if run.gauges else {}, "run", run.scenario)
+    usual = max(end // 100, SECOND // 100) if end != FOREVER else 10 * SECOND
+    every = None if run.gauges == "none" else table.duration("gauges", usual)
+    if every is None:
+        return
+    if every == 0:
+        raise table.wrong("gauges", 'every 0s is without end (write "none" for never)')
+    step = max(every // _CHECKS, 1)
+
+    def check(count: int) -> None:
+        if count % _CHECKS == 0:
+            world.sample_gauges()
+        else:
+            world.check_gauges()
+        if world.busy():
+            world.schedule(world.now + step, check, count + 1)
+
+    world.schedule(0, check, 0)
+
+
+def _paths(run: Run) -> list[tuple[str, str]]:
+    """The files a run reads: texts in its tables that name a file beside the scenario."""
+    found = []
+    for name, table in (("world", run.world), ("workload", run.workload)):
+        for key, value in table.items():
+            if isinstance(value, str) and run.base and (Path(run.base) / value).is_file():
+                found.append((f"{name}.{key}", value))
+    if "trace" in run.world:
+        lake, range_m = Path(run.base) / run.world.get("lake", "lake"), run.world.get("range")
+        stored = stored_files(lake, run.world["trace"], None if range_m is None else float(range_m))
+        found += [(f"trace.{path.parent.name}", str(path.absolute())) for path in stored]
+    return found
+
+
+def _digest(base: str, path: str) -> str:
+    file = Path(base) / path
+    state = file.stat()
+    return _digest_of(file, state.st_size, state.st_mtime_ns)
+
+
+@lru_cache(256)
+def _digest_of(path: Path, size: int, changed: int) -> str:
+    """A file's contents as a number; a sweep asks for the same few files again and again."""
+    with path.open("rb") as file:
+        digest = blake2b(digest_size=16)
+        while block := file.read(1 << 20):
+            digest.update(block)
+        return digest.hexdigest()

@@ -1,0 +1,1 @@
+"""Scenario texts: worked examples as plain sentences, read, played and written."""

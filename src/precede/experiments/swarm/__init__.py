@@ -1,0 +1,1 @@
+"""Seeded random worlds that check safety and liveness of every protocol."""

@@ -1,0 +1,1 @@
+"""What a seed draws: one module per family of protocols."""

@@ -1,0 +1,229 @@
+"""Swarm worlds of cells: lossy, reordering radio, hosts that hardly stay, crashes, joins, leaves, dead spots.
+
+Four regimes: a radio that reorders and loses a fifth; one that loses two fifths with hosts that stay a tenth of
+a second; a down time-out shorter than many absences; and the real contention channel with fast walkers.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from random import Random
+from typing import Any, Final
+
+import pyarrow as pa
+
+from precede.core.identity import NodeId
+from precede.core.instants import MILLISECOND, SECOND, Instant
+from precede.experiments.run import Prepared, Run
+from precede.experiments.swarm.plan import Drawer, Plan, seconds_text
+from precede.experiments.swarm.swarm import events_of
+from precede.protocols.was2021.host import WasHost
+from precede.protocols.was2021.station import WasStation
+
+REGIMES: Final = ("reordering", "hurried", "forgetful", "contention")
+_SETTLE: Final = 30 * SECOND
+
+
+def draw(protocol: str, seed: int, random: Random) -> Plan:
+    """A few stations, a few hosts, a few seconds; everything that can go wrong does."""
+    regime = REGIMES[seed % len(REGIMES)]
+    stations, hosts = random.randint(2, 6), random.randint(2, 7)
+    heal_at = random.choice((2, 4)) * SECOND
+    patient = regime != "forgetful" and random.random() < 0.5
+    world = draw_world(random, regime, stations, hosts, heal_at)
+    crashes = _draw_crashes(random, hosts, heal_at)
+    options = _draw_options(random, regime, stations)
+    if patient:
+        world, crashes, options = _spare_leavers(world, crashes, options)
+    run = Run(
+        world=world,
+        workload=_draw_workload(random, hosts, heal_at),
+        faults={"crashes": crashes},
+        protocol=protocol,
+        options=options,
+        seed=seed,
+        gauges="none",
+        log="messages",
+    )
+    dead = (stations + random.randrange(hosts),) if hosts > 3 and random.random() < 0.2 else ()
+    return Plan(run, heal_at, _SETTLE, () if patient else dead)
+
+
+def _spare_leavers(
+    world: dict[str, Any], crashes: list[dict[str, Any]], options: dict[str, Any]
+) -> tuple[dict[str, Any], list[dict[str, Any]], dict[str, Any]]:
+    """No down decision cleans up behind the protocol: everybody lives, and a leaver has time to say so."""
+    leavers = {stay["node"] for stay in world["stays"] if "leave" in stay}
+    kept = [crash for crash in crashes if crash["node"] not in leavers]
+    return world | {"linger": "20s"}, kept, options | {"down_after": "10min", "collision_limit": 1.0}
+
+
+def draw_world(random: Random, regime: str, stations: int, hosts: int, heal_at: Instant) -> dict[str, Any]:
+    world: dict[str, Any] = {
+        "kind": "cellular",
+        "stations": stations,
+        "hosts": hosts,
+        "links": [[f"s{random.randrange(number)}", f"s{number}"] for number in range(1, stations)],
+        "wired_delay": random.choice(("constant(0.01)", "uniform(0.004, 0.014)", "exponential(0.02)")),
+        "stays": _draw_stays(random, hosts, heal_at),
+        "linger": "3s",
+    }
+    if regime == "contention":
+        return world | {
+            "movement": "walk",
+            "speed": random.choice((5.0, 30.0, 60.0)),
+            "turn": "1s",
+            "step": "100ms",
+            "range": random.choice((20.0, 50.0)),
+            "duration": seconds_text(heal_at),
+            "bitrate": random.choice((1e6, 20e6)),
+            "retries": random.choice((0, 0, 6)),
+        }
+    dwell = {"reordering": 300, "hurried": 100, "forgetful": 300}[regime] * MILLISECOND
+    return world | {
+        "movement": "moves",
+        "moves": _draw_moves(random, stations, hosts, dwell, heal_at),
+        "radio": "lossy",
+        "loss": 0.4 if regime == "hurried" else random.choice((0.05, 0.2)),
+        "radio_delay": "constant(0.001)" if regime == "hurried" else "uniform(0.0005, 0.02)",
+        "fifo": regime == "hurried",
+    }
+
+
+def _draw_stays(random: Random, hosts: int, heal_at: Instant) -> list[dict[str, Any]]:
+    """Some come late, some leave before the end."""
+    stays = []
+    for number in range(1, hosts):
+        stay: dict[str, Any] = {"node": f"h{number}"}
+        if random.random() < 0.3:
+            stay["enter"] = seconds_text(random.randrange(heal_at // 2))
+        if random.random() < 0.2:
+            stay["leave"] = seconds_text(random.randrange(heal_at // 2, heal_at))
+        if len(stay) > 1:
+            stays.append(stay)
+    return stays
+
+
+def _draw_moves(
+    random: Random, stations: int, hosts: int, dwell: int, heal_at: Instant
+) -> list[dict[str, Any]]:
+    """Each host goes from cell to cell, now and then out of coverage, often back to where it was."""
+    moves = []
+    for number in range(hosts):
+        at, cell = 0, -1
+        while at < heal_at:
+            others = [other for other in range(stations) if other != cell]
+            cell = -1 if cell >= 0 and random.random() < 0.15 else random.choice(others)
+            moves.append(
+                {"host": f"h{number}", "at": seconds_text(at), "cell": f"s{cell}" if cell >= 0 else ""}
+            )
+            at += 1 + round(random.expovariate(1 / dwell))
+    return moves
+
+
+def _draw_crashes(random: Random, hosts: int, heal_at: Instant) -> list[dict[str, Any]]:
+    """At an instant or in the middle of an effect list; most come back soon, few without their memory."""
+    crashes = []
+    for _ in range(random.choice((0, 1, 3, 8))):
+        at = random.randrange(heal_at)
+        crash: dict[str, Any] = {"node": f"h{random.randrange(hosts)}", "at": seconds_text(at)}
+        if random.random() < 0.6:
+            crash["after"] = random.randint(0, 8)
+        if random.random() < 0.9:
+            crash["restart"] = seconds_text(at + 1 + round(random.expovariate(1 / 200_000)))
+            crash["keep"] = random.random() < 0.9
+        crashes.append(crash)
+    return crashes
+
+
+def _draw_workload(random: Random, hosts: int, heal_at: Instant) -> dict[str, Any]:
+    return {
+        "poisson": f"{random.choice((30, 80, 300))}ms",
+        "until": seconds_text(heal_at),
+        "size": 20,
+        "replies": random.choice((0.0, 0.3)) / hosts,
+    }
+
+
+def _draw_options(random: Random, regime: str, stations: int) -> dict[str, Any]:
+    quick = random.random() < 0.5
+    return {
+        "stations": stations,
+        "durable": True,
+        "down_after": "500ms" if regime == "forgetful" else "8s",
+        "ack_interval": "60ms" if quick else "200ms",
+        "retransmit": "120ms" if quick else "400ms",
+        "uplink_retransmit": random.choice(("40ms", "150ms")),
+        "connect_retry": random.choice(("10ms", "25ms", "60ms")),
+        "station_ack_interval": random.choice(("10ms", "50ms")),
+        "private_window": random.choice((2, 128)),
+        "uplink_window": random.choice((1, 32)),
+        "collision_limit": random.choice((0.5, 1.0)),
+    }
+
+
+def missing(plan: Plan, prepared: Prepared, log: pa.Table) -> list[str]:
+    """What a host that is up owes: everything broadcast since it was last admitted without a record.
+
+    A message of a host that left, died or lost its memory may have died with it; once anybody delivered it,
+    it is due like any other.
+    """
+    world, names = prepared.world, prepared.built.names
+    admitted = _admissions(prepared)
+    up = {
+        (names[seat.id], seat.incarnation): admitted.get(seat.id, plan.end)
+        for seat in world.seats
+        if seat.up and not seat.gone and isinstance(seat.node, WasHost)
+    }
+    sent: dict[tuple[str, int, int], int] = {}
+    delivered: dict[tuple[str, int], dict[tuple[str, int, int], None]] = {}
+    spread: dict[tuple[str, int, int], None] = {}
+    for row in events_of(log, "broadcast", "delivered"):
+        message = (row["message_source"], row["message_incarnation"], row["message_number"])
+        if row["kind"] == "broadcast":
+            sent[message] = row["at_us"]
+        else:
+            delivered.setdefault((row["node"], row["incarnation"]), {})[message] = None
+            spread[message] = None
+    return [
+        f"{node} never delivered {message[0]}:{message[2]}"
+        for (node, life), since in up.items()
+        for message, at in sent.items()
+        if at > since
+        and (message in spread or message[:2] in up)
+        and message not in delivered.get((node, life), {})
+    ]
+
+
+def _admissions(prepared: Prepared) -> dict[NodeId, Instant]:
+    """When each host was last taken in, at whichever station."""
+    found: dict[NodeId, Instant] = {}
+    for seat in prepared.world.seats:
+        if isinstance(seat.node, WasStation):
+            for host, at in seat.node.admitted.items():
+                found[host] = max(at, found.get(host, 0))
+    return found
+
+
+def checks(plan: Plan, prepared: Prepared, log: pa.Table) -> Mapping[str, Sequence[str]]:
+    """Everybody is connected, and registered nowhere else."""
+    world, names = prepared.world, prepared.built.names
+    network: Any = prepared.built.network
+    lost, zombies = [], []
+    home: dict[NodeId, NodeId] = {}
+    for seat in world.seats:
+        if isinstance(seat.node, WasHost) and seat.up and not seat.gone:
+            home[seat.id] = network.cell[seat.id]
+            if not seat.node.connected:
+                lost.append(f"{names[seat.id]} is not connected")
+    for seat in world.seats:
+        if isinstance(seat.node, WasStation):
+            zombies += [
+                f"{names[seat.id]} has a record of {names[host]}"
+                for host in seat.node.records
+                if home.get(host) != seat.id
+            ]
+    return {"undelivered": lost, "leaks": zombies}
+
+
+DRAWER: Final = Drawer(draw, missing, checks)

@@ -1,0 +1,303 @@
+"""Swarm worlds on the flood radio: loss, collisions, movement, partitions, crashes, joins, leaves (drift2006).
+
+A view change needs a majority of the current view. So where a source goes for good (it crashes, loses its saved
+state, or leaves), all that can make others go on without a source (crashes, stalls, partitions, walking away)
+befalls one minority of the sources (and any others) only, and the rest stay within hearing of each other.
+Where everybody is back in the end, anything may happen before.
+
+What is due: who is there from the beginning has everything, but for messages of a source that is gone for good
+which nobody delivered; a latecomer has everything behind its first message in the order of those who have it
+all. Causal order is asked of the same log beside total order.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from random import Random
+from typing import Any, Final
+
+import pyarrow as pa
+
+from precede.core.identity import NodeId
+from precede.core.instants import SECOND, Instant
+from precede.experiments.run import Prepared, Run
+from precede.experiments.swarm.plan import Drawer, Plan, seconds_text
+from precede.experiments.swarm.swarm import events_of
+from precede.sim.networks.motion import connected, scattered_connected
+from precede.sim.randomness import Streams
+from precede.witness.verify import verify
+
+_SETTLE: Final = 150 * SECOND
+_REACH: Final = 88.0
+_ALL_IN_REACH: Final = 60
+
+
+def draw(protocol: str, seed: int, random: Random) -> Plan:
+    """A few radios in a small field where much goes wrong."""
+    nodes = random.randint(2, 9)
+    heal_at = random.choice((10, 20, 40)) * SECOND
+    crashing = protocol == "drift" and random.random() < 0.6
+    founders = nodes - (random.choice((0, 0, 1, 2)) if nodes > 3 else 0)
+    sources = sorted(random.sample(range(founders), random.randint(1, founders)))
+    faults = _Faults(random, nodes, founders, heal_at, crashing, sources)
+    world = _draw_air(random, nodes, crowded=not (crashing and faults.for_good))
+    motion = _draw_motion(random)
+    if not faults.for_good:
+        world |= motion
+    else:
+        if not faults.spared_hear_each_other(seed, world["field"][0]):
+            world["field"] = [_ALL_IN_REACH, _ALL_IN_REACH]
+        world |= faults.restrict_motion(motion)
+    world |= faults.draw_partitions()
+    world |= {"presence": faults.draw_presence(), "linger": "10s"}
+    crashes = faults.draw_crashes() if crashing else []
+    run = Run(
+        world=world,
+        workload=_draw_workload(random, nodes, heal_at),
+        faults={"crashes": crashes, "stalls": faults.draw_stalls(), **faults.draw_clocks()},
+        protocol=protocol,
+        options=_draw_options(protocol, random, crashing, sources),
+        seed=seed,
+        gauges="none",
+    )
+    return Plan(run, heal_at, _SETTLE, tuple(faults.dead))
+
+
+def _draw_air(random: Random, nodes: int, crowded: bool) -> dict[str, Any]:
+    """`crowded`: so many transmissions may collide that a source cannot be heard for a long time."""
+    side = random.choice((60, 120, 200))
+    world: dict[str, Any] = {
+        "kind": "flood",
+        "nodes": nodes,
+        "field": [side, side],
+        "reach": _REACH,
+        "delay": random.choice(("1ms", "uniform(0.001, 0.02)", "exponential(0.05)")),
+        "loss": random.choice((0.0, 0.0, 0.1, 0.3)),
+    }
+    if random.random() < 0.4:
+        world["jitter"] = random.choice(("uniform(0, 0.01)", "exponential(0.1)"))
+    if random.random() < 0.4:
+        world |= {
+            "bandwidth": random.choice((20_000, 125_000) if crowded else (125_000, 1_000_000)),
+            "collisions": True,
+            "carrier_sense": random.random() < 0.5 or not crowded,
+            "access": "uniform(0, 0.02)",
+        }
+    return world
+
+
+def _draw_motion(random: Random) -> dict[str, Any]:
+    motion: dict[str, Any] = {"connected": random.random() < 0.6}
+    if random.random() < 0.4:
+        motion["speed"] = random.choice((1, 5, 20))
+    return motion
+
+
+def _draw_workload(random: Random, nodes: int, heal_at: Instant) -> dict[str, Any]:
+    script = [
+        {"src": str(random.randrange(nodes)), "at": seconds_text(at)}
+        for at in sorted(random.randrange(heal_at) for _ in range(random.choice((3, 10, 40))))
+    ]
+    return {
+        "script": script,
+        "until": seconds_text(heal_at),
+        "size": 20,
+        "replies": random.choice((0.0, 0.3, 0.8)) / nodes,
+        "reply_after": random.choice(("constant(0)", "exponential(0.05)")),
+    }
+
+
+def _draw_options(protocol: str, random: Random, crashing: bool, sources: list[NodeId]) -> dict[str, Any]:
+    options: dict[str, Any] = {
+        "durable": crashing,
+        "sources": " ".join(str(source) for source in sources),
+        "relay_wait": random.choice(("0s", "10ms", "100ms")),
+        "quiet": random.choice(("500ms", "2s")),
+        "beacon": random.choice(("200ms", "1s")),
+        "beacon_longest": "8s",
+        "bootstrap_after": "0s",
+    }
+    if protocol == "drift":
+        options["two_entries"] = random.random() < 0.3
+        if random.random() < 0.3:
+            options |= {
+                "limit": random.randint(1, 3),
+                "policy": random.choice(("least_sent", "round_robin", "random", "freshest")),
+            }
+        if crashing:
+            options |= {
+                "suspect_after": random.choice(("1s", "3s")),
+                "vote_every": random.choice(("300ms", "1s")),
+            }
+    return options
+
+
+class _Faults:
+    """Draws what goes wrong. It may befall anybody, or a minority of the (later) sources and the others."""
+
+    def __init__(
+        self,
+        random: Random,
+        nodes: int,
+        founders: int,
+        heal_at: Instant,
+        crashing: bool,
+        sources: list[NodeId],
+    ) -> None:
+        self.dead: list[NodeId] = []
+        self.for_good = random.random() < 0.5
+        self._random = random
+        self._nodes = nodes
+        self._founders = founders
+        self._heal_at = heal_at
+        self._crashing = crashing
+        spared = self._draw_spared(sources, range(founders, nodes)) if self.for_good else []
+        self._victims = [node for node in range(nodes) if node not in spared]
+
+    def _draw_spared(self, sources: Sequence[NodeId], latecomers: Sequence[NodeId]) -> list[NodeId]:
+        """A majority of the sources, and still one when the latecomers are sources too."""
+        spared = self._random.sample(sources, len(sources) // 2 + 1)
+        room = 2 * len(spared) - len(sources) - 1
+        return [*spared, *latecomers[min(room, len(latecomers)) :]]
+
+    def spared_hear_each_other(self, seed: int, side: float) -> bool:
+        """Over those whom nothing befalls and who are there all along: forwarders hold a network together."""
+        places = scattered_connected(self._nodes, side, side, _REACH, Streams(seed))
+        spared = [places[node] for node in range(self._founders) if node not in self._victims]
+        return connected(spared, _REACH)
+
+    def restrict_motion(self, motion: dict[str, Any]) -> dict[str, Any]:
+        """Only those whom something may befall walk away."""
+        if "speed" not in motion or not self._victims or not self._may_part():
+            return {}
+        return {"speed": motion["speed"], "mobile": [str(node) for node in self._victims]}
+
+    def draw_partitions(self) -> dict[str, Any]:
+        random, partitions = self._random, []
+        for _ in range(random.choice((0, 0, 1, 2)) if self._victims and self._may_part() else 0):
+            start = random.randrange(self._heal_at)
+            inside = random.sample(self._victims, random.randint(1, min(len(self._victims), self._nodes - 1)))
+            partitions.append(
+                {
+                    "start": seconds_text(start),
+                    "end": seconds_text(start + random.randrange(self._heal_at)),
+                    "groups": [[str(node) for node in sorted(inside)]],
+                }
+            )
+        return {"partitions": partitions} if partitions else {}
+
+    def _may_part(self) -> bool:
+        """Without view changes, a source that goes while nobody hears it would be waited for."""
+        return self._crashing or not self.for_good
+
+    def draw_presence(self) -> list[dict[str, Any]]:
+        """Latecomers enter; some who are there leave, and say so."""
+        random = self._random
+        stays: list[dict[str, Any]] = [
+            {"node": str(node), "enter": seconds_text(random.randrange(1, self._heal_at))}
+            for node in range(self._founders, self._nodes)
+        ]
+        if self.for_good:
+            for node in self._victims:
+                if node < self._founders and random.random() < 0.3:
+                    stays.append({"node": str(node), "leave": seconds_text(random.randrange(1, self._heal_at))})
+        return stays
+
+    def draw_crashes(self) -> list[dict[str, Any]]:
+        random, crashes = self._random, []
+        for _ in range(random.choice((0, 1, 2, 4)) if self._victims else 0):
+            node = random.choice(self._victims)
+            at = random.randrange(self._heal_at)
+            crash: dict[str, Any] = {"node": str(node), "at": seconds_text(at)}
+            if random.random() < 0.5:
+                crash["after"] = random.randint(0, 8)
+            chance = random.random() if self.for_good else 0.0
+            if chance < 0.7:
+                crash["restart"] = seconds_text(at + random.randrange(1, self._heal_at))
+                crash["keep"] = chance < 0.4
+            elif node not in self.dead:
+                self.dead.append(node)
+            crashes.append(crash)
+        return crashes
+
+    def draw_stalls(self) -> list[dict[str, Any]]:
+        random = self._random
+        return [
+            {
+                "node": str(random.choice(self._victims)),
+                "at": seconds_text(random.randrange(self._heal_at)),
+                "duration": seconds_text(random.randrange(self._heal_at)),
+            }
+            for _ in range(random.choice((0, 0, 1)) if self._victims and self._may_part() else 0)
+        ]
+
+    def draw_clocks(self) -> dict[str, Any]:
+        return {"skew": "uniform(0, 30)", "drift_ppm": 200} if self._random.random() < 0.3 else {}
+
+
+def missing(plan: Plan, prepared: Prepared, log: pa.Table) -> list[str]:
+    """What is due and was not delivered."""
+    rows = events_of(log, "started", "broadcast", "delivered")
+    order: dict[tuple[str, int], list[tuple[str, int, int]]] = {}
+    began: dict[tuple[str, int], int] = {}
+    sent: dict[tuple[str, int, int], None] = {}
+    for row in rows:
+        process = (row["node"], row["incarnation"])
+        if row["kind"] == "started":
+            began.setdefault(process, row["at_us"])
+            order.setdefault(process, [])
+            continue
+        message = (row["message_source"], row["message_incarnation"], row["message_number"])
+        if row["kind"] == "broadcast":
+            sent[message] = None
+        else:
+            order[process].append(message)
+    up = _up_at_end(prepared)
+    delivered = {message for process in order for message in order[process]}
+    due = [message for message in sent if message in delivered or (message[0], message[1]) in up]
+    whole = [process for process in up if began[process] == 0 and process[1] == 0]
+    found = []
+    for process in whole:
+        had = set(order[process])
+        found += [f"{process[0]} never delivered {m[0]}:{m[2]}" for m in due if m not in had]
+    return found + _missed_by_latecomers(order, whole, up)
+
+
+def _missed_by_latecomers(
+    order: dict[tuple[str, int], list[tuple[str, int, int]]],
+    whole: list[tuple[str, int]],
+    up: dict[tuple[str, int], None],
+) -> list[str]:
+    """From its first delivery on, a latecomer delivers what a node that has been there all along does."""
+    found = []
+    reference = max((order[process] for process in whole), key=len, default=[])
+    place = {message: number for number, message in enumerate(reference)}
+    for process in up:
+        mine = order[process]
+        if process in whole or not mine or mine[0] not in place:
+            continue
+        had = set(mine)
+        tail = reference[place[mine[0]] :]
+        found += [f"latecomer {process[0]}'{process[1]} missed {m[0]}:{m[2]}" for m in tail if m not in had]
+    return found
+
+
+def _up_at_end(prepared: Prepared) -> dict[tuple[str, int], None]:
+    """Processes that are there at the end and deliver."""
+    names = prepared.built.names
+    return {
+        (names[seat.id], seat.incarnation): None for seat in prepared.world.seats if seat.up and not seat.gone
+    }
+
+
+def checks(plan: Plan, prepared: Prepared, log: pa.Table) -> dict[str, list[str]]:
+    """The total order extends causal order, and everybody ends in the same view."""
+    verdict = verify(log, "causal")
+    found = []
+    if verdict.verdict == "violated":
+        found.append(verdict.first.story if verdict.first is not None else "causal order violated")
+    views = sorted({seat.node.sizes().get("view", 0) for seat in prepared.world.seats if seat.up})
+    return {"violations": found, "leaks": [f"views differ at the end: {views}"] if len(views) > 1 else []}
+
+
+DRAWER: Final = Drawer(draw, missing, checks)

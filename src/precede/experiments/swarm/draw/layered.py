@@ -1,0 +1,129 @@
+"""Swarm worlds for orderings that run over any dissemination: mostly at home, a quarter of them elsewhere.
+
+At home is where an ordering is used most: contacts, or point to point. Elsewhere is another network it names:
+contacts, point to point, or the flood radio, which is drawn here. There everybody is back in the end with what
+they kept, so everything is due, unless it lives too short to be.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from random import Random
+from typing import Any, Final
+
+import pyarrow as pa
+from msgspec.structs import replace
+
+from precede.core.instants import SECOND, Instant
+from precede.experiments.run import Prepared, Run
+from precede.experiments.swarm.draw import contacts as draw_contacts
+from precede.experiments.swarm.draw import point_to_point as draw_point_to_point
+from precede.experiments.swarm.plan import Drawer, Plan, seconds_text
+from precede.experiments.swarm.swarm import everything_missing
+from precede.sim.randomness import Streams
+
+_HOMES: Final = {
+    "causal_barrier": "contacts",
+    "delta_causal": "contacts",
+    "hash_dag": "contacts",
+    "unordered": "point_to_point",
+    "fifo": "point_to_point",
+    "vector_clock": "point_to_point",
+}
+_ELSEWHERE: Final = 0.25
+_LARGEST_SKEW: Final = "61s"
+_SETTLE: Final = 150 * SECOND
+
+
+def draw(protocol: str, seed: int, random: Random) -> Plan:
+    """Where it is, is drawn apart: a seed whose world is at home draws what it always did."""
+    where = Streams(seed).python("swarm", "network", protocol)
+    home = _HOMES[protocol]
+    kind = home
+    if where.random() < _ELSEWHERE:
+        kind = where.choice([other for other in ("contacts", "point_to_point", "flood") if other != home])
+    if kind == "contacts":
+        return draw_contacts.draw(protocol, seed, random)
+    if kind == "flood":
+        plan = _draw_flood(protocol, seed, random)
+    else:
+        plan = draw_point_to_point.draw(protocol, seed, random)
+    if protocol != "delta_causal":
+        return plan
+    lives = {"lifetime": random.choice(("1s", "20s", "20min")), "skew": _LARGEST_SKEW}
+    return replace(plan, run=replace(plan.run, options={**plan.run.options, **lives}))
+
+
+def _draw_flood(protocol: str, seed: int, random: Random) -> Plan:
+    """A few radios in a field; they move, crash, stall, come late and are parted."""
+    nodes = random.randint(1, 8)
+    heal_at = random.choice((10, 20, 40)) * SECOND
+    founders = nodes - (random.choice((0, 0, 1, 2)) if nodes > 3 else 0)
+    run = Run(
+        world=_draw_field(random, nodes, founders, heal_at),
+        workload={
+            "script": [
+                {"src": str(random.randrange(nodes)), "at": seconds_text(at)}
+                for at in sorted(random.randrange(heal_at) for _ in range(random.choice((3, 10, 40))))
+            ],
+            "until": seconds_text(heal_at),
+            "size": 20,
+            "replies": random.choice((0.0, 0.3, 0.8)) / nodes,
+            "reply_after": random.choice(("constant(0)", "exponential(0.05)")),
+        },
+        faults=draw_point_to_point.draw_faults(random, nodes, heal_at),
+        protocol=protocol,
+        options={
+            "durable": True,
+            "relay_wait": random.choice(("0s", "10ms", "100ms")),
+            "answer_within": random.choice(("0s", "50ms", "200ms")),
+            "beacon": random.choice(("200ms", "1s")),
+            "beacon_longest": "8s",
+            "beacon_redundancy": random.choice((1, 3)),
+        },
+        seed=seed,
+        gauges="none",
+    )
+    return Plan(run, heal_at, _SETTLE)
+
+
+def _draw_field(random: Random, nodes: int, founders: int, heal_at: Instant) -> dict[str, Any]:
+    side = random.choice((60, 120, 200))
+    world: dict[str, Any] = {
+        "kind": "flood",
+        "nodes": nodes,
+        "field": [side, side],
+        "delay": random.choice(("1ms", "uniform(0.001, 0.02)", "exponential(0.05)")),
+        "loss": random.choice((0.0, 0.0, 0.1, 0.3)),
+        "connected": random.random() < 0.6,
+        "members": [str(node) for node in range(nodes)],
+        "presence": [
+            {"node": str(node), "enter": seconds_text(random.randrange(1, heal_at))}
+            for node in range(founders, nodes)
+        ],
+    }
+    if random.random() < 0.4:
+        world["speed"] = random.choice((1, 5, 20))
+    if random.random() < 0.4:
+        world |= {"bandwidth": random.choice((20_000, 125_000)), "collisions": True}
+        world |= {"carrier_sense": random.random() < 0.5, "access": "uniform(0, 0.02)"}
+    partitions = []
+    for _ in range(random.choice((0, 0, 1, 2)) if nodes > 1 else 0):
+        start = random.randrange(heal_at)
+        inside = sorted(random.sample(range(nodes), random.randint(1, nodes - 1)))
+        end = start + random.randrange(heal_at)
+        groups = [[str(node) for node in inside]]
+        partitions.append({"start": seconds_text(start), "end": seconds_text(end), "groups": groups})
+    return world | ({"partitions": partitions} if partitions else {})
+
+
+def missing(plan: Plan, prepared: Prepared, log: pa.Table) -> Sequence[str]:
+    """What is due in the world at hand."""
+    if plan.run.world["kind"] == "contacts":
+        return draw_contacts.missing(plan, prepared, log)
+    if plan.run.options.get("lifetime", "20min") != "20min":
+        return []
+    return everything_missing(plan, prepared, log)
+
+
+DRAWER: Final = Drawer(draw, missing)

@@ -1,0 +1,37 @@
+"""Swarm worlds for causal multicast: the point-to-point worlds, and for PRS each of its forms."""
+
+from __future__ import annotations
+
+from random import Random
+from typing import Any, Final
+
+from msgspec.structs import replace
+
+from precede.experiments.swarm.draw import point_to_point as draw_point_to_point
+from precede.experiments.swarm.plan import Drawer, Plan
+
+_FORMS: Final[tuple[dict[str, Any], ...]] = (
+    {},
+    {"pruning": "optimal"},
+    {"pruning": "fat"},
+    {"encoding": "bitmap"},
+    {"case": "broadcast"},
+)
+
+
+def draw(protocol: str, seed: int, random: Random) -> Plan:
+    """The world first, then the form, so that one seed is one world for all forms."""
+    plan = draw_point_to_point.draw(protocol, seed, random)
+    form: dict[str, Any] = {"checkpoint": random.choice((1, 3, 10, 64))}
+    if protocol == "prs":
+        form |= random.choice(_FORMS)
+    workload = dict(plan.run.workload)
+    if form.get("case") == "broadcast":
+        workload["script"] = [
+            {key: value for key, value in birth.items() if key != "to"} for birth in workload["script"]
+        ]
+    run = replace(plan.run, options={**plan.run.options, **form}, workload=workload)
+    return replace(plan, run=run)
+
+
+DRAWER: Final = Drawer(draw)

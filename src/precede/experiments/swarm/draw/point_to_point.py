@@ -1,0 +1,108 @@
+"""Swarm worlds on the point-to-point network: loss, doubling, reordering, partitions, crashes, stalls, skew."""
+
+from __future__ import annotations
+
+from random import Random
+from typing import Any, Final
+
+from precede.core.instants import MILLISECOND, SECOND, Instant
+from precede.experiments.run import Run
+from precede.experiments.swarm.plan import Drawer, Plan, seconds_text
+from precede.protocols import registry
+
+_DELAYS: Final = (
+    "constant(0.01)",
+    "uniform(0.001, 0.2)",
+    "exponential(0.02)",
+    "exponential(0.3)",
+    "normal(0.1, 0.08)",
+    "triangular(0, 2)",
+)
+
+
+def draw(protocol: str, seed: int, random: Random) -> Plan:
+    """A small group in a bad network."""
+    nodes = random.randint(2, 8)
+    heal_at = random.choice((2, 5, 10)) * SECOND
+    multicast = registry.find(protocol).order == "multicast"
+    run = Run(
+        world=_draw_world(random, nodes, heal_at),
+        workload=_draw_workload(random, nodes, heal_at, multicast),
+        faults=draw_faults(random, nodes, heal_at),
+        protocol=protocol,
+        options={"durable": True, "rto": random.choice((50, 100, 300)) * MILLISECOND},
+        seed=seed,
+        gauges="none",
+    )
+    return Plan(run, heal_at, 60 * SECOND)
+
+
+def _draw_world(random: Random, nodes: int, heal_at: Instant) -> dict[str, Any]:
+    world: dict[str, Any] = {
+        "kind": "point_to_point",
+        "nodes": nodes,
+        "delay": random.choice(_DELAYS),
+        "loss": random.choice((0.0, 0.0, 0.05, 0.2, 0.4)),
+        "duplication": random.choice((0.0, 0.0, 0.05, 0.3)),
+        "fifo": random.random() < 0.2,
+    }
+    if random.random() < 0.2:
+        world |= {"bandwidth": random.choice((2_000, 20_000)), "overhead": "1ms"}
+    partitions = []
+    for _ in range(random.choice((0, 0, 1, 2))):
+        start = random.randrange(heal_at)
+        inside = sorted(random.sample(range(nodes), random.randint(1, nodes)))
+        partitions.append(
+            {
+                "start": seconds_text(start),
+                "end": seconds_text(start + random.randrange(heal_at)),
+                "groups": [[str(node) for node in inside]],
+            }
+        )
+    return world | ({"partitions": partitions} if partitions else {})
+
+
+def _draw_workload(random: Random, nodes: int, heal_at: Instant, multicast: bool) -> dict[str, Any]:
+    script = []
+    for at in sorted(random.randrange(heal_at) for _ in range(random.choice((3, 10, 40)))):
+        source = random.randrange(nodes)
+        birth: dict[str, Any] = {"src": str(source), "at": seconds_text(at)}
+        if multicast:
+            others = [node for node in range(nodes) if node != source]
+            chosen = sorted(random.sample(others, random.randint(1, len(others))))
+            birth["to"] = [str(node) for node in chosen]
+        script.append(birth)
+    return {
+        "script": script,
+        "until": seconds_text(heal_at),
+        "size": 20,
+        "replies": 0.0 if multicast else random.choice((0.0, 0.3, 0.8)) / nodes,
+        "reply_after": random.choice(("constant(0)", "exponential(0.05)")),
+    }
+
+
+def draw_faults(random: Random, nodes: int, heal_at: Instant) -> dict[str, Any]:
+    """Crashes at an instant or in the middle of an effect list, restarts, stalls, bad clocks."""
+    faults: dict[str, Any] = {"crashes": [], "stalls": []}
+    for _ in range(random.choice((0, 1, 2, 4))):
+        at = random.randrange(heal_at)
+        crash: dict[str, Any] = {"node": str(random.randrange(nodes)), "at": seconds_text(at)}
+        if random.random() < 0.7:
+            crash["after"] = random.randint(0, 8)
+        if random.random() < 0.8:
+            crash["restart"] = seconds_text(at + random.randrange(1, heal_at))
+        faults["crashes"].append(crash)
+    for _ in range(random.choice((0, 0, 1))):
+        faults["stalls"].append(
+            {
+                "node": str(random.randrange(nodes)),
+                "at": seconds_text(random.randrange(heal_at)),
+                "duration": seconds_text(random.randrange(heal_at)),
+            }
+        )
+    if random.random() < 0.3:
+        faults |= {"skew": "uniform(0, 30)", "drift_ppm": 200}
+    return faults
+
+
+DRAWER: Final = Drawer(draw)

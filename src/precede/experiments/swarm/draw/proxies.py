@@ -1,0 +1,120 @@
+"""Swarm worlds of cells for CK and section 9 of prs1997: lossy radio, hosts that hardly stay, late joins.
+
+Three regimes of `draw_cellular`, without crashes and leaves: neither paper has them. prs1997 sends to sets of
+hosts, CK to everybody.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from random import Random
+from typing import Any, Final
+
+import pyarrow as pa
+
+from precede.core.instants import SECOND, Instant
+from precede.experiments.run import Prepared, Run
+from precede.experiments.swarm.draw.cellular import draw_world
+from precede.experiments.swarm.plan import Drawer, Plan, seconds_text
+from precede.experiments.swarm.swarm import events_of
+from precede.protocols.cells.proxy_host import ProxyHost
+from precede.protocols.cells.proxy_station import ProxyStation
+
+REGIMES: Final = ("reordering", "hurried", "contention")
+_SETTLE: Final = 30 * SECOND
+_TOLD: Final = SECOND
+"""By then every station knows of a host that joined."""
+
+
+def draw(protocol: str, seed: int, random: Random) -> Plan:
+    """A few stations, a few hosts, a few seconds."""
+    stations, hosts = random.randint(2, 6), random.randint(2, 7)
+    heal_at = random.choice((2, 4)) * SECOND
+    world = draw_world(random, REGIMES[seed % len(REGIMES)], stations, hosts, heal_at)
+    world["stays"] = [
+        {"node": stay["node"], "enter": stay["enter"]} for stay in world["stays"] if "enter" in stay
+    ]
+    options: dict[str, Any] = {
+        "frames": random.choice(("cell", "host")),
+        "retransmit": random.choice(("10ms", "25ms", "80ms")),
+        "batch": random.choice(("0ms", "20ms", "100ms")),
+        "uplink_retransmit": random.choice(("40ms", "150ms")),
+        "connect_retry": random.choice(("10ms", "25ms", "60ms")),
+    }
+    workload: dict[str, Any] = {"until": seconds_text(heal_at), "size": 20}
+    if protocol == "prs_mobile":
+        options["stations"] = stations
+        workload["script"] = _draw_script(random, hosts, heal_at)
+    else:
+        workload["poisson"] = f"{random.choice((30, 80, 300))}ms"
+    workload["replies"] = random.choice((0.0, 0.3)) / hosts
+    run = Run(
+        world=world,
+        workload=workload,
+        protocol=protocol,
+        options=options,
+        seed=seed,
+        gauges="none",
+        log="messages",
+    )
+    return Plan(run, heal_at, _SETTLE)
+
+
+def _draw_script(random: Random, hosts: int, heal_at: Instant) -> list[dict[str, Any]]:
+    """Messages to some hosts, few or many, now and then to everybody."""
+    gap = random.choice((30, 80, 300)) * 1000 / hosts
+    births = []
+    at = random.expovariate(1 / gap)
+    while at < heal_at:
+        source = random.randrange(hosts)
+        others = [f"h{number}" for number in range(hosts) if number != source]
+        birth: dict[str, Any] = {"src": f"h{source}", "at": seconds_text(round(at))}
+        if random.random() < 0.9:
+            birth["to"] = random.sample(others, random.randint(1, len(others)))
+        births.append(birth)
+        at += random.expovariate(1 / gap)
+    return births
+
+
+def missing_of_ck(plan: Plan, prepared: Prepared, log: pa.Table) -> list[str]:
+    """Everything broadcast since a host has been known to every station."""
+    names = prepared.built.names
+    admitted: dict[str, Instant] = {}
+    for seat in prepared.world.seats:
+        if isinstance(seat.node, ProxyStation):
+            admitted |= {names[host]: at for host, at in seat.node.admitted.items()}
+    sent: dict[tuple[str, int], Instant] = {}
+    delivered: dict[str, dict[tuple[str, int], None]] = {}
+    for row in events_of(log, "broadcast", "delivered"):
+        message = (row["message_source"], row["message_number"])
+        if row["kind"] == "broadcast":
+            sent[message] = row["at_us"]
+        else:
+            delivered.setdefault(row["node"], {})[message] = None
+    return [
+        f"{host} never delivered {message[0]}:{message[1]}"
+        for host, since in admitted.items()
+        for message, at in sent.items()
+        if at > since + _TOLD and message not in delivered.get(host, {})
+    ]
+
+
+def checks(plan: Plan, prepared: Prepared, log: pa.Table) -> Mapping[str, Sequence[str]]:
+    """Every host is connected, its record is at its station, and nowhere else."""
+    names = prepared.built.names
+    network: Any = prepared.built.network
+    lost, zombies = [], []
+    for seat in prepared.world.seats:
+        if isinstance(seat.node, ProxyHost) and not seat.node.connected:
+            lost.append(f"{names[seat.id]} is not connected")
+        if isinstance(seat.node, ProxyStation):
+            zombies += [
+                f"{names[seat.id]} has a record of {names[host]}"
+                for host in seat.node.hosts
+                if network.cell[host] != seat.id
+            ]
+    return {"undelivered": lost, "leaks": zombies}
+
+
+CK: Final = Drawer(draw, missing_of_ck, checks)
+PRS_MOBILE: Final = Drawer(draw, None, checks)

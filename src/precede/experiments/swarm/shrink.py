@@ -1,0 +1,78 @@
+"""A failing world made small: drop faults, messages and troubles while it still fails in the same way."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import Any, Final
+
+import msgspec
+
+from precede.experiments.swarm.plan import Drawer, Plan
+from precede.experiments.swarm.swarm import WorldResult, run_plan
+from precede.protocols.registry import Entry
+
+_CALM: Final[dict[str, dict[str, Any]]] = {
+    "world": {"loss": 0.0, "duplication": 0.0, "partitions": [], "fifo": False, "collisions": False},
+    "workload": {"replies": 0.0},
+    "faults": {"skew": "constant(0)", "drift_ppm": 0, "crashes": [], "stalls": []},
+}
+
+
+def shrink(
+    plan: Plan, drawer: Drawer, entry: Entry | None = None, tries: int = 200
+) -> tuple[Plan, WorldResult]:
+    """The smallest plan found within so many runs that still fails, and what it shows."""
+    left = tries
+    best = run_plan(plan, drawer, entry)
+    kind = _kind(best)
+    progress = True
+    while progress and left > 0:
+        progress = False
+        for smaller in _smaller(plan):
+            left -= 1
+            result = run_plan(smaller, drawer, entry)
+            if result.failed and _kind(result) == kind:
+                plan, best, progress = smaller, result, True
+                break
+            if left <= 0:
+                break
+    return plan, best
+
+
+def _kind(result: WorldResult) -> str:
+    """In which way it fails: a shrunk world must not fail in another."""
+    if result.violations:
+        raised = any(remark.startswith("Traceback") for remark in result.remarks)
+        return "raised" if raised else "violation"
+    return "duplicate" if result.duplicates else "undelivered" if result.undelivered else "leak"
+
+
+def _smaller(plan: Plan) -> Iterator[Plan]:
+    """Plans with one thing less, the largest steps first."""
+    yield from _shorter(plan, "workload", "script")
+    yield from _shorter(plan, "world", "meetings")
+    yield from _shorter(plan, "world", "stays")
+    yield from _shorter(plan, "faults", "crashes")
+    yield from _shorter(plan, "faults", "stalls")
+    for table, calm in _CALM.items():
+        for key, value in calm.items():
+            now = getattr(plan.run, table).get(key)
+            if now and now != value:
+                yield _with(plan, table, key, value)
+    yield from _shorter(plan, "world", "partitions")
+
+
+def _shorter(plan: Plan, table: str, key: str) -> Iterator[Plan]:
+    """The list without each of its halves, quarters, ..., single items."""
+    items = getattr(plan.run, table).get(key) or []
+    size = len(items)
+    while size:
+        for start in range(0, len(items), size):
+            rest = items[:start] + items[start + size :]
+            yield _with(plan, table, key, rest)
+        size //= 2
+
+
+def _with(plan: Plan, table: str, key: str, value: Any) -> Plan:
+    run = msgspec.structs.replace(plan.run, **{table: {**getattr(plan.run, table), key: value}})
+    return msgspec.structs.replace(plan, run=run)

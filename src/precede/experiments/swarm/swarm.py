@@ -1,0 +1,213 @@
+"""The swarm: one seed draws a whole world; act one breaks things, act two heals them and asks for everything.
+
+Safety is the witness's verdict over the whole log. Liveness is asked after healing: everything due is
+delivered and every buffer that must drain is empty. A world that raises is a violation too.
+"""
+
+from __future__ import annotations
+
+import traceback
+from collections.abc import Iterable, Iterator, Sequence
+from typing import Any, Final
+
+import pyarrow as pa
+import pyarrow.compute as pc
+from msgspec import Struct
+
+from precede.eventlog.schema import KINDS
+from precede.eventlog.sinks import TableSink
+from precede.experiments.run import Prepared, prepare
+from precede.experiments.swarm.plan import Drawer, Plan, draw_plan, find_drawer
+from precede.protocols.registry import Entry
+from precede.witness.verify import verify
+
+_INTEGRITY: Final = ("ghost", "before_broadcast", "not_addressed")
+_SHOWN: Final = 5
+
+
+class WorldResult(Struct, frozen=True):
+    """What one world showed. `remarks` are lines for a reader; the story of a violation is the first."""
+
+    protocol: str
+    seed: int
+    violations: int = 0
+    duplicates: int = 0
+    undelivered: int = 0
+    leaks: int = 0
+    deliveries: int = 0
+    remarks: tuple[str, ...] = ()
+
+    @property
+    def failed(self) -> bool:
+        return bool(self.violations or self.duplicates or self.undelivered or self.leaks)
+
+
+class Tally(Struct):
+    """The swarm's last line."""
+
+    worlds: int = 0
+    violations: int = 0
+    duplicates: int = 0
+    undelivered: int = 0
+    leaks: int = 0
+
+    def add(self, result: WorldResult) -> None:
+        self.worlds += 1
+        self.violations += result.violations
+        self.duplicates += result.duplicates
+        self.undelivered += result.undelivered
+        self.leaks += result.leaks
+
+    @property
+    def clean(self) -> bool:
+        return not (self.violations or self.duplicates or self.undelivered or self.leaks)
+
+    def line(self) -> str:
+        return (
+            f"worlds={self.worlds} violations={self.violations} duplicates={self.duplicates}"
+            f" undelivered={self.undelivered} leaks={self.leaks}"
+        )
+
+
+def run_seed(protocol: str, seed: int) -> WorldResult:
+    """Draw the world of a seed and run it."""
+    drawer = find_drawer(protocol)
+    return run_plan(draw_plan(protocol, seed, drawer), drawer)
+
+
+def run_seeds(jobs: Iterable[tuple[str, int]]) -> Iterator[WorldResult]:
+    """Several, one after the other."""
+    for protocol, seed in jobs:
+        yield run_seed(protocol, seed)
+
+
+def run_plan(
+    plan: Plan, drawer: Drawer, entry: Entry | None = None, log: TableSink | None = None
+) -> WorldResult:
+    """Both acts of one world, and what the witness and the state at the end say. The rows go to `log`."""
+    name, seed = plan.run.protocol, plan.run.seed
+    sink = log if log is not None else TableSink()
+    try:
+        prepared = prepare(plan.run, sink, entry)
+        prepared.world.schedule(plan.heal_at, prepared.world.heal, plan.dead)
+        prepared.world.run(plan.end)
+        prepared.recorder.flush()
+    except Exception:
+        return WorldResult(name, seed, violations=1, remarks=(traceback.format_exc(limit=-6),))
+    return judge(plan, drawer, prepared, sink.events())
+
+
+def judge(plan: Plan, drawer: Drawer, prepared: Prepared, log: pa.Table) -> WorldResult:
+    """Safety from the log alone; liveness and leaks from the log and the nodes' own sizes."""
+    found: dict[str, list[str]] = {"violations": [], "duplicates": [], "undelivered": [], "leaks": []}
+    counts = dict.fromkeys(found, 0)
+    counts["violations"], counts["duplicates"], story, deliveries = _safety(log, prepared.entry.order)
+    missing = (drawer.missing or everything_missing)(plan, prepared, log)
+    leaks = leaking(prepared)
+    found["undelivered"] += missing
+    found["leaks"] += leaks
+    if drawer.checks is not None:
+        for name, lines in drawer.checks(plan, prepared, log).items():
+            found[name] += lines
+    for name, lines in found.items():
+        counts[name] += len(lines)
+    remarks = [*([story] if story else []), *_lines(found)]
+    return WorldResult(
+        plan.run.protocol, plan.run.seed, **counts, deliveries=deliveries, remarks=tuple(remarks)
+    )
+
+
+def _safety(log: pa.Table, order: str) -> tuple[int, int, str, int]:
+    """Violations, duplicates, the story of the first, deliveries checked. No deliveries at all is no breach."""
+    verdict = verify(log, "fifo" if order == "none" else order)
+    counts = dict(verdict.counts)
+    duplicates = counts.pop("duplicate", 0)
+    if order == "none":
+        counts = {kind: count for kind, count in counts.items() if kind in _INTEGRITY}
+    bad = sum(counts.values())
+    if verdict.verdict == "unknown" and verdict.deliveries_checked:
+        return 1, 0, f"unknown: {'; '.join(verdict.reasons)}", verdict.deliveries_checked
+    story = verdict.first.story if verdict.first is not None and (bad or duplicates) else ""
+    return bad, duplicates, story, verdict.deliveries_checked
+
+
+def everything_missing(plan: Plan, prepared: Prepared, log: pa.Table) -> list[str]:
+    """Every process that is up at the end has every message addressed to it since it was first there."""
+    names = prepared.built.names
+    rows = events_of(log, "started", "broadcast", "delivered")
+    began: dict[tuple[str, int], int] = {}
+    sent: dict[tuple[str, int, int], tuple[int, list[str] | None]] = {}
+    delivered: dict[tuple[str, int], dict[tuple[str, int, int], None]] = {}
+    for row in rows:
+        process = (row["node"], row["incarnation"])
+        if row["kind"] == "started":
+            began.setdefault(process, row["at_us"])
+            continue
+        message = (row["message_source"], row["message_incarnation"], row["message_number"])
+        if row["kind"] == "broadcast":
+            sent[message] = (row["at_us"], row["destinations"])
+        else:
+            delivered.setdefault(process, {})[message] = None
+    up = [(names[seat.id], seat.incarnation) for seat in prepared.world.seats if seat.up and not seat.gone]
+    return [
+        f"{node} never delivered {source}:{number}"
+        for node, life in up
+        for (source, source_life, number), (at, to) in sent.items()
+        if at >= began[node, life]
+        and (to is None or node in to)
+        and (source, source_life, number) not in delivered.get((node, life), {})
+    ]
+
+
+def leaking(prepared: Prepared) -> list[str]:
+    """Buffers that must be empty and are not."""
+    return [
+        f"{prepared.built.names[seat.id]}: {name} = {seat.node.sizes()[name]}"
+        for seat in prepared.world.seats
+        if seat.up
+        for name in seat.node.drains()
+        if seat.node.sizes().get(name, 0)
+    ]
+
+
+def events_of(log: pa.Table, *kinds: str) -> list[dict[str, Any]]:
+    """Rows of some kinds as plain mappings, in the order of the log; for small worlds."""
+    columns = [
+        "node",
+        "incarnation",
+        "step",
+        "at_us",
+        "clock_us",
+        "kind",
+        "message_source",
+        "message_incarnation",
+        "message_number",
+        "destinations",
+        "deadline_us",
+        "peer",
+        "packet_kind",
+        "reason",
+    ]
+    assert all(kind in KINDS for kind in kinds)
+    wanted = pc.is_in(log["kind"].cast(pa.string()), pa.array(kinds))
+    rows: list[dict[str, Any]] = log.select(columns).filter(wanted).to_pylist()
+    return rows
+
+
+def _lines(found: dict[str, list[str]]) -> list[str]:
+    lines = []
+    for name, items in found.items():
+        lines += [f"{name}: {item}" for item in items[:_SHOWN]]
+        if len(items) > _SHOWN:
+            lines.append(f"{name}: ... and {len(items) - _SHOWN} more")
+    return lines
+
+
+def replay_line(result: WorldResult) -> str:
+    """The command that runs one world again."""
+    return f"precede swarm --protocol {result.protocol} --worlds 1 --seed {result.seed}"
+
+
+def spread(protocols: Sequence[str], worlds: int, seed: int) -> list[tuple[str, int]]:
+    """Which protocol gets which seed: worlds in turn, seeds counted up."""
+    return [(protocols[place % len(protocols)], seed + place) for place in range(worlds)]

@@ -1,0 +1,1 @@
+"""The world kinds that a scenario can name."""

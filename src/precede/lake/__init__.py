@@ -1,0 +1,4 @@
+"""Where tables lie: layout, schemas, jobs.
+
+May import: core, eventlog, traces
+"""

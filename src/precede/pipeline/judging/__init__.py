@@ -1,0 +1,1 @@
+"""The witness on Spark: files, DataFrames, growing logs."""

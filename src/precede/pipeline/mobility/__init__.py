@@ -1,0 +1,1 @@
+"""From files of mobility to segments and contacts."""

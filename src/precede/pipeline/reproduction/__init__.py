@@ -1,0 +1,1 @@
+"""A paper's experiments on Spark."""

@@ -1,0 +1,1 @@
+"""The Spark session, the Java it needs, and tasks."""

@@ -1,0 +1,1 @@
+"""Many runs: simulated, judged, measured, compared."""

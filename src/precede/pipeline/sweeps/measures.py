@@ -1,0 +1,257 @@
+"""Measures as DataFrame code: of every run in a table of events, and of groups of runs with intervals.
+
+The definitions are those of `precede.measures`, and a test holds the two against each other. A sweep counts
+where it simulates, in the task that has the run's file at hand; this is for events from anywhere, on the
+caller's own session. Every stage is a function from DataFrames to a DataFrame that ends in a `select`. Nothing
+here needs a `SparkContext`.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import TYPE_CHECKING, Final
+
+from precede.lake.schemas import MEASURES
+from precede.measures import student_quantile
+from precede.measures.events import PACKET_SIZES
+from precede.measures.statistics import PERCENTILES, STATISTICS
+
+if TYPE_CHECKING:
+    from pyspark.sql import Column, DataFrame
+
+LEVEL: Final = 0.95
+_GROUP: Final = ("sweep", "scenario", "protocol", "options", "measure")
+_COUNTED: Final = "^(discarded_|packets_|observed_(?!.*_age_us_))"
+"""What a run has a row for only where it happened at all."""
+
+
+def group_measures(measures: DataFrame, level: float = LEVEL) -> DataFrame:
+    """Runs that differ in their seed alone, as one row per measure: mean, deviation, Student's interval.
+
+    Takes rows of scope `run` and gives rows of scope `group`. A run in which something never happened has no
+    row for its count, and counts as 0.
+    """
+    from pyspark.sql import functions as sf
+
+    of_runs = measures.where(sf.col("scope") == "run")
+    groups = of_runs.groupBy(*_GROUP).agg(
+        sf.avg("value").alias("mean"), sf.count("value").alias("runs"), sf.stddev_samp("value").alias("sd")
+    )
+    groups = _with_zeros(groups)
+    half = _student(groups, level) * sf.col("sd") / sf.sqrt(sf.col("runs"))
+    return groups.select(
+        "sweep",
+        sf.lit("group").alias("scope"),
+        sf.lit(None).cast("string").alias("run_id"),
+        "scenario",
+        "protocol",
+        "options",
+        "measure",
+        sf.col("mean").alias("value"),
+        "runs",
+        "sd",
+        (sf.col("mean") - half).alias("low"),
+        (sf.col("mean") + half).alias("high"),
+    ).select(*MEASURES.names())
+
+
+def _with_zeros(groups: DataFrame) -> DataFrame:
+    """Counts over all runs of their group, those that left no row included.
+
+    With k values of mean m and deviation s among n, the others 0, the squares around the mean m k/n sum up to
+    (k - 1) s^2 + m^2 k (n - k) / n.
+    """
+    from pyspark.sql import Window
+    from pyspark.sql import functions as sf
+
+    mean, k, sd = sf.col("mean"), sf.col("runs"), sf.coalesce("sd", sf.lit(0.0))
+    everyone = sf.max("runs").over(Window.partitionBy(*_GROUP[:-1]))
+    n = sf.when(sf.col("measure").rlike(_COUNTED), everyone).otherwise(k)
+    squares = (k - 1) * sd * sd + mean * mean * k * (n - k) / n
+    spread = sf.when(n > k, sf.sqrt(squares / (n - 1))).otherwise(sf.col("sd"))
+    return groups.select(*_GROUP, (mean * k / n).alias("mean"), n.alias("runs"), spread.alias("sd"))
+
+
+def _student(groups: DataFrame, level: float) -> Column:
+    """Student's quantile for each group's number of runs; null for a single one."""
+    from pyspark.sql import functions as sf
+
+    sizes = [row.runs for row in groups.select("runs").distinct().collect() if row.runs > 1]
+    if not sizes:
+        return sf.lit(None).cast("double")
+    pairs = [sf.lit(number) for size in sizes for number in (size, student_quantile((1 + level) / 2, size - 1))]
+    return sf.create_map(*pairs)[sf.col("runs")]
+
+
+def measure(events: DataFrame, gauges: DataFrame | None = None) -> DataFrame:
+    """Every measure of every run in `events` and `gauges`: run_id, measure, value; no row without a value."""
+    parts = [_latencies(events), _counts(events), _packets(events)]
+    if gauges is not None:
+        parts.append(_sizes(gauges))
+    found = parts[0]
+    for part in parts[1:]:
+        found = found.unionByName(part)
+    return found.select("run_id", "measure", "value")
+
+
+def _latencies(events: DataFrame) -> DataFrame:
+    """Transit, wait and age, each with its statistics; own messages and observations apart."""
+    from pyspark.sql import Window
+    from pyspark.sql import functions as sf
+
+    message = ("run_id", "message_source", "message_incarnation", "message_number")
+    of_message, here = Window.partitionBy(*message), Window.partitionBy(*message, "node", "incarnation")
+    at, kind = sf.col("at_us"), sf.col("kind")
+    timed = (
+        events.where(kind.isin("broadcast", "received", "delivered", "observed"))
+        .withColumn("born", sf.min(sf.when(kind == "broadcast", at)).over(of_message))
+        .withColumn("first", sf.min(sf.when(kind == "received", at)).over(here))
+        .withColumn("own", _own())
+    )
+    age, wait = at - sf.col("born"), at - sf.col("first")
+    delivered, observed = kind == "delivered", kind == "observed"
+    whose = sf.when(sf.col("own"), sf.lit("own_age_us")).otherwise(sf.lit("age_us"))
+    named = timed.select(
+        "run_id",
+        sf.explode(
+            sf.array(
+                _pair(sf.lit("transit_us"), (kind == "received") & ~sf.col("own"), age),
+                _pair(sf.lit("wait_us"), delivered & ~sf.col("own"), wait),
+                _pair(whose, delivered, age),
+                _pair(sf.concat(sf.lit("observed_"), sf.col("reason"), sf.lit("_"), whose), observed, age),
+            )
+        ).alias("one"),
+    ).where("one.value is not null")
+    return _long(_summarised(named.select("run_id", "one.name", "one.value")), STATISTICS)
+
+
+def _own() -> Column:
+    from pyspark.sql import functions as sf
+
+    same = sf.col("message_source") == sf.col("node")
+    return same & (sf.coalesce("message_incarnation", sf.lit(0)) == sf.coalesce("incarnation", sf.lit(0)))
+
+
+def _pair(name: Column, when: Column, value: Column) -> Column:
+    """A named value, null where it does not apply."""
+    from pyspark.sql import functions as sf
+
+    return sf.struct(name.alias("name"), sf.when(when, value).alias("value"))
+
+
+def _summarised(values: DataFrame) -> DataFrame:
+    """The statistics of every run's named values; percentiles are exact."""
+    from pyspark.sql import functions as sf
+
+    value = sf.col("value")
+    shares = sf.array(*(sf.lit(percentile / 100) for percentile in PERCENTILES))
+    grouped = values.groupBy("run_id", "name").agg(
+        sf.avg(value).alias("mean"),
+        sf.stddev_samp(value).alias("sd"),
+        sf.min(value).cast("double").alias("min"),
+        sf.max(value).cast("double").alias("max"),
+        sf.percentile(value, shares).alias("shares"),
+    )
+    percentiles = [sf.col("shares")[place].alias(f"p{p}") for place, p in enumerate(PERCENTILES)]
+    return grouped.select("run_id", "name", "mean", "sd", "min", "max", *percentiles)
+
+
+def _long(wide: DataFrame, columns: Sequence[str]) -> DataFrame:
+    """`name` and a column become one measure `name_column`."""
+    from pyspark.sql import functions as sf
+
+    pairs = [sf.struct(sf.lit(column).alias("of"), sf.col(column).alias("value")) for column in columns]
+    rows = wide.select("run_id", "name", sf.explode(sf.array(*pairs)).alias("one")).where(
+        "one.value is not null"
+    )
+    return rows.select("run_id", sf.concat_ws("_", "name", "one.of").alias("measure"), "one.value")
+
+
+def _melted(wide: DataFrame) -> DataFrame:
+    """Every column but `run_id` becomes a measure of its name."""
+    from pyspark.sql import functions as sf
+
+    names = [name for name in wide.columns if name != "run_id"]
+    doubles = wide.select("run_id", *(sf.col(name).cast("double").alias(name) for name in names))
+    return doubles.unpivot("run_id", names, "measure", "value").where("value is not null")
+
+
+def _counts(events: DataFrame) -> DataFrame:
+    """How many of what, and the shares that follow."""
+    from pyspark.sql import functions as sf
+
+    kind, reason = sf.col("kind"), sf.col("reason")
+    own = sf.count_if((kind == "delivered") & _own())
+    deliveries, receptions = sf.count_if(kind == "delivered"), sf.count_if(kind == "received")
+    expired = sf.count_if((kind == "discarded") & (reason == "expired_pending"))
+    wide = events.groupBy("run_id").agg(
+        sf.count_distinct("node").alias("nodes"),
+        sf.max("at_us").alias("end_us"),
+        *(sf.count_if(kind == word).alias(word) for word in ("started", "crashed", "left", "discarded")),
+        sf.count_if(kind == "broadcast").alias("broadcasts"),
+        receptions.alias("receptions"),
+        deliveries.alias("deliveries"),
+        own.alias("own_deliveries"),
+        expired.alias("expired"),
+        _ratio(deliveries - own, receptions).alias("delivered_share"),
+        _ratio(expired, receptions).alias("expired_share"),
+    )
+    why = events.where((kind == "discarded") & reason.isNotNull()).groupBy("run_id", "reason").count()
+    seen = events.where(kind == "observed").groupBy("run_id", "reason").count()
+    named = [
+        rows.select(
+            "run_id",
+            sf.concat(sf.lit(prefix), "reason").alias("measure"),
+            sf.col("count").cast("double").alias("value"),
+        )
+        for prefix, rows in (("discarded_", why), ("observed_", seen))
+    ]
+    return _melted(wide).unionByName(named[0]).unionByName(named[1])
+
+
+def _packets(events: DataFrame) -> DataFrame:
+    """What was sent: one transmission is one packet, however many hear it."""
+    from pyspark.sql import functions as sf
+
+    sent, packets = sf.col("kind") == "sent", sf.count_if(sf.col("kind") == "sent")
+    sums = {name: sf.coalesce(sf.sum(sf.when(sent, sf.col(name))), sf.lit(0)) for name in PACKET_SIZES}
+    wide = events.groupBy("run_id").agg(
+        packets.alias("packets"),
+        sf.count_if(sf.col("kind") == "packet_received").alias("packets_received"),
+        *(total.alias(name) for name, total in sums.items()),
+        *(_ratio(total, packets).alias(f"{name}_mean") for name, total in sums.items()),
+        _ratio(sums["control_bytes"], sums["packet_bytes"]).alias("control_bytes_share"),
+    )
+    found = _melted(wide)
+    for column, prefix in (("packet_kind", "packets_"), ("medium", "packets_over_")):
+        each = events.where(sent & sf.col(column).isNotNull()).groupBy("run_id", column)
+        sizes = each.agg(sf.count("*").alias("count"), sf.sum("packet_bytes").alias("bytes"))
+        for name, ending in (("count", ""), ("bytes", "_bytes")):
+            found = found.unionByName(
+                sizes.select(
+                    "run_id",
+                    sf.concat(sf.lit(prefix), column, sf.lit(ending)).alias("measure"),
+                    sf.coalesce(sf.col(name), sf.lit(0)).cast("double").alias("value"),
+                )
+            )
+    return found
+
+
+def _sizes(gauges: DataFrame) -> DataFrame:
+    """Registries and buffers: peak, mean of the samples, and what was left at the end."""
+    from pyspark.sql import functions as sf
+
+    last = gauges.groupBy("run_id", "name", "node").agg(sf.max_by("value", "at_us").alias("left"))
+    final = last.groupBy("run_id", "name").agg(sf.sum("left").cast("double").alias("size_final"))
+    wide = gauges.groupBy("run_id", "name").agg(
+        sf.max(sf.greatest("peak", "value")).cast("double").alias("size_peak"),
+        sf.avg("value").alias("size_mean"),
+    )
+    return _long(wide.join(final, ["run_id", "name"]), ("size_peak", "size_mean", "size_final"))
+
+
+def _ratio(part: Column, whole: Column) -> Column:
+    """A quotient; null where there is nothing to divide by."""
+    from pyspark.sql import functions as sf
+
+    return sf.when(whole > 0, part / whole)

@@ -1,0 +1,1 @@
+"""Total order by virtual flooding (drift2006)."""

@@ -1,0 +1,175 @@
+"""Timestamps and sequence numbers that are used again (drift2006, section 4.4), as a node around a DRIFT node.
+
+The paper: they "can be easily bounded by reusing them after some time in a round-robin fashion". On the air
+only their lowest bits travel; who hears them adds what brings them nearest to what it knows itself (timestamps
+to its own clock, numbers to what it has of that source). That is right while nobody is off by half of the
+range, so a source refuses to send while its clock is a quarter of the range ahead of some source's as far as it
+knows: nobody can be left behind unnoticed. A destination that is no source has no such protection: it must not
+be out of hearing for half of a range. What newcomers and view changes exchange (rare, and read by nodes that
+have nothing to compare with) carries whole numbers.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Final
+
+from msgspec.structs import replace
+
+from precede.core.effects import Effects, Medium, Send
+from precede.core.errors import BadInput, NotYet
+from precede.core.identity import NodeId
+from precede.core.instants import Duration, Instant
+from precede.core.messages import Packet
+from precede.protocols.around import Around
+from precede.protocols.drift2006.clock_table import NARROW, WIDE
+from precede.protocols.drift2006.node import DriftNode
+from precede.protocols.drift2006.packets import (
+    CheckpointPacket,
+    Chosen,
+    DigestPacket,
+    DriftPacket,
+    DummyPacket,
+    Piggyback,
+    WantPacket,
+)
+from precede.protocols.drift2006.seen import fingerprint
+from precede.protocols.floods.reliable_floods import StreamId
+
+FEWEST: Final = 6
+MOST: Final = NARROW.bits - 1 - NARROW.number_bits
+
+
+class BoundedDrift(Around[DriftNode]):
+    """`bits` of a timestamp travel, and as many of a sequence number if they fit into a column (11)."""
+
+    def __init__(self, inner: DriftNode, bits: int) -> None:
+        if not FEWEST <= bits <= MOST:
+            raise BadInput(f"option 'bounded': {bits} is not between {FEWEST} and {MOST} bits")
+        super().__init__(inner)
+        self._times = 1 << bits
+        self._numbers = 1 << min(bits, NARROW.number_bits)
+
+    # -- inputs ------------------------------------------------------------------------------------------
+
+    def broadcast(
+        self,
+        payload: bytes,
+        now: Instant,
+        to: Sequence[NodeId] | None = None,
+        lifetime: Duration | None = None,
+    ) -> Effects:
+        seen = self.inner.seen
+        seen.settle()
+        lowest = min((seen.known(column) for column in range(len(seen.columns))), default=self.inner.clock)
+        if self.inner.clock - lowest >= self._times // 4:
+            raise NotYet("some source's clock is too far behind to use timestamps again: send later")
+        return super().broadcast(payload, now, to, lifetime)
+
+    def receive(self, packet: Packet, sender: NodeId, now: Instant, over: Medium) -> Effects:
+        return super().receive(self._whole(packet), sender, now, over)
+
+    # -- what leaves: the lowest bits ----------------------------------------------------------------------
+
+    def passed(self, effects: Effects) -> Effects:
+        return [
+            Send(self._cut_packet(effect.packet), effect.to, effect.over, effect.key)
+            if isinstance(effect, Send)
+            else effect
+            for effect in effects
+        ]
+
+    def _cut_packet(self, packet: Packet) -> Packet:
+        numbers, times = self._numbers, self._times
+        if isinstance(packet, DriftPacket):
+            flood = packet.flood
+            flood = replace(flood, number=flood.number % numbers, timestamp=flood.timestamp % times)
+            return replace(packet, flood=flood, extra=self._cut_extra(packet.extra))
+        if isinstance(packet, DigestPacket):
+            haves = tuple((source, life, number % numbers) for source, life, number in packet.haves)
+            return replace(packet, haves=haves, extra=self._cut_extra(packet.extra))
+        if isinstance(packet, WantPacket):
+            wants = tuple((*id, first % numbers, last % numbers) for *id, first, last in packet.wants)
+            return replace(packet, wants=wants, extra=self._cut_extra(packet.extra))
+        if isinstance(packet, DummyPacket):
+            clock = None if packet.clock is None else self._cut_entry(packet.clock)
+            return replace(packet, clock=clock, extra=self._cut_extra(packet.extra))
+        if isinstance(packet, CheckpointPacket):
+            return packet
+        extra: Piggyback = packet.extra  # type: ignore[attr-defined]
+        return replace(packet, extra=self._cut_extra(extra))
+
+    def _cut_entry(self, entry: Chosen) -> Chosen:
+        source, life, number, timestamp = entry
+        return source, life, number % self._numbers, timestamp % self._times
+
+    def _cut_extra(self, extra: Piggyback) -> Piggyback:
+        chosen = tuple(map(self._cut_entry, extra.chosen))
+        table, layout = extra.table, extra.layout
+        if table:
+            columns, form = self.inner.seen.columns_of(layout)
+            clocks = [(number % self._numbers, at % self._times) for number, at in form.unpack(table)]
+            table = NARROW.pack(clocks)
+            layout = fingerprint(extra.group, extra.view, columns, NARROW)
+        floors = WIDE.pack([(0, at % self._times) for _, at in WIDE.unpack(extra.floors)])
+        return replace(extra, layout=layout, table=table, chosen=chosen, floors=floors)
+
+    # -- what arrives: the nearest that ends like this -----------------------------------------------------
+
+    def _whole(self, packet: Packet) -> Packet:
+        extra: Piggyback | None = getattr(packet, "extra", None)
+        if extra is None or extra.group != self.inner.entrance.group or isinstance(packet, CheckpointPacket):
+            return packet
+        extra = self._whole_extra(extra)
+        if isinstance(packet, DriftPacket):
+            flood = packet.flood
+            number = self._number((flood.source, flood.life), flood.number)
+            flood = replace(flood, number=number, timestamp=self._time(flood.timestamp))
+            return replace(packet, flood=flood, extra=extra)
+        if isinstance(packet, DigestPacket):
+            haves = tuple((*id, self._number((id[0], id[1]), number)) for *id, number in packet.haves)
+            return replace(packet, haves=haves, extra=extra)
+        if isinstance(packet, WantPacket):
+            wants = tuple(
+                (*id, self._number((id[0], id[1]), first), self._number((id[0], id[1]), last))
+                for *id, first, last in packet.wants
+            )
+            return replace(packet, wants=wants, extra=extra)
+        if isinstance(packet, DummyPacket):
+            clock = None if packet.clock is None else self._whole_entry(packet.clock)
+            return replace(packet, clock=clock, extra=extra)
+        return replace(packet, extra=extra)
+
+    def _number(self, id: StreamId, number: int) -> int:
+        stream = self.inner.floods.streams.get(id)
+        return _nearest(0 if stream is None else stream.received, number, self._numbers)
+
+    def _time(self, timestamp: int) -> int:
+        return _nearest(self.inner.clock, timestamp, self._times)
+
+    def _whole_entry(self, entry: Chosen) -> Chosen:
+        source, life, number, timestamp = entry
+        return source, life, self._number((source, life), number), self._time(timestamp)
+
+    def _whole_extra(self, extra: Piggyback) -> Piggyback:
+        chosen = tuple(map(self._whole_entry, extra.chosen))
+        seen = self.inner.seen
+        columns, form = seen.columns_of(extra.layout)
+        table, layout = b"", extra.layout
+        if extra.table and columns and len(extra.table) == NARROW.size * len(columns) and form is NARROW:
+            read = zip(columns, NARROW.unpack(extra.table), strict=True)
+            clocks = [(self._number(id, number), self._time(at)) for id, (number, at) in read]
+            form = NARROW if seen.table.form is NARROW and all(map(NARROW.fits, clocks)) else WIDE
+            table = form.pack(clocks)
+            layout = fingerprint(extra.group, extra.view, columns, form)
+        floors = b""
+        if len(extra.floors) % WIDE.size == 0:
+            floors = WIDE.pack([(0, self._time(at)) for _, at in WIDE.unpack(extra.floors)])
+        return replace(extra, layout=layout, table=table, chosen=chosen, floors=floors)
+
+
+def _nearest(known: int, lowest_bits: int, range_: int) -> int:
+    """The number nearest to a known one that is the given one modulo the range; never negative."""
+    half = range_ // 2
+    found = known + (lowest_bits - known + half) % range_ - half
+    return found if found >= 0 else found + range_

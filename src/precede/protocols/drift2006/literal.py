@@ -1,0 +1,281 @@
+"""Figure 3 of drift2006 line by line, with the duplicate test of section 4.4: for conformance and its errors.
+
+Each repair D1 to D4 can be switched on alone (`repairs`); with none this is the paper, which needs a network
+that neither loses nor reorders. D5 is how the paper removes a crashed source (section 7): a survivor
+TO-multicasts it; no switch here makes that work (see `drift_views`). `misread` switches on wrong readings of
+the figure that are easily made and go wrong between two nodes already:
+
+own_late      one's own message is processed when it is first heard back, not at once
+deaf          a duplicate brings no virtual-flooding data
+unheard_safe  a source of which nothing was ever heard is not waited for
+overtaking    an entry of Seen is used whether or not its messages are in hand
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import ClassVar, Final, TypeAlias
+
+from precede.core.effects import (
+    NOTHING,
+    RADIO,
+    Accept,
+    Arrive,
+    Deliver,
+    Effect,
+    Effects,
+    Key,
+    Medium,
+    Send,
+    SetTimer,
+)
+from precede.core.errors import BadInput, Refused
+from precede.core.identity import NEIGHBOURS, MessageId, NodeId
+from precede.core.instants import Duration, Instant
+from precede.core.messages import Message, Packet
+from precede.core.node import Context, Node, Waiting
+from precede.protocols.drift2006.join import named
+
+Entry: TypeAlias = tuple[NodeId, int, int]
+"""<source, sequence number, timestamp>: an element of Seen."""
+
+REPAIRS: Final = ("D1", "D2", "D3", "D4")
+MISREADINGS: Final = ("own_late", "deaf", "unheard_safe", "overtaking")
+_LOOK: Final[Key] = "look"
+
+
+class PrintedPacket(Packet, frozen=True, gc=False):
+    """<m, q, qsn, qts, qSeen>; `removes` names a source that has crashed (section 7)."""
+
+    kind: ClassVar[str] = "drift_printed"
+    message: Message | None
+    source: NodeId
+    number: int
+    timestamp: int
+    seen: tuple[Entry, ...]
+    removes: NodeId | None = None
+    size_bytes: int = 0
+    control_bytes: int = 0
+    control_entries: int = 0
+    messages: int = 0
+
+
+class AskPacket(Packet, frozen=True, gc=False):
+    """What the sender lacks of a source (the repair D4)."""
+
+    kind: ClassVar[str] = "drift_ask"
+    source: NodeId
+    numbers: tuple[int, ...]
+    size_bytes: int = 32
+    control_bytes: int = 32
+    control_entries: int = 1
+    messages: int = 0
+
+
+class LiteralDrift(Node):
+    """Figure 3. Names in comments and docstrings are the figure's."""
+
+    draining: ClassVar[tuple[str, ...]] = ("pending", "early")
+
+    def __init__(self, role: str, context: Context) -> None:
+        options = context.options
+        self.me, self.incarnation = context.node, context.incarnation
+        self.repairs = _words(options["repairs"], REPAIRS, "repairs")
+        self.misread = _words(options["misread"], MISREADINGS, "misread")
+        sources, destinations = named(options["sources"]), named(options["destinations"])
+        self.sigma = [node for node in context.members if sources is None or node in sources]
+        self.source = role in ("node", "source") and self.me in self.sigma
+        self.destination = role in ("node", "destination") and (destinations is None or self.me in destinations)
+        self.lc = self.sn = 0
+        self.rcvd: dict[tuple[NodeId, int], PrintedPacket] = {}
+        self.seen: dict[tuple[NodeId, int], int] = {}
+        self.rcvd_sn: dict[NodeId, int] = dict.fromkeys(self.sigma, 0)
+        self.early: dict[tuple[NodeId, int], PrintedPacket] = {}
+        self.kept: dict[tuple[NodeId, int], PrintedPacket] = {}
+        self.asked: dict[tuple[NodeId, int], None] = {}
+        self.since: Instant = 0
+        self.removing: dict[NodeId, None] = {}
+        self._suspect_after: Duration = options["suspect_after"]
+
+    # -- TO-multicast(m) ---------------------------------------------------------------------------------
+
+    def broadcast(
+        self,
+        payload: bytes,
+        now: Instant,
+        to: Sequence[NodeId] | None = None,
+        lifetime: Duration | None = None,
+    ) -> Effects:
+        if to is not None or not self.source:
+            raise Refused("only sources broadcast, and to all")
+        message = Message(MessageId(self.me, self.incarnation, self.sn + 1), payload)
+        effects: list[Effect] = [Accept(message)]
+        self._multicast(message, None, now, effects)
+        return effects
+
+    def _multicast(
+        self, message: Message | None, removes: NodeId | None, now: Instant, effects: list[Effect]
+    ) -> None:
+        self.lc += 1
+        self.sn += 1
+        self._see(self.me, self.sn, self.lc)
+        packet = PrintedPacket(message, self.me, self.sn, self.lc, (), removes)
+        if "own_late" not in self.misread:
+            self._process(packet, now, effects)
+        self._flood(packet, effects)
+        self._deliver(now, effects)
+
+    # -- receive(qm, q, qsn, qts, qSeen) -------------------------------------------------------------------
+
+    def receive(self, packet: Packet, sender: NodeId, now: Instant, over: Medium) -> Effects:
+        effects: list[Effect] = []
+        if isinstance(packet, AskPacket):
+            for number in packet.numbers:
+                if (packet.source, number) in self.kept:
+                    self._flood(self.kept[packet.source, number], effects)
+            return effects
+        if not isinstance(packet, PrintedPacket):
+            return NOTHING
+        first = self._is_new(packet)
+        if first or "deaf" not in self.misread:
+            for entry in packet.seen:
+                self._see(*entry)
+        if first:
+            if packet.message is not None and packet.source != self.me:
+                effects.append(Arrive((packet.message,)))
+            self._take(packet, now, effects)
+            self._flood(packet, effects)
+        if "D4" in self.repairs:
+            self._ask(effects)
+        self._deliver(now, effects)
+        return effects
+
+    def _is_new(self, packet: PrintedPacket) -> bool:
+        """Section 4.4: `RcvdSN[q] = qsn` is a duplicate. D3: so is every lower number."""
+        received = self.rcvd_sn[packet.source]
+        if (packet.source, packet.number) in self.early:
+            return False
+        return packet.number > received if "D3" in self.repairs else packet.number != received
+
+    def _take(self, packet: PrintedPacket, now: Instant, effects: list[Effect]) -> None:
+        """D1: what comes early waits for what is before it."""
+        source = packet.source
+        if "D1" not in self.repairs:
+            self._process(packet, now, effects)
+            return
+        self.early[source, packet.number] = packet
+        while (ready := self.early.pop((source, self.rcvd_sn[source] + 1), None)) is not None:
+            self._process(ready, now, effects)
+
+    def _process(self, packet: PrintedPacket, now: Instant, effects: list[Effect]) -> None:
+        """`rcpt processing`."""
+        if not self.rcvd:
+            self.since = now
+            if self._suspect_after and self.source:
+                effects.append(SetTimer(_LOOK, now + self._suspect_after))
+        self.rcvd[packet.source, packet.number] = packet
+        if self.source and packet.source != self.me:
+            self.lc = max(self.lc, packet.timestamp) + 1
+            self._see(self.me, self.sn, self.lc)
+        if "D2" in self.repairs:
+            self._see(packet.source, packet.number, packet.timestamp)
+        self.rcvd_sn[packet.source] = packet.number
+
+    def _flood(self, packet: PrintedPacket, effects: list[Effect]) -> None:
+        """Broadcast with getHighestTimestamp(Seen)."""
+        highest: dict[NodeId, Entry] = {}
+        for (source, number), timestamp in self.seen.items():
+            if source not in highest or timestamp > highest[source][2]:
+                highest[source] = (source, number, timestamp)
+        seen = tuple(highest[source] for source in sorted(highest))
+        payload = 0 if packet.message is None else len(packet.message.payload)
+        control = 20 + 12 * len(seen)
+        carried = PrintedPacket(
+            packet.message,
+            packet.source,
+            packet.number,
+            packet.timestamp,
+            seen,
+            packet.removes,
+            control + payload,
+            control,
+            len(seen),
+            int(packet.message is not None),
+        )
+        self.kept[packet.source, packet.number] = carried
+        effects.append(Send(carried, NEIGHBOURS, RADIO))
+
+    def _see(self, source: NodeId, number: int, timestamp: int) -> None:
+        """Of each source and number the highest timestamp is enough (section 4.4)."""
+        if timestamp > self.seen.get((source, number), -1):
+            self.seen[source, number] = timestamp
+
+    def _ask(self, effects: list[Effect]) -> None:
+        """D4: a number is missing below one that is known."""
+        known = [*self.seen, *self.early]
+        for source in self.sigma:
+            last = max((number for other, number in known if other == source), default=0)
+            missing = tuple(
+                number
+                for number in range(self.rcvd_sn[source] + 1, last + 1)
+                if (source, number) not in self.early and (source, number) not in self.asked
+            )
+            if missing and source != self.me:
+                self.asked.update(dict.fromkeys((source, number) for number in missing))
+                effects.append(Send(AskPacket(source, missing), NEIGHBOURS, RADIO))
+
+    # -- delivery ----------------------------------------------------------------------------------------
+
+    def _deliver(self, now: Instant, effects: list[Effect]) -> None:
+        ready = [packet for packet in self.rcvd.values() if self._is_ready(packet.timestamp)]
+        for packet in sorted(ready, key=lambda packet: (packet.timestamp, packet.source, packet.number)):
+            del self.rcvd[packet.source, packet.number]
+            self.since = now
+            if packet.message is not None and self.destination:
+                effects.append(Deliver(packet.message))
+            if packet.removes in self.sigma:
+                self.sigma.remove(packet.removes)
+
+    def _is_ready(self, timestamp: int) -> bool:
+        return all(self._clock(source) >= timestamp for source in self.sigma)
+
+    def _clock(self, source: NodeId) -> int:
+        """The highest its with RcvdSN[i] = isn; below every timestamp when there is none."""
+        if "unheard_safe" in self.misread and not any(other == source for other, _ in self.seen):
+            return 1 << 60
+        if "overtaking" in self.misread or (source == self.me and "own_late" in self.misread):
+            return max((at for (other, _), at in self.seen.items() if other == source), default=-1)
+        return self.seen.get((source, self.rcvd_sn[source]), -1)
+
+    # -- section 7 ---------------------------------------------------------------------------------------
+
+    def timer(self, key: Key, now: Instant) -> Effects:
+        """Something waits for too long: TO-multicast that the sources it waits for have crashed."""
+        effects: list[Effect] = []
+        if self.rcvd and now - self.since >= self._suspect_after:
+            lowest = min(packet.timestamp for packet in self.rcvd.values())
+            for source in [one for one in self.sigma if self._clock(one) < lowest]:
+                if source not in self.removing and source != self.me:
+                    self.removing[source] = None
+                    self._multicast(None, source, now, effects)
+        if self.rcvd:
+            effects.append(SetTimer(_LOOK, now + self._suspect_after))
+        return effects
+
+    def waiting(self) -> Sequence[Waiting]:
+        return [
+            Waiting(packet.message.id, (), self.since)
+            for packet in self.rcvd.values()
+            if packet.message is not None
+        ]
+
+    def sizes(self) -> Mapping[str, int]:
+        return {"pending": len(self.rcvd), "early": len(self.early), "seen": len(self.seen)}
+
+
+def _words(written: str, known: Sequence[str], option: str) -> tuple[str, ...]:
+    words = tuple(written.replace("+", " ").split())
+    for word in words:
+        if word not in known:
+            raise BadInput(f"option {option!r}: {word!r} is none of {', '.join(known)}")
+    return words

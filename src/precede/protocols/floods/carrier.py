@@ -1,0 +1,67 @@
+"""Any node whose packets also carry virtually flooded data (drift2006, sections 3 and 8).
+
+`Carrying` stands around a node of any protocol: what that node sends leaves with small data attached, what
+arrives is taken apart. The node inside notices nothing, and no packet is sent for the data's own sake. A packet
+takes along what is known when the node hands it over, which is when it leaves unless it waits at the radio.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any, ClassVar, Final
+
+from precede.core.effects import Effect, Effects, Medium, Send
+from precede.core.identity import NodeId
+from precede.core.instants import Instant
+from precede.core.messages import Packet
+from precede.core.node import Node
+from precede.protocols.around import Around
+from precede.protocols.floods.virtual_flooding import Datum, VirtualFlooding
+
+DATUM_BYTES: Final = 12
+
+
+class CarrierPacket(Packet, frozen=True, gc=False):
+    """A packet of the node inside, and what travels on it."""
+
+    kind: ClassVar[str] = "carrier"
+    inner: Packet
+    data: tuple[Datum[Any, Any], ...]
+    size_bytes: int = 0
+    control_bytes: int = 0
+    control_entries: int = 0
+    messages: int = 0
+
+
+class Carrying(Around[Node]):
+    """The node inside does what it does; `virtual` has what this node knows."""
+
+    def __init__(self, inner: Node, virtual: VirtualFlooding[Any, Any], datum_bytes: int = DATUM_BYTES) -> None:
+        super().__init__(inner)
+        self.virtual = virtual
+        self._datum_bytes = datum_bytes
+
+    def receive(self, packet: Packet, sender: NodeId, now: Instant, over: Medium) -> Effects:
+        if isinstance(packet, CarrierPacket):
+            self.virtual.merge(packet.data)
+            packet = packet.inner
+        return super().receive(packet, sender, now, over)
+
+    def sizes(self) -> Mapping[str, int]:
+        return {**self.inner.sizes(), "virtual": len(self.virtual)}
+
+    def passed(self, effects: Effects) -> Effects:
+        return [self._load(effect) if isinstance(effect, Send) else effect for effect in effects]
+
+    def _load(self, send: Send) -> Effect:
+        packet, data = send.packet, self.virtual.attach()
+        more = self._datum_bytes * len(data)
+        carrier = CarrierPacket(
+            packet,
+            data,
+            packet.size_bytes + more,
+            packet.control_bytes + more,
+            packet.control_entries + len(data),
+            packet.messages,
+        )
+        return Send(carrier, send.to, send.over, send.key)

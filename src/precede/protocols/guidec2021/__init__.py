@@ -1,0 +1,1 @@
+"""Causal and delta-causal broadcast in opportunistic networks (guidec2021)."""

@@ -1,0 +1,1 @@
+"""Orderings joined to disseminations: any ordering of this package runs over any dissemination."""

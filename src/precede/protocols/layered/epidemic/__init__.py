@@ -1,0 +1,1 @@
+"""The epidemic dissemination: store, carry, forward (guidec2021, section III)."""

@@ -1,0 +1,107 @@
+"""`fifo`: each source's messages in the order in which it sent them; nothing is promised between sources."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import ClassVar, Final
+
+from precede.core.effects import Deliver, Effect, Effects, Persist
+from precede.core.identity import MessageId, NodeId
+from precede.core.instants import Duration, Instant
+from precede.core.messages import Message
+from precede.core.node import Context, Saved, Waiting
+from precede.protocols.layered.node import Envelope, Ordering
+from precede.protocols.layered.own_messages import OwnMessages, held_key, no_destinations, restored_held
+from precede.protocols.registry import Entry, Option
+
+_NUMBER_BYTES: Final = 4
+
+
+class Fifo(Ordering):
+    """A number per source; a message waits for the one before it and for nothing else."""
+
+    draining: ClassVar[tuple[str, ...]] = ("pending",)
+
+    def __init__(self, context: Context) -> None:
+        self._own = OwnMessages(context)
+        self._durable: bool = context.options["durable"]
+        self._delivered: dict[tuple[NodeId, int], int] = {}
+        self._pending: dict[MessageId, tuple[Envelope, Instant]] = {}
+
+    def start(self, now: Instant, saved: Saved) -> Effects:
+        for key, value in saved.items():
+            if type(key) is tuple and key[0] == "done":
+                self._delivered[int(key[1]), int(key[2])] = value
+        effects = self._own.start(saved, None)
+        for envelope in restored_held(saved, None):
+            if self.knows(envelope.message.id):
+                effects.append(Persist(held_key(envelope.message.id), None))
+            else:
+                self.arrive((envelope,), now, effects)
+        return effects
+
+    def stamp(
+        self, payload: bytes, now: Instant, to: Sequence[NodeId] | None, lifetime: Duration | None
+    ) -> tuple[Envelope, list[Effect]]:
+        no_destinations(to, "fifo")
+        message = Message(self._own.next_id(), payload)
+        deadline = None if lifetime is None else now + lifetime
+        envelope = Envelope(message, None, deadline, None, _NUMBER_BYTES, 1, now)
+        return envelope, self._own.accept(envelope)
+
+    def arrive(self, envelopes: Sequence[Envelope], now: Instant, effects: list[Effect]) -> None:
+        for envelope in envelopes:
+            id = envelope.message.id
+            if self._delivered.get((id.source, id.incarnation), 0) + 1 == id.number:
+                self._deliver(envelope, effects)
+                self._wake(id, effects)
+            else:
+                self._pending[id] = (envelope, now)
+                if self._durable:
+                    effects.append(Persist(held_key(id), envelope))
+
+    def _deliver(self, envelope: Envelope, effects: list[Effect]) -> None:
+        id = envelope.message.id
+        self._delivered[id.source, id.incarnation] = id.number
+        if self._durable:
+            effects.append(Persist(("done", id.source, id.incarnation), id.number))
+        effects.append(Deliver(envelope.message))
+
+    def _wake(self, id: MessageId, effects: list[Effect]) -> None:
+        """What waited for this one, and what waited for that."""
+        while True:
+            id = MessageId(id.source, id.incarnation, id.number + 1)
+            waiting = self._pending.pop(id, None)
+            if waiting is None:
+                return
+            self._deliver(waiting[0], effects)
+            if self._durable:
+                effects.append(Persist(held_key(id), None))
+
+    def knows(self, id: MessageId) -> bool:
+        if id.source == self._own.node and id.incarnation == self._own.incarnation:
+            return id.number <= self._own.number
+        return id.number <= self._delivered.get((id.source, id.incarnation), 0) or id in self._pending
+
+    def unfinished(self) -> Sequence[Envelope]:
+        return self._own.unfinished()
+
+    def waiting(self) -> Sequence[Waiting]:
+        return [
+            Waiting(id, (MessageId(id.source, id.incarnation, id.number - 1),), since)
+            for id, (_, since) in self._pending.items()
+        ]
+
+    def sizes(self) -> Mapping[str, int]:
+        return {"pending": len(self._pending), "delivered_entries": len(self._delivered)}
+
+
+ENTRY: Final = Entry(
+    name="fifo",
+    title="first in, first out per source",
+    paper="(folklore; the baseline below causal order)",
+    order="fifo",
+    worlds=("point_to_point", "contacts", "flood"),
+    options={"durable": Option("bool", False, "persist what a restart needs")},
+    ordering=Fifo,
+)

@@ -1,0 +1,373 @@
+"""The node around a multicast rule (PRS, RST, SES): numbers, waiting, acknowledgements, lives, restarts.
+
+The paper assumes reliable channels and processes that never stop. Ours are neither, so we add acknowledgement
+and retransmission (`Outbox`) and a journal to restart from. As in section 5.1 a sender is never one of its
+own destinations, so a node delivers only what others sent.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from heapq import heappop, heappush
+from typing import Any, ClassVar, Final
+
+from precede.core.effects import (
+    NOTHING,
+    RADIO,
+    Accept,
+    Arrive,
+    Deliver,
+    Effect,
+    Effects,
+    Key,
+    Medium,
+    Persist,
+    Send,
+)
+from precede.core.errors import BadInput, Refused
+from precede.core.identity import MessageId, NodeId
+from precede.core.instants import MILLISECOND, Duration, Instant
+from precede.core.messages import Message, Packet
+from precede.core.node import Context, Node, Saved, Waiting
+from precede.protocols.multicast.address_book import GONE, AddressBook
+from precede.protocols.multicast.journal import Checkpoint, Journal, unsent_by_packet
+from precede.protocols.multicast.rule import (
+    LIFE_SHIFT,
+    NODE_MASK,
+    LifePacket,
+    MulticastPacket,
+    Process,
+    Rule,
+    message_of,
+    node_of,
+)
+from precede.protocols.outbox import AckPacket, Outbox, is_retransmission
+from precede.protocols.registry import Option
+
+OPTIONS: Final = {
+    "rto": Option("duration", 200 * MILLISECOND, "send again after; 0s: channels are reliable, no acks"),
+    "durable": Option("bool", False, "persist what a restart needs"),
+    "checkpoint": Option("int", 64, "when durable: messages between two checkpoints of the state"),
+}
+
+NO_LIFE: Final = 1 << (63 - LIFE_SHIFT)
+"""Later than every life."""
+
+
+class _Held:
+    """A message that waits, with the needs it has not looked at yet."""
+
+    __slots__ = ("arrival", "needs", "packet", "since", "source")
+
+    def __init__(
+        self,
+        packet: MulticastPacket,
+        source: Process,
+        needs: Iterator[tuple[Process, int]],
+        arrival: int,
+        since: Instant,
+    ) -> None:
+        self.packet = packet
+        self.source = source
+        self.needs = needs
+        self.arrival = arrival
+        self.since = since
+
+
+class MulticastNode(Node):
+    """One process of the paper, in one life of a node."""
+
+    draining: ClassVar[tuple[str, ...]] = ("unacknowledged", "pending")
+
+    def __init__(self, context: Context, rule: Rule) -> None:
+        if context.node > NODE_MASK:
+            raise BadInput(f"node id {context.node} does not fit in {LIFE_SHIFT} bits")
+        self.rule = rule
+        self._node = context.node
+        self._incarnation = context.incarnation
+        self._me = rule.me
+        self._book = AddressBook(context.node, context.incarnation, context.members)
+        self._number = 0
+        self._last: dict[Process, int] = {}
+        self._held: dict[MessageId, _Held] = {}
+        self._watchers: dict[Process, list[tuple[int, int, _Held]]] = {}
+        self._arrivals = 0
+        self._acknowledge: bool = context.options["rto"] > 0
+        self._outbox = Outbox(context.options["rto"])
+        self._journal = Journal(context.options["durable"], max(1, context.options["checkpoint"]))
+
+    # -- message send -----------------------------------------------------------------------------------
+
+    def broadcast(
+        self,
+        payload: bytes,
+        now: Instant,
+        to: Sequence[NodeId] | None = None,
+        lifetime: Duration | None = None,
+    ) -> Effects:
+        if self._book.life_of(self._node) == GONE:
+            raise Refused("this node is leaving")
+        if lifetime is not None:
+            raise Refused("causal multicast has no lifetimes: a message reaches all its destinations")
+        destinations = self._destinations(to)
+        packets = self._send(payload, destinations)
+        message = packets[destinations[0]].message
+        effects: list[Effect] = []
+        self._journal.sent(payload, destinations, effects)
+        effects.append(Accept(message, tuple(map(node_of, destinations))))
+        self._outbox.send(message.id, {node_of(to): packet for to, packet in packets.items()}, now, effects)
+        self._journal.checkpoint(self._save, effects)
+        return effects
+
+    def _destinations(self, to: Sequence[NodeId] | None) -> tuple[Process, ...]:
+        """The processes behind the nodes; everybody known but this one when none are named."""
+        if to is None:
+            to = self._book.others()
+        if not to:
+            raise Refused("the destination set is empty")
+        if len(set(to)) != len(to):
+            raise Refused("a destination is named twice")
+        processes = []
+        for node in to:
+            life = self._book.life_of(node)
+            if node == self._node:
+                raise Refused("a sender is not one of its own destinations")
+            if life is None or life == GONE:
+                raise Refused(f"destination {node} is not in the address book")
+            processes.append(node | life << LIFE_SHIFT)
+        self.rule.check(to, self._book)
+        return tuple(processes)
+
+    def _send(self, payload: bytes, destinations: tuple[Process, ...]) -> dict[Process, MulticastPacket]:
+        self._number += 1
+        message = Message(MessageId(self._node, self._incarnation, self._number), payload)
+        stamps = self.rule.stamp(self._number, destinations, self._book.population)
+        make: Any = self.rule.packet
+        if len(stamps) == 1:
+            return dict.fromkeys(destinations, make(message, destinations, stamps[0]))
+        return {
+            destination: make(message, destinations, stamp)
+            for destination, stamp in zip(destinations, stamps, strict=True)
+        }
+
+    # -- message reception ------------------------------------------------------------------------------
+
+    def receive(self, packet: Packet, sender: NodeId, now: Instant, over: Medium) -> Effects:
+        if isinstance(packet, MulticastPacket):
+            return self._receive_message(packet, sender, now)
+        if type(packet) is AckPacket:
+            return self._receive_ack(packet, sender)
+        if type(packet) is LifePacket:
+            return self._receive_life(packet, sender)
+        return NOTHING
+
+    def _receive_message(self, packet: MulticastPacket, sender: NodeId, now: Instant) -> Effects:
+        id = packet.message.id
+        if id.source != sender or type(packet) is not self.rule.packet:
+            return NOTHING
+        effects: list[Effect] = []
+        self._learn(sender, id.incarnation, effects)
+        source = sender | id.incarnation << LIFE_SHIFT
+        # What was sent to an earlier life of this node is acknowledged, so that nobody keeps it, and not taken.
+        if self._me in packet.destinations and id.number > self._last.get(source, 0) and id not in self._held:
+            effects.append(Arrive((packet.message,)))
+            self._wait(packet, source, now, effects)
+        if self._acknowledge:
+            effects.append(Send(AckPacket((id,)), sender, RADIO))
+        self._journal.checkpoint(self._save, effects)
+        return effects
+
+    def _wait(self, packet: MulticastPacket, source: Process, now: Instant, effects: list[Effect]) -> None:
+        """Deliver what just came and what that sets free, or watch the first of its unmet needs."""
+        reached = self.rule.reached
+        needs = iter(self.rule.needs(packet.stamp).items())
+        for other, threshold in needs:
+            if reached.get(other, 0) < threshold:
+                self._arrivals += 1
+                held = _Held(packet, source, needs, self._arrivals, now)
+                self._held[packet.message.id] = held
+                heappush(self._watchers.setdefault(other, []), (threshold, held.arrival, held))
+                self._journal.held(packet, packet.message.id, effects)
+                return
+        ready: list[tuple[int, MulticastPacket, Process]] = [(0, packet, source)]
+        while ready:
+            _, packet, source = heappop(ready)
+            for other in self._deliver(packet, source, effects):
+                if other in self._watchers:
+                    self._wake(other, ready)
+
+    def _deliver(self, packet: MulticastPacket, source: Process, effects: list[Effect]) -> Iterable[Process]:
+        id = packet.message.id
+        self._last[source] = id.number
+        self._journal.delivered(packet, effects)
+        effects.append(Deliver(packet.message))
+        if self._held and self._held.pop(id, None) is not None:
+            self._journal.released(id, effects)
+        return self.rule.deliver(source, id.number, packet.destinations, packet.stamp)
+
+    def _wake(self, other: Process, ready: list[tuple[int, MulticastPacket, Process]]) -> None:
+        """Look again at those who watch a process that has advanced; what is free is ready in arrival order."""
+        watchers = self._watchers[other]
+        reached = self.rule.reached
+        while watchers and watchers[0][0] <= reached[other]:
+            held = heappop(watchers)[2]
+            for unmet, threshold in held.needs:
+                if reached.get(unmet, 0) < threshold:
+                    heappush(self._watchers.setdefault(unmet, []), (threshold, held.arrival, held))
+                    break
+            else:
+                heappush(ready, (held.arrival, held.packet, held.source))
+        if not watchers:
+            del self._watchers[other]
+
+    # -- acknowledgements and lives ---------------------------------------------------------------------
+
+    def _receive_ack(self, packet: AckPacket, sender: NodeId) -> Effects:
+        effects: list[Effect] = []
+        for id in packet.ids:
+            self._outbox.acknowledged(id, sender, effects)
+        return effects
+
+    def timer(self, key: Key, now: Instant) -> Effects:
+        effects: list[Effect] = []
+        if is_retransmission(key):
+            self._outbox.timer(key, now, effects)
+        return effects
+
+    def _receive_life(self, packet: LifePacket, sender: NodeId) -> Effects:
+        effects: list[Effect] = []
+        if packet.gone:
+            self._part(sender, effects)
+        else:
+            self._learn(sender, packet.incarnation, effects)
+        effects.append(Send(AckPacket((MessageId(sender, packet.incarnation, 0),)), sender, RADIO))
+        return effects
+
+    def _learn(self, node: NodeId, life: int, effects: list[Effect]) -> None:
+        """A node we did not know, or in a new life: what its earlier ones have not acknowledged is given up."""
+        known = self._book.life_of(node)
+        if not self._book.learn(node, life):
+            return
+        self._journal.life(node, life, effects)
+        if known is not None:
+            self._outbox.give_up(node, effects)
+            self.rule.forget(node, life)
+
+    def _part(self, node: NodeId, effects: list[Effect]) -> None:
+        """A node has left for good."""
+        if self._book.learn(node, GONE):
+            self._journal.life(node, GONE, effects)
+            self._outbox.give_up(node, effects)
+            self.rule.forget(node, NO_LIFE)
+
+    def link_up(self, peer: NodeId, now: Instant, over: Medium) -> Effects:
+        effects: list[Effect] = []
+        self._learn(peer, 0, effects)
+        return effects
+
+    def leave(self, now: Instant) -> Effects:
+        """Says farewell. Whose last messages matter leaves when nothing is unacknowledged."""
+        self._book.learn(self._node, GONE)
+        effects: list[Effect] = []
+        self._announce(LifePacket(self._incarnation, True), now, effects)
+        return effects
+
+    def _announce(self, packet: LifePacket, now: Instant, effects: list[Effect]) -> None:
+        id = MessageId(self._node, self._incarnation, 0)
+        self._outbox.send_alike(id, packet, self._book.others(), now, effects)
+
+    # -- restart ----------------------------------------------------------------------------------------
+
+    def start(self, now: Instant, saved: Saved) -> Effects:
+        effects: list[Effect] = []
+        if saved:
+            self._restore(now, saved, effects)
+        if self._incarnation:
+            self._announce(LifePacket(self._incarnation), now, effects)
+        return effects
+
+    def _restore(self, now: Instant, saved: Saved, effects: list[Effect]) -> None:
+        """Replay the journal; accept and send again what a crash may have cut; wait for what waited."""
+        opened = self._journal.open(saved, self.rule.packet)
+        effects += [Persist(key, None) for key in opened.stale]
+        for node, life in opened.lives.items():
+            self._book.learn(node, life)
+        unsent: dict[MessageId, dict[NodeId, Packet]] = {}
+        if opened.checkpoint is not None:
+            self._load(opened.checkpoint, unsent)
+        for step in opened.steps:
+            if step.packet is None:
+                packets = self._send(step.payload, step.destinations)
+                id = MessageId(self._node, self._incarnation, self._number)
+                unsent[id] = {node_of(to): packet for to, packet in packets.items()}
+            else:
+                id = step.packet.message.id
+                source = id.source | id.incarnation << LIFE_SHIFT
+                self._last[source] = id.number
+                self.rule.deliver(source, id.number, step.packet.destinations, step.packet.stamp)
+        for node, life in opened.lives.items():
+            self.rule.forget(node, life if life != GONE else NO_LIFE)
+        self._send_again(unsent, now, effects)
+        self._hold_again(opened.held, now, effects)
+
+    def _send_again(
+        self, unsent: Mapping[MessageId, Mapping[NodeId, Packet]], now: Instant, effects: list[Effect]
+    ) -> None:
+        for id, packets in unsent.items():
+            first: Any = next(iter(packets.values()))
+            effects.append(Accept(first.message, tuple(map(node_of, first.destinations))))
+            alive = {
+                node_of(to): packets[node_of(to)]
+                for to in first.destinations
+                if node_of(to) in packets and self._book.life_of(node_of(to)) == to >> LIFE_SHIFT
+            }
+            self._outbox.send(id, alive, now, effects)
+
+    def _hold_again(self, held: Sequence[MulticastPacket], now: Instant, effects: list[Effect]) -> None:
+        for packet in held:
+            id = packet.message.id
+            source = id.source | id.incarnation << LIFE_SHIFT
+            if id.number > self._last.get(source, 0):
+                self._wait(packet, source, now, effects)
+            if id not in self._held:
+                self._journal.released(id, effects)
+
+    def _save(self, step: int) -> Checkpoint:
+        unsent = [
+            entry
+            for id, packets in self._outbox.unacknowledged().items()
+            if id.number
+            for entry in unsent_by_packet(packets)
+        ]
+        return Checkpoint(step, self._number, dict(self._last), self.rule.save(), unsent)
+
+    def _load(self, checkpoint: Checkpoint, unsent: dict[MessageId, dict[NodeId, Packet]]) -> None:
+        self._number = checkpoint.number
+        self._last = checkpoint.last
+        self.rule.load(checkpoint.rule)
+        for packet, nodes in self._journal.packets(checkpoint, self.rule.packet):
+            unsent.setdefault(packet.message.id, {}).update(dict.fromkeys(nodes, packet))
+
+    # -- what can be seen -------------------------------------------------------------------------------
+
+    def waiting(self) -> Sequence[Waiting]:
+        reached = self.rule.reached
+        return [
+            Waiting(
+                id,
+                tuple(
+                    [
+                        message_of(other, threshold)
+                        for other, threshold in self.rule.needs(held.packet.stamp).items()
+                        if reached.get(other, 0) < threshold
+                    ]
+                    if self.rule.names_messages
+                    else ()
+                ),
+                held.since,
+            )
+            for id, held in self._held.items()
+        ]
+
+    def sizes(self) -> Mapping[str, int]:
+        return {"unacknowledged": len(self._outbox), "pending": len(self._held), **self.rule.sizes()}

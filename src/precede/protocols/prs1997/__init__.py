@@ -1,0 +1,1 @@
+"""Adaptive causal multicast by causal barriers (prs1997)."""

@@ -1,0 +1,173 @@
+"""Causal multicast without a redundant constraint (Kshemkalyani and Singhal, Distributed Computing, 1998).
+
+PRS learns of a delivery at most one hop away (prs1997, section 8.3). Here a log names, for each message in
+the causal past, the destinations for which it is neither known to be delivered nor guaranteed to come in
+order. A destination that is absent from a log entry says so implicitly, and so does a missing entry when the
+log has a later one of the same source: that is how the news travels any number of hops. SND and RCV are the
+authors' names.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping, Sequence
+from typing import Any, ClassVar, TypeAlias
+
+import msgspec
+
+from precede.core.identity import MessageId, NodeId
+from precede.protocols.multicast.rule import (
+    INTEGER_BYTES,
+    LIFE_SHIFT,
+    NODE_MASK,
+    MulticastPacket,
+    Process,
+    Rule,
+    Stamp,
+    message_of,
+    node_of,
+)
+
+Remaining: TypeAlias = tuple[Process, ...]
+Log: TypeAlias = dict[Process, dict[int, Remaining]]
+"""By source and number: the destinations that still matter. A source's latest stays even when it has none."""
+
+
+class OptimalStamp(Stamp, frozen=True, gc=False):
+    """O_M. An entry without destinations counts as one."""
+
+    log: Log
+
+
+class OptimalPacket(MulticastPacket, frozen=True, gc=False):
+    """A message to one destination; the log differs from one destination to the next."""
+
+    kind: ClassVar[str] = "prs_optimal"
+    stamp: OptimalStamp
+
+    def constraints(self) -> dict[NodeId, list[MessageId]]:
+        """O_M in names: by destination, the messages that come first."""
+        found: dict[NodeId, list[MessageId]] = {}
+        for source, entries in self.stamp.log.items():
+            for number, remaining in entries.items():
+                for to in remaining:
+                    found.setdefault(node_of(to), []).append(message_of(source, number))
+        return {to: sorted(ids) for to, ids in found.items()}
+
+
+class OptimalRule(Rule):
+    """LOG_j and SR_j (`reached`). Maps that messages share are never changed, only replaced."""
+
+    packet = OptimalPacket
+    names_messages = True
+
+    def __init__(self, me: Process) -> None:
+        self.me = me
+        self.reached = {}
+        self.log: Log = {}
+
+    def stamp(self, number: int, destinations: tuple[Process, ...], population: int) -> Sequence[Stamp]:
+        """SND, steps 2 to 4: what M's other destinations wait for, a destination is told only through M."""
+        covered = set(destinations)
+        told: dict[Process, list[tuple[Process, int, Remaining]]] = {to: [] for to in destinations}
+        base: Log = {}
+        for source, entries in self.log.items():
+            rest = {}
+            for sent, remaining in entries.items():
+                rest[sent] = left = tuple([to for to in remaining if to not in covered])
+                for to in remaining:
+                    if to in told:
+                        told[to].append((source, sent, left))
+            base[source] = _purge_null_entries(rest)
+        self.log = {**base, self.me: _purge_null_entries({**base.get(self.me, {}), number: destinations})}
+        return [_counted(_with(base, to, extra)) for to, extra in told.items()]
+
+    def needs(self, stamp: OptimalStamp) -> Mapping[Process, int]:
+        """RCV, step 1."""
+        me = self.me
+        found: dict[Process, int] = {}
+        for source, entries in stamp.log.items():
+            for sent, remaining in entries.items():
+                if me in remaining and found.get(source, 0) < sent:
+                    found[source] = sent
+        return found
+
+    def deliver(
+        self, source: Process, number: int, destinations: tuple[Process, ...], stamp: OptimalStamp
+    ) -> Iterable[Process]:
+        """RCV, steps 2 to 5."""
+        self.reached[source] = number
+        theirs = dict(stamp.log)
+        theirs[source] = {**theirs.get(source, {}), number: destinations}
+        mine = self.log
+        for other, entries in theirs.items():
+            without_me = {sent: _without(remaining, self.me) for sent, remaining in entries.items()}
+            mine[other] = _purge_null_entries(_merge(mine.get(other, {}), without_me))
+        return (source,)
+
+    def forget(self, node: NodeId, life: int) -> None:
+        for source, entries in self.log.items():
+            self.log[source] = _purge_null_entries(
+                {
+                    sent: tuple([to for to in remaining if to & NODE_MASK != node or to >> LIFE_SHIFT >= life])
+                    for sent, remaining in entries.items()
+                }
+            )
+
+    def save(self) -> Any:
+        return [dict(self.log), dict(self.reached)]
+
+    def load(self, state: Any) -> None:
+        self.log, self.reached = msgspec.convert(state, tuple[Log, dict[Process, int]])
+
+    def sizes(self) -> Mapping[str, int]:
+        return {"barrier_tuples": _entries(self.log), "delivered_entries": len(self.reached)}
+
+
+def _with(base: Log, to: Process, extra: Iterable[tuple[Process, int, Remaining]]) -> Log:
+    """The log for one destination: it stays where it was named."""
+    log = dict(base)
+    for source, sent, left in extra:
+        if log[source] is base[source]:
+            log[source] = dict(base[source])
+        log[source][sent] = (*left, to)
+    return log
+
+
+def _merge(mine: Mapping[int, Remaining], theirs: Mapping[int, Remaining]) -> dict[int, Remaining]:
+    """RCV, step 4, for one source: an older entry that one side lacks was emptied in the causal past."""
+    if not mine:
+        return dict(theirs)
+    my_latest, their_latest = max(mine), max(theirs)
+    merged = {}
+    for sent, remaining in mine.items():
+        if sent in theirs:
+            other = theirs[sent]
+            merged[sent] = tuple([to for to in remaining if to in other])
+        elif sent > their_latest:
+            merged[sent] = remaining
+    for sent, remaining in theirs.items():
+        if sent > my_latest:
+            merged[sent] = remaining
+    return merged
+
+
+def _purge_null_entries(entries: Mapping[int, Remaining]) -> dict[int, Remaining]:
+    """PURGE_NULL_ENTRIES: without destinations only the latest stays."""
+    latest = max(entries)
+    return {sent: remaining for sent, remaining in entries.items() if remaining or sent == latest}
+
+
+def _without(remaining: Remaining, me: Process) -> Remaining:
+    return tuple([to for to in remaining if to != me]) if me in remaining else remaining
+
+
+def _entries(log: Log) -> int:
+    return sum([len(remaining) or 1 for entries in log.values() for remaining in entries.values()])
+
+
+def _counted(log: Log) -> OptimalStamp:
+    """Integers: source and number of each entry, and its destinations; bytes: also the lists' lengths."""
+    items = sum(map(len, log.values()))
+    remaining = sum([len(left) for entries in log.values() for left in entries.values()])
+    in_bytes = INTEGER_BYTES * (2 * len(log) + 2 * items + remaining)
+    return OptimalStamp(2 * items + remaining, _entries(log), in_bytes, log)

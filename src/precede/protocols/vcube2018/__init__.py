@@ -1,0 +1,1 @@
+"""Causal broadcast over VCube trees with aggregation (vcube2018)."""

@@ -1,0 +1,274 @@
+"""A VCube node: causal broadcast over a tree per source, with aggregation (vcube2018, section 4, Algorithm 2).
+
+A node forwards a message to its children in the source's tree at once, but for a child that could not deliver
+it yet because this very node still owes the child something the message depends on: then the message is held,
+and travels with what was missing, in one packet, without a timer.
+
+The paper scans *pending*; we never do. A message that waits for its delivery is filed under one message it
+lacks; a message held from a child likewise (`vcube_forwarding`). The paper's order of lines 13 to 22 loses
+messages where it is read loosely: we take the messages of a packet one at a time, and for each one insert,
+advance *vector_max*, CHECKAGG for all children and only then CHECKDELIVERY. Line 30 as printed compares an
+entry with itself; the last condition is over all k except the source. Birman's compressed vector says only what
+changed since the source's previous message, so a message also waits for that one: to be received, to be free
+itself for that child, to be delivered.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import Any, ClassVar, Final
+
+from precede.core.effects import NOTHING, WIRED, Accept, Effect, Effects, Medium, Send
+from precede.core.errors import BadInput, Refused
+from precede.core.identity import MessageId, NodeId
+from precede.core.instants import Duration, Instant
+from precede.core.messages import Message, Packet
+from precede.core.node import Context, Waiting
+from precede.protocols.vcube2018.awaited import Awaited, Pending
+from precede.protocols.vcube2018.forwarding import ROOT, Forwarding
+from precede.protocols.vcube2018.packets import StampedMessage, VCubePacket
+from precede.protocols.vcube2018.prepared import Mask, Prepared, Slot, id_of, slot_of
+from precede.protocols.vcube2018.progress import sources_of
+from precede.protocols.vcube2018.topology import live_mask
+
+try:
+    from mypy_extensions import mypyc_attr
+except ImportError:
+    from precede.core.compiling import mypyc_attr
+
+_PACKET: Final[Any] = VCubePacket
+
+
+@mypyc_attr(allow_interpreted_subclasses=True)
+class VCubeNode(Forwarding):
+    """Algorithm 2 at node i."""
+
+    draining: ClassVar[tuple[str, ...]] = ("pending", "held")
+
+    def __init__(self, context: Context) -> None:
+        options = context.options
+        live = live_mask(context.members)
+        if not live >> context.node & 1:
+            raise BadInput(
+                f"vcube: node {context.node} is not among the members, and only diagnosis lets it join"
+            )
+        if options["tree"] == "single" and not live & 1:
+            raise BadInput(f"vcube: a single tree is rooted at node {ROOT}, which is not among the members")
+        super().__init__(context.node, live, options)
+        self._early: dict[Slot, bool] = {}
+        self._pending: dict[Slot, Pending] = {}
+        self._causal_unpacking: bool = options["unpack"] == "causal"
+        self._compresses: bool = options["compression"]
+        self._incarnation = context.incarnation
+        self._members = len(context.members)
+        self._number = 0
+        self._told = self._delivered.copy()
+
+    # -- CO_BROADCAST ------------------------------------------------------------------------------------
+
+    def broadcast(
+        self,
+        payload: bytes,
+        now: Instant,
+        to: Sequence[NodeId] | None = None,
+        lifetime: Duration | None = None,
+    ) -> Effects:
+        if to is not None:
+            raise Refused("vcube delivers to everybody; for destination sets take a multicast order (prs)")
+        if self._incarnation:
+            raise Refused("vcube has no way back for a node that lost its state")
+        stamped = self._stamp(payload, now)
+        deadline = None if lifetime is None else now + lifetime
+        effects: list[Effect] = [Accept(stamped.message, None, deadline), stamped.prepared.deliver]
+        if self._single_tree and self._me != ROOT:
+            effects.append(Send(self._alone(stamped), ROOT, WIRED))
+        else:
+            self._send_to_all(stamped, len(self._children), effects)
+        return effects
+
+    def _stamp(self, payload: bytes, now: Instant) -> StampedMessage:
+        """The message with what was delivered since the one before it."""
+        self._number = number = self._number + 1
+        rows = self._delivered.since(self._told)
+        entries = 1 + sum([row.mask.bit_count() for row in rows]) if self._compresses else self._members
+        changed = tuple([(row.number, _as_bytes(row.mask)) for row in rows])
+        message = Message(MessageId(self._me, 0, number), payload)
+        past = self._delivered.counted + 1
+        stamped = StampedMessage(message, changed, entries, past)
+        self._delivered.advance(stamped.prepared)
+        self._told = self._delivered.copy()
+        return stamped
+
+    # -- upon receive --------------------------------------------------------------------------------------
+
+    def receive(self, packet: Packet, sender: NodeId, now: Instant, over: Medium) -> Effects:
+        """Each message of the packet in turn."""
+        if type(packet) is not _PACKET:
+            return NOTHING
+        came: Any = packet
+        below = self._root_height if self._single_tree else (self._me ^ sender).bit_length() - 1
+        content: tuple[StampedMessage, ...] = came.content
+        effects: list[Effect] = []
+        if len(content) == 1:
+            stamped = content[0]
+            message: Prepared = stamped.prepared
+            awaited = self._awaited.get(message.slot)
+            if self._passes(message, awaited):
+                if not below and awaited is None:
+                    return message.at_once
+                effects.append(message.arrive)
+                self._send_to_each(came, min(below, self._clusters), effects)
+                self._deliver(message, awaited, effects)
+            else:
+                self._in_hand = came
+                self._take_in(stamped, message, below, now, effects)
+                self._in_hand = None
+            return effects
+        for stamped in self._unpacked(content):
+            message = stamped.prepared
+            awaited = self._awaited.get(message.slot)
+            if self._passes(message, awaited):
+                effects.append(message.arrive)
+                self._send_to_all(stamped, below, effects)
+                self._deliver(message, awaited, effects)
+            else:
+                self._take_in(stamped, message, below, now, effects)
+        return effects
+
+    def _unpacked(self, content: tuple[StampedMessage, ...]) -> Sequence[StampedMessage]:
+        return sorted(content, key=_by_past) if self._causal_unpacking else content
+
+    def _passes(self, message: Prepared, awaited: Awaited | None) -> bool:
+        """A message that is new, next, deliverable and that none is held for counts as delivered."""
+        return (
+            not self._some_early
+            and (awaited is None or awaited.held is None)
+            and self._delivered.passes(message)
+        )
+
+    def _deliver(self, message: Prepared, awaited: Awaited | None, effects: list[Effect]) -> None:
+        """With all that waited for it."""
+        effects.append(message.deliver)
+        if awaited is not None and awaited.lacking is not None:
+            self._deliver_next([message.slot], effects)
+
+    def _take(
+        self, stamped: StampedMessage, below: int, now: Instant, effects: list[Effect]
+    ) -> Sequence[Slot] | None:
+        """Lines 15 to 22 for any message, which this node forwards into its first `below` clusters.
+
+        Returns what *vector_max* covers now that it did not before; None for a copy of what was known.
+        """
+        return self._take_in(stamped, stamped.prepared, below, now, effects)
+
+    def _take_in(
+        self, stamped: StampedMessage, message: Prepared, below: int, now: Instant, effects: list[Effect]
+    ) -> list[Slot] | None:
+        source, number = message.source, message.number
+        if source >= self._positions:
+            return None
+        if self._delivered.has(number, message.bit) or message.slot in self._pending:
+            self._take_again(stamped, below, effects)
+            return None
+        effects.append(message.arrive)
+        covered = self._cover(message, number == 1 or self._delivered.has(number - 1, message.bit))
+        under = self._delivered.lacked(message.rows)
+        if below or self._held_from:
+            self._forward(stamped, message, below, under != 0, covered, effects)
+        if under:
+            pending = Pending(stamped, message, now)
+            self._pending[message.slot] = pending
+            self._await(under).lack(pending)
+        else:
+            self._delivered.advance(message)
+            self._ahead.remove(message)
+            self._deliver(message, self._awaited.get(message.slot), effects)
+        return covered
+
+    def _cover(self, message: Prepared, is_next: bool) -> list[Slot]:
+        """*vector_max* moves on to this message, and over what came too early for the lack of it."""
+        source, number = message.source, message.number
+        if not is_next:
+            before = slot_of(source, number - 1)
+            if before not in self._pending or before in self._early:
+                self._early[message.slot] = self._some_early = True
+                return []
+        self._ahead.add(number, message.bit)
+        covered: list[Slot] = [message.slot]
+        while self._some_early and self._early.pop(slot := slot_of(source, number + 1), False):
+            number += 1
+            self._ahead.add(number, message.bit)
+            covered.append(slot)
+            self._some_early = len(self._early) > 0
+        return covered
+
+    def _take_again(self, stamped: StampedMessage, below: int, effects: list[Effect]) -> None:
+        """A copy of what is known: from a single root an own message comes back, on its way to the others."""
+        if self._single_tree and stamped.prepared.source == self._me:
+            self._send_to_all(stamped, below, effects)
+
+    # -- CHECKDELIVERY -------------------------------------------------------------------------------------
+
+    def _deliver_next(self, came: list[Slot], effects: list[Effect]) -> None:
+        """All that waited for these messages and waits for nothing else now, and so on."""
+        delivered = self._delivered
+        while came:
+            pending = self._lacking_for(came.pop())
+            while pending is not None:
+                following = pending.next
+                message: Prepared = pending.message
+                under = delivered.lacked(message.rows)
+                if under:
+                    self._await(under).lack(pending)
+                else:
+                    effects.append(message.deliver)
+                    del self._pending[message.slot]
+                    delivered.advance(message)
+                    self._ahead.remove(message)
+                    came.append(message.slot)
+                pending = following
+
+    def _lacking_for(self, slot: Slot) -> Pending | None:
+        """The first that waited for this message to be delivered; all of them are taken out."""
+        awaited = self._awaited.get(slot)
+        if awaited is None:
+            return None
+        lacking = awaited.lacking
+        awaited.lacking = None
+        if awaited.held is None:
+            del self._awaited[slot]
+        return lacking
+
+    # -- read-only -----------------------------------------------------------------------------------------
+
+    def waiting(self) -> Sequence[Waiting]:
+        return [
+            Waiting(id_of(slot), self._all_lacking(pending.message), pending.since)
+            for slot, pending in self._pending.items()
+        ]
+
+    def _all_lacking(self, message: Prepared) -> tuple[MessageId, ...]:
+        """What its own entries name that is not delivered yet."""
+        missing: list[MessageId] = []
+        for row in message.rows:
+            for source in sources_of(row.mask):
+                first = self._delivered.count(source) + 1
+                missing += [MessageId(source, 0, lacked) for lacked in range(first, row.number + 1)]
+        return tuple(sorted(set(missing)))
+
+    def sizes(self) -> Mapping[str, int]:
+        return {
+            "pending": len(self._pending),
+            "held": sum([clusters.bit_count() for clusters in self._held_from.values()]),
+            "vector_entries": self._positions,
+        }
+
+
+def _as_bytes(mask: Mask) -> bytes:
+    """As it travels: a wire has no whole numbers of 1,024 bits."""
+    written: bytes = mask.to_bytes((mask.bit_length() + 7) // 8, "little")
+    return written
+
+
+def _by_past(stamped: StampedMessage) -> int:
+    return stamped.past

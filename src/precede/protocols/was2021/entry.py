@@ -1,0 +1,38 @@
+"""WAS (was2021): packets, host, station and the three-phase handoff.
+
+May import: core, protocols
+"""
+
+from __future__ import annotations
+
+from typing import Final
+
+from precede.core.node import Context, Node
+from precede.protocols.registry import Entry
+from precede.protocols.was2021.packets import PACKETS
+from precede.protocols.was2021.settings import OPTIONS
+
+
+def build(role: str, context: Context) -> Node:
+    """A host or a station; with `without` set, one that reads the paper literally there."""
+    if context.options["without"]:
+        from precede.protocols.was2021.literal import LiteralHost, LiteralStation
+
+        return LiteralHost(context) if role == "host" else LiteralStation(context)
+    from precede.protocols.was2021.host import WasHost
+    from precede.protocols.was2021.station import WasStation
+
+    return WasHost(context) if role == "host" else WasStation(context)
+
+
+ENTRY: Final = Entry(
+    name="was",
+    title="causal broadcast over cells, with handoff and local discard",
+    paper="was2021",
+    order="causal",
+    worlds=("cellular",),
+    options=OPTIONS,
+    roles=("host", "station"),
+    build=build,
+    packets=PACKETS,
+)

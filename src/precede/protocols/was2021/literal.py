@@ -1,0 +1,301 @@
+"""The paper read literally, point by point: what each fix replaces (papers/was2021/reading.md, E1 to E18).
+
+For conformance tests and for the story in `docs/papers/was2021.md`; nobody runs this. Each point of the option
+`without` brings back the pseudo-code's line (or the text's silence) with every other fix still in place. The
+authors' own program may well do better than their paper.
+"""
+
+from __future__ import annotations
+
+from precede.core.effects import RADIO, Deliver, Effect, Effects, Key, Persist, Send
+from precede.core.identity import NodeId
+from precede.core.instants import DAY, Instant
+from precede.core.messages import Message
+from precede.core.node import Context, Saved, restore
+from precede.protocols.was2021.host import WasHost
+from precede.protocols.was2021.packets import (
+    AckPacket,
+    ConnectAckPacket,
+    ConnectPacket,
+    DataPacket,
+    DeletePacket,
+    LeavePacket,
+    Previous,
+    PrivatePacket,
+    RoutedPacket,
+)
+from precede.protocols.was2021.record import Attempt, Record
+from precede.protocols.was2021.station import WasStation
+
+
+class LiteralHost(WasHost):
+    """A host with some of the paper's lines as printed."""
+
+    def __init__(self, context: Context) -> None:
+        super().__init__(context)
+        self.without = self.settings.without
+        self.same_ses = False
+        self.recovery = (0, 0)
+        if "E16" in self.without:
+            self.heartbeat = 365 * DAY
+
+    def start(self, now: Instant, saved: Saved) -> Effects:
+        effects = super().start(now, saved)
+        if saved:
+            # 4.5 raises Ses only "when changing cell", and lists no PS among what is restored.
+            self.same_ses = "E18a" in self.without
+            if "E18b" in self.without:
+                self.ask_all = False
+        return effects
+
+    def leave(self, now: Instant) -> Effects:
+        if "E12" not in self.without:
+            return super().leave(now)
+        # 4.2: leave carries PS, which has no entry for an attempt in progress, and no number of its own.
+        effects: list[Effect] = []
+        self._disconnect(effects)
+        self.leaving = True
+        self._forget_own(self.number, effects)
+        if self.cell is not None:
+            self._send_leave(now, effects)
+        return effects
+
+    def _new_attempt(self, now: Instant, effects: list[Effect]) -> None:
+        if self.same_ses:
+            self.same_ses = False
+            self.ses -= 1
+        super()._new_attempt(now, effects)
+
+    def _connect_ack(
+        self, packet: ConnectAckPacket, sender: NodeId, now: Instant, effects: list[Effect]
+    ) -> None:
+        repeated = self.connected and packet.ses == self.ses and packet.host == self.node
+        if repeated and "E1" in self.without:
+            # h.5: the only test is Ses == Ses_m.
+            self.connected = False
+        kept = dict(self.rbuffer)
+        super()._connect_ack(packet, sender, now, effects)
+        if not self.connected or packet.host != self.node or packet.ses != self.ses:
+            return
+        if "E9" in self.without and not repeated:
+            self.rbuffer.update({number: entry for number, entry in kept.items() if number >= self.next})
+            self._drain(effects)
+        if "E2" in self.without:
+            # h.6: seq_h = seq_h_m. The unacknowledged messages stay in SBuffer under their numbers.
+            self.number = packet.accepted
+        if "E17" in self.without and self.durable:
+            effects.append(Persist("last_ses", self.last_ses))
+
+    def _data(self, packet: DataPacket, now: Instant, effects: list[Effect]) -> None:
+        if "E9" in self.without and not self.connected and not self.leaving:
+            # 4.1: RBuffer takes what is received; nothing says that a host out of connection does not.
+            self.rbuffer[packet.number] = (packet.message, self.node in packet.marks)
+            return
+        super()._data(packet, now, effects)
+
+    def _clear_rbuffer(self) -> None:
+        if "E9" not in self.without:
+            super()._clear_rbuffer()
+
+    def _private(self, packet: PrivatePacket, now: Instant, effects: list[Effect]) -> None:
+        if "E5" not in self.without:
+            super()._private(packet, now, effects)
+            return
+        # s_n.15: recovered messages come before connectACK, identified by (id_h, Ses).
+        if packet.host != self.node or packet.ses != self.ses or self.connected or self.cell is None:
+            return
+        ses, following = self.recovery if self.recovery[0] == self.ses else (self.ses, 0)
+        if packet.number == following:
+            following += 1
+            effects += self._deliver_recovered(packet.message)
+        self.recovery = (ses, following)
+        effects.append(Send(AckPacket(self.node, self.ses, following, ()), self.cell, RADIO, "ack"))
+
+    def _deliver_recovered(self, message: Message) -> list[Effect]:
+        self.seen.discard(message.id)
+        return [Deliver(message)]
+
+    def _send_ack(self, now: Instant, effects: list[Effect]) -> None:
+        if "E17" in self.without and self.durable:
+            # 4.5: seq_NC is saved when an acknowledgement is sent, Ses_LC when the connection is confirmed.
+            effects.append(Persist("next", self.next))
+        super()._send_ack(now, effects)
+
+    def _position(self, effects: list[Effect]) -> None:
+        if "E17" not in self.without:
+            super()._position(effects)
+
+    def _restore_position(self, saved: Saved) -> None:
+        if "E17" not in self.without:
+            super()._restore_position(saved)
+        elif "last_ses" in saved:
+            self.last_ses = restore(saved, "last_ses", int, 0)
+            self.next = restore(saved, "next", int, 0)
+            self.joined = True
+
+
+class LiteralStation(WasStation):
+    """A station with some of the paper's lines as printed."""
+
+    def __init__(self, context: Context) -> None:
+        super().__init__(context)
+        self.without = self.settings.without
+        self.recovering: dict[NodeId, tuple[int, tuple[Message, ...]]] = {}
+
+    # E3, E4, E6, E10, E11, E14, E15, E16, E18c: one line each
+    # --------------------------------------------------
+
+    def _may_hand_over(self, record: Record, ses: int) -> bool:
+        return record.owner if "E3" in self.without else super()._may_hand_over(record, ses)
+
+    def _delete_after_reconnect(self, record: Record, effects: list[Effect]) -> None:
+        if "E4" not in self.without:
+            super()._delete_after_reconnect(record, effects)
+
+    def _boundary(self, attempt: Attempt) -> int:
+        return self.buffer.last if "E6" in self.without else super()._boundary(attempt)
+
+    def _takes_uplink(self, record: Record, ses: int) -> bool:
+        return record.owner if "E10" in self.without else super()._takes_uplink(record, ses)
+
+    def _outdated(self, host: NodeId, ses: int) -> bool:
+        return "E11" not in self.without and super()._outdated(host, ses)
+
+    def _deny(self, packet: RoutedPacket, effects: list[Effect]) -> None:
+        if "E14" not in self.without:
+            super()._deny(packet, effects)
+
+    def _rejoin_position(self, record: Record) -> tuple[int, int]:
+        return (0, self.buffer.low) if "E15" in self.without else super()._rejoin_position(record)
+
+    def _unknown(self, host: NodeId, ses: int, effects: list[Effect]) -> None:
+        if "E16" not in self.without:
+            super()._unknown(host, ses, effects)
+
+    def _leftover(self, record: Record, last_ses: int, ses: int) -> bool:
+        return super()._leftover(record, 0 if "E18c" in self.without else last_ses, ses)
+
+    # E7, E8, E9
+    # -------------------------------------------------------------------------------------------------
+
+    def _collect(self, effects: list[Effect]) -> None:
+        if "E7" not in self.without:
+            super()._collect(effects)
+            return
+        # 4.1: "as soon as all hosts connected to it have acknowledged the message", ranges included.
+        for number in list(self.buffer.messages):
+            if all(
+                number < record.need() or (record.owner and number in record.held)
+                for record in self.records.values()
+            ):
+                self.buffer.discard(number, effects)
+        self.buffer.low = min(self.buffer.messages, default=self.buffer.last + 1)
+
+    def _forget_connection(self, record: Record, effects: list[Effect]) -> None:
+        held = set(record.held)
+        super()._forget_connection(record, effects)
+        if "E8" in self.without:
+            record.held = held
+
+    def _skip(self, record: Record) -> tuple[int, ...]:
+        return () if "E9" in self.without else super()._skip(record)
+
+    def _marks(self, number: int) -> tuple[NodeId, ...]:
+        if "E9" not in self.without:
+            return ()
+        return tuple(host for host, record in self.records.items() if number in record.marks)
+
+    # E12: Delete names the connection of the PS entry, and compares for equality ------------------------------
+
+    def _delete(self, host: NodeId, ses: int, previous: Previous, effects: list[Effect]) -> None:
+        if "E12" not in self.without or previous is None:
+            super()._delete(host, ses, previous, effects)
+            return
+        for station, old in previous:
+            if station != self.node:
+                self._to_station(DeletePacket(self.node, station, host, old), effects)
+
+    def _on_delete(self, host: NodeId, ses: int, effects: list[Effect]) -> None:
+        record = self.records.get(host)
+        if "E12" in self.without and record is not None and record.ses != ses:
+            return
+        super()._on_delete(host, ses, effects)
+
+    def _on_leave(self, packet: LeavePacket, effects: list[Effect]) -> None:
+        super()._on_leave(packet, effects)
+        if "E12" in self.without and packet.previous is not None:
+            for station, old in packet.previous:
+                if station == self.node:
+                    self._on_delete(packet.host, old, effects)
+
+    # E13: a newer connect registers again and asks again, itself included
+    # --------------------------------------
+
+    def _ask(self, record: Record | None, packet: ConnectPacket, now: Instant, effects: list[Effect]) -> None:
+        if "E13" in self.without and record is not None and packet.ses > record.ses:
+            del self.records[packet.host]
+            super()._ask(None, packet, now, effects)
+            fresh = self.records[packet.host]
+            fresh.pending = record.pending
+            if packet.previous is not None and any(station == self.node for station, _ in packet.previous):
+                fresh.asked = tuple(sorted({*fresh.asked, self.node}))
+            return
+        super()._ask(record, packet, now, effects)
+
+    def _own_attempt(self, record: Record, ses: int) -> bool:
+        return ses == record.ses if "E13" in self.without else super()._own_attempt(record, ses)
+
+    # E5: recovered messages before connectACK
+    # -------------------------------------------------------------------
+
+    def _own(
+        self,
+        record: Record,
+        start: int,
+        recovered: tuple[Message, ...],
+        now: Instant,
+        effects: list[Effect],
+    ) -> None:
+        if "E5" not in self.without or not recovered:
+            super()._own(record, start, recovered, now, effects)
+            return
+        self.recovering[record.host] = (start, recovered)
+        self._send_recovery(record, now, effects)
+
+    def _send_recovery(self, record: Record, now: Instant, effects: list[Effect]) -> None:
+        _, recovered = self.recovering[record.host]
+        for number, message in enumerate(recovered):
+            packet = PrivatePacket(record.host, record.ses, number, message)
+            effects.append(Send(packet, record.host, RADIO))
+        self._arm_private(now, effects)
+
+    def _on_connect(self, packet: ConnectPacket, now: Instant, effects: list[Effect]) -> None:
+        record = self.records.get(packet.host)
+        if record is None or packet.host not in self.recovering:
+            super()._on_connect(packet, now, effects)
+            return
+        if packet.ses > record.ses:
+            self.newest[packet.host] = record.ses = packet.ses
+            record.previous = packet.previous
+            self._send_recovery(record, now, effects)
+
+    def _on_ack(self, packet: AckPacket, now: Instant, effects: list[Effect]) -> None:
+        record = self.records.get(packet.host)
+        if record is None or packet.host not in self.recovering:
+            super()._on_ack(packet, now, effects)
+            return
+        start, recovered = self.recovering[packet.host]
+        if packet.ses == record.ses and packet.next == len(recovered):
+            del self.recovering[packet.host]
+            super()._own(record, start, (), now, effects)
+
+    def _dropped(self, record: Record, effects: list[Effect]) -> None:
+        self.recovering.pop(record.host, None)
+        super()._dropped(record, effects)
+
+    def timer(self, key: Key, now: Instant) -> Effects:
+        effects = list(super().timer(key, now))
+        if key == "private":
+            for host in self.recovering:
+                self._send_recovery(self.records[host], now, effects)
+        return effects

@@ -1,0 +1,1 @@
+"""The experiments of drift2006: points, measures, units of work."""

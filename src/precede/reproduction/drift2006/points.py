@@ -1,0 +1,189 @@
+"""The experiments of sections 5 and 6 of drift2006: `experiments.toml` as points, a point and a seed as a run.
+
+A run is carried out with TOF's shadow, asked of the witness, and measured from its rows (`drift2006_measures`).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from itertools import product
+from pathlib import Path
+from typing import Any, Final
+
+from msgspec import Struct
+
+from precede.core.errors import BadInput
+from precede.core.instants import SECOND, Instant
+from precede.eventlog.sinks import TableSink
+from precede.experiments.run import Run, carry_out
+from precede.experiments.tables import read_toml
+from precede.reproduction.drift2006.measures import Rows, Window, measure_floods, measure_latencies
+from precede.witness.verify import verify
+
+FIELD: Final = 400.0
+REACH: Final = 88.0
+SPACING: Final = 70.0
+FLOODS: Final = 1000
+GRID_SIDE: Final = 10
+ORIGINATORS: Final = {"centre": (55,), "origin": (0,), "two": (0, 99), "four": (0, 9, 90, 99)}
+"""Figure 6 has the central source at [350, 350], which is column 5 and row 5; the text has it at [315, 315]."""
+
+_MOTES: Final = (5, 6, 9, 10)
+_AFTER: Final = 10 * SECOND
+"""Floods take milliseconds; behind the last one the run goes on for so long."""
+
+
+class Point(Struct, frozen=True):
+    """One place of one experiment. `layout`: field, grid (one flood a second) or motes."""
+
+    experiment: str
+    nodes: int = 100
+    base_rate: float = 100.0
+    rate_delay: float = 0.0
+    messages: int = 15
+    start: str = "uniform"
+    sources: int | None = None
+    mobile: str = "none"
+    speed: float = 0.0
+    limit: int | None = None
+    policy: str = "least_sent"
+    layout: str = "field"
+    originators: str = ""
+    floods: int = FLOODS
+
+    def senders(self) -> tuple[int, ...]:
+        """Who multicasts."""
+        if self.layout == "grid":
+            return ORIGINATORS[self.originators]
+        if self.layout == "motes":
+            return _MOTES
+        return tuple(range(self.nodes if self.sources is None else self.sources))
+
+    def intervals(self) -> list[float]:
+        """Seconds between two messages of each sender."""
+        return [self.base_rate + place * self.rate_delay for place in range(len(self.senders()))]
+
+    def run(self, seed: int) -> Run:
+        """One simulation of the paper."""
+        return Run(
+            world=self._world(),
+            workload=self._workload(),
+            protocol="drift",
+            options={
+                "sources": "all" if self.layout == "grid" else " ".join(map(str, self.senders())),
+                "quiet": "0s",
+                "beacon": "0s",
+                "shadow": self.layout != "grid",
+                "policy": self.policy,
+                **({} if self.limit is None else {"limit": self.limit}),
+            },
+            seed=seed,
+            end=f"{self.last_birth() / SECOND + _AFTER / SECOND}s",
+            gauges="none",
+            log="messages",
+        )
+
+    def last_birth(self) -> Instant:
+        if self.layout == "grid":
+            return self.floods * SECOND
+        return round(self.messages * max(self.intervals()) * SECOND)
+
+    def _world(self) -> dict[str, Any]:
+        world: dict[str, Any] = {
+            "kind": "flood",
+            "reach": REACH,
+            "delay": "uniform(0.001, 0.005)",
+            "bandwidth": 125_000,
+        }
+        if self.layout != "field":
+            side = GRID_SIDE if self.layout == "grid" else 4
+            return {**world, "grid": [side, side], "spacing": SPACING}
+        side_m = FIELD * (self.nodes / 100) ** 0.5
+        world |= {"nodes": self.nodes, "field": [side_m, side_m]}
+        if self.mobile != "none" and self.speed:
+            world |= {
+                "speed": self.speed,
+                "mobile": self.nodes if self.mobile == "all" else len(self.senders()),
+            }
+        return world
+
+    def _workload(self) -> dict[str, Any]:
+        """Rates are relative in a workload; `every` is the interval that the mean rate stands for."""
+        senders = self.senders()
+        if self.layout == "grid":
+            script = [{"src": str(senders[k % len(senders)]), "at": f"{k + 1}s"} for k in range(self.floods)]
+            return {"script": script, "size": 128}
+        by_node = dict(zip(senders, self.intervals(), strict=True))
+        rates = [1 / by_node.get(node, self.base_rate) for node in range(max(senders) + 1)]
+        every = len(rates) / sum(rates)
+        within = every if self.start == "uniform" else every / 1000
+        return {
+            "every": f"constant({every!r})",
+            "first": f"uniform(0, {within!r})",
+            "rates": rates,
+            "sources": [str(node) for node in senders],
+            "until": f"{self.last_birth() / SECOND}s",
+            "size": 128,
+        }
+
+    def window(self) -> Window:
+        """Which messages are measured."""
+        if self.layout == "grid":
+            return Window(0, (self.floods - 2 * GRID_SIDE * 2) * SECOND)
+        slowest = round(max(self.intervals()) * SECOND)
+        return Window(slowest, self.last_birth() - slowest)
+
+
+class Experiment(Struct, frozen=True):
+    """The points of one experiment and how many seeds each gets."""
+
+    name: str
+    title: str
+    place: str
+    points: tuple[Point, ...]
+    runs: int
+
+
+class Measured(Struct, frozen=True):
+    """One run: its measures by name, and whether the witness had anything to say."""
+
+    seed: int
+    measures: dict[str, float]
+    violations: int
+
+
+def read_experiments(path: Path, scale: str = "paper") -> list[Experiment]:
+    """Every experiment of the file, at this scale."""
+    tables, _ = read_toml(path)
+    return [_experiment(name, table, scale) for name, table in tables["experiment"].items()]
+
+
+def _experiment(name: str, table: Mapping[str, Any], scale: str) -> Experiment:
+    quick = scale == "quick"
+    grid = table.get("quick_grid", table["grid"]) if quick else table["grid"]
+    settings = table.get("set", {}) | (table.get("quick_set", {}) if quick else {})
+    points = tuple(_points(name, settings, grid))
+    return Experiment(name, table["title"], table["place"], points, table["quick_runs" if quick else "runs"])
+
+
+def _points(name: str, settings: Mapping[str, Any], grid: Mapping[str, Any]) -> Iterator[Point]:
+    for values in product(*grid.values()):
+        try:
+            yield Point(experiment=name, **settings, **dict(zip(grid, values, strict=True)))
+        except TypeError as error:
+            raise BadInput(f"experiment {name!r}: {error}") from error
+
+
+def measure_run(point: Point, seed: int) -> Measured:
+    """One run of a point, verified and measured. Raises `Slower` if TOVF ever was later than TOF."""
+    sink = TableSink()
+    outcome = carry_out(point.run(seed), sink)
+    log = sink.events()
+    verdict = verify(log, "total")
+    rows = Rows(log)
+    if point.layout == "grid":
+        measures = measure_floods(rows, point.window(), ORIGINATORS[point.originators], GRID_SIDE)
+    else:
+        measures = measure_latencies(rows, point.window())
+    measures["cpu_s"] = outcome.cpu_s
+    return Measured(seed, measures, verdict.violations + (verdict.verdict != "holds"))

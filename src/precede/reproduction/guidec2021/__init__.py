@@ -1,0 +1,1 @@
+"""The experiments of guidec2021: points, measures, units of work."""

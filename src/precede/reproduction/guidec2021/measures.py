@@ -1,0 +1,158 @@
+"""What guidec2021 measures: contacts and stays of the scenario, delays, ratios, registries (section VI).
+
+Delays are in seconds, ratios and shares in percent.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from itertools import product
+from typing import Any, Final
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from precede.core.instants import SECOND
+from precede.experiments.worlds.kinds import BuiltWorld
+from precede.measures.events import measure_events
+from precede.measures.gauges import measure_gauges
+
+FIVE_MINUTES: Final = (270 * SECOND, 330 * SECOND)
+"""Node N777 of Figure 11 stays five minutes; ours are all nodes that stay about as long."""
+
+_DELAYS: Final = ("transit", "wait", "age")
+_STATISTICS: Final = ("mean", "sd", "min", "max", "p50", "p95", "p99")
+
+
+def measure_world(built: BuiltWorld) -> dict[str, float]:
+    """Tables I and IV."""
+    contacts = [end - start for _, _, start, end in built.network.contact_list()]  # type: ignore[attr-defined]
+    stays = [stay.leave - stay.enter for stay in built.presence if stay.leave is not None]
+    found = {"contacts": float(len(contacts))}
+    for name, lengths in (("contact", contacts), ("stay", stays)):
+        if lengths:
+            seconds = np.array(lengths) / SECOND
+            found |= {f"{name}_s_mean": float(seconds.mean()), f"{name}_s_sd": float(seconds.std())}
+            found |= {f"{name}_s_min": float(seconds.min()), f"{name}_s_max": float(seconds.max())}
+    entered = [(stay.enter, 1) for stay in built.presence]
+    left = [(stay.leave, -1) for stay in built.presence if stay.leave is not None]
+    active = np.cumsum([step for _, step in sorted(entered + left)])
+    found["active_most"] = float(active.max(initial=0))
+    found["duration_s"] = (max(at for at, _ in left) - min(at for at, _ in entered)) / SECOND if left else 0.0
+    return found
+
+
+def measure_log(log: pa.Table, gauges: pa.Table, built: BuiltWorld) -> dict[str, float]:
+    """Tables II, III, V and VI, and what the text says about Figures 5, 6, 10 and 11."""
+    counted = measure_events(log.to_batches())
+    found = {name: float(value) for name, value in counted.items() if value is not None}
+    for delay, statistic in product(_DELAYS, _STATISTICS):
+        if f"{delay}_us_{statistic}" in found:
+            found[f"{delay}_s_{statistic}"] = found.pop(f"{delay}_us_{statistic}") / SECOND
+    receptions = found["receptions"]
+    found["co_delivery_percent"] = 100 * found["deliveries"] / max(1.0, found["broadcasts"] + receptions)
+    found["expired_percent"] = 100 * found["expired"] / max(1.0, receptions)
+    found["barrier_entries_mean"] = found["control_entries"] / max(1.0, found["messages_in_packet"])
+    sizes = measure_gauges(gauges.to_batches())
+    found |= {name: float(value) for name, value in sizes.items() if value is not None}
+    found |= _registry_over_the_day(gauges)
+    found |= _distributions(log)
+    return found | _five_minute_stays(log, gauges, built)
+
+
+def _distributions(log: pa.Table) -> dict[str, float]:
+    """Shares of transits, and the two percentiles of the wait that the text names."""
+    transit, wait = _delays(log)
+    if not transit.size:
+        return {}
+    found = {
+        "transit_within_3600s_percent": 100 * float((transit < 3600).mean()),
+        "transit_within_7200s_percent": 100 * float((transit < 7200).mean()),
+        "transit_over_300s_percent": 100 * float((transit > 300).mean()),
+    }
+    if wait.size:
+        found |= {f"wait_s_p{share}": float(np.percentile(wait, share)) for share in (80, 90)}
+    return found
+
+
+def _delays(log: pa.Table) -> tuple[np.ndarray[Any, Any], np.ndarray[Any, Any]]:
+    """Transits of all receptions and waits of all deliveries that were received, in seconds."""
+    kind = log["kind"].cast(pa.string())
+    columns = ("node", "message_source", "message_number", "at_us")
+
+    def rows(wanted: str) -> dict[str, Any]:
+        chosen = log.filter(pc.equal(kind, wanted)).select(columns)
+        codes = {
+            name: chosen[name].combine_chunks().indices.to_numpy().astype(np.int64)
+            for name in ("node", "message_source")
+        }
+        return codes | {name: chosen[name].to_numpy() for name in ("message_number", "at_us")}
+
+    born, received, delivered = rows("broadcast"), rows("received"), rows("delivered")
+    width = int(max(side["message_number"].max(initial=0) for side in (born, received, delivered))) + 1
+    sources = int(max(side["message_source"].max(initial=0) for side in (born, received, delivered))) + 1
+
+    def message(side: dict[str, Any]) -> Any:
+        return side["message_source"] * width + side["message_number"]
+
+    at = np.zeros(sources * width, np.int64)
+    at[message(born)] = born["at_us"]
+    transit = (received["at_us"] - at[message(received)]) / SECOND
+    copies = received["node"] * sources * width + message(received)
+    order = np.argsort(copies)
+    wanted = delivered["node"] * sources * width + message(delivered)
+    place = np.minimum(np.searchsorted(copies[order], wanted), max(copies.size - 1, 0))
+    if not copies.size:
+        return transit, np.empty(0)
+    known = copies[order][place] == wanted
+    wait = (delivered["at_us"][known] - received["at_us"][order][place[known]]) / SECOND
+    return transit, wait
+
+
+def _registry_over_the_day(gauges: pa.Table) -> dict[str, float]:
+    """Figure 6: the mean size of the co-delivered registry in the last third of the day over the middle one."""
+    chosen = gauges.filter(pc.equal(gauges["name"].cast(pa.string()), "co_delivered"))
+    if not chosen.num_rows:
+        return {}
+    at, value = chosen["at_us"].to_numpy(), chosen["value"].to_numpy()
+    third = at.max() / 3
+    middle, late = value[(at >= third) & (at < 2 * third)], value[at >= 2 * third]
+    if not middle.size or not late.size or not middle.mean():
+        return {}
+    return {"co_delivered_late_over_middle": float(late.mean() / middle.mean())}
+
+
+def _five_minute_stays(log: pa.Table, gauges: pa.Table, built: BuiltWorld) -> dict[str, float]:
+    """Figure 11, for every node that stays about five minutes."""
+    low, high = FIVE_MINUTES
+    names = [
+        built.names[stay.node]
+        for stay in built.presence
+        if stay.leave is not None and low <= stay.leave - stay.enter <= high
+    ]
+    if not names:
+        return {}
+    kind, node = log["kind"].cast(pa.string()), log["node"].cast(pa.string())
+    chosen = pc.is_in(node, pa.array(names))
+    found = {
+        f"five_minute_stay_{what}_mean": _count(pc.and_(chosen, pc.equal(kind, word))) / len(names)
+        for what, word in (("receptions", "received"), ("deliveries", "delivered"))
+    }
+    return found | {"five_minute_stay_pending_peak_mean": _mean_peak(gauges, names)}
+
+
+def _count(mask: Any) -> int:
+    return int(pc.sum(mask).as_py() or 0)
+
+
+def _mean_peak(gauges: pa.Table, names: Sequence[str]) -> float:
+    """The mean over some nodes of the most messages each had pending."""
+    wanted = pc.and_(
+        pc.equal(gauges["name"].cast(pa.string()), "pending"),
+        pc.is_in(gauges["node"].cast(pa.string()), pa.array(names)),
+    )
+    rows = gauges.filter(wanted).select(["node", "peak"])
+    peaks = pa.table({"node": rows["node"].cast(pa.string()), "peak": rows["peak"]})
+    most = peaks.group_by("node").aggregate([("peak", "max")])["peak_max"].to_numpy()
+    return float(most.mean()) if most.size else 0.0

@@ -1,0 +1,73 @@
+"""The experiments of guidec2021 (section VI): `experiments.toml` as points, a point and a seed as a run.
+
+A run is carried out, asked of the witness, and measured from its rows (`guidec2021_measures`). Layouts are
+different made-up towns, and as much a repetition as seeds are.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from itertools import product
+from pathlib import Path
+
+import msgspec
+from msgspec import Struct
+
+from precede.core.errors import BadInput
+from precede.eventlog.sinks import TableSink
+from precede.experiments.run import Run, prepare
+from precede.experiments.scenario import read_scenario
+from precede.experiments.tables import read_toml
+from precede.reproduction.guidec2021.measures import measure_log, measure_world
+from precede.witness.verify import verify
+
+
+class Point(Struct, frozen=True):
+    """One place of one experiment, in one town: what its grid varied, and the run but for its seed."""
+
+    experiment: str
+    varied: Mapping[str, str]
+    layout: str
+    described: Run
+
+    def run(self, seed: int) -> Run:
+        """One simulation of the paper."""
+        return msgspec.structs.replace(self.described, seed=seed)
+
+
+class Measured(Struct, frozen=True):
+    """One run: its measures by name, and whether the witness had anything to say."""
+
+    seed: int
+    measures: dict[str, float]
+    violations: int
+    order: str
+
+
+def read_experiments(path: Path, scale: str = "paper") -> tuple[list[Point], list[int]]:
+    """Every point of the file, once for each layout; and the seeds each gets at this scale."""
+    tables, _ = read_toml(path)
+    if scale not in tables:
+        raise BadInput(f"{path}: no scale [{scale}]")
+    points = []
+    for name, table in tables["experiment"].items():
+        grid = table.get("quick_grid" if scale == "quick" else "grid", table.get("grid", {}))
+        for values, layout in product(product(*grid.values()), tables[scale]["layouts"]):
+            varied = dict(zip(grid, values, strict=True))
+            settings = {"log": "messages", "layout": layout, **table.get("set", {}), **varied}
+            run = read_scenario(table["scenario"], table["protocol"], settings=settings)
+            # the scenario reads no file beside it, and a worker has none: the run stands alone
+            points.append(Point(name, varied, layout, msgspec.structs.replace(run, base="")))
+    return points, list(tables[scale]["seeds"])
+
+
+def measure_run(point: Point, seed: int) -> Measured:
+    """One run of a point, verified and measured; delays in seconds, ratios in percent."""
+    sink = TableSink()
+    ready = prepare(point.run(seed), sink)
+    ready.world.run(ready.end)
+    ready.recorder.flush()
+    log = sink.events()
+    verdict = verify(log, ready.entry.order)
+    measures = measure_world(ready.built) | measure_log(log, sink.gauges(), ready.built)
+    return Measured(seed, measures, verdict.violations + (verdict.verdict != "holds"), ready.entry.order)

@@ -1,0 +1,1 @@
+"""The experiments of prs1997: points, measures, units of work."""

@@ -1,0 +1,91 @@
+"""The papers' experiments in one form: units of work, each a point and a seed, measured alone and verified.
+
+A unit is plain data, so that any worker can carry it out; its id is a hash of what describes it. What a paper
+needs of its own stands in its module (`guidec2021`, ...); this file only brings the five to one shape.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from hashlib import blake2b
+from importlib import import_module
+from pathlib import Path
+from typing import Any, Final, Protocol
+
+import msgspec
+from msgspec import Struct
+
+from precede.core.errors import BadInput
+from precede.experiments.run import Run
+from precede.reproduction.claims import Claims
+from precede.reproduction.judging import Sample
+
+PAPERS: Final = ("guidec2021", "was2021", "drift2006", "vcube2018", "prs1997")
+
+
+class Unit(Struct, frozen=True, kw_only=True):
+    """One measured run of one point. `varied`: what claims pick by; `given`: what the paper's module needs."""
+
+    paper: str
+    experiment: str
+    varied: Mapping[str, Any]
+    seed: int
+    replicate: str
+    given: Mapping[str, Any]
+
+    @property
+    def id(self) -> str:
+        """Short, stable, and the same for the same unit everywhere."""
+        text = msgspec.json.encode([self.paper, self.experiment, self.given, self.seed], order="sorted")
+        return f"{self.paper}-{self.experiment}-s{self.seed}-{blake2b(text, digest_size=6).hexdigest()}"
+
+
+class Finding(Struct, frozen=True, kw_only=True):
+    """What one unit came to: its measures, and what the witness found in its log (violations of `order`)."""
+
+    measures: dict[str, float]
+    violations: int
+    order: str
+
+
+class Paper(Protocol):
+    """What `precede reproduce` needs of a paper."""
+
+    def claims(self, folder: Path) -> Claims:
+        """What the paper says."""
+
+    def units(self, folder: Path, scale: str, samples: Sequence[Sample]) -> list[Unit]:
+        """Every unit wanted at a scale, given what is measured so far (more may be wanted then)."""
+
+    def runs(self, unit: Unit) -> list[Run]:
+        """The runs that a unit consists of."""
+
+    def measure(self, unit: Unit) -> Finding:
+        """Carry out a unit: simulate, ask the witness, measure."""
+
+
+def find_paper(key: str) -> Paper:
+    """A paper by its key."""
+    if key not in PAPERS:
+        raise BadInput(f"no paper {key!r} (known: {', '.join(PAPERS)})")
+    module = import_module(f"precede.reproduction.{key}.units")
+    paper: Paper = module.PAPER
+    return paper
+
+
+def plain(point: Struct, without: Sequence[str] = ("experiment",)) -> dict[str, Any]:
+    """A point as plain data, tuples as lists, the way a claims file writes them."""
+    described: dict[str, Any] = msgspec.json.decode(msgspec.json.encode(point))
+    return {key: value for key, value in described.items() if key not in without}
+
+
+def unit_of(paper: str, point: Any, seed: int, varied: Mapping[str, Any] | None = None) -> Unit:
+    """A unit that its paper's module can make a point of again; unless told, claims can pick by all of it."""
+    return Unit(
+        paper=paper,
+        experiment=point.experiment,
+        varied=plain(point) if varied is None else varied,
+        seed=seed,
+        replicate=str(seed),
+        given=plain(point, ()),
+    )

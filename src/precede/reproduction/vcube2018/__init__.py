@@ -1,0 +1,1 @@
+"""The experiments of vcube2018: points, measures, units of work."""

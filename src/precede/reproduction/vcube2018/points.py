@@ -1,0 +1,128 @@
+"""The experiments of section 5 of vcube2018: `experiments.toml` as points, a point and a seed as runs.
+
+A run is carried out, asked of the witness, and measured from its rows alone (`vcube2018_measures`).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from itertools import product
+from pathlib import Path
+from typing import Any, Final
+
+from msgspec import Struct
+
+from precede.core.errors import BadInput
+from precede.eventlog.sinks import TableSink
+from precede.experiments.run import Run, carry_out
+from precede.experiments.tables import read_toml
+from precede.reproduction.vcube2018.measures import Rows, measure_pairs, measure_rows
+from precede.witness.verify import verify
+
+PAIRED: Final = ("paired", "paired_spread", "paired_wide", "paired_wide_small", "paired_small")
+"""Experiments whose unit is two runs that differ in aggregation only."""
+
+
+class Point(Struct, frozen=True):
+    """One place of one experiment: a network, a start process and the protocol's options."""
+
+    experiment: str
+    start: str
+    first: str
+    nodes: int
+    aggregation: bool = True
+    size: int = 50
+    tree: str = "multiple"
+    unpack: str = "insertion"
+    drawn: str = "packet"
+    propagation: str = "normal(0.1, 0.025)"
+
+    def run(self, seed: int, aggregation: bool | None = None) -> Run:
+        """One simulation of the paper. One unit of time is one millisecond."""
+        return Run(
+            world={
+                "kind": "switched",
+                "nodes": self.nodes,
+                "propagation": self.propagation,
+                "transmission": "1ms",
+                "processing": "1ms",
+                "drawn": self.drawn,
+            },
+            workload={"first": self.first, "every": self.first, "count": 1, "size": self.size},
+            protocol="vcube",
+            options={
+                "aggregation": self.aggregation if aggregation is None else aggregation,
+                "tree": self.tree,
+                "unpack": self.unpack,
+            },
+            seed=seed,
+            gauges="none",
+            log="full" if self.experiment in PAIRED else "messages",
+        )
+
+
+class Scale(Struct, frozen=True):
+    """How many runs each point gets; `own`: those of experiments that have the same number at every scale."""
+
+    runs: int
+    runs_when_large: int | None = None
+    large: int = 1 << 30
+    largest: int = 1 << 30
+    own: Mapping[str, int] = {}
+
+    def runs_of(self, point: Point) -> int:
+        if point.experiment in self.own:
+            return self.own[point.experiment]
+        if point.nodes > self.largest:
+            return 0
+        if self.runs_when_large is not None and point.nodes > self.large:
+            return self.runs_when_large
+        return self.runs
+
+
+class Measured(Struct, frozen=True):
+    """One run, or one pair of runs: its measures by name, and whether the witness had anything to say."""
+
+    seed: int
+    measures: dict[str, float]
+    violations: int
+
+
+def read_experiments(path: Path, scale: str = "paper") -> tuple[list[Point], Scale]:
+    """Every point of the file, once for each start process; and how many runs each gets at this scale."""
+    tables, _ = read_toml(path)
+    points = [
+        point
+        for name, table in tables["experiment"].items()
+        for start, first in tables["starts"].items()
+        for point in _points(name, start, first, table)
+    ]
+    own = {name: table["runs"] for name, table in tables["experiment"].items() if "runs" in table}
+    return points, Scale(**(tables["quick"] if scale == "quick" else tables["measured"]), own=own)
+
+
+def _points(name: str, start: str, first: str, table: Mapping[str, Any]) -> Iterator[Point]:
+    grid = table.get("grid", {})
+    for values in product(*grid.values()):
+        settings = {**table.get("set", {}), **dict(zip(grid, values, strict=True))}
+        try:
+            yield Point(experiment=name, start=start, first=first, **settings)
+        except TypeError as error:
+            raise BadInput(f"experiment {name!r}: {error}") from error
+
+
+def measure_run(point: Point, seed: int) -> Measured:
+    """One run of a point, verified and measured; for Figure 8 two runs that differ in aggregation only."""
+    rows, counters, violations = _carry_out(point.run(seed))
+    if point.experiment not in PAIRED:
+        return Measured(seed, measure_rows(rows, counters, point.nodes), violations)
+    without, _, more = _carry_out(point.run(seed, aggregation=False))
+    return Measured(seed, measure_pairs(rows, without, point.nodes), violations + more)
+
+
+def _carry_out(run: Run) -> tuple[Rows, Mapping[str, int], int]:
+    sink = TableSink()
+    outcome = carry_out(run, sink)
+    log = sink.events()
+    verdict = verify(log, "causal")
+    return Rows(log), outcome.counters, verdict.violations + (verdict.verdict != "holds")

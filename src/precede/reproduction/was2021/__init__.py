@@ -1,0 +1,1 @@
+"""The experiments of was2021: points, measures, units of work."""

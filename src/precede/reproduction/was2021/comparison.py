@@ -1,0 +1,264 @@
+"""Section 5.1 of was2021: WAS beside CK, at a fixed rate (Figures 7 and 8) and as far as it goes (Figure 6).
+
+A point and a seed are one run of one protocol; two protocols with one seed have the same walks and the same
+broadcasts. Everything is measured from rows. One second of silence lets hosts join before the first message.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from itertools import product
+from pathlib import Path
+from typing import Any, Final, Literal
+
+import msgspec
+import numpy as np
+import pyarrow as pa
+import pyarrow.compute as pc
+from msgspec import Struct
+
+from precede.core.errors import BadInput
+from precede.core.instants import SECOND, Duration
+from precede.eventlog.sinks import TableSink
+from precede.experiments.run import Run, carry_out, prepare
+from precede.experiments.tables import read_toml
+from precede.measures.events import Window, measure_events
+from precede.reproduction.was2021.points import RATES as BUFFERS
+from precede.reproduction.was2021.points import measure as measure_buffers
+from precede.sim.randomness import Streams
+from precede.witness.verify import verify
+
+JOIN: Final = SECOND
+DRAIN: Final = 2 * SECOND
+OCTAVE: Final = 4
+"""Steps of a staircase that double the rate."""
+
+Protocol = Literal["was", "ck", "ck_host"]
+_PROTOCOLS: Final[dict[Protocol, tuple[str, dict[str, Any]]]] = {
+    "was": ("was", {}),
+    "ck": ("ck", {"frames": "cell"}),
+    "ck_host": ("ck", {"frames": "host"}),
+}
+
+
+class Point(Struct, frozen=True, forbid_unknown_fields=True):
+    """One place of one experiment. `rate` is messages per second of all hosts together.
+
+    With `stairs` the rate is only where a staircase begins: each step of `seconds` is a fourth of an octave
+    higher. A step is kept when `share` of its deliveries are made within `within` seconds; two in a row that
+    are not end the climb. `options` are the protocol's, where they are not the usual ones; `like` names the
+    experiment of section 5.2 or 5.3 (`buffers`, `failures`) that this one varies.
+    """
+
+    experiment: str
+    protocol: Protocol
+    hosts: int = 400
+    stations: int = 10
+    rate: float = 20.0
+    seconds: float = 5.0
+    bitrate: float = 20e6
+    stairs: int = 0
+    share: float = 0.9
+    within: float = 1.0
+    options: Mapping[str, str] = {}
+    like: str = ""
+
+    @property
+    def load(self) -> str:
+        """The experiment whose load it has."""
+        return self.like or self.experiment
+
+
+class Measured(Struct, frozen=True):
+    """One run: its measures by name, and whether the witness had anything to say."""
+
+    seed: int
+    measures: dict[str, float]
+    violations: int
+
+
+def read_experiments(path: Path, scale: str = "paper") -> list[tuple[Point, int]]:
+    """Every point of the file, and with how many seeds it is run at this scale."""
+    tables, _ = read_toml(path)
+    chosen = tables["quick"] if scale == "quick" else tables["measured"]
+    own = "quick_runs" if scale == "quick" else "runs"
+    return [
+        (point, min(table.get(own, chosen["runs"]), chosen["runs"]))
+        for name, table in tables["experiment"].items()
+        for point in _points(name, table, chosen)
+    ]
+
+
+def _points(name: str, table: Mapping[str, Any], scale: Mapping[str, Any]) -> Iterator[Point]:
+    grid = table.get("quick_grid" if "seconds" in scale else "grid", table.get("grid", {}))
+    for case in table.get("cases", [{}]):
+        for values in product(*grid.values()):
+            settings = {**table.get("set", {}), **case, **dict(zip(grid, values, strict=True))}
+            if "seconds" in scale:
+                settings["seconds"] *= scale["seconds"]
+            try:
+                yield msgspec.convert({"experiment": name, **settings}, Point)
+            except msgspec.ValidationError as error:
+                raise BadInput(f"experiment {name!r}: {error}") from error
+
+
+def measure_run(point: Point, seed: int) -> Measured:
+    """One run of a point, measured."""
+    if point.load in BUFFERS:
+        found = measure_buffers(point.load, seed, round(point.seconds), point.hosts, options=point.options)
+        measures = {name: value for name, value in found.items() if type(value) is float}
+        return Measured(seed, measures, found["violations"])
+    return _climb(point, seed) if point.stairs else _at_one_rate(point, seed)
+
+
+def rates(point: Point) -> list[float]:
+    """The rate of each step: one, or a staircase."""
+    return [point.rate * 2 ** (step / OCTAVE) for step in range(max(point.stairs, 1))]
+
+
+def describe(point: Point, seed: int) -> Run:
+    """Section 5's world. Hosts broadcast as one Poisson process, each message by a host drawn at random."""
+    protocol, options = _PROTOCOLS[point.protocol]
+    last = JOIN + max(point.stairs, 1) * round(point.seconds * SECOND)
+    return Run(
+        world={
+            "kind": "cellular",
+            "stations": point.stations,
+            "hosts": point.hosts,
+            "bitrate": point.bitrate,
+            "duration": f"{last + DRAIN}us",
+        },
+        workload={"script": list(_script(point, seed))},
+        protocol=protocol,
+        options={**options, **({"stations": point.stations} if protocol == "was" else {}), **point.options},
+        seed=seed,
+        end=f"{last + DRAIN}us",
+        gauges="none" if point.stairs else "250ms",
+        log="messages",
+    )
+
+
+def _script(point: Point, seed: int) -> Iterator[dict[str, Any]]:
+    stream = Streams(seed).numpy("broadcasts")
+    length = round(point.seconds * SECOND)
+    for step, rate in enumerate(rates(point)):
+        instants = np.sort(stream.integers(0, length, stream.poisson(rate * point.seconds)))
+        sources = stream.integers(0, point.hosts, len(instants))
+        for at, source in zip(instants.tolist(), sources.tolist(), strict=True):
+            yield {"src": f"h{source}", "at": f"{JOIN + step * length + at}us"}
+
+
+# A fixed rate: Figures 7 and 8, and the ratios of the text --------------------------------------------------
+
+
+def _at_one_rate(point: Point, seed: int) -> Measured:
+    sink = TableSink()
+    carry_out(describe(point, seed), sink)
+    log = sink.events()
+    verdict = verify(log, "causal")
+    found = measure_events(log.to_batches(), Window(JOIN))
+    measures = {name: float(value) for name, value in _chosen(found, point).items()}
+    measures |= _buffers(sink.gauges(), point)
+    return Measured(seed, measures, verdict.violations + (verdict.verdict != "holds"))
+
+
+def _chosen(found: Mapping[str, Any], point: Point) -> dict[str, float]:
+    """Counts per second of load. A repetition is a data frame that somebody it is meant for was sent before.
+
+    WAS numbers a message once in each cell, so what goes beyond one frame a cell and message is repeated. CK
+    sends one message in several frames, as hosts become ready for it; it tells repetitions apart itself.
+    """
+    count = {
+        name: found.get(f"packets_{name}") or 0 for name in ("ack", "proxy_ack", "proxy_repeat", "private")
+    }
+    repeated = count["proxy_repeat"]
+    if point.protocol == "was":
+        repeated = found["packets_data"] - found["broadcasts"] * point.stations + count["private"]
+    return {
+        "broadcasts": found["broadcasts"],
+        "delivered_share": found["deliveries"] / (found["broadcasts"] * point.hosts),
+        "age_ms_mean": found["age_us_mean"] / 1000,
+        "acknowledgements_per_s": (count["ack"] + count["proxy_ack"]) / point.seconds,
+        "repetitions_per_s": repeated / point.seconds,
+        "radio_messages_per_s": found["packets_over_radio"] / point.seconds,
+        "radio_kbytes_per_s": found["packets_over_radio_bytes"] / 1000 / point.seconds,
+        "wired_messages_per_s": found["packets_over_wired"] / point.seconds,
+        "wired_kbytes_per_s": found["packets_over_wired_bytes"] / 1000 / point.seconds,
+    }
+
+
+def _buffers(gauges: pa.Table, point: Point) -> dict[str, float]:
+    """What stations keep while messages come in; saving: the others' mean against the fullest (Figure 9)."""
+    last = JOIN + round(point.seconds * SECOND)
+    samples: dict[int, list[int]] = {}
+    for row in gauges.select(["node", "at_us", "name", "value"]).to_pylist():
+        if row["name"] == "sbuffer" and row["node"].startswith("s") and JOIN < row["at_us"] <= last:
+            samples.setdefault(row["at_us"], []).append(row["value"])
+    kept = np.sort(np.array(list(samples.values())), axis=1)
+    fullest, others = kept[:, -1].mean(), kept[:, :-1].mean()
+    saving = 100 * (1 - others / fullest) if fullest else 0.0
+    return {"sbuffer_mean": float(kept.mean()), "sbuffer_saving_percent": float(saving)}
+
+
+# As far as it goes: Figure 6 ----------------------------------------------------------------------------------
+
+
+class _DeliverySink(TableSink):
+    """When each message was broadcast, and how many deliveries came in time; the rows are for the witness."""
+
+    def __init__(self, within: Duration) -> None:
+        super().__init__()
+        self.within = within
+        self.born: dict[tuple[str, int], int] = {}
+        self.in_time: dict[tuple[str, int], int] = {}
+
+    def write_events(self, block: pa.RecordBatch) -> None:
+        super().write_events(block)
+        kind = block.column("kind").cast(pa.string())
+        wanted = pc.or_(pc.equal(kind, "broadcast"), pc.equal(kind, "delivered"))
+        columns = ("kind", "message_source", "message_number", "at_us")
+        rows = pa.table({name: block.column(name).cast(_AS[name]) for name in columns}).filter(wanted)
+        values = (rows[name].to_pylist() for name in columns)
+        for what, source, number, at in zip(*values, strict=True):
+            if what == "broadcast":
+                self.born[source, number] = at
+            elif at - self.born[source, number] <= self.within:
+                self.in_time[source, number] = self.in_time.get((source, number), 0) + 1
+
+    def share(self, begin: int, end: int, hosts: int) -> float:
+        """Of the messages born between two instants, what share of all deliveries came in time."""
+        born = [message for message, at in self.born.items() if begin <= at < end]
+        made = sum(self.in_time.get(message, 0) for message in born)
+        return made / (len(born) * hosts) if born else 1.0
+
+
+_AS: Final = {
+    "kind": pa.string(),
+    "message_source": pa.string(),
+    "message_number": pa.int64(),
+    "at_us": pa.int64(),
+}
+
+
+def _climb(point: Point, seed: int) -> Measured:
+    """Up the stairs until two steps in a row are not kept; the throughput is the rate of the last that was."""
+    within, length = round(point.within * SECOND), round(point.seconds * SECOND)
+    sink = _DeliverySink(within)
+    prepared = prepare(describe(point, seed), sink)
+    kept, shares = 0.0, [1.0]
+    for step, rate in enumerate(rates(point)):
+        begin = JOIN + step * length
+        prepared.world.run(begin + length + within)
+        prepared.recorder.flush()
+        shares.append(sink.share(begin, begin + length, point.hosts))
+        if shares[-1] >= point.share:
+            kept = rate
+        elif shares[-2] < point.share:
+            break
+    if not kept or kept == rates(point)[-1]:
+        raise BadInput(
+            f"{point.experiment}: {point.protocol} with {point.hosts} hosts: the stairs end too soon"
+        )
+    verdict = verify(sink.events(), "causal")
+    violations = verdict.violations + (verdict.verdict != "holds")
+    return Measured(seed, {"throughput_per_s": kept, "share_of_last_step": shares[-1]}, violations)

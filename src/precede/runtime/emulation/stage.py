@@ -1,0 +1,149 @@
+"""Where an emulation plays: a socket for every node, bound before anybody lives, and a folder for what is kept.
+
+Sockets outlive their nodes, so a node that was killed comes back at the same place; what was sent to it while
+it was dead is gone.
+"""
+
+from __future__ import annotations
+
+import socket
+from collections.abc import Callable, Collection
+from pathlib import Path
+from typing import Any
+
+from precede.core.effects import RADIO, WIRED
+from precede.core.identity import NodeId
+from precede.core.plan import Plan
+from precede.runtime.emulation.members import Clock
+from precede.runtime.emulation.transfers import Transfers
+from precede.runtime.group import Group
+from precede.runtime.rows import write_segment
+from precede.runtime.store import Store
+from precede.runtime.transports.tcp import TcpTransport
+from precede.runtime.transports.udp import Address, UdpTransport
+
+BEACON = 0.5
+
+
+class Stage:
+    """`open_member` builds a node of any protocol (`precede.api.open_member`)."""
+
+    def __init__(
+        self,
+        plan: Plan,
+        folder: Path,
+        open_member: Callable[..., Group],
+        clock: Clock,
+        *,
+        log_packets: bool = False,
+        beacon: float = BEACON,
+        keys: tuple[bytes, ...] = (),
+        segment: float | None = None,
+        killed: Collection[NodeId] | None = None,
+    ) -> None:
+        """With `segment` nodes write their logs themselves, a file every so many seconds.
+
+        Only those that are `killed` or come again then need a store; None: nobody knows, everybody has one.
+        """
+        self.plan = plan
+        self.folder = folder
+        self.clock = clock
+        self._open_member = open_member
+        self._log_packets = log_packets
+        self._beacon = beacon
+        self._keys = keys
+        self._segment = segment
+        self._kill_any = killed is None
+        self._killed = frozenset(killed or ())
+        self._sockets = {node: _bound(socket.SOCK_DGRAM) for node in range(len(plan.names))}
+        self.places: dict[NodeId, Address] = {
+            node: bound.getsockname() for node, bound in self._sockets.items()
+        }
+        wired = sorted({end for link in plan.links if link.over == WIRED for end in (link.a, link.b)})
+        self._wires = {node: _bound(socket.SOCK_STREAM) for node in wired}
+        self._standing = all(link.up and link.at == 0 for link in plan.links if link.over == RADIO)
+        self._transfers: Transfers | None = None
+        self._book = {name: node for node, name in enumerate(plan.names)}
+
+    def open_group(self, node: NodeId) -> Group:
+        """A node about to live; its rows stay in its store until `write_log`."""
+        plan = self.plan
+        name = plan.names[node]
+        stored = self._needs_store(node)
+        return self._open_member(
+            plan.protocol,
+            plan.roles[node],
+            plan.run_id,
+            name,
+            {**plan.options, "durable": stored},
+            UdpTransport(self.places[node], endpoint=self._sockets[node]),
+            wired=self._wire(node),
+            members=[plan.names[member] for member in plan.members],
+            book=self._book,
+            store=self._store(node) if stored else None,
+            life=0,
+            keep_rows=True,
+            log=None if self._segment is None else self.log / name,
+            segment=self._segment,
+            log_packets=self._log_packets,
+            keys=self._keys,
+            clock=self.clock.now,
+            speed=self.clock.speed,
+            beacon=self._beacon,
+            synchronous=False,
+            transfers=self.transfers(),
+            links={"by_hand": True, "patient": self._standing},
+        )
+
+    def transfers(self) -> Transfers:
+        """What this process writes down of its links; a fork that asks first has one of its own."""
+        if self._transfers is None:
+            self._transfers = Transfers(self.folder / "transfers")
+        return self._transfers
+
+    def write_log(self, node: NodeId) -> int:
+        """The rows of a node that lives no more, from its store into its folder; how many."""
+        path = self._store(node)
+        if not path.exists():
+            return 0
+        store = Store(path, synchronous=False)
+        try:
+            return write_segment(
+                store, self.log / self.plan.names[node], self.plan.run_id, self.plan.names[node]
+            )
+        finally:
+            store.close()
+
+    @property
+    def log(self) -> Path:
+        """The folder of the event log: a folder of segments for each node."""
+        return self.folder / "log"
+
+    def close(self) -> None:
+        """Release all places."""
+        for bound in (*self._sockets.values(), *self._wires.values()):
+            bound.close()
+
+    def _needs_store(self, node: NodeId) -> bool:
+        """A node that may be killed, or that comes again; the others write their log and need no memory."""
+        lives = [stay for stay in self.plan.stays if stay.node == node]
+        return self._segment is None or self._kill_any or len(lives) != 1 or node in self._killed
+
+    def _store(self, node: NodeId) -> Path:
+        return self.folder / "stores" / f"{self.plan.names[node]}.db"
+
+    def _wire(self, node: NodeId) -> Any:
+        if node not in self._wires:
+            return None
+        ends = [(link.a, link.b) for link in self.plan.links if link.over == WIRED and node in (link.a, link.b)]
+        others = dict.fromkeys(b if a == node else a for a, b in ends)
+        peers = [self._wires[other].getsockname() for other in others]
+        return TcpTransport(self._wires[node].getsockname(), peers, endpoint=self._wires[node])
+
+
+def _bound(kind: socket.SocketKind) -> socket.socket:
+    bound = socket.socket(socket.AF_INET, kind)
+    if kind == socket.SOCK_DGRAM:
+        bound.setsockopt(socket.SOL_SOCKET, socket.SO_RCVBUF, 1 << 20)
+    bound.bind(("127.0.0.1", 0))
+    return bound

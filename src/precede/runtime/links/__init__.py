@@ -1,0 +1,1 @@
+"""Neighbours, channels and who is let in."""

@@ -1,0 +1,199 @@
+"""The cellular network (was2021, section 5): stations on a wired tree, one radio cell each, hosts that move.
+
+Nodes 0 .. stations-1 are stations, the rest are hosts. The tree's links are reliable and first-in first-out,
+with bandwidth and delay; control packets queue with messages. A host is told of its cell by `link_up` and
+`link_down` over RADIO, a station of its tree neighbours over WIRED; a station is not told who is in its cell.
+"""
+
+from __future__ import annotations
+
+from collections import deque
+from collections.abc import Callable, Mapping, Sequence
+
+from msgspec import Struct
+
+from precede.core.effects import RADIO, WIRED, Key, Send
+from precede.core.identity import NodeId
+from precede.core.instants import SECOND, Duration, Instant
+from precede.sim.networks.network import CONTACTS_BEGIN, Network, World
+from precede.sim.networks.radio import Radio
+from precede.sim.randomness import Distribution
+from precede.traces.cells import OUTSIDE, Positions, Whole
+
+
+class Move(Struct, frozen=True):
+    """A host is in another cell from now on (None: in none)."""
+
+    at: Instant
+    host: NodeId
+    cell: NodeId | None
+
+
+class Journey(Struct, frozen=True):
+    """Positions at each step with the cells that follow from them; hosts in the order of their ids."""
+
+    positions: Positions
+    cells: Whole
+
+
+class Cellular(Network):
+    """`links` of the tree; hosts start in `first` cells and go where `moves` or a `journey` take them."""
+
+    def __init__(
+        self,
+        radio: Radio,
+        stations: int,
+        links: Sequence[tuple[NodeId, NodeId]],
+        delay: Distribution,
+        bandwidth: float = float("inf"),
+        moves: Sequence[Move] = (),
+        journey: Journey | None = None,
+        station_places: Sequence[tuple[float, float]] | None = None,
+    ) -> None:
+        self.stations = stations
+        self._radio = radio
+        self._links = list(links)
+        self._delay = delay
+        self._bandwidth = bandwidth
+        self._moves = list(moves)
+        self._journey = journey
+        self._station_places = station_places or [(0.0, 0.0)] * stations
+        self._wires: dict[tuple[NodeId, NodeId], _Wire] = {}
+        self._handovers = 0
+
+    def attach(self, world: World, nodes: int) -> None:
+        super().attach(world, nodes)
+        hosts = nodes - self.stations
+        self.cell: list[NodeId] = [*range(self.stations), *([OUTSIDE] * hosts)]
+        self.hosts_in: list[dict[NodeId, None]] = [{} for _ in range(self.stations)]
+        self.place: list[tuple[float, float]] = [*self._station_places, *([(0.0, 0.0)] * hosts)]
+        self._last_cell: dict[NodeId, NodeId] = {}
+        for one, other in self._links:
+            for sender, to in ((one, other), (other, one)):
+                draw = self._delay.drawing(world.streams, "wire", sender, to)
+                self._wires[sender, to] = _Wire(sender, to, draw)
+        self._radio.attach(self, nodes)
+
+    def begin(self) -> None:
+        for move in self._moves:
+            self.world.schedule_phase(CONTACTS_BEGIN, move.at, self._move, move)
+        if self._journey is not None:
+            self._step(0)
+
+    def send(self, sender: NodeId, send: Send) -> None:
+        if send.over == RADIO:
+            self._radio.send(sender, send)
+            return
+        wire = self._wires[sender, send.to]
+        wire.queue.append(send)
+        if not wire.busy:
+            self._transmit(wire)
+
+    def cancel(self, sender: NodeId, key: Key) -> None:
+        self._radio.cancel(sender, key)
+
+    def node_up(self, node: NodeId) -> None:
+        if node >= self.stations:
+            if self.cell[node] >= 0:
+                self.hosts_in[self.cell[node]][node] = None
+                self.world.link_up(node, self.cell[node], RADIO)
+            return
+        for one, other in self._links:
+            if node in (one, other) and self.world.is_up(one) and self.world.is_up(other):
+                self.world.link_up(one, other, WIRED)
+                self.world.link_up(other, one, WIRED)
+
+    def node_down(self, node: NodeId) -> None:
+        self._radio.drop(node)
+        if node >= self.stations:
+            if self.cell[node] >= 0:
+                self.hosts_in[self.cell[node]].pop(node, None)
+            return
+        for wire in self._wires.values():
+            if wire.sender == node:
+                wire.queue.clear()
+            if wire.to == node:
+                self.world.link_down(wire.sender, node, WIRED)
+
+    def heal(self) -> None:
+        """Nobody stays out of coverage: who is goes back to the cell it was in last."""
+        self._radio.heal()
+        for host in range(self.stations, self.nodes):
+            if self.cell[host] < 0:
+                self._enter(host, self._last_cell.get(host, host % self.stations))
+
+    def counters(self) -> Mapping[str, int]:
+        return {"cell_changes": self._handovers, **self._radio.counters()}
+
+    # Cells
+    # ------------------------------------------------------------------------------------------------------
+
+    def _move(self, move: Move) -> None:
+        self._enter(move.host, OUTSIDE if move.cell is None else move.cell)
+
+    def _enter(self, host: NodeId, cell: NodeId) -> None:
+        """First out of the old cell, with everything queued for it, then into the new one."""
+        old = self.cell[host]
+        if old == cell:
+            return
+        up = self.world.is_up(host)
+        self.cell[host] = OUTSIDE
+        if old >= 0:
+            self._last_cell[host] = old
+            self.hosts_in[old].pop(host, None)
+            self._radio.drop(host)
+            self.world.link_down(host, old, RADIO)
+        self.cell[host] = cell
+        if cell >= 0:
+            self._handovers += old >= 0
+            if up and self.world.is_up(host):
+                self.hosts_in[cell][host] = None
+                self.world.link_up(host, cell, RADIO)
+
+    def _step(self, number: int) -> None:
+        """Everybody walks one step; whoever has another cell now is told so."""
+        assert self._journey is not None
+        positions, cells = self._journey.positions, self._journey.cells
+        first = self.stations
+        self.place[first:] = zip(positions.x[number].tolist(), positions.y[number].tolist(), strict=True)
+        for host, cell in enumerate(cells[number].tolist(), first):
+            if cell != self.cell[host]:
+                self._enter(host, cell)
+        if number + 1 < len(cells):
+            at = (number + 1) * positions.step
+            self.world.schedule_phase(CONTACTS_BEGIN, at, self._step, number + 1)
+
+    # Wires
+    # ------------------------------------------------------------------------------------------------------
+
+    def _transmit(self, wire: _Wire) -> None:
+        if not wire.queue:
+            wire.busy = False
+            return
+        send = wire.queue.popleft()
+        self.world.transmitted(wire.sender, send.packet, wire.to, WIRED)
+        took = round(send.packet.size_bytes * 8 * SECOND / self._bandwidth)
+        if send.key is not None:
+            self.world.soon(self.world.sent, wire.sender, send.key, True)
+        over = self.world.now + took
+        wire.last = max(wire.last, over + wire.delay())
+        self.world.schedule(wire.last, self.world.receive, wire.to, send.packet, wire.sender, WIRED)
+        wire.busy = took > 0
+        if took > 0:
+            self.world.schedule(over, self._transmit, wire)
+        elif wire.queue:
+            self._transmit(wire)
+
+
+class _Wire:
+    """One direction of a tree link. A packet never arrives before the one sent before it."""
+
+    __slots__ = ("busy", "delay", "last", "queue", "sender", "to")
+
+    def __init__(self, sender: NodeId, to: NodeId, delay: Callable[[], Duration]) -> None:
+        self.sender = sender
+        self.to = to
+        self.delay = delay
+        self.queue: deque[Send] = deque()
+        self.busy = False
+        self.last: Instant = 0

@@ -1,0 +1,269 @@
+"""The contact network: two nodes hear each other while a contact lasts (guidec2021, sections III and VI).
+
+A contact is (a, b, start, end) with start inside and end outside. A link is up while there is a contact and
+both nodes are up. A transfer takes `size / bandwidth + overhead` for each message in the packet; `share` says
+who has one transmitter: each direction of each link, or each node for all its links. `link_down` drops what is
+queued or under way to that peer. Packets without messages (summaries) are free unless `summaries="timed"`: then
+they queue like the rest and take `size / bandwidth`. What takes no time spreads over all hops in the instant.
+"""
+
+from __future__ import annotations
+
+from collections import deque
+from collections.abc import Mapping, Sequence
+from typing import TYPE_CHECKING, Final, Literal, TypeAlias, cast
+
+from precede.core.effects import RADIO, Key, Send
+from precede.core.identity import NEIGHBOURS, NodeId
+from precede.core.instants import SECOND, Duration, Instant
+from precede.core.messages import Packet
+from precede.sim.networks.network import CONTACTS_BEGIN, CONTACTS_END, Network, World
+
+try:
+    from mypy_extensions import mypyc_attr
+except ImportError:
+    from precede.core.compiling import mypyc_attr
+
+if TYPE_CHECKING:
+    from precede.sim.world import World as Engine
+
+Contact: TypeAlias = tuple[NodeId, NodeId, Instant, Instant]
+INFINITE: Final = float("inf")
+
+
+@mypyc_attr(allow_interpreted_subclasses=True)
+class ContactNetwork(Network):
+    """Links from a list of contacts, in any order; contacts without length are left out and counted."""
+
+    def __init__(
+        self,
+        contacts: Sequence[Contact],
+        bandwidth: float = INFINITE,
+        overhead: Duration = 0,
+        share: Literal["link", "node"] = "link",
+        summaries: Literal["free", "timed"] = "free",
+    ) -> None:
+        lasting = [contact for contact in contacts if contact[3] > contact[2]]
+        self._begins = sorted(lasting, key=lambda contact: (contact[2], contact[0], contact[1]))
+        self._ends = sorted(lasting, key=lambda contact: (contact[3], contact[0], contact[1]))
+        self._begun = self._ended = 0
+        self._bandwidth = bandwidth
+        self._overhead = overhead
+        self._share = share
+        self._free_summaries = summaries == "free"
+        self._instant = bandwidth == INFINITE and overhead == 0
+        self._in_range: dict[NodeId, dict[NodeId, int]] = {}
+        self._lanes: dict[NodeId, dict[NodeId, _Lane]] = {}
+        self._transmitters: dict[NodeId, _Transmitter] = {}
+        self._counts = {
+            "contacts": 0,
+            "contacts_empty": len(contacts) - len(lasting),
+            "transfers_cut": 0,
+            "transfers_unheard": 0,
+        }
+
+    def attach(self, world: World, nodes: int) -> None:
+        super().attach(world, nodes)
+        self._engine = cast("Engine", world)  # compiled, its methods are then called without a look-up
+        self._in_range = {node: {} for node in range(nodes)}
+        self._lanes = {node: {} for node in range(nodes)}
+
+    def begin(self) -> None:
+        self._await_begin()
+        self._await_end()
+
+    # -- contacts and nodes come and go ----------------------------------------------------------------------
+
+    def _await_begin(self) -> None:
+        """One entry in the queue for the whole list, not one per contact."""
+        if self._begun < len(self._begins):
+            at = max(self._begins[self._begun][2], self.world.now)
+            self.world.schedule_phase(CONTACTS_BEGIN, at, self._begin_contacts)
+
+    def _await_end(self) -> None:
+        if self._ended < len(self._ends):
+            at = max(self._ends[self._ended][3], self.world.now)
+            self.world.schedule_phase(CONTACTS_END, at, self._end_contacts)
+
+    def _begin_contacts(self) -> None:
+        while self._begun < len(self._begins) and self._begins[self._begun][2] <= self.world.now:
+            a, b, _, _ = self._begins[self._begun]
+            self._begun += 1
+            self._counts["contacts"] += 1
+            self._count(a, b, +1)
+            if self._in_range[a][b] == 1:
+                self._link(a, b)
+        self._await_begin()
+
+    def _end_contacts(self) -> None:
+        while self._ended < len(self._ends) and self._ends[self._ended][3] <= self.world.now:
+            a, b, _, _ = self._ends[self._ended]
+            self._ended += 1
+            self._count(a, b, -1)
+            if not self._in_range[a][b]:
+                del self._in_range[a][b], self._in_range[b][a]
+                self._unlink(a, b)
+        self._await_end()
+
+    def _count(self, a: NodeId, b: NodeId, change: int) -> None:
+        """Overlapping contacts of one pair are one link."""
+        self._in_range[a][b] = self._in_range[a].get(b, 0) + change
+        self._in_range[b][a] = self._in_range[a][b]
+
+    def _link(self, a: NodeId, b: NodeId) -> None:
+        if not (self.world.is_up(a) and self.world.is_up(b)):
+            return
+        # the first to hear of the link may crash over it: then the other never hears of it
+        self._lanes[a][b] = _Lane(a, b, self._transmitter(a))
+        self._lanes[b][a] = _Lane(b, a, self._transmitter(b))
+        self.world.link_up(a, b, RADIO)
+        if self.world.is_up(a):
+            self.world.link_up(b, a, RADIO)
+
+    def _unlink(self, a: NodeId, b: NodeId) -> None:
+        """Both directions; each node first learns what was dropped, then that the peer is gone."""
+        for node, peer in ((a, b), (b, a)):
+            lane = self._lanes[node].pop(peer, None)
+            if lane is not None:
+                self._drop(lane)
+                self.world.link_down(node, peer, RADIO)
+
+    def node_up(self, node: NodeId) -> None:
+        for peer in list(self._in_range[node]):
+            self._link(node, peer)
+
+    def node_down(self, node: NodeId) -> None:
+        for peer in list(self._lanes[node]):
+            self._unlink(node, peer)
+
+    def heal(self) -> None:
+        """Everybody meets everybody, for good."""
+        self._begun, self._ended = len(self._begins), len(self._ends)
+        for a in range(self.nodes):
+            for b in range(a + 1, self.nodes):
+                self._in_range[a][b] = self._in_range[b][a] = 1
+                if b not in self._lanes[a]:
+                    self._link(a, b)
+
+    # -- packets ------------------------------------------------------------------------------------------
+
+    def send(self, sender: NodeId, send: Send) -> None:
+        if send.to == NEIGHBOURS:
+            self._send_to_all(sender, send)
+            return
+        lane = self._lanes[sender].get(send.to)
+        if lane is None:
+            self._counts["transfers_unheard"] += 1
+            if send.key is not None:
+                self._engine.soon(self._engine.sent, sender, send.key, False)
+        elif self._instant or (self._free_summaries and not send.packet.messages):
+            self._engine.transmitted(sender, send.packet, send.to, send.over)
+            self._engine.soon(self._arrive, lane, send)
+        else:
+            lane.transmitter.enqueue(lane, send)
+            self._transmit(lane.transmitter)
+
+    def _send_to_all(self, sender: NodeId, send: Send) -> None:
+        """One transmission, heard by whoever is in range when it is over; it occupies no single link."""
+        self.world.transmitted(sender, send.packet, NEIGHBOURS, send.over)
+        self.world.schedule(self.world.now + self._time(send.packet), self._all_hear, sender, send)
+
+    def _all_hear(self, sender: NodeId, send: Send) -> None:
+        for peer in list(self._lanes[sender]):
+            self.world.receive(peer, send.packet, sender, send.over)
+        if send.key is not None:
+            self.world.sent(sender, send.key, True)
+
+    def cancel(self, sender: NodeId, key: Key) -> None:
+        for lane in self._lanes[sender].values():
+            lane.transmitter.remove(key)
+
+    def counters(self) -> Mapping[str, int]:
+        return self._counts
+
+    def contact_list(self) -> Sequence[Contact]:
+        """Every contact that has a length, by its beginning."""
+        return self._begins
+
+    def _transmitter(self, node: NodeId) -> _Transmitter:
+        if self._share == "link":
+            return _Transmitter()
+        return self._transmitters.setdefault(node, _Transmitter())
+
+    def _time(self, packet: Packet) -> Duration:
+        return round(packet.size_bytes * SECOND / self._bandwidth) + self._overhead * packet.messages
+
+    def _transmit(self, transmitter: _Transmitter) -> None:
+        if transmitter.flying is not None or not transmitter.queue:
+            return
+        lane, send = transmitter.flying = transmitter.queue.popleft()
+        transmitter.flight += 1
+        self.world.transmitted(lane.sender, send.packet, lane.to, send.over)
+        over = self.world.now + self._time(send.packet)
+        self.world.schedule(over, self._transmitted, transmitter, transmitter.flight)
+
+    def _transmitted(self, transmitter: _Transmitter, flight: int) -> None:
+        if transmitter.flying is not None and transmitter.flight == flight:
+            lane, send = transmitter.flying
+            transmitter.flying = None
+            self._arrive(lane, send)
+            self._transmit(transmitter)
+
+    def _arrive(self, lane: _Lane, send: Send) -> None:
+        if not lane.up:
+            return
+        self._engine.receive(lane.to, send.packet, lane.sender, send.over)
+        if send.key is not None:
+            self._engine.sent(lane.sender, send.key, True)
+
+    def _drop(self, lane: _Lane) -> None:
+        """What is queued or under way on a lane that ends; the transmitter goes on with the rest."""
+        lane.up = False
+        transmitter = lane.transmitter
+        if transmitter.flying is None and not transmitter.queue:
+            return
+        lost = [send for other, send in transmitter.queue if other is lane]
+        transmitter.queue = deque(item for item in transmitter.queue if item[0] is not lane)
+        if transmitter.flying is not None and transmitter.flying[0] is lane:
+            lost.insert(0, transmitter.flying[1])
+            transmitter.flying = None
+        self._counts["transfers_cut"] += len(lost)
+        for send in lost:
+            if send.key is not None:
+                self.world.sent(lane.sender, send.key, False)
+        self._transmit(transmitter)
+
+
+class _Lane:
+    """One direction of a link, from its beginning to its end."""
+
+    __slots__ = ("sender", "to", "transmitter", "up")
+
+    def __init__(self, sender: NodeId, to: NodeId, transmitter: _Transmitter) -> None:
+        self.sender = sender
+        self.to = to
+        self.transmitter = transmitter
+        self.up = True
+
+
+class _Transmitter:
+    """Sends one packet at a time, first come first served."""
+
+    __slots__ = ("flight", "flying", "queue")
+
+    def __init__(self) -> None:
+        self.queue: deque[tuple[_Lane, Send]] = deque()
+        self.flying: tuple[_Lane, Send] | None = None
+        self.flight = 0
+
+    def enqueue(self, lane: _Lane, send: Send) -> None:
+        """At the end, or in the place of a queued send with the same key."""
+        if send.key is not None:
+            for place, (_, queued) in enumerate(self.queue):
+                if queued.key == send.key:
+                    self.queue[place] = (lane, send)
+                    return
+        self.queue.append((lane, send))
+
+    def remove(self, key: Key) -> None:
+        self.queue = deque(item for item in self.queue if item[1].key != key)

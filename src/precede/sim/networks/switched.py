@@ -1,0 +1,192 @@
+"""The packet-switched network of vcube2018, section 5: t_pc + t_q + t_t + t_pp for every packet.
+
+A node has one sending queue. A packet waits there for those before it (t_q), is put on the line (t_t), crosses
+it (t_pp, drawn anew for each packet, or once for each link), is processed by its receiver (t_pc). There is no
+broadcast medium: a packet for several nodes is one copy for each in the queue. Links lose nothing and are not
+FIFO. When a node goes down, what still waits in its queue is gone; what has left it arrives.
+
+Packets wait by arithmetic, not by events: when a packet leaves is known as it is queued, so its `sent` row
+stands at the instant at which it was queued. Draws are taken from a node's own stream in the order of its
+transmissions.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Final, Literal, TypeAlias
+
+import numpy as np
+
+from precede.core.effects import Key, Medium, Send
+from precede.core.identity import NEIGHBOURS, NodeId
+from precede.core.instants import SECOND, Duration, Instant
+from precede.core.messages import Packet
+from precede.sim.draws import Draws
+from precede.sim.networks.network import Flight, Network, World
+from precede.sim.randomness import Distribution
+
+try:
+    from mypy_extensions import mypyc_attr
+except ImportError:
+    from precede.core.compiling import mypyc_attr
+
+Drawn: TypeAlias = Literal["packet", "link"]
+
+_BLOCK: Final = 1024
+_NEVER: Final[Instant] = 1 << 62
+
+
+@mypyc_attr(allow_interpreted_subclasses=True)
+class Switched(Network):
+    """`propagation` is written in seconds; `longest` caps it, for worlds that promise a largest delay."""
+
+    def __init__(
+        self,
+        propagation: Distribution,
+        transmission: Duration = 0,
+        processing: Duration = 0,
+        drawn: Drawn = "packet",
+        longest: Duration | None = None,
+    ) -> None:
+        self._propagation = propagation
+        self.transmission = transmission
+        self.processing = processing
+        self._drawn = drawn
+        self._longest = _NEVER if longest is None else longest
+        self._waited = 0
+        self._packets = 0
+        self._dropped = 0
+
+    def attach(self, world: World, nodes: int) -> None:
+        super().attach(world, nodes)
+        self._per_packet = self._drawn == "packet"
+        self._ports = [_Port(node, self._delays(node)) for node in range(nodes)]
+
+    def flight(self, sender: NodeId) -> Flight | None:
+        if self.crashes or not self._per_packet:
+            return None
+        return _Crossing(self, self._ports[sender])
+
+    def leave(self, port: _Port, now: Instant) -> Instant:
+        """One more packet in the queue of a node: when it has left."""
+        begins = port.free
+        if begins > now:
+            self._waited += begins - now
+        else:
+            begins = now
+        self._packets += 1
+        port.free = leaves = begins + self.transmission
+        return leaves
+
+    def send(self, sender: NodeId, send: Send) -> None:
+        port = self._ports[sender]
+        to, packet, over = send.to, send.packet, send.over
+        if send.key is not None:
+            self._send_keyed(port, send, send.key)
+        elif to == NEIGHBOURS:
+            for peer in range(self.nodes):
+                if peer != sender:
+                    self.send(sender, Send(packet, peer, over))
+        else:
+            world = self.world
+            leaves = self.leave(port, world.now)
+            takes = port.delays.next() if self._per_packet else self._crossing(port, to)
+            if self.crashes:
+                world.transmitted(sender, packet, to, over)
+                world.schedule(leaves + takes + self.processing, self._land, port, leaves, to, packet, over)
+            else:
+                world.dispatch(leaves + takes + self.processing, to, packet, sender, over)
+
+    def cancel(self, sender: NodeId, key: Key) -> None:
+        """The packet is not sent; its place in the queue stays empty."""
+        self._ports[sender].keyed.pop(key, None)
+
+    def node_up(self, node: NodeId) -> None:
+        port = self._ports[node]
+        if port.down_at != _NEVER:
+            self._ports[node] = _Port(node, port.delays, port.links)
+
+    def node_down(self, node: NodeId) -> None:
+        port = self._ports[node]
+        port.down_at = self.world.now
+        port.keyed = {}
+
+    def counters(self) -> Mapping[str, int]:
+        return {
+            "network_packets": self._packets,
+            "network_queued_us": self._waited,
+            "network_dropped": self._dropped,
+        }
+
+    def _delays(self, *stream: NodeId) -> Draws:
+        """t_pp of one packet after the other."""
+        generator = self.world.streams.numpy("propagation", *stream)
+        propagation, longest = self._propagation, self._longest
+
+        def block(count: int) -> np.ndarray[tuple[int], np.dtype[np.int64]]:
+            drawn = np.rint(propagation.block(generator, count) * SECOND).astype(np.int64)
+            return np.minimum(drawn, longest)
+
+        return Draws(block, _BLOCK if self._drawn == "packet" else 1)
+
+    def _crossing(self, port: _Port, to: NodeId) -> Duration:
+        """t_pp where each link has its own, once and for all."""
+        if to not in port.links:
+            port.links[to] = self._delays(port.node, to).next()
+        return port.links[to]
+
+    def _land(self, port: _Port, leaves: Instant, to: NodeId, packet: Packet, over: Medium) -> None:
+        if leaves > port.down_at:
+            self._dropped += 1
+            return
+        self.world.receive(to, packet, port.node, over)
+
+    def _send_keyed(self, port: _Port, send: Send, key: Key) -> None:
+        queued = key in port.keyed
+        port.keyed[key] = send
+        if not queued:
+            now = self.world.now
+            begins = max(port.free, now)
+            self._waited += begins - now
+            self._packets += 1
+            port.free = begins + self.transmission
+            self.world.schedule(port.free, self._leave, port, key)
+
+    def _leave(self, port: _Port, key: Key) -> None:
+        """A keyed packet has left the queue, as it was last replaced."""
+        send = port.keyed.pop(key, None)
+        if send is None:
+            return
+        now, packet, over = self.world.now, send.packet, send.over
+        everybody = [node for node in range(self.nodes) if node != port.node]
+        for to in everybody if send.to == NEIGHBOURS else [send.to]:
+            self.world.transmitted(port.node, packet, to, over)
+            takes = port.delays.next() if self._per_packet else self._crossing(port, to)
+            self.world.schedule(now + takes + self.processing, self._land, port, now, to, packet, over)
+        self.world.sent(port.node, key, True)
+
+
+class _Port:
+    """A node's one sending queue in one life: when it is free, what is in it under a key."""
+
+    __slots__ = ("delays", "down_at", "free", "keyed", "links", "node")
+
+    def __init__(self, node: NodeId, delays: Draws, links: dict[NodeId, Duration] | None = None) -> None:
+        self.node = node
+        self.delays = delays
+        self.links: dict[NodeId, Duration] = {} if links is None else links
+        self.free: Instant = 0
+        self.down_at: Instant = _NEVER
+        self.keyed: dict[Key, Send] = {}
+
+
+class _Crossing(Flight):
+    """Through the sender's queue and over the network, where nobody goes down."""
+
+    def __init__(self, network: Switched, port: _Port) -> None:
+        self._network = network
+        self._port = port
+
+    def takes(self, now: Instant) -> Duration:
+        network, port = self._network, self._port
+        return network.leave(port, now) - now + port.delays.next() + network.processing

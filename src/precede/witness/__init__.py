@@ -1,0 +1,4 @@
+"""The independent witness: exact verdicts from rows alone, explained.
+
+May import: core, eventlog
+"""

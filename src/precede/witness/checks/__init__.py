@@ -1,0 +1,1 @@
+"""One module per order, and the engines that run them over one history."""

@@ -1,0 +1,179 @@
+"""The checks of one order, run over one history: in plain Python here, compiled in `compiled.py`."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+from precede.witness import explain
+from precede.witness.checks import causal, delta, fifo, integrity, total
+from precede.witness.history import History, Ints
+
+
+class Engine:
+    """Plain Python. The compiled engine overrides the storage and the functions, not what is done."""
+
+    mark_repetitions: Callable[..., int] = staticmethod(integrity.mark_repetitions)
+    mark_unaddressed: Callable[..., int] = staticmethod(integrity.mark_unaddressed)
+    take_turns: Callable[..., int] = staticmethod(integrity.take_turns)
+    break_ring: Callable[..., None] = staticmethod(integrity.break_ring)
+    mark_late_fifo: Callable[..., int] = staticmethod(fifo.mark_late_fifo)
+    mark_expired: Callable[..., int] = staticmethod(delta.mark_expired)
+    agree_up_to: Callable[..., int] = staticmethod(total.agree_up_to)
+    gather_rest: Callable[..., int] = staticmethod(total.gather_rest)
+    index_places: Callable[..., None] = staticmethod(total.index_places)
+    find_knots: Callable[..., int] = staticmethod(total.find_knots)
+    distinct_opinions: Callable[..., int] = staticmethod(total.distinct_opinions)
+    find_disagreement: Callable[..., bool] = staticmethod(total.find_disagreement)
+    trace_back: Callable[..., bool] = staticmethod(explain.trace_back)
+
+    def ints(self, count: int, fill: int = 0) -> Ints:
+        """Room for whole numbers."""
+        return [fill] * count
+
+    def marks(self, count: int) -> Ints:
+        """Room for the marks of rows, none set."""
+        return bytearray(count)
+
+    def copy(self, values: Ints) -> Ints:
+        return list(values)
+
+    def marked(self, marks: Ints, most: int) -> list[int]:
+        """The first rows that carry a mark."""
+        found = []
+        for event, mark in enumerate(marks):
+            if mark:
+                found.append(event)
+                if len(found) == most:
+                    break
+        return found
+
+    def clear(self, marks: Ints, mark: int) -> None:
+        """Take a mark away from every row."""
+        for event, value in enumerate(marks):
+            if value & mark:
+                marks[event] = value & ~mark
+
+    def pick(self, values: Ints, places: Ints) -> Ints:
+        """The values at these places."""
+        return [values[place] for place in places]
+
+    def tally(self, values: Ints, count: int) -> Ints:
+        """How often each of 0 .. count - 1 is among the values."""
+        counts = self.ints(count)
+        for value in values:
+            if value >= 0:
+                counts[value] += 1
+        return counts
+
+    def deliveries_per_message(self, history: History) -> Ints:
+        """How many processes deliver it, repetitions not counted."""
+        counts = self.ints(history.messages)
+        for code in history.events:
+            if code >= 0 and code & 1:
+                counts[code >> 1] += 1
+        return counts
+
+    def find(self, values: Ints, begin: int, end: int, value: int) -> int:
+        """The first place at which a value stands, or -1."""
+        return next((place for place in range(begin, end) if values[place] == value), -1)
+
+    def mark_late_causal(self, history: History, marks: Ints, who: Ints, until: Ints, turns: int) -> int:
+        return causal.mark_late_causal(
+            history.start, history.events, marks, history.source, history.base, who, until, turns
+        )
+
+
+class Turns:
+    """All rows in one order in which every broadcast precedes its deliveries (`integrity.take_turns`)."""
+
+    def __init__(self, engine: Engine, history: History, marks: Ints) -> None:
+        processes, rows = history.processes, len(history.events)
+        self.who, self.until = engine.ints(rows + processes), engine.ints(rows + processes)
+        self.count = 0
+        self.broken = 0
+        cursor = engine.copy(history.start)
+        waits, after, ready = engine.ints(processes, -1), engine.ints(processes), engine.ints(processes)
+        parked = engine.ints(history.messages, -1)
+        for p in range(processes):
+            ready[p] = processes - 1 - p
+        running, lowest = processes, 0
+        while True:
+            self.count = engine.take_turns(
+                *(history.start, history.events, cursor, waits, parked, after, ready, running),
+                *(self.who, self.until, self.count),
+            )
+            while lowest < processes and cursor[lowest] == history.start[lowest + 1]:
+                lowest += 1
+            if lowest == processes:
+                return
+            engine.break_ring(
+                lowest, history.events, history.source, marks, cursor, waits, parked, after, ready
+            )
+            self.broken += 1
+            running = 1
+
+
+class Knots:
+    """What the total order check found: violated knots, each with a pair as proof, and one longer cycle."""
+
+    def __init__(self, engine: Engine, history: History) -> None:
+        self.violations = 0
+        self.pairs: list[tuple[int, int, int, int]] = []
+        self.cycles = 0
+        self.cycle: list[tuple[int, int]] = []
+        processes, messages = history.processes, history.messages
+        wanted = engine.deliveries_per_message(history)
+        cursor = engine.copy(history.start)
+        taken = engine.agree_up_to(
+            *(history.start, history.events, wanted, engine.ints(messages), engine.ints(messages, -1)),
+            *(engine.ints(processes), cursor, engine.ints(processes)),
+        )
+        left = int(sum(wanted)) - taken
+        if left:
+            self._untie(engine, history, cursor, left)
+
+    def _untie(self, engine: Engine, history: History, cursor: Ints, left: int) -> None:
+        messages = history.messages
+        rest, origin, owner = engine.ints(left), engine.ints(left), engine.ints(left)
+        engine.gather_rest(history.start, history.events, cursor, rest, origin, owner)
+        place_start, places = engine.ints(messages + 1), engine.ints(left)
+        engine.index_places(rest, left, place_start, places, engine.ints(messages))
+        knot = engine.ints(messages, -1)
+        seen, low, pointer, stack, calls = (engine.ints(messages) for _ in range(5))
+        count = engine.find_knots(
+            rest, owner, left, place_start, places, seen, low, knot, pointer, stack, calls
+        )
+        knot_start = engine.ints(count + 1)
+        engine.index_places(engine.pick(knot, rest), left, knot_start, places, engine.ints(count))
+        sizes = engine.tally(knot, count)
+        self._judge(engine, history, rest, origin, owner, places, knot_start, sizes)
+
+    def _judge(
+        self,
+        engine: Engine,
+        history: History,
+        rest: Ints,
+        origin: Ints,
+        owner: Ints,
+        members: Ints,
+        knot_start: Ints,
+        sizes: Ints,
+    ) -> None:
+        place, stamp = engine.ints(history.messages), engine.ints(history.messages, -1)
+        heads, tails, hashes = (engine.ints(history.processes) for _ in range(3))
+        pair = engine.ints(4)
+        for k in range(len(sizes)):
+            size = int(sizes[k])
+            if size < 2:
+                continue
+            first, end = int(knot_start[k]), int(knot_start[k + 1])
+            different = engine.distinct_opinions(first, end, members, rest, owner, heads, tails, hashes)
+            if engine.find_disagreement(different, heads, tails, members, rest, place, stamp, pair):
+                self.violations += size - 1
+                x, y, second, first_there = (int(origin[int(i)]) for i in pair)
+                self.pairs.append((x, y, second, first_there))
+            else:
+                self.cycles += 1
+                if not self.cycle:
+                    steps = total.find_cycle(members[first:end], rest, owner)
+                    self.cycle = [(int(origin[a]), int(origin[b])) for a, b in steps]

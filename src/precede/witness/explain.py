@@ -1,0 +1,296 @@
+"""Why a delivery is a violation: the two messages, the chain between them, the rows that prove it; a story."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Sequence
+from itertools import pairwise
+from typing import TYPE_CHECKING
+
+from precede.core.instants import format_duration
+from precede.witness.history import EARLY, EXPIRED, LATE, UNADDRESSED, Ghost, History, Ints, natural, unmask
+from precede.witness.verdict import Offence, Order, Row, Violation
+
+if TYPE_CHECKING:
+    from precede.witness.checks.engine import Engine
+
+_NAMED = 4
+
+
+def trace_back(
+    late: int,
+    begin: int,
+    events: Ints,
+    source: Ints,
+    position: Ints,
+    parent: Ints,
+    through: Ints,
+    explored: Ints,
+    queue: Ints,
+) -> bool:
+    """A shortest chain from the message of row `late` to one delivered before by its process (from `begin`).
+
+    Breadth first, backwards: from everything delivered before to what its sources had seen when they broadcast
+    it. `parent[m]` is the next message of the chain (-2 at its end), `through[m]` the row by which the parent's
+    source knew m. `parent` is -1 for every message, `explored` a copy of `start`; a row is visited once.
+    """
+    goal = events[late] >> 1
+    count = 0
+    for e in range(begin, late):
+        code = events[e]
+        if code >= 0 and code & 1 and parent[code >> 1] == -1:
+            parent[code >> 1] = -2
+            through[code >> 1] = e
+            queue[count] = code >> 1
+            count += 1
+    head = 0
+    while head < count:
+        m = queue[head]
+        head += 1
+        if m == goal:
+            return True
+        s = source[m]
+        for e in range(explored[s], position[m]):
+            code = events[e]
+            if code >= 0 and parent[code >> 1] == -1:
+                parent[code >> 1] = m
+                through[code >> 1] = e
+                queue[count] = code >> 1
+                count += 1
+        explored[s] = max(explored[s], position[m])
+    return False
+
+
+def kind_of(mark: int, order: Order) -> Offence:
+    """The name of a mark; a row with several is named by the gravest."""
+    if mark & EARLY:
+        return "before_broadcast"
+    if mark & UNADDRESSED:
+        return "not_addressed"
+    if mark & LATE:
+        return "fifo" if order == "fifo" else "multicast" if order == "multicast" else "causal"
+    return "expired" if mark & EXPIRED else "duplicate"
+
+
+def name_violation(history: History, event: int, kind: Offence) -> Violation:
+    """The bare facts about a marked row."""
+    row = history.row(event)
+    return Violation(
+        kind=kind,
+        node=row.node,
+        incarnation=row.incarnation,
+        step=row.step,
+        message=row.message,
+        group=history.group,
+    )
+
+
+def name_ghost(history: History, ghost: Ghost) -> Violation:
+    """The bare facts about a delivery without a broadcast."""
+    process = ghost.process
+    node = history.nodes[int(history.node_of[process])]
+    life = int(history.incarnation[process])
+    return Violation(
+        kind="ghost",
+        node=node,
+        incarnation=life,
+        step=ghost.step,
+        message=ghost.message,
+        group=history.group,
+        rows=(Row(node, life, ghost.step, "delivered", ghost.message),),
+        story=f"Node {history.process_name(process)} delivered {quoted(ghost.message)} at step {ghost.step}, "
+        "but no row says that anybody broadcast it.",
+    )
+
+
+def tell(engine: Engine, history: History, event: int, kind: Offence) -> Violation:
+    """A marked row with everything that proves it."""
+    if kind in ("fifo", "causal", "multicast"):
+        return _tell_late(engine, history, event, kind)
+    if kind == "duplicate":
+        return _tell_duplicate(engine, history, event)
+    message = unmask(int(history.events[event])) >> 1
+    origin = int(history.position[message])
+    rows = tuple(history.row(e) for e in ((origin, event) if origin >= 0 else (event,)))
+    bare = name_violation(history, event, kind)
+    who = history.process_name(history.process_of(event))
+    if kind == "not_addressed":
+        to = _addressees(history, message)
+        story = f"Node {who} delivered {quoted(bare.message)}, which was addressed to {to}."
+    elif kind == "expired":
+        assert history.clock is not None
+        assert history.deadline is not None
+        clock, deadline = int(history.clock[event]), int(history.deadline[message])
+        story = (
+            f"Node {who} delivered {quoted(bare.message)} {format_duration(clock - deadline)} after its "
+            f"deadline (deadline {deadline} us, the node's clock {clock} us)."
+        )
+    else:
+        origin_name = history.process_name(int(history.source[message]))
+        story = f"Node {who} delivered {quoted(bare.message)} before {origin_name} can have broadcast it."
+    return _proven(bare, rows, f"{story}\n{listing(rows, {})}")
+
+
+def _tell_duplicate(engine: Engine, history: History, event: int) -> Violation:
+    code = unmask(int(history.events[event]))
+    process = history.process_of(event)
+    before = engine.find(history.events, int(history.start[process]), event, code)
+    rows = (history.row(before), history.row(event)) if before >= 0 else (history.row(event),)
+    bare = name_violation(history, event, "duplicate")
+    story = f"Node {history.process_name(process)} delivered {quoted(bare.message)} twice."
+    return _proven(bare, rows, f"{story}\n{listing(rows, {})}")
+
+
+def _tell_late(engine: Engine, history: History, event: int, kind: Offence) -> Violation:
+    """The chain m -> ... -> m' and the rows that make each link."""
+    process = history.process_of(event)
+    late = int(history.events[event]) >> 1
+    if kind == "fifo":
+        chain, links = _fifo_chain(history, event, process, late)
+    else:
+        chain, links = _causal_chain(engine, history, event, process, late)
+    names = [history.message_name(m) for m in chain]
+    events: list[int] = []
+    remarks: dict[int, str] = {}
+    for m, link in zip(chain, [*links, -1], strict=True):
+        if int(history.position[m]) >= 0:
+            events.append(int(history.position[m]))
+        if link >= 0 and link not in events:
+            events.append(link)
+    for at, (before, after) in enumerate(pairwise(names)):
+        if int(history.position[chain[at + 1]]) >= 0:
+            remarks[int(history.position[chain[at + 1]])] = f"so {quoted(before)} -> {quoted(after)}"
+    first = engine.find(history.events, int(history.start[process]), event, 2 * chain[-1] + 1)
+    events += [first, event]
+    remarks[event] = "too late"
+    rows = tuple(history.row(e) for e in events)
+    who = history.process_name(process)
+    shown = [quoted(name) for name in names]
+    story = f"Node {who} delivered {shown[-1]} before {shown[0]}, but {' -> '.join(shown)}."
+    told = f"{story}\n{listing(rows, dict(enumerate(remarks.get(e, '') for e in events)))}"
+    bare = name_violation(history, event, kind)
+    return _proven(bare, rows, told, names[-1], tuple(names))
+
+
+def _fifo_chain(history: History, event: int, process: int, late: int) -> tuple[list[int], list[int]]:
+    """The first delivered message of the same source that is later."""
+    source = int(history.source[late])
+    low, high = 2 * late + 1, 2 * int(history.base[source + 1])
+    for e in range(int(history.start[process]), event):
+        code = int(history.events[e])
+        if code & 1 and low < code < high:
+            return [late, code >> 1], [int(history.position[late])]
+    raise AssertionError("a late delivery without a reason")
+
+
+def _causal_chain(
+    engine: Engine, history: History, event: int, process: int, late: int
+) -> tuple[list[int], list[int]]:
+    parent, through = engine.ints(history.messages, -1), engine.ints(history.messages, -1)
+    found = engine.trace_back(
+        *(event, int(history.start[process]), history.events, history.source, history.position),
+        *(parent, through, engine.copy(history.start), engine.ints(history.messages)),
+    )
+    assert found, "a late delivery without a chain"
+    chain, links = [late], []
+    while int(parent[chain[-1]]) >= 0:
+        links.append(int(through[chain[-1]]))
+        chain.append(int(parent[chain[-1]]))
+    return chain, links
+
+
+def tell_disagreement(engine: Engine, history: History, pair: tuple[int, int, int, int]) -> Violation:
+    """Two messages that two processes deliver in different order: x, y here and y, x there."""
+    x, y = int(history.events[pair[0]]) >> 1, int(history.events[pair[1]]) >> 1
+    forward: list[tuple[int, int, int]] = []
+    backward: list[tuple[int, int, int]] = []
+    for p in range(history.processes):
+        begin, end = int(history.start[p]), int(history.start[p + 1])
+        of_x = engine.find(history.events, begin, end, 2 * x + 1)
+        of_y = engine.find(history.events, begin, end, 2 * y + 1) if of_x >= 0 else -1
+        if of_y >= 0:
+            (forward if of_x < of_y else backward).append((p, of_x, of_y))
+    few, many = sorted((forward, backward), key=len)
+    one, other = (few[0], many[0])
+    first, second = (x, y) if few is forward else (y, x)
+    names = history.message_name(first), history.message_name(second)
+    shown = quoted(names[0]), quoted(names[1])
+    events = [*sorted(one[1:]), *sorted(other[1:])]
+    rows = tuple(history.row(e) for e in events)
+    story = (
+        f"{_persons(history, [p for p, *_ in few])} delivered {shown[0]} before {shown[1]}; "
+        f"{_persons(history, [p for p, *_ in many], begin=False)} delivered {shown[1]} before {shown[0]}."
+    )
+    bare = name_violation(history, events[1], "total")
+    return _proven(bare, rows, f"{story}\n{listing(rows, {})}", names[0])
+
+
+def tell_cycle(history: History, cycle: Sequence[tuple[int, int]]) -> str:
+    """A cycle longer than a pair, in words."""
+    parts = []
+    for before, after in cycle:
+        rows = history.row(before), history.row(after)
+        who = history.process_name(history.process_of(before))
+        parts.append(f"{quoted(rows[0].message)} before {quoted(rows[1].message)} at {who}")
+    return (
+        f"a cycle of {len(cycle)} messages: {', '.join(parts)}; no two nodes disagree about two messages, "
+        "so it is no violation"
+    )
+
+
+def _proven(
+    bare: Violation,
+    rows: tuple[Row, ...],
+    story: str,
+    other: str | None = None,
+    chain: tuple[str, ...] = (),
+) -> Violation:
+    return Violation(
+        kind=bare.kind,
+        node=bare.node,
+        incarnation=bare.incarnation,
+        step=bare.step,
+        message=bare.message,
+        group=bare.group,
+        other=other,
+        chain=chain,
+        rows=rows,
+        story=story,
+    )
+
+
+def quoted(name: str) -> str:
+    """A message's name in a sentence: somebody's own id may have spaces in it."""
+    return (
+        name if name.isprintable() and not any(map(str.isspace, name)) else json.dumps(name, ensure_ascii=False)
+    )
+
+
+def listing(rows: Sequence[Row], remarks: dict[int, str]) -> str:
+    """Rows as a table, one line each, with a remark behind some of them."""
+    who = [f"{row.node} (incarnation {row.incarnation})" if row.incarnation else row.node for row in rows]
+    width = max(map(len, who))
+    steps = max(len(str(row.step)) for row in rows)
+    lines = []
+    for at, row in enumerate(rows):
+        did = "broadcasts" if row.event == "broadcast" else "delivers"
+        remark = f"   ({remarks[at]})" if remarks.get(at) else ""
+        lines.append(f"  {who[at]:<{width}}  step {row.step:>{steps}}  {did} {quoted(row.message)}{remark}")
+    return "\n".join(lines)
+
+
+def _addressees(history: History, message: int) -> str:
+    assert history.addresses is not None
+    assert history.address_start is not None
+    begin, end = int(history.address_start[message]), int(history.address_start[message + 1])
+    names = sorted((history.nodes[int(code)] for code in history.addresses[begin:end]), key=natural)
+    shown = ", ".join(names[:_NAMED]) + (f" and {len(names) - _NAMED} others" if len(names) > _NAMED else "")
+    return f"{shown} only" if names else "nobody"
+
+
+def _persons(history: History, processes: Sequence[int], begin: bool = True) -> str:
+    names = [history.process_name(p) for p in processes]
+    word = "node" if len(names) == 1 else "nodes"
+    shown = ", ".join(names[:_NAMED])
+    more = f" and {len(names) - _NAMED} others" if len(names) > _NAMED else ""
+    return f"{word.capitalize() if begin else word} {shown}{more}"

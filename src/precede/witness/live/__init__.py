@@ -1,0 +1,1 @@
+"""The witness while a run goes on."""

@@ -1,0 +1,1 @@
+"""From logs of any format to histories."""

@@ -1,0 +1,159 @@
+"""Arrow columns as numpy arrays: names as small numbers, numbers as 64-bit integers, every value checked."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from typing import Any, Final, TypeAlias
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from precede.core.errors import BadInput
+from precede.witness.reading import kernels
+from precede.witness.reading.column_names import WHOLE_NUMBERS
+from precede.witness.reading.plain import Place, destinations, text, whole
+
+Array: TypeAlias = "np.ndarray[Any, np.dtype[Any]]"
+
+NO_NAME: Final = -1
+
+
+class Names:
+    """Names and the small numbers they are known by."""
+
+    def __init__(self) -> None:
+        self.names: list[str] = []
+        self._codes: dict[str, int] = {}
+        self._last: dict[str, tuple[Any, Array]] = {}
+
+    def code(self, name: str) -> int:
+        code = self._codes.get(name)
+        if code is None:
+            code = self._codes[name] = len(self.names)
+            self.names.append(name)
+        return code
+
+    def column(self, column: Any, first_row: int, title: str, place: Place) -> Array:
+        """A column's codes; a null is NO_NAME."""
+        encoded = dictionary_of(column)
+        codes = self._translate(encoded.dictionary, first_row, title, place)
+        indices = encoded.indices
+        if indices.null_count:
+            indices = pc.fill_null(indices, len(codes) - 1)
+        found: Array = codes[indices.to_numpy(zero_copy_only=False)]
+        return found
+
+    def _translate(self, dictionary: Any, first_row: int, title: str, place: Place) -> Array:
+        """Our number for each entry of a batch's dictionary, and NO_NAME at the end."""
+        last = self._last.get(title)
+        if last is not None and last[0].equals(dictionary):
+            return last[1]
+        values = dictionary.to_pylist()
+        codes = np.full(len(values) + 1, NO_NAME, np.int32)
+        for at, value in enumerate(values):
+            if value is not None and value != "":
+                codes[at] = self.code(text(value, first_row, title, place))
+        self._last[title] = (dictionary, codes)
+        return codes
+
+
+class Pairs:
+    """Pairs of small numbers and the small numbers they are known by, looked up by the column."""
+
+    def __init__(self) -> None:
+        self.count = 0
+        self._keys = np.empty(1 << 9, np.int64)
+        self._table = np.full(1 << 11, -1, np.int32)
+
+    def column(self, a: Array, b: Array) -> Array:
+        """The codes of the pairs, new ones numbered as they appear."""
+        out = np.empty(len(a), np.int32)
+        done = 0
+        while True:
+            done, self.count = kernels.pair_codes(a, b, done, self._table, self._keys, self.count, out)
+            if done == len(a):
+                return out
+            self._keys = np.concatenate((self._keys, np.empty(len(self._keys), np.int64)))
+            self._table = np.full(2 * len(self._table), -1, np.int32)
+            kernels.rehash(self._table, self._keys, self.count)
+
+    def first(self) -> Array:
+        return (self._keys[: self.count] >> 32).astype(np.int32)
+
+    def second(self) -> Array:
+        return (self._keys[: self.count] & 0xFFFFFFFF).astype(np.uint32).view(np.int32)
+
+
+def dictionary_of(column: Any) -> Any:
+    """A column as a dictionary array, whatever it was."""
+    if isinstance(column, pa.ChunkedArray):
+        column = column.combine_chunks()
+    if not isinstance(column, pa.DictionaryArray):
+        if pa.types.is_null(column.type):
+            column = column.cast(pa.string())
+        column = column.dictionary_encode()
+    return column
+
+
+def integers(column: Any, first_row: int, title: str, place: Place) -> tuple[Array, Array | None]:
+    """A column as 64-bit integers and, if there are nulls, where they are (they read 0)."""
+    if isinstance(column, pa.ChunkedArray):
+        column = column.combine_chunks()
+    if isinstance(column, pa.DictionaryArray):
+        column = column.dictionary_decode()
+    if column.type != pa.int64():
+        column = _cast(column, first_row, title, place)
+    if not column.null_count:
+        return column.to_numpy(zero_copy_only=False), None
+    missing = column.is_null().to_numpy(zero_copy_only=False)
+    return pc.fill_null(column, 0).to_numpy(zero_copy_only=False), missing
+
+
+def _cast(column: Any, first_row: int, title: str, place: Place) -> Any:
+    if not pa.types.is_boolean(column.type):
+        try:
+            return column.cast(pa.int64())
+        except (pa.ArrowInvalid, pa.ArrowNotImplementedError):
+            pass
+    values = column.to_pylist()
+    checked = [
+        None if value is None or value == "" else whole(value, first_row + at, title, place)
+        for at, value in enumerate(values)
+    ]
+    return pa.array(checked, pa.int64())
+
+
+def arrow_column(values: Sequence[Any], role: str, first_row: int, place: Place) -> Any:
+    """Values as read from text, as an Arrow array; a mixture is brought to what the column is for."""
+    try:
+        return pa.array(values)
+    except (pa.ArrowInvalid, pa.ArrowTypeError, OverflowError):
+        read: Callable[..., Any] = whole if role in WHOLE_NUMBERS else text
+        if role == "destinations":
+            return pa.array([_listed(value, first_row + at, place) for at, value in enumerate(values)])
+        return pa.array(
+            [
+                None if value is None else read(value, first_row + at, role, place)
+                for at, value in enumerate(values)
+            ]
+        )
+
+
+def _listed(value: Any, row: int, place: Place) -> list[str] | None:
+    names = destinations(value, row, place)
+    return None if names is None else sorted(names)
+
+
+def first_missing(missing: Array | None, where: Array) -> int:
+    """The first place at which a value is missing that is needed, or -1."""
+    if missing is None:
+        return -1
+    found = np.flatnonzero(missing & where)
+    return int(found[0]) if len(found) else -1
+
+
+def demand(found: int, first_row: int, title: str, place: Callable[[int], str]) -> None:
+    """Complain about a missing value."""
+    if found >= 0:
+        raise BadInput(f"{place(first_row + found)}: {title} is missing")

@@ -1,0 +1,381 @@
+"""Logs as they come: CSV, JSON lines, Parquet, a run's directory, Arrow and pandas tables, rows in hand.
+
+Text is read with the standard library, row by row and in bounded memory: no endless line, no archive that
+swells without measure. Parquet and tables need pyarrow. A text file whose last row is cut is read up to there,
+and `truncated` says so; any other row that cannot be read is `BadInput`, in one line that names file, row and
+cause.
+"""
+
+from __future__ import annotations
+
+import csv
+import gzip
+import io
+import sys
+import zlib
+from abc import ABC, abstractmethod
+from bisect import bisect_right
+from collections import Counter
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from itertools import islice
+from pathlib import Path
+from typing import IO, Any, Final, TypeAlias
+
+import msgspec
+
+from precede.core.errors import BadInput
+from precede.witness.reading.partitions import Piece, pieces_in
+
+Columns: TypeAlias = tuple[Mapping[str, Sequence[Any]], int]
+"""Some rows: their columns by name, and how many rows they are."""
+
+BATCH: Final = 8192
+LARGE_ROWS: Final = 100_000
+LARGE_TEXT_BYTES: Final = 6_000_000
+MAX_LINE: Final = 1 << 24
+MAX_SWELLING: Final = 200
+FREE_BYTES: Final = 1 << 26
+"""How many times its packed size a log may grow, once past this. (Logs pack 5 to 40 times.)"""
+_CELLS_AT_ONCE: Final = 1 << 20
+_LOOK_AHEAD: Final = 1000
+_PARQUET: Final = b"PAR1"
+_NOTHING: Final = ("<NA>", "NaT")
+_GZIP: Final = b"\x1f\x8b"
+OPTIONAL: Final = ("incarnation", "message_incarnation", "destinations", "deadline_us", "clock_us")
+
+
+class Log(ABC):
+    """Somebody's log, open for one reading."""
+
+    name: str
+    names: Sequence[str]
+    promised: str | None = None
+    truncated: str | None = None
+    large = False
+    expected = 1 << 16
+    broadcasts_elsewhere = False
+    deadlines_elsewhere = False
+    """Known of the whole, when this log is a part of it that was cut off by group."""
+
+    @abstractmethod
+    def read(self, wanted: Sequence[str]) -> Iterator[Columns]:
+        """These columns, some rows at a time, as Python values; an empty cell is None."""
+
+    def place(self, row: int) -> str:
+        """Where a row (from 1) stands."""
+        return f"{self.name}, row {row}"
+
+    def seen(self, column: str) -> bool:
+        """Was this column there? (Known for certain when all is read.)"""
+        return column in self.names
+
+
+def open_log(source: Any) -> Log:
+    """The log behind a path, `-` (standard input), a run's directory, a table, or rows as mappings."""
+    if isinstance(source, Log):
+        return source
+    if isinstance(source, (str, Path)):
+        return _open_path(str(source))
+    if hasattr(source, "to_arrow"):
+        source = source.to_arrow()
+    if _from(source, "pandas", "pyarrow"):
+        from precede.witness.reading.tables import table_log
+
+        return table_log(source)
+    if isinstance(source, Iterable) and not isinstance(source, (bytes, Mapping)):
+        return RowsLog(source)
+    raise BadInput(f"a {type(source).__name__} is not a log: give a path, a table, or rows as mappings")
+
+
+class TextLog(Log):
+    """What CSV and JSON lines share: lines, and a last one that may be cut."""
+
+    def __init__(self, name: str, stream: IO[bytes], large: bool) -> None:
+        self.name = name
+        self.large = large
+        self.stream = stream
+        self.line = 0
+        self.cut = False
+        self._lines = self._read_lines()
+
+    def _read_lines(self) -> Iterator[str]:
+        text = io.TextIOWrapper(self.stream, encoding="utf-8-sig", newline="")
+        try:
+            while line := text.readline(MAX_LINE + 1):
+                self.line += 1
+                if len(line) > MAX_LINE:
+                    raise BadInput(f"{self.name}, line {self.line}: more than {MAX_LINE:,} characters")
+                self.cut = not line.endswith(("\n", "\r"))
+                yield line
+        except UnicodeDecodeError as error:
+            raise BadInput(f"{self.name}, line {self.line + 1}: not UTF-8 text ({error.reason})") from None
+        except EOFError:
+            self.cut = True
+            self.truncated = f"{self.name} is truncated after line {self.line}: the gzip stream ends too early"
+        except (zlib.error, gzip.BadGzipFile) as error:
+            raise BadInput(f"{self.name}, after line {self.line}: damaged gzip data ({error})") from None
+        except csv.Error as error:
+            raise BadInput(f"{self.name}, line {self.line}: {error}") from None
+
+    def _last_row_cut(self, row: int) -> None:
+        self.truncated = f"{self.place(row)}: the last row is cut, so the log is truncated"
+
+
+class CsvLog(TextLog):
+    """A table with a header; the separator is a comma, semicolon, tab or bar."""
+
+    def __init__(self, name: str, stream: IO[bytes], large: bool) -> None:
+        super().__init__(name, stream, large)
+        header = next((line for line in self._lines if line.strip()), None)
+        if header is None:
+            raise BadInput(f"{name}: is empty")
+        separator = max(",;\t|", key=header.count)
+        self._offsets: list[tuple[int, int]] = []
+        self._reader = csv.reader(self._chain(header), delimiter=separator)
+        try:
+            self.names = [cell.strip() for cell in next(self._reader)]
+        except csv.Error as error:
+            raise BadInput(f"{name}, line {self.line}: {error}") from None
+        if len(set(self.names)) < len(self.names):
+            doubled = next(column for column, count in Counter(self.names).items() if count > 1)
+            raise BadInput(f"{name}: column {doubled[:40]!r} is there twice")
+        self._line_before = self.line - 1
+
+    def _chain(self, header: str) -> Iterator[str]:
+        yield header
+        yield from self._lines
+
+    def place(self, row: int) -> str:
+        index = bisect_right(self._offsets, (row, sys.maxsize)) - 1
+        line = row + self._offsets[index][1] if index >= 0 else row + 1
+        return f"{self.name}, row {row} (line {line})"
+
+    def read(self, wanted: Sequence[str]) -> Iterator[Columns]:
+        places = [self.names.index(name) for name in wanted]
+        rows: list[list[str]] = []
+        most = max(1, min(BATCH, _CELLS_AT_ONCE // len(self.names)))
+        for row in self._rows():
+            rows.append(row)
+            if len(rows) == most:
+                yield _transpose(rows, wanted, places)
+                rows = []
+        if rows:
+            yield _transpose(rows, wanted, places)
+
+    def _rows(self) -> Iterator[list[str]]:
+        width, count = len(self.names), 0
+        while True:
+            try:
+                row = next(self._reader, None)
+            except csv.Error as error:
+                raise BadInput(f"{self.name}, line {self.line}: {error}") from None
+            if row is None:
+                return
+            if not row:
+                continue
+            count += 1
+            offset = self.line - count
+            if not self._offsets or self._offsets[-1][1] != offset:
+                self._offsets.append((count, offset))
+            if len(row) == width:
+                yield row
+            elif self.cut and len(row) < width:
+                self._last_row_cut(count)
+                return
+            else:
+                raise BadInput(f"{self.place(count)}: {len(row)} cells, but the header has {width}")
+
+
+class JsonLog(TextLog):
+    """One JSON object per line. Fields may differ from row to row; one that is missing is null."""
+
+    def __init__(self, name: str, stream: IO[bytes], large: bool) -> None:
+        super().__init__(name, stream, large)
+        self._count = 0
+        self._offsets: list[tuple[int, int]] = []
+        self._decoder = msgspec.json.Decoder(dict[str, Any])
+        self._ahead: list[dict[str, Any]] = []
+        self._source = self._objects()
+        keys: dict[str, None] = {}
+        for row in self._source:
+            self._ahead.append(row)
+            keys.update(dict.fromkeys(row))
+            if len(self._ahead) == _LOOK_AHEAD:
+                break
+        if not self._ahead and self.truncated is None:
+            raise BadInput(f"{name}: is empty")
+        self._seen = set(keys)
+        self.names = [*keys, *(column for column in OPTIONAL if column not in keys)]
+
+    def seen(self, column: str) -> bool:
+        return column in self._seen
+
+    def _objects(self) -> Iterator[dict[str, Any]]:
+        for line in self._lines:
+            if not line.strip():
+                continue
+            self._count += 1
+            try:
+                yield self._decoder.decode(line)
+            except RecursionError:
+                raise BadInput(
+                    f"{self.name}, row {self._count} (line {self.line}): nested too deeply"
+                ) from None
+            except msgspec.DecodeError as error:
+                if self.cut:
+                    self._last_row_cut(self._count)
+                    return
+                cause = str(error).removesuffix(" - at `$`")
+                raise BadInput(f"{self.name}, row {self._count} (line {self.line}): {cause}") from None
+
+    def read(self, wanted: Sequence[str]) -> Iterator[Columns]:
+        rows, self._ahead = self._ahead, []
+        while rows:
+            for row in rows:
+                self._seen.update(row)
+            yield {name: [_nothing(row.get(name)) for row in rows] for name in wanted}, len(rows)
+            rows = list(islice(self._source, BATCH))
+
+
+class RowsLog(Log):
+    """Rows in hand, each a mapping."""
+
+    def __init__(self, rows: Iterable[Any]) -> None:
+        self.name = "the log"
+        self.rows: list[Mapping[str, Any]] = list(rows)
+        for number, row in enumerate(self.rows, 1):
+            if not isinstance(row, Mapping):
+                raise BadInput(f"{self.place(number)}: a {type(row).__name__} is not a row (give mappings)")
+        if not self.rows:
+            raise BadInput(f"{self.name}: is empty")
+        self.names = list(dict.fromkeys(name for row in self.rows for name in row))
+        self.large = len(self.rows) >= LARGE_ROWS
+
+    def read(self, wanted: Sequence[str]) -> Iterator[Columns]:
+        for first in range(0, len(self.rows), BATCH):
+            rows = self.rows[first : first + BATCH]
+            yield {name: [_nothing(row.get(name)) for row in rows] for name in wanted}, len(rows)
+
+
+class _Packed(io.RawIOBase):
+    """A stream that counts what was read of it."""
+
+    def __init__(self, stream: IO[bytes]) -> None:
+        self._stream = stream
+        self.count = 0
+
+    def readable(self) -> bool:
+        return True
+
+    def readinto(self, buffer: Any) -> int:
+        data = (
+            self._stream.read1(len(buffer))
+            if hasattr(self._stream, "read1")
+            else self._stream.read(len(buffer))
+        )
+        buffer[: len(data)] = data
+        self.count += len(data)
+        return len(data)
+
+
+class _Unpacked(io.RawIOBase):
+    """What is in a gzip stream; BadInput once it has grown out of all proportion."""
+
+    def __init__(self, name: str, stream: IO[bytes]) -> None:
+        self._name = name
+        self._packed = _Packed(stream)
+        self._unpacked = gzip.GzipFile(fileobj=io.BufferedReader(self._packed))
+        self._count = 0
+
+    def readable(self) -> bool:
+        return True
+
+    def readinto(self, buffer: Any) -> int:
+        data = self._unpacked.read1(len(buffer))
+        buffer[: len(data)] = data
+        self._count += len(data)
+        if self._count > FREE_BYTES and self._count > MAX_SWELLING * self._packed.count:
+            raise BadInput(f"{self._name}: grows more than {MAX_SWELLING}-fold when unpacked; not read further")
+        return len(data)
+
+
+def _open_path(path: str) -> Log:
+    try:
+        if path == "-":
+            return _open_stream("standard input", sys.stdin.buffer, large=False)
+        where = Path(path)
+        if where.is_dir():
+            return _open_directory(where)
+        stream = where.open("rb")
+        if stream.peek(4)[:4] == _PARQUET:
+            stream.close()
+            from precede.witness.reading.tables import parquet_log
+
+            return parquet_log([Piece(where)])
+        return _open_stream(path, stream, where.stat().st_size >= LARGE_TEXT_BYTES)
+    except OSError as error:
+        raise BadInput(f"{path}: {error.strerror or error}") from None
+
+
+def _open_stream(name: str, stream: Any, large: bool) -> Log:
+    if stream.peek(2)[:2] == _GZIP:
+        stream = io.BufferedReader(_Unpacked(name, stream))
+    try:
+        head = stream.peek(4096)[:4096]
+    except (EOFError, zlib.error, gzip.BadGzipFile) as error:
+        raise BadInput(f"{name}: damaged gzip data ({error})") from None
+    if name.endswith(".parquet"):
+        raise BadInput(f"{name}: not a Parquet file (it is empty, cut or something else)")
+    if not head.strip():
+        raise BadInput(f"{name}: is empty")
+    if b"\x00" in head:
+        raise BadInput(f"{name}: neither CSV, JSON lines nor Parquet")
+    first = head.removeprefix(b"\xef\xbb\xbf").lstrip()[:1]
+    if first == b"[":
+        raise BadInput(f"{name}: a JSON array; write one object per line (JSON lines)")
+    return JsonLog(name, stream, large) if first == b"{" else CsvLog(name, stream, large)
+
+
+def _open_directory(where: Path) -> Log:
+    """A run (events.parquet, and run.json with the order it promises), or a folder of Parquet files."""
+    from precede.witness.reading.tables import parquet_log
+
+    if (where / "events.parquet").is_file():
+        log = parquet_log([Piece(where / "events.parquet")])
+        log.promised = read_promise(where / "run.json")
+        return log
+    pieces = pieces_in(where)
+    if not pieces:
+        raise BadInput(f"{where}: no events.parquet, nor any other Parquet file, in this directory")
+    return parquet_log(pieces, str(where))
+
+
+def read_promise(path: Path) -> str | None:
+    """The order that a run.json promises, if there is one."""
+    if not path.is_file():
+        return None
+    try:
+        said = msgspec.json.decode(path.read_bytes(), type=dict[str, Any])
+    except msgspec.DecodeError as error:
+        raise BadInput(f"{path}: {error}") from None
+    order = said.get("order")
+    return order if isinstance(order, str) else None
+
+
+def _transpose(rows: list[list[str]], wanted: Sequence[str], places: Sequence[int]) -> Columns:
+    return {
+        name: [row[place] or None for row in rows] for name, place in zip(wanted, places, strict=True)
+    }, len(rows)
+
+
+def _nothing(value: Any) -> Any:
+    """An empty cell, and what a table library makes of one; an array is a list."""
+    if value is None or type(value) is int or type(value) is str:
+        return None if value == "" else value
+    if _from(value, "numpy", "pandas"):
+        value = value.tolist() if hasattr(value, "tolist") else None if str(value) in _NOTHING else value
+    return None if value == "" or value != value else value  # noqa: PLR0124 - only NaN differs from itself
+
+
+def _from(value: Any, *packages: str) -> bool:
+    return type(value).__module__.partition(".")[0] in packages

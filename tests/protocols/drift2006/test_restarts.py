@@ -1,0 +1,249 @@
+"""What a DRIFT node makes of a store that a crash left between two writes (drift2006, section 7)."""
+
+from __future__ import annotations
+
+from random import Random
+from typing import Any
+
+from precede.core.effects import RADIO, Effect, Effects, Persist, Send, SetTimer
+from precede.core.identity import MessageId
+from precede.core.messages import Message
+from precede.core.node import Context
+from precede.protocols import registry
+from precede.protocols.drift2006.node import DriftNode
+from precede.protocols.drift2006.packets import (
+    CheckpointPacket,
+    DigestPacket,
+    DriftPacket,
+    Flood,
+    KnockPacket,
+    Piggyback,
+    ViewPacket,
+    ViewRecord,
+)
+from precede.protocols.floods.reliable_floods import StreamId
+from precede.sim.world import round_trip
+
+THREE: tuple[StreamId, ...] = ((0, 0), (1, 0), (2, 0))
+Store = dict[Any, Any]
+
+
+def node(me: int, saved: Store, members: tuple[int, ...] = (0, 1, 2)) -> tuple[DriftNode, Effects]:
+    """A node that starts from a store, and what it does about it."""
+    entry = registry.find("drift")
+    options = registry.read_options(entry.options, {"durable": True, "suspect_after": "1s"}, "drift")
+    made = registry.build_node(entry, "node", Context(me, members, options, Random(1), 0))
+    assert isinstance(made, DriftNode)
+    return made, made.start(0, round_trip(saved))
+
+
+def written(store: Store, effects: list[Effect] | Effects) -> Store:
+    """A store after some effects."""
+    after = dict(store)
+    for effect in effects:
+        if isinstance(effect, Persist):
+            after[effect.key] = effect.value
+    return {key: value for key, value in after.items() if value is not None}
+
+
+def own(number: int, life: int = 0) -> Flood:
+    return Flood(1, life, number, 10 + number, Message(MessageId(1, 0, number), b"x"))
+
+
+def held(*floods: Flood) -> Store:
+    return {("held", flood.source, flood.life, flood.number): flood for flood in floods}
+
+
+def said(effects: Effects) -> list[str]:
+    """What is written, in order: + for something, - for nothing."""
+    names = []
+    for effect in effects:
+        if isinstance(effect, Persist):
+            key = effect.key[0] if isinstance(effect.key, tuple) else effect.key
+            names.append(f"{'-' if effect.value is None else '+'}{key}")
+    return names
+
+
+def cut_after(first: int) -> ViewRecord:
+    """A view without node 1, whose stream ends there."""
+    return ViewRecord(1, ((0, 0), (2, 0)), ((1, 0, first),))
+
+
+IN_GROUP: Store = {"group": (0, ViewRecord(0, THREE, ()), THREE), "own": (1, 0), "number": 3, "clock": 300}
+
+
+def test_messages_that_were_cut_off_wait_for_the_next_stream_even_if_only_the_view_was_written() -> None:
+    store = {**IN_GROUP, "view": (0, cut_after(1)), **held(own(1), own(2), own(3))}
+    made, effects = node(1, store)
+    assert [message.id.number for message in made.entrance.restamp] == [2, 3]
+    assert said(effects).index("+restamp") < said(effects).index("-held")
+    after = written(store, effects)
+    assert [key for key in after if key[0] == "held"] == [("held", 1, 0, 1)]
+    again, _ = node(1, after)
+    assert [message.id.number for message in again.entrance.restamp] == [2, 3]
+
+
+def test_what_was_put_down_and_is_still_in_the_old_stream_counts_once() -> None:
+    two = own(2).message
+    store = {**IN_GROUP, "view": (0, cut_after(1)), "restamp": (two,), **held(own(1), own(2))}
+    made, _ = node(1, store)
+    assert made.entrance.restamp == [two]
+
+
+def test_a_new_stream_that_was_begun_is_filled_with_the_rest() -> None:
+    """It went down while it multicast again: one of three messages is in the new stream already."""
+    messages = tuple(own(number).message for number in (1, 2, 3))
+    new = Flood(1, 1, 1, 20, messages[0])
+    sources = ((0, 0), (1, 1), (2, 0))
+    store = {
+        "group": (0, ViewRecord(1, sources, ((1, 0, 0),)), sources),
+        "own": (1, 1),
+        "lives": 1,
+        "clock": 300,
+        "restamp": messages,
+        **held(new),
+    }
+    made, effects = node(1, store)
+    kept = made.floods.streams[1, 1].kept
+    assert [kept[number].message for number in sorted(kept) if isinstance(kept[number], Flood)] == list(
+        messages
+    )
+    assert "restamp" not in written(store, effects)
+    assert made.entrance.restamp == []
+
+
+def test_where_a_stream_ends_is_what_the_view_says_not_its_closing_word() -> None:
+    """The source had closed its stream, the others agreed on an earlier end, and only that was written."""
+    said = Flood(2, 0, 1, 1, Message(MessageId(2, 0, 1), b"x"))
+    store = {
+        "group": (0, ViewRecord(0, THREE, ()), THREE),
+        "view": (0, ViewRecord(1, ((0, 0), (1, 0)), ((2, 0, 0),))),
+        ("ended", 2, 0): 2,
+        "clock": 300,
+        **held(said, Flood(2, 0, 2, 2, closes=True)),
+    }
+    made, effects = node(0, store)
+    assert made.views.ends[2, 0] == 0
+    assert not made.undelivered()
+    assert [key for key in written(store, effects) if key[0] == "held"] == []
+
+
+def test_an_admission_is_not_read_twice_when_its_stream_has_closed() -> None:
+    """Floods come back by source: the closing word of 1 before the admission that 2 gave it."""
+    admission = Flood(2, 0, 1, 5, admits=(1, 1))
+    closing = Flood(1, 1, 1, 7, closes=True)
+    store = {
+        "group": (0, ViewRecord(0, ((2, 0),), ()), ((2, 0),)),
+        ("admitted", 1, 1): 5,
+        ("ended", 1, 1): 1,
+        "lives": 1,
+        "clock": 300,
+        **held(admission, closing),
+    }
+    for me in (0, 1):
+        made, _ = node(me, store)
+        assert made.seen.columns == ((2, 0),)
+        assert not made.floods.streams[1, 1].early
+
+
+def test_a_stream_that_was_admitted_and_not_begun_is_taken_up() -> None:
+    store: Store = {"group": (0, ViewRecord(0, THREE, ()), THREE), "clock": 300}
+    made, effects = node(1, store)
+    assert made.mine == (1, 0)
+    assert written(store, effects)["own"] == (1, 0)
+
+
+def test_a_join_that_never_happened_is_written_with_the_view_that_undoes_it() -> None:
+    """Whichever of its writes were the last: the newcomer's clock counts before the view or not at all."""
+    store: Store = {"group": (0, ViewRecord(0, THREE, ()), THREE), "own": (0, 0), "clock": 300}
+    made, begun = node(0, store)
+    store = written(store, begun)
+    admission = DriftPacket(Flood(2, 0, 1, 3, admits=(5, 1)), Piggyback(0, 0, 0))
+    store = written(store, made.receive(admission, 2, 10, RADIO))
+    assert (5, 1) in made.seen.columns
+    without = ViewRecord(1, ((0, 0), (1, 0)), ((2, 0, 0),))
+    installing = made.receive(ViewPacket(without, Piggyback(0, 1, 0)), 1, 20, RADIO)
+    for place in range(len(installing) + 1):
+        again, _ = node(0, written(store, installing[:place]))
+        assert again.seen.columns == (THREE[:2] if again.views.number else (*THREE, (5, 1)))
+
+
+def checkpoint(sources: tuple[StreamId, ...], done: tuple[tuple[int, int, int], ...]) -> CheckpointPacket:
+    return CheckpointPacket(ViewRecord(4, sources, ()), 50, sources, done, Piggyback(0, 4, 0))
+
+
+def test_a_group_is_entered_whole_or_not_at_all() -> None:
+    """Whichever of its writes were the last: a node never counts some of the sources only."""
+    made, begun = node(9, {})
+    entering = made.receive(checkpoint(THREE, ((0, 0, 3), (2, 0, 7))), 0, 10, RADIO)
+    first = written({}, begun)
+    for place in range(len(entering) + 1):
+        again, _ = node(9, written(first, entering[:place]))
+        if again.entrance.group >= 0:
+            assert again.seen.columns == THREE
+            assert again.done == {(0, 0): (3, 0), (2, 0): (7, 0)}
+            assert again.views.number == 4
+
+
+def test_a_group_is_left_for_an_older_one_whole_or_not_at_all() -> None:
+    """Whichever of its writes were the last: in ours with all we had, or in theirs with nothing of ours."""
+    ours, theirs = 5, ((7, 0), (8, 0))
+    store: Store = {
+        "group": (ours, ViewRecord(0, THREE, ()), THREE),
+        "own": (1, 0),
+        "clock": 300,
+        ("done", 0, 0): (2, 2),
+        **held(own(1)),
+    }
+    made, begun = node(1, store, members=())
+    store = written(store, begun)
+    asking = made.receive(DigestPacket((), Piggyback(0, 4, 0)), 7, 10, RADIO)
+    assert [e.to for e in asking if isinstance(e, Send) and isinstance(e.packet, KnockPacket)] == [7]
+    assert made.entrance.group == ours
+    moving = made.receive(checkpoint(theirs, ((7, 0, 3),)), 7, 20, RADIO)
+    assert made.entrance.group == 0
+    for place in range(len(moving) + 1):
+        after = written(store, moving[:place])
+        again, more = node(1, after, members=())
+        if place == 0:
+            assert (again.entrance.group, again.mine, again.done) == (ours, (1, 0), {(0, 0): (2, 2)})
+            continue
+        assert again.entrance.group == 0
+        assert again.seen.columns == theirs
+        assert again.done == {(7, 0): (3, 0)}
+        kept = [key for key in written(after, more) if key not in ("clock", "number", "lives")]
+        assert sorted(kept, key=str) == [("done", 7, 0), "group"]
+
+
+def test_a_place_in_an_older_group_is_given_to_who_asks_from_a_later_one() -> None:
+    made, _ = node(1, IN_GROUP)
+    asked = made.receive(KnockPacket(Piggyback(9, 0, 0)), 4, 10, RADIO)
+    due = [e for e in asked if isinstance(e, SetTimer) and e.key == ("join", "answer", 4)]
+    assert len(due) == 1
+    answer = made.timer(due[0].key, due[0].at)
+    assert [e.to for e in answer if isinstance(e, Send) and isinstance(e.packet, CheckpointPacket)] == [4]
+
+
+def test_outside_of_a_group_no_number_is_given_twice_either() -> None:
+    """It left a group, went down before it found the next, and founds one: new message, new stream."""
+    made, _ = node(1, {"number": 7, "lives": 3, "clock": 300}, members=())
+    effects: list[Effect] = []
+    made.entrance._found(10, effects)
+    made.broadcast(b"x", 20)
+    assert made.number == 8
+    assert made.mine == (1, 4)
+    assert made.clock > 300
+
+
+def test_sources_that_a_checkpoint_names_outlive_a_crash() -> None:
+    """A node that lacks what nobody keeps goes on from a neighbour's place: a source joined in between."""
+    before: Store = {"group": (0, ViewRecord(0, THREE, ()), THREE), "own": (0, 0), "clock": 300}
+    made, _ = node(0, before)
+    effects: list[Effect] = []
+    made.floods.heard_of(made.floods.stream((2, 0)), 5, 0, effects)
+    long_after = 2 * made.options["retention"]
+    joined = (*THREE, (8, 1))
+    skipping = made.receive(checkpoint(joined, ((2, 0, 5),)), 1, long_after, RADIO)
+    assert made.seen.columns == joined
+    again, _ = node(0, written(before, skipping))
+    assert again.seen.columns == joined

@@ -1,0 +1,18 @@
+"""DRIFT and TOF in worlds where much goes wrong; the full count is `precede swarm --protocol drift`."""
+
+from __future__ import annotations
+
+import pytest
+
+from precede.experiments.swarm.swarm import run_seed
+
+
+@pytest.mark.parametrize("first", range(0, 50, 10))
+def test_drift_keeps_total_order_and_delivers_everything(first: int) -> None:
+    bad = [result for seed in range(first, first + 10) if (result := run_seed("drift", seed)).failed]
+    assert not bad, bad[0]
+
+
+def test_tof_keeps_total_order_and_delivers_everything() -> None:
+    bad = [result for seed in range(50) if (result := run_seed("tof", seed)).failed]
+    assert not bad, bad[0]

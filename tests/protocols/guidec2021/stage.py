@@ -1,0 +1,186 @@
+"""A stage for worked examples: orderings played by hand, message by message, and a log for the witness.
+
+Times are whole seconds of world time; each actor's clock may be ahead of it. The stage does what the layer
+below would: it hands over a message while its deadline lies ahead, keeps it in a cache, gives notice when it
+expires there (as late as `sweep` says), and rings timers.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from random import Random
+from typing import Any
+
+import msgspec
+import pyarrow as pa
+
+from precede.core.effects import Accept, Deliver, Discard, Persist, SetTimer
+from precede.core.instants import SECOND
+from precede.core.node import Context
+from precede.protocols.layered.node import Envelope, Ordering
+from precede.protocols.registry import find, read_options
+from precede.witness.verify import verify
+
+
+class Stage:
+    """Actors by letter. Every method happens at a world time not before the last."""
+
+    def __init__(
+        self, protocol: str, ahead: Mapping[str, int] | None = None, sweep: int = 0, **options: Any
+    ) -> None:
+        self.entry = find(protocol)
+        self.options = read_options(self.entry.options, options, protocol)
+        self.ahead = dict(ahead or {})
+        self.sweep = sweep
+        self.actors: dict[str, Ordering] = {}
+        self.lives: dict[str, int] = {}
+        self.stores: dict[str, dict[Any, Any]] = {}
+        self.timers: dict[tuple[str, Any], int] = {}
+        self.cached: dict[tuple[str, str], Envelope] = {}
+        self.rows: list[dict[str, Any]] = []
+        self.steps: dict[str, int] = {}
+        self.discarded: list[tuple[str, str, str]] = []
+        self.accepted: list[Any] = []
+        self.at = 0
+
+    def broadcast(self, actor: str, at: int, lifetime: int | None = None) -> Envelope:
+        self.until(at)
+        lives = None if lifetime is None else lifetime * SECOND
+        envelope, effects = self._actor(actor).stamp(b"x", self._clock(actor), None, lives)
+        self._carry_out(actor, effects)
+        return envelope
+
+    def arrive(self, actor: str, envelope: Envelope, at: int) -> None:
+        self.until(at)
+        effects: list[Any] = []
+        if envelope.deadline is None or envelope.deadline > self._clock(actor):
+            self.cached[actor, str(envelope.message.id)] = envelope
+            self._actor(actor).arrive((envelope,), self._clock(actor), effects)
+        self._carry_out(actor, effects)
+
+    def evict(self, actor: str, envelope: Envelope, at: int) -> None:
+        """The cache needs room: the message leaves it before its deadline."""
+        self.until(at)
+        del self.cached[actor, str(envelope.message.id)]
+
+    def reboot(self, actor: str, at: int, keep: bool = False) -> None:
+        """Down and up again, with everything persisted, or with nothing as a new incarnation."""
+        self.until(at)
+        self._go(actor)
+        self.wake(actor, at, keep)
+
+    def sleep(self, actor: str, at: int) -> None:
+        self.until(at)
+        self._go(actor)
+
+    def wake(self, actor: str, at: int, keep: bool = True) -> None:
+        self.until(at)
+        if not keep:
+            self.lives[actor] += 1
+            self.stores[actor] = {}
+        saved = {
+            key: msgspec.msgpack.decode(msgspec.msgpack.encode(v)) for key, v in self.stores[actor].items()
+        }
+        self.actors[actor] = ordering = self._build(actor)
+        self._carry_out(actor, ordering.start(self._clock(actor), saved))
+
+    def until(self, at: int) -> None:
+        """Timers ring and caches expire, in their order, up to this instant."""
+        while True:
+            due = [(when, 0, key) for key, when in self.timers.items()]
+            due += [
+                (envelope.deadline - self._ahead(key[0]) + self.sweep * SECOND, 1, key)
+                for key, envelope in self.cached.items()
+                if envelope.deadline is not None
+            ]
+            due = sorted((item for item in due if item[0] <= at * SECOND), key=lambda item: item[:2])
+            if not due:
+                break
+            when, kind, key = due[0]
+            self.at = max(self.at, when)
+            effects: list[Any] = []
+            if kind == 0:
+                del self.timers[key]
+                self.actors[key[0]].timer(key[1], self._clock(key[0]), effects)
+            else:
+                self.actors[key[0]].dropped(self.cached.pop(key), self._clock(key[0]), effects)
+            self._carry_out(key[0], effects)
+        self.at = max(self.at, at * SECOND)
+
+    def delivered(self, actor: str) -> list[str]:
+        """What an actor delivered in its present life, as `A1`, `A'2`, ..."""
+        return [
+            name_of(row)
+            for row in self.rows
+            if row["kind"] == "delivered" and row["node"] == actor and row["incarnation"] == self.lives[actor]
+        ]
+
+    def violations(self, order: str) -> int:
+        """What the witness says, which knows nothing of barriers."""
+        verdict = verify(pa.Table.from_pylist(self.rows), order)
+        assert verdict.verdict != "unknown", verdict
+        return verdict.violations
+
+    def _actor(self, name: str) -> Ordering:
+        if name not in self.actors:
+            self.lives[name] = 0
+            self.stores[name] = {}
+            self.steps[name] = 0
+            self.actors[name] = self._build(name)
+        return self.actors[name]
+
+    def _build(self, name: str) -> Ordering:
+        assert self.entry.ordering is not None
+        context = Context(ord(name), (), self.options, Random(1), self.lives[name])
+        return self.entry.ordering(context)
+
+    def _go(self, actor: str) -> None:
+        self.timers = {key: at for key, at in self.timers.items() if key[0] != actor}
+        self.cached = {key: envelope for key, envelope in self.cached.items() if key[0] != actor}
+
+    def _ahead(self, actor: str) -> int:
+        return self.ahead.get(actor, 0) * SECOND
+
+    def _clock(self, actor: str) -> int:
+        return self.at + self._ahead(actor)
+
+    def _carry_out(self, actor: str, effects: Any) -> None:
+        for effect in effects:
+            if isinstance(effect, SetTimer):
+                self.timers[actor, effect.key] = max(effect.at - self._ahead(actor), self.at)
+            elif isinstance(effect, Persist):
+                self.stores[actor].pop(effect.key, None)
+                if effect.value is not None:
+                    self.stores[actor][effect.key] = effect.value
+            elif isinstance(effect, Discard):
+                self.discarded.append((actor, effect.reason, name(effect.message.id)))
+            elif isinstance(effect, Accept) and effect.message.id not in self.accepted:
+                self.accepted.append(effect.message.id)
+                self._row(actor, "broadcast", effect.message.id, effect.deadline)
+            elif isinstance(effect, Deliver):
+                self._row(actor, "delivered", effect.message.id, None)
+
+    def _row(self, actor: str, kind: str, id: Any, deadline: int | None) -> None:
+        self.steps[actor] += 1
+        self.rows.append(
+            {
+                "node": actor,
+                "incarnation": self.lives[actor],
+                "step": self.steps[actor],
+                "at_us": self.at,
+                "clock_us": self._clock(actor),
+                "kind": kind,
+                "message_source": chr(id.source),
+                "message_incarnation": id.incarnation,
+                "message_number": id.number,
+                "deadline_us": deadline,
+            }
+        )
+
+
+def name(id: Any) -> str:
+    return chr(id.source) + "'" * id.incarnation + str(id.number)
+
+
+def name_of(row: Mapping[str, Any]) -> str:
+    return row["message_source"] + "'" * row["message_incarnation"] + str(row["message_number"])

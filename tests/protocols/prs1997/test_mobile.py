@@ -1,0 +1,118 @@
+"""Section 9 of prs1997 on walking hosts, and its form without stations. Pages: `scenarios/prs1997/section-9`"""
+
+from __future__ import annotations
+
+from random import Random
+from typing import Any
+
+import pytest
+
+from precede.core.effects import RADIO, Accept
+from precede.core.errors import Refused
+from precede.core.node import Context, Node
+from precede.eventlog.sinks import TableSink
+from precede.experiments.run import Run, carry_out, prepare
+from precede.experiments.swarm.swarm import events_of
+from precede.protocols import registry
+from precede.witness.verify import verify
+
+HOSTS = 10
+
+
+def births(random: Random) -> list[dict[str, Any]]:
+    """A hundred messages to one to nine hosts each."""
+    found = []
+    for _ in range(100):
+        source = random.randrange(HOSTS)
+        others = [f"h{number}" for number in range(HOSTS) if number != source]
+        to = random.sample(others, random.randint(1, 9))
+        found.append({"src": f"h{source}", "at": f"{random.randint(1_000, 9_000)}ms", "to": to})
+    return found
+
+
+@pytest.mark.parametrize("frames", ["cell", "host"])
+@pytest.mark.parametrize("speed", [1.39, 30.0])
+def test_exactly_one_copy_for_every_destination_and_nobody_else(frames: str, speed: float) -> None:
+    script = births(Random(5))
+    run = Run(
+        world={
+            "kind": "cellular",
+            "stations": 4,
+            "hosts": HOSTS,
+            "speed": speed,
+            "step": "100ms",
+            "duration": "10s",
+        },
+        workload={"script": script, "size": 20},
+        protocol="prs_mobile",
+        options={"frames": frames},
+        seed=3,
+        end="20s",
+        gauges="none",
+        log="messages",
+    )
+    sink = TableSink()
+    prepared = prepare(run, sink)
+    prepared.world.run(prepared.end)
+    prepared.recorder.flush()
+    log = sink.events()
+    verdict = verify(log, "multicast")
+    assert verdict.verdict == "holds", verdict.first
+    got = sorted(
+        (row["message_source"], row["message_number"], row["node"]) for row in events_of(log, "delivered")
+    )
+    sent = {
+        (row["message_source"], row["message_number"]): row["destinations"]
+        for row in events_of(log, "broadcast")
+    }
+    assert len(sent) == 100
+    assert got == sorted((*message, host) for message, to in sent.items() for host in to)
+    assert all(seat.node.sizes()["sbuffer"] == 0 for seat in prepared.world.seats)
+
+
+def test_without_stations_it_is_prs_itself() -> None:
+    def rows(protocol: str) -> list[Any]:
+        run = Run(
+            world={"kind": "point_to_point", "nodes": 6, "loss": 0.2},
+            workload={"every": "exponential(0.2)", "until": "4s", "to": [1, 4]},
+            protocol=protocol,
+            seed=2,
+            end="10s",
+            gauges="none",
+        )
+        sink = TableSink()
+        carry_out(run, sink)
+        verdict = verify(sink.events(), "multicast")
+        assert verdict.verdict == "holds"
+        assert verdict.deliveries_checked > 100
+        return sink.events().drop_columns(["run_id"]).to_pylist()
+
+    assert rows("prs_mobile") == rows("prs")
+
+
+def host(**options: Any) -> Node:
+    return registry.make("prs_mobile", "host", Context(3, (0, 1, 2, 3, 4), options, Random(1)))
+
+
+@pytest.mark.parametrize(
+    ("options", "to", "cause"),
+    [
+        ({}, None, "name destinations"),
+        ({"stations": 2}, (), "empty"),
+        ({"stations": 2}, (4, 4), "twice"),
+        ({"stations": 2}, (3, 4), "another host"),
+        ({"stations": 2}, (0,), "another host"),
+    ],
+)
+def test_what_cannot_be_sent_is_refused(options: dict[str, Any], to: Any, cause: str) -> None:
+    node = host(**options)
+    node.link_up(0, 0, RADIO)
+    with pytest.raises(Refused, match=cause):
+        node.broadcast(b"m", 0, to)
+    assert node.sizes()["sbuffer"] == 0
+
+
+def test_everybody_is_every_other_host() -> None:
+    (accept, *_) = host(stations=2).broadcast(b"m", 0)
+    assert isinstance(accept, Accept)
+    assert accept.destinations == (2, 4)

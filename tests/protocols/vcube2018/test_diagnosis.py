@@ -1,0 +1,305 @@
+"""VCube when nodes crash, join and leave: schedules, swarm worlds, and what goes wrong without each part."""
+
+from __future__ import annotations
+
+import random
+from collections.abc import Sequence
+from typing import Any
+
+import pytest
+
+from precede.core.effects import Effect
+from precede.core.errors import Refused
+from precede.core.identity import NodeId
+from precede.core.instants import MILLISECOND, SECOND, Instant
+from precede.core.node import Context, Node
+from precede.eventlog.sinks import TableSink
+from precede.experiments.run import Prepared, Run, prepare
+from precede.experiments.swarm.draw.vcube import CALM, FAULTY
+from precede.experiments.swarm.plan import Drawer, draw_plan
+from precede.experiments.swarm.swarm import events_of, run_plan
+from precede.protocols import registry
+from precede.protocols.vcube2018.diagnosis import DiagnosedVCubeNode, Logged
+from precede.protocols.vcube2018.packets import StampedMessage
+from precede.witness.verify import verify
+
+OPTIONS = {"diagnosis": True, "test_every": "200ms", "test_timeout": "250ms"}
+
+
+def play(
+    nodes: int,
+    script: Sequence[tuple[int, str]],
+    crashes: Sequence[dict[str, Any]] = (),
+    stays: Sequence[dict[str, Any]] = (),
+    seconds: int = 6,
+    cut_after: Sequence[tuple[NodeId, Instant, int]] = (),
+    **faults: Any,
+) -> tuple[Prepared, dict[int, list[tuple[int, int]]], Any]:
+    """A small world with constant delays; who delivered what, in which order, and the log.
+
+    `cut_after` is (node, instant, steps): from that instant on the node has so many effects to live.
+    """
+    run = Run(
+        world={
+            "kind": "switched",
+            "nodes": nodes,
+            "propagation": "constant(0.1)",
+            "transmission": "0s",
+            "processing": "0s",
+            "stays": list(stays),
+        },
+        workload={"script": [{"src": str(node), "at": at} for node, at in script], "size": 1},
+        faults={"crashes": list(crashes), **faults},
+        protocol="vcube",
+        options=OPTIONS,
+        gauges="none",
+    )
+    sink = TableSink()
+    prepared = prepare(run, sink)
+    for node, at, steps in cut_after:
+        prepared.world.schedule(at, prepared.world.crash, node, steps)
+    prepared.world.run(seconds * SECOND)
+    prepared.recorder.flush()
+    log = sink.events()
+    delivered: dict[int, list[tuple[int, int]]] = {node: [] for node in range(nodes)}
+    for row in events_of(log, "delivered"):
+        delivered[int(row["node"])].append((int(row["message_source"]), row["message_number"]))
+    assert not verify(log, "causal").violations
+    return prepared, delivered, log
+
+
+def sizes(prepared: Prepared) -> list[int]:
+    """What must have drained at the nodes that work."""
+    return [seat.node.sizes()[name] for seat in prepared.world.seats if seat.up for name in seat.node.drains()]
+
+
+def test_the_next_node_of_a_cluster_takes_over_from_a_forwarder_that_crashed() -> None:
+    """Node 4 feeds 5, 6 and 7 in the tree of 0, and is down when the message comes."""
+    prepared, delivered, _ = play(8, [(0, "100ms")], [{"node": "4", "at": "150ms"}])
+    assert [delivered[node] for node in range(8)] == [[(0, 1)]] * 4 + [[]] + [[(0, 1)]] * 3
+    assert not any(sizes(prepared))
+    assert all(
+        not seat.node._view.works(4) and seat.node._children == expected
+        for seat, expected in zip(prepared.world.seats, TREES_WITHOUT_4, strict=True)
+        if seat.up
+    )
+
+
+TREES_WITHOUT_4 = (
+    [1, 2, 5],
+    [0, 3, 5],
+    [3, 0, 6],
+    [2, 1, 7],
+    [],
+    [None, 7, 1],
+    [7, 5, 2],
+    [6, 5, 3],
+)
+
+
+@pytest.mark.parametrize("packets", [0, 1, 2])
+def test_what_left_a_source_before_it_crashed_comes_to_all(packets: int) -> None:
+    """Accept, own delivery and so many packets of three: nobody has it, or everybody."""
+    cut = (0, SECOND - 1, 2 + packets)
+    prepared, delivered, _ = play(8, [(0, "1s")], cut_after=[cut])
+    assert delivered[0] == [(0, 1)]
+    assert [delivered[node] for node in range(1, 8)] == [[(0, 1)] if packets else []] * 7
+    assert not any(sizes(prepared))
+
+
+def lost_with_its_source() -> tuple[Prepared, dict[int, list[tuple[int, int]]], Any]:
+    """0 tells 1 and no other; 1 says something after it, to all; both are down before anybody asks 1."""
+    script = [(0, "1s"), (1, "1105ms")]
+    return play(4, script, [{"node": "1", "at": "1110ms"}], seconds=8, cut_after=[(0, SECOND - 1, 3)])
+
+
+def test_what_waits_for_a_message_that_nobody_has_is_given_up_by_all() -> None:
+    prepared, delivered, log = lost_with_its_source()
+    assert delivered[1] == [(0, 1), (1, 1)]
+    assert (delivered[2], delivered[3]) == ([], [])
+    given_up = [(row["node"], row["message_source"], row["reason"]) for row in events_of(log, "discarded")]
+    assert sorted(given_up) == [("2", "1", "orphaned"), ("3", "1", "orphaned")]
+    assert not any(sizes(prepared))
+    assert verify(log, "causal").holds
+
+
+def test_a_newcomer_begins_where_its_sponsor_is_and_misses_nothing_after() -> None:
+    script = [(0, "100ms"), (1, "500ms"), (2, "3500ms"), (5, "5s"), (0, "6s")]
+    prepared, delivered, log = play(6, script, stays=[{"node": "5", "enter": "1s"}], seconds=9)
+    newcomer = prepared.world.seats[5].node
+    assert isinstance(newcomer, DiagnosedVCubeNode)
+    assert newcomer.joined
+    assert newcomer.begins_after == {0: 1, 1: 1}
+    assert delivered[5] == [(2, 1), (5, 1), (0, 2)]
+    assert all(delivered[node] == [(0, 1), (1, 1), (2, 1), (5, 1), (0, 2)] for node in range(5))
+    entries = [
+        row["control_entries"]
+        for row in log.select(["node", "kind", "at_us", "packet_kind", "control_entries"]).to_pylist()
+        if (row["node"], row["kind"], row["at_us"], row["packet_kind"]) == ("5", "sent", 5 * SECOND, "vcube")
+    ]
+    assert set(entries) == {4}, "its first message says what it began with: 0, 1, 2 and itself"
+    assert not any(sizes(prepared))
+
+
+def test_what_only_the_sponsor_had_comes_to_all_by_the_newcomer() -> None:
+    """6 tells 7 and 4 and no other; 4 tells the newcomer where to begin; then 4, 6 and 7 are down."""
+    prepared, delivered, _ = play(
+        8,
+        [(6, "3060ms"), (5, "8s")],
+        [{"node": "4", "at": "3170ms"}, {"node": "7", "at": "3170ms"}],
+        stays=[{"node": "5", "enter": "1s"}],
+        seconds=14,
+        cut_after=[(6, 3060 * MILLISECOND - 1, 4)],
+    )
+    newcomer = prepared.world.seats[5].node
+    assert isinstance(newcomer, DiagnosedVCubeNode)
+    assert newcomer.begins_after == {6: 1}, "the schedule is not the one that this is about"
+    assert [delivered[node] for node in range(4)] == [[(6, 1), (5, 1)]] * 4
+    assert delivered[5] == [(5, 1)]
+    assert not any(sizes(prepared))
+
+
+def test_a_newcomer_that_has_not_joined_refuses_to_broadcast() -> None:
+    prepared, delivered, _ = play(5, [(4, "1001ms")], stays=[{"node": "4", "enter": "1s"}])
+    assert prepared.world.refused == 1
+    assert not any(delivered.values())
+
+
+def test_a_node_that_leaves_in_peace_is_known_to_have_left_before_any_test_fails() -> None:
+    stays = [{"node": "3", "leave": "1s"}]
+    prepared, delivered, _ = play(4, [(0, "900ms"), (1, "1500ms")], stays=stays, seconds=5)
+    assert all(not prepared.world.seats[node].node._view.works(3) for node in range(3))
+    assert all(delivered[node] == [(0, 1), (1, 1)] for node in range(3))
+    assert not any(sizes(prepared))
+
+
+def test_a_node_that_was_wrongly_buried_learns_it_and_stops() -> None:
+    stalls = [{"node": "2", "at": "1s", "duration": "2s"}]
+    prepared, delivered, _ = play(4, [(0, "4s"), (2, "5s")], stalls=stalls, seconds=8)
+    buried = prepared.world.seats[2].node
+    assert isinstance(buried, DiagnosedVCubeNode)
+    with pytest.raises(Refused, match="no way back"):
+        buried.broadcast(b"", 9 * SECOND)
+    assert prepared.world.refused == 1
+    assert [delivered[node] for node in range(4)] == [[(0, 1)], [(0, 1)], [], [(0, 1)]]
+
+
+@pytest.mark.parametrize("keep", [True, False])
+def test_a_node_that_comes_back_stays_out(keep: bool) -> None:
+    """Crash-stop: with its state or without, it does not answer, so it is noticed however short it was away."""
+    crash = {"node": "1", "at": "1s", "restart": "1010ms", "keep": keep}
+    prepared, delivered, _ = play(4, [(0, "900ms"), (1, "2s"), (0, "3s")], [crash], seconds=7)
+    assert prepared.world.refused == 1
+    assert all(delivered[node] == [(0, 1), (0, 2)] for node in (0, 2, 3))
+    assert all(not prepared.world.seats[node].node._view.works(1) for node in (0, 2, 3))
+
+
+def check_worlds(drawer: Drawer, seeds: range) -> None:
+    for seed in seeds:
+        result = run_plan(draw_plan("vcube", seed, drawer), drawer)
+        assert not result.failed, f"seed {seed}: {result.remarks}"
+
+
+@pytest.mark.parametrize("block", range(3))
+def test_worlds_without_faults_hold(block: int) -> None:
+    check_worlds(CALM, range(block * 20, block * 20 + 20))
+
+
+@pytest.mark.parametrize("block", range(3))
+def test_worlds_with_crashes_joins_and_leaves_hold(block: int) -> None:
+    check_worlds(FAULTY, range(block * 10, block * 10 + 10))
+
+
+@pytest.mark.long
+@pytest.mark.parametrize("block", range(20))
+def test_500_worlds_with_crashes_hold(block: int) -> None:
+    check_worlds(FAULTY, range(1000 + block * 25, 1000 + block * 25 + 25))
+
+
+@pytest.mark.long
+@pytest.mark.parametrize("block", range(20))
+def test_2000_worlds_without_faults_hold(block: int) -> None:
+    check_worlds(CALM, range(1000 + block * 100, 1000 + block * 100 + 100))
+
+
+class ForgetsAtOnce(DiagnosedVCubeNode):
+    """Keeps no log: what a crashed forwarder had is not sent again."""
+
+    def _take(self, stamped: StampedMessage, below: int, now: Instant, effects: list[Effect]) -> Any:
+        covered = super()._take(stamped, below, now, effects)
+        self._log.clear()
+        return covered
+
+
+class NeverRepairs(DiagnosedVCubeNode):
+    """Tests, and takes over in the trees, but sends nothing again."""
+
+    def _repair(
+        self, peer: NodeId, have: Sequence[int], urgent: bool, now: Instant, effects: list[Effect]
+    ) -> None:
+        return
+
+
+class NeverBuries(DiagnosedVCubeNode):
+    """No answer is no news."""
+
+    def _miss(self, node: NodeId, now: Instant, effects: list[Effect]) -> None:
+        self._tests.pop(node, None)
+
+
+class KeepsOrphans(DiagnosedVCubeNode):
+    """Waits for ever for what nobody has."""
+
+    def _give_up_orphans(self, report: Any, effects: list[Effect]) -> None:
+        return
+
+
+SABOTEURS: dict[type[DiagnosedVCubeNode], range] = {
+    ForgetsAtOnce: range(0, 20),
+    NeverRepairs: range(0, 20),
+    NeverBuries: range(0, 20),
+}
+
+
+def entry_of(saboteur: type[DiagnosedVCubeNode]) -> registry.Entry:
+    honest = registry.find("vcube")
+
+    def build(role: str, context: Context) -> Node:
+        return saboteur(context)
+
+    return registry.Entry(
+        honest.name, honest.title, honest.paper, honest.order, honest.worlds, honest.options, build=build
+    )
+
+
+@pytest.mark.parametrize("saboteur", SABOTEURS, ids=lambda kind: kind.__name__)
+def test_every_part_is_needed(saboteur: type[DiagnosedVCubeNode]) -> None:
+    entry = entry_of(saboteur)
+    for seed in SABOTEURS[saboteur]:
+        if run_plan(draw_plan("vcube", seed, FAULTY), FAULTY, entry).failed:
+            return
+    pytest.fail(f"{saboteur.__name__} was never caught")
+
+
+def test_without_giving_up_orphans_wait_for_ever(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(DiagnosedVCubeNode, "_give_up_orphans", KeepsOrphans._give_up_orphans)
+    prepared, _, _ = lost_with_its_source()
+    assert [len(seat.node.waiting()) for seat in prepared.world.seats if seat.up] == [1, 1]
+
+
+def test_a_copy_from_one_who_took_over_is_served_to_more_clusters() -> None:
+    context = Context(
+        2,
+        tuple(range(8)),
+        registry.read_options(registry.find("vcube").options, OPTIONS, "vcube"),
+        random.Random(1),
+    )
+    node = DiagnosedVCubeNode(context)
+    source = DiagnosedVCubeNode(Context(0, context.members, context.options, context.random))
+    packet = next(e.packet for e in source.broadcast(b"x", 0) if hasattr(e, "packet"))
+    node.receive(packet, 3, 1, 1)
+    (logged,) = node._log.values()
+    assert isinstance(logged, Logged)
+    assert logged.below == 0
+    again = node.receive(packet, 6, 2, 1)
+    assert [effect.to for effect in again] == [3, 0]

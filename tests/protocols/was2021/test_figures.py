@@ -1,0 +1,124 @@
+"""Figures 2 to 5 of the WAS paper, step by step, and one schedule that the fixes themselves once failed."""
+
+from __future__ import annotations
+
+import pytest
+
+from precede.protocols.was2021.packets import (
+    ConnectAckPacket,
+    FirstResponsePacket,
+    PrivatePacket,
+    SecondResponsePacket,
+)
+from tests.protocols.was2021.theatre import Theatre
+
+PAIR = ((1, 2),)
+"""s1 - s2."""
+
+
+def kinds(theatre: Theatre, node: int, target: int) -> list[str]:
+    return [packet.kind for _, sender, to, packet in theatre.frames if (sender, to) == (node, target)]
+
+
+def test_figure_2_loss_is_repaired_and_everything_is_discarded() -> None:
+    """h1 at s1 says m1, misses it and its acknowledgement, gets m2 first; h2 at s2 answers m1 with m2."""
+    theatre = Theatre(hosts=(11, 12), tree=PAIR)
+    theatre.at(100, theatre.enter, 11, 1)
+    theatre.at(100, theatre.enter, 12, 2)
+    theatre.at(1000, theatre.say, 11, "m1")
+    theatre.lose(1000, 1010, "data", host=11)
+    theatre.lose(1000, 1200, "station_ack", host=11)
+    theatre.at(1020, theatre.say, 12, "m2")
+    theatre.run(1060)
+    assert theatre.delivered(12) == ["m1", "m2"]
+    assert theatre.delivered(11) == ["m1", "m2"]
+    assert kinds(theatre, 1, 11).count("data") == 3, "m1 lost, m2, m1 again"
+    theatre.run(4000)
+    assert kinds(theatre, 11, 1).count("up") == 2, "h1 repeats m1, and s1 ignores the repetition"
+    assert theatre.verdict(due=(11, 12)).clean()
+    assert not any(theatre.nodes[host].sizes()["sbuffer"] for host in (11, 12))
+
+
+@pytest.mark.parametrize("lost", ["nothing", "connect", "connect_ack"])
+def test_figure_3_a_join_succeeds_whatever_is_lost_first(lost: str) -> None:
+    theatre = Theatre(hosts=(11,), tree=PAIR)
+    theatre.lose(100, 150, lost, host=11)
+    theatre.at(100, theatre.enter, 11, 1)
+    theatre.run(140)
+    assert theatre.nodes[11].connected == (lost == "nothing")  # type: ignore[attr-defined]
+    registered = 11 in theatre.nodes[1].records  # type: ignore[attr-defined]
+    assert registered == (lost != "connect"), "the host cannot tell these two cases apart"
+    theatre.run(1000)
+    assert theatre.verdict().clean()
+
+
+def crossing() -> Theatre:
+    """Figure 4: m1 is said in cell 1 and m2 in cell 2 at once, so s1 has m1, m2 and s2 has m2, m1."""
+    theatre = Theatre(hosts=(11, 12, 13), tree=PAIR)
+    theatre.at(100, theatre.enter, 11, 1)
+    theatre.at(100, theatre.enter, 12, 2)
+    theatre.at(100, theatre.enter, 13, 1)
+    theatre.at(1000, theatre.say, 11, "m1")
+    theatre.at(1000, theatre.say, 12, "m2")
+    return theatre
+
+
+def test_figure_4_stations_number_concurrent_messages_differently() -> None:
+    theatre = crossing()
+    theatre.run(1030)
+    for station, words in ((1, [b"m1", b"m2"]), (2, [b"m2", b"m1"])):
+        buffer = theatre.nodes[station].buffer  # type: ignore[attr-defined]
+        assert [message.payload for message in buffer.messages.values()] == words
+    assert theatre.delivered(11) == ["m1", "m2"]
+    assert theatre.delivered(12) == ["m2", "m1"]
+
+
+def test_figure_5_handoff_recovers_what_was_discarded_and_skips_what_was_delivered() -> None:
+    """h1 has m1 and not m2; s1 has discarded m1, s2 has discarded m2; m3 comes during the handoff."""
+    theatre = crossing()
+    theatre.lose(1000, 1900, "data", host=11, word="m2")
+    # In cell 2 the copy of m1 for h2 stays away, so that s2 keeps m1 and discards m2, as in the figure.
+    theatre.lose(1000, 2500, "data", host=12, word="m1")
+    theatre.at(1800, theatre.enter, 11, 2)
+    theatre.at(1815, theatre.say, 13, "m3")
+    theatre.run(5000)
+    sent = [packet for _, _, _, packet in theatre.frames]
+    first = next(packet for packet in sent if isinstance(packet, FirstResponsePacket))
+    second = next(packet for packet in sent if isinstance(packet, SecondResponsePacket))
+    answer = next(
+        packet
+        for packet in sent
+        if isinstance(packet, ConnectAckPacket) and packet.host == 11 and packet.ses == 2
+    )
+    assert [(id.source, id.number) for id in first.undelivered] == [(12, 1)]
+    assert first.accepted == 1
+    assert [message.payload for message in second.recovered] == [b"m2"]
+    assert [(id.source, id.number) for id in second.received] == [(13, 1)]
+    assert (answer.start, answer.recovered) == (3, 1), "m2 as number 2, then s2's own numbers from m3 on"
+    assert any(isinstance(packet, PrivatePacket) and packet.message.payload == b"m2" for packet in sent)
+    assert theatre.delivered(11) == ["m1", "m2", "m3"]
+    assert theatre.verdict(due=(11, 12, 13)).clean()
+
+
+def test_a_denial_in_an_overtaken_connection_makes_no_second_owner() -> None:
+    """s0 gave the record to the newest connection; its denial to an older one must not let that one start anew.
+
+    The chain is s1 - s3 - s4 - s0 - s2. Host 10: s0, then s1 (Ses 2), then s2 (Ses 3), then s1 again (Ses 4).
+    """
+    theatre = Theatre(hosts=(10, 12), tree=((1, 3), (3, 4), (4, 0), (0, 2)))
+    theatre.at(100, theatre.enter, 10, 0)
+    theatre.at(100, theatre.enter, 12, 2)
+    theatre.at(1000, theatre.enter, 10, 1)
+    theatre.at(1044, theatre.enter, 10, 2)
+    theatre.at(1120, theatre.enter, 10, 1)
+    for ms in range(1000, 1400):
+        theatre.run(ms)
+        owners = [
+            station
+            for station in theatre.stations
+            if (record := theatre.nodes[station].records.get(10)) and record.owner  # type: ignore[attr-defined]
+        ]
+        assert len(owners) <= 1, f"at {ms} ms: {owners}"
+    theatre.at(1500, theatre.say, 12, "a")
+    theatre.run(5000)
+    assert theatre.verdict(due=(10, 12)).clean()

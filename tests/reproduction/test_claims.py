@@ -1,0 +1,232 @@
+"""Claims: every one can be answered at the paper's scale, and each kind gets the status it deserves."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import msgspec
+import pytest
+
+from precede.core.errors import BadInput
+from precede.reproduction.claims import Claim, Claims, Reason, read_claims
+from precede.reproduction.judging import Sample, judge
+from precede.reproduction.units import PAPERS, find_paper
+
+BETTER = "better than published"
+FOLDER = Path(__file__).parents[2] / "papers"
+
+
+class _Anything(dict):
+    """A run that has every measure."""
+
+    def __contains__(self, key):
+        return True
+
+    def __missing__(self, key):
+        return 1.5
+
+
+@pytest.mark.parametrize("key", PAPERS)
+def test_every_claim_has_points_at_the_papers_scale_and_withheld_values_stay_withheld(key):
+    paper = find_paper(key)
+    claims = paper.claims(FOLDER / key)
+    assert claims.paper == key
+    units = paper.units(FOLDER / key, "paper", ())
+    assert len({unit.id for unit in units}) == len(units)
+    samples = [Sample(unit.experiment, unit.varied, unit.replicate, _Anything()) for unit in units]
+    for found in judge(claims, samples, "paper"):
+        assert found.points > 0, found.claim.id
+        assert (found.status == "withheld") == (found.claim.kind == "withheld"), found.claim.id
+        assert found.status != "paper scale only", found.claim.id
+    for claim in claims.claim:
+        if "[withheld]" in claim.says or "not shown in our text" in claim.says:
+            assert claim.kind == "withheld", claim.id
+        if claim.kind == "withheld":
+            assert claim.value is None, claim.id
+
+
+@pytest.mark.parametrize("key", PAPERS)
+def test_a_unit_is_plain_data_that_describes_its_runs(key):
+    paper = find_paper(key)
+    units = paper.units(FOLDER / key, "quick", ())
+    first = {unit.experiment: unit for unit in reversed(units)}
+    for unit in first.values():
+        again = msgspec.json.decode(msgspec.json.encode(unit), type=type(unit))
+        assert again.id == unit.id
+        assert [run.id for run in paper.runs(again)] == [run.id for run in paper.runs(unit)]
+        assert all(run.seed == unit.seed for run in paper.runs(unit))
+
+
+def samples(**means):
+    """Two replicates at each place of `gap`, 1 % apart."""
+    return [
+        Sample("e", {"gap": float(place.removeprefix("at_"))}, str(seed), {"m": mean + 0.01 * seed * mean})
+        for place, mean in means.items()
+        for seed in (-1, 1)
+    ]
+
+
+def status(found, **written):
+    claim = msgspec.convert(
+        {"id": "c", "place": "p", "says": "s", "experiment": "e", "measure": "m", **written}, Claim
+    )
+    close = written.pop("close", 1.0)
+    (one,) = judge(Claims("x", (claim,), close=close), found, "paper")
+    return one.status
+
+
+@pytest.mark.parametrize(
+    ("claim", "means", "wanted"),
+    [
+        ({"kind": "between", "low": 0.2, "high": 0.4}, (0.25, 0.35), "reproduced"),
+        ({"kind": "between", "low": 0.2, "high": 0.4, "slack": 0.01}, (0.195, 0.35), "close"),
+        ({"kind": "between", "low": 0.2, "high": 0.4, "smaller_is_better": True}, (0.1, 0.3), BETTER),
+        ({"kind": "between", "low": 0.2, "high": 0.4, "smaller_is_better": True}, (0.1, 0.5), "not reproduced"),
+        ({"kind": "between", "low": 10, "high": 20, "relative": 0.1}, (9.1, 21.9), "reproduced"),
+        ({"kind": "between", "low": 10, "high": 20, "relative": 0.1}, (8.9, 15), "not reproduced"),
+        ({"kind": "about", "value": 0.9, "tolerance": 0.05}, (0.88, 0.93), "reproduced"),
+        ({"kind": "about", "value": 0.9, "tolerance": 0.05}, (0.88, 0.96), "not reproduced"),
+        ({"kind": "about", "value": 0.9, "tolerance": 0.05, "smaller_is_better": True}, (0.3, 0.4), BETTER),
+        ({"kind": "at_most", "value": 0.7}, (0.1, 0.7), "reproduced"),
+        ({"kind": "at_most", "value": 0.7}, (0.1, 0.71), "not reproduced"),
+        ({"kind": "at_least", "value": 1.0, "strict": True}, (1.0, 2.0), "not reproduced"),
+        ({"kind": "at_least", "value": 1.0, "strict": True, "slack": 0.1}, (1.0, 2.0), "close"),
+        ({"kind": "greatest", "value": 2.0, "tolerance": 0.1}, (0.1, 2.05), "reproduced"),
+        ({"kind": "greatest_at_least", "value": 20, "slack": 10}, (1, 12), "close"),
+        ({"kind": "falls", "along": "gap"}, (0.5, 0.4), "reproduced"),
+        ({"kind": "falls", "along": "gap", "slack_relative": 0.03}, (0.5, 0.51), "close"),
+        ({"kind": "falls", "along": "gap", "slack_relative": 0.03}, (0.5, 0.6), "not reproduced"),
+        ({"kind": "rises", "along": "gap"}, (0.5, 0.6), "reproduced"),
+        ({"kind": "flat", "along": "gap", "tolerance": 0.2}, (1.0, 1.1), "reproduced"),
+        ({"kind": "flat", "along": "gap", "tolerance": 0.2}, (1.0, 1.4), "close"),
+        ({"kind": "sublinear", "along": "gap"}, (1.0, 5.0), "reproduced"),
+        ({"kind": "sublinear", "along": "gap"}, (1.0, 11.0), "not reproduced"),
+        ({"kind": "withheld"}, (0.5, 0.6), "withheld"),
+        ({"kind": "at_most", "value": 9.0, "where": {"gap": 77.0}}, (0.5, 0.6), "paper scale only"),
+    ],
+)  # fmt: skip
+def test_statuses(claim, means, wanted):
+    assert status(samples(at_1=means[0], at_10=means[1]), **claim) == wanted
+
+
+def test_twice_the_tolerance_is_close_where_the_file_says_so():
+    claim = Claim(
+        id="c", place="p", says="s", experiment="e", measure="m", kind="about", value=1.0, tolerance=0.1
+    )
+    found = samples(at_1=1.15)
+    assert judge(Claims("x", (claim,)), found, "quick")[0].status == "not reproduced"
+    assert judge(Claims("x", (claim,), close=2.0), found, "quick")[0].status == "close"
+    (told,) = judge(
+        Claims("x", (claim,)), found, "quick", [Reason(claims=("c*",), why="w", supported_by=("t", "u"))]
+    )
+    assert (told.reason, told.shown_by) == ("w", "t, u")
+    assert told.off == pytest.approx(15.0)
+    assert told.interval[0] < 1.15 < told.interval[1]
+
+
+def test_a_claim_is_judged_once_for_each_reading_and_not_at_a_scale_that_cannot_answer_it():
+    claim = Claim(id="c", place="p", says="s", experiment="e", measure="m", kind="at_most", value=1.0)
+    found = [
+        Sample("e", {"start": start}, "1", {"m": value}) for start, value in (("even", 0.5), ("bursts", 2.0))
+    ]
+    judged = judge(Claims("x", (claim,), readings="start"), found, "quick")
+    assert [(one.reading, one.status) for one in judged] == [
+        ("even", "reproduced"),
+        ("bursts", "not reproduced"),
+    ]
+    late = msgspec.structs.replace(claim, scale="paper")
+    assert {one.status for one in judge(Claims("x", (late,)), found[:1], "quick")} == {"paper scale only"}
+    assert {one.status for one in judge(Claims("x", (late,)), found[:1], "paper")} == {"reproduced"}
+
+
+def test_comparisons_are_made_replicate_by_replicate():
+    found = [
+        Sample("e", {"side": side, "gap": gap}, str(seed), {"m": value * seed, "n": 2.0 * value * seed})
+        for side, value in (("a", 3.0), ("b", 2.0))
+        for gap in (1.0, 2.0)
+        for seed in (1, 10)
+    ]
+    about = {"where": {"side": "a"}, "against": {"side": "b"}, "pair_by": ("gap",), "compare": "ratio"}
+    assert status(found, kind="about", value=1.5, **about) == "reproduced"
+    assert status(found, kind="about", value=50.0, **about | {"compare": "change"}) == "reproduced"
+    assert status(found, kind="about", value=0.5, **about | {"compare": "apart"}) == "reproduced"
+    other = about | {"against": {"side": "b", "measure": "n"}}
+    assert status(found, kind="about", value=0.75, **other) == "reproduced"
+    with pytest.raises(BadInput, match="fits 2 points"):
+        status(found, kind="about", value=1.5, **about | {"pair_by": ()})
+
+
+def test_curves_of_curves():
+    sets = {(1, 5): (0.5, 0.4), (3, 7): (0.5, 0.3), (5, 9): (0.5, 0.1)}
+    found = [
+        Sample("e", {"to": list(to), "gap": gap}, "1", {"m": mean})
+        for to, means in sets.items()
+        for gap, mean in zip((1.0, 10.0), means, strict=True)
+    ]
+    wider = {"kind": "range_rises", "along": "to", "over": "gap"}
+    assert status(found, **wider) == "reproduced"
+    found[1] = msgspec.structs.replace(found[1], measures={"m": 0.05})
+    assert status(found, **wider) == "not reproduced"
+    steep = {"kind": "steeper_last", "along": "gap", "at": (1.0, 2.0, 3.0)}
+    assert status(samples(at_1=0.5, at_2=0.45, at_3=0.1), **steep) == "reproduced"
+    assert status(samples(at_1=0.5, at_2=0.2, at_3=0.1), **steep) == "not reproduced"
+
+
+SHAPES = [
+    {"kind": "rises", "along": "gap"},
+    {"kind": "falls", "along": "gap"},
+    {"kind": "range_rises", "along": "gap", "over": "nodes"},
+    {"kind": "steeper_last", "along": "gap", "at": (1.0, 2.0, 3.0)},
+    {"kind": "flat", "along": "gap", "tolerance": 9.0},
+    {"kind": "linear", "along": "gap", "tolerance": 9.0},
+    {"kind": "sublinear", "along": "gap"},
+]
+
+
+@pytest.mark.parametrize("claim", SHAPES, ids=lambda claim: claim["kind"])
+def test_points_of_different_curves_are_no_trend(claim):
+    single = [Sample("e", {"gap": 1.0, "nodes": n}, "1", {"m": float(n)}) for n in (2, 3, 5, 8)]
+    assert status(single, **claim) == "paper scale only"
+    assert status(samples(at_1=1.0, at_2=2.0, at_3=3.0), **claim | {"along": "gab"}) == "paper scale only"
+
+
+def test_a_curve_of_one_point_says_nothing_beside_one_that_has_a_shape():
+    rises = {"kind": "rises", "along": "gap"}
+    found = [Sample("e", {"gap": gap, "nodes": 2}, "1", {"m": gap}) for gap in (1.0, 10.0)]
+    alone = Sample("e", {"gap": 1.0, "nodes": 5}, "1", {"m": 7.0})
+    assert status([*found, alone], **rises) == "reproduced"
+    assert status([*found, alone], **rises | {"kind": "falls"}) == "not reproduced"
+
+
+@pytest.mark.parametrize(
+    ("text", "said"),
+    [
+        ('kind = "about"', "needs 'value'"),
+        ('kind = "rises"', "needs 'along'"),
+        ('kind = "perhaps"', "perhaps"),
+        ('kind = "withheld"\nvolume = 11', "volume"),
+    ],
+)
+def test_a_claim_that_says_too_little_is_refused(tmp_path, text, said):
+    claim = (
+        f'paper = "x"\n[[claim]]\nid = "c"\nplace = "p"\nsays = "s"\nexperiment = "e"\nmeasure = "m"\n{text}\n'
+    )
+    (tmp_path / "claims.toml").write_text(claim)
+    with pytest.raises(BadInput, match=said):
+        read_claims(tmp_path / "claims.toml")
+
+
+@pytest.mark.parametrize(
+    ("place", "exhibit"),
+    [
+        ("section 5.1, Table 2 (its headings are swapped)", "table2"),
+        ("Table III", "table3"),
+        ("Figure 5, section VI-A", "figure5"),
+        ("section 5.3, Figures 6(c) and 6(d)", "figure6"),
+        ("section 8.2", "section8.2"),
+        ("abstract", "text"),
+    ],
+)
+def test_exhibits(place, exhibit):
+    claim = Claim(id="c", place=place, says="s", experiment="e", measure="m", kind="withheld")
+    assert claim.exhibit == exhibit

@@ -1,0 +1,79 @@
+"""The experiments and claims of prs1997: what is measured, how points are resumed, how claims are judged."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from precede.core.errors import BadInput
+from precede.eventlog.sinks import TableSink
+from precede.experiments.run import carry_out
+from precede.reproduction.judging import Sample
+from precede.reproduction.prs1997.points import Point, Precision, measure_run, narrow_enough, read_experiments
+from precede.reproduction.units import find_paper
+
+PAPER = Path(__file__).parents[2] / "papers" / "prs1997"
+SHORT = Precision(warm_up_deliveries=200, deliveries=600, fewest_runs=2, most_runs=2)
+POINT = Point(experiment="figure5", nodes=10, propagation=1.0, gap=1.0, to=(1, 5))
+
+
+def test_the_papers_size_is_the_papers() -> None:
+    _, precision = read_experiments(PAPER / "experiments.toml")
+    assert (precision.warm_up_deliveries, precision.deliveries) == (5_000, 10_000)
+
+
+def test_a_run_measures_messages_in_the_window_and_asks_the_witness() -> None:
+    found = measure_run(POINT, 1, SHORT)
+    assert found.violations == 0
+    measures = found.measures
+    assert 100 < measures["messages"] < 400, "600 deliveries of three copies each"
+    assert measures["entries"] == pytest.approx(100 * measures["tuple_share"])
+    assert measures["saving"] == 1 - measures["tuple_share"]
+    sink = TableSink()
+    carry_out(POINT.run(1, SHORT), sink)
+    rows = sink.events().to_pylist()
+    delivered = sorted(row["at_us"] for row in rows if row["kind"] == "delivered")
+    window = range(delivered[199] + 1, delivered[799] + 1)
+    copies: dict[tuple[str, int], list[int]] = {}
+    for row in rows:
+        if row["kind"] == "sent" and row["at_us"] in window:
+            copies.setdefault((row["node"], row["at_us"]), []).append(row["control_entries"])
+    assert measures["messages"] == len(copies)
+    assert measures["entries"] == pytest.approx(sum(each[0] for each in copies.values()) / len(copies))
+
+
+def test_a_run_that_is_too_short_is_not_measured(monkeypatch: pytest.MonkeyPatch) -> None:
+    short = POINT.run(1, SHORT)
+    monkeypatch.setattr(Point, "run", lambda *_: short)
+    with pytest.raises(BadInput, match="too short"):
+        measure_run(POINT, 1, Precision(5_000, 10_000, 1, 1))
+
+
+def test_runs_are_added_until_the_interval_is_narrow() -> None:
+    shares = [0.30, 0.34, 0.30, 0.34, 0.30, 0.34] + [0.32] * 40
+    wanted = Precision(1, 1, 5, 40)
+    assert not narrow_enough(shares[:4], wanted)
+    assert not narrow_enough(shares[:6], wanted)
+    assert narrow_enough(shares[:30], wanted)
+    assert narrow_enough(shares[:3], Precision(1, 1, 2, 3)), "the most runs are made"
+
+
+def test_a_point_whose_interval_is_wide_gets_one_more_run() -> None:
+    paper = find_paper("prs1997")
+    first = paper.units(PAPER, "paper", ())
+    chosen = first[0]
+    made = [
+        Sample(chosen.experiment, chosen.varied, str(seed), {"tuple_share": 0.3 + 0.04 * (seed % 2)})
+        for seed in range(1, 6)
+    ]
+    again = paper.units(PAPER, "paper", made)
+    assert len(again) == len(first) + 1
+    assert {unit.seed for unit in again if unit.varied == chosen.varied} == {1, 2, 3, 4, 5, 6}
+
+
+def test_an_unknown_setting_is_named(tmp_path: Path) -> None:
+    text = (PAPER / "experiments.toml").read_text()
+    (tmp_path / "experiments.toml").write_text(text.replace("selectivity = [", "selektivity = [", 1))
+    with pytest.raises(BadInput, match=r"figure5.*selektivity"):
+        read_experiments(tmp_path / "experiments.toml")

@@ -1,0 +1,231 @@
+"""Reasons for what is not reproduced: each missed claim has one, and what it rests on exists and holds."""
+
+from __future__ import annotations
+
+import ast
+import dataclasses
+import re
+from fnmatch import fnmatchcase
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+from precede.eventlog.sinks import TableSink
+from precede.experiments.run import Run, carry_out
+from precede.experiments.stories.player import play
+from precede.experiments.stories.text import read_text
+from precede.measures.events import measure_events
+from precede.protocols.vcube2018.topology import children
+from precede.reproduction.claims import Claims, read_reasons
+from precede.reproduction.judging import Comparison, Sample, explain, judge
+from precede.reproduction.units import PAPERS, find_paper
+from precede.traces import city_bus, pedestrians
+from precede.traces.mobility import statistics
+
+ROOT = Path(__file__).parents[2]
+SECOND = 1_000_000
+
+
+class _Anything(dict):
+    """A run that has every measure."""
+
+    def __contains__(self, key):
+        return True
+
+    def __missing__(self, key):
+        return 1.5
+
+
+@pytest.mark.parametrize("key", PAPERS)
+def test_each_reason_names_claims_and_what_it_rests_on(key):
+    claims = find_paper(key).claims(ROOT / "papers" / key).claim
+    reasons = read_reasons(ROOT / "papers" / key / "reasons.toml")
+    known = [one.id for one in reasons.evidence]
+    assert len(set(known)) == len(known)
+    for reason in reasons.reason:
+        for pattern in reason.claims:
+            assert any(fnmatchcase(claim.id, pattern) for claim in claims), pattern
+        assert reason.why.strip()
+        assert reason.supported_by, reason.claims
+        for name in reason.supported_by:
+            assert name in known or _is_test(name), f"{key}: no evidence and no test {name!r}"
+    used = {name for reason in reasons.reason for name in reason.supported_by}
+    assert set(known) <= used, "evidence for nothing"
+
+
+def _is_test(name):
+    file, _, function = name.partition("::")
+    if not (file.startswith("tests/") and (ROOT / file).is_file()):
+        return False
+    tree = ast.parse((ROOT / file).read_text(encoding="utf-8"))
+    return any(isinstance(node, ast.FunctionDef) and node.name == function for node in tree.body)
+
+
+@pytest.mark.parametrize("key", PAPERS)
+def test_each_piece_of_evidence_can_be_judged(key):
+    paper, evidence = find_paper(key), read_reasons(ROOT / "papers" / key / "reasons.toml").evidence
+    for scale in ("quick", "paper"):
+        units = paper.units(ROOT / "papers" / key, scale, ())
+        samples = [Sample(unit.experiment, unit.varied, unit.replicate, _Anything()) for unit in units]
+        chosen = tuple(one for one in evidence if scale == "paper" or one.scale == "quick")
+        for found in judge(Claims(key, chosen), samples, scale):
+            assert found.status != "paper scale only", found.claim.id
+
+
+def rows_of_page(key, mark):
+    """The table that `precede reproduce` wrote into a paper's page: one dictionary for each row."""
+    text = (ROOT / "docs" / "papers" / f"{key}.md").read_text(encoding="utf-8")
+    _, _, rest = text.partition(f"<!-- reproduced{mark}: begin -->")
+    section, end, _ = rest.partition(f"<!-- reproduced{mark}: end -->")
+    assert end, f"{key}: no section{mark}"
+    lines = [line for line in section.splitlines() if line.startswith("| ")]
+    cells = [[cell.strip() for cell in re.split(r"(?<!\\)\|", line)[1:-1]] for line in lines]
+    table = [row for row in cells[1:] if len(row) == len(cells[0]) and not row[0].startswith("---")]
+    return [dict(zip(cells[0], row, strict=True)) for row in table]
+
+
+def sections_of_page(key):
+    text = (ROOT / "docs" / "papers" / f"{key}.md").read_text(encoding="utf-8")
+    return re.findall(r"<!-- reproduced((?: [\w.-]+)?): begin -->", text)
+
+
+@pytest.mark.parametrize("key", PAPERS)
+def test_every_claim_that_was_missed_has_a_reason(key):
+    """At the quick scale, and wherever an exhibit is shown at the paper's."""
+    claims = {claim.id: claim for claim in find_paper(key).claims(ROOT / "papers" / key).claim}
+    reasons = read_reasons(ROOT / "papers" / key / "reasons.toml").reason
+    shown = {mark: rows_of_page(key, mark) for mark in sections_of_page(key) if mark != " reasons"}
+    assert len(shown[""]) > 10
+    for row in (row for rows in shown.values() for row in rows if row.get("status") == "not reproduced"):
+        claim = claims[row["claim"].strip("`")]
+        found = Comparison(claim=claim, status="not reproduced", reading=row.get("reading", ""))
+        assert explain(found, reasons).reason, f"{key}: {claim.id} ({found.reading})"
+
+
+@pytest.mark.parametrize("key", PAPERS)
+def test_the_evidence_was_found_to_hold(key):
+    evidence = read_reasons(ROOT / "papers" / key / "reasons.toml").evidence
+    shown = {row["claim"].strip("`"): row["status"] for row in rows_of_page(key, " reasons")}
+    assert shown == {one.id: "reproduced" for one in evidence}
+
+
+def test_contacts_looked_at_in_steps_are_no_shorter_than_a_step():
+    buses = city_bus.city_bus(1).contacts(city_bus.RANGE_M)
+    walkers = pedestrians.pedestrians(1).contacts(pedestrians.RANGE_M)
+    for contacts, step in ((buses, SECOND), (walkers, 600_000)):
+        looks = -(-contacts.end_us // step) + (-contacts.start_us // step)
+        assert (contacts.end_us - contacts.start_us).min() < step
+        assert (looks[looks > 0] * step).min() == step
+
+
+def test_deviations_and_extremes_of_contacts_are_the_towns_own():
+    towns = [statistics(city_bus.city_bus(1, layout).contacts(city_bus.RANGE_M)) for layout in city_bus.LAYOUTS]
+    deviations, longest = [town.contact.deviation for town in towns], [town.contact.most for town in towns]
+    assert min(deviations) < 65 < max(deviations)
+    assert min(longest) < 249 < max(longest)
+    days = [city_bus.city_bus(seed, "b").presence() for seed in range(1, 21)]
+    shortest = [(day.leave_us - day.enter_us).min() / SECOND for day in days]
+    assert min(shortest) < 1560 < max(shortest)
+
+
+def test_the_deviation_of_pedestrians_contacts_follows_from_the_distance_between_corners(monkeypatch):
+    corners = (0.0, 110.0, 220.0, 330.0)
+    closer = dataclasses.replace(pedestrians.LAYOUTS["a"], xs=corners, ys=corners)
+    monkeypatch.setitem(pedestrians.LAYOUTS, "closer", closer)
+    found = statistics(pedestrians.pedestrians(1, "closer", rate=0.0073).contacts(pedestrians.RANGE_M))
+    usual = statistics(pedestrians.pedestrians(1, "a").contacts(pedestrians.RANGE_M))
+    assert found.nodes == pytest.approx(2092, rel=0.05)
+    assert found.contact.mean == pytest.approx(usual.contact.mean, rel=0.05)
+    assert found.contact.deviation == pytest.approx(39, abs=3.9)
+    assert usual.contact.deviation > 42.9
+
+
+def test_the_longest_contact_of_pedestrians_is_the_days_own():
+    days = [pedestrians.pedestrians(seed, layout) for seed in (1, 2) for layout in ("a", "b", "c")]
+    longest = [statistics(day.contacts(pedestrians.RANGE_M)).contact.most for day in days]
+    assert min(longest) < 492 < max(longest)
+
+
+def test_the_published_broadcasts_and_the_published_mean_stay_exclude_each_other():
+    """Of a stay of T seconds come floor((T - 20) / 60) + 1 broadcasts, which is more than (T - 20) / 60."""
+    nodes, broadcasts, mean_stay = 2092, 10_557, 325
+    assert nodes * (mean_stay - 20) / 60 > broadcasts
+    stays = np.random.default_rng(1).gamma((325 / 249) ** 2, 249**2 / 325, nodes)
+    made = np.maximum(np.floor((stays * mean_stay / stays.mean() - 20) / 60) + 1, 0).sum()
+    assert made > 1.05 * broadcasts
+
+
+@pytest.mark.parametrize(
+    ("lifetime", "receptions", "deviation", "longest"), [("20min", 50_365, 6, 799), ("10min", 21_571, 2, 219)]
+)
+def test_the_published_deviations_of_waits_are_made_by_a_few_messages(lifetime, receptions, deviation, longest):
+    """As many waits as long as the longest make the whole deviation; all others may be nothing."""
+    assert receptions * deviation**2 / longest**2 < 4
+
+
+@pytest.mark.parametrize("milliseconds", [4, 100])
+def test_the_shortest_transit_is_one_transfer(milliseconds):
+    run = Run(
+        world={
+            "kind": "contacts",
+            "nodes": 3,
+            "meetings": [["0", "1", "1s", "20s"], ["1", "2", "5s", "30s"]],
+            "overhead": f"{milliseconds}ms",
+        },
+        workload={"every": "constant(2)", "first": "constant(2)", "until": "20s"},
+        protocol="delta_causal",
+        options={"lifetime": "1min"},
+        end="40s",
+        log="messages",
+    )
+    sink = TableSink()
+    carry_out(run, sink)
+    assert measure_events(sink.events().to_batches())["transit_us_min"] == milliseconds * 1000
+
+
+def test_eight_nodes_aggregate_in_the_papers_own_figure_5():
+    page = read_text(ROOT / "scenarios" / "vcube2018" / "figure-5.txt")
+    told = [line for step in play(page) for line in step]
+    assert "4 sends m0 m2 to 5 in one packet" in told
+
+
+def test_the_mean_number_of_hops_alone_grows_2_92_times_from_8_to_1024_nodes():
+    def hops(size):
+        total, at = 0, [(0, 0)]
+        for node, depth in at:
+            total += depth
+            at += [(child, depth + 1) for child in children(node, 0, (1 << size) - 1)]
+        assert len(at) == size
+        return total / (size - 1)
+
+    assert hops(8) == pytest.approx(12 / 7)
+    assert hops(1024) / hops(8) == pytest.approx(2.92, abs=0.01)
+
+
+def test_repetitions_and_buffers_of_was_follow_from_intervals_that_are_not_published():
+    usual, hasty, prompt = _walks(), _walks(retransmit="200ms"), _walks(ack_interval="100ms")
+    assert hasty["repeated"] > 50 * usual["repeated"]
+    assert prompt["kept"] < usual["kept"] / 4
+
+
+def _walks(**options):
+    """Thirty hosts in three cells: frames beyond one a cell and message; what a station keeps on average."""
+    run = Run(
+        world={"kind": "cellular", "stations": 3, "hosts": 30, "bitrate": 20e6, "duration": "8s"},
+        workload={"every": "exponential(1.5)", "first": "exponential(1.5)", "until": "6s"},
+        protocol="was",
+        options={"stations": 3, **options},
+        end="8s",
+        gauges="250ms",
+        log="messages",
+    )
+    sink = TableSink()
+    carry_out(run, sink)
+    found = measure_events(sink.events().to_batches())
+    kept = [
+        row["value"]
+        for row in sink.gauges().to_pylist()
+        if row["name"] == "sbuffer" and row["node"].startswith("s") and 1_000_000 < row["at_us"] <= 6_000_000
+    ]
+    return {"repeated": found["packets_data"] - 3 * found["broadcasts"], "kept": sum(kept) / len(kept)}

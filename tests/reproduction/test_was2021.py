@@ -1,0 +1,58 @@
+"""The experiments of was2021: what a small one gives, at one rate and up the stairs, seen by the witness."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import msgspec
+import pyarrow as pa
+import pytest
+
+from precede.core.errors import BadInput
+from precede.reproduction.was2021 import comparison as was2021_comparison
+from precede.reproduction.was2021.comparison import Point, measure_run
+from precede.witness.verify import verify
+
+
+def test_one_rate_counts_both_protocols_on_the_same_broadcasts() -> None:
+    was, ck = (
+        measure_run(Point("comparison", protocol, hosts=40, stations=2, rate=20, seconds=2), 1)
+        for protocol in ("was", "ck")
+    )
+    assert was.violations == ck.violations == 0
+    assert was.measures["broadcasts"] == ck.measures["broadcasts"] > 25
+    assert was.measures["delivered_share"] == ck.measures["delivered_share"] == 1.0
+    assert ck.measures["acknowledgements_per_s"] > 5 * was.measures["acknowledgements_per_s"]
+    assert ck.measures["repetitions_per_s"] > 0
+
+
+def test_stairs_end_where_deliveries_come_too_late() -> None:
+    point = Point("throughput", "ck", hosts=40, stations=2, rate=40, seconds=0.5, stairs=24, within=0.5)
+    ran = measure_run(point, 1)
+    found = ran.measures
+    assert ran.violations == 0
+    assert 40 <= found["throughput_per_s"] < 40 * 2**6
+    assert found["share_of_last_step"] < 0.9
+    with pytest.raises(BadInput, match="stairs end too soon"):
+        measure_run(Point("throughput", "ck", hosts=4, stations=1, rate=1, seconds=0.5, stairs=2), 1)
+
+
+@pytest.mark.parametrize("protocol", ["was", "ck", "ck_host"])
+def test_a_whole_staircase_is_shown_to_the_witness(protocol: Any, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Every delivery of every step that was climbed; and what the witness says is what the run says."""
+    seen = []
+
+    def ask(log: pa.Table, order: str) -> Any:
+        seen.append(verify(log, order))
+        return seen[-1]
+
+    monkeypatch.setattr(was2021_comparison, "verify", ask)
+    point = Point("throughput", protocol, hosts=20, stations=2, rate=60, seconds=0.5, stairs=24, within=0.5)
+    ran = measure_run(point, 1)
+    (verdict,) = seen
+    assert (ran.violations, verdict.verdict) == (0, "holds")
+    least = sum(rate for rate in was2021_comparison.rates(point) if rate <= ran.measures["throughput_per_s"])
+    assert verdict.deliveries_checked > 0.5 * least * point.seconds * point.hosts
+    broken = msgspec.structs.replace(verdict, verdict="violated", violations=3)
+    monkeypatch.setattr(was2021_comparison, "verify", lambda log, order: broken)
+    assert measure_run(point, 1).violations == 4

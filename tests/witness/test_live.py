@@ -1,0 +1,211 @@
+"""The live witness says of rows in any order, in pieces and twice, what the witness says of the whole log."""
+
+from __future__ import annotations
+
+from random import Random
+
+import pytest
+
+import precede
+from precede.witness.live.live import STARTED, LiveRow, LiveRun
+from precede.witness.reading.column_names import BROADCAST, DELIVERED, OTHER
+from tests.witness import oracle
+from tests.witness.histories import Log, correct, parse, scrambled
+
+KINDS = {"broadcast": BROADCAST, "delivered": DELIVERED, "received": OTHER}
+
+
+def rows_of(log, deadline=None, clock=None):
+    """As the live witness takes them; steps from 0."""
+    rows = []
+    for node, events in log.rows.items():
+        for step, (kind, message) in enumerate(events):
+            source, number = message.split(":")
+            to = log.destinations.get(message) if kind == "broadcast" else None
+            rows.append((node, 0, LiveRow(step, KINDS[kind], source, 0, int(number), to, deadline, clock)))
+    return rows
+
+
+def batch_rows(log):
+    """The same steps as the live witness sees, for the batch witness."""
+    return [row | {"step": row["step"] - 1} for row in log.table()]
+
+
+def in_pieces(rows, random):
+    """Late, in pieces, and some of them twice."""
+    rows = rows + random.sample(rows, len(rows) // 4)
+    random.shuffle(rows)
+    while rows:
+        count = random.randint(1, 9)
+        yield rows[:count]
+        rows = rows[count:]
+
+
+def follow(rows, order, random, **options):
+    """Every piece goes to a run that was packed and unpacked after the piece before."""
+    run, found = LiveRun(order, **options), []
+    for piece in in_pieces(rows, random):
+        found += run.add(piece)
+        run = LiveRun.unpack(run.pack())
+    return run, found
+
+
+def names(violations):
+    return sorted((one.kind, one.node, one.step, one.message) for one in violations)
+
+
+@pytest.mark.parametrize("seeds", [range(150), pytest.param(range(150, 4000), marks=pytest.mark.long)])
+def test_it_marks_what_the_batch_witness_marks(seeds):
+    for seed in seeds:
+        random = Random(seed)
+        log = scrambled(random)
+        for order in ("causal", "fifo"):
+            whole = precede.verify(batch_rows(log), order)
+            run, found = follow(rows_of(log), order, random)
+            assert names(found) == names(whole.listed), f"seed {seed}, {order}"
+            assert run.counts == whole.counts, f"seed {seed}, {order}"
+            assert (run.held, run.parked, run.conflicts) == (0, 0, []), f"seed {seed}, {order}"
+            assert (run.rows, run.deliveries) == (whole.rows, whole.deliveries_checked), f"seed {seed}"
+        _, found = follow(rows_of(log), "total", random)
+        disagree = any(one.kind == "total" for one in found)
+        assert disagree == bool(oracle.total_disagreements(log)), f"seed {seed}"
+
+
+@pytest.mark.parametrize("seeds", [range(60), pytest.param(range(60, 2000), marks=pytest.mark.long)])
+def test_no_false_alarm_whatever_comes_late(seeds):
+    for seed in seeds:
+        random = Random(seed)
+        for order in ("causal", "fifo", "total"):
+            log = correct(random, "total" if order == "total" else "causal")
+            rows = rows_of(log)
+            run, found = follow(rows, order, random)
+            assert not found, f"seed {seed}: {found[0]}"
+            some = random.sample(rows, len(rows) * 2 // 3)
+            run, found = follow(some, order, random)
+            assert not found, f"seed {seed}, rows missing: {found[0]}"
+            if run.held or run.parked:
+                assert run.waits_for()
+            missing = [row for row in rows if row not in some]
+            assert not run.add(missing)
+            assert (run.held, run.parked) == (0, 0)
+
+
+def test_a_causal_violation_is_told_with_its_chain():
+    log = parse("a: +1 a1\nb: a1 +1 b1\nc: b1 +1 c1\nd: c1 a1")
+    run = LiveRun("causal")
+    (told,) = run.add(rows_of(log))
+    assert told.chain == ("a:1", "b:1", "c:1")
+    assert (told.kind, told.node, told.step, told.message, told.other) == ("causal", "d", 1, "a:1", "c:1")
+    assert told.story.splitlines()[0] == "Node d delivered c:1 before a:1, but a:1 -> b:1 -> c:1."
+    assert "(so a:1 -> b:1)" in told.story
+    assert told.story.endswith("d  step 1  delivers a:1   (too late)")
+
+
+def test_total_order_names_both_nodes_and_both_messages():
+    run = LiveRun("total")
+    (told,) = run.add(rows_of(parse("a: +1 a1 b1\nb: +1 b1 a1")))
+    assert told.kind == "total"
+    assert {told.message, told.other} == {"a:1", "b:1"}
+    assert "before" in told.story
+
+
+def test_nothing_is_taken_for_a_ghost_until_its_source_has_passed_the_number():
+    run = LiveRun("causal")
+    rows = rows_of(parse("a: +1 +3\nb: a2"))
+    assert not run.add([rows[0], rows[2]])
+    assert run.waits_for() == ["node b waits for the broadcast of a:2"]
+    (told,) = run.add([rows[1]])
+    assert (told.kind, told.message) == ("ghost", "a:2")
+
+
+def test_deliveries_before_their_broadcasts_are_a_ring():
+    log = parse("a: b1 +1\nb: a1 +1")
+    whole = precede.verify(batch_rows(log), "causal")
+    run, found = follow(rows_of(log), "causal", Random(1))
+    assert names(found) == names(whole.listed)
+    assert run.counts == whole.counts == {"before_broadcast": 1}
+
+
+def test_addresses_deadlines_and_repetitions():
+    log = Log({"a": [("broadcast", "a:1")], "b": [("delivered", "a:1")] * 2, "c": [("delivered", "a:1")]})
+    log.destinations = {"a:1": ["b"]}
+    found = LiveRun("multicast").add(rows_of(log))
+    assert names(found) == [("duplicate", "b", 1, "a:1"), ("not_addressed", "c", 0, "a:1")]
+    found = LiveRun("multicast", allow_duplicates=True).add(rows_of(log))
+    assert names(found) == [("not_addressed", "c", 0, "a:1")]
+    found = LiveRun("delta", allow_duplicates=True).add(rows_of(log, deadline=5_000_000, clock=6_500_000))
+    assert [one.kind for one in found] == ["expired", "not_addressed", "expired"]
+    assert "1500ms after its deadline" in found[0].story
+    assert not [one for one in LiveRun("delta").add(rows_of(log, deadline=5, clock=5)) if one.kind == "expired"]
+
+
+def test_a_life_continues_the_steps_of_the_one_before_or_begins_again():
+    for first in (3, 0):
+        rows = [
+            *(("a", 0, LiveRow(step, OTHER)) for step in range(3)),
+            ("a", 1, LiveRow(first, BROADCAST, "a", 1, 1)),
+            ("b", 0, LiveRow(0, DELIVERED, "a", 1, 1)),
+        ]
+        for seed in range(20):
+            run, found = follow(rows, "causal", Random(seed))
+            assert (found, run.held, run.parked, run.deliveries) == ([], 0, 0, 1)
+    run = LiveRun("causal")
+    run.add(rows_of(parse("a: +1 a1"))[1:])
+    assert run.waits_for() == ["node a waits for step 0 (1 rows behind it)"]
+
+
+def told_lives(first, restart=None):
+    """A life of five steps, then one of seven whose steps begin at `first`, one of which may be a restart."""
+    rows = [("a", 0, LiveRow(0, STARTED)), *(("a", 0, LiveRow(step, OTHER)) for step in range(1, 5))]
+    numbers = [number for number in range(1, 7) if number != restart]
+    rows += [("a", 1, LiveRow(first + number, BROADCAST, "a", 1, number)) for number in numbers]
+    rows += [("a", 1, LiveRow(first + number, STARTED)) for number in (0, restart) if number is not None]
+    return rows + [("b", 0, LiveRow(step, DELIVERED, "a", 1, number)) for step, number in enumerate(numbers)]
+
+
+@pytest.mark.parametrize(("first", "restart"), [(0, None), (0, 6), (5, None), (5, 3)])
+def test_a_row_tells_where_a_life_begins_whatever_comes_first(first, restart):
+    rows = told_lives(first, restart)
+    for seed in range(300):
+        run, found = follow(rows, "causal", Random(seed))
+        assert (found, run.held, run.parked, run.conflicts) == ([], 0, 0, []), f"seed {seed}"
+        assert run.rows == len(rows)
+
+
+@pytest.mark.parametrize("told", [False, True])
+def test_a_life_taken_to_go_on_that_began_again_is_unknown_and_no_ghost(told):
+    rows = told_lives(0, 3 if told else None)
+    rows = [
+        (node, life, row if told or row.kind != STARTED else LiveRow(row.step, OTHER))
+        for node, life, row in rows
+    ]
+    seen = []
+    for seed in range(300):
+        run, found = follow(rows, "causal", Random(seed))
+        assert not found, f"seed {seed}: {found[0].story}"
+        assert run.conflicts or not (run.held or run.parked)
+        seen += run.conflicts
+    assert seen
+    assert all("has rows before step" in conflict for conflict in seen)
+
+
+@pytest.mark.parametrize("first", [0, 5])
+def test_what_a_life_that_goes_on_never_broadcast_is_a_ghost(first):
+    rows = [row for row in told_lives(first) if row[0] == "a" and row[2].number != 2]
+    rows.append(("a", 1, LiveRow(first + 2, OTHER)))
+    ghost = ("c", 0, LiveRow(0, DELIVERED, "a", 1, 2))
+    for seed in range(50):
+        _, found = follow([*rows, ghost], "causal", Random(seed))
+        assert [one.kind for one in found] == ["ghost"]
+
+
+def test_one_step_with_two_contents_is_said_and_counted_once():
+    run = LiveRun("causal")
+    rows = rows_of(parse("a: +1 a1 +2\nb: a1"))
+    assert not run.add(rows)
+    assert not run.add([("a", 0, LiveRow(1, DELIVERED, "b", 0, 1)), ("a", 0, LiveRow(2, BROADCAST, "a", 0, 9))])
+    assert run.conflicts == [
+        "node a: step 1 was told twice, differently",
+        "node a: step 2 was told twice, differently",
+    ]
+    assert run.rows == 4
