@@ -274,7 +274,7 @@ HEAVY = (
 )
 
 
-def test_protocols_need_msgspec_only():
+def test_protocols_need_only_the_base_dependencies():
     program = (
         "import pkgutil, importlib, precede.protocols\n"
         "from precede.protocols import registry\n"
@@ -286,7 +286,7 @@ def test_protocols_need_msgspec_only():
     assert done.returncode == 0, done.stderr
 
 
-def test_a_small_text_log_is_verified_with_msgspec_only(tmp_path):
+def test_a_small_text_log_is_verified_with_only_the_base_dependencies(tmp_path):
     log = tmp_path / "log.csv"
     log.write_text("node,step,kind,message\na,1,broadcast,x\nb,1,delivered,x\n")
     done = blocked(HEAVY, f"import precede\nprint(precede.verify({str(log)!r}).verdict)")

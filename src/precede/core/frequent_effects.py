@@ -8,13 +8,10 @@ from __future__ import annotations
 
 from typing import ClassVar, Final, Literal, TypeAlias, final
 
+from mypy_extensions import mypyc_attr
+
 from precede.core.identity import NodeId
 from precede.core.messages import Message, Packet
-
-try:
-    from mypy_extensions import mypyc_attr
-except ImportError:
-    from precede.core.compiling import mypyc_attr
 
 Key: TypeAlias = str | int | tuple[str | int, ...]
 """Names a timer, a keyed send or a persisted value; unique within one node and one kind."""

@@ -11,17 +11,13 @@ from collections.abc import Mapping, Sequence
 from typing import Any, ClassVar, TypeAlias, TypeVar
 
 import msgspec
+from mypy_extensions import mypyc_attr
 
 from precede.core.context import Context, Waiting
 from precede.core.effects import NOTHING, Effects, Key, Medium
 from precede.core.identity import NodeId
 from precede.core.instants import Duration, Instant
 from precede.core.messages import Packet
-
-try:
-    from mypy_extensions import mypyc_attr
-except ImportError:
-    from precede.core.compiling import mypyc_attr
 
 Saved: TypeAlias = Mapping[Key, Any]
 """What a node persisted in its earlier life, after one round through plain data (tuples come back as lists)."""

@@ -9,16 +9,13 @@ from __future__ import annotations
 from struct import Struct as Layout
 from typing import Final
 
+from mypy_extensions import mypyc_attr
+
 from precede.core.frequent_effects import Arrive, Deliver
 from precede.core.identity import MessageId, NodeId
 from precede.core.instants import Instant
 from precede.core.messages import Packet
 from precede.eventlog.schema import DELIVERED, RECEIVED
-
-try:
-    from mypy_extensions import mypyc_attr
-except ImportError:
-    from precede.core.compiling import mypyc_attr
 
 UNIT: Final = 32
 CONTINUED: Final = 255

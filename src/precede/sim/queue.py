@@ -14,15 +14,12 @@ from collections.abc import Callable
 from heapq import heappop, heappush
 from typing import Any, Final, final
 
+from mypy_extensions import mypyc_attr
+
 from precede.core.frequent_effects import Medium
 from precede.core.identity import NodeId
 from precede.core.instants import Instant
 from precede.core.messages import Packet
-
-try:
-    from mypy_extensions import mypyc_attr
-except ImportError:
-    from precede.core.compiling import mypyc_attr
 
 PHASE_BITS: Final = 3
 LAST_PHASE: Final = 5

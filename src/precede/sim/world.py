@@ -13,6 +13,7 @@ from random import Random
 from typing import Any, Final, TypeAlias
 
 import msgspec
+from mypy_extensions import mypyc_attr
 
 from precede.core.effects import (
     Accept,
@@ -53,11 +54,6 @@ from precede.sim.queue import LAST_PHASE, PHASE_BITS, EventQueue, Landing
 from precede.sim.randomness import Streams
 from precede.sim.seat import Seat
 from precede.sim.turn import Turn
-
-try:
-    from mypy_extensions import mypyc_attr
-except ImportError:
-    from precede.core.compiling import mypyc_attr
 
 MakeNode: TypeAlias = Callable[[NodeId, int, Random], Node]
 """Builds a node from its id, its incarnation and its own random stream."""

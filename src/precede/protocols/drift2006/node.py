@@ -20,6 +20,8 @@ from collections.abc import Mapping, Sequence
 from heapq import heappush
 from typing import Any, ClassVar
 
+from mypy_extensions import mypyc_attr
+
 from precede.core.effects import (
     NOTHING,
     Accept,
@@ -57,11 +59,6 @@ from precede.protocols.drift2006.seen import Seen
 from precede.protocols.drift2006.views import Views
 from precede.protocols.drift2006.voice import Carried, DriftVoice
 from precede.protocols.floods.reliable_floods import RELAY, Floods, FloodSettings, Stream, StreamId
-
-try:
-    from mypy_extensions import mypyc_attr
-except ImportError:
-    from precede.core.compiling import mypyc_attr
 
 
 @mypyc_attr(allow_interpreted_subclasses=True)

@@ -12,16 +12,13 @@ from collections.abc import Callable
 from heapq import heapify, heappop, heappush
 from typing import TypeAlias
 
+from mypy_extensions import mypyc_attr
+
 from precede.core.identity import NodeId
 from precede.core.instants import Instant
 from precede.protocols.drift2006.packets import Flood
 from precede.protocols.drift2006.seen import Seen
 from precede.protocols.floods.reliable_floods import StreamId
-
-try:
-    from mypy_extensions import mypyc_attr
-except ImportError:
-    from precede.core.compiling import mypyc_attr
 
 Placed: TypeAlias = tuple[int, NodeId, int, int, Flood, Instant]
 """A flood by its place in the total order: timestamp, then source (and its life and number); since when."""

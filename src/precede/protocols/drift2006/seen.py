@@ -19,15 +19,12 @@ from hashlib import blake2b
 from random import Random
 from typing import Any, Final
 
+from mypy_extensions import mypyc_attr
+
 from precede.protocols.drift2006.clock_table import NARROW, WIDE, Clock, ClockTable, Form, Packed
 from precede.protocols.drift2006.packets import Chosen
 from precede.protocols.floods.reliable_floods import Stream, StreamId
 from precede.protocols.floods.virtual_flooding import Choice, choice
-
-try:
-    from mypy_extensions import mypyc_attr
-except ImportError:
-    from precede.core.compiling import mypyc_attr
 
 _MOST_HEARD: Final = 512
 _NEVER: Final = b"\xff" * WIDE.size

@@ -14,17 +14,14 @@ from collections.abc import Mapping, Sequence
 from random import Random
 from typing import Any, Final, Generic, Protocol, TypeAlias, TypeVar, final
 
+from mypy_extensions import mypyc_attr
+
 from precede.core.effects import RADIO, Effect, Key, Send, SetTimer
 from precede.core.identity import NEIGHBOURS, NodeId
 from precede.core.instants import Duration, Instant
 from precede.core.messages import Packet
 from precede.protocols.floods.trickle import Trickle
 from precede.protocols.registry import Option
-
-try:
-    from mypy_extensions import mypyc_attr
-except ImportError:
-    from precede.core.compiling import mypyc_attr
 
 F = TypeVar("F")
 

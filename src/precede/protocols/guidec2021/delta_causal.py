@@ -16,6 +16,8 @@ from collections.abc import Mapping, Sequence
 from heapq import heappop, heappush
 from typing import Any, ClassVar, Final, final
 
+from mypy_extensions import mypyc_attr
+
 from precede.core.effects import Discard, Effect, Effects, Key, Persist, SetTimer
 from precede.core.errors import Refused
 from precede.core.identity import MessageId, NodeId
@@ -29,11 +31,6 @@ from precede.protocols.layered.own_messages import OwnMessages, held_key, no_des
 from precede.protocols.layered.parsed_envelopes import NEVER, Batch, Named, Opened, batch_of
 from precede.protocols.layered.streams import Stream, id_in, stream_in, stream_of, top_key
 from precede.protocols.registry import Entry, Option
-
-try:
-    from mypy_extensions import mypyc_attr
-except ImportError:
-    from precede.core.compiling import mypyc_attr
 
 HEADER_BYTES: Final = 24
 """host id, number and deadline, eight bytes each; the paper has no byte model."""

@@ -13,14 +13,11 @@ from __future__ import annotations
 
 from typing import TypeAlias, final
 
+from mypy_extensions import mypyc_attr
+
 from precede.core.instants import Instant
 from precede.protocols.layered.parsed_envelopes import Named, Opened
 from precede.protocols.layered.streams import Stream
-
-try:
-    from mypy_extensions import mypyc_attr
-except ImportError:
-    from precede.core.compiling import mypyc_attr
 
 Predecessor: TypeAlias = tuple[Stream, int, Instant]
 Barrier: TypeAlias = tuple[Predecessor, ...]

@@ -11,6 +11,8 @@ from abc import ABC, abstractmethod
 from collections.abc import Mapping, Sequence
 from typing import Any, ClassVar
 
+from mypy_extensions import mypyc_attr
+
 from precede.core.effects import NOTHING, Effect, Effects, Key, Medium
 from precede.core.errors import Refused
 from precede.core.identity import MessageId, NodeId
@@ -19,11 +21,6 @@ from precede.core.messages import Packet
 from precede.core.node import Node, Saved, Waiting
 from precede.protocols.layered.envelope import Envelope
 from precede.protocols.layered.parsed_envelopes import Batch
-
-try:
-    from mypy_extensions import mypyc_attr
-except ImportError:
-    from precede.core.compiling import mypyc_attr
 
 __all__ = ["Dissemination", "Envelope", "LayeredNode", "Ordering", "is_net"]
 

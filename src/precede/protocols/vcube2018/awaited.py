@@ -9,14 +9,11 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import final
 
+from mypy_extensions import mypyc_attr
+
 from precede.core.instants import Instant
 from precede.protocols.vcube2018.packets import StampedMessage
 from precede.protocols.vcube2018.prepared import Prepared
-
-try:
-    from mypy_extensions import mypyc_attr
-except ImportError:
-    from precede.core.compiling import mypyc_attr
 
 
 @final

@@ -11,6 +11,8 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from typing import Any, Final
 
+from mypy_extensions import mypyc_attr
+
 from precede.core.effects import WIRED, Effect, Send
 from precede.core.identity import NodeId
 from precede.core.node import Node
@@ -20,11 +22,6 @@ from precede.protocols.vcube2018.packing import packet_of, packets_of
 from precede.protocols.vcube2018.prepared import Prepared, Slot, slot_of
 from precede.protocols.vcube2018.progress import Ahead, Missing, Progress
 from precede.protocols.vcube2018.topology import dimension, first_child, height, responsibilities
-
-try:
-    from mypy_extensions import mypyc_attr
-except ImportError:
-    from precede.core.compiling import mypyc_attr
 
 ROOT: Final[NodeId] = 0
 NOBODY: Final[NodeId] = -1

@@ -18,6 +18,8 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from typing import Any, ClassVar, Final
 
+from mypy_extensions import mypyc_attr
+
 from precede.core.effects import NOTHING, WIRED, Accept, Effect, Effects, Medium, Send
 from precede.core.errors import BadInput, Refused
 from precede.core.identity import MessageId, NodeId
@@ -30,11 +32,6 @@ from precede.protocols.vcube2018.packets import StampedMessage, VCubePacket
 from precede.protocols.vcube2018.prepared import Mask, Prepared, Slot, id_of, slot_of
 from precede.protocols.vcube2018.progress import sources_of
 from precede.protocols.vcube2018.topology import live_mask
-
-try:
-    from mypy_extensions import mypyc_attr
-except ImportError:
-    from precede.core.compiling import mypyc_attr
 
 _PACKET: Final[Any] = VCubePacket
 

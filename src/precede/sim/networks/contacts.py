@@ -13,16 +13,13 @@ from collections import deque
 from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING, Final, Literal, TypeAlias, cast
 
+from mypy_extensions import mypyc_attr
+
 from precede.core.effects import RADIO, Key, Send
 from precede.core.identity import NEIGHBOURS, NodeId
 from precede.core.instants import SECOND, Duration, Instant
 from precede.core.messages import Packet
 from precede.sim.networks.network import CONTACTS_BEGIN, CONTACTS_END, Network, World
-
-try:
-    from mypy_extensions import mypyc_attr
-except ImportError:
-    from precede.core.compiling import mypyc_attr
 
 if TYPE_CHECKING:
     from precede.sim.world import World as Engine

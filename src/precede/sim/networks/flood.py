@@ -13,6 +13,8 @@ from collections import deque
 from collections.abc import Callable, Mapping, Sequence
 from typing import Final
 
+from mypy_extensions import mypyc_attr
+
 from precede.core.effects import RADIO, Key, Send
 from precede.core.identity import NEIGHBOURS, NodeId
 from precede.core.instants import SECOND, Duration, Instant
@@ -21,11 +23,6 @@ from precede.sim.networks.motion import Motion
 from precede.sim.networks.network import Network, World
 from precede.sim.networks.partition import Partition
 from precede.sim.randomness import Distribution
-
-try:
-    from mypy_extensions import mypyc_attr
-except ImportError:
-    from precede.core.compiling import mypyc_attr
 
 _ROWS: Final = 64
 

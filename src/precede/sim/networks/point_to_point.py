@@ -10,6 +10,8 @@ from __future__ import annotations
 from collections import deque
 from collections.abc import Callable, Mapping, Sequence
 
+from mypy_extensions import mypyc_attr
+
 from precede.core.effects import RADIO, Key, Medium, Send
 from precede.core.identity import NEIGHBOURS, NodeId
 from precede.core.instants import SECOND, Duration, Instant
@@ -18,11 +20,6 @@ from precede.sim.draws import Draws
 from precede.sim.networks.network import REST, Flight, Network, World
 from precede.sim.networks.partition import Partition
 from precede.sim.randomness import Distribution
-
-try:
-    from mypy_extensions import mypyc_attr
-except ImportError:
-    from precede.core.compiling import mypyc_attr
 
 
 @mypyc_attr(allow_interpreted_subclasses=True)

@@ -16,6 +16,7 @@ from collections.abc import Mapping
 from typing import Final, Literal, TypeAlias
 
 import numpy as np
+from mypy_extensions import mypyc_attr
 
 from precede.core.effects import Key, Medium, Send
 from precede.core.identity import NEIGHBOURS, NodeId
@@ -24,11 +25,6 @@ from precede.core.messages import Packet
 from precede.sim.draws import Draws
 from precede.sim.networks.network import Flight, Network, World
 from precede.sim.randomness import Distribution
-
-try:
-    from mypy_extensions import mypyc_attr
-except ImportError:
-    from precede.core.compiling import mypyc_attr
 
 Drawn: TypeAlias = Literal["packet", "link"]
 

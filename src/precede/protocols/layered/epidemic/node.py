@@ -21,6 +21,8 @@ from heapq import heapify, heappop, heappush
 from random import Random
 from typing import Any, ClassVar, Final
 
+from mypy_extensions import mypyc_attr
+
 from precede.core.effects import (
     NOTHING,
     RADIO,
@@ -44,11 +46,6 @@ from precede.protocols.layered.node import Dissemination, Envelope, Ordering
 from precede.protocols.layered.own_messages import restored_envelope
 from precede.protocols.layered.parsed_envelopes import NEVER, Batch, Opened, batch_of
 from precede.protocols.registry import DisseminationEntry, Option
-
-try:
-    from mypy_extensions import mypyc_attr
-except ImportError:
-    from precede.core.compiling import mypyc_attr
 
 ORDERS: Final = ("received", "random", "oldest", "newest", "per_source")
 VICTIMS: Final = ("first", "random", "deadline")
