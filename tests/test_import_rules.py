@@ -1,7 +1,7 @@
-"""Who may import whom, and what must stay pure: read from the source, so that nobody has to remember.
+"""The import rules and the purity rules, checked against the source.
 
-Each room's `__init__` says `May import:` in its docstring; this file holds every import against that line and
-fails with file and line.
+The `__init__` docstring of each top-level package has a line `May import:`. Every import in the package is
+checked against that line; a failure names file and line.
 """
 
 from __future__ import annotations
@@ -15,7 +15,7 @@ from pathlib import Path
 import pytest
 
 SOURCE = Path(__file__).parent.parent / "src" / "precede"
-ROOMS = sorted(path.name for path in SOURCE.iterdir() if (path / "__init__.py").is_file())
+PACKAGES = sorted(path.name for path in SOURCE.iterdir() if (path / "__init__.py").is_file())
 MARKER = "May import:"
 
 ONLY_IN = {
@@ -31,7 +31,7 @@ ONLY_IN = {
     "typer": {"cli"},
     "rich": {"cli"},
 }
-"""Which rooms may import a module that the others must do without."""
+"""Libraries that only the listed packages may import."""
 
 PURE = ("core", "protocols")
 IMPURE_MODULES = {
@@ -48,32 +48,32 @@ IMPURE_MODULES = {
 }
 IMPURE_CALLS = {"open", "print", "input", "hash"}
 ORDERED_BY = {"sorted", "min", "max", "sum", "any", "all", "len", "set", "frozenset"}
-"""What may be done with a set, since its order cannot be seen in the result."""
+"""Functions of a set whose result does not depend on its order."""
 
 
-def files_of(room: str) -> list[Path]:
-    return sorted((SOURCE / room).rglob("*.py"))
+def files_of(package: str) -> list[Path]:
+    return sorted((SOURCE / package).rglob("*.py"))
 
 
 def allowed_of(path: Path) -> set[str]:
-    """The rooms after `May import:`, which may go over several indented lines."""
+    """The packages listed after `May import:`, which may span several indented lines."""
     docstring = ast.get_docstring(ast.parse(path.read_text()))
     assert docstring is not None, f"{path}: no docstring"
     assert MARKER in docstring, f"{path}: its docstring has no line `{MARKER}`"
-    said = docstring.split(MARKER)[1].split("\n\n")[0]
-    words = {word.strip() for word in said.replace("\n", " ").split(",")}
+    listed = docstring.split(MARKER)[1].split("\n\n")[0]
+    words = {word.strip() for word in listed.replace("\n", " ").split(",")}
     return set() if words == {"nothing"} else words
 
 
 def imports_of(path: Path, typing: bool = True) -> Iterator[tuple[int, str]]:
-    """Every module a file imports, wherever, with the line; `typing=False` leaves out what only types need."""
+    """Every module that a file imports, with the line; `typing=False` leaves out imports for type checkers."""
     tree = ast.parse(path.read_text())
-    unseen: set[int] = set()
+    skipped: set[int] = set()
     for node in ast.walk(tree):
         if isinstance(node, ast.If) and "TYPE_CHECKING" in ast.unparse(node.test) and not typing:
-            unseen.update(map(id, node.body))
+            skipped.update(map(id, node.body))
     for node in ast.walk(tree):
-        if id(node) in unseen:
+        if id(node) in skipped:
             continue
         if isinstance(node, ast.Import):
             yield from ((node.lineno, alias.name) for alias in node.names)
@@ -88,55 +88,55 @@ def where(path: Path, line: int) -> str:
     return f"{path.relative_to(SOURCE.parent.parent)}:{line}"
 
 
-def forbidden_rooms(path: Path, room: str, allowed: set[str]) -> list[str]:
+def forbidden_imports(path: Path, package: str, allowed: set[str]) -> list[str]:
     wrong = []
     for line, module in imports_of(path):
         parts = module.split(".")
-        if parts[0] == "precede" and len(parts) > 1 and parts[1] in {*ROOMS, "api"}:
+        if parts[0] == "precede" and len(parts) > 1 and parts[1] in {*PACKAGES, "api"}:
             other = parts[1]
-            if other != room and other not in allowed:
-                wrong.append(f"{where(path, line)}: {room} may not import {other}")
+            if other != package and other not in allowed:
+                wrong.append(f"{where(path, line)}: {package} may not import {other}")
     return wrong
 
 
-@pytest.mark.parametrize("room", ROOMS)
-def test_a_room_imports_only_what_it_says(room):
-    allowed = allowed_of(SOURCE / room / "__init__.py")
-    unknown = allowed - {*ROOMS, "api"}
-    assert not unknown, f"{room}: {MARKER} names {', '.join(unknown)}, which is no room"
-    wrong = [line for path in files_of(room) for line in forbidden_rooms(path, room, allowed)]
+@pytest.mark.parametrize("package", PACKAGES)
+def test_a_package_imports_only_what_its_docstring_allows(package):
+    allowed = allowed_of(SOURCE / package / "__init__.py")
+    unknown = allowed - {*PACKAGES, "api"}
+    assert not unknown, f"{package}: {MARKER} names {', '.join(unknown)}, which is no package"
+    wrong = [line for path in files_of(package) for line in forbidden_imports(path, package, allowed)]
     assert not wrong, "\n" + "\n".join(sorted(set(wrong)))
 
 
-def test_the_api_imports_only_what_it_says():
+def test_the_api_imports_only_what_its_docstring_allows():
     path = SOURCE / "api.py"
-    wrong = forbidden_rooms(path, "api", allowed_of(path))
+    wrong = forbidden_imports(path, "api", allowed_of(path))
     assert not wrong, "\n" + "\n".join(wrong)
 
 
-@pytest.mark.parametrize("room", ROOMS)
-def test_heavy_libraries_stay_in_their_room(room):
+@pytest.mark.parametrize("package", PACKAGES)
+def test_heavy_libraries_stay_in_their_packages(package):
     wrong = {
         f"{where(path, line)}: {module.split('.')[0]} belongs to {', '.join(sorted(owners))}"
-        for path in files_of(room)
+        for path in files_of(package)
         for line, module in imports_of(path, typing=False)
-        if (owners := ONLY_IN.get(module.split(".")[0])) and room not in owners
+        if (owners := ONLY_IN.get(module.split(".")[0])) and package not in owners
     }
     assert not wrong, "\n" + "\n".join(sorted(wrong))
 
 
-@pytest.mark.parametrize("room", PURE)
-def test_no_clock_no_file_no_global_random(room):
+@pytest.mark.parametrize("package", PURE)
+def test_no_clock_no_file_no_global_random(package):
     wrong = []
-    for path in files_of(room):
+    for path in files_of(package):
         for line, module in imports_of(path):
             root = module.split(".")[0]
             if root in IMPURE_MODULES:
-                wrong.append(f"{where(path, line)}: {root} does not belong in {room}")
+                wrong.append(f"{where(path, line)}: {root} does not belong in {package}")
             if root == "random" and module not in ("random", "random.Random"):
-                wrong.append(f"{where(path, line)}: {module} draws from a global stream")
+                wrong.append(f"{where(path, line)}: {module} draws from a global generator")
         for line, what in impure_calls(ast.parse(path.read_text())):
-            wrong.append(f"{where(path, line)}: {what} does not belong in {room}")
+            wrong.append(f"{where(path, line)}: {what} does not belong in {package}")
     assert not wrong, "\n" + "\n".join(wrong)
 
 
@@ -150,7 +150,7 @@ def impure_calls(tree: ast.AST) -> Iterator[tuple[int, str]]:
         if called in IMPURE_CALLS:
             yield node.lineno, f"{called}()"
         if called.startswith("random.") and called != "random.Random" and "random" in modules:
-            yield node.lineno, f"{called}(), which draws from a global stream,"
+            yield node.lineno, f"{called}(), which draws from a global generator,"
 
 
 def is_set(node: ast.expr, known: set[str]) -> bool:
@@ -192,7 +192,7 @@ def names_of_sets(nodes: Iterator[ast.AST]) -> set[str]:
 
 
 def set_iterations(source: str) -> Iterator[tuple[int, str]]:
-    """Where the order of a set could be seen. A name counts within its function, an attribute in the file."""
+    """Places where the order of a set is visible. A name counts in its function, an attribute in its file."""
     tree = ast.parse(source)
     attributes = {name for name in names_of_sets(ast.walk(tree)) if "." in name}
     scopes: list[ast.AST] = [tree, *(node for node in ast.walk(tree) if isinstance(node, Function))]
@@ -241,7 +241,7 @@ def test_protocols_never_iterate_over_sets():
         ("a = set()\nb = {x + 1 for x in a}", 0),
     ],
 )
-def test_the_set_rule_sees_what_it_should(source, count):
+def test_the_set_rule_counts_visible_orders(source, count):
     assert len(list(set_iterations(source))) == count
 
 
