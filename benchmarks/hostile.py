@@ -23,8 +23,8 @@ from benchmarks.members import KEY, Members
 from precede.core.identity import MessageId
 from precede.core.messages import Message, Packet
 from precede.protocols import registry
+from precede.protocols.layered.envelope import Envelope
 from precede.protocols.layered.epidemic.packets import HavePacket, MessagesPacket, SummaryPacket, packed
-from precede.protocols.layered.node import Envelope
 from precede.runtime.codec import Codec, Garbled
 from precede.runtime.group import group_key, node_id
 from precede.runtime.links.sealing import Sealer

@@ -19,8 +19,8 @@ import msgspec
 from benchmarks.members import PAYLOAD, ROSTER, SEEDS, Members
 from precede.core.identity import MessageId
 from precede.core.messages import Message
+from precede.protocols.layered.envelope import Envelope
 from precede.protocols.layered.epidemic.packets import MessagesPacket, packed
-from precede.protocols.layered.node import Envelope
 from precede.runtime.group import node_id
 from precede.runtime.links.authorship import SIGNATURE_BYTES, Authors
 from precede.runtime.links.sealing import OVERHEAD, Sealer, new_key

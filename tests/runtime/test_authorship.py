@@ -19,8 +19,8 @@ from precede.core.identity import MessageId
 from precede.core.messages import Message, Packet
 from precede.core.node import Context
 from precede.protocols import registry
+from precede.protocols.layered.envelope import Envelope
 from precede.protocols.layered.epidemic.packets import MessagesPacket, packed
-from precede.protocols.layered.node import Envelope
 from precede.protocols.layered.own_messages import restored_envelope
 from precede.protocols.prs1997.prs import PrsPacket, PrsStamp
 from precede.runtime.codec import Codec

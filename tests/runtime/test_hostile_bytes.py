@@ -12,7 +12,7 @@ from precede.core.errors import Refused
 from precede.core.identity import MessageId
 from precede.core.messages import Message
 from precede.protocols.layered.direct import DirectPacket
-from precede.protocols.layered.node import Envelope
+from precede.protocols.layered.envelope import Envelope
 from precede.protocols.outbox import AckPacket
 from precede.runtime.codec import LARGEST, Codec, Garbled
 from precede.runtime.links.fragments import Fragments

@@ -20,8 +20,8 @@ from precede.core.identity import MessageId
 from precede.core.messages import Message
 from precede.core.node import Context
 from precede.protocols import registry
+from precede.protocols.layered.envelope import Envelope
 from precede.protocols.layered.epidemic.packets import packed
-from precede.protocols.layered.node import Envelope
 from precede.runtime.codec import Codec
 from precede.runtime.driver import Driver
 from precede.runtime.rows import KeptRows

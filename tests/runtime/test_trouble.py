@@ -17,8 +17,8 @@ from precede.core.instants import DAY, MILLISECOND, SECOND, Instant
 from precede.core.messages import Message
 from precede.core.node import Context, Node, Saved
 from precede.protocols import registry
+from precede.protocols.layered.envelope import Envelope
 from precede.protocols.layered.epidemic.packets import packed
-from precede.protocols.layered.node import Envelope
 from precede.runtime.codec import Codec
 from precede.runtime.driver import Driver
 from precede.runtime.links.inspection import MOST_AHEAD, Inspection

@@ -14,8 +14,10 @@ from precede.core.instants import Instant
 from precede.core.node import Context, Node, Saved
 from precede.protocols.layered import fifo, vector_clock
 from precede.protocols.layered.direct import Direct
+from precede.protocols.layered.envelope import Envelope
 from precede.protocols.layered.fifo import Fifo
-from precede.protocols.layered.node import Envelope, LayeredNode, Ordering
+from precede.protocols.layered.node import LayeredNode
+from precede.protocols.layered.ordering import Ordering
 from precede.protocols.layered.vector_clock import VectorClock
 from precede.protocols.registry import Entry, find_dissemination
 

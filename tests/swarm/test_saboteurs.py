@@ -15,7 +15,7 @@ from precede.experiments.swarm.draw.point_to_point import DRAWER
 from precede.experiments.swarm.plan import Plan, draw_plan
 from precede.experiments.swarm.swarm import WorldResult, run_plan
 from precede.protocols.layered import vector_clock
-from precede.protocols.layered.node import Envelope
+from precede.protocols.layered.envelope import Envelope
 from precede.protocols.layered.vector_clock import VectorClock
 from precede.protocols.registry import Entry
 from precede.sim.clocks import Clock

@@ -20,7 +20,9 @@ from precede.core.errors import BadInput
 from precede.core.instants import LONGEST, format_duration, parse_duration
 from precede.core.messages import Packet
 from precede.core.node import Context, Node
-from precede.protocols.layered.node import Dissemination, LayeredNode, Ordering
+from precede.protocols.layered.dissemination import Dissemination
+from precede.protocols.layered.node import LayeredNode
+from precede.protocols.layered.ordering import Ordering
 
 Order: TypeAlias = Literal["none", "fifo", "causal", "multicast", "delta", "total"]
 WorldKind: TypeAlias = Literal["contacts", "point_to_point", "switched", "flood", "cellular"]

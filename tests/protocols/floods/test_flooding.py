@@ -16,7 +16,7 @@ from precede.eventlog.sinks import TableSink
 from precede.experiments.run import Run, carry_out
 from precede.protocols import registry
 from precede.protocols.floods.flooding import FloodDigestPacket, FloodPacket
-from precede.protocols.layered.node import Envelope
+from precede.protocols.layered.envelope import Envelope
 from precede.sim.world import round_trip
 from precede.witness.verify import verify
 

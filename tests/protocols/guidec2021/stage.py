@@ -17,7 +17,8 @@ import pyarrow as pa
 from precede.core.effects import Accept, Deliver, Discard, Persist, SetTimer
 from precede.core.instants import SECOND
 from precede.core.node import Context
-from precede.protocols.layered.node import Envelope, Ordering
+from precede.protocols.layered.envelope import Envelope
+from precede.protocols.layered.ordering import Ordering
 from precede.protocols.registry import find, read_options
 from precede.witness.verify import verify
 

@@ -13,8 +13,8 @@ from precede.core.instants import MINUTE
 from precede.core.messages import Message
 from precede.core.node import Context, Node
 from precede.protocols import registry
+from precede.protocols.layered.envelope import Envelope
 from precede.protocols.layered.epidemic.packets import packed
-from precede.protocols.layered.node import Envelope
 from precede.sim.world import round_trip
 
 

@@ -6,8 +6,8 @@ import pytest
 from precede.core.identity import MessageId
 from precede.core.instants import MILLISECOND, MINUTE, SECOND
 from precede.core.messages import Message
+from precede.protocols.layered.envelope import Envelope
 from precede.protocols.layered.epidemic.packets import HavePacket, MessagesPacket, SummaryPacket, packed
-from precede.protocols.layered.node import Envelope
 from tests.protocols.guidec2021.contact_worlds import (
     Birth,
     Setting,

@@ -27,7 +27,9 @@ from precede.protocols.floods.reliable_floods import (
     StreamId,
     Want,
 )
-from precede.protocols.layered.node import Dissemination, Envelope, Ordering
+from precede.protocols.layered.dissemination import Dissemination
+from precede.protocols.layered.envelope import Envelope
+from precede.protocols.layered.ordering import Ordering
 from precede.protocols.registry import DisseminationEntry, Option
 
 HEADER_BYTES: Final = 20

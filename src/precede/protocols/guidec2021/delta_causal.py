@@ -26,7 +26,8 @@ from precede.core.messages import Message
 from precede.core.node import Context, Saved, Waiting, restore
 from precede.protocols.guidec2021.literal import LiteralDelta
 from precede.protocols.guidec2021.past import Barrier, Past, Top, barrier_of
-from precede.protocols.layered.node import Envelope, Ordering
+from precede.protocols.layered.envelope import Envelope
+from precede.protocols.layered.ordering import Ordering
 from precede.protocols.layered.own_messages import OwnMessages, held_key, no_destinations, restored_held
 from precede.protocols.layered.parsed_envelopes import NEVER, Batch, Named, Opened, batch_of
 from precede.protocols.layered.streams import Stream, id_in, stream_in, stream_of, top_key

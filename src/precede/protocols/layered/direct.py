@@ -14,7 +14,9 @@ from precede.core.identity import MessageId, NodeId
 from precede.core.instants import MILLISECOND, Instant
 from precede.core.messages import Packet, Written
 from precede.core.node import Context, Saved
-from precede.protocols.layered.node import Dissemination, Envelope, Ordering
+from precede.protocols.layered.dissemination import Dissemination
+from precede.protocols.layered.envelope import Envelope
+from precede.protocols.layered.ordering import Ordering
 from precede.protocols.outbox import AckPacket, Outbox, is_retransmission
 from precede.protocols.registry import DisseminationEntry, Option
 

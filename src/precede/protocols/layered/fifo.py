@@ -10,7 +10,8 @@ from precede.core.identity import MessageId, NodeId
 from precede.core.instants import Duration, Instant
 from precede.core.messages import Message
 from precede.core.node import Context, Saved, Waiting
-from precede.protocols.layered.node import Envelope, Ordering
+from precede.protocols.layered.envelope import Envelope
+from precede.protocols.layered.ordering import Ordering
 from precede.protocols.layered.own_messages import OwnMessages, held_key, no_destinations, restored_held
 from precede.protocols.registry import Entry, Option
 

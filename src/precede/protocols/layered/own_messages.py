@@ -16,7 +16,7 @@ from precede.core.errors import Refused
 from precede.core.identity import MessageId, NodeId
 from precede.core.instants import Instant
 from precede.core.node import Context, Saved, restore
-from precede.protocols.layered.node import Envelope
+from precede.protocols.layered.envelope import Envelope
 
 
 class OwnMessages:

@@ -40,9 +40,11 @@ from precede.core.instants import SECOND, Duration, Instant
 from precede.core.messages import Packet
 from precede.core.node import Context, Saved
 from precede.protocols.layered.direct import own_key
+from precede.protocols.layered.dissemination import Dissemination
+from precede.protocols.layered.envelope import Envelope
 from precede.protocols.layered.epidemic.cache import Cache
 from precede.protocols.layered.epidemic.packets import HavePacket, MessagesPacket, SummaryPacket, packet_of
-from precede.protocols.layered.node import Dissemination, Envelope, Ordering
+from precede.protocols.layered.ordering import Ordering
 from precede.protocols.layered.own_messages import restored_envelope
 from precede.protocols.layered.parsed_envelopes import NEVER, Batch, Opened, batch_of
 from precede.protocols.registry import DisseminationEntry, Option

@@ -13,7 +13,7 @@ from typing import ClassVar, Final
 from precede.core.identity import MessageId
 from precede.core.instants import Instant
 from precede.core.messages import Packet, Size, Written
-from precede.protocols.layered.node import Envelope
+from precede.protocols.layered.envelope import Envelope
 from precede.protocols.layered.parsed_envelopes import NEVER, Batch, batch_of
 
 HEADER_BYTES: Final = 8
