@@ -9,12 +9,12 @@ import pytest
 
 from precede.cli import main
 from precede.core.errors import BadInput
+from precede.core.natural_order import natural
 from precede.lake.jobs import Lake
 from precede.lake.schemas import SEGMENTS
 from precede.pipeline.mobility import contacts as job
 from precede.pipeline.mobility.contacts import compute_contacts, segments_of
 from precede.traces.kernel import find_contacts
-from precede.traces.records import natural
 
 
 def walk(lake, trace="walk", nodes=30, legs=40, seed=3):

@@ -13,9 +13,9 @@ from typing import Any
 import numpy as np
 
 from precede.core.errors import BadInput
+from precede.core.natural_order import natural
 from precede.traces.contacts import ContactList, Presence, of_intervals
 from precede.traces.intervals import Intervals, Ints
-from precede.traces.records import natural
 
 
 def stored_files(lake: str | Path, trace: str, range_m: float | None = None) -> list[Path]:

@@ -15,11 +15,12 @@ import numpy as np
 
 from precede.core.errors import BadInput
 from precede.core.instants import Instant
+from precede.core.natural_order import natural
 from precede.traces.formats.contact_csv import read_contact_csv, read_presence_csv
 from precede.traces.formats.one import read_one_events
 from precede.traces.intervals import Intervals, Ints, merge_contacts
 from precede.traces.lines import data_lines, opened
-from precede.traces.records import ContactRow, Reject, Row, Summary, check, natural
+from precede.traces.records import ContactRow, Reject, Row, Summary, check
 
 
 @dataclass(frozen=True, eq=False)

@@ -10,9 +10,10 @@ import numpy as np
 
 from precede.core.errors import BadInput
 from precede.core.instants import Instant
+from precede.core.natural_order import natural
 from precede.traces.contacts import ContactList, Presence, of_intervals
 from precede.traces.intervals import Floats, Ints, Segments
-from precede.traces.records import SegmentRow, natural
+from precede.traces.records import SegmentRow
 
 
 @dataclass(frozen=True, eq=False)

@@ -7,7 +7,6 @@ were repaired or merged without losing a row are counted in `notes`.
 
 from __future__ import annotations
 
-import re
 from collections.abc import Iterable, Iterator
 from typing import Final, NamedTuple, TypeAlias
 
@@ -15,11 +14,11 @@ from msgspec import Struct, field
 
 from precede.core.errors import BadInput
 from precede.core.instants import Instant
+from precede.core.natural_order import natural
 
 MAX_NODES: Final = 1_000_000
 MAX_PAIRS: Final = 4_000_000
 BATCH_ROWS: Final = 20_000
-_DIGITS: Final = re.compile(r"([0-9]+)")
 
 
 class SegmentRow(NamedTuple):
@@ -153,15 +152,6 @@ def check(summary: Summary) -> None:
             f"{summary.file}: none of {summary.rows_read:,} rows is {summary.format} "
             f"(the first was rejected: {reason}); is `--as {summary.format}` right?"
         )
-
-
-def natural(name: str) -> tuple[tuple[bool, int, str], ...]:
-    """A key that puts `n2` before `n10`."""
-    return tuple(
-        (not part.isdecimal(), int(part) if part.isdecimal() else 0, part)
-        for part in _DIGITS.split(name)
-        if part
-    )
 
 
 def in_order(a: str, b: str) -> tuple[str, str]:

@@ -8,7 +8,8 @@ from itertools import pairwise
 from typing import TYPE_CHECKING
 
 from precede.core.instants import format_duration
-from precede.witness.history import EARLY, EXPIRED, LATE, UNADDRESSED, Ghost, History, Ints, natural, unmask
+from precede.core.natural_order import natural
+from precede.witness.history import EARLY, EXPIRED, LATE, UNADDRESSED, Ghost, History, Ints, unmask
 from precede.witness.verdict import Offence, Order, Row, Violation
 
 if TYPE_CHECKING:

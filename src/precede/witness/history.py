@@ -9,7 +9,6 @@ when the log is large: the checks are written for both.
 
 from __future__ import annotations
 
-import re
 from collections.abc import Sequence
 from typing import Any, Final, TypeAlias
 
@@ -150,15 +149,3 @@ def unmask(code: int) -> int:
 
 def name_message(source: str, incarnation: int, number: int) -> str:
     return f"{source}'{incarnation}:{number}" if incarnation else f"{source}:{number}"
-
-
-def natural(name: str) -> tuple[tuple[int, int, str, str], ...]:
-    """A sort key that puts n2 before n10. Digits are compared as text, for there may be thousands of them.
-
-    >>> sorted(["n10", "n2", "m", "7"], key=natural)
-    ['7', 'm', 'n2', 'n10']
-    """
-    return tuple(
-        (0, len(part.lstrip("0")), part.lstrip("0"), part) if part.isdigit() else (1, 0, part, "")
-        for part in re.findall(r"[0-9]+|[^0-9]+", name)
-    )

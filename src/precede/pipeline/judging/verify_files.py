@@ -17,11 +17,11 @@ import msgspec
 import pyarrow.parquet as pq
 
 from precede.core.errors import BadInput
+from precede.core.natural_order import natural
 from precede.lake.jobs import for_spark
 from precede.pipeline.judging.witness import Asked, answer, settle_question
 from precede.pipeline.judging.witness import verify as verify_frame
 from precede.pipeline.sessions.tasks import cores, spread
-from precede.witness.history import natural
 from precede.witness.reading.column_names import BROADCAST, Layout
 from precede.witness.reading.partitions import Piece, pieces_in
 from precede.witness.reading.tables import ParquetLog, parquet_log

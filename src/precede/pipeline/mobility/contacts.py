@@ -24,12 +24,12 @@ from msgspec import Struct
 
 from precede.core.errors import BadInput
 from precede.core.instants import Instant
+from precede.core.natural_order import natural
 from precede.lake.jobs import Job, Lake
 from precede.lake.schemas import CONTACTS, SEGMENTS
 from precede.pipeline.sessions.tasks import cores, spread
 from precede.traces.intervals import Intervals, merge_contacts
 from precede.traces.kernel import Segments, cut_time, find_contacts
-from precede.traces.records import natural
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession

@@ -23,12 +23,13 @@ import pyarrow.parquet as pq
 from msgspec import Struct
 
 from precede.core.errors import BadInput
+from precede.core.natural_order import natural
 from precede.lake.jobs import Job, Lake, check_unit, in_groups
 from precede.lake.schemas import CONTACTS, REJECTS, SEGMENTS, Table
 from precede.pipeline.mobility.contacts import contacts_of
 from precede.pipeline.sessions.tasks import attempt_number, spread
 from precede.traces.reading import Options, Reading
-from precede.traces.records import Batch, MessageRow, Summary, natural
+from precede.traces.records import Batch, MessageRow, Summary
 from precede.traces.writers import seconds_text
 
 if TYPE_CHECKING:

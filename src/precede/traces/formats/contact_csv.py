@@ -14,9 +14,10 @@ from typing import Final
 import numpy as np
 
 from precede.core.errors import BadInput
+from precede.core.natural_order import natural
 from precede.traces.intervals import Intervals, merge_contacts
 from precede.traces.lines import BadRow, data_lines, fields_of_csv, instant, name_of
-from precede.traces.records import ContactRow, Nodes, Reject, Row, Summary, natural
+from precede.traces.records import ContactRow, Nodes, Reject, Row, Summary
 
 MAX_ROWS: Final = 50_000_000
 _COLUMNS: Final = ("a", "b", "start", "end")

@@ -23,7 +23,8 @@ from typing import Final, NamedTuple, TypeAlias
 import msgspec
 from msgspec import Struct
 
-from precede.witness.history import name_message, natural
+from precede.core.natural_order import natural
+from precede.witness.history import name_message
 from precede.witness.live.stories import Teller
 from precede.witness.reading.column_names import BROADCAST, DELIVERED
 from precede.witness.verdict import Offence, Order, Violation

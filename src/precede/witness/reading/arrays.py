@@ -16,7 +16,8 @@ import pyarrow as pa
 from msgspec import Struct
 
 from precede.core.errors import BadInput
-from precede.witness.history import NEVER, Gap, History, natural
+from precede.core.natural_order import natural
+from precede.witness.history import NEVER, Gap, History
 from precede.witness.reading import kernels
 from precede.witness.reading.assembly import Assembly, Irregular
 from precede.witness.reading.column_names import BROADCAST, DELIVERED, OTHER, Layout

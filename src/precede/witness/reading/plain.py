@@ -8,6 +8,7 @@ from collections.abc import Callable, Mapping, Sequence
 from typing import Any, Final, TypeAlias
 
 from precede.core.errors import BadInput
+from precede.core.natural_order import natural
 from precede.witness.history import (
     ABSENT,
     ANYONE,
@@ -18,7 +19,6 @@ from precede.witness.history import (
     Ghost,
     History,
     name_message,
-    natural,
 )
 from precede.witness.reading.column_names import BROADCAST, DELIVERED, OTHER, Layout
 from precede.witness.reading.logs import Log
