@@ -9,7 +9,7 @@ from typing import Any, NamedTuple
 from precede.core.node import Context
 from precede.eventlog.recorder import Recorder
 from precede.eventlog.sinks import TableSink
-from precede.protocols.registry import make
+from precede.protocols.registry import Entry, find, make_entry
 from precede.sim.clocks import Clock
 from precede.sim.networks.contacts import Contact, ContactNetwork
 from precede.sim.networks.network import MESSAGES_BORN, NODES_ENTER, NODES_LEAVE
@@ -44,15 +44,18 @@ class Setting(NamedTuple):
     end: int = 1 << 40
 
 
-def contact_world(setting: Setting, protocol: str, seed: int = 1, **options: Any) -> tuple[World, TableSink]:
+def contact_world(
+    setting: Setting, protocol: str | Entry, seed: int = 1, **options: Any
+) -> tuple[World, TableSink]:
     """Built and filled, not yet run."""
+    entry = find(protocol) if isinstance(protocol, str) else protocol
     sink = TableSink()
     names = [str(node) for node in range(setting.nodes)]
     members = tuple(range(setting.nodes))
     written = {"dissemination": "epidemic", **options}
 
     def make_node(node: int, incarnation: int, random: Random) -> Any:
-        return make(protocol, "node", Context(node, members, written, random, incarnation))
+        return make_entry(entry, "node", Context(node, members, written, random, incarnation))
 
     network = ContactNetwork(setting.contacts, **setting.network)
     recorder = Recorder("test", names, sink)
@@ -71,7 +74,7 @@ def contact_world(setting: Setting, protocol: str, seed: int = 1, **options: Any
     return world, sink
 
 
-def play(setting: Setting, protocol: str, seed: int = 1, **options: Any) -> list[Row]:
+def play(setting: Setting, protocol: str | Entry, seed: int = 1, **options: Any) -> list[Row]:
     """Run to the end and read the message rows, in the order in which they happened."""
     world, sink = contact_world(setting, protocol, seed, **options)
     world.run(setting.end)

@@ -1,8 +1,8 @@
-"""A stage for worked examples: orderings played by hand, message by message, and a log for the witness.
+"""A stage for worked examples: a test moves messages between orderings by hand; the witness checks the log.
 
-Times are whole seconds of world time; each actor's clock may be ahead of it. The stage does what the layer
-below would: it hands over a message while its deadline lies ahead, keeps it in a cache, gives notice when it
-expires there (as late as `sweep` says), and rings timers.
+Times are whole seconds of world time; an actor's clock may be ahead of it. The stage does the dissemination's
+work: it hands a message to the ordering before its deadline, keeps it in a cache, notifies the ordering when it
+expires there (up to `sweep` seconds late), and fires timers.
 """
 
 from __future__ import annotations
@@ -19,22 +19,22 @@ from precede.core.instants import SECOND
 from precede.core.node import Context
 from precede.protocols.layered.envelope import Envelope
 from precede.protocols.layered.ordering import Ordering
-from precede.protocols.registry import find, read_options
+from precede.protocols.registry import Entry, find, read_options
 from precede.witness.verify import verify
 
 
 class Stage:
-    """Actors by letter. Every method happens at a world time not before the last."""
+    """Orderings (actors) by letter. World time never goes backwards from one call to the next."""
 
     def __init__(
-        self, protocol: str, ahead: Mapping[str, int] | None = None, sweep: int = 0, **options: Any
+        self, protocol: str | Entry, ahead: Mapping[str, int] | None = None, sweep: int = 0, **options: Any
     ) -> None:
-        self.entry = find(protocol)
-        self.options = read_options(self.entry.options, options, protocol)
+        self.entry = find(protocol) if isinstance(protocol, str) else protocol
+        self.options = read_options(self.entry.options, options, self.entry.name)
         self.ahead = dict(ahead or {})
         self.sweep = sweep
         self.actors: dict[str, Ordering] = {}
-        self.lives: dict[str, int] = {}
+        self.incarnations: dict[str, int] = {}
         self.stores: dict[str, dict[Any, Any]] = {}
         self.timers: dict[tuple[str, Any], int] = {}
         self.cached: dict[tuple[str, str], Envelope] = {}
@@ -45,13 +45,15 @@ class Stage:
         self.at = 0
 
     def broadcast(self, actor: str, at: int, lifetime: int | None = None) -> Envelope:
+        """The actor broadcasts. Returns the envelope, for `arrive`."""
         self.until(at)
-        lives = None if lifetime is None else lifetime * SECOND
-        envelope, effects = self._actor(actor).stamp(b"x", self._clock(actor), None, lives)
+        lifetime_us = None if lifetime is None else lifetime * SECOND
+        envelope, effects = self._actor(actor).stamp(b"x", self._clock(actor), None, lifetime_us)
         self._carry_out(actor, effects)
         return envelope
 
     def arrive(self, actor: str, envelope: Envelope, at: int) -> None:
+        """The actor receives a message, unless its deadline has passed."""
         self.until(at)
         effects: list[Any] = []
         if envelope.deadline is None or envelope.deadline > self._clock(actor):
@@ -60,33 +62,35 @@ class Stage:
         self._carry_out(actor, effects)
 
     def evict(self, actor: str, envelope: Envelope, at: int) -> None:
-        """The cache needs room: the message leaves it before its deadline."""
+        """The cache is full: the message leaves it before its deadline."""
         self.until(at)
         del self.cached[actor, str(envelope.message.id)]
 
-    def reboot(self, actor: str, at: int, keep: bool = False) -> None:
-        """Down and up again, with everything persisted, or with nothing as a new incarnation."""
+    def stop(self, actor: str, at: int) -> None:
+        """The actor goes down. Its timers and its cache are gone."""
         self.until(at)
-        self._go(actor)
-        self.wake(actor, at, keep)
+        self.timers = {key: at for key, at in self.timers.items() if key[0] != actor}
+        self.cached = {key: envelope for key, envelope in self.cached.items() if key[0] != actor}
 
-    def sleep(self, actor: str, at: int) -> None:
+    def start(self, actor: str, at: int) -> None:
+        """The actor starts again with everything it persisted."""
         self.until(at)
-        self._go(actor)
-
-    def wake(self, actor: str, at: int, keep: bool = True) -> None:
-        self.until(at)
-        if not keep:
-            self.lives[actor] += 1
-            self.stores[actor] = {}
         saved = {
-            key: msgspec.msgpack.decode(msgspec.msgpack.encode(v)) for key, v in self.stores[actor].items()
+            key: msgspec.msgpack.decode(msgspec.msgpack.encode(value))
+            for key, value in self.stores[actor].items()
         }
         self.actors[actor] = ordering = self._build(actor)
         self._carry_out(actor, ordering.start(self._clock(actor), saved))
 
+    def restart(self, actor: str, at: int) -> None:
+        """The actor stops and starts again as a new incarnation, without its saved state."""
+        self.stop(actor, at)
+        self.incarnations[actor] += 1
+        self.stores[actor] = {}
+        self.start(actor, at)
+
     def until(self, at: int) -> None:
-        """Timers ring and caches expire, in their order, up to this instant."""
+        """Fire the timers and expire the cached messages that are due up to this instant, in order of time."""
         while True:
             due = [(when, 0, key) for key, when in self.timers.items()]
             due += [
@@ -109,22 +113,24 @@ class Stage:
         self.at = max(self.at, at * SECOND)
 
     def delivered(self, actor: str) -> list[str]:
-        """What an actor delivered in its present life, as `A1`, `A'2`, ..."""
+        """The messages an actor delivered in its present incarnation, as `A1`, `A'2`, ..."""
         return [
             name_of(row)
             for row in self.rows
-            if row["kind"] == "delivered" and row["node"] == actor and row["incarnation"] == self.lives[actor]
+            if row["kind"] == "delivered"
+            and row["node"] == actor
+            and row["incarnation"] == self.incarnations[actor]
         ]
 
     def violations(self, order: str) -> int:
-        """What the witness says, which knows nothing of barriers."""
+        """The number of violations that the witness finds in the log; it knows nothing of barriers."""
         verdict = verify(pa.Table.from_pylist(self.rows), order)
         assert verdict.verdict != "unknown", verdict
         return verdict.violations
 
     def _actor(self, name: str) -> Ordering:
         if name not in self.actors:
-            self.lives[name] = 0
+            self.incarnations[name] = 0
             self.stores[name] = {}
             self.steps[name] = 0
             self.actors[name] = self._build(name)
@@ -132,12 +138,8 @@ class Stage:
 
     def _build(self, name: str) -> Ordering:
         assert self.entry.ordering is not None
-        context = Context(ord(name), (), self.options, Random(1), self.lives[name])
+        context = Context(ord(name), (), self.options, Random(1), self.incarnations[name])
         return self.entry.ordering(context)
-
-    def _go(self, actor: str) -> None:
-        self.timers = {key: at for key, at in self.timers.items() if key[0] != actor}
-        self.cached = {key: envelope for key, envelope in self.cached.items() if key[0] != actor}
 
     def _ahead(self, actor: str) -> int:
         return self.ahead.get(actor, 0) * SECOND
@@ -166,7 +168,7 @@ class Stage:
         self.rows.append(
             {
                 "node": actor,
-                "incarnation": self.lives[actor],
+                "incarnation": self.incarnations[actor],
                 "step": self.steps[actor],
                 "at_us": self.at,
                 "clock_us": self._clock(actor),
@@ -180,8 +182,10 @@ class Stage:
 
 
 def name(id: Any) -> str:
+    """A message's name in these tests: letter, one prime for each later incarnation, number."""
     return chr(id.source) + "'" * id.incarnation + str(id.number)
 
 
 def name_of(row: Mapping[str, Any]) -> str:
+    """The same, from a log row."""
     return row["message_source"] + "'" * row["message_incarnation"] + str(row["message_number"])

@@ -8,6 +8,7 @@ from precede.core.instants import MILLISECOND, MINUTE, SECOND
 from precede.core.messages import Message
 from precede.protocols.layered.envelope import Envelope
 from precede.protocols.layered.epidemic.packets import HavePacket, MessagesPacket, SummaryPacket, packed
+from precede.protocols.registry import Entry
 from tests.protocols.guidec2021.contact_worlds import (
     Birth,
     Setting,
@@ -17,6 +18,7 @@ from tests.protocols.guidec2021.contact_worlds import (
     receptions,
     rows_of,
 )
+from tests.protocols.guidec2021.literal import PRINTED_CAUSAL
 
 TEN = [Birth(0, second * SECOND) for second in range(10)]
 
@@ -123,8 +125,8 @@ def test_ids_of_evicted_messages_without_lifetime_do_not_fill_the_memory() -> No
     assert [number for _, _, number in deliveries(rows_of(sink), 1)] == list(range(1, 201))
 
 
-@pytest.mark.parametrize("literal", ["false", "true"])
-def test_what_was_evicted_long_ago_is_not_taken_again_though_its_id_is_forgotten(literal: str) -> None:
+@pytest.mark.parametrize("protocol", ["causal_barrier", PRINTED_CAUSAL], ids=["ours", "printed"])
+def test_an_evicted_message_is_not_accepted_again_after_its_id_is_forgotten(protocol: str | Entry) -> None:
     """Node 2 leaves with the first eight of a hundred, and brings them back when all is over."""
     births = [Birth(0, number * SECOND) for number in range(100)]
     contacts = [
@@ -133,7 +135,7 @@ def test_what_was_evicted_long_ago_is_not_taken_again_though_its_id_is_forgotten
         (1, 2, 200 * SECOND, 210 * SECOND),
     ]
     setting = Setting(3, contacts, births, end=5 * MINUTE)
-    rows = play(setting, "causal_barrier", cache="8", literal=literal)
+    rows = play(setting, protocol, cache="8")
     at_1 = [row for row in rows if row.node == 1]
     assert [row.message[2] for row in at_1 if row.kind == "received"] == list(range(1, 101))
     assert [number for _, _, number in deliveries(rows, 1)] == list(range(1, 101))

@@ -6,8 +6,7 @@ lacks, with a pointer into its barrier, so a delivery touches only whoever waits
 checkPendingMessages scans everything pending.
 
 Where we depart from the printed codes, and why, is in papers/guidec2021/reading.md: streams instead of hosts
-(E6, E7), a message's own number against what was delivered (E8), pruned barriers (E11). `literal=true` gives
-the printed codes.
+(E6, E7), a message's own number against what was delivered (E8), pruned barriers (E11).
 """
 
 from __future__ import annotations
@@ -21,7 +20,6 @@ from precede.core.identity import MessageId, NodeId
 from precede.core.instants import Duration, Instant
 from precede.core.messages import Message
 from precede.core.node import Context, Saved, Waiting, restore
-from precede.protocols.guidec2021.literal import LiteralCausal
 from precede.protocols.layered.envelope import Envelope
 from precede.protocols.layered.ordering import Ordering
 from precede.protocols.layered.own_messages import OwnMessages, held_key, no_destinations, restored_held
@@ -211,11 +209,6 @@ class CausalBarrier(Ordering):
         }
 
 
-def ordering(context: Context) -> Ordering:
-    """The repaired form, or the printed one."""
-    return LiteralCausal(context) if context.options["literal"] else CausalBarrier(context)
-
-
 ENTRY: Final = Entry(
     name="causal_barrier",
     title="causal order from immediate predecessors, no group to know",
@@ -225,7 +218,6 @@ ENTRY: Final = Entry(
     options={
         "durable": Option("bool", False, "persist what a restart needs"),
         "prune": Option("bool", True, "strike out what a delivered message covers; false: as printed"),
-        "literal": Option("bool", False, "codes 1 to 7 as printed, errors included (for conformance)"),
     },
-    ordering=ordering,
+    ordering=CausalBarrier,
 )

@@ -7,7 +7,7 @@ and so are the registries.
 The form built here is *multi* (delta_barrier.py): a sequence number apart from the deadline, and barrier
 entries kept while they outlive what covers them. Lifetimes may differ per message, and clocks by up to `skew`.
 The paper tags a message with its deadline alone and notices expiry when something else happens; what goes wrong
-then, with schedules, is in papers/guidec2021/reading.md (E1 to E11). `tag=deadline` gives the printed form.
+then, with schedules, is in papers/guidec2021/reading.md (E1 to E11).
 """
 
 from __future__ import annotations
@@ -24,7 +24,6 @@ from precede.core.identity import MessageId, NodeId
 from precede.core.instants import MINUTE, Duration, Instant
 from precede.core.messages import Message
 from precede.core.node import Context, Saved, Waiting, restore
-from precede.protocols.guidec2021.literal import LiteralDelta
 from precede.protocols.guidec2021.past import Barrier, Past, Top, barrier_of
 from precede.protocols.layered.envelope import Envelope
 from precede.protocols.layered.ordering import Ordering
@@ -379,11 +378,6 @@ class DeltaCausal(Ordering):
         }
 
 
-def ordering(context: Context) -> Ordering:
-    """The repaired form, or the printed one."""
-    return LiteralDelta(context) if context.options["tag"] == "deadline" else DeltaCausal(context)
-
-
 ENTRY: Final = Entry(
     name="delta_causal",
     title="causal order for messages with a lifetime: a bounded wait for what was lost",
@@ -397,12 +391,6 @@ ENTRY: Final = Entry(
         "monotone": Option("bool", False, "never expire before a predecessor: lengthens lifetimes"),
         "prune": Option("bool", True, "strike out what a delivered message covers; false: as printed"),
         "lazy_expiry": Option("bool", False, "no timers: notice expiry when something happens, as printed"),
-        "tag": Option(
-            "choice",
-            "number",
-            "what tells messages of one source apart; deadline: codes 8 to 13 as printed, errors included",
-            ("number", "deadline"),
-        ),
     },
-    ordering=ordering,
+    ordering=DeltaCausal,
 )

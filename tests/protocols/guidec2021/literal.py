@@ -1,10 +1,9 @@
-"""Codes 1 to 13 of guidec2021 as printed, for conformance and for showing what each correction is worth.
+"""Codes 1 to 13 of guidec2021 as printed, errors included: the tests compare our protocols with them.
 
-Maps are keyed by the host alone, `put` overwrites, every delivery scans all that is pending, and nothing is
-persisted but what keeps message ids unique: a host that comes back begins with empty registries. The errors
-this brings are E1 to E11 in papers/guidec2021/reading.md. `prune` and `lazy_expiry` are the only corrections
-that can be switched on here, so that each can be looked at alone; with `prune=false, lazy_expiry=true` this is
-the paper, line by line.
+Maps are keyed by the host alone, `put` overwrites, and every delivery scans all pending messages. Only what
+keeps message ids unique is persisted, so a restarted host begins with empty registries. The errors that follow
+are E1 to E11 in papers/guidec2021/reading.md. Two corrections can be switched on alone: `prune=true` (E11) and
+`lazy_expiry=false` (E1). With `prune=false, lazy_expiry=true` this is the paper, line by line.
 """
 
 from __future__ import annotations
@@ -12,11 +11,14 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from typing import ClassVar, Final, TypeAlias
 
+from msgspec.structs import replace
+
 from precede.core.effects import Deliver, Discard, Effect, Effects, Key, SetTimer
 from precede.core.identity import MessageId, NodeId
 from precede.core.instants import Duration, Instant
 from precede.core.messages import Message
 from precede.core.node import Context, Saved, Waiting
+from precede.protocols.guidec2021 import causal_barrier, delta_causal
 from precede.protocols.layered.envelope import Envelope
 from precede.protocols.layered.ordering import Ordering
 from precede.protocols.layered.own_messages import OwnMessages, no_destinations
@@ -185,3 +187,11 @@ class LiteralDelta(LiteralCausal):
     def timer(self, key: Key, now: Instant, effects: list[Effect]) -> None:
         self._check_pending_messages(now, effects)
         self._watch(effects)
+
+
+PRINTED_CAUSAL: Final = replace(
+    causal_barrier.ENTRY, name="causal_barrier_printed", title="codes 1 to 7", ordering=LiteralCausal
+)
+PRINTED_DELTA: Final = replace(
+    delta_causal.ENTRY, name="delta_causal_printed", title="codes 8 to 13", ordering=LiteralDelta
+)
