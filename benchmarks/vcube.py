@@ -97,9 +97,9 @@ def tape_of(nodes: int, start: str) -> Tape:
     world, births = prepare(nodes, start, wrap=lambda node: TapedNode(node, tape))
     tape.times.extend(births)
     tape.counts.append(nodes)
-    for seat in world.seats:
-        assert seat.flight is not None
-        seat.flight = TapedFlight(seat.flight, tape)
+    for hosted in world.nodes:
+        assert hosted.flight is not None
+        hosted.flight = TapedFlight(hosted.flight, tape)
     world.run()
     return tape
 

@@ -37,7 +37,7 @@ def main() -> None:
     world = World(1, len(names), radio, network, Recorder("readings", names, NoSink()))
     for node in range(len(names)):
         world.enter(node)
-    radios = [seat.node for seat in world.seats]
+    radios = [hosted.node for hosted in world.nodes]
     for node, carrying in enumerate(radios):
         assert isinstance(carrying, Carrying)
         carrying.virtual.put(key=node, version=1, value=20 + node % 7)

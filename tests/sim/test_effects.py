@@ -43,6 +43,6 @@ def test_they_are_written_and_matched_as_they_are_made() -> None:
 def test_an_effect_says_the_parts_of_its_message_for_the_log() -> None:
     arrive, deliver = Arrive((MESSAGE,)), Deliver(MESSAGE)
     arrive.look_up()
-    assert (arrive.source, arrive.life, arrive.number) == (3, 1, 7)
-    assert (deliver.source, deliver.life, deliver.number) == (3, 1, 7)
+    assert (arrive.source, arrive.incarnation, arrive.number) == (3, 1, 7)
+    assert (deliver.source, deliver.incarnation, deliver.number) == (3, 1, 7)
     assert Arrive((MESSAGE, OTHER)).only is None

@@ -256,7 +256,7 @@ def test_a_queued_keyed_send_is_replaced_cancelled_and_answered() -> None:
     for text, key in (("first", "k1"), ("old", "k2"), ("gone", "k3")):
         world.network.send(0, Send(Note(text), 1, 0, key))
     world.network.send(0, Send(Note("new"), 1, 0, "k2"))
-    world._carry_out(world.seats[0], [CancelSend("k3")], 0)
+    world._carry_out(world.nodes[0], [CancelSend("k3")], 0)
     world.run()
     assert [page[3] for page in pages if page[2] == "receive"] == ["first", "new"]
     assert [page[3:] for page in pages if page[2] == "sent"] == [("k1", True), ("k2", True)]

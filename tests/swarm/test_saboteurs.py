@@ -19,7 +19,7 @@ from precede.protocols.layered.envelope import Envelope
 from precede.protocols.layered.vector_clock import VectorClock
 from precede.protocols.registry import Entry
 from precede.sim.clocks import Clock
-from precede.sim.world import Seat, World
+from precede.sim.world import HostedNode, World
 from tests.swarm.saboteurs import SABOTEURS, entry_of
 
 WORLDS = 200
@@ -50,29 +50,29 @@ def test_a_saboteur_is_caught(name: str) -> None:
 class ReversesEffects(World):
     """Carries every list of effects out backwards."""
 
-    def _carry_out(self, seat: Seat, effects: Effects, clock: Instant) -> None:
-        super()._carry_out(seat, list(reversed(effects)), clock)
+    def _carry_out(self, hosted: HostedNode, effects: Effects, clock: Instant) -> None:
+        super()._carry_out(hosted, list(reversed(effects)), clock)
 
 
 class SplitsTheAtom(World):
     """Can crash between a Persist and the Deliver that belongs to it."""
 
-    def _carry_out_until_crash(self, seat: Seat, effects: Sequence[object], clock: Instant) -> None:
-        allowed, seat.crash_after = seat.crash_after or 0, None
+    def _carry_out_until_crash(self, hosted: HostedNode, effects: Sequence[object], clock: Instant) -> None:
+        allowed, hosted.crash_after = hosted.crash_after or 0, None
         for effect in effects[:allowed]:
-            if seat.up:
-                self._carry_out(seat, [effect], clock)  # type: ignore[list-item]
+            if hosted.up:
+                self._carry_out(hosted, [effect], clock)  # type: ignore[list-item]
         if len(effects) > allowed:
-            self.crash(seat.id)
+            self.crash(hosted.id)
         else:
-            seat.crash_after = allowed - len(effects)
+            hosted.crash_after = allowed - len(effects)
 
 
 class LosesWhatWasPersisted(World):
     """Its disk forgets on every restart."""
 
     def restart(self, node: int, keep: bool) -> None:
-        self.seats[node].store = {}
+        self.nodes[node].store = {}
         super().restart(node, keep)
 
 
@@ -80,7 +80,7 @@ class GoesBackInTime(World):
     """Its clocks jump back and forth by a second."""
 
     def receive(self, to: int, packet: Packet, sender: int, over: Medium) -> None:
-        self.seats[to].clock = Clock(-1_000_000 * (self.now % 2))
+        self.nodes[to].clock = Clock(-1_000_000 * (self.now % 2))
         super().receive(to, packet, sender, over)
 
 

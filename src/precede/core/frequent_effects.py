@@ -50,7 +50,7 @@ class Arrive(Value):
     Who has `Deliver`s of them at hand may add these: the log then need not read the ids again.
     """
 
-    __slots__ = ("deliveries", "life", "messages", "number", "only", "source")
+    __slots__ = ("deliveries", "incarnation", "messages", "number", "only", "source")
     __match_args__ = ("messages",)
 
     def __init__(self, messages: tuple[Message, ...], deliveries: list[Deliver] | None = None) -> None:
@@ -59,13 +59,13 @@ class Arrive(Value):
         self.only: Final[Message | None] = messages[0] if len(messages) == 1 else None
         self.source = -1
         self.number = 0
-        self.life = 0
+        self.incarnation = 0
 
     def look_up(self) -> None:
         """The parts of the only message's id, for the log: many nodes may share this effect."""
         if self.only is not None:
             id = self.only.id
-            self.source, self.number, self.life = id.source, id.number, id.incarnation
+            self.source, self.number, self.incarnation = id.source, id.number, id.incarnation
 
 
 @final
@@ -88,7 +88,7 @@ class Send(Value):
 class Deliver(Value):
     """Hand a message to the application, in order. The parts of its id stand here too, for the log."""
 
-    __slots__ = ("life", "message", "number", "source")
+    __slots__ = ("incarnation", "message", "number", "source")
     __match_args__ = ("message",)
 
     def __init__(self, message: Message) -> None:
@@ -96,4 +96,4 @@ class Deliver(Value):
         self.message: Final = message
         self.source: Final = id.source
         self.number: Final = id.number
-        self.life: Final = id.incarnation
+        self.incarnation: Final = id.incarnation

@@ -26,7 +26,7 @@ class MachineRows(Rows):
         self._numbers = BytesWriter()
         self._process = BytesWriter()
         self._source = BytesWriter()
-        self._lives = BytesWriter()
+        self._incarnations = BytesWriter()
         self._kind = BytesWriter()
         self._small = BytesWriter()
         self._control = BytesWriter()
@@ -40,22 +40,30 @@ class MachineRows(Rows):
         self._in_packet: i32 = 0
 
     def _row(
-        self, at: i64, clock: i64, number: i64, process: i32, source: i32, life: i32, kind: i32, small: i32
+        self,
+        at: i64,
+        clock: i64,
+        number: i64,
+        process: i32,
+        source: i32,
+        incarnation: i32,
+        kind: i32,
+        small: i32,
     ) -> None:
-        check(number, life)
+        check(number, incarnation)
         write_i64_le(self._at, at)
         write_i64_le(self._clock, clock)
         write_i64_le(self._numbers, number)
         write_i32_le(self._process, process)
         write_i32_le(self._source, source)
-        write_i32_le(self._lives, life)
+        write_i32_le(self._incarnations, incarnation)
         write_i32_le(self._kind, kind)
         write_i32_le(self._small, small)
 
     def message(self, kind: int, small: int, process: int, at: Instant, clock: Instant, id: MessageId) -> None:
         self._row(at, clock, id.number, process, id.source, id.incarnation, kind, small)
 
-    def life(self, kind: int, process: int, at: Instant, clock: Instant) -> None:
+    def node_event(self, kind: int, process: int, at: Instant, clock: Instant) -> None:
         self._row(at, clock, 0, process, -1, 0, kind, 0)
 
     def received(self, process: int, now: Instant, arrive: Arrive) -> None:
@@ -63,42 +71,42 @@ class MachineRows(Rows):
         if arrive.deliveries is not None:
             which: i32 = process
             for deliver in arrive.deliveries:
-                self._row(at, at, deliver.number, which, deliver.source, deliver.life, RECEIVED, 0)
+                self._row(at, at, deliver.number, which, deliver.source, deliver.incarnation, RECEIVED, 0)
             return
         if arrive.only is None:
             super().received(process, now, arrive)
             return
         if arrive.number == 0:
             arrive.look_up()
-        self._row(at, at, arrive.number, process, arrive.source, arrive.life, RECEIVED, 0)
+        self._row(at, at, arrive.number, process, arrive.source, arrive.incarnation, RECEIVED, 0)
 
     def delivered(self, process: int, now: Instant, deliver: Deliver) -> None:
         at: i64 = now
-        self._row(at, at, deliver.number, process, deliver.source, deliver.life, DELIVERED, 0)
+        self._row(at, at, deliver.number, process, deliver.source, deliver.incarnation, DELIVERED, 0)
 
     def received_and_delivered(self, process: int, now: Instant, deliver: Deliver) -> None:
         at: i64 = now
         which: i32 = process
         source: i32 = deliver.source
         number: i64 = deliver.number
-        life: i32 = deliver.life
-        self._row(at, at, number, which, source, life, RECEIVED, 0)
-        self._row(at, at, number, which, source, life, DELIVERED, 0)
+        incarnation: i32 = deliver.incarnation
+        self._row(at, at, number, which, source, incarnation, RECEIVED, 0)
+        self._row(at, at, number, which, source, incarnation, DELIVERED, 0)
 
     def received_then_delivered(self, process: int, now: Instant, deliveries: list[Deliver]) -> None:
-        numbers, sources, lives = BytesWriter(), BytesWriter(), BytesWriter()
+        numbers, sources, incarnations = BytesWriter(), BytesWriter(), BytesWriter()
         for deliver in deliveries:
             number: i64 = deliver.number
-            life: i32 = deliver.life
-            check(number, life)
+            incarnation: i32 = deliver.incarnation
+            check(number, incarnation)
             write_i64_le(numbers, number)
             write_i32_le(sources, deliver.source)
-            write_i32_le(lives, life)
+            write_i32_le(incarnations, incarnation)
         for kind in (RECEIVED, DELIVERED):
             self._same(len(deliveries), now, process, kind)
             self._numbers.write(numbers.getvalue())
             self._source.write(sources.getvalue())
-            self._lives.write(lives.getvalue())
+            self._incarnations.write(incarnations.getvalue())
 
     def _same(self, rows: i64, at: i64, process: i32, kind: i32) -> None:
         """So many rows of one kind, node and instant, but for what they are about."""
@@ -145,7 +153,7 @@ class MachineRows(Rows):
         return len(self._at) // 8
 
     def take(self) -> list[bytes]:
-        shared = [self._at, self._clock, self._numbers, self._process, self._source, self._lives]
+        shared = [self._at, self._clock, self._numbers, self._process, self._source, self._incarnations]
         columns = [*shared, self._kind, self._small, self._control, self._entries, self._wire, self._messages]
         taken = [column.getvalue() for column in columns]
         for column in columns:
@@ -153,7 +161,7 @@ class MachineRows(Rows):
         return taken
 
 
-def check(number: i64, life: i32) -> None:
+def check(number: i64, incarnation: i32) -> None:
     """Both fit their places."""
-    if number >> 32 != 0 or life < 0:
+    if number >> 32 != 0 or incarnation < 0:
         raise OverflowError("a number of a row is negative or too large for its place")

@@ -69,7 +69,7 @@ class Recorder:
         self._names = list(names)
         self._dictionary = pa.array(self._names, pa.string())
         self._process_node: list[int] = []
-        self._process_life: list[int] = []
+        self._process_incarnation: list[int] = []
         self._reasons: dict[str, int] = {"": 0}
         self.packet_kinds = Codes()
         self._extras: list[tuple[int, tuple[NodeId, ...] | None, Instant | None]] = []
@@ -80,7 +80,7 @@ class Recorder:
     def process_of(self, node: NodeId, incarnation: int) -> int:
         """The number of one life of a node."""
         self._process_node.append(node)
-        self._process_life.append(incarnation)
+        self._process_incarnation.append(incarnation)
         return len(self._process_node) - 1
 
     def add_name(self, name: str) -> NodeId:
@@ -94,9 +94,9 @@ class Recorder:
         """A node whose earlier rows are elsewhere: its next row has this step."""
         self._steps[node] = step
 
-    def life(self, kind: int, process: int, at: Instant, clock: Instant) -> None:
+    def node_event(self, kind: int, process: int, at: Instant, clock: Instant) -> None:
         """started, crashed, left."""
-        self.units.life(kind, process, at, clock)
+        self.units.node_event(kind, process, at, clock)
 
     def message(
         self, kind: int, process: int, at: Instant, clock: Instant, id: MessageId, reason: str = ""
@@ -167,7 +167,7 @@ class Recorder:
         columns = {
             "run_id": self._constant(count),
             "node": pa.DictionaryArray.from_arrays(pa.array(node), self._dictionary, safe=False),
-            "incarnation": pa.array(np.asarray(self._process_life, np.int32)[block.process]),
+            "incarnation": pa.array(np.asarray(self._process_incarnation, np.int32)[block.process]),
             "step": pa.array(self._count_steps(node)),
             "at_us": pa.array(block.at),
             "clock_us": pa.array(block.clock),

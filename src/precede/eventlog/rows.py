@@ -38,7 +38,7 @@ class Rows:
         """Something that happened to a message."""
         self._buffer += _MESSAGE.pack(at, process, id.source, id.number, id.incarnation, kind, small, clock)
 
-    def life(self, kind: int, process: int, at: Instant, clock: Instant) -> None:
+    def node_event(self, kind: int, process: int, at: Instant, clock: Instant) -> None:
         """Something that happened to a node."""
         self._buffer += _MESSAGE.pack(at, process, -1, 0, 0, kind, 0, clock)
 
@@ -50,15 +50,15 @@ class Rows:
     def delivered(self, process: int, now: Instant, deliver: Deliver) -> None:
         """A message is delivered, likewise."""
         self._buffer += _MESSAGE.pack(
-            now, process, deliver.source, deliver.number, deliver.life, DELIVERED, 0, now
+            now, process, deliver.source, deliver.number, deliver.incarnation, DELIVERED, 0, now
         )
 
     def received_and_delivered(self, process: int, now: Instant, deliver: Deliver) -> None:
         """Both rows of a message that is delivered as it arrives, likewise."""
-        source, number, life = deliver.source, deliver.number, deliver.life
+        source, number, incarnation = deliver.source, deliver.number, deliver.incarnation
         self._buffer += _TWO_MESSAGES.pack(
-            now, process, source, number, life, RECEIVED, 0, now,
-            now, process, source, number, life, DELIVERED, 0, now,
+            now, process, source, number, incarnation, RECEIVED, 0, now,
+            now, process, source, number, incarnation, DELIVERED, 0, now,
         )  # fmt: skip
 
     def received_then_delivered(self, process: int, now: Instant, deliveries: list[Deliver]) -> None:

@@ -127,7 +127,7 @@ class Driver:
     def start(self) -> None:
         """Begin to live; what the application had not taken is handed over first."""
         if self._rows is not None:
-            self._rows.life(STARTED, self._now())
+            self._rows.node_event(STARTED, self._now())
         self.store.remember("starts", self.store.remembered("starts", 0) + 1)
         place = 0
         while untaken := self.store.undelivered(place, _MOST_TOGETHER):
@@ -209,7 +209,7 @@ class Driver:
     def leave(self) -> None:
         """The application leaves for good."""
         if self._rows is not None:
-            self._rows.life(LEFT, self._now())
+            self._rows.node_event(LEFT, self._now())
         self._input(self.node.leave)
 
     def taken(self, place: int) -> None:

@@ -32,7 +32,7 @@ _LARGEST_SIZE: Final = (1 << 31) - 1
 class Rows(Protocol):
     """What a driver tells about."""
 
-    def life(self, kind: int, now: Instant) -> None: ...
+    def node_event(self, kind: int, now: Instant) -> None: ...
 
     def message(self, kind: int, now: Instant, id: MessageId, reason: str = "") -> None: ...
 
@@ -54,7 +54,7 @@ class KeptRows:
         self._rows: list[Row] = []
         self._encode = msgspec.msgpack.Encoder().encode
 
-    def life(self, kind: int, now: Instant) -> None:
+    def node_event(self, kind: int, now: Instant) -> None:
         self._rows.append((kind, now))
 
     def message(self, kind: int, now: Instant, id: MessageId, reason: str = "") -> None:
@@ -171,7 +171,7 @@ def _names_in(row: Row) -> list[str]:
 def _replay(row: Row, recorder: Any, process: int, names: dict[str, int]) -> None:
     kind, now = row[:2]
     if len(row) == 2:
-        recorder.life(kind, process, now, now)
+        recorder.node_event(kind, process, now, now)
     elif kind in (SENT, PACKET_RECEIVED):
         packet = _Sized(row[2], *row[5:9])
         peer = names[row[3]] if row[3] else -1

@@ -1,6 +1,6 @@
 """The world's inner loop: takes events from the queue, and carries out what plain nodes answer to receptions.
 
-A node is plain while it keeps the world's time, no crash is set for it and nobody stalls it (`Seat.plain`).
+A node is plain while it keeps the world's time, no crash is set for it and it is not stalled (`plain`).
 What stands here does for plain nodes exactly what `World.receive` and `World._carry_out` do for all; it is
 written for speed, and is the only place that is.
 """
@@ -13,8 +13,8 @@ from precede.core.effects import Arrive, Deliver, Discard, Effects, Send
 from precede.core.instants import Instant
 from precede.eventlog.rows import BLOCK_BYTES
 from precede.eventlog.schema import DISCARDED, PACKET_RECEIVED, SENT
+from precede.sim.hosted_node import HostedNode
 from precede.sim.queue import LAST_PHASE, PHASE_BITS, RING, SHIFT, Call, Landing
-from precede.sim.seat import Seat
 
 if TYPE_CHECKING:
     from precede.sim.world import World
@@ -31,8 +31,8 @@ class Turn:
         self._queue = world.queue
         self._soon = world.queue.soon
         self._ring = world.queue.ring
-        self._seats = world.seats
-        self._everybody = len(world.seats)
+        self._seats = world.nodes
+        self._everybody = len(world.nodes)
         self._rows = world.recorder.units
         self._codes = world.recorder.packet_kinds
         self._log_packets = world.recorder.packets_received
@@ -59,9 +59,9 @@ class Turn:
             queue.place += 1
             world.now = now = event.when >> PHASE_BITS
             if isinstance(event, Landing):
-                seat = self._seats[event.to]
-                if seat.plain:
-                    self._land(seat, event, now)
+                hosted = self._seats[event.to]
+                if hosted.plain:
+                    self._land(hosted, event, now)
                 else:
                     world.receive(event.to, event.packet, event.sender, event.over)
             elif isinstance(event, Call):
@@ -70,14 +70,14 @@ class Turn:
                 self._at_once()
         return True
 
-    def _land(self, seat: Seat, landing: Landing, now: Instant) -> None:
+    def _land(self, hosted: HostedNode, landing: Landing, now: Instant) -> None:
         packet, sender, over = landing.packet, landing.sender, landing.over
         if self._log_packets:
             code = self._codes[packet.kind]
-            self._rows.packet(PACKET_RECEIVED, code, seat.process, now, now, packet, sender, over)
-        effects = seat.node.receive(packet, sender, now, over)
+            self._rows.packet(PACKET_RECEIVED, code, hosted.process, now, now, packet, sender, over)
+        effects = hosted.node.receive(packet, sender, now, over)
         if effects:
-            self.carry_out(seat, effects, now)
+            self.carry_out(hosted, effects, now)
 
     def _at_once(self) -> None:
         while self._soon:
@@ -87,9 +87,9 @@ class Turn:
             if self._rows.size() >= BLOCK_BYTES:
                 self._flush_if_full()
 
-    def carry_out(self, seat: Seat, effects: Effects, now: Instant) -> None:
+    def carry_out(self, hosted: HostedNode, effects: Effects, now: Instant) -> None:
         """The effects of a plain node. A message that arrives and is delivered at once is one write."""
-        world, rows, process = self._world, self._rows, seat.process
+        world, rows, process = self._world, self._rows, hosted.process
         arrived: Arrive | None = None
         written = 0
         listed: list[Any] = effects if isinstance(effects, list) else list(effects)
@@ -108,13 +108,13 @@ class Turn:
                     rows.delivered(process, now, effect)
                     arrived = None
                 if world.on_deliver is not None:
-                    world.on_deliver(seat.id, effect.message)
+                    world.on_deliver(hosted.id, effect.message)
                 continue
             if arrived is not None:
                 rows.received(process, now, arrived)
                 arrived = None
             if isinstance(effect, Send):
-                self._send(seat, effect, now)
+                self._send(hosted, effect, now)
             elif isinstance(effect, Arrive):
                 if effect.only is None and self._all_delivered(effect.messages, listed, place):
                     written = place + 1 + len(effect.messages)
@@ -126,7 +126,7 @@ class Turn:
                     self._reason, self._reason_code = effect.reason, world.recorder.reason_code(effect.reason)
                 rows.message(DISCARDED, self._reason_code, process, now, now, effect.message.id)
             else:
-                world.carry_out_rare(seat, effect, now)
+                world.carry_out_rare(hosted, effect, now)
         if arrived is not None:
             rows.received(process, now, arrived)
 
@@ -142,18 +142,18 @@ class Turn:
                 return False
         return True
 
-    def _send(self, seat: Seat, send: Send, now: Instant) -> None:
-        flight, to = seat.flight, send.to
+    def _send(self, hosted: HostedNode, send: Send, now: Instant) -> None:
+        flight, to = hosted.flight, send.to
         if flight is None or send.key is not None or not 0 <= to < self._everybody:
-            self._world.network.send(seat.id, send)
+            self._world.network.send(hosted.id, send)
             return
         packet, over = send.packet, send.over
         if type(packet) is not self._type:
             self._type = type(packet)
             self._code = self._codes[packet.kind]
-        self._rows.packet(SENT, self._code, seat.process, now, now, packet, to, over)
+        self._rows.packet(SENT, self._code, hosted.process, now, now, packet, to, over)
         when = now + flight.takes(now) << PHASE_BITS | LAST_PHASE
-        landing = Landing(when, to, packet, seat.id, over)
+        landing = Landing(when, to, packet, hosted.id, over)
         bucket = when >> SHIFT
         waiting = self._ring[bucket & RING - 1]
         if waiting and 0 < bucket - self._queue.base < RING:

@@ -152,8 +152,8 @@ class Workload:
             self._world.schedule_phase(MESSAGES_BORN, at, self._birth, node)
 
     def _birth(self, node: NodeId) -> None:
-        seat = self._world.seats[node]
-        if seat.gone:
+        hosted = self._world.nodes[node]
+        if hosted.gone:
             return
         self._born[node] = born = self._born.get(node, 0) + 1
         self._unasked += 1
@@ -163,7 +163,7 @@ class Workload:
 
     def _send(self, node: NodeId) -> None:
         application = self._application(node)
-        to = self._destinations.choose(node, len(self._world.seats), application.random)
+        to = self._destinations.choose(node, len(self._world.nodes), application.random)
         lifetime = application.lifetime() if application.lifetime is not None else None
         self._world.broadcast(node, self._payload, to, lifetime)
 

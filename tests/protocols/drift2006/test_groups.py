@@ -60,7 +60,7 @@ def delivered(log: pa.Table, node: str, since_s: int = 0) -> list[str]:
 def test_nobody_knows_anybody_and_a_group_begins(seed: int) -> None:
     world, log = run({"members": []}, [(str(node), 20 + node) for node in range(6)], seed, 60)
     assert world.refused == 0
-    assert len({seat.node.entrance.group for seat in world.seats}) == 1
+    assert len({hosted.node.entrance.group for hosted in world.nodes}) == 1
     assert all(len(delivered(log, str(node))) == 6 for node in range(6))
 
 
@@ -71,7 +71,7 @@ def test_two_groups_meet_and_the_later_one_gives_way(seed: int) -> None:
     apart = [(str(node), 20 + node) for node in range(6)]
     together = [(str(node), 60 + node) for node in range(6)]
     world, log = run({"members": [], "partitions": halves, "field": [50, 50]}, apart + together, seed, 120)
-    assert len({seat.node.entrance.group for seat in world.seats}) == 1
+    assert len({hosted.node.entrance.group for hosted in world.nodes}) == 1
     assert delivered(log, "0", since_s=20)[:3] != delivered(log, "3", since_s=20)[:3]
     later = [delivered(log, str(node), since_s=60) for node in range(6)]
     assert len(later[0]) == 6
@@ -81,7 +81,7 @@ def test_two_groups_meet_and_the_later_one_gives_way(seed: int) -> None:
 def test_alone_one_is_a_group_too() -> None:
     world, log = run({"nodes": 1, "members": []}, [("0", 10)], 1, 20)
     assert delivered(log, "0") == ["0:1"]
-    assert world.seats[0].node.sizes()["sources"] == 1
+    assert world.nodes[0].node.sizes()["sources"] == 1
 
 
 @pytest.mark.parametrize("seed", range(4))
@@ -92,7 +92,7 @@ def test_a_newcomer_joins_through_a_source_and_a_source_leaves(seed: int) -> Non
     world, log = run({"presence": presence, "linger": "2s", "field": [80, 80]}, script, seed, 60)
     assert [delivered(log, node) for node in "1234"] == [["0:1", "5:1", "1:1", "5:2"]] * 4
     assert delivered(log, "5") == ["5:1", "1:1", "5:2"]
-    assert world.seats[1].node.sizes()["sources"] == 5
+    assert world.nodes[1].node.sizes()["sources"] == 5
 
 
 @pytest.mark.parametrize(("suspect_after", "count"), [("2s", 4), ("0s", 1)])

@@ -97,7 +97,7 @@ def check(seed: int) -> None:
     for order in ("total", "causal"):
         verdict = verify(log, order)
         assert verdict.verdict == "holds", (seed, verdict.counts, verdict.first)
-    nodes: list[Any] = [seat.node for seat in prepared.world.seats]
+    nodes: list[Any] = [hosted.node for hosted in prepared.world.nodes]
     assert len({node.entrance.group for node in nodes}) == 1, seed
     late = [row["message_source"] for row in events_of(log, "broadcast") if row["at_us"] >= LATE]
     assert len(late) == len(nodes), (seed, late)

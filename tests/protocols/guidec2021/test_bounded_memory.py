@@ -28,7 +28,7 @@ def peaks(visitors: int, protocol: str, **options: str) -> dict[str, int]:
     most: dict[str, int] = {}
     for at in range(0, setting.end, 20 * SECOND):
         world.run(at)
-        for name, size in world.seats[0].node.sizes().items():
+        for name, size in world.nodes[0].node.sizes().items():
             most[name] = max(most.get(name, 0), size)
     return most
 

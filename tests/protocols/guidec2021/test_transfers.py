@@ -120,7 +120,7 @@ def test_ids_of_evicted_messages_without_lifetime_do_not_fill_the_memory() -> No
     world, sink = contact_world(Setting(2, [(0, 1, 1, 300 * SECOND)], births), "causal_barrier", cache="8")
     for second in range(0, 210, 10):
         world.run(second * SECOND)
-        assert all(seat.node.sizes()["evicted"] <= 2 for seat in world.seats if seat.up)
+        assert all(hosted.node.sizes()["evicted"] <= 2 for hosted in world.nodes if hosted.up)
     world.recorder.flush()
     assert [number for _, _, number in deliveries(rows_of(sink), 1)] == list(range(1, 201))
 
@@ -151,7 +151,7 @@ def test_a_cache_never_holds_more(evict: str) -> None:
     world, _ = contact_world(meeting(MINUTE), "delta_causal", cache="3", evict=evict)
     for second in range(0, 200, 5):
         world.run(second * SECOND)
-        assert all(seat.node.sizes()["cache"] <= 3 for seat in world.seats if seat.up)
+        assert all(hosted.node.sizes()["cache"] <= 3 for hosted in world.nodes if hosted.up)
 
 
 def test_expiry_gives_notice_and_empties_the_cache() -> None:

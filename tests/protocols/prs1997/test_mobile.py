@@ -67,7 +67,7 @@ def test_exactly_one_copy_for_every_destination_and_nobody_else(frames: str, spe
     }
     assert len(sent) == 100
     assert got == sorted((*message, host) for message, to in sent.items() for host in to)
-    assert all(seat.node.sizes()["sbuffer"] == 0 for seat in prepared.world.seats)
+    assert all(hosted.node.sizes()["sbuffer"] == 0 for hosted in prepared.world.nodes)
 
 
 def test_without_stations_it_is_prs_itself() -> None:

@@ -70,7 +70,12 @@ def play(
 
 def sizes(prepared: Prepared) -> list[int]:
     """What must have drained at the nodes that work."""
-    return [seat.node.sizes()[name] for seat in prepared.world.seats if seat.up for name in seat.node.drains()]
+    return [
+        hosted.node.sizes()[name]
+        for hosted in prepared.world.nodes
+        if hosted.up
+        for name in hosted.node.drains()
+    ]
 
 
 def test_the_next_node_of_a_cluster_takes_over_from_a_forwarder_that_crashed() -> None:
@@ -79,9 +84,9 @@ def test_the_next_node_of_a_cluster_takes_over_from_a_forwarder_that_crashed() -
     assert [delivered[node] for node in range(8)] == [[(0, 1)]] * 4 + [[]] + [[(0, 1)]] * 3
     assert not any(sizes(prepared))
     assert all(
-        not seat.node._view.works(4) and seat.node._children == expected
-        for seat, expected in zip(prepared.world.seats, TREES_WITHOUT_4, strict=True)
-        if seat.up
+        not hosted.node._view.works(4) and hosted.node._children == expected
+        for hosted, expected in zip(prepared.world.nodes, TREES_WITHOUT_4, strict=True)
+        if hosted.up
     )
 
 
@@ -126,7 +131,7 @@ def test_what_waits_for_a_message_that_nobody_has_is_given_up_by_all() -> None:
 def test_a_newcomer_begins_where_its_sponsor_is_and_misses_nothing_after() -> None:
     script = [(0, "100ms"), (1, "500ms"), (2, "3500ms"), (5, "5s"), (0, "6s")]
     prepared, delivered, log = play(6, script, stays=[{"node": "5", "enter": "1s"}], seconds=9)
-    newcomer = prepared.world.seats[5].node
+    newcomer = prepared.world.nodes[5].node
     assert isinstance(newcomer, DiagnosedVCubeNode)
     assert newcomer.joined
     assert newcomer.begins_after == {0: 1, 1: 1}
@@ -151,7 +156,7 @@ def test_what_only_the_sponsor_had_comes_to_all_by_the_newcomer() -> None:
         seconds=14,
         cut_after=[(6, 3060 * MILLISECOND - 1, 4)],
     )
-    newcomer = prepared.world.seats[5].node
+    newcomer = prepared.world.nodes[5].node
     assert isinstance(newcomer, DiagnosedVCubeNode)
     assert newcomer.begins_after == {6: 1}, "the schedule is not the one that this is about"
     assert [delivered[node] for node in range(4)] == [[(6, 1), (5, 1)]] * 4
@@ -168,7 +173,7 @@ def test_a_newcomer_that_has_not_joined_refuses_to_broadcast() -> None:
 def test_a_node_that_leaves_in_peace_is_known_to_have_left_before_any_test_fails() -> None:
     stays = [{"node": "3", "leave": "1s"}]
     prepared, delivered, _ = play(4, [(0, "900ms"), (1, "1500ms")], stays=stays, seconds=5)
-    assert all(not prepared.world.seats[node].node._view.works(3) for node in range(3))
+    assert all(not prepared.world.nodes[node].node._view.works(3) for node in range(3))
     assert all(delivered[node] == [(0, 1), (1, 1)] for node in range(3))
     assert not any(sizes(prepared))
 
@@ -176,7 +181,7 @@ def test_a_node_that_leaves_in_peace_is_known_to_have_left_before_any_test_fails
 def test_a_node_that_was_wrongly_buried_learns_it_and_stops() -> None:
     stalls = [{"node": "2", "at": "1s", "duration": "2s"}]
     prepared, delivered, _ = play(4, [(0, "4s"), (2, "5s")], stalls=stalls, seconds=8)
-    buried = prepared.world.seats[2].node
+    buried = prepared.world.nodes[2].node
     assert isinstance(buried, DiagnosedVCubeNode)
     with pytest.raises(Refused, match="no way back"):
         buried.broadcast(b"", 9 * SECOND)
@@ -191,7 +196,7 @@ def test_a_node_that_comes_back_stays_out(keep: bool) -> None:
     prepared, delivered, _ = play(4, [(0, "900ms"), (1, "2s"), (0, "3s")], [crash], seconds=7)
     assert prepared.world.refused == 1
     assert all(delivered[node] == [(0, 1), (0, 2)] for node in (0, 2, 3))
-    assert all(not prepared.world.seats[node].node._view.works(1) for node in (0, 2, 3))
+    assert all(not prepared.world.nodes[node].node._view.works(1) for node in (0, 2, 3))
 
 
 def check_worlds(drawer: Drawer, seeds: range) -> None:
@@ -284,7 +289,7 @@ def test_every_part_is_needed(saboteur: type[DiagnosedVCubeNode]) -> None:
 def test_without_giving_up_orphans_wait_for_ever(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(DiagnosedVCubeNode, "_give_up_orphans", KeepsOrphans._give_up_orphans)
     prepared, _, _ = lost_with_its_source()
-    assert [len(seat.node.waiting()) for seat in prepared.world.seats if seat.up] == [1, 1]
+    assert [len(hosted.node.waiting()) for hosted in prepared.world.nodes if hosted.up] == [1, 1]
 
 
 def test_a_copy_from_one_who_took_over_is_served_to_more_clusters() -> None:

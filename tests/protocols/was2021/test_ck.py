@@ -40,4 +40,4 @@ def test_order_and_completeness(frames: str, speed: float) -> None:
     broadcasts = len(events_of(log, "broadcast"))
     assert broadcasts > 100
     assert len(events_of(log, "delivered")) == broadcasts * hosts
-    assert all(seat.node.sizes()["sbuffer"] == 0 for seat in prepared.world.seats)
+    assert all(hosted.node.sizes()["sbuffer"] == 0 for hosted in prepared.world.nodes)

@@ -42,7 +42,11 @@ def carried_missing(plan: Plan, prepared: Prepared, log: pa.Table, spreading: Du
     """
     world = prepared.world
     names = prepared.built.names
-    there = {(names[seat.id], seat.incarnation): seat for seat in world.seats if seat.up and not seat.gone}
+    there = {
+        (names[hosted.id], hosted.incarnation): hosted
+        for hosted in world.nodes
+        if hosted.up and not hosted.gone
+    }
     lore = _read(plan, log, there)
     spread_at = plan.heal_at + spreading
     latest = max((s.clock.read(spread_at) if s.clock else spread_at for s in there.values()), default=0)

@@ -148,7 +148,11 @@ def everything_missing(plan: Plan, prepared: Prepared, log: pa.Table) -> list[st
             sent[message] = (row["at_us"], row["destinations"])
         else:
             delivered.setdefault(process, {})[message] = None
-    up = [(names[seat.id], seat.incarnation) for seat in prepared.world.seats if seat.up and not seat.gone]
+    up = [
+        (names[hosted.id], hosted.incarnation)
+        for hosted in prepared.world.nodes
+        if hosted.up and not hosted.gone
+    ]
     return [
         f"{node} never delivered {source}:{number}"
         for node, life in up
@@ -162,11 +166,11 @@ def everything_missing(plan: Plan, prepared: Prepared, log: pa.Table) -> list[st
 def leaking(prepared: Prepared) -> list[str]:
     """Buffers that must be empty and are not."""
     return [
-        f"{prepared.built.names[seat.id]}: {name} = {seat.node.sizes()[name]}"
-        for seat in prepared.world.seats
-        if seat.up
-        for name in seat.node.drains()
-        if seat.node.sizes().get(name, 0)
+        f"{prepared.built.names[hosted.id]}: {name} = {hosted.node.sizes()[name]}"
+        for hosted in prepared.world.nodes
+        if hosted.up
+        for name in hosted.node.drains()
+        if hosted.node.sizes().get(name, 0)
     ]
 
 

@@ -171,9 +171,9 @@ def missing(plan: Plan, prepared: Prepared, log: pa.Table) -> list[str]:
     world, names = prepared.world, prepared.built.names
     admitted = _admissions(prepared)
     up = {
-        (names[seat.id], seat.incarnation): admitted.get(seat.id, plan.end)
-        for seat in world.seats
-        if seat.up and not seat.gone and isinstance(seat.node, WasHost)
+        (names[hosted.id], hosted.incarnation): admitted.get(hosted.id, plan.end)
+        for hosted in world.nodes
+        if hosted.up and not hosted.gone and isinstance(hosted.node, WasHost)
     }
     sent: dict[tuple[str, int, int], int] = {}
     delivered: dict[tuple[str, int], dict[tuple[str, int, int], None]] = {}
@@ -198,9 +198,9 @@ def missing(plan: Plan, prepared: Prepared, log: pa.Table) -> list[str]:
 def _admissions(prepared: Prepared) -> dict[NodeId, Instant]:
     """When each host was last taken in, at whichever station."""
     found: dict[NodeId, Instant] = {}
-    for seat in prepared.world.seats:
-        if isinstance(seat.node, WasStation):
-            for host, at in seat.node.admitted.items():
+    for hosted in prepared.world.nodes:
+        if isinstance(hosted.node, WasStation):
+            for host, at in hosted.node.admitted.items():
                 found[host] = max(at, found.get(host, 0))
     return found
 
@@ -211,17 +211,17 @@ def checks(plan: Plan, prepared: Prepared, log: pa.Table) -> Mapping[str, Sequen
     network: Any = prepared.built.network
     lost, zombies = [], []
     home: dict[NodeId, NodeId] = {}
-    for seat in world.seats:
-        if isinstance(seat.node, WasHost) and seat.up and not seat.gone:
-            home[seat.id] = network.cell[seat.id]
-            if not seat.node.connected:
-                lost.append(f"{names[seat.id]} is not connected")
-    for seat in world.seats:
-        if isinstance(seat.node, WasStation):
+    for hosted in world.nodes:
+        if isinstance(hosted.node, WasHost) and hosted.up and not hosted.gone:
+            home[hosted.id] = network.cell[hosted.id]
+            if not hosted.node.connected:
+                lost.append(f"{names[hosted.id]} is not connected")
+    for hosted in world.nodes:
+        if isinstance(hosted.node, WasStation):
             zombies += [
-                f"{names[seat.id]} has a record of {names[host]}"
-                for host in seat.node.records
-                if home.get(host) != seat.id
+                f"{names[hosted.id]} has a record of {names[host]}"
+                for host in hosted.node.records
+                if home.get(host) != hosted.id
             ]
     return {"undelivered": lost, "leaks": zombies}
 

@@ -286,7 +286,9 @@ def _up_at_end(prepared: Prepared) -> dict[tuple[str, int], None]:
     """Processes that are there at the end and deliver."""
     names = prepared.built.names
     return {
-        (names[seat.id], seat.incarnation): None for seat in prepared.world.seats if seat.up and not seat.gone
+        (names[hosted.id], hosted.incarnation): None
+        for hosted in prepared.world.nodes
+        if hosted.up and not hosted.gone
     }
 
 
@@ -296,7 +298,7 @@ def checks(plan: Plan, prepared: Prepared, log: pa.Table) -> dict[str, list[str]
     found = []
     if verdict.verdict == "violated":
         found.append(verdict.first.story if verdict.first is not None else "causal order violated")
-    views = sorted({seat.node.sizes().get("view", 0) for seat in prepared.world.seats if seat.up})
+    views = sorted({hosted.node.sizes().get("view", 0) for hosted in prepared.world.nodes if hosted.up})
     return {"violations": found, "leaks": [f"views differ at the end: {views}"] if len(views) > 1 else []}
 
 

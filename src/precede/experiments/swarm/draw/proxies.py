@@ -80,9 +80,9 @@ def missing_of_ck(plan: Plan, prepared: Prepared, log: pa.Table) -> list[str]:
     """Everything broadcast since a host has been known to every station."""
     names = prepared.built.names
     admitted: dict[str, Instant] = {}
-    for seat in prepared.world.seats:
-        if isinstance(seat.node, ProxyStation):
-            admitted |= {names[host]: at for host, at in seat.node.admitted.items()}
+    for hosted in prepared.world.nodes:
+        if isinstance(hosted.node, ProxyStation):
+            admitted |= {names[host]: at for host, at in hosted.node.admitted.items()}
     sent: dict[tuple[str, int], Instant] = {}
     delivered: dict[str, dict[tuple[str, int], None]] = {}
     for row in events_of(log, "broadcast", "delivered"):
@@ -104,14 +104,14 @@ def checks(plan: Plan, prepared: Prepared, log: pa.Table) -> Mapping[str, Sequen
     names = prepared.built.names
     network: Any = prepared.built.network
     lost, zombies = [], []
-    for seat in prepared.world.seats:
-        if isinstance(seat.node, ProxyHost) and not seat.node.connected:
-            lost.append(f"{names[seat.id]} is not connected")
-        if isinstance(seat.node, ProxyStation):
+    for hosted in prepared.world.nodes:
+        if isinstance(hosted.node, ProxyHost) and not hosted.node.connected:
+            lost.append(f"{names[hosted.id]} is not connected")
+        if isinstance(hosted.node, ProxyStation):
             zombies += [
-                f"{names[seat.id]} has a record of {names[host]}"
-                for host in seat.node.hosts
-                if network.cell[host] != seat.id
+                f"{names[hosted.id]} has a record of {names[host]}"
+                for host in hosted.node.hosts
+                if network.cell[host] != hosted.id
             ]
     return {"undelivered": lost, "leaks": zombies}
 

@@ -166,8 +166,8 @@ def _draw_stays(random: Random, others: list[NodeId], heal_at: Instant) -> list[
 def missing(plan: Plan, prepared: Prepared, log: pa.Table) -> list[str]:
     """What working nodes sent, or any working node has, and another of them has not."""
     names = prepared.built.names
-    working = [seat for seat in prepared.world.seats if seat.up and not seat.gone]
-    delivered: dict[str, dict[tuple[str, int], None]] = {names[seat.id]: {} for seat in working}
+    working = [hosted for hosted in prepared.world.nodes if hosted.up and not hosted.gone]
+    delivered: dict[str, dict[tuple[str, int], None]] = {names[hosted.id]: {} for hosted in working}
     due: dict[tuple[str, int], None] = {}
     for row in events_of(log, "broadcast", "delivered"):
         message = (row["message_source"], row["message_number"])
@@ -176,15 +176,15 @@ def missing(plan: Plan, prepared: Prepared, log: pa.Table) -> list[str]:
             if row["kind"] == "delivered":
                 delivered[row["node"]][message] = None
     lines = []
-    for seat in working:
-        began = _begins_after(seat.node, names)
+    for hosted in working:
+        began = _begins_after(hosted.node, names)
         if began is None:
-            lines.append(f"{names[seat.id]} never joined")
+            lines.append(f"{names[hosted.id]} never joined")
             continue
         lines += [
-            f"{names[seat.id]} never delivered {source}:{number}"
+            f"{names[hosted.id]} never delivered {source}:{number}"
             for source, number in due
-            if number > began.get(source, 0) and (source, number) not in delivered[names[seat.id]]
+            if number > began.get(source, 0) and (source, number) not in delivered[names[hosted.id]]
         ]
     return lines
 

@@ -13,7 +13,7 @@ from precede.sim.networks.network import Flight
 
 
 @final
-class Seat:
+class HostedNode:
     """It outlives crashes. `plain`: the node keeps the world's time and nothing unusual is done to it."""
 
     __slots__ = (
