@@ -74,3 +74,46 @@ class Packet(Struct, frozen=True, gc=False, array_like=True, tag=True):
         @property
         def messages(self) -> int:
             """How many application messages it carries."""
+
+
+class ControlOnlyPacket(Packet, frozen=True, gc=False):
+    """A packet without application messages whose every byte, the header included, counts as control data.
+
+    A subclass gives `size_bytes` and `control_entries`.
+    """
+
+    messages: ClassVar[int] = 0
+
+    @property
+    def control_bytes(self) -> int:
+        return self.size_bytes
+
+
+class EntrySizedPacket(Packet, frozen=True, gc=False):
+    """A packet whose size is a header, a fixed number of bytes for each control entry, and the payload.
+
+    A subclass gives `header_bytes` and `control_entries`. `uncounted_bytes` are control fields that the paper
+    does not count as entries. A packet with a field `message` carries one message.
+    """
+
+    header_bytes: ClassVar[int]
+    entry_bytes: ClassVar[int] = 4
+    uncounted_bytes: ClassVar[int] = 0
+
+    @property
+    def messages(self) -> int:
+        return 0 if getattr(self, "message", None) is None else 1
+
+    @property
+    def control_bytes(self) -> int:
+        return self.entry_bytes * self.control_entries + self.uncounted_bytes
+
+    @property
+    def payload_bytes(self) -> int:
+        """The bytes of the application messages in the packet."""
+        message = getattr(self, "message", None)
+        return 0 if message is None else len(message.payload)
+
+    @property
+    def size_bytes(self) -> int:
+        return self.header_bytes + self.control_bytes + self.payload_bytes

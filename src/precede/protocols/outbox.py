@@ -12,13 +12,13 @@ from typing import ClassVar, Final
 from precede.core.effects import RADIO, CancelTimer, Effect, Key, Send, SetTimer
 from precede.core.identity import MessageId, NodeId
 from precede.core.instants import Duration, Instant
-from precede.core.messages import Packet
+from precede.core.messages import ControlOnlyPacket, Packet
 
 ACK_BYTES: Final = 8
 _SLOWEST: Final = 32
 
 
-class AckPacket(Packet, frozen=True, gc=False):
+class AckPacket(ControlOnlyPacket, frozen=True, gc=False):
     """These messages are safe with me. Eight bytes for each: source and number."""
 
     kind: ClassVar[str] = "ack"
@@ -29,16 +29,8 @@ class AckPacket(Packet, frozen=True, gc=False):
         return ACK_BYTES * len(self.ids)
 
     @property
-    def control_bytes(self) -> int:
-        return ACK_BYTES * len(self.ids)
-
-    @property
     def control_entries(self) -> int:
         return len(self.ids)
-
-    @property
-    def messages(self) -> int:
-        return 0
 
 
 class _Entry:

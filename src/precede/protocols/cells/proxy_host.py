@@ -27,6 +27,7 @@ from precede.core.identity import NodeId
 from precede.core.instants import Duration, Instant
 from precede.core.messages import Packet
 from precede.core.node import Context, Node
+from precede.protocols.cells.jitter import jittered
 from precede.protocols.cells.packets import (
     ProxyAckPacket,
     ProxyConnectAckPacket,
@@ -36,7 +37,6 @@ from precede.protocols.cells.packets import (
     ProxyUpPacket,
     Vector,
 )
-from precede.protocols.was2021.settings import jittered
 
 
 class ProxyHost(Node):

@@ -20,6 +20,7 @@ from precede.core.identity import NEIGHBOURS, MessageId, NodeId
 from precede.core.instants import Duration, Instant
 from precede.core.messages import Packet
 from precede.core.node import Context, Node
+from precede.protocols.cells.frames import RoutedPacket, RoutesPacket
 from precede.protocols.cells.packets import (
     MessageKey,
     ProxyAckPacket,
@@ -37,8 +38,7 @@ from precede.protocols.cells.packets import (
     ProxyUpPacket,
     Vector,
 )
-from precede.protocols.was2021.packets import RoutedPacket, RoutesPacket
-from precede.protocols.was2021.routes import Routes
+from precede.protocols.cells.routes import Routes
 
 _MOST_AHEAD: Final = 1 << 12
 
@@ -131,7 +131,7 @@ class ProxyStation(Node):
     def link_up(self, peer: NodeId, now: Instant, over: Medium) -> Effects:
         effects: list[Effect] = []
         if over == WIRED:
-            self.routes.neighbour(peer, effects)
+            self.routes.add_neighbour(peer, effects)
         return effects
 
     def receive(self, packet: Packet, sender: NodeId, now: Instant, over: Medium) -> Effects:

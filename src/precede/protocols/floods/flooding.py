@@ -16,7 +16,7 @@ from typing import ClassVar, Final
 from precede.core.effects import NOTHING, RADIO, Arrive, Effect, Effects, Key, Medium, Persist, Send
 from precede.core.identity import MessageId, NodeId
 from precede.core.instants import Instant
-from precede.core.messages import Packet, Written
+from precede.core.messages import ControlOnlyPacket, Packet, Written
 from precede.core.node import Context, Saved
 from precede.protocols.floods.reliable_floods import (
     OPTIONS,
@@ -63,19 +63,7 @@ class FloodPacket(Packet, frozen=True, gc=False):
         return 1
 
 
-class _ControlPacket(Packet, frozen=True, gc=False):
-    """All of it is control data."""
-
-    @property
-    def control_bytes(self) -> int:
-        return self.size_bytes
-
-    @property
-    def messages(self) -> int:
-        return 0
-
-
-class FloodWantPacket(_ControlPacket, frozen=True, gc=False):
+class FloodWantPacket(ControlOnlyPacket, frozen=True, gc=False):
     """The sender lacks these messages: source, incarnation, first and last number."""
 
     kind: ClassVar[str] = "flood_want"
@@ -90,7 +78,7 @@ class FloodWantPacket(_ControlPacket, frozen=True, gc=False):
         return len(self.wants)
 
 
-class FloodDigestPacket(_ControlPacket, frozen=True, gc=False):
+class FloodDigestPacket(ControlOnlyPacket, frozen=True, gc=False):
     """The sender has everything of these sources' lives up to these numbers."""
 
     kind: ClassVar[str] = "flood_digest"
@@ -105,7 +93,7 @@ class FloodDigestPacket(_ControlPacket, frozen=True, gc=False):
         return len(self.haves)
 
 
-class FloodGonePacket(_ControlPacket, frozen=True, gc=False):
+class FloodGonePacket(ControlOnlyPacket, frozen=True, gc=False):
     """The sender had the messages of a stream up to a number and does not keep them any more."""
 
     kind: ClassVar[str] = "flood_gone"

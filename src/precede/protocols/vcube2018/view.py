@@ -15,7 +15,7 @@ from typing import ClassVar, Final, TypeAlias
 from msgspec import Struct
 
 from precede.core.identity import NodeId
-from precede.core.messages import Packet, Written
+from precede.core.messages import EntrySizedPacket, Written
 from precede.protocols.vcube2018.packets import StampedMessage, VCubePacket
 from precede.protocols.vcube2018.prepared import ENTRY_BYTES, HEADER_BYTES, Slot
 
@@ -40,7 +40,14 @@ class Report(Struct, frozen=True, array_like=True):
     early: tuple[Slot, ...]
 
 
-class VCubeTestPacket(Packet, frozen=True, gc=False):
+class _DiagnosisPacket(EntrySizedPacket, frozen=True, gc=False):
+    """The size model of VCube's own packets, for the packets of its diagnosis."""
+
+    header_bytes: ClassVar[int] = HEADER_BYTES
+    entry_bytes: ClassVar[int] = ENTRY_BYTES
+
+
+class VCubeTestPacket(_DiagnosisPacket, frozen=True, gc=False):
     """A test or its answer. `have` is what its sender has received, None from one that has not joined yet."""
 
     kind: ClassVar[str] = "vcube_test"
@@ -51,47 +58,20 @@ class VCubeTestPacket(Packet, frozen=True, gc=False):
     report: Report | None
 
     @property
-    def size_bytes(self) -> int:
-        return HEADER_BYTES + self.control_bytes
-
-    @property
-    def control_bytes(self) -> int:
-        return ENTRY_BYTES * self.control_entries
-
-    @property
     def control_entries(self) -> int:
         report = self.report
         reported = 0 if report is None else len(report.low) + len(report.high) + len(report.early)
         return len(self.events) + len(self.have or ()) + reported
 
-    @property
-    def messages(self) -> int:
-        return 0
 
-
-class VCubeJoinPacket(Packet, frozen=True, gc=False):
+class VCubeJoinPacket(_DiagnosisPacket, frozen=True, gc=False):
     """A newcomer whom everybody knows by now asks where to begin."""
 
     kind: ClassVar[str] = "vcube_join"
-
-    @property
-    def size_bytes(self) -> int:
-        return HEADER_BYTES
-
-    @property
-    def control_bytes(self) -> int:
-        return 0
-
-    @property
-    def control_entries(self) -> int:
-        return 0
-
-    @property
-    def messages(self) -> int:
-        return 0
+    control_entries: ClassVar[int] = 0
 
 
-class VCubeStatePacket(Packet, frozen=True, gc=False):
+class VCubeStatePacket(_DiagnosisPacket, frozen=True, gc=False):
     """Where to begin: what its sponsor has delivered of each source, and what it holds beyond that."""
 
     kind: ClassVar[str] = "vcube_state"
@@ -102,16 +82,8 @@ class VCubeStatePacket(Packet, frozen=True, gc=False):
         return [stamped.written() for stamped in self.content]
 
     @property
-    def size_bytes(self) -> int:
-        return (
-            HEADER_BYTES
-            + ENTRY_BYTES * len(self.delivered)
-            + sum(one.prepared.size_bytes for one in self.content)
-        )
-
-    @property
-    def control_bytes(self) -> int:
-        return ENTRY_BYTES * self.control_entries
+    def payload_bytes(self) -> int:
+        return sum(len(stamped.message.payload) for stamped in self.content)
 
     @property
     def control_entries(self) -> int:

@@ -21,6 +21,7 @@ from precede.core.identity import MessageId, NodeId
 from precede.core.instants import MILLISECOND, Duration, Instant
 from precede.core.messages import Message, Packet
 from precede.core.node import Context, Node
+from precede.protocols.cells.frames import WiredFrame
 from precede.protocols.cells.packets import (
     PACKETS,
     MessageKey,
@@ -29,7 +30,6 @@ from precede.protocols.cells.packets import (
     ProxyGivePacket,
     ProxyUpPacket,
     Vector,
-    WiredFrame,
 )
 from precede.protocols.cells.proxy_host import ProxyHost
 from precede.protocols.cells.proxy_station import ProxyStation, Record

@@ -19,6 +19,7 @@ from precede.core.identity import MessageId, NodeId
 from precede.core.instants import Instant
 from precede.core.messages import Message, Packet
 from precede.core.node import Node
+from precede.protocols.cells.frames import RoutedPacket
 from precede.protocols.was2021.packets import (
     ConnectAckPacket,
     ConnectPacket,
@@ -29,7 +30,6 @@ from precede.protocols.was2021.packets import (
     LeavePacket,
     NoRecordPacket,
     Previous,
-    RoutedPacket,
     SecondRequestPacket,
     SecondResponsePacket,
 )

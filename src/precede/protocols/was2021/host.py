@@ -29,6 +29,7 @@ from precede.core.identity import MessageId, NodeId
 from precede.core.instants import Duration, Instant
 from precede.core.messages import Message, Packet
 from precede.core.node import Context, Node, Saved, Waiting, restore
+from precede.protocols.cells.jitter import jittered
 from precede.protocols.was2021.packets import (
     AckPacket,
     ConnectAckPacket,
@@ -43,7 +44,7 @@ from precede.protocols.was2021.packets import (
     StationAckPacket,
     UpPacket,
 )
-from precede.protocols.was2021.settings import LIFE, jittered, read_settings
+from precede.protocols.was2021.settings import LIFE, read_settings
 
 
 class WasHost(Node):

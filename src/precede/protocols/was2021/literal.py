@@ -12,6 +12,7 @@ from precede.core.identity import NodeId
 from precede.core.instants import DAY, Instant
 from precede.core.messages import Message
 from precede.core.node import Context, Saved, restore
+from precede.protocols.cells.frames import RoutedPacket
 from precede.protocols.was2021.host import WasHost
 from precede.protocols.was2021.packets import (
     AckPacket,
@@ -22,7 +23,6 @@ from precede.protocols.was2021.packets import (
     LeavePacket,
     Previous,
     PrivatePacket,
-    RoutedPacket,
 )
 from precede.protocols.was2021.record import Attempt, Record
 from precede.protocols.was2021.station import WasStation

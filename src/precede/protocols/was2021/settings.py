@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from random import Random
 from typing import Any, Final
 
 from msgspec import Struct
@@ -72,8 +71,3 @@ def read_settings(options: Mapping[str, Any]) -> Settings:
         if options[name] <= 0:
             raise BadInput(f"option {name!r} must be positive")
     return Settings(**{**options, "without": without})
-
-
-def jittered(duration: Duration, random: Random) -> Duration:
-    """Plus or minus a quarter, so that hosts of one cell do not speak in step."""
-    return round(duration * (0.75 + 0.5 * random.random()))

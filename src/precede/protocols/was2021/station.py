@@ -26,6 +26,8 @@ from precede.core.identity import NEIGHBOURS, MessageId, NodeId
 from precede.core.instants import Instant
 from precede.core.messages import Message, Packet
 from precede.core.node import Context
+from precede.protocols.cells.frames import RoutedPacket, RoutesPacket
+from precede.protocols.cells.routes import Routes
 from precede.protocols.was2021.handoff import Handoff
 from precede.protocols.was2021.packets import (
     AckPacket,
@@ -38,15 +40,12 @@ from precede.protocols.was2021.packets import (
     NoRecordPacket,
     NotRegisteredPacket,
     PrivatePacket,
-    RoutedPacket,
-    RoutesPacket,
     SecondRequestPacket,
     SecondResponsePacket,
     StationAckPacket,
     UpPacket,
 )
 from precede.protocols.was2021.record import Record, StationBuffer
-from precede.protocols.was2021.routes import Routes
 from precede.protocols.was2021.settings import read_settings
 
 
@@ -144,7 +143,7 @@ class WasStation(Handoff):
     def link_up(self, peer: NodeId, now: Instant, over: Medium) -> Effects:
         effects: list[Effect] = []
         if over == WIRED:
-            self.routes.neighbour(peer, effects)
+            self.routes.add_neighbour(peer, effects)
         return effects
 
     def sizes(self) -> Mapping[str, int]:
@@ -153,7 +152,7 @@ class WasStation(Handoff):
             "private": sum(len(record.private) for record in self.records.values()),
             "hosts": sum(record.owner for record in self.records.values()),
             "handoffs": sum(not record.owner for record in self.records.values()),
-            "queued_routes": self.routes.held_packets(),
+            "queued_routes": self.routes.count_unrouted(),
             "marks": sum(len(record.marks) for record in self.records.values()),
             "hosts_ever": len(self.newest),
             "declared_down": self.declared_down,

@@ -12,7 +12,7 @@ from typing import ClassVar, Final
 
 from precede.core.identity import MessageId
 from precede.core.instants import Instant
-from precede.core.messages import Packet, Size, Written
+from precede.core.messages import ControlOnlyPacket, Packet, Size, Written
 from precede.protocols.layered.envelope import Envelope
 from precede.protocols.layered.parsed_envelopes import NEVER, Batch, batch_of
 
@@ -20,39 +20,29 @@ HEADER_BYTES: Final = 8
 ID_BYTES: Final = 16
 
 
-class SummaryPacket(Packet, frozen=True, gc=False):
+class SummaryPacket(ControlOnlyPacket, frozen=True, gc=False):
     """Everything the sender holds, or has held and will not take again."""
 
     kind: ClassVar[str] = "summary"
     ids: frozenset[MessageId]
 
     control_entries: ClassVar[int] = 0
-    messages: ClassVar[int] = 0
 
     @property
     def size_bytes(self) -> int:
         return HEADER_BYTES + ID_BYTES * len(self.ids)
 
-    @property
-    def control_bytes(self) -> int:
-        return HEADER_BYTES + ID_BYTES * len(self.ids)
 
-
-class HavePacket(Packet, frozen=True, gc=False):
+class HavePacket(ControlOnlyPacket, frozen=True, gc=False):
     """What the sender holds since its last word."""
 
     kind: ClassVar[str] = "have"
     ids: tuple[MessageId, ...]
 
     control_entries: ClassVar[int] = 0
-    messages: ClassVar[int] = 0
 
     @property
     def size_bytes(self) -> int:
-        return HEADER_BYTES + ID_BYTES * len(self.ids)
-
-    @property
-    def control_bytes(self) -> int:
         return HEADER_BYTES + ID_BYTES * len(self.ids)
 
 

@@ -1,0 +1,48 @@
+"""Size models and routing fields of the packets between hosts and stations.
+
+Sizes follow section 5 of was2021: radio frames travel in UDP/IPv4/MAC (a header of 48 bytes), wired ones in
+TCP/IPv4/MAC (60 bytes), and an integer is 4 bytes.
+"""
+
+from __future__ import annotations
+
+from typing import ClassVar
+
+from precede.core.identity import NodeId
+from precede.core.messages import EntrySizedPacket
+
+
+class RadioFrame(EntrySizedPacket, frozen=True, gc=False):
+    """A packet between a host and its station."""
+
+    header_bytes: ClassVar[int] = 48
+
+
+class WiredFrame(EntrySizedPacket, frozen=True, gc=False):
+    """A packet between two stations."""
+
+    header_bytes: ClassVar[int] = 60
+
+
+class RoutesPacket(WiredFrame, frozen=True, gc=False):
+    """Station to neighbouring station: the sender leads to these stations."""
+
+    kind: ClassVar[str] = "routes"
+    stations: tuple[NodeId, ...]
+
+    @property
+    def control_entries(self) -> int:
+        return len(self.stations)
+
+
+class RoutedPacket(WiredFrame, frozen=True, gc=False):
+    """Station `origin` to station `to`, hop by hop, about connection `ses` of a host.
+
+    It travels on the same first-in first-out links as the messages. Lemmas 1 to 5 of was2021 need that: over a
+    direct connection between the two stations it could overtake messages.
+    """
+
+    origin: NodeId
+    to: NodeId
+    host: NodeId
+    ses: int

@@ -1,0 +1,12 @@
+"""Random variation of timer durations, so that the hosts of one cell do not transmit at the same instants."""
+
+from __future__ import annotations
+
+from random import Random
+
+from precede.core.instants import Duration
+
+
+def jittered(duration: Duration, generator: Random) -> Duration:
+    """The duration plus or minus up to a quarter of it."""
+    return round(duration * (0.75 + 0.5 * generator.random()))
