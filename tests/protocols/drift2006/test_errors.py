@@ -1,7 +1,7 @@
-"""D1 to D5 and the traps for two nodes: wrong with the repair off, right with it on, and right in the protocol.
+"""D1 to D5 and four misreadings: each schedule fails in Figure 3 as printed, and succeeds in the protocol.
 
-The schedules are the pages in scenarios/drift2006 (`tests/experiments/test_texts.py` checks their every line).
-Here pairs of them are held against each other: what goes wrong in one and not in the other.
+The protocol's schedules are the pages in scenarios/drift2006 (`tests/experiments/test_texts.py` checks every
+line of them). The schedules of Figure 3 as printed are the pages in `printed`, played by `literal.py`.
 """
 
 from __future__ import annotations
@@ -15,11 +15,14 @@ import pytest
 
 from precede.eventlog.sinks import TableSink
 from precede.experiments.run import Run, carry_out
-from precede.experiments.stories.player import play
-from precede.experiments.stories.text import read_text
+from precede.experiments.stories.player import mismatches, play
+from precede.experiments.stories.text import ScenarioText, read_text, write_text
+from precede.protocols.registry import Entry
+from tests.protocols.drift2006.literal import ENTRY as PRINTED
 
 PAGES = Path(__file__).parents[3] / "scenarios" / "drift2006"
-ALL = {"literal": "true", "repairs": "D1 D2 D3 D4"}
+PRINTED_PAGES = Path(__file__).parent / "printed"
+ALL_REPAIRS = "D1 D2 D3 D4"
 PAIRS = [
     ("d1", "d1-as-printed"),
     ("d2", "d2-as-printed"),
@@ -34,48 +37,65 @@ PAIRS = [
 ]
 
 
-def delivered(page: str, options: dict[str, Any] | None = None) -> dict[str, list[str]]:
-    """What each node of a page delivers, in order."""
+def by_protocol(page: str) -> dict[str, list[str]]:
+    """What each node of a page delivers when it runs the protocol."""
+    return deliveries_of(read_text(PAGES / f"{page}.txt"))
+
+
+def by_figure_3(page: str) -> dict[str, list[str]]:
+    """What each node of a protocol's page delivers when it runs Figure 3 with all repairs."""
     text = read_text(PAGES / f"{page}.txt")
-    if options is not None:
-        kept = {key: value for key, value in text.options.items() if key in ("sources", "destinations")}
-        text = msgspec.structs.replace(text, options={**kept, **options})
-    found: dict[str, list[str]] = {}
-    for line in (line for lines in play(text) for line in lines):
+    options = {key: value for key, value in text.options.items() if key in ("sources", "destinations")}
+    return deliveries_of(msgspec.structs.replace(text, options={**options, "repairs": ALL_REPAIRS}), PRINTED)
+
+
+def deliveries_of(text: ScenarioText, entry: Entry | None = None) -> dict[str, list[str]]:
+    """What each node of a page delivers, in order."""
+    sequences: dict[str, list[str]] = {}
+    for line in (line for lines in play(text, entry) for line in lines):
         node, _, message = line.partition(" delivers ")
         if message:
-            found.setdefault(node, []).append(message)
-    return found
+            sequences.setdefault(node, []).append(message)
+    return sequences
 
 
 def agree(sequences: dict[str, list[str]]) -> bool:
-    """Nothing twice, and of any two nodes one has delivered what the other has, and then perhaps more."""
+    """Is there no duplicate, and is each node's sequence a beginning of the longest one?"""
     longest = max(sequences.values(), key=len, default=[])
-    once = all(len(set(mine)) == len(mine) for mine in sequences.values())
-    return once and all(mine == longest[: len(mine)] for mine in sequences.values())
+    once = all(len(set(sequence)) == len(sequence) for sequence in sequences.values())
+    return once and all(sequence == longest[: len(sequence)] for sequence in sequences.values())
+
+
+@pytest.mark.parametrize("page", sorted(PRINTED_PAGES.glob("*.txt")), ids=lambda page: page.stem)
+def test_a_printed_page_shows_what_figure_3_does(page: Path) -> None:
+    text = read_text(page)
+    shown = play(text, PRINTED)
+    assert not mismatches(text, shown)
+    assert write_text(text, shown).rstrip() == page.read_text(encoding="utf-8").rstrip()
 
 
 @pytest.mark.parametrize(("right", "wrong"), PAIRS)
-def test_the_schedule_goes_wrong_without_the_repair_only(right: str, wrong: str) -> None:
-    good, bad = delivered(right), delivered(wrong)
-    assert agree(good)
-    stays = any(set(bad.get(node, ())) < set(mine) for node, mine in good.items())
-    assert not agree(bad) or stays
+def test_the_schedule_fails_only_without_the_repair(right: str, wrong: str) -> None:
+    repaired = by_protocol(right)
+    printed = deliveries_of(read_text(PRINTED_PAGES / f"{wrong}.txt"), PRINTED)
+    assert agree(repaired)
+    lacks_some = any(set(printed.get(node, ())) < set(sequence) for node, sequence in repaired.items())
+    assert not agree(printed) or lacks_some
 
 
 @pytest.mark.parametrize("page", ["d1", "d2", "d3", "d4"])
-def test_figure_3_with_all_repairs_delivers_what_the_protocol_does(page: str) -> None:
-    assert delivered(page, ALL) == delivered(page)
+def test_figure_3_with_all_repairs_delivers_what_the_protocol_delivers(page: str) -> None:
+    assert by_figure_3(page) == by_protocol(page)
 
 
 @pytest.mark.parametrize("page", [right for right, _ in PAIRS if right.startswith("two-nodes")])
-def test_figure_3_well_read_does_not_fall_into_the_traps(page: str) -> None:
-    assert delivered(page, ALL) == delivered(page)
+def test_figure_3_read_correctly_delivers_what_the_protocol_delivers(page: str) -> None:
+    assert by_figure_3(page) == by_protocol(page)
 
 
 @pytest.mark.parametrize("seed", range(12))
-def test_in_a_whole_network_the_protocol_is_figure_3_with_its_repairs(seed: int) -> None:
-    """The same messages at the same nodes at the same instants, in a network that only reorders."""
+def test_in_a_network_without_loss_the_protocol_is_figure_3_with_its_repairs(seed: int) -> None:
+    """Both deliver the same messages at the same nodes at the same instants in a network that only reorders."""
     random = Random(seed)
     nodes = random.randint(2, 12)
     run = Run(
@@ -87,13 +107,14 @@ def test_in_a_whole_network_the_protocol_is_figure_3_with_its_repairs(seed: int)
         end="20s",
         gauges="none",
     )
-    literal = msgspec.structs.replace(run, options={**run.options, "literal": "true", "repairs": "D1 D2 D3"})
-    assert deliveries(run) == deliveries(literal)
-    assert len(deliveries(run)) > 10 * nodes
+    literal = msgspec.structs.replace(run, options={"repairs": "D1 D2 D3"})
+    assert delivered_rows(run) == delivered_rows(literal, PRINTED)
+    assert len(delivered_rows(run)) > 10 * nodes
 
 
-def deliveries(run: Run) -> list[tuple[Any, ...]]:
+def delivered_rows(run: Run, entry: Entry | None = None) -> list[tuple[Any, ...]]:
+    """The delivered rows of a run: instant, node and message."""
     sink = TableSink()
-    carry_out(run, sink)
+    carry_out(run, sink, entry)
     rows = sink.events().select(["kind", "at_us", "node", "message_source", "message_number"]).to_pylist()
     return [tuple(row.values()) for row in rows if row["kind"] == "delivered"]

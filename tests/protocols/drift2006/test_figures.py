@@ -8,9 +8,9 @@ import pytest
 
 from precede.core.effects import RADIO, Deliver, Send
 from precede.core.node import Context
-from precede.protocols.drift2006.literal import LiteralDrift, PrintedPacket
 from precede.protocols.floods.virtual_flooding import VirtualFlooding
-from precede.protocols.registry import make
+from precede.protocols.registry import make_entry
+from tests.protocols.drift2006.literal import ENTRY, LiteralDrift, PrintedPacket
 
 
 class Line:
@@ -62,10 +62,10 @@ class Figure4:
     """Figure 3 as printed at a, b (sources), c and d (destinations)."""
 
     def __init__(self) -> None:
-        options = {"literal": True, "sources": "0-1", "destinations": "2-3"}
+        options = {"sources": "0-1", "destinations": "2-3"}
         self.nodes: dict[str, LiteralDrift] = {}
         for number, name in enumerate("abcd"):
-            node = make("drift", "node", Context(number, (0, 1, 2, 3), options, Random(1)))
+            node = make_entry(ENTRY, "node", Context(number, (0, 1, 2, 3), options, Random(1)))
             assert isinstance(node, LiteralDrift)
             self.nodes[name] = node
 

@@ -7,7 +7,6 @@ from typing import Final
 from precede.core.instants import SECOND
 from precede.core.node import Context, Node
 from precede.protocols.drift2006.bounded import BoundedDrift
-from precede.protocols.drift2006.literal import AskPacket, LiteralDrift, PrintedPacket
 from precede.protocols.drift2006.node import DriftNode
 from precede.protocols.drift2006.packets import (
     CheckpointPacket,
@@ -41,9 +40,6 @@ _DRIFT: Final = {
     "suspect_after": Option("duration", 0, "agree to go on without a source that is missed so long; 0s: never"),
     "vote_every": Option("duration", SECOND, "a view change asks again after this time"),
     "bounded": Option("int", None, "bits of the timestamps that travel, 6 to 20 (section 4.4); none: all"),
-    "literal": Option("bool", False, "Figure 3 as printed, errors included (for conformance)"),
-    "repairs": Option("text", "", "when literal: which of the repairs D1 D2 D3 D4 are on"),
-    "misread": Option("text", "", "when literal: which of own_late deaf unheard_safe overtaking are on"),
 }
 _PACKETS: Final = (
     DriftPacket,
@@ -54,15 +50,11 @@ _PACKETS: Final = (
     ViewPacket,
     KnockPacket,
     CheckpointPacket,
-    PrintedPacket,
-    AskPacket,
 )
 _ROLES: Final = ("node", "source", "destination", "forwarder")
 
 
 def _drift(role: str, context: Context) -> Node:
-    if context.options["literal"]:
-        return LiteralDrift(role, context)
     node, bits = DriftNode(role, context), context.options["bounded"]
     return node if bits is None else BoundedDrift(node, bits)
 

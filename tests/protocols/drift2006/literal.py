@@ -1,14 +1,14 @@
-"""Figure 3 of drift2006 line by line, with the duplicate test of section 4.4: for conformance and its errors.
+"""Figure 3 of drift2006 line by line, with the duplicate test of section 4.4: the oracle of our tests.
 
-Each repair D1 to D4 can be switched on alone (`repairs`); with none this is the paper, which needs a network
-that neither loses nor reorders. D5 is how the paper removes a crashed source (section 7): a survivor
-TO-multicasts it; no switch here makes that work (see `drift_views`). `misread` switches on wrong readings of
-the figure that are easily made and go wrong between two nodes already:
+The option `repairs` switches on each of the repairs D1 to D4 alone. Without any this is the paper, which needs
+a network that neither loses nor reorders packets. D5 is how the paper removes a crashed source (section 7): a
+survivor TO-multicasts the removal. No option here makes that work (see `precede.protocols.drift2006.views`).
+The option `misread` switches on wrong readings of the figure that fail with two nodes already:
 
-own_late      one's own message is processed when it is first heard back, not at once
-deaf          a duplicate brings no virtual-flooding data
-unheard_safe  a source of which nothing was ever heard is not waited for
-overtaking    an entry of Seen is used whether or not its messages are in hand
+own_late      a node processes its own message when it first hears it back, not at once
+deaf          a node ignores the virtual-flooding data of duplicates
+unheard_safe  a node does not wait for a source it has never heard of
+overtaking    a node uses an entry of Seen although it lacks some of the messages before it
 """
 
 from __future__ import annotations
@@ -35,24 +35,25 @@ from precede.core.instants import Duration, Instant
 from precede.core.messages import Message, Packet
 from precede.core.node import Context, Node, Waiting
 from precede.protocols.drift2006.join import named
+from precede.protocols.registry import Entry, Option
 
-Entry: TypeAlias = tuple[NodeId, int, int]
+SeenEntry: TypeAlias = tuple[NodeId, int, int]
 """<source, sequence number, timestamp>: an element of Seen."""
 
 REPAIRS: Final = ("D1", "D2", "D3", "D4")
 MISREADINGS: Final = ("own_late", "deaf", "unheard_safe", "overtaking")
-_LOOK: Final[Key] = "look"
+_CHECK: Final[Key] = "check"
 
 
 class PrintedPacket(Packet, frozen=True, gc=False):
-    """<m, q, qsn, qts, qSeen>; `removes` names a source that has crashed (section 7)."""
+    """<m, q, qsn, qts, qSeen> of Figure 3; `removes` names a crashed source (section 7)."""
 
     kind: ClassVar[str] = "drift_printed"
     message: Message | None
     source: NodeId
     number: int
     timestamp: int
-    seen: tuple[Entry, ...]
+    seen: tuple[SeenEntry, ...]
     removes: NodeId | None = None
     size_bytes: int = 0
     control_bytes: int = 0
@@ -60,10 +61,10 @@ class PrintedPacket(Packet, frozen=True, gc=False):
     messages: int = 0
 
 
-class AskPacket(Packet, frozen=True, gc=False):
-    """What the sender lacks of a source (the repair D4)."""
+class RequestPacket(Packet, frozen=True, gc=False):
+    """Requests the messages of one source that the sender lacks (the repair D4)."""
 
-    kind: ClassVar[str] = "drift_ask"
+    kind: ClassVar[str] = "drift_request"
     source: NodeId
     numbers: tuple[int, ...]
     size_bytes: int = 32
@@ -73,7 +74,7 @@ class AskPacket(Packet, frozen=True, gc=False):
 
 
 class LiteralDrift(Node):
-    """Figure 3. Names in comments and docstrings are the figure's."""
+    """A node that runs Figure 3; its attributes have the names of the figure."""
 
     draining: ClassVar[tuple[str, ...]] = ("pending", "early")
 
@@ -92,7 +93,7 @@ class LiteralDrift(Node):
         self.rcvd_sn: dict[NodeId, int] = dict.fromkeys(self.sigma, 0)
         self.early: dict[tuple[NodeId, int], PrintedPacket] = {}
         self.kept: dict[tuple[NodeId, int], PrintedPacket] = {}
-        self.asked: dict[tuple[NodeId, int], None] = {}
+        self.requested: dict[tuple[NodeId, int], None] = {}
         self.since: Instant = 0
         self.removing: dict[NodeId, None] = {}
         self._suspect_after: Duration = options["suspect_after"]
@@ -129,7 +130,7 @@ class LiteralDrift(Node):
 
     def receive(self, packet: Packet, sender: NodeId, now: Instant, over: Medium) -> Effects:
         effects: list[Effect] = []
-        if isinstance(packet, AskPacket):
+        if isinstance(packet, RequestPacket):
             for number in packet.numbers:
                 if (packet.source, number) in self.kept:
                     self._flood(self.kept[packet.source, number], effects)
@@ -146,7 +147,7 @@ class LiteralDrift(Node):
             self._take(packet, now, effects)
             self._flood(packet, effects)
         if "D4" in self.repairs:
-            self._ask(effects)
+            self._request(effects)
         self._deliver(now, effects)
         return effects
 
@@ -158,7 +159,7 @@ class LiteralDrift(Node):
         return packet.number > received if "D3" in self.repairs else packet.number != received
 
     def _take(self, packet: PrintedPacket, now: Instant, effects: list[Effect]) -> None:
-        """D1: what comes early waits for what is before it."""
+        """Process a first copy; with D1, only when every earlier message of its source is here."""
         source = packet.source
         if "D1" not in self.repairs:
             self._process(packet, now, effects)
@@ -168,11 +169,11 @@ class LiteralDrift(Node):
             self._process(ready, now, effects)
 
     def _process(self, packet: PrintedPacket, now: Instant, effects: list[Effect]) -> None:
-        """`rcpt processing`."""
+        """`rcpt processing` of Figure 3."""
         if not self.rcvd:
             self.since = now
             if self._suspect_after and self.source:
-                effects.append(SetTimer(_LOOK, now + self._suspect_after))
+                effects.append(SetTimer(_CHECK, now + self._suspect_after))
         self.rcvd[packet.source, packet.number] = packet
         if self.source and packet.source != self.me:
             self.lc = max(self.lc, packet.timestamp) + 1
@@ -182,8 +183,8 @@ class LiteralDrift(Node):
         self.rcvd_sn[packet.source] = packet.number
 
     def _flood(self, packet: PrintedPacket, effects: list[Effect]) -> None:
-        """Broadcast with getHighestTimestamp(Seen)."""
-        highest: dict[NodeId, Entry] = {}
+        """Broadcast a packet with getHighestTimestamp(Seen) attached."""
+        highest: dict[NodeId, SeenEntry] = {}
         for (source, number), timestamp in self.seen.items():
             if source not in highest or timestamp > highest[source][2]:
                 highest[source] = (source, number, timestamp)
@@ -206,23 +207,23 @@ class LiteralDrift(Node):
         effects.append(Send(carried, NEIGHBOURS, RADIO))
 
     def _see(self, source: NodeId, number: int, timestamp: int) -> None:
-        """Of each source and number the highest timestamp is enough (section 4.4)."""
+        """Keep the highest timestamp for each source and number, which is enough (section 4.4)."""
         if timestamp > self.seen.get((source, number), -1):
             self.seen[source, number] = timestamp
 
-    def _ask(self, effects: list[Effect]) -> None:
-        """D4: a number is missing below one that is known."""
-        known = [*self.seen, *self.early]
+    def _request(self, effects: list[Effect]) -> None:
+        """D4: request every number that is missing below the highest known one, once."""
+        numbers = [*self.seen, *self.early]
         for source in self.sigma:
-            last = max((number for other, number in known if other == source), default=0)
+            last = max((number for other, number in numbers if other == source), default=0)
             missing = tuple(
                 number
                 for number in range(self.rcvd_sn[source] + 1, last + 1)
-                if (source, number) not in self.early and (source, number) not in self.asked
+                if (source, number) not in self.early and (source, number) not in self.requested
             )
             if missing and source != self.me:
-                self.asked.update(dict.fromkeys((source, number) for number in missing))
-                effects.append(Send(AskPacket(source, missing), NEIGHBOURS, RADIO))
+                self.requested.update(dict.fromkeys((source, number) for number in missing))
+                effects.append(Send(RequestPacket(source, missing), NEIGHBOURS, RADIO))
 
     # -- delivery ----------------------------------------------------------------------------------------
 
@@ -240,7 +241,7 @@ class LiteralDrift(Node):
         return all(self._clock(source) >= timestamp for source in self.sigma)
 
     def _clock(self, source: NodeId) -> int:
-        """The highest its with RcvdSN[i] = isn; below every timestamp when there is none."""
+        """The highest `its` with RcvdSN[i] = isn, or -1 when Seen has none."""
         if "unheard_safe" in self.misread and not any(other == source for other, _ in self.seen):
             return 1 << 60
         if "overtaking" in self.misread or (source == self.me and "own_late" in self.misread):
@@ -250,7 +251,7 @@ class LiteralDrift(Node):
     # -- section 7 ---------------------------------------------------------------------------------------
 
     def timer(self, key: Key, now: Instant) -> Effects:
-        """Something waits for too long: TO-multicast that the sources it waits for have crashed."""
+        """When a message has waited too long, TO-multicast the removal of the sources it waits for."""
         effects: list[Effect] = []
         if self.rcvd and now - self.since >= self._suspect_after:
             lowest = min(packet.timestamp for packet in self.rcvd.values())
@@ -259,7 +260,7 @@ class LiteralDrift(Node):
                     self.removing[source] = None
                     self._multicast(None, source, now, effects)
         if self.rcvd:
-            effects.append(SetTimer(_LOOK, now + self._suspect_after))
+            effects.append(SetTimer(_CHECK, now + self._suspect_after))
         return effects
 
     def waiting(self) -> Sequence[Waiting]:
@@ -273,9 +274,29 @@ class LiteralDrift(Node):
         return {"pending": len(self.rcvd), "early": len(self.early), "seen": len(self.seen)}
 
 
-def _words(written: str, known: Sequence[str], option: str) -> tuple[str, ...]:
-    words = tuple(written.replace("+", " ").split())
+def _words(text: str, choices: Sequence[str], option: str) -> tuple[str, ...]:
+    """The words of an option's text; each must be one of the choices."""
+    words = tuple(text.split())
     for word in words:
-        if word not in known:
-            raise BadInput(f"option {option!r}: {word!r} is none of {', '.join(known)}")
+        if word not in choices:
+            raise BadInput(f"option {option!r}: {word!r} is none of {', '.join(choices)}")
     return words
+
+
+ENTRY: Final = Entry(
+    name="drift_as_printed",
+    title="Figure 3 as printed, errors included",
+    paper="drift2006",
+    order="total",
+    worlds=("flood",),
+    options={
+        "sources": Option("text", "all", "which members are sources"),
+        "destinations": Option("text", "all", "which nodes deliver"),
+        "suspect_after": Option("duration", 0, "remove a source that is missed so long, as section 7 does"),
+        "repairs": Option("text", "", "which of the repairs D1 D2 D3 D4 are on"),
+        "misread": Option("text", "", "which of the misreadings own_late deaf unheard_safe overtaking are on"),
+    },
+    build=LiteralDrift,
+    packets=(PrintedPacket, RequestPacket),
+)
+"""Plays the pages in `printed/`, which name the protocol `drift_as_printed`."""
