@@ -9,7 +9,9 @@ import pytest
 
 from precede.core.errors import BadInput
 from precede.lake.schemas import COMPARISONS, MEASURES
-from precede.pipeline.sweeps.compare import claims_frame, compare, missed, read_claims
+from precede.measures import confidence_interval
+from precede.pipeline.sweeps.compare import compare, missed
+from precede.reproduction.claims import read_claims
 
 POINTS = [
     ("delta", {"lifetime": "5min", "n": 1}, 10.0),
@@ -22,31 +24,50 @@ POINTS = [
     ("old", {"age": "20h"}, 38.0),
     ("old", {"age": "90min"}, 37.0),
 ]
+OFF = {1: -0.5, 2: 0.5}
+"""Two runs of each point, and how far each is from the mean."""
+
 CLAIMS = {
-    "about": ('kind = "about"\nvalue = 39.0\ntolerance = 1.5\nprotocol = "plain"', "reproduced", 1),
-    "about-not": ('kind = "about"\nvalue = 30.0\ntolerance = 1.5\nprotocol = "plain"', "not reproduced", 1),
+    "about": ('kind = "about"\nvalue = 39.0\ntolerance = 1.5\nwhere = { protocol = "plain" }', "reproduced", 1),
+    "about-not": (
+        'kind = "about"\nvalue = 30.0\ntolerance = 1.5\nwhere = { protocol = "plain" }',
+        "not reproduced",
+        1,
+    ),
     "between": ('kind = "between"\nlow = 10\nhigh = 40', "reproduced", 9),
-    "between-close": ('kind = "between"\nlow = 11\nhigh = 40\ntolerance = 1.0', "close", 9),
-    "between-not": ('kind = "between"\nlow = 12\nhigh = 40\ntolerance = 1.0', "not reproduced", 9),
+    "between-close": ('kind = "between"\nlow = 11\nhigh = 40\nslack = 1.0', "close", 9),
+    "between-not": ('kind = "between"\nlow = 12\nhigh = 40\nslack = 1.0', "not reproduced", 9),
     "between-better": (
         'kind = "between"\nlow = 12\nhigh = 41\nsmaller_is_better = true',
         "better than published",
         9,
     ),
-    "at-most": ('kind = "at_most"\nvalue = 30\nprotocol = "delta"', "reproduced", 5),
-    "at-most-not": ('kind = "at_most"\nvalue = 29\nprotocol = "delta"', "not reproduced", 5),
-    "at-least": ('kind = "at_least"\nvalue = 40\nprotocol = "plain"\nscenario = "s"', "reproduced", 1),
+    "at-most": ('kind = "at_most"\nvalue = 30\nwhere = { protocol = "delta" }', "reproduced", 5),
+    "at-most-not": ('kind = "at_most"\nvalue = 29\nwhere = { protocol = "delta" }', "not reproduced", 5),
+    "at-least": (
+        'kind = "at_least"\nvalue = 40\nwhere = { protocol = "plain" }\nexperiment = "s"',
+        "reproduced",
+        1,
+    ),
     "where": ('kind = "at_most"\nvalue = 15\nwhere = { lifetime = "20min", n = 1 }', "reproduced", 1),
     "rises": ('kind = "rises"\nalong = "n"\nwhere = { lifetime = "5min" }', "reproduced", 3),
-    "rises-close": ('kind = "rises"\nalong = "n"\nprotocol = "delta"\ntolerance = 0.02', "close", 5),
-    "rises-not": ('kind = "rises"\nalong = "n"\nprotocol = "delta"', "not reproduced", 5),
+    "rises-close": (
+        'kind = "rises"\nalong = "n"\nwhere = { protocol = "delta" }\nslack_relative = 0.02',
+        "close",
+        5,
+    ),
+    "rises-not": ('kind = "rises"\nalong = "n"\nwhere = { protocol = "delta" }', "not reproduced", 5),
     "rises-by-duration": ('kind = "rises"\nalong = "lifetime"\nwhere = { n = 1 }', "reproduced", 2),
-    "rises-by-days": ('kind = "rises"\nalong = "age"\nprotocol = "old"', "reproduced", 3),
-    "rises-along-nothing": ('kind = "rises"\nalong = "lifetme"\nprotocol = "delta"', "no points", 5),
-    "falls-from-one-point": ('kind = "falls"\nalong = "n"\nprotocol = "plain"', "no points", 1),
+    "rises-by-days": ('kind = "rises"\nalong = "age"\nwhere = { protocol = "old" }', "reproduced", 3),
+    "rises-along-nothing": (
+        'kind = "rises"\nalong = "lifetme"\nwhere = { protocol = "delta" }',
+        "no points",
+        5,
+    ),
+    "falls-from-one-point": ('kind = "falls"\nalong = "n"\nwhere = { protocol = "plain" }', "no points", 1),
     "falls": ('kind = "falls"\nalong = "n"\nwhere = { lifetime = "20min" }', "reproduced", 2),
-    "withheld": ('kind = "withheld"\nprotocol = "plain"', "withheld", 1),
-    "nowhere": ('kind = "about"\nvalue = 1\nprotocol = "other"', "no points", 0),
+    "withheld": ('kind = "withheld"\nwhere = { protocol = "plain" }', "withheld", 1),
+    "nowhere": ('kind = "about"\nvalue = 1\nwhere = { protocol = "other" }', "no points", 0),
 }
 
 
@@ -59,23 +80,21 @@ def write(folder, claims):
     return folder / "claims.toml"
 
 
-@pytest.mark.spark
-def test_every_kind_of_claim_borne_out_and_missed(session, tmp_path):
+def test_every_kind_of_claim_is_confirmed_and_missed(tmp_path):
     claims = read_claims(write(tmp_path, {name: text for name, (text, _, _) in CLAIMS.items()}))
     rows = [
-        {"sweep": "w", "scope": "group", "scenario": "s", "protocol": protocol, "options": json.dumps(options),
-         "measure": measure, "value": value, "runs": 3, "low": value - 1, "high": value + 1}
-        for protocol, options, value in POINTS
-        for measure in ("wait", "age")
+        {"sweep": "w", "scope": "run", "run_id": f"r{place}-{seed}", "scenario": "s", "protocol": protocol,
+         "options": json.dumps(options), "measure": measure, "value": value + OFF[seed], "runs": 1}
+        for place, (protocol, options, value) in enumerate(POINTS)
+        for seed in OFF
+        for measure in ("nodes", "wait", "age")
     ]  # fmt: skip
-    rows += [
-        {**rows[0], "scope": "run", "run_id": "x", "value": 1e9},
-        {**rows[0], "sweep": "other", "value": 1e9},
-    ]
-    measures = session.createDataFrame(pa.Table.from_pylist(rows, MEASURES.arrow()))
-    table = compare(measures, claims_frame(session, claims), "w").toArrow()
+    rows += [{**rows[0], "scope": "group", "run_id": None, "measure": "wait", "value": 1e9}]
+    measures = pa.Table.from_pylist(rows, MEASURES.arrow())
+    seeds = {row["run_id"]: int(row["run_id"][-1]) for row in rows[:-1]}
+    table = compare(measures, seeds, claims, "w")
     assert table.column_names == COMPARISONS.names()
-    found = table.cast(COMPARISONS.arrow()).to_pylist()
+    found = table.to_pylist()
     assert [row["claim"] for row in found] == list(CLAIMS)
     assert {row["claim"]: (row["status"], row["points"]) for row in found} == {
         name: (status, points) for name, (_, status, points) in CLAIMS.items()
@@ -86,8 +105,21 @@ def test_every_kind_of_claim_borne_out_and_missed(session, tmp_path):
     ]
     by_id = {row["claim"]: row for row in found}
     assert (by_id["between"]["ours_low"], by_id["between"]["ours_high"]) == (10.0, 40.0)
-    assert (by_id["about"]["interval_low"], by_id["about"]["interval_high"]) == (39.0, 41.0)
+    interval = confidence_interval([40.0 + off for off in OFF.values()])
+    assert (by_id["about"]["interval_low"], by_id["about"]["interval_high"]) == pytest.approx(interval)
     assert (by_id["at-most"]["published_low"], by_id["at-most"]["published_high"]) == (None, 30.0)
+
+
+def test_a_run_without_a_row_for_a_count_counts_as_zero(tmp_path):
+    text = 'measure = "discarded_late"\nkind = "about"\nvalue = 2.0'
+    path = tmp_path / "claims.toml"
+    path.write_text(f'[[claim]]\nid = "c"\nsays = "s"\n{text}\n')
+    about = {"sweep": "w", "scope": "run", "scenario": "s", "protocol": "p", "options": "{}", "runs": 1}
+    rows = [about | {"run_id": run, "measure": "nodes", "value": 3.0} for run in ("a", "b")]
+    rows += [about | {"run_id": "a", "measure": "discarded_late", "value": 4.0}]
+    table = compare(pa.Table.from_pylist(rows, MEASURES.arrow()), {"a": 1, "b": 2}, read_claims(path), "w")
+    (row,) = table.to_pylist()
+    assert (row["status"], row["ours_low"], row["runs"]) == ("reproduced", 2.0, 2)
 
 
 @pytest.mark.parametrize(

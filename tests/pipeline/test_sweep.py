@@ -333,3 +333,23 @@ def test_tables_are_documented_column_by_column():
     from precede.lake.schemas import describe_tables
 
     assert page.read_text(encoding="utf-8") == describe_tables()
+
+
+@pytest.mark.spark
+def test_a_sweep_is_compared_with_a_claims_file(session, tmp_path):
+    spec = write_spec(
+        tmp_path,
+        '[sweep]\nscenario = "short.toml"\nprotocol = "fifo"\nseeds = 2\nclaims = "claims.toml"\n',
+    )
+    claim = '[[claim]]\nid = "{0}"\nsays = "{0}"\nmeasure = "broadcasts"\nkind = "{1}"\nvalue = 1\n'
+    where = 'where = { protocol = "fifo" }\n'
+    text = claim.format("many", "at_least") + where + claim.format("few", "at_most") + where
+    (tmp_path / "claims.toml").write_text(text)
+    lake = Lake(tmp_path / "lake")
+    summary = sweep(lake, read_grid(spec), session)
+    assert summary.claims == {"reproduced": 1, "not reproduced": 1}
+    assert summary.missed_claims == ("few",)
+    assert [(row["claim"], row["points"], row["runs"]) for row in rows(lake, "comparisons")] == [
+        ("many", 1, 2),
+        ("few", 1, 2),
+    ]

@@ -29,7 +29,7 @@ class _Anything(dict):
 @pytest.mark.parametrize("key", PAPERS)
 def test_every_claim_has_points_at_the_papers_scale_and_withheld_values_stay_withheld(key):
     paper = find_paper(key)
-    claims = paper.claims(FOLDER / key)
+    claims = read_claims(FOLDER / key / "claims.toml")
     assert claims.paper == key
     units = paper.units(FOLDER / key, "paper", ())
     assert len({unit.id for unit in units}) == len(units)
@@ -213,6 +213,24 @@ def test_a_claim_that_says_too_little_is_refused(tmp_path, text, said):
     )
     (tmp_path / "claims.toml").write_text(claim)
     with pytest.raises(BadInput, match=said):
+        read_claims(tmp_path / "claims.toml")
+
+
+def test_a_claim_with_readings_is_one_claim_for_each_of_them(tmp_path):
+    (tmp_path / "claims.toml").write_text(
+        'paper = "x"\n[[claim]]\nid = "c"\nsays = "s"\nmeasure = "m"\nkind = "at_least"\nvalue = 2\n'
+        'where = { n = 1, protocol = "{reading}" }\nagainst = { protocol = "b" }\nreadings = ["a", "c"]\n'
+    )
+    first, second = read_claims(tmp_path / "claims.toml").claim
+    assert (first.id, first.reading, first.where) == ("c", "a", {"n": 1, "protocol": "a"})
+    assert (second.id, second.reading, second.where) == ("c", "c", {"n": 1, "protocol": "c"})
+    assert first.against == second.against == {"protocol": "b"}
+
+
+def test_two_claims_with_one_id_are_refused(tmp_path):
+    claim = '[[claim]]\nid = "c"\nsays = "s"\nmeasure = "m"\nkind = "withheld"\n'
+    (tmp_path / "claims.toml").write_text(claim + claim)
+    with pytest.raises(BadInput, match="two claims have the id 'c'"):
         read_claims(tmp_path / "claims.toml")
 
 

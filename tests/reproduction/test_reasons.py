@@ -17,7 +17,7 @@ from precede.experiments.stories.player import play
 from precede.experiments.stories.text import read_text
 from precede.measures.events import measure_events
 from precede.protocols.vcube2018.topology import children
-from precede.reproduction.claims import Claims, read_reasons
+from precede.reproduction.claims import Claims, read_claims, read_reasons
 from precede.reproduction.judging import Comparison, Sample, explain, judge
 from precede.reproduction.units import PAPERS, find_paper
 from precede.traces import city_bus, pedestrians
@@ -39,7 +39,7 @@ class _Anything(dict):
 
 @pytest.mark.parametrize("key", PAPERS)
 def test_each_reason_names_claims_and_what_it_rests_on(key):
-    claims = find_paper(key).claims(ROOT / "papers" / key).claim
+    claims = read_claims(ROOT / "papers" / key / "claims.toml").claim
     reasons = read_reasons(ROOT / "papers" / key / "reasons.toml")
     known = [one.id for one in reasons.evidence]
     assert len(set(known)) == len(known)
@@ -93,7 +93,7 @@ def sections_of_page(key):
 @pytest.mark.parametrize("key", PAPERS)
 def test_every_claim_that_was_missed_has_a_reason(key):
     """At the quick scale, and wherever an exhibit is shown at the paper's."""
-    claims = {claim.id: claim for claim in find_paper(key).claims(ROOT / "papers" / key).claim}
+    claims = {claim.id: claim for claim in read_claims(ROOT / "papers" / key / "claims.toml").claim}
     reasons = read_reasons(ROOT / "papers" / key / "reasons.toml").reason
     shown = {mark: rows_of_page(key, mark) for mark in sections_of_page(key) if mark != " reasons"}
     assert len(shown[""]) > 10

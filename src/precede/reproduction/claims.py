@@ -1,31 +1,37 @@
-"""What a paper says, as `papers/<key>/claims.toml` writes it: one `[[claim]]` for each number or sentence.
+"""The claims of a paper or a user: `[[claim]]` tables of a claims file as typed values.
+
+A claim is one number or one sentence that measures can confirm or refute:
 
     paper = "somebody2021"
-    readings = "start"                      # optional: each claim is judged once for each value of this axis
-    close = 2.0                             # optional: so many tolerances off is still `close`
+    readings = "start"                      # optional: judge each claim once for each value of this axis
+    close = 2.0                             # optional: up to so many tolerances off is `close`
     [[claim]]
     id = "table2-wait"
     place = "section 5, Table 2"
     says = "with 64 nodes messages wait 3 ms"
-    experiment = "main"                     # of experiments.toml; "*" is any
-    where = { nodes = 64 }                  # which of its points; all that fit are meant
+    experiment = "main"                     # or a sweep's scenario; "*", the default, is any
+    where = { nodes = 64 }                  # selects points of the experiment; the claim is about all of them
     measure = "wait_ms_mean"
     kind = "about"                          # see KINDS
-    value = 3.0                             # low and high for between
+    value = 3.0                             # `between` has `low` and `high` instead
     tolerance = 0.3                         # `reproduced` up to here (`relative`: as a share of the value) ...
     slack = 0.1                             # ... and `close` up to here beyond it
 
-`against` picks a second point; the claim is then about the first compared with the second (see COMPARISONS).
-`pair_by` names the axes that both must share where a claim speaks of several points; `strict`: the bound itself
-does not do. `scale = "paper"`: the quick scale cannot answer it. Tolerances are chosen before the runs and have
-a commit of their own.
+`against` selects a second point; the claim is then about the first compared with the second (see COMPARISONS).
+`pair_by` names the axes on which the two points must have the same value. `strict` excludes the bound itself.
+`slack_relative` is the slack of one step of a curve, as a share of the value before it. `scale = "paper"`: the
+quick scale cannot answer the claim. `readings = ["a", "b"]` inside a claim makes a claim for each reading and
+replaces `"{reading}"` in `where` and `against` by it.
+
+Tolerances are chosen before the runs, in a commit of their own.
 """
 
 from __future__ import annotations
 
 import math
 import re
-from collections.abc import Mapping, Sequence
+from collections import Counter
+from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Any, Final, Literal
 
@@ -82,13 +88,13 @@ class Claim(Struct, frozen=True, forbid_unknown_fields=True, kw_only=True):
     """One number or sentence of a paper."""
 
     id: str
-    place: str
     says: str
-    experiment: str
     kind: Literal[
         "about", "between", "at_most", "at_least", "greatest", "greatest_at_least", "rises", "falls",
         "range_rises", "steeper_last", "flat", "linear", "sublinear", "withheld",
     ]  # fmt: skip
+    place: str = ""
+    experiment: str = "*"
     measure: str = ""
     also: tuple[str, ...] = ()
     statistic: Literal["mean", "first_five_apart"] = "mean"
@@ -149,10 +155,10 @@ class Claim(Struct, frozen=True, forbid_unknown_fields=True, kw_only=True):
 
 
 class Claims(Struct, frozen=True, forbid_unknown_fields=True):
-    """A claims file."""
+    """A claims file: its claims, and the settings that hold for all of them."""
 
-    paper: str
-    claim: tuple[Claim, ...]
+    paper: str = ""
+    claim: tuple[Claim, ...] = ()
     readings: str = ""
     close: float = 1.0
     measure: str = ""
@@ -175,41 +181,63 @@ class Reasons(Struct, frozen=True, forbid_unknown_fields=True):
 
 
 def read_claims(path: Path) -> Claims:
-    """A claims file; what is wrong in it is said in one line."""
+    """Read and check a claims file. Raises BadInput, in one line that names the file and the claim."""
     tables, _ = read_toml(path)
+    written = tables.get("claim", [])
+    if isinstance(written, list):
+        tables = {**tables, "claim": [table for one in written for table in _each_reading(one)]}
     try:
         claims = msgspec.convert(tables, Claims)
     except msgspec.ValidationError as error:
         raise BadInput(f"{path}: {error}") from None
+    if not claims.claim:
+        raise BadInput(f"{path}: no [[claim]] in this file")
     chosen = [
         claim if claim.measure else msgspec.structs.replace(claim, measure=claims.measure)
         for claim in claims.claim
     ]
-    for claim in chosen:
-        problem = claim.problem()
-        if problem is not None:
-            raise BadInput(f"{path}: claim {claim.id!r}: {problem}")
-    ids = [claim.id for claim in chosen]
-    twice = sorted({name for name in ids if ids.count(name) > 1})
-    if twice:
-        raise BadInput(f"{path}: two claims have the id {twice[0]!r}")
+    _check(path, "claim", chosen)
+    names = Counter((claim.id, claim.reading) for claim in chosen)
+    for (name, _), count in names.items():
+        if count > 1:
+            raise BadInput(f"{path}: two claims have the id {name!r}")
     return msgspec.structs.replace(claims, claim=tuple(chosen))
 
 
+def _each_reading(table: Any) -> Iterator[Any]:
+    """A claim's table once for each of its `readings`; a table without them as it is."""
+    readings = table.get("readings") if isinstance(table, dict) else None
+    if not isinstance(readings, list):
+        yield table
+        return
+    rest = {key: value for key, value in table.items() if key != "readings"}
+    for reading in readings:
+        selected = {
+            key: {axis: reading if value == "{reading}" else value for axis, value in rest[key].items()}
+            for key in ("where", "against")
+            if isinstance(rest.get(key), dict)
+        }
+        yield {**rest, **selected, "reading": reading}
+
+
+def _check(path: Path, what: str, claims: Sequence[Claim]) -> None:
+    for claim in claims:
+        problem = claim.problem()
+        if problem is not None:
+            raise BadInput(f"{path}: {what} {claim.id!r}: {problem}")
+
+
 def read_reasons(path: Path) -> Reasons:
-    """The reasons beside a claims file, if there are any."""
+    """Read and check a file of reasons; a paper without the file has none."""
     if not path.is_file():
         return Reasons()
     tables, _ = read_toml(path)
     try:
-        found = msgspec.convert(tables, Reasons)
+        reasons = msgspec.convert(tables, Reasons)
     except msgspec.ValidationError as error:
         raise BadInput(f"{path}: {error}") from None
-    for claim in found.evidence:
-        problem = claim.problem()
-        if problem is not None:
-            raise BadInput(f"{path}: evidence {claim.id!r}: {problem}")
-    return found
+    _check(path, "evidence", reasons.evidence)
+    return reasons
 
 
 def experiments_of(claims: Sequence[Claim]) -> set[str]:

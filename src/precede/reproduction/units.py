@@ -17,7 +17,6 @@ from msgspec import Struct
 
 from precede.core.errors import BadInput
 from precede.experiments.run import Run
-from precede.reproduction.claims import Claims
 from precede.reproduction.judging import Sample
 
 PAPERS: Final = ("guidec2021", "was2021", "drift2006", "vcube2018", "prs1997")
@@ -50,9 +49,6 @@ class Finding(Struct, frozen=True, kw_only=True):
 
 class Paper(Protocol):
     """What `precede reproduce` needs of a paper."""
-
-    def claims(self, folder: Path) -> Claims:
-        """What the paper says."""
 
     def units(self, folder: Path, scale: str, samples: Sequence[Sample]) -> list[Unit]:
         """Every unit wanted at a scale, given what is measured so far (more may be wanted then)."""

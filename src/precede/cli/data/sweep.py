@@ -52,9 +52,9 @@ def command(
     """
     from precede.experiments.grid import read_grid
     from precede.lake.jobs import Lake
-    from precede.pipeline.sweeps.compare import read_claims
     from precede.pipeline.sweeps.simulate import Wanted
     from precede.pipeline.sweeps.sweep import sweep, swept_before
+    from precede.reproduction.claims import read_claims
 
     where = Lake(lake)
     grid = read_grid(spec, where.root)

@@ -30,6 +30,7 @@ from precede.reproduction.claims import (
     Claim,
     Claims,
     experiments_of,
+    read_claims,
     read_reasons,
 )
 from precede.reproduction.judging import Comparison, Sample, judge
@@ -120,13 +121,13 @@ def is_finished(lake: Lake, several: Sequence[Asked]) -> bool:
 
 def _prepare(asked: Asked) -> _Prepared:
     paper = find_paper(asked.key)
-    claims = chosen_claims(asked, paper)
+    claims = chosen_claims(asked)
     return _Prepared(asked, paper, claims, frozenset(wanted_experiments(asked, claims, paper)))
 
 
-def chosen_claims(asked: Asked, paper: Paper) -> Claims:
+def chosen_claims(asked: Asked) -> Claims:
     """The claims of a paper, or of one exhibit or experiment of it; or what its reasons rest on."""
-    claims = paper.claims(asked.folder)
+    claims = read_claims(asked.folder / "claims.toml")
     if asked.is_of_reasons:
         return Claims(claims.paper, read_reasons(asked.folder / "reasons.toml").evidence)
     if not asked.exhibit:
@@ -139,7 +140,7 @@ def wanted_experiments(asked: Asked, claims: Claims, paper: Paper) -> set[str]:
     """The experiments that answer the claims; an experiment without claims is run when it is named."""
     units = paper.units(asked.folder, asked.scale, ())
     known = list(dict.fromkeys(unit.experiment for unit in units))
-    everything: Sequence[Claim] = paper.claims(asked.folder).claim
+    everything: Sequence[Claim] = read_claims(asked.folder / "claims.toml").claim
     named = experiments_of(claims.claim)
     if "*" in named:
         named = (named | experiments_of(everything)) - {"*"}

@@ -36,7 +36,7 @@ def result_tables(
             MEASURES.arrow(),
         ),
         "comparisons": pa.Table.from_pylist(
-            [_comparison(name, finished[0][0].paper if finished else name, one) for one in comparisons],
+            [comparison_row(name, finished[0][0].paper if finished else name, one) for one in comparisons],
             COMPARISONS.arrow(),
         ),
     }
@@ -131,7 +131,8 @@ def _mean(values: Sequence[float]) -> dict[str, Any]:
     }
 
 
-def _comparison(name: str, paper: str, one: Comparison) -> dict[str, Any]:
+def comparison_row(name: str, paper: str, one: Comparison) -> dict[str, Any]:
+    """A judged claim as a row of `comparisons`."""
     low, high = one.claim.bounds
     return {
         "sweep": name,

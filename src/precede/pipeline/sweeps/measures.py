@@ -21,7 +21,7 @@ if TYPE_CHECKING:
 
 LEVEL: Final = 0.95
 _GROUP: Final = ("sweep", "scenario", "protocol", "options", "measure")
-_COUNTED: Final = "^(discarded_|packets_|observed_(?!.*_age_us_))"
+COUNTED: Final = "^(discarded_|packets_|observed_(?!.*_age_us_))"
 """What a run has a row for only where it happened at all."""
 
 
@@ -66,7 +66,7 @@ def _with_zeros(groups: DataFrame) -> DataFrame:
 
     mean, k, sd = sf.col("mean"), sf.col("runs"), sf.coalesce("sd", sf.lit(0.0))
     everyone = sf.max("runs").over(Window.partitionBy(*_GROUP[:-1]))
-    n = sf.when(sf.col("measure").rlike(_COUNTED), everyone).otherwise(k)
+    n = sf.when(sf.col("measure").rlike(COUNTED), everyone).otherwise(k)
     squares = (k - 1) * sd * sd + mean * mean * k * (n - k) / n
     spread = sf.when(n > k, sf.sqrt(squares / (n - 1))).otherwise(sf.col("sd"))
     return groups.select(*_GROUP, (mean * k / n).alias("mean"), n.alias("runs"), spread.alias("sd"))

@@ -15,11 +15,12 @@ from msgspec import Struct
 from precede.experiments.code_version import is_current
 from precede.experiments.grid import Grid
 from precede.lake.jobs import Job, Lake
-from precede.lake.schemas import COMPARISONS, MEASURES
-from precede.pipeline.sweeps.compare import Claims, claims_frame, compare, missed, read_claims
+from precede.lake.schemas import MEASURES
+from precede.pipeline.sweeps.compare import compare, missed
 from precede.pipeline.sweeps.measures import group_measures
 from precede.pipeline.sweeps.results import result_tables
 from precede.pipeline.sweeps.simulate import Marks, Swept, Wanted, run_sweep
+from precede.reproduction.claims import Claims, read_claims
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
@@ -59,16 +60,17 @@ def sweep(
         write_results(job, grid, swept.marks, session)
         summary = summarise_sweep(swept)
         if claims is not None:
-            summary = _hold_against(job, summary, claims, session)
+            summary = _hold_against(job, grid, summary, claims)
         job.forget()
     return summary
 
 
-def _hold_against(job: Job, summary: SweepSummary, claims: Claims, session: SparkSession) -> SweepSummary:
-    """Claims beside the measures just written."""
-    measures = job.lake.read(session, "measures", [summary.name])
-    table = compare(measures, claims_frame(session, claims), summary.name).toArrow()
-    job.write("comparisons", summary.name, table.cast(COMPARISONS.arrow()))
+def _hold_against(job: Job, grid: Grid, summary: SweepSummary, claims: Claims) -> SweepSummary:
+    """Compare the measures just written with the claims, and write the table `comparisons`."""
+    measures = pq.read_table(job.lake.path("measures", summary.name))
+    seeds = {point.id: point.run.seed for point in grid.points}
+    table = compare(measures, seeds, claims, summary.name)
+    job.write("comparisons", summary.name, table)
     rows = table.to_pylist()
     return msgspec.structs.replace(
         summary, claims=dict(Counter(row["status"] for row in rows)), missed_claims=tuple(missed(rows))

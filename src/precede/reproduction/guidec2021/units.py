@@ -9,16 +9,12 @@ from typing import Final
 import msgspec
 
 from precede.experiments.run import Run
-from precede.reproduction.claims import Claims, read_claims
 from precede.reproduction.guidec2021 import points as guidec2021
 from precede.reproduction.judging import Sample
 from precede.reproduction.units import Finding, Paper, Unit, unit_of
 
 
 class _Guidec:
-    def claims(self, folder: Path) -> Claims:
-        return read_claims(folder / "claims.toml")
-
     def units(self, folder: Path, scale: str, samples: Sequence[Sample]) -> list[Unit]:
         points, seeds = guidec2021.read_experiments(folder / "experiments.toml", scale)
         return [

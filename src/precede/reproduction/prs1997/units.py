@@ -9,7 +9,6 @@ from typing import Final
 import msgspec
 
 from precede.experiments.run import Run
-from precede.reproduction.claims import Claims, read_claims
 from precede.reproduction.judging import Sample
 from precede.reproduction.prs1997 import points as prs1997
 from precede.reproduction.units import Finding, Paper, Unit, plain
@@ -18,9 +17,6 @@ _LENGTH: Final = ("warm_up_deliveries", "deliveries")
 
 
 class _Prs:
-    def claims(self, folder: Path) -> Claims:
-        return read_claims(folder / "claims.toml")
-
     def units(self, folder: Path, scale: str, samples: Sequence[Sample]) -> list[Unit]:
         experiments, precision = prs1997.read_experiments(folder / "experiments.toml", scale)
         shares: dict[bytes, list[float]] = {}

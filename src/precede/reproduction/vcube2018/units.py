@@ -9,16 +9,12 @@ from typing import Final
 import msgspec
 
 from precede.experiments.run import Run
-from precede.reproduction.claims import Claims, read_claims
 from precede.reproduction.judging import Sample
 from precede.reproduction.units import Finding, Paper, Unit, unit_of
 from precede.reproduction.vcube2018 import points as vcube2018
 
 
 class _VCube:
-    def claims(self, folder: Path) -> Claims:
-        return read_claims(folder / "claims.toml")
-
     def units(self, folder: Path, scale: str, samples: Sequence[Sample]) -> list[Unit]:
         points, wanted = vcube2018.read_experiments(folder / "experiments.toml", scale)
         return [
