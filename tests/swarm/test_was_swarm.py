@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 import pytest
-from msgspec.structs import replace
 
 from precede.experiments.swarm.draw.cellular import REGIMES
 from precede.experiments.swarm.plan import draw_plan, find_drawer
 from precede.experiments.swarm.swarm import Tally, WorldResult, run_plan, run_seed
+from tests.protocols.was2021.literal import literal_entry
 
 
 @pytest.mark.parametrize("place", range(len(REGIMES)), ids=REGIMES)
@@ -23,13 +23,11 @@ def test_worlds_break_heal_and_hold(place: int) -> None:
     assert deliveries > 3_000
 
 
-def literal(seed: int, fix: str) -> WorldResult:
+def run_without(fix: str, seed: int) -> WorldResult:
     drawer = find_drawer("was")
-    plan = draw_plan("was", seed, drawer)
-    run = replace(plan.run, options={**plan.run.options, "without": fix})
-    return run_plan(replace(plan, run=run), drawer)
+    return run_plan(draw_plan("was", seed, drawer), drawer, literal_entry(fix))
 
 
 @pytest.mark.parametrize("fix", ["E1", "E6", "E7", "E9", "E17"])
 def test_the_swarm_sees_what_a_fix_is_for(fix: str) -> None:
-    assert any(literal(seed, fix).failed for seed in range(9_000, 9_012))
+    assert any(run_without(fix, seed).failed for seed in range(9_000, 9_012))

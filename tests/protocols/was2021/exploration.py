@@ -26,10 +26,10 @@ from precede.core.identity import NEIGHBOURS, MessageId
 from precede.core.messages import Message, Packet
 from precede.core.node import Context, Node
 from precede.protocols.registry import make_entry
-from precede.protocols.was2021.entry import ENTRY
 from precede.protocols.was2021.packets import AppPacket, SecondResponsePacket
 from precede.protocols.was2021.record import Record
 from precede.sim.world import round_trip
+from tests.protocols.was2021.literal import literal_entry
 
 STATIONS = (0, 1, 2)
 HOST = 3
@@ -112,7 +112,8 @@ class Explorer:
     """Breadth first from a host that has joined at station 0, or (`joined` false) from one that has not."""
 
     def __init__(self, bounds: Bounds, without: str = "", joined: bool = True, most: int = 10_000_000) -> None:
-        self.options = {"without": without, "stations": 3, "durable": bounds.crashes > 0, "down_after": "1d"}
+        self.entry = literal_entry(without)
+        self.options = {"stations": 3, "durable": bounds.crashes > 0, "down_after": "1d"}
         self.bounds = bounds
         self.joined = joined
         self.most = most
@@ -179,7 +180,7 @@ class Explorer:
         numbers = []
         for node in (*STATIONS, HOST):
             role = "host" if node == HOST else "station"
-            numbers.append(self.intern(make_entry(ENTRY, role, Context(node, (), self.options, Still(0)))))
+            numbers.append(self.intern(make_entry(self.entry, role, Context(node, (), self.options, Still(0)))))
         state = State(tuple(numbers), -1, ((),) * len(LINKS), frozenset(), (), Bounds(self.bounds.sessions), ())
         for one in STATIONS:
             for other in TREE[one]:
@@ -287,7 +288,7 @@ class Explorer:
 
     def _crash(self, state: State) -> State:
         """Down and up again in one step, in the same cell, with what was on disk."""
-        host = make_entry(ENTRY, "host", Context(HOST, (), self.options, Still(0)))
+        host = make_entry(self.entry, "host", Context(HOST, (), self.options, Still(0)))
         host.start(0, round_trip(dict(state.disk)))
         left = replace(state.bounds, crashes=state.bounds.crashes - 1, sessions=state.bounds.sessions - 1)
         nodes = (*state.nodes[:HOST], self.intern(host))

@@ -18,8 +18,8 @@ from precede.core.identity import NEIGHBOURS
 from precede.core.messages import Packet
 from precede.core.node import Context, Node
 from precede.protocols.registry import make_entry
-from precede.protocols.was2021.entry import ENTRY
 from precede.sim.world import round_trip
+from tests.protocols.was2021.literal import literal_entry
 
 MS = 1000
 LINE = ((1, 0), (0, 2))
@@ -75,7 +75,8 @@ class Theatre:
         self.order = count()
         self.stations = sorted({end for link in tree for end in link})
         self.hosts = list(hosts)
-        self.options = {"without": without, "stations": len(self.stations), "down_after": "20s", **options}
+        self.entry = literal_entry(without)
+        self.options = {"stations": len(self.stations), "down_after": "20s", **options}
         self.rules: list[Rule] = []
         self.cell: dict[int, int | None] = {}
         self.up: dict[int, bool] = {}
@@ -193,7 +194,7 @@ class Theatre:
 
     def _make(self, node: int) -> None:
         role = "station" if node in self.stations else "host"
-        self.nodes[node] = make_entry(ENTRY, role, Context(node, (), self.options, Steady(0)))
+        self.nodes[node] = make_entry(self.entry, role, Context(node, (), self.options, Steady(0)))
         self.up[node] = True
         saved = round_trip(self.store.setdefault(node, {}))
         self._do(node, self.nodes[node].start(self.now, saved))

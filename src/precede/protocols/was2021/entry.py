@@ -9,19 +9,14 @@ from typing import Final
 
 from precede.core.node import Context, Node
 from precede.protocols.registry import Entry
+from precede.protocols.was2021.host import WasHost
 from precede.protocols.was2021.packets import PACKETS
 from precede.protocols.was2021.settings import OPTIONS
+from precede.protocols.was2021.station import WasStation
 
 
 def build(role: str, context: Context) -> Node:
-    """A host or a station; with `without` set, one that reads the paper literally there."""
-    if context.options["without"]:
-        from precede.protocols.was2021.literal import LiteralHost, LiteralStation
-
-        return LiteralHost(context) if role == "host" else LiteralStation(context)
-    from precede.protocols.was2021.host import WasHost
-    from precede.protocols.was2021.station import WasStation
-
+    """Make a host or a station."""
     return WasHost(context) if role == "host" else WasStation(context)
 
 

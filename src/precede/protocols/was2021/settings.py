@@ -11,9 +11,6 @@ from precede.core.errors import BadInput
 from precede.core.instants import MILLISECOND, MINUTE, SECOND, Duration
 from precede.protocols.registry import Option
 
-FIXES: Final[tuple[str, ...]] = (*(f"E{number}" for number in range(1, 18)), "E18a", "E18b", "E18c")
-"""Where the paper is wrong or silent (papers/was2021/reading.md); each can be read literally by `without`."""
-
 LIFE: Final = 1 << 32
 """Connection numbers of a host's next incarnation start here, so they are above all of its earlier life's."""
 
@@ -35,7 +32,6 @@ class Settings(Struct, frozen=True):
     collision_limit: float
     stations: int
     durable: bool
-    without: frozenset[str]
 
 
 OPTIONS: Final[dict[str, Option]] = {
@@ -57,17 +53,12 @@ OPTIONS: Final[dict[str, Option]] = {
     ),
     "stations": Option("int", 0, "how many stations there are; a recovery waits until all are known (0: any)"),
     "durable": Option("bool", False, "persist what a host must know after a crash"),
-    "without": Option("text", "", f"read the paper literally here, for conformance: {', '.join(FIXES)}"),
 }
 
 
 def read_settings(options: Mapping[str, Any]) -> Settings:
-    """Options as the registry read them; `without` is a list with commas."""
-    without = frozenset(part.strip() for part in str(options["without"]).split(",") if part.strip())
-    for name in sorted(without):
-        if name not in FIXES:
-            raise BadInput(f"option 'without': {name!r} is none of {', '.join(FIXES)}")
+    """The options as a struct; windows and timer durations must be positive."""
     for name in ("private_window", "uplink_window", "connect_retry", "down_after", "retransmit"):
         if options[name] <= 0:
             raise BadInput(f"option {name!r} must be positive")
-    return Settings(**{**options, "without": without})
+    return Settings(**options)

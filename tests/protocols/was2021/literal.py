@@ -1,18 +1,23 @@
-"""The paper read literally, point by point: what each fix replaces (papers/was2021/reading.md, E1 to E18).
+"""The WAS paper read literally, point by point: each point replaces one fix (papers/was2021/reading.md).
 
-For conformance tests and for the story in `docs/papers/was2021.md`; nobody runs this. Each point of the option
-`without` brings back the pseudo-code's line (or the text's silence) with every other fix still in place. The
-authors' own program may well do better than their paper.
+A point of `without` brings back one line of the pseudo-code, or the text's silence, with every other fix in
+place. The authors' own program may do better than their paper.
 """
 
 from __future__ import annotations
+
+from typing import Final
+
+from msgspec.structs import replace
 
 from precede.core.effects import RADIO, Deliver, Effect, Effects, Key, Persist, Send
 from precede.core.identity import NodeId
 from precede.core.instants import DAY, Instant
 from precede.core.messages import Message
-from precede.core.node import Context, Saved, restore
+from precede.core.node import Context, Node, Saved, restore
 from precede.protocols.cells.frames import RoutedPacket
+from precede.protocols.registry import Entry
+from precede.protocols.was2021.entry import ENTRY
 from precede.protocols.was2021.host import WasHost
 from precede.protocols.was2021.packets import (
     AckPacket,
@@ -27,13 +32,27 @@ from precede.protocols.was2021.packets import (
 from precede.protocols.was2021.record import Attempt, Record
 from precede.protocols.was2021.station import WasStation
 
+FIXES: Final[tuple[str, ...]] = (*(f"E{number}" for number in range(1, 18)), "E18a", "E18b", "E18c")
+"""The points of papers/was2021/reading.md."""
+
+
+def literal_entry(without: str) -> Entry:
+    """The registry's entry of WAS, with the fixes in `without` (separated by commas) taken out."""
+    points = frozenset(part.strip() for part in without.split(",") if part.strip())
+    assert points <= set(FIXES), f"{without}: expected some of {', '.join(FIXES)}"
+
+    def build(role: str, context: Context) -> Node:
+        return LiteralHost(context, points) if role == "host" else LiteralStation(context, points)
+
+    return replace(ENTRY, build=build) if points else ENTRY
+
 
 class LiteralHost(WasHost):
     """A host with some of the paper's lines as printed."""
 
-    def __init__(self, context: Context) -> None:
+    def __init__(self, context: Context, without: frozenset[str]) -> None:
         super().__init__(context)
-        self.without = self.settings.without
+        self.without = without
         self.same_ses = False
         self.recovery = (0, 0)
         if "E16" in self.without:
@@ -137,9 +156,9 @@ class LiteralHost(WasHost):
 class LiteralStation(WasStation):
     """A station with some of the paper's lines as printed."""
 
-    def __init__(self, context: Context) -> None:
+    def __init__(self, context: Context, without: frozenset[str]) -> None:
         super().__init__(context)
-        self.without = self.settings.without
+        self.without = without
         self.recovering: dict[NodeId, tuple[int, tuple[Message, ...]]] = {}
 
     # E3, E4, E6, E10, E11, E14, E15, E16, E18c: one line each
