@@ -10,7 +10,8 @@ from precede.cli import main
 from precede.experiments.bundle import digest, read_run, scenario_text
 from precede.experiments.scenario import read_scenario
 from precede.lake.jobs import Lake
-from precede.pipeline.reproduction.reproduce import Asked, reproduce
+from precede.pipeline.reproduction.reproduce import reproduce
+from precede.reproduction.request import Request
 from precede.reproduction.units import PAPERS, find_paper
 
 CONTACTS = "a,b,start,end\nx,y,1,9\ny,z,5,20\n"
@@ -70,7 +71,7 @@ def test_a_reproduction_is_bundled_with_its_claims(tmp_path, monkeypatch):
     (folder / "claims.toml").write_text(CLAIMS)
     (folder / "experiments.toml").write_text(EXPERIMENTS)
     lake = Lake(tmp_path / "lake")
-    reproduce(lake, [Asked(key="prs1997", folder=folder, scale="quick")], None)
+    reproduce(lake, [Request(key="prs1997", folder=folder, scale="quick")], None)
     monkeypatch.chdir(tmp_path)
     assert FOLDER.is_dir()
     assert main(["bundle", "prs1997-quick", "--lake", str(lake.root)]) == 0

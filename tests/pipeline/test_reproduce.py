@@ -17,8 +17,9 @@ from precede.cli.evidence.reproduce import describe, write_page
 from precede.core.errors import BadInput
 from precede.lake.jobs import Lake
 from precede.pipeline.reproduction import reproduce as reproducing
-from precede.pipeline.reproduction.reproduce import MARKS, Asked, is_finished, reproduce
+from precede.pipeline.reproduction.reproduce import MARKS, is_finished, reproduce
 from precede.reproduction.prs1997 import points as prs1997
+from precede.reproduction.request import Request
 from tests.pipeline.cluster import Cluster, kill_tree
 
 EXPERIMENTS = """
@@ -117,7 +118,7 @@ def papers(tmp_path):
 
 
 def asked(papers, **more):
-    return Asked(key="prs1997", folder=papers / "prs1997", scale="quick", **more)
+    return Request(key="prs1997", folder=papers / "prs1997", scale="quick", **more)
 
 
 def table(lake, name, unit="prs1997-quick"):
@@ -262,7 +263,7 @@ def test_a_unit_that_fails_is_told_and_tried_again(papers, tmp_path, monkeypatch
     [
         (["nobody1999"], "no paper 'nobody1999'"),
         (["prs1997/figure77"], "no exhibit 'figure77'"),
-        (["prs1997", "--scale", "huge"], "--scale 'huge'"),
+        (["prs1997", "--scale", "huge"], "expected quick or paper, got 'huge'"),
         (["drift2006"], "no claims of drift2006"),
     ],
 )

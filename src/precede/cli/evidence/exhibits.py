@@ -1,91 +1,56 @@
-"""A reproduction as tables and figures: one table for each exhibit of a paper, one figure for each entry of
-`papers/<key>/figures.toml`:
+"""Writes the tables and figures of a reproduction: Markdown, LaTeX, HTML, CSV, SVG and PNG.
 
-    [[figure]]
-    name = "figure4"
-    title = "Tuples carried over the propagation time"
-    experiment = "figure4"
-    x = "propagation"                 # what the experiment varies
-    y = "tuple_share"                 # a measure, or several, each a curve: ["tof_latency_s", "tovf_latency_s"]
-    curves = ["nodes"]                # what tells the curves apart; the rest must be fixed by `where`
-    where = { }
-    x_label = "propagation time"
-    y_label = "tuples / N²"
+`precede.reproduction.exhibits` decides what they show; `precede.report` draws them.
 """
 
 from __future__ import annotations
 
 import math
-from collections import Counter
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator, Sequence
 from pathlib import Path
-from statistics import fmean
-from typing import TYPE_CHECKING, Any, Final
+from typing import Final
 
-import msgspec
-from msgspec import Struct
-
-from precede.core.errors import BadInput
-from precede.experiments.tables import read_toml
-from precede.measures.statistics import confidence_interval
 from precede.report.figures import Curve, Figure, Mark, Point, svg, table_of, write_figure
-from precede.report.tables import Cell, Table, markdown, shown, write_table
+from precede.report.tables import Table, markdown, shown, write_table
 from precede.reproduction.claims import Claim
-from precede.reproduction.judging import STATUSES, Comparison, Sample, place_on
-
-if TYPE_CHECKING:
-    from precede.pipeline.reproduction.reproduce import Reproduced
+from precede.reproduction.exhibits import (
+    FigureSpec,
+    by_exhibit,
+    count_statuses,
+    curves_of,
+    measured_means,
+    published_values,
+    read_figures,
+)
+from precede.reproduction.judging import Comparison
+from precede.reproduction.request import Reproduction
 
 CLAIM: Final = ("claim", "place", "says")
-"""The first columns of a page's table."""
+"""The first columns of the table on a Markdown page."""
 
 
-class Drawn(Struct, frozen=True, forbid_unknown_fields=True, kw_only=True):
-    """A figure as `figures.toml` asks for it."""
-
-    name: str
-    title: str
-    experiment: str
-    x: str
-    y: str | tuple[str, ...]
-    curves: tuple[str, ...] = ()
-    where: Mapping[str, Any] = {}
-    x_label: str = ""
-    y_label: str = ""
-    log_x: bool = False
-    log_y: bool = False
-    marks: bool = True
-
-    @property
-    def measures(self) -> tuple[str, ...]:
-        return (self.y,) if isinstance(self.y, str) else self.y
-
-
-def write_exhibits(told: Reproduced, folder: Path) -> list[Path]:
-    """Every table as Markdown, LaTeX, HTML and CSV, every figure as SVG and PNG."""
-    written = [path for name, table in tables_of(told) for path in write_table(table, folder, name)]
-    for drawn in read_figures(told.asked.folder / "figures.toml"):
-        figure = figure_of(drawn, told)
-        if figure is not None:
-            written += write_figure(figure, folder, f"{drawn.name}-curves")
+def write_exhibits(result: Reproduction, folder: Path) -> list[Path]:
+    """Write every table as Markdown, LaTeX, HTML and CSV, and every figure as SVG and PNG."""
+    written = [path for name, table in tables_of(result) for path in write_table(table, folder, name)]
+    for spec, figure in figures_of(result):
+        written += write_figure(figure, folder, f"{spec.name}-curves")
     return written
 
 
-def tables_of(told: Reproduced) -> Iterator[tuple[str, Table]]:
-    """A table of comparisons for each exhibit; where nothing is claimed, the measures themselves."""
-    exhibits: dict[str, list[Comparison]] = {}
-    for one in told.comparisons:
-        exhibits.setdefault(one.claim.exhibit, []).append(one)
-    for exhibit, several in exhibits.items():
-        caption = f"{told.asked.key}, {exhibit}: published beside ours ({told.asked.scale} scale)"
-        yield exhibit, comparison_table(caption, several)
+def tables_of(result: Reproduction) -> Iterator[tuple[str, Table]]:
+    """One table of comparisons for each exhibit; without claims, one table of the measures."""
+    request = result.request
+    exhibits = by_exhibit(result.comparisons)
+    for exhibit, comparisons in exhibits.items():
+        caption = f"{request.key}, {exhibit}: published beside ours ({request.scale} scale)"
+        yield exhibit, comparison_table(caption, comparisons)
     if not exhibits:
-        yield told.asked.exhibit, measures_table(told)
+        yield request.exhibit, measures_table(result)
 
 
-def comparison_table(caption: str, several: Sequence[Comparison]) -> Table:
-    """Published, ours with its interval, how far it is off, the status."""
-    readings = any(one.reading for one in several)
+def comparison_table(caption: str, comparisons: Sequence[Comparison]) -> Table:
+    """A row for each claim: published value, our value with its interval, the deviation, the status."""
+    readings = any(one.reading for one in comparisons)
     header = ["claim", *(["reading"] if readings else []), "says", "paper", "ours", "95 % interval", "off, %"]
     rows = [
         [
@@ -98,22 +63,45 @@ def comparison_table(caption: str, several: Sequence[Comparison]) -> Table:
             None if one.off is None else round(one.off, 2),
             one.status,
         ]
-        for one in several
+        for one in comparisons
     ]
     return Table(caption, [*header, "status"], rows)
 
 
-def markdown_of(told: Reproduced, command_line: str) -> str:
-    """A page's section: how many claims of each status, every claim that was answered, the reasons."""
-    witness = f"{told.violations:,} violations, {told.unverified:,} not shown to the witness"
-    lines = [f"Written by `{command_line}`: {told.units:,} runs, {witness}.", ""]
-    for reading in dict.fromkeys(one.reading for one in told.comparisons):
-        counts = count_statuses([one for one in told.comparisons if one.reading == reading])
+def measures_table(result: Reproduction) -> Table:
+    """A row for each point and measure of an experiment that no claim is about."""
+    request = result.request
+    header = ("point", "measure", "mean", "low", "high", "runs")
+    rows = [list(mean) for mean in measured_means(result.samples)]
+    return Table(f"{request.key}, {request.exhibit} ({request.scale} scale)", header, rows)
+
+
+def markdown_of(result: Reproduction, command_line: str) -> str:
+    """A section for a Markdown page: the counts of each status, the judged claims, the reasons for misses."""
+    checked = f"{result.violations:,} violations, {result.unverified:,} not shown to the witness"
+    lines = [f"Written by `{command_line}`: {result.units:,} runs, {checked}.", ""]
+    for reading in dict.fromkeys(one.reading for one in result.comparisons):
+        counts = count_statuses([one for one in result.comparisons if one.reading == reading])
         words = ", ".join(f"{count} {status}" for status, count in counts.items())
         lines.append(f"* {f'Reading `{reading}`: ' if reading else 'Claims: '}{words}.")
-    answered = [one for one in told.comparisons if one.status != "paper scale only"]
+    answered = [one for one in result.comparisons if one.status != "paper scale only"]
+    if answered:
+        lines += ["", markdown(_page_table(result, answered)).rstrip("\n"), ""]
+    reasons = dict.fromkeys((one.reason, one.shown_by) for one in answered if one.reason)
+    if reasons:
+        lines += ["Why some are not reproduced, and what shows it:", ""]
+        for why, shown_by in reasons:
+            named = [one.claim.id for one in answered if one.reason == why]
+            lines.append(f"* {', '.join(dict.fromkeys(f'`{name}`' for name in named))}: {why} ({shown_by}).")
+        lines.append("")
+    return "\n".join(lines)
+
+
+def _page_table(result: Reproduction, answered: Sequence[Comparison]) -> Table:
+    """The judged claims as the table of a Markdown page."""
+    request = result.request
     readings = any(one.reading for one in answered)
-    expected = "expected" if told.asked.is_of_reasons else "paper"
+    expected = "expected" if request.is_of_reasons else "paper"
     header = (*CLAIM, *(("reading",) if readings else ()), expected, "ours", "95 % interval", "status")
     rows = [
         [
@@ -128,61 +116,34 @@ def markdown_of(told: Reproduced, command_line: str) -> str:
         ]
         for one in answered
     ]
-    if answered:
-        what = "what the reasons rest on" if told.asked.is_of_reasons else "published beside ours"
-        caption = f"{told.asked.key}, {told.asked.scale} scale: {what}"
-        lines += ["", markdown(Table(caption, header, rows)).rstrip("\n"), ""]
-    reasons = dict.fromkeys((one.reason, one.shown_by) for one in answered if one.reason)
-    if reasons:
-        lines += ["Why some are not reproduced, and what shows it:", ""]
-        for why, shown_by in reasons:
-            named = [one.claim.id for one in answered if one.reason == why]
-            lines.append(f"* {', '.join(dict.fromkeys(f'`{name}`' for name in named))}: {why} ({shown_by}).")
-        lines.append("")
-    return "\n".join(lines)
+    what = "what the reasons rest on" if request.is_of_reasons else "published beside ours"
+    return Table(f"{request.key}, {request.scale} scale: {what}", header, rows)
 
 
-def figures_beside(told: Reproduced, page: Path) -> str:
-    """Every figure of what was run, as an SVG file beside a page, and its numbers; as Markdown."""
+def write_page_figures(result: Reproduction, page: Path) -> str:
+    """Write every figure as an SVG file next to a page; return the Markdown that shows it and its numbers."""
     lines = []
-    for drawn in read_figures(told.asked.folder / "figures.toml"):
-        figure = figure_of(drawn, told)
-        if figure is not None:
-            svg_file = page.with_name(f"{page.stem}-{drawn.name}.svg")
-            svg_file.write_text(svg(figure), encoding="utf-8")
-            lines += [f"![{figure.title}]({svg_file.name})", "", markdown(table_of(figure))]
+    for spec, figure in figures_of(result):
+        svg_file = page.with_name(f"{page.stem}-{spec.name}.svg")
+        svg_file.write_text(svg(figure), encoding="utf-8")
+        lines += [f"![{figure.title}]({svg_file.name})", "", markdown(table_of(figure))]
     return "\n".join(lines)
 
 
-def measures_table(told: Reproduced) -> Table:
-    """Means of an experiment that no claim is about: a row for each point and measure."""
-    rows: list[list[Cell]] = []
-    for point in _points(told.samples):
-        axes = _described(point[0].varied, told.samples)
-        for measure in point[0].measures:
-            values = [sample.measures[measure] for sample in point if measure in sample.measures]
-            between = confidence_interval(values) if len(values) > 1 else None
-            low, high = between or (None, None)
-            rows.append([axes, measure, fmean(values), low, high, len(values)])
-    header = ("point", "measure", "mean", "low", "high", "runs")
-    return Table(f"{told.asked.key}, {told.asked.exhibit} ({told.asked.scale} scale)", header, rows)
-
-
-def _points(samples: Sequence[Sample]) -> list[list[Sample]]:
-    found: dict[str, list[Sample]] = {}
-    for sample in samples:
-        found.setdefault(repr((sample.experiment, sorted(sample.varied.items()))), []).append(sample)
-    return list(found.values())
-
-
-def _described(varied: Mapping[str, Any], samples: Sequence[Sample]) -> str:
-    """What tells a point from the others."""
-    apart = [key for key in varied if len({repr(sample.varied.get(key)) for sample in samples}) > 1]
-    return ", ".join(f"{key} {varied[key]}" for key in apart) or "all"
+def figures_of(result: Reproduction) -> Iterator[tuple[FigureSpec, Figure]]:
+    """Every figure of the paper that the samples have a point of."""
+    for spec in read_figures(result.request.folder / "figures.toml"):
+        curves = curves_of(spec, result.samples)
+        if not curves:
+            continue
+        lines = [Curve(name, [Point(*point) for point in points]) for name, points in curves.items()]
+        marks = [Mark(*value) for value in published_values(spec, result.claims.claim)]
+        labels = (spec.title, spec.x_label or spec.x, spec.y_label or spec.measures[0])
+        yield spec, Figure(*labels, lines, marks, log_x=spec.log_x, log_y=spec.log_y)
 
 
 def published(claim: Claim) -> str:
-    """What the paper says, as a cell.
+    """The published value or bound, as the text of a table cell.
 
     >>> published(Claim(id="c", place="p", says="s", experiment="e", kind="at_most", measure="m", value=4))
     'at most 4'
@@ -196,11 +157,11 @@ def published(claim: Claim) -> str:
         return f"at most {shown(float(high))}"
     if math.isfinite(low):
         return f"at least {shown(float(low))}"
-    return {"withheld": "withheld"}.get(claim.kind, claim.kind.replace("_", " "))
+    return claim.kind.replace("_", " ")
 
 
 def ours(one: Comparison) -> str:
-    """Our mean, or from the least to the greatest mean."""
+    """Our mean, or the range from the least to the greatest mean, as the text of a table cell."""
     if one.ours is None:
         return ""
     low, high = (shown(float(value)) for value in one.ours)
@@ -208,75 +169,5 @@ def ours(one: Comparison) -> str:
 
 
 def interval(one: Comparison) -> str:
+    """The 95 % interval of our mean, as the text of a table cell."""
     return "" if one.interval is None else " to ".join(shown(float(end)) for end in one.interval)
-
-
-def count_statuses(comparisons: Sequence[Comparison]) -> dict[str, int]:
-    """How many claims have each status, in the order of the statuses."""
-    counts = Counter(one.status for one in comparisons)
-    return {status: counts[status] for status in STATUSES if counts[status]}
-
-
-def read_figures(path: Path) -> list[Drawn]:
-    """The figures of a paper; none when there is no file."""
-    if not path.is_file():
-        return []
-    tables, _ = read_toml(path)
-    try:
-        return msgspec.convert(tables.get("figure", []), list[Drawn])
-    except msgspec.ValidationError as error:
-        raise BadInput(f"{path}: {error}") from None
-
-
-def figure_of(drawn: Drawn, told: Reproduced) -> Figure | None:
-    """Curves with their intervals, and what was published beside them; None when nothing was run for it."""
-    curves: dict[str, list[Point]] = {}
-    for point in _points([s for s in told.samples if _is_meant(drawn, s)]):
-        for measure in drawn.measures:
-            values = [sample.measures[measure] for sample in point if measure in sample.measures]
-            if not values:
-                continue
-            axes = [f"{axis} {_plain(point[0].varied[axis])}" for axis in drawn.curves]
-            name = ", ".join([*axes, *([measure] if len(drawn.measures) > 1 or not axes else [])])
-            between = confidence_interval(values) if len(values) > 1 else None
-            low, high = between or (None, None)
-            place = _place(point[0].varied[drawn.x])
-            curves.setdefault(name, []).append(Point(place, fmean(values), low, high))
-    if not curves:
-        return None
-    lines = [Curve(name, sorted(points)) for name, points in curves.items()]
-    marks = [mark for claim in told.claims.claim for mark in _marks(drawn, claim)] if drawn.marks else []
-    names = (drawn.title, drawn.x_label or drawn.x, drawn.y_label or drawn.measures[0])
-    return Figure(*names, lines, marks, log_x=drawn.log_x, log_y=drawn.log_y)
-
-
-def _is_meant(drawn: Drawn, sample: Sample) -> bool:
-    fits = all(sample.varied.get(key) == value for key, value in drawn.where.items())
-    return sample.experiment == drawn.experiment and fits
-
-
-def _plain(value: Any) -> str:
-    return "–".join(map(str, value)) if isinstance(value, list) else str(value)
-
-
-def _place(value: Any) -> float:
-    """A place on the x axis; durations in minutes."""
-    return place_on(value) / 60e6 if isinstance(value, str) else place_on(value)
-
-
-def _marks(drawn: Drawn, claim: Claim) -> Iterator[Mark]:
-    """What the paper says about the measure that a figure shows."""
-    about = claim.experiment == drawn.experiment and claim.measure in drawn.measures and claim.against is None
-    if not about or claim.statistic != "mean":
-        return
-    if any(drawn.where.get(key, value) != value for key, value in claim.where.items()):
-        return
-    low, high = claim.bounds
-    if not (math.isfinite(low) or math.isfinite(high)):
-        return
-    x = _place(claim.where[drawn.x]) if drawn.x in claim.where else None
-    if low == high:
-        yield Mark(x, low, says=claim.says)
-    else:
-        ends = [end if math.isfinite(end) else None for end in (low, high)]
-        yield Mark(x, None, ends[0], ends[1], says=claim.says)

@@ -1,4 +1,4 @@
-"""`precede reproduce`: a paper's numbers beside ours, every run verified."""
+"""`precede reproduce`: runs a paper's experiments, verifies every run, compares the results with the paper."""
 
 from __future__ import annotations
 
@@ -20,8 +20,8 @@ from precede.cli.data.spark import (
 from precede.core.errors import BadInput
 
 if TYPE_CHECKING:
-    from precede.pipeline.reproduction.reproduce import Asked, Reproduced
     from precede.reproduction.judging import Comparison
+    from precede.reproduction.request import Reproduction, Request
 
 BEGIN: Final = "<!-- reproduced{}: begin -->"
 END: Final = "<!-- reproduced{}: end -->"
@@ -46,13 +46,13 @@ def command(
     master: MasterOption = None,
     conf: ConfOption = None,
 ) -> int:
-    """Run what is missing of a paper's experiments, verify every run, and hold the results against the paper.
+    """Run a paper's experiments, verify every run, and compare the results with the paper's claims.
 
     Each claim is reproduced, close, better than published, not reproduced (with the reason we found), withheld
-    (our copy of the text does not show the value), or answered at the paper's scale only. What is finished is
-    not run again: kill it at any time and type the same line again. What another version of this package left
-    in the lake is. Exit code 1: a claim is missed, or a run
-    broke its order. 3: some runs failed.
+    (our copy of the text does not show the value), or answered at the paper's scale only. Finished runs are not
+    repeated: kill the command at any time and type the same line again. Runs that another version of this
+    package left in the lake are repeated. Exit code 1: a claim is missed, or a run violated its order. 3: some
+    runs failed.
 
     \b
     Examples:
@@ -64,139 +64,138 @@ def command(
     from precede.lake.jobs import Lake
     from precede.pipeline.reproduction.reproduce import is_finished, reproduce
 
-    asked = read_asked(paper, scale, papers or find_papers(), same_code)
+    requests = read_requests(paper, scale, papers or find_papers(), same_code)
     where = Lake(lake)
-    if is_finished(where, asked):
-        told = reproduce(where, asked, None)
+    if is_finished(where, requests):
+        results = reproduce(where, requests, None)
     else:
         with session_for(master, conf, f"reproduce {paper}") as session, counting("runs") as progress:
-            told = reproduce(where, asked, session, progress)
-    folders = [(out or where.root / "exhibits") / one.name for one in asked]
-    for found, folder in zip(told, folders, strict=True):
-        write_exhibits(found, folder)
+            results = reproduce(where, requests, session, progress)
+    folders = [(out or where.root / "exhibits") / request.name for request in requests]
+    for result, folder in zip(results, folders, strict=True):
+        write_exhibits(result, folder)
     if page is not None:
-        write_page(told[0], page)
+        write_page(results[0], page)
     if as_json:
-        print(json.dumps([as_plain(found) for found in told], indent=2))
+        print(json.dumps([as_plain(result) for result in results], indent=2))
     else:
-        for found, folder in zip(told, folders, strict=True):
-            print("\n".join(describe(found, folder, where.root)))
-    return exit_code(told)
+        for result, folder in zip(results, folders, strict=True):
+            print("\n".join(describe(result, folder, where.root)))
+    return exit_code(results)
 
 
-def read_asked(paper: str, scale: str, papers: Path, same_code: bool = False) -> list[Asked]:
-    """What was typed, as one request for each paper."""
-    from precede.pipeline.reproduction.reproduce import Asked
+def read_requests(paper: str, scale: str, papers: Path, same_code: bool = False) -> list[Request]:
+    """The command's arguments as one request for each paper. Raises BadInput for an unknown paper or scale."""
+    from precede.reproduction.request import Request
     from precede.reproduction.units import PAPERS
 
     if scale not in ("quick", "paper"):
-        raise BadInput(f"--scale {scale!r}: quick or paper")
+        raise BadInput(f"--scale: expected quick or paper, got {scale!r}")
     key, _, exhibit = paper.partition("/")
     keys = PAPERS if key == "all" and not exhibit else (key,)
-    asked = [
-        Asked(key=one, folder=papers / one, scale=scale, exhibit=exhibit.lower(), same_code=same_code)
+    requests = [
+        Request(key=one, folder=papers / one, scale=scale, exhibit=exhibit.lower(), same_code=same_code)
         for one in keys
     ]
-    for one in asked:
-        if one.key not in PAPERS:
-            raise BadInput(f"no paper {one.key!r} (known: {', '.join(PAPERS)}, all)")
-        if not (one.folder / "claims.toml").is_file():
-            raise BadInput(f"no claims of {one.key} in {papers} (--papers says where they are)")
-    return asked
+    for request in requests:
+        if request.key not in PAPERS:
+            raise BadInput(f"no paper {request.key!r} (known: {', '.join(PAPERS)}, all)")
+        if not (request.folder / "claims.toml").is_file():
+            raise BadInput(f"no claims of {request.key} in {papers} (name the folder with --papers)")
+    return requests
 
 
 def find_papers() -> Path:
-    """The folder of claims: here, or in the source that this package runs from."""
+    """The folder of claims: `papers` here, or in the source tree that this package runs from."""
     here = Path("papers")
     source = Path(__file__).parents[4] / "papers"
     return here if here.is_dir() or not source.is_dir() else source
 
 
-def write_page(told: Reproduced, page: Path) -> None:
-    """The result into a Markdown page, in place of what stands between its two marks.
+def write_page(result: Reproduction, page: Path) -> None:
+    """Replace the text between the two marks of a Markdown page by the result.
 
-    The marks are those of the whole paper, `<!-- reproduced: begin -->` and `end`, or of the exhibit that was
-    asked for, `<!-- reproduced figure4: begin -->`; an exhibit's figures are drawn beside the page.
+    The marks of a whole paper are `<!-- reproduced: begin -->` and `<!-- reproduced: end -->`, those of an
+    exhibit `<!-- reproduced figure4: begin -->`; an exhibit's figures are written next to the page.
     """
-    from precede.cli.evidence.exhibits import figures_beside, markdown_of
+    from precede.cli.evidence.exhibits import markdown_of, write_page_figures
 
-    asked = told.asked
-    marks = [mark.format(f" {asked.exhibit}" if asked.exhibit else "") for mark in (BEGIN, END)]
+    request = result.request
+    marks = [mark.format(f" {request.exhibit}" if request.exhibit else "") for mark in (BEGIN, END)]
     before, begin, rest = page.read_text(encoding="utf-8").partition(marks[0])
     _, end, after = rest.partition(marks[1])
     if not begin or not end:
         raise BadInput(f"{page}: no marks {marks[0]} and {marks[1]}")
-    what = f"{asked.key}/{asked.exhibit}" if asked.exhibit else asked.key
-    text = markdown_of(told, f"precede reproduce {what} --scale {asked.scale} --page {page}")
-    if asked.exhibit and not asked.is_of_reasons:
-        text += "\n" + figures_beside(told, page)
+    what = f"{request.key}/{request.exhibit}" if request.exhibit else request.key
+    text = markdown_of(result, f"precede reproduce {what} --scale {request.scale} --page {page}")
+    if request.exhibit and not request.is_of_reasons:
+        text += "\n" + write_page_figures(result, page)
     page.write_text(f"{before}{begin}\n{text}{end}{after}", encoding="utf-8")
 
 
-def exit_code(told: list[Reproduced]) -> int:
-    """3: runs failed. 1: a claim missed, or an order broken. 0: neither."""
-    if any(found.failed for found in told):
+def exit_code(results: list[Reproduction]) -> int:
+    """3: runs failed. 1: a claim is missed, or an order is violated. 0: neither."""
+    if any(result.failed for result in results):
         return 3
-    missed = any(one.status == "not reproduced" for found in told for one in found.comparisons)
-    return 1 if missed or any(found.violations for found in told) else 0
+    missed = any(one.status == "not reproduced" for result in results for one in result.comparisons)
+    return 1 if missed or any(result.violations for result in results) else 0
 
 
-def describe(told: Reproduced, folder: Path, root: Path) -> list[str]:
-    """What a person reads: counts, every claim by exhibit, where everything lies."""
-    from precede.cli.evidence.exhibits import count_statuses, measures_table
+def describe(result: Reproduction, folder: Path, root: Path) -> list[str]:
+    """The result as lines for the terminal: counts, every claim by exhibit, the folders of the output."""
+    from precede.cli.evidence.exhibits import measures_table
     from precede.report.tables import markdown
+    from precede.reproduction.exhibits import by_exhibit, count_statuses
 
-    again = f" ({told.finished_before:,} were finished before)" if told.finished_before else ""
+    again = f" ({result.finished_before:,} were finished before)" if result.finished_before else ""
     lines = [
-        f"{told.asked.name}: {told.units:,} runs{again}, {told.violations:,} violations, "
-        f"{told.unverified:,} not shown to the witness, {told.cpu_s:,.0f} s of CPU"
+        f"{result.request.name}: {result.units:,} runs{again}, {result.violations:,} violations, "
+        f"{result.unverified:,} not shown to the witness, {result.cpu_s:,.0f} s of CPU"
     ]
-    lines += by_other_code(told.by_other_code)
-    lines += [f"  failed: {line}" for line in told.failed[:3]]
-    readings = list(dict.fromkeys(one.reading for one in told.comparisons))
-    for reading in readings:
-        counts = count_statuses([one for one in told.comparisons if one.reading == reading])
+    lines += by_other_code(result.by_other_code)
+    lines += [f"  failed: {line}" for line in result.failed[:3]]
+    for reading in dict.fromkeys(one.reading for one in result.comparisons):
+        counts = count_statuses([one for one in result.comparisons if one.reading == reading])
         words = ", ".join(f"{count} {status}" for status, count in counts.items())
         lines.append(f"  claims{f', {reading}' if reading else ''}: {words}")
-    exhibits = dict.fromkeys(one.claim.exhibit for one in told.comparisons)
-    for exhibit in exhibits:
+    exhibits = by_exhibit(result.comparisons)
+    for exhibit, comparisons in exhibits.items():
         lines.append(f"  {exhibit}")
-        chosen = [one for one in told.comparisons if one.claim.exhibit == exhibit]
-        lines += [line for one in chosen for line in _told(one)]
+        lines += [line for one in comparisons for line in _describe_claim(one)]
     if not exhibits:
-        lines += [f"  {line}" for line in markdown(measures_table(told)).splitlines()]
+        lines += [f"  {line}" for line in markdown(measures_table(result)).splitlines()]
     return [*lines, f"Tables in {root}: runs, verdicts, measures, comparisons; exhibits in {folder}"]
 
 
-def _told(one: Comparison) -> list[str]:
+def _describe_claim(one: Comparison) -> list[str]:
     from precede.cli.evidence.exhibits import interval, ours, published
 
     between = f" [{interval(one)}]" if one.interval else ""
     off = f", off by {one.off:+.1f} %" if one.off else ""
     reading = f" ({one.reading})" if one.reading else ""
-    found = f"paper {published(one.claim)}, ours {ours(one) or '-'}{between}{off}"
-    lines = [f"    {one.status:21} {one.claim.id}{reading}: {found}"]
+    values = f"paper {published(one.claim)}, ours {ours(one) or '-'}{between}{off}"
+    lines = [f"    {one.status:21} {one.claim.id}{reading}: {values}"]
     if one.reason:
         lines.append(f"      because {one.reason} [{one.shown_by}]")
     return lines
 
 
-def as_plain(told: Reproduced) -> dict[str, Any]:
-    """One paper as JSON."""
-    from precede.cli.evidence.exhibits import count_statuses
+def as_plain(result: Reproduction) -> dict[str, Any]:
+    """The result of one paper as the object that --json prints."""
+    from precede.reproduction.exhibits import count_statuses
 
     return {
-        "paper": told.asked.key,
-        "exhibit": told.asked.exhibit or None,
-        "scale": told.asked.scale,
-        "units": told.units,
-        "finished_before": told.finished_before,
-        "failed": list(told.failed),
-        "violations": told.violations,
-        "unverified": told.unverified,
-        "by_other_code": told.by_other_code,
-        "cpu_s": round(told.cpu_s, 1),
-        "statuses": count_statuses(told.comparisons),
+        "paper": result.request.key,
+        "exhibit": result.request.exhibit or None,
+        "scale": result.request.scale,
+        "units": result.units,
+        "finished_before": result.finished_before,
+        "failed": list(result.failed),
+        "violations": result.violations,
+        "unverified": result.unverified,
+        "by_other_code": result.by_other_code,
+        "cpu_s": round(result.cpu_s, 1),
+        "statuses": count_statuses(result.comparisons),
         "claims": [
             {
                 "id": one.claim.id,
@@ -214,6 +213,6 @@ def as_plain(told: Reproduced) -> dict[str, Any]:
                 "says": one.claim.says,
                 "place": one.claim.place,
             }
-            for one in told.comparisons
+            for one in result.comparisons
         ],
     }

@@ -3,7 +3,7 @@
 A task carries out one unit (a point and a seed), has the witness judge its log, measures it, and leaves a mark;
 rows are not kept, for a paper's own repetitions would fill a disk. A unit that has a mark is not run again,
 unless another version of this package left it (`experiments.made_by`).
-Where a paper adds runs until an interval is narrow, units are asked for again after each round.
+Where a paper adds runs until an interval is narrow, units are requested again after each round.
 """
 
 from __future__ import annotations
@@ -21,135 +21,61 @@ from typing import TYPE_CHECKING, Any, Final
 import msgspec
 from msgspec import Struct
 
-from precede.core.errors import BadInput
 from precede.experiments.code_version import is_current, made_by
 from precede.lake.jobs import Job, Lake
 from precede.pipeline.reproduction.tables import result_tables
 from precede.pipeline.sessions.tasks import attempt_number, spread
-from precede.reproduction.claims import (
-    Claim,
-    Claims,
-    experiments_of,
-    read_claims,
-    read_reasons,
-)
-from precede.reproduction.judging import Comparison, Sample, judge
-from precede.reproduction.units import Paper, Unit, find_paper
+from precede.reproduction.claims import Claims, read_reasons
+from precede.reproduction.judging import Sample, judge
+from precede.reproduction.request import Reproduction, Request
+from precede.reproduction.units import Unit, find_paper
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
 
 Progress = Callable[[int, int], None]
 MARKS: Final = "units"
-REASONS: Final = "reasons"
-"""The exhibit that no paper has: the evidence in `reasons.toml`."""
-
-
-class Asked(Struct, frozen=True, kw_only=True):
-    """What was asked for: a paper, all of it or one exhibit or experiment, at a scale.
-
-    `same_code`: what other code of this version measured is to be measured again.
-    """
-
-    key: str
-    folder: Path
-    scale: str
-    exhibit: str = ""
-    same_code: bool = False
-
-    @property
-    def name(self) -> str:
-        """The unit of the lake's tables."""
-        return "-".join(part for part in (self.key, self.exhibit, self.scale) if part)
-
-    @property
-    def is_of_reasons(self) -> bool:
-        """Is it the evidence for reasons, not what the paper says?"""
-        return self.exhibit == REASONS
-
-
-class Reproduced(Struct, frozen=True, kw_only=True):
-    """What came of it."""
-
-    asked: Asked
-    claims: Claims
-    comparisons: tuple[Comparison, ...]
-    samples: tuple[Sample, ...]
-    units: int
-    finished_before: int
-    failed: tuple[str, ...]
-    violations: int
-    unverified: int
-    by_other_code: int
-    cpu_s: float
 
 
 class _Prepared(Struct, frozen=True):
     """A request with what it takes to answer it."""
 
-    asked: Asked
+    request: Request
     paper: Any
     claims: Claims
     wanted: frozenset[str]
 
 
 def reproduce(
-    lake: Lake, several: Sequence[Asked], session: SparkSession | None, progress: Progress | None = None
-) -> list[Reproduced]:
+    lake: Lake, several: Sequence[Request], session: SparkSession | None, progress: Progress | None = None
+) -> list[Reproduction]:
     """Run what is missing, all requests together; compare; write the tables."""
-    prepared = [_prepare(asked) for asked in several]
-    name = "-".join(asked.name for asked in several) if len(several) == 1 else f"all-{several[0].scale}"
+    prepared = [_prepare(request) for request in several]
+    name = "-".join(request.name for request in several) if len(several) == 1 else f"all-{several[0].scale}"
     with lake.job(f"reproduce-{name}").hold() as job:
         answered = _run_missing(lake, job, prepared, session, progress)
         told = []
         for one, (units, before) in zip(prepared, answered, strict=True):
             marks = [(unit, _read(lake, unit)) for unit in units]
             found = _summarise(one, marks, before)
-            for table, rows in result_tables(one.asked.name, one.paper, marks, found.comparisons).items():
-                job.write(table, one.asked.name, rows)
+            for table, rows in result_tables(one.request.name, one.paper, marks, found.comparisons).items():
+                job.write(table, one.request.name, rows)
             told.append(found)
         job.forget()
     return told
 
 
-def is_finished(lake: Lake, several: Sequence[Asked]) -> bool:
+def is_finished(lake: Lake, several: Sequence[Request]) -> bool:
     """Is everything measured, so that no session is needed?"""
     marks = lake.job(MARKS)
-    units = [(asked, unit) for asked in several for unit in _units(_prepare(asked), marks)]
-    return bool(units) and not any(_is_missing(marks, asked, unit, again=True) for asked, unit in units)
+    units = [(request, unit) for request in several for unit in _units(_prepare(request), marks)]
+    return bool(units) and not any(_is_missing(marks, request, unit, again=True) for request, unit in units)
 
 
-def _prepare(asked: Asked) -> _Prepared:
-    paper = find_paper(asked.key)
-    claims = chosen_claims(asked)
-    return _Prepared(asked, paper, claims, frozenset(wanted_experiments(asked, claims, paper)))
-
-
-def chosen_claims(asked: Asked) -> Claims:
-    """The claims of a paper, or of one exhibit or experiment of it; or what its reasons rest on."""
-    claims = read_claims(asked.folder / "claims.toml")
-    if asked.is_of_reasons:
-        return Claims(claims.paper, read_reasons(asked.folder / "reasons.toml").evidence)
-    if not asked.exhibit:
-        return claims
-    chosen = [claim for claim in claims.claim if asked.exhibit in (claim.exhibit, claim.experiment)]
-    return msgspec.structs.replace(claims, claim=tuple(chosen))
-
-
-def wanted_experiments(asked: Asked, claims: Claims, paper: Paper) -> set[str]:
-    """The experiments that answer the claims; an experiment without claims is run when it is named."""
-    units = paper.units(asked.folder, asked.scale, ())
-    known = list(dict.fromkeys(unit.experiment for unit in units))
-    everything: Sequence[Claim] = read_claims(asked.folder / "claims.toml").claim
-    named = experiments_of(claims.claim)
-    if "*" in named:
-        named = (named | experiments_of(everything)) - {"*"}
-    if asked.exhibit and not claims.claim:
-        if asked.exhibit not in known:
-            exhibits = sorted({claim.exhibit for claim in everything} | set(known))
-            raise BadInput(f"{asked.key} has no exhibit {asked.exhibit!r} (it has {', '.join(exhibits)})")
-        return {asked.exhibit}
-    return named
+def _prepare(request: Request) -> _Prepared:
+    paper = find_paper(request.key)
+    claims = request.claims()
+    return _Prepared(request, paper, claims, frozenset(request.experiments(claims, paper)))
 
 
 def _run_missing(
@@ -164,43 +90,43 @@ def _run_missing(
     marks.done.mkdir(parents=True, exist_ok=True)
     before: list[int] = []
     while True:
-        asked_for = [_units(one, marks) for one in prepared]
+        units_of = [_units(one, marks) for one in prepared]
         again = not before
         missing = [
-            [unit for unit in units if _is_missing(marks, one.asked, unit, again)]
-            for one, units in zip(prepared, asked_for, strict=True)
+            [unit for unit in units if _is_missing(marks, one.request, unit, again)]
+            for one, units in zip(prepared, units_of, strict=True)
         ]
         if not before:
-            pairs = zip(asked_for, missing, strict=True)
+            pairs = zip(units_of, missing, strict=True)
             before = [len(units) - len(todo) for units, todo in pairs]
         todo = list({unit.id: unit for units in missing for unit in units}.values())
         if not todo:
-            return list(zip(asked_for, before, strict=True))
+            return list(zip(units_of, before, strict=True))
         for unit in todo:
             marks.unmark(unit.id)
         work = _Work(lake, job, _write_plan(job, todo))
-        total = sum(len(units) for units in asked_for)
+        total = sum(len(units) for units in units_of)
         spread(session, work, len(work.files), _watch(marks, todo, total, progress))
         if any(marks.told(unit.id)["status"] == "failed" for unit in todo):
-            return list(zip(asked_for, before, strict=True))
+            return list(zip(units_of, before, strict=True))
 
 
 def _units(one: _Prepared, marks: Job) -> list[Unit]:
     """What is wanted, given what is measured: a paper may ask for more runs of a point."""
-    folder, scale = one.asked.folder, one.asked.scale
-    done = _samples(one.paper.units(folder, scale, ()), marks, one.asked.same_code)
+    folder, scale = one.request.folder, one.request.scale
+    done = _samples(one.paper.units(folder, scale, ()), marks, one.request.same_code)
     units = [unit for unit in one.paper.units(folder, scale, done) if unit.experiment in one.wanted]
     return list({unit.id: unit for unit in units}.values())
 
 
-def _is_missing(marks: Job, asked: Asked, unit: Unit, again: bool) -> bool:
+def _is_missing(marks: Job, request: Request, unit: Unit, again: bool) -> bool:
     """What failed, or is not current, is tried again when the command is typed again, and not within one."""
     if not marks.is_marked(unit.id):
         return True
     if not again:
         return False
     mark = marks.told(unit.id)
-    return mark["status"] == "failed" or not is_current(mark["version"], asked.same_code)
+    return mark["status"] == "failed" or not is_current(mark["version"], request.same_code)
 
 
 class _Work:
@@ -299,15 +225,15 @@ def _sample(unit: Unit, mark: dict[str, Any]) -> Sample:
     return Sample(unit.experiment, unit.varied, unit.replicate, mark["measures"])
 
 
-def _summarise(one: _Prepared, marks: Sequence[tuple[Unit, dict[str, Any]]], before: int) -> Reproduced:
-    asked, claims = one.asked, one.claims
-    reasons = read_reasons(asked.folder / "reasons.toml").reason
+def _summarise(one: _Prepared, marks: Sequence[tuple[Unit, dict[str, Any]]], before: int) -> Reproduction:
+    request, claims = one.request, one.claims
+    reasons = read_reasons(request.folder / "reasons.toml").reason
     finished = [(unit, mark) for unit, mark in marks if mark["status"] == "finished"]
     samples = tuple(_sample(unit, mark) for unit, mark in finished)
-    return Reproduced(
-        asked=asked,
+    return Reproduction(
+        request=request,
         claims=claims,
-        comparisons=tuple(judge(claims, samples, asked.scale, reasons)),
+        comparisons=tuple(judge(claims, samples, request.scale, reasons)),
         samples=samples,
         units=len(marks),
         finished_before=before,

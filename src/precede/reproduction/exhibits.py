@@ -1,0 +1,198 @@
+"""The tables and figures of a reproduction as plain values: which rows, curves and published values they show.
+
+`papers/<key>/figures.toml` has one table for each figure:
+
+    [[figure]]
+    name = "figure4"
+    title = "Tuples carried over the propagation time"
+    experiment = "figure4"
+    x = "propagation"                 # an axis of the experiment
+    y = "tuple_share"                 # a measure, or several, a curve each: ["tof_latency_s", "tovf_latency_s"]
+    curves = ["nodes"]                # the axes that distinguish curves; `where` fixes the other axes
+    where = { }
+    x_label = "propagation time"
+    y_label = "tuples / N²"
+"""
+
+from __future__ import annotations
+
+import math
+from collections import Counter
+from collections.abc import Iterator, Mapping, Sequence
+from pathlib import Path
+from statistics import fmean
+from typing import Any, NamedTuple
+
+import msgspec
+from msgspec import Struct
+
+from precede.core.errors import BadInput
+from precede.experiments.tables import read_toml
+from precede.measures.statistics import confidence_interval
+from precede.reproduction.claims import Claim
+from precede.reproduction.judging import STATUSES, Comparison, Sample, place_on
+
+
+class FigureSpec(Struct, frozen=True, forbid_unknown_fields=True, kw_only=True):
+    """One `[[figure]]` of `figures.toml`. `marks`: show what the paper published."""
+
+    name: str
+    title: str
+    experiment: str
+    x: str
+    y: str | tuple[str, ...]
+    curves: tuple[str, ...] = ()
+    where: Mapping[str, Any] = {}
+    x_label: str = ""
+    y_label: str = ""
+    log_x: bool = False
+    log_y: bool = False
+    marks: bool = True
+
+    @property
+    def measures(self) -> tuple[str, ...]:
+        """The measures on the y axis."""
+        return (self.y,) if isinstance(self.y, str) else self.y
+
+
+class CurvePoint(NamedTuple):
+    """The mean of a measure at one place of the x axis, with its 95 % interval if there are several runs."""
+
+    x: float
+    mean: float
+    low: float | None
+    high: float | None
+
+
+class PublishedValue(NamedTuple):
+    """What a paper says about a figure's measure: a value, or a range with one end perhaps open.
+
+    `x` is None when the claim is about the whole axis.
+    """
+
+    x: float | None
+    value: float | None
+    low: float | None
+    high: float | None
+    says: str
+
+
+class MeasuredMean(NamedTuple):
+    """One measure at one point of an experiment: its mean over the runs and its 95 % interval."""
+
+    point: str
+    measure: str
+    mean: float
+    low: float | None
+    high: float | None
+    runs: int
+
+
+def read_figures(path: Path) -> list[FigureSpec]:
+    """The figures of a paper; none when the file does not exist."""
+    if not path.is_file():
+        return []
+    tables, _ = read_toml(path)
+    try:
+        return msgspec.convert(tables.get("figure", []), list[FigureSpec])
+    except msgspec.ValidationError as error:
+        raise BadInput(f"{path}: {error}") from None
+
+
+def count_statuses(comparisons: Sequence[Comparison]) -> dict[str, int]:
+    """The number of claims with each status, in the order of the statuses."""
+    counts = Counter(comparison.status for comparison in comparisons)
+    return {status: counts[status] for status in STATUSES if counts[status]}
+
+
+def by_exhibit(comparisons: Sequence[Comparison]) -> dict[str, list[Comparison]]:
+    """The comparisons of each table, figure or section of the paper."""
+    exhibits: dict[str, list[Comparison]] = {}
+    for comparison in comparisons:
+        exhibits.setdefault(comparison.claim.exhibit, []).append(comparison)
+    return exhibits
+
+
+def measured_means(samples: Sequence[Sample]) -> Iterator[MeasuredMean]:
+    """Every measure of every point, for an experiment that no claim is about."""
+    for point in _points(samples):
+        name = _distinguishing_axes(point[0].varied, samples)
+        for measure in point[0].measures:
+            values = _values(point, measure)
+            yield MeasuredMean(name, measure, *_mean_and_interval(values), len(values))
+
+
+def curves_of(spec: FigureSpec, samples: Sequence[Sample]) -> dict[str, list[CurvePoint]]:
+    """The curves of a figure by name, each ordered by x; empty when no sample belongs to the figure."""
+    curves: dict[str, list[CurvePoint]] = {}
+    for point in _points([sample for sample in samples if _belongs(spec, sample)]):
+        for measure in spec.measures:
+            values = _values(point, measure)
+            if not values:
+                continue
+            axes = [f"{axis} {_plain(point[0].varied[axis])}" for axis in spec.curves]
+            name = ", ".join([*axes, *([measure] if len(spec.measures) > 1 or not axes else [])])
+            x = _place(point[0].varied[spec.x])
+            curves.setdefault(name, []).append(CurvePoint(x, *_mean_and_interval(values)))
+    return {name: sorted(points) for name, points in curves.items()}
+
+
+def published_values(spec: FigureSpec, claims: Sequence[Claim]) -> list[PublishedValue]:
+    """What the paper published about the measures of a figure; empty when the figure shows no marks."""
+    if not spec.marks:
+        return []
+    values = (_published_value(spec, claim) for claim in claims)
+    return [value for value in values if value is not None]
+
+
+def _published_value(spec: FigureSpec, claim: Claim) -> PublishedValue | None:
+    is_about = claim.experiment == spec.experiment and claim.measure in spec.measures and claim.against is None
+    if not is_about or claim.statistic != "mean":
+        return None
+    if any(spec.where.get(key, value) != value for key, value in claim.where.items()):
+        return None
+    low, high = claim.bounds
+    if not (math.isfinite(low) or math.isfinite(high)):
+        return None
+    x = _place(claim.where[spec.x]) if spec.x in claim.where else None
+    if low == high:
+        return PublishedValue(x, low, None, None, claim.says)
+    ends = [end if math.isfinite(end) else None for end in (low, high)]
+    return PublishedValue(x, None, ends[0], ends[1], claim.says)
+
+
+def _points(samples: Sequence[Sample]) -> list[list[Sample]]:
+    """The samples of each point: those that differ in nothing but the replicate."""
+    points: dict[str, list[Sample]] = {}
+    for sample in samples:
+        points.setdefault(repr((sample.experiment, sorted(sample.varied.items()))), []).append(sample)
+    return list(points.values())
+
+
+def _distinguishing_axes(varied: Mapping[str, Any], samples: Sequence[Sample]) -> str:
+    """The axes of a point that have several values among the samples, as text."""
+    axes = [key for key in varied if len({repr(sample.varied.get(key)) for sample in samples}) > 1]
+    return ", ".join(f"{key} {varied[key]}" for key in axes) or "all"
+
+
+def _values(point: Sequence[Sample], measure: str) -> list[float]:
+    return [sample.measures[measure] for sample in point if measure in sample.measures]
+
+
+def _mean_and_interval(values: Sequence[float]) -> tuple[float, float | None, float | None]:
+    low, high = (confidence_interval(values) if len(values) > 1 else None) or (None, None)
+    return fmean(values), low, high
+
+
+def _belongs(spec: FigureSpec, sample: Sample) -> bool:
+    matches = all(sample.varied.get(key) == value for key, value in spec.where.items())
+    return sample.experiment == spec.experiment and matches
+
+
+def _plain(value: Any) -> str:
+    return "–".join(map(str, value)) if isinstance(value, list) else str(value)
+
+
+def _place(value: Any) -> float:
+    """A place on the x axis; durations in minutes."""
+    return place_on(value) / 60e6 if isinstance(value, str) else place_on(value)
