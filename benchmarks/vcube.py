@@ -33,7 +33,7 @@ def prepare(
 ) -> tuple[World, list[Instant]]:
     """A world in which every node is about to broadcast one message of 50 bytes, and when."""
     entry = registry.find("vcube")
-    options = registry.read_options(entry.options, {"aggregation": aggregation}, "vcube")
+    options = registry.read_options(entry, {"aggregation": aggregation})
     members = tuple(range(nodes))
     build = entry.build
     assert build is not None

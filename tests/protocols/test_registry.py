@@ -65,9 +65,9 @@ def test_a_role_that_is_not_there_is_refused() -> None:
 def test_somebody_elses_package_adds_a_protocol(tmp_path: Path) -> None:
     (tmp_path / "mine.py").write_text(
         "from precede.protocols.layered.fifo import Fifo\n"
-        "from precede.protocols.registry import Entry, Option\n"
-        "ENTRY = Entry('mine', 'my own', 'none', 'fifo', ('point_to_point',),\n"
-        "              {'durable': Option('bool', False, 'persist')}, ordering=Fifo)\n"
+        "from precede.protocols.options import Durable\n"
+        "from precede.protocols.registry import Entry\n"
+        "ENTRY = Entry('mine', 'my own', 'none', 'fifo', ('point_to_point',), Durable, ordering=Fifo)\n"
     )
     info = tmp_path / "mine-1.0.dist-info"
     info.mkdir()
@@ -98,7 +98,7 @@ def test_somebody_elses_package_adds_a_protocol(tmp_path: Path) -> None:
         ("vcube", {"mtu": []}, "'mtu'"),
         ("ck", {"connect_retry": "0s"}, "'connect_retry': 0 is not between 1ms"),
         ("was", {"collision_limit": "nan"}, "nan is not between"),
-        ("drift", {"sources": ["0", "1"]}, "'sources': a text is wanted"),
+        ("drift", {"sources": ["0", "1"]}, "'sources': expected text"),
         ("delta_causal", {"lifetime": 10**25}, "is not between 0s and"),
     ],
 )
@@ -107,7 +107,7 @@ def test_an_option_that_would_stop_time_or_break_later_is_refused(
 ) -> None:
     entry = registry.find(protocol)
     with pytest.raises(BadInput) as refused:
-        registry.read_options(registry.options_of_entry(entry, "direct"), options, protocol)
+        registry.read_options(entry, options)
     assert said in str(refused.value)
 
 

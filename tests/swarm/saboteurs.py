@@ -8,6 +8,8 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from typing import Any
 
+from msgspec.structs import replace
+
 from precede.core.effects import Effect, Effects, Persist, Send
 from precede.core.identity import MessageId, NodeId
 from precede.core.instants import Instant
@@ -19,7 +21,8 @@ from precede.protocols.layered.fifo import Fifo
 from precede.protocols.layered.node import LayeredNode
 from precede.protocols.layered.ordering import Ordering
 from precede.protocols.layered.vector_clock import VectorClock
-from precede.protocols.registry import Entry, find_dissemination
+from precede.protocols.registry import Entry, read_options
+from tests.entries import flat_options
 
 
 class Eager(VectorClock):
@@ -185,10 +188,11 @@ def entry_of(
     construct: Callable[[Context], Ordering] = make
 
     def build(role: str, context: Context) -> Node:
-        made = construct(context)
-        return LayeredNode(made, dissemination(context, made))
+        options = read_options(base, context.options)
+        made = construct(replace(context, options=options.ordering))
+        return LayeredNode(made, dissemination(replace(context, options=options.dissemination), made))
 
-    options = {**base.options, **find_dissemination("direct").options}
+    options = flat_options(base)
     name = (ordering or dissemination).__name__
     return Entry(name, name, "wrong on purpose", order or base.order, base.worlds, options, build=build)  # type: ignore[arg-type]
 

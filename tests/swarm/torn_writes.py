@@ -24,6 +24,7 @@ from precede.protocols import registry
 from precede.protocols.around import Around
 from precede.protocols.registry import Entry
 from precede.sim.world import atomic_steps
+from tests.entries import wrapped
 
 Shape = tuple[str, ...]
 """A list of effects by what is persisted and what is done, and where in it the crash falls."""
@@ -104,15 +105,10 @@ def _points(plan: Plan, victim: str) -> list[Point]:
 def with_nodes(plan: Plan, wrap: Callable[[Node, Context], Node]) -> tuple[Plan, Entry]:
     """The plan's protocol with something around its nodes, and the plan with all its options written out."""
     entry, run = registry.find(plan.run.protocol), plan.run
-
-    def build(role: str, context: Context) -> Node:
-        return wrap(registry.build_node(entry, role, context), context)
-
     options = dict(run.options)
     if entry.ordering is not None:
         options.setdefault("dissemination", registry.usual_dissemination(run.world["kind"]))
-    known = registry.options_of_entry(entry, options.get("dissemination"))
-    around = msgspec.structs.replace(entry, build=build, ordering=None, options=known)
+    around = wrapped(entry, wrap, options.get("dissemination"))
     return msgspec.structs.replace(plan, run=msgspec.structs.replace(run, options=options)), around
 
 

@@ -9,8 +9,6 @@ from pathlib import Path
 from statistics import median
 from typing import Any, Final
 
-import msgspec
-
 from precede.core.effects import Send
 from precede.core.node import Context, Node
 from precede.eventlog.sinks import NoSink
@@ -20,6 +18,7 @@ from precede.runtime.codec import Codec
 from precede.runtime.links.channel import HEADER
 from precede.runtime.links.fragments import HEADER_BYTES
 from precede.runtime.links.sealing import OVERHEAD
+from tests.entries import wrapped
 
 PAGE: Final = Path(__file__).parent.parent.parent / "docs" / "reference" / "byte-budget.md"
 FRAME: Final = 255
@@ -87,13 +86,10 @@ def weights(protocol: str) -> list[int]:
     entry = registry.find(protocol)
     spread = "direct"
 
-    def build(role: str, context: Context) -> Node:
-        options = {**scenario.get("options", {}), **({"dissemination": spread} if entry.ordering else {})}
-        made = registry.make(protocol, role, msgspec.structs.replace(context, options=options))
+    def wrap(made: Node, context: Context[Any]) -> Node:
         return Weighed(made, Codec(*registry.wire_types(entry, made, spread)), found)
 
-    known = registry.options_of_entry(entry, spread)
-    watched = msgspec.structs.replace(entry, build=build, ordering=None, options=known)
+    watched = wrapped(entry, wrap, spread)
     carry_out(Run(protocol=protocol, seed=2, gauges="none", **scenario), NoSink(), watched)
     return found
 

@@ -23,6 +23,7 @@ from precede.eventlog.sinks import NoSink
 from precede.experiments.run import Run, carry_out
 from precede.protocols import registry
 from precede.runtime.codec import Codec
+from tests.entries import wrapped
 
 FOLDER: Final = Path(__file__).parent.parent.parent / "docs" / "reference" / "vectors"
 
@@ -140,12 +141,11 @@ def make(protocol: str) -> dict[str, Any]:
     """The whole conversation of every node of one scenario."""
     entry, talks = registry.find(protocol), dict[int, list[dict[str, Any]]]()
 
-    def build(role: str, context: Context) -> Node:
+    def wrap(_: Node, context: Context[Any]) -> Node:
         node, codec = node_of(protocol, context.node)
         return Recorded(node, codec, talks.setdefault(context.node, []))
 
-    known = registry.options_of_entry(entry, SCENARIOS[protocol].get("options", {}).get("dissemination"))
-    watched = msgspec.structs.replace(entry, build=build, ordering=None, options=known)
+    watched = wrapped(entry, wrap, SCENARIOS[protocol].get("options", {}).get("dissemination"))
     carry_out(Run(protocol=protocol, seed=3, end="2s", gauges="none", **SCENARIOS[protocol]), NoSink(), watched)
     return {
         "protocol": protocol,

@@ -1,34 +1,36 @@
-"""What a node is told, and what it tells about what waits in it (DESIGN section 4)."""
+"""What a node gets when it is built (`Context`), and how it reports a message that waits (`Waiting`)."""
 
 from __future__ import annotations
 
-from collections.abc import Mapping
 from random import Random
-from typing import Any
+from typing import Generic, TypeVar
 
 from msgspec import Struct
 
 from precede.core.identity import MessageId, NodeId
 from precede.core.instants import Instant
 
+OptionsT_co = TypeVar("OptionsT_co", covariant=True)
 
-class Context(Struct, frozen=True):
-    """What a node is told when it is built.
 
-    `members` is whoever is known at the beginning (it may be empty), in ascending order, this node included.
-    `incarnation` is 0, or one more than before when an earlier life lost its saved state. `random` is this
-    node's own named stream.
+class Context(Struct, Generic[OptionsT_co], frozen=True):
+    """Everything a node's constructor gets.
+
+    `members` are the nodes known at the beginning (perhaps none), in ascending order, this node included.
+    `options` is the protocol's own struct in a constructor; `registry.make` also takes a mapping of written
+    options and reads it. `random` is this node's own random generator. `incarnation` is 0, and grows by one
+    whenever the node restarts without its saved state.
     """
 
     node: NodeId
     members: tuple[NodeId, ...]
-    options: Mapping[str, Any]
+    options: OptionsT_co
     random: Random
     incarnation: int = 0
 
 
 class Waiting(Struct, frozen=True):
-    """One message in hand that cannot be delivered yet: for which it waits, since when, until when at most."""
+    """A received message that cannot be delivered yet: what it waits for, since when, until when at most."""
 
     message: MessageId
     waits_for: tuple[MessageId, ...]

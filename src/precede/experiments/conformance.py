@@ -8,12 +8,13 @@ from importlib import import_module
 from pathlib import Path
 from random import Random
 from traceback import extract_tb
-from typing import Any, Final
+from typing import Annotated, Any, Final
 
 import msgspec
 from msgspec import Struct
 
 from precede.core.errors import BadInput
+from precede.core.instants import MILLISECOND, Duration
 from precede.core.node import Context, Node
 from precede.eventlog.sinks import TableSink
 from precede.experiments.stories.player import play
@@ -23,7 +24,8 @@ from precede.experiments.swarm.plan import Plan, draw_plan, find_drawer
 from precede.experiments.swarm.swarm import Tally, WorldResult, run_plan
 from precede.measures.events import measure_events
 from precede.protocols import registry
-from precede.protocols.registry import Entry, Option, Order
+from precede.protocols.options import Durable, duration
+from precede.protocols.registry import Entry, Order
 
 RIVALS: Final[dict[str, tuple[str, ...]]] = {
     "none": ("unordered",),
@@ -32,10 +34,6 @@ RIVALS: Final[dict[str, tuple[str, ...]]] = {
     "multicast": ("prs", "ses", "rst"),
     "delta": ("delta_causal",),
     "total": ("drift",),
-}
-_OPTIONS: Final = {
-    "durable": Option("bool", False, "persist what a restart needs"),
-    "rto": Option("duration", 200_000, "send again after"),
 }
 _PAGES: Final[dict[str, tuple[str, ...]]] = {
     "an answer that overtakes its question": (
@@ -58,6 +56,12 @@ _WANTED: Final[dict[str, dict[str, tuple[str, ...]]]] = {
 }
 
 
+class OwnOptions(Durable, frozen=True, kw_only=True):
+    """The options of a node class that declares none: what the worlds of the swarm set."""
+
+    rto: Annotated[Duration, duration("retransmit after this time")] = 200 * MILLISECOND
+
+
 class PageResult(Struct, frozen=True):
     """How a protocol fares on one small page: holds, breaks, or does not play it."""
 
@@ -78,7 +82,7 @@ class SwarmRow(Struct, frozen=True):
     first_failure: WorldResult | None = None
 
 
-def load_entry(target: str, order: Order) -> Entry:
+def load_entry(target: str, order: Order) -> Entry[Any]:
     """`module:Name` as an Entry: an Entry itself, or a Node class that is built from a Context."""
     module, colon, name = target.partition(":")
     if not colon or not name:
@@ -99,16 +103,15 @@ def load_entry(target: str, order: Order) -> Entry:
         raise BadInput(f"{target}: neither an Entry nor a Node class")
     made: Any = found
 
-    def build(role: str, context: Context) -> Node:
+    def build(role: str, context: Context[OwnOptions]) -> Node:
         node: Node = made(context)
         return node
 
-    options = {key: option.default for key, option in _OPTIONS.items()}
     try:
-        build("node", Context(0, (0, 1), options, Random(1)))
+        build("node", Context(0, (0, 1), OwnOptions(), Random(1)))
     except Exception as error:
         raise BadInput(f"{target}: {name}(context) cannot be built: {_told(error)}") from error
-    return Entry(name, target, "your own", order, ("point_to_point",), _OPTIONS, build=build)
+    return Entry(name, target, "your own", order, ("point_to_point",), OwnOptions, build=build)
 
 
 def _told(error: BaseException) -> str:
@@ -118,7 +121,7 @@ def _told(error: BaseException) -> str:
     return f"{type(error).__name__}: {error}{place}"
 
 
-def try_pages(entry: Entry) -> Iterator[PageResult]:
+def try_pages(entry: Entry[Any]) -> Iterator[PageResult]:
     """The small worked examples that its order forbids to go wrong."""
     if entry.order == "none":
         return
@@ -128,7 +131,7 @@ def try_pages(entry: Entry) -> Iterator[PageResult]:
         yield _try_page(entry, page, steps)
 
 
-def _try_page(entry: Entry, page: str, steps: tuple[str, ...]) -> PageResult:
+def _try_page(entry: Entry[Any], page: str, steps: tuple[str, ...]) -> PageResult:
     text = parse_text([f"protocol: {entry.name}", "nodes: A B C", *steps], page)
     try:
         shown = [line for follows in play(text, entry) for line in follows]
@@ -143,7 +146,7 @@ def _try_page(entry: Entry, page: str, steps: tuple[str, ...]) -> PageResult:
     return PageResult(page, "holds")
 
 
-def try_swarm(entry: Entry, worlds: int, seed: int) -> SwarmRow:
+def try_swarm(entry: Entry[Any], worlds: int, seed: int) -> SwarmRow:
     """The same seeds for everybody, point to point: act one, act two, and what it cost."""
     multicast = entry.order == "multicast"
     base, drawer = ("prs", find_drawer("prs")) if multicast else ("vector_clock", POINT_TO_POINT)
@@ -159,7 +162,7 @@ def try_swarm(entry: Entry, worlds: int, seed: int) -> SwarmRow:
     return _row(entry, tally, measured, first)
 
 
-def rivals_of(order: Order) -> list[Entry]:
+def rivals_of(order: Order) -> list[Entry[Any]]:
     """Built-in protocols that promise the same order in the same world."""
     known = registry.names()
     return [
@@ -169,7 +172,7 @@ def rivals_of(order: Order) -> list[Entry]:
     ]
 
 
-def _for_entry(plan: Plan, entry: Entry) -> Plan:
+def _for_entry(plan: Plan, entry: Entry[Any]) -> Plan:
     known = registry.options_of_entry(entry)
     options = {key: value for key, value in plan.run.options.items() if key in known}
     run = msgspec.structs.replace(plan.run, protocol=entry.name, options=options)
@@ -181,7 +184,9 @@ def _measured(sink: TableSink) -> dict[str, Any]:
     return dict(measure_events(events.to_batches())) if events.num_rows else {}
 
 
-def _row(entry: Entry, tally: Tally, measured: list[dict[str, Any]], first: WorldResult | None) -> SwarmRow:
+def _row(
+    entry: Entry[Any], tally: Tally, measured: list[dict[str, Any]], first: WorldResult | None
+) -> SwarmRow:
     def total(name: str) -> float:
         return float(sum(found.get(name) or 0 for found in measured))
 

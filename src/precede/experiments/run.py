@@ -114,11 +114,11 @@ class Prepared(Struct):
     world: World
     built: BuiltWorld
     recorder: Recorder
-    entry: registry.Entry
+    entry: registry.Entry[Any]
     end: Instant
 
 
-def carry_out(run: Run, sink: Sink, entry: registry.Entry | None = None) -> Outcome:
+def carry_out(run: Run, sink: Sink, entry: registry.Entry[Any] | None = None) -> Outcome:
     """One run, its rows to a sink. `entry` stands in for the registry's (somebody's own protocol)."""
     began = time.process_time()
     prepared = prepare(run, sink, entry)
@@ -144,7 +144,7 @@ def carry_out(run: Run, sink: Sink, entry: registry.Entry | None = None) -> Outc
 def prepare(
     run: Run,
     sink: Sink,
-    entry: registry.Entry | None = None,
+    entry: registry.Entry[Any] | None = None,
     watch: Callable[[World], None] | None = None,
     replay: Replay | None = None,
 ) -> Prepared:
@@ -162,7 +162,7 @@ def prepare(
         watch(world)
     end = _end_of(run, built, workload)
     _schedule_presence(world, built, workload)
-    keeps = _read_options(run, entry).get("durable")
+    keeps = registry.is_durable(_read_options(run, entry))
     faults = read_faults(Table(run.faults, "faults", run.scenario), built.names, keeps)
     built.network.crashes = bool(faults) or any(stay.leave is not None for stay in built.presence)
     plan_faults(world, faults)
@@ -172,7 +172,7 @@ def prepare(
     return Prepared(world, built, recorder, entry, end)
 
 
-def carry_out_into(run: Run, folder: Path, entry: registry.Entry | None = None) -> Outcome:
+def carry_out_into(run: Run, folder: Path, entry: registry.Entry[Any] | None = None) -> Outcome:
     """One run as `events.parquet`, `gauges.parquet` and `run.json` in a folder; all whole, or none."""
     sink = ParquetSink(folder)
     try:
@@ -224,7 +224,9 @@ def _check_stays(built: BuiltWorld, scenario: str) -> None:
         until[stay.node] = leave
 
 
-def _assemble(run: Run, entry: registry.Entry, built: BuiltWorld, recorder: Recorder) -> tuple[World, Workload]:
+def _assemble(
+    run: Run, entry: registry.Entry[Any], built: BuiltWorld, recorder: Recorder
+) -> tuple[World, Workload]:
     kind = str(run.world["kind"])
     if kind not in entry.worlds:
         raise BadInput(
@@ -243,12 +245,11 @@ def _assemble(run: Run, entry: registry.Entry, built: BuiltWorld, recorder: Reco
     return world, read_workload(table, built.names, built.all_sources())
 
 
-def _read_options(run: Run, entry: registry.Entry) -> dict[str, Any]:
+def _read_options(run: Run, entry: registry.Entry[Any]) -> Any:
     options = dict(run.options)
     if entry.ordering is not None:
         options.setdefault("dissemination", registry.usual_dissemination(str(run.world["kind"])))
-    known = registry.options_of_entry(entry, options.get("dissemination"))
-    return registry.read_options(known, options, entry.name)
+    return registry.read_options(entry, options)
 
 
 def _schedule_presence(world: World, built: BuiltWorld, workload: Workload) -> None:

@@ -15,6 +15,7 @@ from precede.experiments.workload_and_faults import FAULT_KEYS, WORKLOAD_KEYS
 from precede.experiments.worlds.kinds import find_kind
 from precede.lake.stored_contacts import stored_traces
 from precede.protocols import registry
+from precede.protocols.options import Option
 
 _TABLES: Final = ("world", "workload", "run", "faults")
 
@@ -155,7 +156,7 @@ def _apply(
         read[table].data[key] = value
 
 
-def _all_options(protocol: str, kind: str, options: Mapping[str, Any]) -> dict[str, registry.Option]:
+def _all_options(protocol: str, kind: str, options: Mapping[str, Any]) -> dict[str, Option]:
     if not protocol:
         return {}
     entry = registry.find(protocol)
@@ -165,15 +166,15 @@ def _all_options(protocol: str, kind: str, options: Mapping[str, Any]) -> dict[s
 
 def _known_options(protocol: str, kind: str, options: dict[str, Any], table: Table) -> dict[str, Any]:
     """As written, but a bare number where a duration is wanted is an error, not microseconds."""
-    known = _all_options(protocol, kind, options)
+    entry, known = registry.find(protocol), _all_options(protocol, kind, options)
     for key, value in options.items():
         if key in known and known[key].kind == "duration" and isinstance(value, (int, float)):
             raise table.wrong("options", f'{key} = {value}: a duration is wanted ("{value}s"?)')
     try:
-        registry.read_options(known, _in_file(table, options), protocol)
+        registry.read_options(entry, _in_file(table, options))
     except BadInput as error:
         raise table.wrong("options", str(error)) from None
-    registry.read_options(known, options, protocol)
+    registry.read_options(entry, options)
     return options
 
 

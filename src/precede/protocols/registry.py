@@ -1,8 +1,7 @@
-"""What is there: every protocol by name, with its paper, its order, its networks and its options.
+"""The registry: every protocol and dissemination by name, and the functions that build a node from a name.
 
-One line per protocol below; a user's own package adds protocols through the entry-point group
-`precede.protocols` (each entry point names an `Entry`) without touching this file. Modules are imported when a
-name is asked for, so a base install never pays for what it does not use.
+A package of the user adds protocols through the entry-point group `precede.protocols`; each entry point names
+an `Entry`. A protocol's module is imported when its name is looked up: importing the registry stays cheap.
 """
 
 from __future__ import annotations
@@ -12,25 +11,24 @@ from difflib import get_close_matches
 from functools import cache
 from importlib import import_module
 from importlib.metadata import entry_points
-from typing import Any, Final, Literal, TypeAlias, TypeVar
+from typing import Any, Final, Generic, Literal, TypeAlias
 
 from msgspec import Struct
+from msgspec.structs import asdict, replace
 
 from precede.core.errors import BadInput
-from precede.core.instants import LONGEST, format_duration, parse_duration
 from precede.core.messages import Packet
 from precede.core.node import Context, Node
 from precede.protocols.layered.dissemination import Dissemination
 from precede.protocols.layered.node import LayeredNode
 from precede.protocols.layered.ordering import Ordering
+from precede.protocols.options import Option, OptionsT, declared_options, read_struct
 
 Order: TypeAlias = Literal["none", "fifo", "causal", "multicast", "delta", "total"]
 WorldKind: TypeAlias = Literal["contacts", "point_to_point", "switched", "flood", "cellular"]
 
 ENTRY_POINTS: Final = "precede.protocols"
 
-Number = TypeVar("Number", int, float)
-_MOST: Final = 1 << 62
 _PROTOCOLS: Final[dict[str, str]] = {
     "unordered": "precede.protocols.layered.unordered:ENTRY",
     "fifo": "precede.protocols.layered.fifo:ENTRY",
@@ -62,43 +60,42 @@ _USUAL_DISSEMINATION: Final[dict[str, str]] = {
 }
 
 
-class Option(Struct, frozen=True):
-    """One setting: how it is written, what it is when nobody says, what it does, how small it may be.
+class Entry(Struct, Generic[OptionsT], frozen=True):
+    """One protocol: its name, what it promises and where, its options, and how a node is built.
 
-    A duration after which something is done again and again has a `least`: 0s would stop time.
+    `build(role, context)` makes a node. An ordering gives `ordering(context)` instead, and is joined to a
+    dissemination. `options` is the struct that both find in `context.options`.
     """
-
-    kind: Literal["duration", "int", "float", "bool", "text", "choice"]
-    default: Any
-    help: str
-    choices: tuple[str, ...] = ()
-    least: int = 0
-
-
-class Entry(Struct, frozen=True):
-    """One protocol. `build(role, context)` makes a node; an ordering instead gives `ordering(context)`."""
 
     name: str
     title: str
     paper: str
     order: Order
     worlds: tuple[WorldKind, ...]
-    options: Mapping[str, Option]
+    options: type[OptionsT]
     roles: tuple[str, ...] = ("node",)
-    build: Callable[[str, Context], Node] | None = None
-    ordering: Callable[[Context], Ordering] | None = None
+    build: Callable[[str, Context[OptionsT]], Node] | None = None
+    ordering: Callable[[Context[OptionsT]], Ordering] | None = None
     packets: tuple[type[Packet], ...] = ()
 
 
-class DisseminationEntry(Struct, frozen=True):
-    """One way to spread envelopes."""
+class DisseminationEntry(Struct, Generic[OptionsT], frozen=True):
+    """One way to spread the messages of an ordering."""
 
     name: str
     title: str
     worlds: tuple[WorldKind, ...]
-    options: Mapping[str, Option]
-    build: Callable[[Context, Ordering], Dissemination]
+    options: type[OptionsT]
+    build: Callable[[Context[OptionsT], Ordering], Dissemination]
     packets: tuple[type[Packet], ...] = ()
+
+
+class JoinedOptions(Struct, frozen=True):
+    """The options of an ordering and of the dissemination it is joined to."""
+
+    ordering: Any
+    dissemination: Any
+    joined_to: DisseminationEntry[Any]
 
 
 def names() -> list[str]:
@@ -106,7 +103,7 @@ def names() -> list[str]:
     return [*_PROTOCOLS, *sorted(name for name in _foreign() if name not in _PROTOCOLS)]
 
 
-def find(name: str) -> Entry:
+def find(name: str) -> Entry[Any]:
     """The entry of a protocol; an unknown name is answered with the nearest known one."""
     if name in _PROTOCOLS:
         found = _load(_PROTOCOLS[name])
@@ -119,7 +116,7 @@ def find(name: str) -> Entry:
     return found
 
 
-def find_dissemination(name: str) -> DisseminationEntry:
+def find_dissemination(name: str) -> DisseminationEntry[Any]:
     """The entry of a dissemination."""
     if name not in _DISSEMINATIONS:
         raise BadInput(f"unknown dissemination {name!r}{_nearest(name, list(_DISSEMINATIONS))}")
@@ -129,21 +126,21 @@ def find_dissemination(name: str) -> DisseminationEntry:
 
 
 def options_of(name: str, dissemination: str | None = None) -> dict[str, Option]:
-    """Every option that `make` takes for this protocol, its dissemination's included."""
+    """Every option of a protocol by key, with those of its dissemination (`direct` unless named)."""
     return options_of_entry(find(name), dissemination)
 
 
-def options_of_entry(entry: Entry, dissemination: str | None = None) -> dict[str, Option]:
-    """The same for an entry in hand."""
-    options = dict(entry.options)
+def options_of_entry(entry: Entry[Any], dissemination: str | None = None) -> dict[str, Option]:
+    """Every option of an entry by key, with those of its dissemination (`direct` unless named)."""
+    options = dict(declared_options(entry.options))
     if entry.ordering is not None:
-        options.update(find_dissemination(dissemination or "direct").options)
+        options.update(declared_options(find_dissemination(dissemination or "direct").options))
         choices = tuple(_DISSEMINATIONS)
         options["dissemination"] = Option("choice", dissemination or "direct", "how messages spread", choices)
     return options
 
 
-def wire_types(entry: Entry, node: Node, dissemination: str) -> tuple[tuple[type[Packet], ...], Any]:
+def wire_types(entry: Entry[Any], node: Node, dissemination: str) -> tuple[tuple[type[Packet], ...], Any]:
     """What a driver must be able to decode: the packets in a fixed order, and what an ordering's stamps are."""
     if not isinstance(node, LayeredNode):
         return entry.packets, Any
@@ -155,84 +152,51 @@ def usual_dissemination(world: str) -> str:
     return _USUAL_DISSEMINATION.get(world, "direct")
 
 
-def make(name: str, role: str, context: Context) -> Node:
-    """Build a node. `context.options` may be partial and as written; unknown keys are an error."""
+def make(name: str, role: str, context: Context[Mapping[str, Any] | Struct]) -> Node:
+    """Build a node. `context.options` are options as written (some or all), or the protocol's own struct."""
     return make_entry(find(name), role, context)
 
 
-def make_entry(entry: Entry, role: str, context: Context) -> Node:
-    """Build a node of an entry in hand (somebody's own protocol, a saboteur)."""
-    dissemination = str(context.options.get("dissemination", "direct"))
-    options = read_options(options_of_entry(entry, dissemination), context.options, entry.name)
-    settled = Context(context.node, context.members, options, context.random, context.incarnation)
-    return build_node(entry, role, settled)
+def make_entry(entry: Entry[Any], role: str, context: Context[Mapping[str, Any] | Struct]) -> Node:
+    """Build a node of a protocol that need not be registered."""
+    return build_node(entry, role, replace(context, options=read_options(entry, context.options)))
 
 
-def build_node(entry: Entry, role: str, context: Context) -> Node:
-    """The same where the options have been read already: a world makes thousands of nodes from one reading."""
+def build_node(entry: Entry[Any], role: str, context: Context[Any]) -> Node:
+    """Build a node from options that `read_options` has read: thousands of nodes share one reading."""
     if role not in entry.roles:
         raise BadInput(f"protocol {entry.name!r} has no role {role!r} (it has {', '.join(entry.roles)})")
     if entry.ordering is not None:
-        ordering = entry.ordering(context)
-        dissemination = find_dissemination(context.options["dissemination"])
-        return LayeredNode(ordering, dissemination.build(context, ordering))
+        options: JoinedOptions = context.options
+        ordering = entry.ordering(replace(context, options=options.ordering))
+        below = replace(context, options=options.dissemination)
+        return LayeredNode(ordering, options.joined_to.build(below, ordering))
     assert entry.build is not None, f"{entry.name}: an entry needs `build` or `ordering`"
     return entry.build(role, context)
 
 
-def read_options(known: Mapping[str, Option], written: Mapping[str, Any], protocol: str) -> dict[str, Any]:
-    """Every known option with its value: as written, checked and converted, or its default."""
-    for key in written:
+def read_options(entry: Entry[Any], written: Mapping[str, Any] | Struct) -> Any:
+    """The options that `build_node` needs: the entry's struct, or `JoinedOptions` where it is an ordering.
+
+    `written` holds values as a user writes them, or is a struct of options; what it lacks has its default.
+    """
+    options = asdict(written) if isinstance(written, Struct) else written
+    dissemination = str(options.get("dissemination", "direct"))
+    known = options_of_entry(entry, dissemination)
+    for key in options:
         if key not in known:
-            raise BadInput(f"protocol {protocol!r} has no option {key!r}{_nearest(key, list(known))}")
-    return {
-        key: _read(key, option, written[key]) if key in written else option.default
-        for key, option in known.items()
-    }
+            raise BadInput(f"protocol {entry.name!r} has no option {key!r}{_nearest(key, list(known))}")
+    own = read_struct(entry.options, options)
+    if entry.ordering is None:
+        return own
+    joined_to = find_dissemination(dissemination)
+    return JoinedOptions(own, read_struct(joined_to.options, options), joined_to)
 
 
-def _read(key: str, option: Option, value: Any) -> Any:
-    """One option in its own type."""
-    if value is None or (value == "none" and option.default is None):
-        return option.default if value is None else None
-    try:
-        if option.kind == "duration":
-            return _bounded(option, value if type(value) is int else parse_duration(value), LONGEST)
-        if option.kind == "int":
-            return _bounded(option, _whole(value), _MOST)
-        if option.kind == "float":
-            return _bounded(option, float(value), _MOST)
-        if option.kind == "bool":
-            return _truth(value)
-        if not isinstance(value, (str, int, float)):
-            raise ValueError(f"a text is wanted, not {value!r}")
-    except (TypeError, ValueError, OverflowError) as error:
-        raise BadInput(f"option {key!r}: {error}") from error
-    if option.kind == "choice" and value not in option.choices:
-        raise BadInput(f"option {key!r}: {value!r} is none of {', '.join(option.choices)}")
-    return str(value)
-
-
-def _bounded(option: Option, value: Number, most: int) -> Number:
-    if not option.least <= value <= most:
-        bounds = [format_duration(end) if option.kind == "duration" else end for end in (option.least, most)]
-        raise ValueError(f"{value} is not between {bounds[0]} and {bounds[1]}")
-    return value
-
-
-def _whole(value: Any) -> int:
-    if isinstance(value, (bool, float)):
-        raise ValueError(f"not a whole number: {value!r}")
-    return int(value)
-
-
-def _truth(value: Any) -> bool:
-    words = {"true": True, "yes": True, "1": True, "false": False, "no": False, "0": False}
-    if isinstance(value, bool):
-        return value
-    if str(value).lower() not in words:
-        raise ValueError(f"neither true nor false: {value!r}")
-    return words[str(value).lower()]
+def is_durable(options: Any) -> bool | None:
+    """Is the option `durable` on, in options that `read_options` returned? None: there is no such option."""
+    parts = (options.dissemination, options.ordering) if isinstance(options, JoinedOptions) else (options,)
+    return next((part.durable for part in parts if hasattr(part, "durable")), None)
 
 
 def _load(path: str) -> Any:

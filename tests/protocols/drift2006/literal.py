@@ -14,7 +14,9 @@ overtaking    a node uses an entry of Seen although it lacks some of the message
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from typing import ClassVar, Final, TypeAlias
+from typing import Annotated, ClassVar, Final, TypeAlias
+
+from msgspec import Struct
 
 from precede.core.effects import (
     NOTHING,
@@ -35,7 +37,8 @@ from precede.core.instants import Duration, Instant
 from precede.core.messages import Message, Packet
 from precede.core.node import Context, Node, Waiting
 from precede.protocols.drift2006.join import named
-from precede.protocols.registry import Entry, Option
+from precede.protocols.options import duration, option
+from precede.protocols.registry import Entry
 
 SeenEntry: TypeAlias = tuple[NodeId, int, int]
 """<source, sequence number, timestamp>: an element of Seen."""
@@ -73,17 +76,27 @@ class RequestPacket(Packet, frozen=True, gc=False):
     messages: int = 0
 
 
+class PrintedOptions(Struct, frozen=True, kw_only=True):
+    sources: Annotated[str, option("which members are sources")] = "all"
+    destinations: Annotated[str, option("which nodes deliver")] = "all"
+    suspect_after: Annotated[
+        Duration, duration("remove a source that is missing for this long, as section 7 does")
+    ] = 0
+    repairs: Annotated[str, option("which of the repairs D1 D2 D3 D4 are on")] = ""
+    misread: Annotated[str, option("which of own_late deaf unheard_safe overtaking are on")] = ""
+
+
 class LiteralDrift(Node):
     """A node that runs Figure 3; its attributes have the names of the figure."""
 
     draining: ClassVar[tuple[str, ...]] = ("pending", "early")
 
-    def __init__(self, role: str, context: Context) -> None:
+    def __init__(self, role: str, context: Context[PrintedOptions]) -> None:
         options = context.options
         self.me, self.incarnation = context.node, context.incarnation
-        self.repairs = _words(options["repairs"], REPAIRS, "repairs")
-        self.misread = _words(options["misread"], MISREADINGS, "misread")
-        sources, destinations = named(options["sources"]), named(options["destinations"])
+        self.repairs = _words(options.repairs, REPAIRS, "repairs")
+        self.misread = _words(options.misread, MISREADINGS, "misread")
+        sources, destinations = named(options.sources), named(options.destinations)
         self.sigma = [node for node in context.members if sources is None or node in sources]
         self.source = role in ("node", "source") and self.me in self.sigma
         self.destination = role in ("node", "destination") and (destinations is None or self.me in destinations)
@@ -96,7 +109,7 @@ class LiteralDrift(Node):
         self.requested: dict[tuple[NodeId, int], None] = {}
         self.since: Instant = 0
         self.removing: dict[NodeId, None] = {}
-        self._suspect_after: Duration = options["suspect_after"]
+        self._suspect_after: Duration = options.suspect_after
 
     # -- TO-multicast(m) ---------------------------------------------------------------------------------
 
@@ -289,13 +302,7 @@ ENTRY: Final = Entry(
     paper="drift2006",
     order="total",
     worlds=("flood",),
-    options={
-        "sources": Option("text", "all", "which members are sources"),
-        "destinations": Option("text", "all", "which nodes deliver"),
-        "suspect_after": Option("duration", 0, "remove a source that is missed so long, as section 7 does"),
-        "repairs": Option("text", "", "which of the repairs D1 D2 D3 D4 are on"),
-        "misread": Option("text", "", "which of the misreadings own_late deaf unheard_safe overtaking are on"),
-    },
+    options=PrintedOptions,
     build=LiteralDrift,
     packets=(PrintedPacket, RequestPacket),
 )

@@ -31,7 +31,7 @@ Store = dict[Any, Any]
 def node(me: int, saved: Store, members: tuple[int, ...] = (0, 1, 2)) -> tuple[DriftNode, Effects]:
     """A node that starts from a store, and what it does about it."""
     entry = registry.find("drift")
-    options = registry.read_options(entry.options, {"durable": True, "suspect_after": "1s"}, "drift")
+    options = registry.read_options(entry, {"durable": True, "suspect_after": "1s"})
     made = registry.build_node(entry, "node", Context(me, members, options, Random(1), 0))
     assert isinstance(made, DriftNode)
     return made, made.start(0, round_trip(saved))
@@ -241,7 +241,7 @@ def test_sources_that_a_checkpoint_names_outlive_a_crash() -> None:
     made, _ = node(0, before)
     effects: list[Effect] = []
     made.floods.heard_of(made.floods.stream((2, 0)), 5, 0, effects)
-    long_after = 2 * made.options["retention"]
+    long_after = 2 * made.options.retention
     joined = (*THREE, (8, 1))
     skipping = made.receive(checkpoint(joined, ((2, 0, 5),)), 1, long_after, RADIO)
     assert made.seen.columns == joined

@@ -28,7 +28,7 @@ CUT = ViewRecord(1, ((0, 0), (1, 0)), ((2, 0, 0),))
 
 def node(me: int) -> DriftNode:
     entry = registry.find("drift")
-    options = registry.read_options(entry.options, {"suspect_after": "1s"}, "drift")
+    options = registry.read_options(entry, {"suspect_after": "1s"})
     made = registry.build_node(entry, "node", Context(me, (0, 1, 2), options, Random(1), 0))
     assert isinstance(made, DriftNode)
     made.start(0, {})

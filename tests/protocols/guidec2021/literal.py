@@ -38,7 +38,7 @@ class LiteralCausal(Ordering):
 
     def __init__(self, context: Context) -> None:
         self._own = OwnMessages(context)
-        self._prune: bool = context.options["prune"]
+        self._prune: bool = context.options.prune
         self._c_barrier: Tags = {}
         self._co_delivered: Tags = {}
         self._pending: dict[MessageId, tuple[Envelope, Tags, Instant]] = {}
@@ -154,8 +154,8 @@ class LiteralDelta(LiteralCausal):
 
     def __init__(self, context: Context) -> None:
         super().__init__(context)
-        self._lifetime: Duration = context.options["lifetime"]
-        self._lazy: bool = context.options["lazy_expiry"]
+        self._lifetime: Duration = context.options.lifetime
+        self._lazy: bool = context.options.lazy_expiry
 
     def _tag(self, number: int, now: Instant, lifetime: Duration | None) -> tuple[int, Instant | None]:
         deadline = now + (self._lifetime if lifetime is None else lifetime)

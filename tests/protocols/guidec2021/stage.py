@@ -19,7 +19,8 @@ from precede.core.instants import SECOND
 from precede.core.node import Context
 from precede.protocols.layered.envelope import Envelope
 from precede.protocols.layered.ordering import Ordering
-from precede.protocols.registry import Entry, find, read_options
+from precede.protocols.options import read_struct
+from precede.protocols.registry import Entry, find
 from precede.witness.verify import verify
 
 
@@ -30,7 +31,7 @@ class Stage:
         self, protocol: str | Entry, ahead: Mapping[str, int] | None = None, sweep: int = 0, **options: Any
     ) -> None:
         self.entry = find(protocol) if isinstance(protocol, str) else protocol
-        self.options = read_options(self.entry.options, options, self.entry.name)
+        self.options = read_struct(self.entry.options, options)
         self.ahead = dict(ahead or {})
         self.sweep = sweep
         self.actors: dict[str, Ordering] = {}

@@ -251,7 +251,7 @@ def test_steps_that_a_checkpoint_covers_are_skipped_and_removed_after_a_crash() 
 
 def test_a_new_life_is_a_new_process() -> None:
     """A node that forgot everything says so; what was meant for its old life is acknowledged, not delivered."""
-    options = registry.read_options(registry.options_of("prs"), {"rto": 1000}, "prs")
+    options = registry.read_options(registry.find("prs"), {"rto": 1000})
     sender = make("prs", 0, 3, rto=1000)
     (old,) = [e.packet for e in sender.broadcast(b"old", 0, (1,)) if isinstance(e, Send)]
     reborn = registry.find("prs").build("node", Context(1, (0, 1, 2), options, Random(1), 1))  # type: ignore[misc]

@@ -296,7 +296,7 @@ def test_a_copy_from_one_who_took_over_is_served_to_more_clusters() -> None:
     context = Context(
         2,
         tuple(range(8)),
-        registry.read_options(registry.find("vcube").options, OPTIONS, "vcube"),
+        registry.read_options(registry.find("vcube"), OPTIONS),
         random.Random(1),
     )
     node = DiagnosedVCubeNode(context)

@@ -78,7 +78,10 @@ def protocol_cards() -> list[Card]:
     cards = []
     for name in registry.names():
         entry = registry.find(name)
-        options = [(key, str(option.default), option.help) for key, option in entry.options.items()]
+        options = [
+            (key, option.written_default(), option.help)
+            for key, option in registry.options_of_entry(entry).items()
+        ]
         cards.append(
             Card(name, entry.title, entry.paper, entry.order, entry.worlds, options, _PAPERS.get(name, ""))
         )

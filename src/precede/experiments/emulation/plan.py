@@ -7,6 +7,7 @@ are who could hear whom at the beginning.
 from __future__ import annotations
 
 from collections.abc import Mapping
+from typing import Any
 
 import msgspec
 import pyarrow as pa
@@ -24,7 +25,7 @@ from precede.sim.networks.flood import FloodRadio
 from precede.sim.world import World
 
 
-def plan_of(run: Run, entry: registry.Entry | None = None) -> tuple[Plan, pa.Table]:
+def plan_of(run: Run, entry: registry.Entry[Any] | None = None) -> tuple[Plan, pa.Table]:
     """The plan of a run, and the event log that the simulation wrote."""
     _refuse_what_moves(run)
     sink = TableSink()

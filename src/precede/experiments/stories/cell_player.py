@@ -7,6 +7,7 @@ who is connected, for whom a station acts, and which messages it keeps, whenever
 from __future__ import annotations
 
 from itertools import pairwise
+from typing import Any
 
 from precede.core.effects import RADIO, WIRED
 from precede.core.identity import NEIGHBOURS, NodeId
@@ -19,7 +20,7 @@ from precede.protocols import registry
 class CellPlayer(Player):
     """The stage with cells; nodes below `stations` are stations."""
 
-    def __init__(self, text: ScenarioText, entry: registry.Entry | None = None) -> None:
+    def __init__(self, text: ScenarioText, entry: registry.Entry[Any] | None = None) -> None:
         self.stations = len(text.stations)
         self.cell: dict[NodeId, NodeId] = {}
         self.told: dict[str, str] = {}

@@ -48,7 +48,7 @@ class Mismatch(Struct, frozen=True):
     shown: tuple[str, ...]
 
 
-def play(text: ScenarioText, entry: registry.Entry | None = None) -> list[list[str]]:
+def play(text: ScenarioText, entry: registry.Entry[Any] | None = None) -> list[list[str]]:
     """What follows from each step, as the page would tell it."""
     if text.stations:
         from precede.experiments.stories.cell_player import CellPlayer
@@ -87,7 +87,7 @@ class Actor:
 class Player:
     """The stage: actors by name, packets in the air, who is in contact with whom."""
 
-    def __init__(self, text: ScenarioText, entry: registry.Entry | None = None) -> None:
+    def __init__(self, text: ScenarioText, entry: registry.Entry[Any] | None = None) -> None:
         self.text = text
         self.entry = entry or registry.find(text.protocol)
         self.now: Instant = 0

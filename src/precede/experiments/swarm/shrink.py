@@ -19,7 +19,7 @@ _CALM: Final[dict[str, dict[str, Any]]] = {
 
 
 def shrink(
-    plan: Plan, drawer: Drawer, entry: Entry | None = None, tries: int = 200
+    plan: Plan, drawer: Drawer, entry: Entry[Any] | None = None, tries: int = 200
 ) -> tuple[Plan, WorldResult]:
     """The smallest plan found within so many runs that still fails, and what it shows."""
     left = tries

@@ -82,7 +82,7 @@ def run_seeds(jobs: Iterable[tuple[str, int]]) -> Iterator[WorldResult]:
 
 
 def run_plan(
-    plan: Plan, drawer: Drawer, entry: Entry | None = None, log: TableSink | None = None
+    plan: Plan, drawer: Drawer, entry: Entry[Any] | None = None, log: TableSink | None = None
 ) -> WorldResult:
     """Both acts of one world, and what the witness and the state at the end say. The rows go to `log`."""
     name, seed = plan.run.protocol, plan.run.seed

@@ -28,6 +28,7 @@ from precede.core.instants import Duration, Instant
 from precede.core.messages import Packet
 from precede.core.node import Context, Node
 from precede.protocols.cells.jitter import jittered
+from precede.protocols.cells.options import ProxyOptions
 from precede.protocols.cells.packets import (
     ProxyAckPacket,
     ProxyConnectAckPacket,
@@ -44,11 +45,11 @@ class ProxyHost(Node):
 
     draining: ClassVar[tuple[str, ...]] = ("sbuffer",)
 
-    def __init__(self, context: Context) -> None:
+    def __init__(self, context: Context[ProxyOptions]) -> None:
         self.node = context.node
         self.random = context.random
-        self.retry: Duration = context.options["connect_retry"]
-        self.repeat: Duration = context.options["uplink_retransmit"]
+        self.retry: Duration = context.options.connect_retry
+        self.repeat: Duration = context.options.uplink_retransmit
         self.number = 0
         self.sbuffer: dict[int, ProxyUpPacket] = {}
         self.delivered: dict[NodeId, int] = {}

@@ -21,6 +21,7 @@ from precede.core.instants import Duration, Instant
 from precede.core.messages import Packet
 from precede.core.node import Context, Node
 from precede.protocols.cells.frames import RoutedPacket, RoutesPacket
+from precede.protocols.cells.options import ProxyOptions
 from precede.protocols.cells.packets import (
     MessageKey,
     ProxyAckPacket,
@@ -69,11 +70,11 @@ class ProxyStation(Node):
 
     draining: ClassVar[tuple[str, ...]] = ("sbuffer",)
 
-    def __init__(self, context: Context) -> None:
+    def __init__(self, context: Context[ProxyOptions]) -> None:
         self.node = context.node
-        self.repeat: Duration = context.options["retransmit"]
-        self.batch: Duration = context.options["batch"]
-        self.per_host: bool = context.options["frames"] == "host"
+        self.repeat: Duration = context.options.retransmit
+        self.batch: Duration = context.options.batch
+        self.per_host: bool = context.options.frames == "host"
         self.routes = Routes(context.node)
         self.hosts: dict[NodeId, Record] = {}
         self.newest: dict[NodeId, int] = {}

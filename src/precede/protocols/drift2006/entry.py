@@ -1,13 +1,15 @@
-"""The registry's entries for `drift` and `tof`, and their options."""
+"""The registry's entries for `drift` and `tof`."""
 
 from __future__ import annotations
 
 from typing import Final
 
-from precede.core.instants import SECOND
+import msgspec
+
 from precede.core.node import Context, Node
 from precede.protocols.drift2006.bounded import BoundedDrift
 from precede.protocols.drift2006.node import DriftNode
+from precede.protocols.drift2006.options import DriftOptions, TofOptions
 from precede.protocols.drift2006.packets import (
     CheckpointPacket,
     ControlPacket,
@@ -18,29 +20,8 @@ from precede.protocols.drift2006.packets import (
     ViewPacket,
     WantPacket,
 )
-from precede.protocols.floods.reliable_floods import OPTIONS
-from precede.protocols.floods.virtual_flooding import POLICIES
-from precede.protocols.registry import Entry, Option
+from precede.protocols.registry import Entry
 
-_SHARED: Final = {
-    **OPTIONS,
-    "sources": Option("text", "all", "which members are sources at the beginning: all, or ids as 0 3 5-9"),
-    "destinations": Option("text", "all", "which nodes deliver: all, or ids as 0 3 5-9"),
-    "quiet": Option(
-        "duration", 5 * SECOND, "flood a dummy when something waits and nothing was heard; 0s: never"
-    ),
-    "bootstrap_after": Option("duration", 5 * SECOND, "found a group when no source answers; 0s: never"),
-    "durable": Option("bool", False, "persist what a restart needs"),
-}
-_DRIFT: Final = {
-    "limit": Option("int", None, "most virtual-flooding entries on a packet; none: all sources"),
-    "policy": Option("choice", "least_sent", "which entries, under a limit", POLICIES),
-    "two_entries": Option("bool", False, "keep two entries per source at most (section 4.4)"),
-    "shadow": Option("bool", False, "observe when TOF would have delivered each message"),
-    "suspect_after": Option("duration", 0, "agree to go on without a source that is missed so long; 0s: never"),
-    "vote_every": Option("duration", SECOND, "a view change asks again after this time"),
-    "bounded": Option("int", None, "bits of the timestamps that travel, 6 to 20 (section 4.4); none: all"),
-}
 _PACKETS: Final = (
     DriftPacket,
     DummyPacket,
@@ -54,16 +35,14 @@ _PACKETS: Final = (
 _ROLES: Final = ("node", "source", "destination", "forwarder")
 
 
-def _drift(role: str, context: Context) -> Node:
-    node, bits = DriftNode(role, context), context.options["bounded"]
+def _drift(role: str, context: Context[DriftOptions]) -> Node:
+    node, bits = DriftNode(role, context), context.options.bounded
     return node if bits is None else BoundedDrift(node, bits)
 
 
-def _tof(role: str, context: Context) -> Node:
-    silent = {name: option.default for name, option in _DRIFT.items()}
-    settled = Context(
-        context.node, context.members, {**silent, **context.options}, context.random, context.incarnation
-    )
+def _tof(role: str, context: Context[TofOptions]) -> Node:
+    options = msgspec.convert(context.options, DriftOptions, from_attributes=True)
+    settled = Context(context.node, context.members, options, context.random, context.incarnation)
     return DriftNode(role, settled, virtual=False)
 
 
@@ -73,7 +52,7 @@ DRIFT: Final = Entry(
     paper="drift2006",
     order="total",
     worlds=("flood",),
-    options={**_SHARED, **_DRIFT},
+    options=DriftOptions,
     roles=_ROLES,
     build=_drift,
     packets=_PACKETS,
@@ -85,7 +64,7 @@ TOF: Final = Entry(
     paper="drift2006",
     order="total",
     worlds=("flood",),
-    options=_SHARED,
+    options=TofOptions,
     roles=_ROLES,
     build=_tof,
     packets=_PACKETS,

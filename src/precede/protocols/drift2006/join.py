@@ -29,6 +29,7 @@ from precede.core.instants import MILLISECOND, SECOND, Instant
 from precede.core.messages import Message, Packet
 from precede.core.node import Context, Saved, restore
 from precede.protocols.drift2006.jumps import go_to, reset, resume
+from precede.protocols.drift2006.options import DriftOptions
 from precede.protocols.drift2006.packets import (
     HAVE_BYTES,
     LIFE_BITS,
@@ -64,11 +65,11 @@ _MOST_NAMED: Final = 1_000_000
 class Entrance:
     """How this node comes into its group and becomes a source of it."""
 
-    def __init__(self, node: DriftNode, role: str, context: Context) -> None:
+    def __init__(self, node: DriftNode, role: str, context: Context[DriftOptions]) -> None:
         self.group = OUT
         self.restamp: list[Message] = []
         self._node = node
-        listed = named(context.options["sources"])
+        listed = named(context.options.sources)
         known = context.node in context.members and listed is not None and context.node not in listed
         self._wants = role in ("node", "source") and not known
         self._members = context.members
@@ -95,7 +96,7 @@ class Entrance:
         elif "group" in saved:
             self._restore(saved, now, effects)
         elif self._first:
-            listed = named(node.options["sources"])
+            listed = named(node.options.sources)
             sources = tuple((member, 0) for member in self._members if listed is None or member in listed)
             self._wants = (node.me, 0) in sources
             self._begin(CONFIGURED, ViewRecord(0, sources, ()), sources, now, effects)
@@ -144,7 +145,7 @@ class Entrance:
         self.knock(effects)
         wait = _KNOCK_EVERY // 2 + int(node.random.random() * _KNOCK_EVERY)
         effects.append(SetTimer(KNOCK, now + wait))
-        patience = node.options["bootstrap_after"]
+        patience = node.options.bootstrap_after
         if not self._wants or not patience:
             return
         node.dummies.send_control(Candidacy(self._out_since), now, effects)

@@ -41,6 +41,7 @@ from precede.core.messages import Message, Packet
 from precede.core.node import Context, Node, Saved, Waiting
 from precede.protocols.drift2006.dummies import QUIET, Dummies
 from precede.protocols.drift2006.join import Entrance, named
+from precede.protocols.drift2006.options import DriftOptions
 from precede.protocols.drift2006.order import Pending, Placed, Shadow
 from precede.protocols.drift2006.packets import (
     Body,
@@ -58,7 +59,7 @@ from precede.protocols.drift2006.packets import (
 from precede.protocols.drift2006.seen import Seen
 from precede.protocols.drift2006.views import Views
 from precede.protocols.drift2006.voice import Carried, DriftVoice
-from precede.protocols.floods.reliable_floods import RELAY, Floods, FloodSettings, Stream, StreamId
+from precede.protocols.floods.reliable_floods import RELAY, Floods, Stream, StreamId
 
 
 @mypyc_attr(allow_interpreted_subclasses=True)
@@ -75,22 +76,22 @@ class DriftNode(Node):
         "restamped",
     )
 
-    def __init__(self, role: str, context: Context, virtual: bool = True) -> None:
+    def __init__(self, role: str, context: Context[DriftOptions], virtual: bool = True) -> None:
         options = context.options
         self.me = context.node
         self.incarnation = context.incarnation
         self.random = context.random
         self.options = options
         self.virtual = virtual
-        self.durable: bool = options["durable"]
-        listed = named(options["destinations"])
+        self.durable: bool = options.durable
+        listed = named(options.destinations)
         self.destination = role in ("node", "destination") and (listed is None or self.me in listed)
-        self.seen = Seen(context.random, options["limit"], options["policy"], options["two_entries"])
+        self.seen = Seen(context.random, options.limit, options.policy, options.two_entries)
         self.voice = DriftVoice(self)
-        self.floods: Floods[Carried] = Floods(FloodSettings(options), context.random, self.voice)
+        self.floods: Floods[Carried] = Floods(options, context.random, self.voice)
         self.pending = Pending(self.seen)
         self.cleared: deque[Placed] = deque()
-        self.shadow = Shadow() if options["shadow"] else None
+        self.shadow = Shadow() if options.shadow else None
         self.done: dict[StreamId, tuple[int, int]] = {}
         self.admitted: dict[StreamId, int] = {}
         self.strangers: dict[StreamId, list[Flood]] = {}
@@ -101,9 +102,9 @@ class DriftNode(Node):
         self.promised_clock = 0
         self.sent_floods = 0
         self.number = 0
-        self.views = Views(self, options["suspect_after"], options["vote_every"])
+        self.views = Views(self, options.suspect_after, options.vote_every)
         self.entrance = Entrance(self, role, context)
-        self.dummies = Dummies(self, options["quiet"])
+        self.dummies = Dummies(self, options.quiet)
         self.heard_at: Instant = 0
         self._column = -1
         self._latest: Flood | None = None
@@ -111,8 +112,8 @@ class DriftNode(Node):
         self._answers = self.floods.answers
         self._streams = self.floods.streams
         self._gaps = self.floods.gaps
-        self._relay_wait: Duration = options["relay_wait"]
-        self.seen.plain = virtual and options["limit"] is None and not self.views.active
+        self._relay_wait: Duration = options.relay_wait
+        self.seen.plain = virtual and options.limit is None and not self.views.active
 
     # -- inputs ------------------------------------------------------------------------------------------
 

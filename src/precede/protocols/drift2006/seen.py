@@ -24,7 +24,7 @@ from mypy_extensions import mypyc_attr
 from precede.protocols.drift2006.clock_table import NARROW, WIDE, Clock, ClockTable, Form, Packed
 from precede.protocols.drift2006.packets import Chosen
 from precede.protocols.floods.reliable_floods import Stream, StreamId
-from precede.protocols.floods.virtual_flooding import Choice, choice
+from precede.protocols.floods.virtual_flooding import Choice, Policy, choice
 
 _MOST_HEARD: Final = 512
 _NEVER: Final = b"\xff" * WIDE.size
@@ -44,7 +44,7 @@ class _Ahead:
 class Seen:
     """One column per source whose clock counts. `limit` None: the whole table travels."""
 
-    def __init__(self, random: Random, limit: int | None, policy: str, two_entries: bool) -> None:
+    def __init__(self, random: Random, limit: int | None, policy: Policy, two_entries: bool) -> None:
         self.columns: tuple[StreamId, ...] = ()
         self.index: dict[StreamId, int] = {}
         self.layout = 0

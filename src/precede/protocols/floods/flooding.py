@@ -18,10 +18,9 @@ from precede.core.identity import MessageId, NodeId
 from precede.core.instants import Instant
 from precede.core.messages import ControlOnlyPacket, Packet, Written
 from precede.core.node import Context, Saved
+from precede.protocols.floods.options import FloodOptions
 from precede.protocols.floods.reliable_floods import (
-    OPTIONS,
     Floods,
-    FloodSettings,
     Have,
     Stream,
     StreamId,
@@ -30,7 +29,7 @@ from precede.protocols.floods.reliable_floods import (
 from precede.protocols.layered.dissemination import Dissemination
 from precede.protocols.layered.envelope import Envelope
 from precede.protocols.layered.ordering import Ordering
-from precede.protocols.registry import DisseminationEntry, Option
+from precede.protocols.registry import DisseminationEntry
 
 HEADER_BYTES: Final = 20
 WANT_BYTES: Final = 12
@@ -115,13 +114,13 @@ class Flooding(Dissemination):
 
     draining: ClassVar[tuple[str, ...]] = ("early", "gaps", "answers", "relays")
 
-    def __init__(self, context: Context, ordering: Ordering) -> None:
+    def __init__(self, context: Context[FloodOptions], ordering: Ordering) -> None:
         super().__init__(ordering)
         self._me = context.node
-        self._durable: bool = context.options["durable"]
+        self._durable: bool = context.options.durable
         self._dropped: list[Effect] = []
         self._gone: dict[StreamId, int] = {}
-        self.floods: Floods[Envelope] = Floods(FloodSettings(context.options), context.random, self)
+        self.floods: Floods[Envelope] = Floods(context.options, context.random, self)
 
     def start(self, now: Instant, saved: Saved) -> Effects:
         effects: list[Effect] = []
@@ -237,7 +236,7 @@ DISSEMINATION: Final = DisseminationEntry(
     name="flooding",
     title="every node transmits every message once; what is lost is recovered from neighbours",
     worlds=("flood",),
-    options={**OPTIONS, "durable": Option("bool", False, "persist what a restart needs")},
+    options=FloodOptions,
     build=Flooding,
     packets=(FloodPacket, FloodWantPacket, FloodDigestPacket, FloodGonePacket),
 )

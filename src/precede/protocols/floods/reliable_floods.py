@@ -10,9 +10,9 @@ hear another answer first. This is a piece of a node: it appends effects and is 
 from __future__ import annotations
 
 from collections import deque
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from random import Random
-from typing import Any, Final, Generic, Protocol, TypeAlias, TypeVar, final
+from typing import Any, Final, Generic, Protocol, TypeAlias, TypeVar
 
 from mypy_extensions import mypyc_attr
 
@@ -20,8 +20,8 @@ from precede.core.effects import RADIO, Effect, Key, Send, SetTimer
 from precede.core.identity import NEIGHBOURS, NodeId
 from precede.core.instants import Duration, Instant
 from precede.core.messages import Packet
+from precede.protocols.floods.options import FloodOptions
 from precede.protocols.floods.trickle import Trickle
-from precede.protocols.registry import Option
 
 F = TypeVar("F")
 
@@ -43,16 +43,6 @@ _SLOWEST: Final = 16
 _MOST_WANTS: Final = 64
 _MOST_ANSWERS: Final = 32
 
-OPTIONS: Final[Mapping[str, Option]] = {
-    "relay_wait": Option("duration", 0, "a flood is relayed after a random time up to this one"),
-    "ask_after": Option("duration", 100_000, "a missing flood is asked for after this time; 0s: never"),
-    "answer_within": Option("duration", 50_000, "a neighbour answers within this time, if no other has"),
-    "retention": Option("duration", 600_000_000, "how long floods are kept for neighbours who missed them"),
-    "beacon": Option("duration", 1_000_000, "shortest time between two digests of a node; 0s: none"),
-    "beacon_longest": Option("duration", 60_000_000, "longest time between two digests while all agree"),
-    "beacon_redundancy": Option("int", 3, "keep silent when so many neighbours said the same"),
-}
-
 
 class Stream(Generic[F]):
     """One source's floods at one node: all up to `received`, some `early`, the last ones `kept`.
@@ -69,20 +59,6 @@ class Stream(Generic[F]):
         self.since: Instant = 0
         self.early: dict[int, F] = {}
         self.kept: dict[int, F] = {}
-
-
-@final
-class FloodSettings:
-    """The options above, read."""
-
-    def __init__(self, options: Mapping[str, Any]) -> None:
-        self.relay_wait: Duration = options["relay_wait"]
-        self.ask_after: Duration = options["ask_after"]
-        self.answer_within: Duration = options["answer_within"]
-        self.retention: Duration = options["retention"]
-        self.beacon: Duration = options["beacon"]
-        self.beacon_longest: Duration = options["beacon_longest"]
-        self.beacon_redundancy: int = options["beacon_redundancy"]
 
 
 class Voice(Protocol[F]):
@@ -109,21 +85,24 @@ class Voice(Protocol[F]):
 class Floods(Generic[F]):
     """All streams at one node."""
 
-    def __init__(self, settings: FloodSettings, random: Random, voice: Voice[F]) -> None:
+    def __init__(self, options: FloodOptions, random: Random, voice: Voice[F]) -> None:
         self.streams: dict[StreamId, Stream[F]] = {}
         self.gaps: dict[StreamId, Stream[F]] = {}
         self.answers: dict[tuple[StreamId, int], F] = {}
         self.queued: dict[Key, F] = {}
         self.trickle = Trickle(
-            settings.beacon, settings.beacon_longest, settings.beacon_redundancy, random, BEACON
+            options.beacon, options.beacon_longest, options.beacon_redundancy, random, BEACON
         )
-        self._settings = settings
+        self._relay_wait = options.relay_wait
+        self._ask_after = options.ask_after
+        self._answer_within = options.answer_within
+        self._retention = options.retention
         self._random = random
         self._voice = voice
         self._relays: dict[Key, F] = {}
         self._ages: deque[tuple[Instant, Stream[F], int]] = deque()
         self._asking = False
-        self._ask_wait = settings.ask_after
+        self._ask_wait = options.ask_after
         self._answering = False
 
     # -- receiving ---------------------------------------------------------------------------------------
@@ -146,7 +125,7 @@ class Floods(Generic[F]):
         """A flood that was not in hand; returns what is now in order, this one first if it is."""
         stream.kept[number] = flood
         self._ages.append((now, stream, number))
-        if now - self._ages[0][0] > self._settings.retention:
+        if now - self._ages[0][0] > self._retention:
             self._drop_old(now)
         if number != stream.received + 1:
             stream.early[number] = flood
@@ -185,7 +164,7 @@ class Floods(Generic[F]):
     def _closed(self, stream: Stream[F]) -> None:
         """Something arrived that was missing: it is worth asking quickly for the rest."""
         stream.exists = max(stream.exists, stream.received)
-        self._ask_wait = self._settings.ask_after
+        self._ask_wait = self._ask_after
         if stream.received >= stream.exists:
             self.gaps.pop(stream.id, None)
 
@@ -217,14 +196,14 @@ class Floods(Generic[F]):
         if stream.exists > stream.received and stream.id not in self.gaps:
             self.gaps[stream.id] = stream
             stream.since = now
-            if self._settings.ask_after and not self._asking:
+            if self._ask_after and not self._asking:
                 self._asking = True
-                self._ask_wait = self._settings.ask_after
+                self._ask_wait = self._ask_after
                 effects.append(SetTimer(ASK, now + self._soon(self._ask_wait)))
 
     def is_hopeless(self, stream: Stream[F], now: Instant) -> bool:
         """Has it been missing for longer than anybody needs to keep it?"""
-        return stream.id in self.gaps and now - stream.since >= self._settings.retention
+        return stream.id in self.gaps and now - stream.since >= self._retention
 
     def _soon(self, wait: Duration) -> Duration:
         """Between a half and the whole of a time, so that neighbours do not speak at once."""
@@ -242,7 +221,7 @@ class Floods(Generic[F]):
                 _add_missing(stream, wants)
         if wants:
             effects.append(Send(self._voice.want_packet(tuple(wants)), NEIGHBOURS, RADIO))
-        self._ask_wait = min(2 * self._ask_wait, _SLOWEST * self._settings.ask_after)
+        self._ask_wait = min(2 * self._ask_wait, _SLOWEST * self._ask_after)
         effects.append(SetTimer(ASK, now + self._soon(self._ask_wait)))
 
     def asked(self, wants: Sequence[Want], peer: NodeId, now: Instant, effects: list[Effect]) -> None:
@@ -266,7 +245,7 @@ class Floods(Generic[F]):
     def _answer_soon(self, now: Instant, effects: list[Effect]) -> None:
         if self.answers and not self._answering:
             self._answering = True
-            wait = int(self._random.random() * self._settings.answer_within)
+            wait = int(self._random.random() * self._answer_within)
             effects.append(SetTimer(ANSWER, now + wait))
 
     def _answer(self, now: Instant, effects: list[Effect]) -> None:
@@ -281,9 +260,9 @@ class Floods(Generic[F]):
     def relay(self, id: StreamId, number: int, flood: F, now: Instant, effects: list[Effect]) -> None:
         """Transmit a flood once: at once, or after a random while."""
         key = ("net", RELAY, *id, number)
-        if self._settings.relay_wait:
+        if self._relay_wait:
             self._relays[key] = flood
-            effects.append(SetTimer(key, now + int(self._random.random() * self._settings.relay_wait)))
+            effects.append(SetTimer(key, now + int(self._random.random() * self._relay_wait)))
         else:
             self.transmit(key, flood, effects)
 
@@ -340,7 +319,7 @@ class Floods(Generic[F]):
 
     def _drop_old(self, now: Instant) -> None:
         ages = self._ages
-        while ages and now - ages[0][0] > self._settings.retention:
+        while ages and now - ages[0][0] > self._retention:
             _, stream, number = ages[0]
             flood = stream.kept.get(number)
             if flood is not None:

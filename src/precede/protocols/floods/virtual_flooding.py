@@ -13,14 +13,14 @@ from __future__ import annotations
 from abc import ABC, abstractmethod
 from collections.abc import Hashable, Sequence
 from random import Random
-from typing import Final, Generic, TypeVar
+from typing import Generic, Literal, TypeAlias, TypeVar
 
 from msgspec import Struct
 
 K = TypeVar("K", bound=Hashable)
 V = TypeVar("V")
 
-POLICIES: Final = ("least_sent", "round_robin", "random", "freshest")
+Policy: TypeAlias = Literal["least_sent", "round_robin", "random", "freshest"]
 
 
 class Datum(Struct, Generic[K, V], frozen=True, gc=False, array_like=True):
@@ -34,7 +34,7 @@ class Datum(Struct, Generic[K, V], frozen=True, gc=False, array_like=True):
 class VirtualFlooding(Generic[K, V]):
     """What one node knows and attaches. `limit` None: everything on every packet."""
 
-    def __init__(self, random: Random, limit: int | None = None, policy: str = "least_sent") -> None:
+    def __init__(self, random: Random, limit: int | None = None, policy: Policy = "least_sent") -> None:
         self._known: dict[K, Datum[K, V]] = {}
         self._limit = limit
         self._choice: Choice[K] | None = None if limit is None else choice(policy, random)
@@ -70,7 +70,7 @@ class VirtualFlooding(Generic[K, V]):
         return True
 
 
-def choice(policy: str, random: Random) -> Choice[K]:
+def choice(policy: Policy, random: Random) -> Choice[K]:
     """A way to choose by name."""
     if policy == "random":
         return RandomChoice(random)

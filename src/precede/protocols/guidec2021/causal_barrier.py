@@ -20,11 +20,12 @@ from precede.core.identity import MessageId, NodeId
 from precede.core.instants import Duration, Instant
 from precede.core.messages import Message
 from precede.core.node import Context, Saved, Waiting, restore
+from precede.protocols.guidec2021.options import CausalBarrierOptions
 from precede.protocols.layered.envelope import Envelope
 from precede.protocols.layered.ordering import Ordering
 from precede.protocols.layered.own_messages import OwnMessages, held_key, no_destinations, restored_held
 from precede.protocols.layered.streams import Stream, id_in, stream_in, stream_of, top_key
-from precede.protocols.registry import Entry, Option
+from precede.protocols.registry import Entry
 
 Predecessor: TypeAlias = tuple[Stream, int]
 Barrier: TypeAlias = tuple[Predecessor, ...]
@@ -51,10 +52,10 @@ class CausalBarrier(Ordering):
     draining: ClassVar[tuple[str, ...]] = ("pending",)
     stamp_type = Barrier
 
-    def __init__(self, context: Context) -> None:
+    def __init__(self, context: Context[CausalBarrierOptions]) -> None:
         self._own = OwnMessages(context)
-        self._durable: bool = context.options["durable"]
-        self._prune: bool = context.options["prune"]
+        self._durable: bool = context.options.durable
+        self._prune: bool = context.options.prune
         self._barrier: dict[Stream, int] = {}
         self._delivered: dict[Stream, int] = {}
         self._pending: dict[MessageId, Pending] = {}
@@ -215,9 +216,6 @@ ENTRY: Final = Entry(
     paper="Guidec, Launay, Mahéo: Causal and Δ-causal broadcast in opportunistic networks (2021), section IV",
     order="causal",
     worlds=("contacts", "point_to_point", "flood"),
-    options={
-        "durable": Option("bool", False, "persist what a restart needs"),
-        "prune": Option("bool", True, "strike out what a delivered message covers; false: as printed"),
-    },
+    options=CausalBarrierOptions,
     ordering=CausalBarrier,
 )

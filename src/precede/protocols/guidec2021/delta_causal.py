@@ -24,13 +24,14 @@ from precede.core.identity import MessageId, NodeId
 from precede.core.instants import MINUTE, Duration, Instant
 from precede.core.messages import Message
 from precede.core.node import Context, Saved, Waiting, restore
+from precede.protocols.guidec2021.options import DeltaCausalOptions
 from precede.protocols.guidec2021.past import Barrier, Past, Top, barrier_of
 from precede.protocols.layered.envelope import Envelope
 from precede.protocols.layered.ordering import Ordering
 from precede.protocols.layered.own_messages import OwnMessages, held_key, no_destinations, restored_held
 from precede.protocols.layered.parsed_envelopes import NEVER, Batch, Named, Opened, batch_of
 from precede.protocols.layered.streams import Stream, id_in, stream_in, stream_of, top_key
-from precede.protocols.registry import Entry, Option
+from precede.protocols.registry import Entry
 
 HEADER_BYTES: Final = 24
 """host id, number and deadline, eight bytes each; the paper has no byte model."""
@@ -67,15 +68,15 @@ class DeltaCausal(Ordering):
     draining: ClassVar[tuple[str, ...]] = ("pending",)
     stamp_type = Barrier
 
-    def __init__(self, context: Context) -> None:
+    def __init__(self, context: Context[DeltaCausalOptions]) -> None:
         options = context.options
         self._own = OwnMessages(context)
-        self._durable: bool = options["durable"]
-        self._lifetime: Duration | None = options["lifetime"]
-        self._monotone: bool = options["monotone"]
-        self._lazy: bool = options["lazy_expiry"]
-        self._skew: Duration = options["skew"]
-        self._past = Past(options["prune"])
+        self._durable: bool = options.durable
+        self._lifetime: Duration | None = options.lifetime
+        self._monotone: bool = options.monotone
+        self._lazy: bool = options.lazy_expiry
+        self._skew: Duration = options.skew
+        self._past = Past(options.prune)
         self._pending: dict[MessageId, Pending] = {}
         self._filed: dict[Any, Pending] = {}  # by the key of a predecessor's name
         self._unmet_ends: list[tuple[Instant, int, Named]] = []
@@ -384,13 +385,6 @@ ENTRY: Final = Entry(
     paper="Guidec, Launay, Mahéo: Causal and Δ-causal broadcast in opportunistic networks (2021), section V",
     order="delta",
     worlds=("contacts", "point_to_point", "flood"),
-    options={
-        "lifetime": Option("duration", 20 * MINUTE, "how long a message lives, if it does not say"),
-        "skew": Option("duration", MINUTE, "clocks differ by no more; predecessors are named this much longer"),
-        "durable": Option("bool", False, "persist what a restart needs"),
-        "monotone": Option("bool", False, "never expire before a predecessor: lengthens lifetimes"),
-        "prune": Option("bool", True, "strike out what a delivered message covers; false: as printed"),
-        "lazy_expiry": Option("bool", False, "no timers: notice expiry when something happens, as printed"),
-    },
+    options=DeltaCausalOptions,
     ordering=DeltaCausal,
 )

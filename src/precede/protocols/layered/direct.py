@@ -7,18 +7,19 @@ without lifetimes waits for it for ever. Over contacts and floods such a node is
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from typing import ClassVar, Final
+from typing import Annotated, ClassVar, Final
 
 from precede.core.effects import NOTHING, RADIO, Arrive, Effect, Effects, Key, Medium, Persist, Send
 from precede.core.identity import MessageId, NodeId
-from precede.core.instants import MILLISECOND, Instant
+from precede.core.instants import MILLISECOND, Duration, Instant
 from precede.core.messages import Packet, Written
 from precede.core.node import Context, Saved
 from precede.protocols.layered.dissemination import Dissemination
 from precede.protocols.layered.envelope import Envelope
 from precede.protocols.layered.ordering import Ordering
+from precede.protocols.options import Durable, duration
 from precede.protocols.outbox import AckPacket, Outbox, is_retransmission
-from precede.protocols.registry import DisseminationEntry, Option
+from precede.protocols.registry import DisseminationEntry
 
 HEADER_BYTES: Final = 20
 
@@ -49,18 +50,26 @@ class DirectPacket(Packet, frozen=True, gc=False):
         return 1
 
 
+class DirectOptions(Durable, frozen=True, kw_only=True):
+    """The options of `direct`."""
+
+    rto: Annotated[
+        Duration, duration("retransmit after this time; 0s: links are reliable, no acknowledgements")
+    ] = 200 * MILLISECOND
+
+
 class Direct(Dissemination):
     """Knows the members from the beginning; a message's destinations, or else all of them, get a copy each."""
 
     draining: ClassVar[tuple[str, ...]] = ("unacknowledged",)
 
-    def __init__(self, context: Context, ordering: Ordering) -> None:
+    def __init__(self, context: Context[DirectOptions], ordering: Ordering) -> None:
         super().__init__(ordering)
         self._me = context.node
         self._others = tuple(member for member in context.members if member != context.node)
-        self._acknowledge: bool = context.options["rto"] > 0
-        self._durable: bool = context.options["durable"]
-        self._outbox = Outbox(context.options["rto"])
+        self._acknowledge: bool = context.options.rto > 0
+        self._durable: bool = context.options.durable
+        self._outbox = Outbox(context.options.rto)
 
     def start(self, now: Instant, saved: Saved) -> Effects:
         return NOTHING
@@ -116,10 +125,7 @@ DISSEMINATION: Final = DisseminationEntry(
     name="direct",
     title="the sender to each addressee, with acknowledgements",
     worlds=("point_to_point",),
-    options={
-        "rto": Option("duration", 200 * MILLISECOND, "send again after; 0s: channels are reliable, no acks"),
-        "durable": Option("bool", False, "persist what a restart needs"),
-    },
+    options=DirectOptions,
     build=Direct,
     packets=(DirectPacket, AckPacket),
 )

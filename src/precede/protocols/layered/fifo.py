@@ -13,7 +13,8 @@ from precede.core.node import Context, Saved, Waiting
 from precede.protocols.layered.envelope import Envelope
 from precede.protocols.layered.ordering import Ordering
 from precede.protocols.layered.own_messages import OwnMessages, held_key, no_destinations, restored_held
-from precede.protocols.registry import Entry, Option
+from precede.protocols.options import Durable
+from precede.protocols.registry import Entry
 
 _NUMBER_BYTES: Final = 4
 
@@ -23,9 +24,9 @@ class Fifo(Ordering):
 
     draining: ClassVar[tuple[str, ...]] = ("pending",)
 
-    def __init__(self, context: Context) -> None:
+    def __init__(self, context: Context[Durable]) -> None:
         self._own = OwnMessages(context)
-        self._durable: bool = context.options["durable"]
+        self._durable: bool = context.options.durable
         self._delivered: dict[tuple[NodeId, int], int] = {}
         self._pending: dict[MessageId, tuple[Envelope, Instant]] = {}
 
@@ -103,6 +104,6 @@ ENTRY: Final = Entry(
     paper="(folklore; the baseline below causal order)",
     order="fifo",
     worlds=("point_to_point", "contacts", "flood"),
-    options={"durable": Option("bool", False, "persist what a restart needs")},
+    options=Durable,
     ordering=Fifo,
 )

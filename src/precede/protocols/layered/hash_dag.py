@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from hashlib import blake2b
-from typing import ClassVar, Final, TypeAlias
+from typing import Annotated, ClassVar, Final, TypeAlias
 
 from precede.core.effects import Deliver, Discard, Effect, Effects, Persist
 from precede.core.errors import Refused
@@ -20,12 +20,21 @@ from precede.core.node import Context, Saved, Waiting, restore
 from precede.protocols.layered.envelope import Envelope
 from precede.protocols.layered.ordering import Ordering
 from precede.protocols.layered.own_messages import OwnMessages, held_key, no_destinations, restored_held
-from precede.protocols.registry import Entry, Option
+from precede.protocols.options import Durable, duration
+from precede.protocols.registry import Entry
 
 Digest: TypeAlias = bytes
 Parents: TypeAlias = tuple[Digest, ...]
 
 DIGEST_BYTES: Final = 20
+
+
+class HashDagOptions(Durable, frozen=True, kw_only=True):
+    """The options of `hash_dag`."""
+
+    lifetime: Annotated[
+        Duration | None, duration("lifetime of a message that names none; none: for ever. A wait has no end")
+    ] = None
 
 
 class HashDag(Ordering):
@@ -34,10 +43,10 @@ class HashDag(Ordering):
     draining: ClassVar[tuple[str, ...]] = ("pending",)
     stamp_type = Parents
 
-    def __init__(self, context: Context) -> None:
+    def __init__(self, context: Context[HashDagOptions]) -> None:
         self._own = OwnMessages(context)
-        self._durable: bool = context.options["durable"]
-        self._lifetime: Duration | None = context.options["lifetime"]
+        self._durable: bool = context.options.durable
+        self._lifetime: Duration | None = context.options.lifetime
         self._heads: dict[Digest, None] = {}
         self._delivered: dict[Digest, MessageId] = {}
         self._ids: dict[MessageId, None] = {}
@@ -176,9 +185,6 @@ ENTRY: Final = Entry(
     paper="(practice today: Git, Matrix, Merkle-CRDTs; a rival of guidec2021)",
     order="causal",
     worlds=("contacts", "point_to_point", "flood"),
-    options={
-        "durable": Option("bool", False, "persist what a restart needs"),
-        "lifetime": Option("duration", None, "how long a message travels; none: for ever. A wait has no end"),
-    },
+    options=HashDagOptions,
     ordering=HashDag,
 )

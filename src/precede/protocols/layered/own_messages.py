@@ -17,16 +17,17 @@ from precede.core.identity import MessageId, NodeId
 from precede.core.instants import Instant
 from precede.core.node import Context, Saved, restore
 from precede.protocols.layered.envelope import Envelope
+from precede.protocols.options import Durable
 
 
 class OwnMessages:
     """This node's own messages in this life."""
 
-    def __init__(self, context: Context) -> None:
+    def __init__(self, context: Context[Durable]) -> None:
         self.node = context.node
         self.incarnation = context.incarnation
         self.number = 0
-        self._durable: bool = context.options["durable"]
+        self._durable: bool = context.options.durable
         self.kept: Sequence[Envelope] = ()
         """After a restart: own messages that may not have been accepted, delivered or sent."""
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from typing import Final
+from typing import Annotated, Final
 
 from precede.core.effects import Deliver, Effect, Effects, Persist
 from precede.core.errors import Refused
@@ -14,16 +14,25 @@ from precede.core.node import Context, Saved
 from precede.protocols.layered.envelope import Envelope
 from precede.protocols.layered.ordering import Ordering
 from precede.protocols.layered.own_messages import OwnMessages
-from precede.protocols.registry import Entry, Option
+from precede.protocols.options import Durable, duration
+from precede.protocols.registry import Entry
+
+
+class UnorderedOptions(Durable, frozen=True, kw_only=True):
+    """The options of `unordered`."""
+
+    lifetime: Annotated[Duration | None, duration("lifetime of a message that names none; none: for ever")] = (
+        None
+    )
 
 
 class Unordered(Ordering):
     """Remembers what it delivered as a contiguous prefix per life of a source, and the exceptions."""
 
-    def __init__(self, context: Context) -> None:
+    def __init__(self, context: Context[UnorderedOptions]) -> None:
         self._own = OwnMessages(context)
-        self._durable: bool = context.options["durable"]
-        self._lifetime: Duration | None = context.options["lifetime"]
+        self._durable: bool = context.options.durable
+        self._lifetime: Duration | None = context.options.lifetime
         self._prefix: dict[tuple[NodeId, int], int] = {}
         self._beyond: dict[tuple[NodeId, int], dict[int, None]] = {}
 
@@ -87,9 +96,6 @@ ENTRY: Final = Entry(
     paper="(what most meshes do today)",
     order="none",
     worlds=("point_to_point", "contacts", "flood"),
-    options={
-        "durable": Option("bool", False, "persist what a restart needs"),
-        "lifetime": Option("duration", None, "how long a message may travel; none: for ever"),
-    },
+    options=UnorderedOptions,
     ordering=Unordered,
 )

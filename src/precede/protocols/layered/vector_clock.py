@@ -22,7 +22,8 @@ from precede.core.node import Context, Saved, Waiting
 from precede.protocols.layered.envelope import Envelope
 from precede.protocols.layered.ordering import Ordering
 from precede.protocols.layered.own_messages import OwnMessages, held_key, no_destinations, restored_held
-from precede.protocols.registry import Entry, Option
+from precede.protocols.options import Durable
+from precede.protocols.registry import Entry
 
 _ENTRY_BYTES: Final = 4
 
@@ -40,9 +41,9 @@ class VectorClock(Ordering):
     draining: ClassVar[tuple[str, ...]] = ("pending",)
     stamp_type = dict[int, int]
 
-    def __init__(self, context: Context) -> None:
+    def __init__(self, context: Context[Durable]) -> None:
         self._own = OwnMessages(context)
-        self._durable: bool = context.options["durable"]
+        self._durable: bool = context.options.durable
         self._members = len(context.members)
         self._delivered: dict[NodeId, int] = {}
         self._pending: dict[MessageId, _Pending] = {}
@@ -152,6 +153,6 @@ ENTRY: Final = Entry(
     paper="Birman, Schiper, Stephenson: Lightweight causal and atomic group multicast (1991)",
     order="causal",
     worlds=("point_to_point", "contacts", "flood"),
-    options={"durable": Option("bool", False, "persist what a restart needs")},
+    options=Durable,
     ordering=VectorClock,
 )

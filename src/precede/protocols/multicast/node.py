@@ -26,11 +26,12 @@ from precede.core.effects import (
 )
 from precede.core.errors import BadInput, Refused
 from precede.core.identity import MessageId, NodeId
-from precede.core.instants import MILLISECOND, Duration, Instant
+from precede.core.instants import Duration, Instant
 from precede.core.messages import Message, Packet
 from precede.core.node import Context, Node, Saved, Waiting
 from precede.protocols.multicast.address_book import GONE, AddressBook
 from precede.protocols.multicast.journal import Checkpoint, Journal, unsent_by_packet
+from precede.protocols.multicast.options import MulticastOptions
 from precede.protocols.multicast.rule import (
     LIFE_SHIFT,
     NODE_MASK,
@@ -42,13 +43,6 @@ from precede.protocols.multicast.rule import (
     node_of,
 )
 from precede.protocols.outbox import AckPacket, Outbox, is_retransmission
-from precede.protocols.registry import Option
-
-OPTIONS: Final = {
-    "rto": Option("duration", 200 * MILLISECOND, "send again after; 0s: channels are reliable, no acks"),
-    "durable": Option("bool", False, "persist what a restart needs"),
-    "checkpoint": Option("int", 64, "when durable: messages between two checkpoints of the state"),
-}
 
 NO_LIFE: Final = 1 << (63 - LIFE_SHIFT)
 """Later than every life."""
@@ -79,7 +73,7 @@ class MulticastNode(Node):
 
     draining: ClassVar[tuple[str, ...]] = ("unacknowledged", "pending")
 
-    def __init__(self, context: Context, rule: Rule) -> None:
+    def __init__(self, context: Context[MulticastOptions], rule: Rule) -> None:
         if context.node > NODE_MASK:
             raise BadInput(f"node id {context.node} does not fit in {LIFE_SHIFT} bits")
         self.rule = rule
@@ -92,9 +86,9 @@ class MulticastNode(Node):
         self._held: dict[MessageId, _Held] = {}
         self._watchers: dict[Process, list[tuple[int, int, _Held]]] = {}
         self._arrivals = 0
-        self._acknowledge: bool = context.options["rto"] > 0
-        self._outbox = Outbox(context.options["rto"])
-        self._journal = Journal(context.options["durable"], max(1, context.options["checkpoint"]))
+        self._acknowledge: bool = context.options.rto > 0
+        self._outbox = Outbox(context.options.rto)
+        self._journal = Journal(context.options.durable, max(1, context.options.checkpoint))
 
     # -- message send -----------------------------------------------------------------------------------
 

@@ -14,7 +14,8 @@ import msgspec
 
 from precede.core.identity import NodeId
 from precede.core.node import Context, Node
-from precede.protocols.multicast.node import OPTIONS, MulticastNode
+from precede.protocols.multicast.node import MulticastNode
+from precede.protocols.multicast.options import MulticastOptions
 from precede.protocols.multicast.rule import (
     INTEGER_BYTES,
     LIFE_SHIFT,
@@ -102,7 +103,7 @@ def _maximum(a: Counts, b: Counts) -> Counts:
     return {**a, **larger} if larger else a
 
 
-def build(role: str, context: Context) -> Node:
+def build(role: str, context: Context[MulticastOptions]) -> Node:
     """The node of the registry."""
     return MulticastNode(context, RstRule(process_of(context.node, context.incarnation)))
 
@@ -113,7 +114,7 @@ ENTRY: Final = Entry(
     paper="prs1997",
     order="multicast",
     worlds=("point_to_point",),
-    options=OPTIONS,
+    options=MulticastOptions,
     build=build,
     packets=(RstPacket, LifePacket, AckPacket),
 )

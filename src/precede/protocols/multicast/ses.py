@@ -14,7 +14,8 @@ import msgspec
 
 from precede.core.identity import NodeId
 from precede.core.node import Context, Node
-from precede.protocols.multicast.node import OPTIONS, MulticastNode
+from precede.protocols.multicast.node import MulticastNode
+from precede.protocols.multicast.options import MulticastOptions
 from precede.protocols.multicast.rule import (
     INTEGER_BYTES,
     LIFE_SHIFT,
@@ -109,7 +110,7 @@ def _supremum(a: Time, b: Time) -> Time:
     return {**a, **later} if later else a
 
 
-def build(role: str, context: Context) -> Node:
+def build(role: str, context: Context[MulticastOptions]) -> Node:
     """The node of the registry."""
     return MulticastNode(context, SesRule(process_of(context.node, context.incarnation)))
 
@@ -120,7 +121,7 @@ ENTRY: Final = Entry(
     paper="prs1997",
     order="multicast",
     worlds=("point_to_point",),
-    options=OPTIONS,
+    options=MulticastOptions,
     build=build,
     packets=(SesPacket, LifePacket, AckPacket),
 )

@@ -16,6 +16,7 @@ from collections import deque
 from collections.abc import Sequence
 from typing import ClassVar, Final
 
+import msgspec
 from msgspec.structs import replace
 
 from precede.core.effects import Accept, Effect, Effects
@@ -37,8 +38,8 @@ from precede.protocols.cells.proxy_host import ProxyHost
 from precede.protocols.cells.proxy_station import ProxyStation, Record
 from precede.protocols.multicast.rule import process_of
 from precede.protocols.prs1997 import prs
-from precede.protocols.registry import Entry, Option
-from precede.protocols.was2021.ck import PROXY_OPTIONS
+from precede.protocols.prs1997.options import PrsMobileOptions, PrsOptions
+from precede.protocols.registry import Entry
 
 
 class PrsUpPacket(ProxyUpPacket, frozen=True, gc=False):
@@ -88,9 +89,9 @@ class PrsGivePacket(ProxyGivePacket, frozen=True, gc=False):
 class PrsHost(ProxyHost):
     """A host that multicasts. As in section 5.1 it is never one of its own destinations."""
 
-    def __init__(self, context: Context) -> None:
+    def __init__(self, context: Context[PrsMobileOptions]) -> None:
         super().__init__(context)
-        stations: int = context.options["stations"]
+        stations = context.options.stations
         self.others = tuple(member for member in context.members if member >= stations and member != self.node)
         self.knows_hosts = stations > 0
 
@@ -126,7 +127,7 @@ class PrsHost(ProxyHost):
 class PrsStation(ProxyStation):
     """A station: a `PrsRule` for each of its hosts; for its own messages, which destinations lack them."""
 
-    def __init__(self, context: Context) -> None:
+    def __init__(self, context: Context[PrsMobileOptions]) -> None:
         super().__init__(context)
         self.population = len(context.members)
         self.lacking: dict[int, dict[NodeId, None]] = {}
@@ -200,10 +201,13 @@ class PrsStation(ProxyStation):
         record.order.load(packet.order)
 
 
-def build(role: str, context: Context) -> Node:
+def build(role: str, context: Context[PrsMobileOptions]) -> Node:
     """A host, a station, or (section 9.3) a mobile node in a network that has none."""
     if role == "node":
-        return prs.build(role, context)
+        options = msgspec.convert(context.options, PrsOptions, from_attributes=True)
+        return prs.build(
+            role, Context(context.node, context.members, options, context.random, context.incarnation)
+        )
     return PrsHost(context) if role == "host" else PrsStation(context)
 
 
@@ -213,11 +217,7 @@ ENTRY: Final = Entry(
     paper="prs1997",
     order="multicast",
     worlds=("cellular", "point_to_point"),
-    options={
-        **prs.ENTRY.options,
-        **PROXY_OPTIONS,
-        "stations": Option("int", 0, "members below this number are stations; needed to address everybody"),
-    },
+    options=PrsMobileOptions,
     roles=("host", "station", "node"),
     build=build,
     packets=(*PACKETS, PrsUpPacket, PrsAppPacket, PrsGivePacket, *prs.ENTRY.packets),

@@ -9,14 +9,14 @@ made, is never changed, so a message's barrier is a copy of the outer map alone.
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
-from typing import Any, ClassVar, Final, Literal, TypeAlias
+from typing import Any, ClassVar, Final, TypeAlias
 
 import msgspec
 
 from precede.core.errors import BadInput
 from precede.core.identity import MessageId, NodeId
 from precede.core.node import Context, Node
-from precede.protocols.multicast.node import OPTIONS, MulticastNode
+from precede.protocols.multicast.node import MulticastNode
 from precede.protocols.multicast.rule import (
     INTEGER_BYTES,
     LIFE_SHIFT,
@@ -32,13 +32,13 @@ from precede.protocols.multicast.rule import (
 )
 from precede.protocols.outbox import AckPacket
 from precede.protocols.prs1997.broadcast_rule import BroadcastPacket, BroadcastRule
+from precede.protocols.prs1997.options import Encoding, PrsOptions
 from precede.protocols.prs1997.pruning_rule import OptimalPacket, OptimalRule
-from precede.protocols.registry import Entry, Option
+from precede.protocols.registry import Entry
 
 Row: TypeAlias = dict[Process, int]
 """A set of tuples (source, number), at most one for each source."""
 
-Encoding: TypeAlias = Literal["tuples", "bitmap"]
 
 EMPTY: Final[Row] = {}
 WORD_BITS: Final = 8 * INTEGER_BYTES
@@ -220,11 +220,11 @@ def minus_max(a: Row, b: Row) -> Row:
     return {source: number for source, number in a.items() if b.get(source, 0) < number}
 
 
-def build(role: str, context: Context) -> Node:
+def build(role: str, context: Context[PrsOptions]) -> Node:
     """The node, with the rule its options name."""
     me = process_of(context.node, context.incarnation)
-    pruning, case = context.options["pruning"], context.options["case"]
-    encoding: Encoding = context.options["encoding"]
+    pruning, case = context.options.pruning, context.options.case
+    encoding = context.options.encoding
     if case == "broadcast":
         if pruning != "printed" or encoding != "tuples":
             raise BadInput("case = 'broadcast' goes with pruning = 'printed' and encoding = 'tuples'")
@@ -242,19 +242,7 @@ ENTRY: Final = Entry(
     paper="prs1997",
     order="multicast",
     worlds=("point_to_point",),
-    options={
-        **OPTIONS,
-        "pruning": Option(
-            "choice",
-            "printed",
-            "printed: section 5.2; optimal: Kshemkalyani and Singhal; fat: for experiments",
-            ("printed", "optimal", "fat"),
-        ),
-        "case": Option(
-            "choice", "multicast", "broadcast: section 8.2, one row, everybody", ("multicast", "broadcast")
-        ),
-        "encoding": Option("choice", "tuples", "how a barrier is counted", ("tuples", "bitmap")),
-    },
+    options=PrsOptions,
     build=build,
     packets=(PrsPacket, BroadcastPacket, OptimalPacket, LifePacket, AckPacket),
 )

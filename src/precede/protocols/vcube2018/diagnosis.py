@@ -41,6 +41,7 @@ from precede.core.messages import Packet
 from precede.core.node import Context, Saved
 from precede.protocols.vcube2018.awaited import Held
 from precede.protocols.vcube2018.node import VCubeNode
+from precede.protocols.vcube2018.options import VCubeOptions
 from precede.protocols.vcube2018.packets import StampedMessage, VCubePacket
 from precede.protocols.vcube2018.prepared import Prepared, Slot, slot_of
 from precede.protocols.vcube2018.progress import sources_of
@@ -81,13 +82,13 @@ class DiagnosedVCubeNode(VCubeNode):
 
     draining: ClassVar[tuple[str, ...]] = ("pending", "held", "log")
 
-    def __init__(self, context: Context) -> None:
+    def __init__(self, context: Context[VCubeOptions]) -> None:
         everybody = tuple(sorted({*context.members, context.node}))
         super().__init__(Context(context.node, everybody, context.options, context.random, context.incarnation))
         if self._single_tree:
             raise BadInput("vcube: diagnosis needs a tree per source")
-        self._every: Duration = context.options["test_every"]
-        self._timeout: Duration = context.options["test_timeout"]
+        self._every: Duration = context.options.test_every
+        self._timeout: Duration = context.options.test_timeout
         self._random = context.random
         self._view = View(everybody)
         self._view_since: Instant = 0

@@ -8,7 +8,7 @@ before") is what being filed means.
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from typing import Any, Final
 
 from mypy_extensions import mypyc_attr
@@ -17,6 +17,7 @@ from precede.core.effects import WIRED, Effect, Send
 from precede.core.identity import NodeId
 from precede.core.node import Node
 from precede.protocols.vcube2018.awaited import Awaited, Held
+from precede.protocols.vcube2018.options import VCubeOptions
 from precede.protocols.vcube2018.packets import StampedMessage, VCubePacket
 from precede.protocols.vcube2018.packing import packet_of, packets_of
 from precede.protocols.vcube2018.prepared import Prepared, Slot, slot_of
@@ -31,10 +32,10 @@ NOBODY: Final[NodeId] = -1
 class Forwarding(Node):
     """Of node i among those that live: `_delivered` is *vector_clock*, and with `_ahead` it is *vector_max*."""
 
-    def __init__(self, me: NodeId, live: int, options: Mapping[str, Any]) -> None:
+    def __init__(self, me: NodeId, live: int, options: VCubeOptions) -> None:
         self._me = me  # what every reception touches stands together
-        self._single_tree: bool = options["tree"] == "single"
-        self._aggregates: bool = options["aggregation"]
+        self._single_tree: bool = options.tree == "single"
+        self._aggregates: bool = options.aggregation
         self._whole = False
         self._some_early = False
         self._delivered = Progress(live.bit_length())
@@ -45,7 +46,7 @@ class Forwarding(Node):
         self._missing = Missing(self._delivered, self._ahead)
         self._holds = 0
         self._held_from: dict[Slot, int] = {}
-        self._mtu: int = options["mtu"]
+        self._mtu: int = options.mtu
         self._build_trees(live)
 
     def _build_trees(self, live: int) -> None:

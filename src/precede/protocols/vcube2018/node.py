@@ -28,6 +28,7 @@ from precede.core.messages import Message, Packet
 from precede.core.node import Context, Waiting
 from precede.protocols.vcube2018.awaited import Awaited, Pending
 from precede.protocols.vcube2018.forwarding import ROOT, Forwarding
+from precede.protocols.vcube2018.options import VCubeOptions
 from precede.protocols.vcube2018.packets import StampedMessage, VCubePacket
 from precede.protocols.vcube2018.prepared import Mask, Prepared, Slot, id_of, slot_of
 from precede.protocols.vcube2018.progress import sources_of
@@ -42,20 +43,20 @@ class VCubeNode(Forwarding):
 
     draining: ClassVar[tuple[str, ...]] = ("pending", "held")
 
-    def __init__(self, context: Context) -> None:
+    def __init__(self, context: Context[VCubeOptions]) -> None:
         options = context.options
         live = live_mask(context.members)
         if not live >> context.node & 1:
             raise BadInput(
                 f"vcube: node {context.node} is not among the members, and only diagnosis lets it join"
             )
-        if options["tree"] == "single" and not live & 1:
+        if options.tree == "single" and not live & 1:
             raise BadInput(f"vcube: a single tree is rooted at node {ROOT}, which is not among the members")
         super().__init__(context.node, live, options)
         self._early: dict[Slot, bool] = {}
         self._pending: dict[Slot, Pending] = {}
-        self._causal_unpacking: bool = options["unpack"] == "causal"
-        self._compresses: bool = options["compression"]
+        self._causal_unpacking: bool = options.unpack == "causal"
+        self._compresses: bool = options.compression
         self._incarnation = context.incarnation
         self._members = len(context.members)
         self._number = 0

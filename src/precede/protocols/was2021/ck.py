@@ -18,10 +18,11 @@ from typing import ClassVar, Final
 from precede.core.effects import Accept, Effect, Effects, Medium
 from precede.core.errors import NotYet, Refused
 from precede.core.identity import MessageId, NodeId
-from precede.core.instants import MILLISECOND, Duration, Instant
+from precede.core.instants import Duration, Instant
 from precede.core.messages import Message, Packet
 from precede.core.node import Context, Node
 from precede.protocols.cells.frames import WiredFrame
+from precede.protocols.cells.options import ProxyOptions
 from precede.protocols.cells.packets import (
     PACKETS,
     MessageKey,
@@ -33,21 +34,7 @@ from precede.protocols.cells.packets import (
 )
 from precede.protocols.cells.proxy_host import ProxyHost
 from precede.protocols.cells.proxy_station import ProxyStation, Record
-from precede.protocols.registry import Entry, Option
-
-PROXY_OPTIONS: Final[dict[str, Option]] = {
-    "frames": Option("choice", "cell", "one frame for all who may take it, or per host", ("cell", "host")),
-    "retransmit": Option(
-        "duration", 25 * MILLISECOND, "a station repeats what is unacknowledged after this", least=MILLISECOND
-    ),
-    "batch": Option("duration", 20 * MILLISECOND, "stations collect acknowledgements and deletions so long"),
-    "uplink_retransmit": Option(
-        "duration", 300 * MILLISECOND, "a host repeats its own message after this", least=MILLISECOND
-    ),
-    "connect_retry": Option(
-        "duration", 100 * MILLISECOND, "a host repeats its connect after this", least=MILLISECOND
-    ),
-}
+from precede.protocols.registry import Entry
 
 
 class CkAppPacket(ProxyAppPacket, frozen=True, gc=False):
@@ -107,7 +94,7 @@ class CkHost(ProxyHost):
 class CkStation(ProxyStation):
     """A station: for its own messages, up to where each host has acknowledged."""
 
-    def __init__(self, context: Context) -> None:
+    def __init__(self, context: Context[ProxyOptions]) -> None:
         super().__init__(context)
         self.acked: dict[NodeId, int] = {}
         self.deleted = 0
@@ -163,7 +150,7 @@ class CkStation(ProxyStation):
         return [(self.node, number) for number in range(before + 1, self.deleted + 1)]
 
 
-def build(role: str, context: Context) -> Node:
+def build(role: str, context: Context[ProxyOptions]) -> Node:
     return CkHost(context) if role == "host" else CkStation(context)
 
 
@@ -173,7 +160,7 @@ ENTRY: Final = Entry(
     paper="was2021",
     order="causal",
     worlds=("cellular",),
-    options=PROXY_OPTIONS,
+    options=ProxyOptions,
     roles=("host", "station"),
     build=build,
     packets=(*PACKETS, CkAppPacket, CkGivePacket, CkJoinPacket),

@@ -11,11 +11,11 @@ from precede.core.node import Context, Node
 from precede.protocols.registry import Entry
 from precede.protocols.was2021.host import WasHost
 from precede.protocols.was2021.packets import PACKETS
-from precede.protocols.was2021.settings import OPTIONS
+from precede.protocols.was2021.settings import WasOptions
 from precede.protocols.was2021.station import WasStation
 
 
-def build(role: str, context: Context) -> Node:
+def build(role: str, context: Context[WasOptions]) -> Node:
     """Make a host or a station."""
     return WasHost(context) if role == "host" else WasStation(context)
 
@@ -26,7 +26,7 @@ ENTRY: Final = Entry(
     paper="was2021",
     order="causal",
     worlds=("cellular",),
-    options=OPTIONS,
+    options=WasOptions,
     roles=("host", "station"),
     build=build,
     packets=PACKETS,

@@ -44,7 +44,7 @@ from precede.protocols.was2021.packets import (
     StationAckPacket,
     UpPacket,
 )
-from precede.protocols.was2021.settings import LIFE, read_settings
+from precede.protocols.was2021.settings import LIFE, WasOptions
 
 
 class WasHost(Node):
@@ -52,11 +52,11 @@ class WasHost(Node):
 
     draining: ClassVar[tuple[str, ...]] = ("sbuffer", "rbuffer")
 
-    def __init__(self, context: Context) -> None:
+    def __init__(self, context: Context[WasOptions]) -> None:
         self.node = context.node
         self.incarnation = context.incarnation
         self.random = context.random
-        self.settings = read_settings(context.options)
+        self.settings = context.options
         self.durable = self.settings.durable
         self.heartbeat = self.settings.down_after // 4
         # Uplink: the paper's seq_h and SBuffer; when each was last sent (None: in the radio's queue).

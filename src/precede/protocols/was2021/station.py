@@ -46,7 +46,7 @@ from precede.protocols.was2021.packets import (
     UpPacket,
 )
 from precede.protocols.was2021.record import Record, StationBuffer
-from precede.protocols.was2021.settings import read_settings
+from precede.protocols.was2021.settings import WasOptions
 
 
 class WasStation(Handoff):
@@ -54,10 +54,10 @@ class WasStation(Handoff):
 
     draining: ClassVar[tuple[str, ...]] = ("sbuffer", "private", "handoffs", "queued_routes")
 
-    def __init__(self, context: Context) -> None:
+    def __init__(self, context: Context[WasOptions]) -> None:
         self.node = context.node
         self.random = context.random
-        self.settings = read_settings(context.options)
+        self.settings = context.options
         self.buffer = StationBuffer(self.settings.retransmit)
         self.routes = Routes(context.node)
         self.records: dict[NodeId, Record] = {}

@@ -36,21 +36,19 @@ from precede.core.effects import (
     SetTimer,
 )
 from precede.core.identity import MessageId, NodeId
-from precede.core.instants import SECOND, Duration, Instant
+from precede.core.instants import Duration, Instant
 from precede.core.messages import Packet
 from precede.core.node import Context, Saved
 from precede.protocols.layered.direct import own_key
 from precede.protocols.layered.dissemination import Dissemination
 from precede.protocols.layered.envelope import Envelope
 from precede.protocols.layered.epidemic.cache import Cache
+from precede.protocols.layered.epidemic.options import EpidemicOptions
 from precede.protocols.layered.epidemic.packets import HavePacket, MessagesPacket, SummaryPacket, packet_of
 from precede.protocols.layered.ordering import Ordering
 from precede.protocols.layered.own_messages import restored_envelope
 from precede.protocols.layered.parsed_envelopes import NEVER, Batch, Opened, batch_of
-from precede.protocols.registry import DisseminationEntry, Option
-
-ORDERS: Final = ("received", "random", "oldest", "newest", "per_source")
-VICTIMS: Final = ("first", "random", "deadline")
+from precede.protocols.registry import DisseminationEntry
 
 _EXPIRE: Final = ("net", "expire")
 _REFRESH: Final = ("net", "refresh")
@@ -76,19 +74,19 @@ class Epidemic(Dissemination):
 
     takes_destinations: ClassVar[bool] = False
 
-    def __init__(self, context: Context, ordering: Ordering) -> None:
+    def __init__(self, context: Context[EpidemicOptions], ordering: Ordering) -> None:
         super().__init__(ordering)
         options = context.options
         self._me = context.node
         self._incarnation = context.incarnation
         self._random: Random = context.random
-        self._durable: bool = options["durable"]
-        self._capacity: int = options["cache"]
-        self._victim: str = options["evict"]
-        self._sweep: Duration = options["sweep"]
-        self._refresh: Duration = options["refresh"]
-        self._rank = rank_of(options["order"], context.random)
-        self._at_random: bool = options["order"] == "random"
+        self._durable: bool = options.durable
+        self._capacity: int = options.cache
+        self._victim: str = options.evict
+        self._sweep: Duration = options.sweep
+        self._refresh: Duration = options.refresh
+        self._rank = rank_of(options.order, context.random)
+        self._at_random: bool = options.order == "random"
         self._cache = Cache()
         self._evicted: dict[MessageId, None] = {}
         self._undying: deque[MessageId] = deque()
@@ -416,14 +414,7 @@ DISSEMINATION: Final = DisseminationEntry(
     name="epidemic",
     title="store, carry, forward: to whoever is met, what it lacks",
     worlds=("contacts",),
-    options={
-        "order": Option("choice", "received", "which messages of a transfer go first", ORDERS),
-        "cache": Option("int", 0, "most messages carried; 0: unlimited"),
-        "evict": Option("choice", "first", "who leaves a full cache: first in, random, next deadline", VICTIMS),
-        "sweep": Option("duration", 10 * SECOND, "expired messages may stay in the cache this much longer"),
-        "refresh": Option("duration", 0, "say again what is held this often; 0s: on contact only (no loss)"),
-        "durable": Option("bool", False, "persist what a restart needs"),
-    },
+    options=EpidemicOptions,
     build=Epidemic,
     packets=(SummaryPacket, HavePacket, MessagesPacket),
 )

@@ -1,0 +1,28 @@
+"""The options of `epidemic`."""
+
+from __future__ import annotations
+
+from typing import Annotated, Literal, TypeAlias
+
+from precede.core.instants import SECOND, Duration
+from precede.protocols.options import Durable, duration, option
+
+TransferOrder: TypeAlias = Literal["received", "random", "oldest", "newest", "per_source"]
+Victim: TypeAlias = Literal["first", "random", "deadline"]
+
+
+class EpidemicOptions(Durable, frozen=True, kw_only=True):
+    """What a node carries, and in which order it hands it over."""
+
+    order: Annotated[TransferOrder, option("which messages of a transfer go first")] = "received"
+    cache: Annotated[int, option("most messages carried; 0: unlimited")] = 0
+    evict: Annotated[Victim, option("which message leaves a full cache: first in, random, next deadline")] = (
+        "first"
+    )
+    sweep: Annotated[Duration, duration("expired messages may stay in the cache this much longer")] = (
+        10 * SECOND
+    )
+    refresh: Annotated[
+        Duration,
+        duration("repeat the summary of the cache this often; 0s: on contact only (for links without loss)"),
+    ] = 0
