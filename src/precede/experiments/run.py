@@ -246,10 +246,7 @@ def _assemble(
 
 
 def _read_options(run: Run, entry: registry.Entry[Any]) -> Any:
-    options = dict(run.options)
-    if entry.ordering is not None:
-        options.setdefault("dissemination", registry.usual_dissemination(str(run.world["kind"])))
-    return registry.read_options(entry, options)
+    return registry.read_options(entry, run.options, registry.usual_dissemination(str(run.world["kind"])))
 
 
 def _schedule_presence(world: World, built: BuiltWorld, workload: Workload) -> None:

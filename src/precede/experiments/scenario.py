@@ -166,15 +166,16 @@ def _all_options(protocol: str, kind: str, options: Mapping[str, Any]) -> dict[s
 
 def _known_options(protocol: str, kind: str, options: dict[str, Any], table: Table) -> dict[str, Any]:
     """As written, but a bare number where a duration is wanted is an error, not microseconds."""
-    entry, known = registry.find(protocol), _all_options(protocol, kind, options)
+    entry, usual = registry.find(protocol), registry.usual_dissemination(kind)
+    known = _all_options(protocol, kind, options)
     for key, value in options.items():
         if key in known and known[key].kind == "duration" and isinstance(value, (int, float)):
             raise table.wrong("options", f'{key} = {value}: a duration is wanted ("{value}s"?)')
     try:
-        registry.read_options(entry, _in_file(table, options))
+        registry.read_options(entry, _in_file(table, options), usual)
     except BadInput as error:
         raise table.wrong("options", str(error)) from None
-    registry.read_options(entry, options)
+    registry.read_options(entry, options, usual)
     return options
 
 

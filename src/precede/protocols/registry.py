@@ -175,13 +175,14 @@ def build_node(entry: Entry[Any], role: str, context: Context[Any]) -> Node:
     return entry.build(role, context)
 
 
-def read_options(entry: Entry[Any], written: Mapping[str, Any] | Struct) -> Any:
+def read_options(entry: Entry[Any], written: Mapping[str, Any] | Struct, usual: str = "direct") -> Any:
     """The options that `build_node` needs: the entry's struct, or `JoinedOptions` where it is an ordering.
 
     `written` holds values as a user writes them, or is a struct of options; what it lacks has its default.
+    `usual` is the dissemination of an ordering whose options name none.
     """
     options = asdict(written) if isinstance(written, Struct) else written
-    dissemination = str(options.get("dissemination", "direct"))
+    dissemination = str(options.get("dissemination", usual))
     known = options_of_entry(entry, dissemination)
     for key in options:
         if key not in known:

@@ -7,10 +7,11 @@ import subprocess
 import sys
 from pathlib import Path
 from random import Random
+from typing import get_args
 
 import pytest
 
-from precede.protocols.floods.virtual_flooding import POLICIES, Datum, VirtualFlooding
+from precede.protocols.floods.virtual_flooding import Datum, Policy, VirtualFlooding
 
 ROOT = Path(__file__).parents[3]
 
@@ -23,7 +24,7 @@ def test_of_two_versions_the_later_one_is_kept_whatever_comes_first() -> None:
     assert here.merge(here.attach()) == []
 
 
-@pytest.mark.parametrize("policy", POLICIES)
+@pytest.mark.parametrize("policy", get_args(Policy))
 def test_under_a_limit_everything_is_sent_sooner_or_later(policy: str) -> None:
     here: VirtualFlooding[int, int] = VirtualFlooding(Random(1), limit=3, policy=policy)
     for key in range(10):
