@@ -35,7 +35,7 @@ STATIONS = (0, 1, 2)
 HOST = 3
 TREE = {0: (1, 2), 1: (0,), 2: (0,)}
 LINKS = tuple((one, other) for one in STATIONS for other in TREE[one])
-SKIPPED = ("random", "settings", "durable", "draining")
+SKIPPED = ("random", "options", "durable", "draining", "without")
 
 
 class Still(Random):
@@ -89,23 +89,28 @@ class Report:
         )
 
 
-def canonical(value: Any) -> Any:
-    """A value that is equal for equal states, whatever the order of insertion."""
-    if isinstance(value, dict):
-        return tuple(
-            sorted(((repr(key), canonical(item)) for key, item in value.items()), key=lambda pair: pair[0])
-        )
+def canonical(value: Any, visited: dict[int, None] | None = None) -> Any:
+    """A value that is equal for equal states, whatever the order of insertion.
+
+    A node's parts share objects, so each object is followed once.
+    """
+    visited = {} if visited is None else visited
     if isinstance(value, (set, frozenset)):
         return tuple(sorted(map(repr, value)))
-    if isinstance(value, (list, tuple)):
-        return tuple(canonical(item) for item in value)
     if isinstance(value, Struct):
         return repr(value)
-    if hasattr(value, "__dict__"):
-        return canonical({name: item for name, item in vars(value).items() if name not in SKIPPED})
+    if isinstance(value, (list, tuple)):
+        return tuple(canonical(item, visited) for item in value)
     if isinstance(value, Record):
-        return tuple(canonical(getattr(value, name)) for name in Record.__slots__)
-    return value
+        return tuple(canonical(getattr(value, name), visited) for name in Record.__slots__)
+    if not isinstance(value, dict) and not hasattr(value, "__dict__"):
+        return value
+    if id(value) in visited:
+        return "visited"
+    visited[id(value)] = None
+    items = value if isinstance(value, dict) else vars(value)
+    pairs = ((repr(key), item) for key, item in items.items() if key not in SKIPPED)
+    return tuple((key, canonical(item, visited)) for key, item in sorted(pairs, key=lambda pair: pair[0]))
 
 
 class Explorer:

@@ -17,8 +17,11 @@ from precede.core.messages import Message
 from precede.core.node import Context, Node, Saved, restore
 from precede.protocols.cells.frames import RoutedPacket
 from precede.protocols.registry import Entry
+from precede.protocols.was2021.downlink import Downlink
 from precede.protocols.was2021.entry import ENTRY
 from precede.protocols.was2021.host import WasHost
+from precede.protocols.was2021.new_station import NewStation
+from precede.protocols.was2021.options import WasOptions
 from precede.protocols.was2021.packets import (
     AckPacket,
     ConnectAckPacket,
@@ -29,8 +32,11 @@ from precede.protocols.was2021.packets import (
     Previous,
     PrivatePacket,
 )
+from precede.protocols.was2021.previous_station import PreviousStation
 from precede.protocols.was2021.record import Attempt, Record
+from precede.protocols.was2021.registrations import Registrations
 from precede.protocols.was2021.station import WasStation
+from precede.protocols.was2021.transmission import Transmission
 
 FIXES: Final[tuple[str, ...]] = (*(f"E{number}" for number in range(1, 18)), "E18a", "E18b", "E18c")
 """The points of papers/was2021/reading.md."""
@@ -41,22 +47,47 @@ def literal_entry(without: str) -> Entry:
     points = frozenset(part.strip() for part in without.split(",") if part.strip())
     assert points <= set(FIXES), f"{without}: expected some of {', '.join(FIXES)}"
 
-    def build(role: str, context: Context) -> Node:
+    def build(role: str, context: Context[WasOptions]) -> Node:
         return LiteralHost(context, points) if role == "host" else LiteralStation(context, points)
 
     return replace(ENTRY, build=build) if points else ENTRY
 
 
+class LiteralDownlink(Downlink):
+    """E9: RBuffer survives a change of cell. E17: seq_NC and Ses_LC are saved apart from each other."""
+
+    without: frozenset[str] = frozenset()
+
+    def clear(self) -> None:
+        if "E9" not in self.without:
+            super().clear()
+
+    def save_position(self, effects: list[Effect]) -> None:
+        if "E17" not in self.without:
+            super().save_position(effects)
+
+    def restore(self, saved: Saved) -> bool:
+        if "E17" not in self.without:
+            return super().restore(saved)
+        if "last_ses" not in saved:
+            return False
+        self.last_ses = restore(saved, "last_ses", int, 0)
+        self.next = restore(saved, "next", int, 0)
+        return True
+
+
 class LiteralHost(WasHost):
     """A host with some of the paper's lines as printed."""
 
-    def __init__(self, context: Context, without: frozenset[str]) -> None:
+    def __init__(self, context: Context[WasOptions], without: frozenset[str]) -> None:
         super().__init__(context)
         self.without = without
+        self.downlink = LiteralDownlink(context.node, self.durable)
+        self.downlink.without = without
         self.same_ses = False
         self.recovery = (0, 0)
-        if "E16" in self.without:
-            self.heartbeat = 365 * DAY
+        if "E16" in without:
+            self.acks.heartbeat = 365 * DAY
 
     def start(self, now: Instant, saved: Saved) -> Effects:
         effects = super().start(now, saved)
@@ -74,7 +105,7 @@ class LiteralHost(WasHost):
         effects: list[Effect] = []
         self._disconnect(effects)
         self.leaving = True
-        self._forget_own(self.number, effects)
+        self.uplink.forget(self.uplink.number, effects)
         if self.cell is not None:
             self._send_leave(now, effects)
         return effects
@@ -85,40 +116,37 @@ class LiteralHost(WasHost):
             self.ses -= 1
         super()._new_attempt(now, effects)
 
-    def _connect_ack(
+    def _on_connect_ack(
         self, packet: ConnectAckPacket, sender: NodeId, now: Instant, effects: list[Effect]
     ) -> None:
         repeated = self.connected and packet.ses == self.ses and packet.host == self.node
         if repeated and "E1" in self.without:
             # h.5: the only test is Ses == Ses_m.
             self.connected = False
-        kept = dict(self.rbuffer)
-        super()._connect_ack(packet, sender, now, effects)
+        kept = dict(self.downlink.rbuffer)
+        super()._on_connect_ack(packet, sender, now, effects)
         if not self.connected or packet.host != self.node or packet.ses != self.ses:
             return
         if "E9" in self.without and not repeated:
-            self.rbuffer.update({number: entry for number, entry in kept.items() if number >= self.next})
-            self._drain(effects)
+            first = self.downlink.next
+            self.downlink.rbuffer.update({number: entry for number, entry in kept.items() if number >= first})
+            self.downlink.drain(effects)
         if "E2" in self.without:
             # h.6: seq_h = seq_h_m. The unacknowledged messages stay in SBuffer under their numbers.
-            self.number = packet.accepted
+            self.uplink.number = packet.accepted
         if "E17" in self.without and self.durable:
-            effects.append(Persist("last_ses", self.last_ses))
+            effects.append(Persist("last_ses", self.downlink.last_ses))
 
-    def _data(self, packet: DataPacket, now: Instant, effects: list[Effect]) -> None:
+    def _on_data(self, packet: DataPacket, now: Instant, effects: list[Effect]) -> None:
         if "E9" in self.without and not self.connected and not self.leaving:
             # 4.1: RBuffer takes what is received; nothing says that a host out of connection does not.
-            self.rbuffer[packet.number] = (packet.message, self.node in packet.marks)
+            self.downlink.rbuffer[packet.number] = (packet.message, self.node in packet.marks)
             return
-        super()._data(packet, now, effects)
+        super()._on_data(packet, now, effects)
 
-    def _clear_rbuffer(self) -> None:
-        if "E9" not in self.without:
-            super()._clear_rbuffer()
-
-    def _private(self, packet: PrivatePacket, now: Instant, effects: list[Effect]) -> None:
+    def _on_private(self, packet: PrivatePacket, now: Instant, effects: list[Effect]) -> None:
         if "E5" not in self.without:
-            super()._private(packet, now, effects)
+            super()._on_private(packet, now, effects)
             return
         # s_n.15: recovered messages come before connectACK, identified by (id_h, Ses).
         if packet.host != self.node or packet.ses != self.ses or self.connected or self.cell is None:
@@ -126,80 +154,26 @@ class LiteralHost(WasHost):
         ses, following = self.recovery if self.recovery[0] == self.ses else (self.ses, 0)
         if packet.number == following:
             following += 1
-            effects += self._deliver_recovered(packet.message)
+            self.downlink.seen.discard(packet.message.id)
+            effects.append(Deliver(packet.message))
         self.recovery = (ses, following)
         effects.append(Send(AckPacket(self.node, self.ses, following, ()), self.cell, RADIO, "ack"))
-
-    def _deliver_recovered(self, message: Message) -> list[Effect]:
-        self.seen.discard(message.id)
-        return [Deliver(message)]
 
     def _send_ack(self, now: Instant, effects: list[Effect]) -> None:
         if "E17" in self.without and self.durable:
             # 4.5: seq_NC is saved when an acknowledgement is sent, Ses_LC when the connection is confirmed.
-            effects.append(Persist("next", self.next))
+            effects.append(Persist("next", self.downlink.next))
         super()._send_ack(now, effects)
 
-    def _position(self, effects: list[Effect]) -> None:
-        if "E17" not in self.without:
-            super()._position(effects)
 
-    def _restore_position(self, saved: Saved) -> None:
-        if "E17" not in self.without:
-            super()._restore_position(saved)
-        elif "last_ses" in saved:
-            self.last_ses = restore(saved, "last_ses", int, 0)
-            self.next = restore(saved, "next", int, 0)
-            self.joined = True
+class LiteralTransmission(Transmission):
+    """E7: discard beyond gaps. E9: marks on frames."""
 
+    without: frozenset[str] = frozenset()
 
-class LiteralStation(WasStation):
-    """A station with some of the paper's lines as printed."""
-
-    def __init__(self, context: Context, without: frozenset[str]) -> None:
-        super().__init__(context)
-        self.without = without
-        self.recovering: dict[NodeId, tuple[int, tuple[Message, ...]]] = {}
-
-    # E3, E4, E6, E10, E11, E14, E15, E16, E18c: one line each
-    # --------------------------------------------------
-
-    def _may_hand_over(self, record: Record, ses: int) -> bool:
-        return record.owner if "E3" in self.without else super()._may_hand_over(record, ses)
-
-    def _delete_after_reconnect(self, record: Record, effects: list[Effect]) -> None:
-        if "E4" not in self.without:
-            super()._delete_after_reconnect(record, effects)
-
-    def _boundary(self, attempt: Attempt) -> int:
-        return self.buffer.last if "E6" in self.without else super()._boundary(attempt)
-
-    def _takes_uplink(self, record: Record, ses: int) -> bool:
-        return record.owner if "E10" in self.without else super()._takes_uplink(record, ses)
-
-    def _outdated(self, host: NodeId, ses: int) -> bool:
-        return "E11" not in self.without and super()._outdated(host, ses)
-
-    def _deny(self, packet: RoutedPacket, effects: list[Effect]) -> None:
-        if "E14" not in self.without:
-            super()._deny(packet, effects)
-
-    def _rejoin_position(self, record: Record) -> tuple[int, int]:
-        return (0, self.buffer.low) if "E15" in self.without else super()._rejoin_position(record)
-
-    def _unknown(self, host: NodeId, ses: int, effects: list[Effect]) -> None:
-        if "E16" not in self.without:
-            super()._unknown(host, ses, effects)
-
-    def _leftover(self, record: Record, last_ses: int, ses: int) -> bool:
-        return super()._leftover(record, 0 if "E18c" in self.without else last_ses, ses)
-
-    # E7, E8, E9
-    # -------------------------------------------------------------------------------------------------
-
-    def _collect(self, effects: list[Effect]) -> None:
+    def collect(self, effects: list[Effect]) -> None:
         if "E7" not in self.without:
-            super()._collect(effects)
+            super().collect(effects)
             return
         # 4.1: "as soon as all hosts connected to it have acknowledged the message", ranges included.
         for number in list(self.buffer.messages):
@@ -210,6 +184,77 @@ class LiteralStation(WasStation):
                 self.buffer.discard(number, effects)
         self.buffer.low = min(self.buffer.messages, default=self.buffer.last + 1)
 
+    def _marks(self, number: int) -> tuple[NodeId, ...]:
+        if "E9" not in self.without:
+            return ()
+        return tuple(host for host, record in self.records.items() if number in record.marks)
+
+
+class LiteralRegistrations(Registrations):
+    """E11, E14, E16, E18c: one line each. E12: Delete ends exactly the connection of the PS entry.
+
+    `recovering` are the hosts that have not acknowledged their recovered messages yet (E5): where the cell's
+    own numbers begin, and the recovered messages.
+    """
+
+    without: frozenset[str] = frozenset()
+    recovering: dict[NodeId, tuple[int, tuple[Message, ...]]]
+
+    def is_outdated(self, host: NodeId, ses: int) -> bool:
+        return "E11" not in self.without and super().is_outdated(host, ses)
+
+    def deny(self, packet: RoutedPacket, effects: list[Effect]) -> None:
+        if "E14" not in self.without:
+            super().deny(packet, effects)
+
+    def reject(self, host: NodeId, ses: int, effects: list[Effect]) -> None:
+        if "E16" not in self.without:
+            super().reject(host, ses, effects)
+
+    def _is_leftover(self, record: Record, last_ses: int, ses: int) -> bool:
+        return super()._is_leftover(record, 0 if "E18c" in self.without else last_ses, ses)
+
+    def delete_elsewhere(self, host: NodeId, ses: int, previous: Previous, effects: list[Effect]) -> None:
+        if "E12" not in self.without or previous is None:
+            super().delete_elsewhere(host, ses, previous, effects)
+            return
+        for station, old in previous:
+            if station != self.node:
+                self.routes.forward(DeletePacket(self.node, station, host, old), effects)
+
+    def delete(self, host: NodeId, ses: int, effects: list[Effect]) -> None:
+        record = self.records.get(host)
+        if "E12" in self.without and record is not None and record.ses != ses:
+            return
+        super().delete(host, ses, effects)
+
+    def _clean_up(self, record: Record, effects: list[Effect]) -> None:
+        self.recovering.pop(record.host, None)
+        super()._clean_up(record, effects)
+
+
+class LiteralPreviousStation(PreviousStation):
+    """E3: Req2 is served for any connection."""
+
+    without: frozenset[str] = frozenset()
+
+    def _may_release(self, record: Record, ses: int) -> bool:
+        return record.owner if "E3" in self.without else super()._may_release(record, ses)
+
+
+class LiteralNewStation(NewStation):
+    """E4, E6, E8, E9, E15: one line each. E12, E13, E5: see the methods."""
+
+    without: frozenset[str] = frozenset()
+    registrations: LiteralRegistrations
+
+    def _delete_after_reconnect(self, record: Record, effects: list[Effect]) -> None:
+        if "E4" not in self.without:
+            super()._delete_after_reconnect(record, effects)
+
+    def _boundary(self, attempt: Attempt) -> int:
+        return self.buffer.last if "E6" in self.without else super()._boundary(attempt)
+
     def _forget_connection(self, record: Record, effects: list[Effect]) -> None:
         held = set(record.held)
         super()._forget_connection(record, effects)
@@ -219,55 +264,36 @@ class LiteralStation(WasStation):
     def _skip(self, record: Record) -> tuple[int, ...]:
         return () if "E9" in self.without else super()._skip(record)
 
-    def _marks(self, number: int) -> tuple[NodeId, ...]:
-        if "E9" not in self.without:
-            return ()
-        return tuple(host for host, record in self.records.items() if number in record.marks)
+    def _rejoin_position(self, record: Record) -> tuple[int, int]:
+        return (0, self.buffer.low) if "E15" in self.without else super()._rejoin_position(record)
 
-    # E12: Delete names the connection of the PS entry, and compares for equality ------------------------------
-
-    def _delete(self, host: NodeId, ses: int, previous: Previous, effects: list[Effect]) -> None:
-        if "E12" not in self.without or previous is None:
-            super()._delete(host, ses, previous, effects)
-            return
-        for station, old in previous:
-            if station != self.node:
-                self._to_station(DeletePacket(self.node, station, host, old), effects)
-
-    def _on_delete(self, host: NodeId, ses: int, effects: list[Effect]) -> None:
-        record = self.records.get(host)
-        if "E12" in self.without and record is not None and record.ses != ses:
-            return
-        super()._on_delete(host, ses, effects)
-
-    def _on_leave(self, packet: LeavePacket, effects: list[Effect]) -> None:
-        super()._on_leave(packet, effects)
+    def on_leave(self, packet: LeavePacket, effects: list[Effect]) -> None:
+        """E12: leave ends the connection of the PS entry."""
+        super().on_leave(packet, effects)
         if "E12" in self.without and packet.previous is not None:
             for station, old in packet.previous:
-                if station == self.node:
-                    self._on_delete(packet.host, old, effects)
+                if station == self.registrations.node:
+                    self.registrations.delete(packet.host, old, effects)
 
-    # E13: a newer connect registers again and asks again, itself included
-    # --------------------------------------
-
-    def _ask(self, record: Record | None, packet: ConnectPacket, now: Instant, effects: list[Effect]) -> None:
-        if "E13" in self.without and record is not None and packet.ses > record.ses:
-            del self.records[packet.host]
-            super()._ask(None, packet, now, effects)
-            fresh = self.records[packet.host]
-            fresh.pending = record.pending
-            if packet.previous is not None and any(station == self.node for station, _ in packet.previous):
-                fresh.asked = tuple(sorted({*fresh.asked, self.node}))
+    def _request(
+        self, record: Record | None, packet: ConnectPacket, now: Instant, effects: list[Effect]
+    ) -> None:
+        """E13: a newer connect registers again and asks again, this station included."""
+        if "E13" not in self.without or record is None or packet.ses <= record.ses:
+            super()._request(record, packet, now, effects)
             return
-        super()._ask(record, packet, now, effects)
+        hosts = self.registrations
+        del hosts.records[packet.host]
+        super()._request(None, packet, now, effects)
+        fresh = hosts.records[packet.host]
+        fresh.pending = record.pending
+        if packet.previous is not None and any(station == hosts.node for station, _ in packet.previous):
+            fresh.asked = tuple(sorted({*fresh.asked, hosts.node}))
 
-    def _own_attempt(self, record: Record, ses: int) -> bool:
-        return ses == record.ses if "E13" in self.without else super()._own_attempt(record, ses)
+    def _accepts_response(self, record: Record, ses: int) -> bool:
+        return ses == record.ses if "E13" in self.without else super()._accepts_response(record, ses)
 
-    # E5: recovered messages before connectACK
-    # -------------------------------------------------------------------
-
-    def _own(
+    def _become_owner(
         self,
         record: Record,
         start: int,
@@ -275,46 +301,71 @@ class LiteralStation(WasStation):
         now: Instant,
         effects: list[Effect],
     ) -> None:
+        """E5: recovered messages are sent before connectACK."""
         if "E5" not in self.without or not recovered:
-            super()._own(record, start, recovered, now, effects)
+            super()._become_owner(record, start, recovered, now, effects)
             return
-        self.recovering[record.host] = (start, recovered)
-        self._send_recovery(record, now, effects)
+        self.registrations.recovering[record.host] = (start, recovered)
+        self.send_recovery(record, now, effects)
 
-    def _send_recovery(self, record: Record, now: Instant, effects: list[Effect]) -> None:
-        _, recovered = self.recovering[record.host]
+    def send_recovery(self, record: Record, now: Instant, effects: list[Effect]) -> None:
+        _, recovered = self.registrations.recovering[record.host]
         for number, message in enumerate(recovered):
             packet = PrivatePacket(record.host, record.ses, number, message)
             effects.append(Send(packet, record.host, RADIO))
-        self._arm_private(now, effects)
+        self.registrations.transmission.arm_private(now, effects)
 
-    def _on_connect(self, packet: ConnectPacket, now: Instant, effects: list[Effect]) -> None:
-        record = self.records.get(packet.host)
-        if record is None or packet.host not in self.recovering:
-            super()._on_connect(packet, now, effects)
+    def end_recovery(self, record: Record, packet: AckPacket, now: Instant, effects: list[Effect]) -> None:
+        start, recovered = self.registrations.recovering[packet.host]
+        if packet.ses == record.ses and packet.next == len(recovered):
+            del self.registrations.recovering[packet.host]
+            super()._become_owner(record, start, (), now, effects)
+
+    def on_connect(self, packet: ConnectPacket, now: Instant, effects: list[Effect]) -> None:
+        hosts = self.registrations
+        record = hosts.records.get(packet.host)
+        if record is None or packet.host not in hosts.recovering:
+            super().on_connect(packet, now, effects)
             return
         if packet.ses > record.ses:
-            self.newest[packet.host] = record.ses = packet.ses
+            hosts.newest[packet.host] = record.ses = packet.ses
             record.previous = packet.previous
-            self._send_recovery(record, now, effects)
+            self.send_recovery(record, now, effects)
+
+
+class LiteralStation(WasStation):
+    """A station with some of the paper's lines as printed."""
+
+    new_station: LiteralNewStation
+
+    def __init__(self, context: Context[WasOptions], without: frozenset[str]) -> None:
+        super().__init__(context)
+        self.without = without
+        self.transmission = LiteralTransmission(self.records, self.buffer, self.options)
+        self.transmission.without = without
+        registrations = LiteralRegistrations(
+            context.node, self.records, self.routes, self.transmission, self.silence
+        )
+        registrations.without, registrations.recovering = without, {}
+        self.registrations = registrations
+        self.previous_station = LiteralPreviousStation(registrations, self.buffer)
+        self.previous_station.without = without
+        self.new_station = LiteralNewStation(registrations, self.buffer, self.previous_station)
+        self.new_station.without = without
+
+    def _accepts_uplink(self, record: Record, ses: int) -> bool:
+        return record.owner if "E10" in self.without else super()._accepts_uplink(record, ses)
 
     def _on_ack(self, packet: AckPacket, now: Instant, effects: list[Effect]) -> None:
         record = self.records.get(packet.host)
-        if record is None or packet.host not in self.recovering:
+        if record is None or packet.host not in self.new_station.registrations.recovering:
             super()._on_ack(packet, now, effects)
-            return
-        start, recovered = self.recovering[packet.host]
-        if packet.ses == record.ses and packet.next == len(recovered):
-            del self.recovering[packet.host]
-            super()._own(record, start, (), now, effects)
-
-    def _dropped(self, record: Record, effects: list[Effect]) -> None:
-        self.recovering.pop(record.host, None)
-        super()._dropped(record, effects)
+        else:
+            self.new_station.end_recovery(record, packet, now, effects)
 
     def timer(self, key: Key, now: Instant) -> Effects:
         effects = list(super().timer(key, now))
         if key == "private":
-            for host in self.recovering:
-                self._send_recovery(self.records[host], now, effects)
+            for host in self.new_station.registrations.recovering:
+                self.new_station.send_recovery(self.records[host], now, effects)
         return effects

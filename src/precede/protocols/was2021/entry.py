@@ -10,8 +10,8 @@ from typing import Final
 from precede.core.node import Context, Node
 from precede.protocols.registry import Entry
 from precede.protocols.was2021.host import WasHost
+from precede.protocols.was2021.options import WasOptions
 from precede.protocols.was2021.packets import PACKETS
-from precede.protocols.was2021.settings import WasOptions
 from precede.protocols.was2021.station import WasStation
 
 

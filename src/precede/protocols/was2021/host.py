@@ -1,7 +1,7 @@
-"""A WAS host (Wilhelm, Arantes, Sens 2021, sections 4.1 to 4.5): a few integers, and what is unacknowledged.
+"""A WAS host: join, connect, recover, leave, and the dispatch to its parts (was2021, sections 4.1 to 4.5).
 
-Where the paper is wrong or silent the code follows `papers/was2021/reading.md` (E1 to E18); the paper's own
-reading of each point is in `literal.py`. A cell is the station whose RADIO link is up.
+Where the paper is wrong or silent the code follows `papers/was2021/reading.md` (E1 to E18). A host is in the
+cell of the station whose RADIO link is up.
 """
 
 from __future__ import annotations
@@ -13,9 +13,7 @@ from precede.core.effects import (
     NOTHING,
     RADIO,
     Accept,
-    Arrive,
     CancelTimer,
-    Deliver,
     Effect,
     Effects,
     Key,
@@ -25,11 +23,14 @@ from precede.core.effects import (
     SetTimer,
 )
 from precede.core.errors import NotYet, Refused
-from precede.core.identity import MessageId, NodeId
+from precede.core.identity import NodeId
 from precede.core.instants import Duration, Instant
-from precede.core.messages import Message, Packet
+from precede.core.messages import Packet
 from precede.core.node import Context, Node, Saved, Waiting, restore
 from precede.protocols.cells.jitter import jittered
+from precede.protocols.was2021.acknowledgements import Acknowledgements
+from precede.protocols.was2021.downlink import Downlink, ranges
+from precede.protocols.was2021.options import INCARNATION_STEP, WasOptions
 from precede.protocols.was2021.packets import (
     AckPacket,
     ConnectAckPacket,
@@ -42,39 +43,30 @@ from precede.protocols.was2021.packets import (
     PrivatePacket,
     Reason,
     StationAckPacket,
-    UpPacket,
 )
-from precede.protocols.was2021.settings import LIFE, WasOptions
+from precede.protocols.was2021.uplink import Uplink
 
 
 class WasHost(Node):
-    """One mobile host."""
+    """One mobile host.
+
+    `ses` is the paper's Ses, `previous` its PS. `ask_all` says that PS is incomplete, so every station must be
+    asked for the record. `tried` is the station of the attempt under way.
+    """
 
     draining: ClassVar[tuple[str, ...]] = ("sbuffer", "rbuffer")
 
     def __init__(self, context: Context[WasOptions]) -> None:
         self.node = context.node
-        self.incarnation = context.incarnation
         self.random = context.random
-        self.settings = context.options
-        self.durable = self.settings.durable
-        self.heartbeat = self.settings.down_after // 4
-        # Uplink: the paper's seq_h and SBuffer; when each was last sent (None: in the radio's queue).
-        self.number = 0
-        self.sbuffer: dict[int, Message] = {}
-        self.uplink_at: dict[int, Instant | None] = {}
-        # Downlink: seq_NC, RBuffer {number: (message, delivered before)}, where the cell's own numbers begin.
-        self.next = 0
-        self.base = 0
-        self.skip: frozenset[int] = frozenset()
-        self.rbuffer: dict[int, tuple[Message, bool]] = {}
-        self.top = 0
-        self.seen: set[MessageId] = set()
-        # Connection: Ses, Ses_LC, PS, the cell, the attempt under way.
-        self.ses = self.incarnation * LIFE
-        self.last_ses = 0
+        self.options = context.options
+        self.durable = self.options.durable
+        self.uplink = Uplink(context.node, context.incarnation, self.options)
+        self.downlink = Downlink(context.node, self.durable)
+        self.acks = Acknowledgements(self.options, context.random)
+        self.ses = context.incarnation * INCARNATION_STEP
         self.previous: dict[NodeId, int] = {}
-        self.ask_all = self.incarnation > 0
+        self.ask_all = context.incarnation > 0
         self.cell: NodeId | None = None
         self.tried: NodeId | None = None
         self.connected = False
@@ -82,28 +74,20 @@ class WasHost(Node):
         self.reason: Reason = "join"
         self.leaving = False
         self.left = False
-        # Acknowledgements: when the timer is set for, the regular one, the earliest repeated report of a hole.
-        self.ack_timer: Instant | None = None
-        self.ack_regular: Instant = 0
-        self.ack_owed = False
-        self.hole_after: Instant = 0
 
     # Inputs -------------------------------------------------------------------------------------------------
 
     def start(self, now: Instant, saved: Saved) -> Effects:
+        """Recover (section 4.5): the own messages that no station has accepted are accepted again."""
         if not saved:
             return NOTHING
         self.ses = restore(saved, "ses", int, self.ses)
-        self._restore_position(saved)
-        own = {key[1]: value for key, value in saved.items() if isinstance(key, tuple) and key[0] == "own"}
-        for number in sorted(own):
-            message = Message(MessageId(self.node, self.incarnation, int(number)), own[number])
-            self.sbuffer[int(number)] = message
-        self.number = max([restore(saved, "number", int, 0), *self.sbuffer])
+        self.joined = self.downlink.restore(saved)
+        self.uplink.restore(saved)
         self.leaving = restore(saved, "leaving", bool, False)
         self.reason = "recover" if self.joined else "join"
         self.ask_all = True
-        return [Accept(message) for message in self.sbuffer.values()]
+        return [Accept(message) for message in self.uplink.sbuffer.values()]
 
     def broadcast(
         self,
@@ -120,13 +104,8 @@ class WasHost(Node):
             raise Refused("the host has left")
         if not self.joined:
             raise NotYet("the host has not joined yet")
-        self.number += 1
-        message = Message(MessageId(self.node, self.incarnation, self.number), payload)
-        self.sbuffer[self.number] = message
         effects: list[Effect] = []
-        if self.durable:
-            effects.append(Persist(("own", self.number), payload))
-        effects.append(Accept(message))
+        self.uplink.add(payload, effects)
         self._send_own(now, effects)
         return effects
 
@@ -135,33 +114,32 @@ class WasHost(Node):
             return NOTHING
         effects: list[Effect] = []
         if type(packet) is DataPacket:
-            self._data(packet, now, effects)
+            self._on_data(packet, now, effects)
         elif type(packet) is PrivatePacket:
-            self._private(packet, now, effects)
+            self._on_private(packet, now, effects)
         elif type(packet) is StationAckPacket:
-            self._station_ack(packet, now, effects)
+            self._on_station_ack(packet, now, effects)
         elif type(packet) is ConnectAckPacket:
-            self._connect_ack(packet, sender, now, effects)
+            self._on_connect_ack(packet, sender, now, effects)
         elif type(packet) is NotRegisteredPacket:
-            self._not_registered(packet, now, effects)
+            self._on_not_registered(packet, now, effects)
         elif type(packet) is LeaveAckPacket:
-            self._leave_ack(packet, effects)
+            self._on_leave_ack(packet, effects)
         return effects
 
     def sent(self, key: Key, now: Instant, ok: bool) -> Effects:
         effects: list[Effect] = []
-        if type(key) is int and key in self.uplink_at:
-            self.uplink_at[key] = now
-            self._arm_uplink(effects)
+        if type(key) is int:
+            self.uplink.sent(key, now, effects)
         return effects
 
     def timer(self, key: Key, now: Instant) -> Effects:
         effects: list[Effect] = []
         if key == "ack":
-            self._ack_due(now, effects)
+            self._acknowledge(now, effects)
         elif key == "uplink":
             self._send_own(now, effects)
-            self._arm_uplink(effects)
+            self.uplink.arm(effects)
         elif key == "connect":
             if self.leaving:
                 self._send_leave(now, effects)
@@ -172,7 +150,7 @@ class WasHost(Node):
     def link_up(self, peer: NodeId, now: Instant, over: Medium) -> Effects:
         effects: list[Effect] = []
         if over == RADIO and not self.left:
-            self._exit(effects)
+            self._exit_cell(effects)
             self.cell = peer
             if self.leaving:
                 self._send_leave(now, effects)
@@ -183,10 +161,11 @@ class WasHost(Node):
     def link_down(self, peer: NodeId, now: Instant, over: Medium) -> Effects:
         effects: list[Effect] = []
         if over == RADIO and peer == self.cell:
-            self._exit(effects)
+            self._exit_cell(effects)
         return effects
 
     def leave(self, now: Instant) -> Effects:
+        """Leave under a connection number of its own, which ends every earlier registration (E12)."""
         if self.leaving or self.left:
             return NOTHING
         effects: list[Effect] = []
@@ -196,157 +175,87 @@ class WasHost(Node):
         self.ses += 1
         if self.durable:
             effects += (Persist("leaving", True), Persist("ses", self.ses))
-        self._forget_own(self.number, effects)
+        self.uplink.forget(self.uplink.number, effects)
         if self.cell is not None:
             self._send_leave(now, effects)
         return effects
 
     def waiting(self) -> Sequence[Waiting]:
-        """What is in RBuffer; a host does not know the ids of what is missing, only their numbers."""
-        return [Waiting(message.id, (), 0) for message, before in self.rbuffer.values() if not before]
+        """The messages in RBuffer. A host knows the numbers of the missing messages, not their ids."""
+        buffered = self.downlink.rbuffer.values()
+        return [Waiting(message.id, (), 0) for message, before in buffered if not before]
 
     def sizes(self) -> Mapping[str, int]:
-        return {"sbuffer": len(self.sbuffer), "rbuffer": len(self.rbuffer), "previous": len(self.previous)}
+        return {
+            "sbuffer": len(self.uplink.sbuffer),
+            "rbuffer": len(self.downlink.rbuffer),
+            "previous": len(self.previous),
+        }
 
-    # Uplink (section 4.1) -----------------------------------------------------------------------------------
+    # Messages and acknowledgements (section 4.1) ------------------------------------------------------------
 
     def _send_own(self, now: Instant, effects: list[Effect]) -> None:
-        """Send what is in the window and neither queued nor sent within the retransmission time."""
-        if not self.connected or self.cell is None:
-            return
-        late = now - self.settings.uplink_retransmit
-        for position, (number, message) in enumerate(self.sbuffer.items()):
-            if position >= self.settings.uplink_window:
-                break
-            if number in self.uplink_at:
-                at = self.uplink_at[number]
-                if at is None or at > late:
-                    continue
-            self.uplink_at[number] = None
-            effects.append(Send(UpPacket(self.node, self.ses, message), self.cell, RADIO, number))
+        """Send own messages while connected."""
+        if self.connected and self.cell is not None:
+            self.uplink.send(self.cell, self.ses, now, effects)
 
-    def _arm_uplink(self, effects: list[Effect]) -> None:
-        oldest = min((at for at in self.uplink_at.values() if at is not None), default=None)
-        if oldest is not None:
-            effects.append(SetTimer("uplink", oldest + self.settings.uplink_retransmit))
-
-    def _station_ack(self, packet: StationAckPacket, now: Instant, effects: list[Effect]) -> None:
+    def _on_station_ack(self, packet: StationAckPacket, now: Instant, effects: list[Effect]) -> None:
+        """The station has accepted own messages."""
         for host, accepted in packet.accepted:
             if host == self.node:
-                self._forget_own(accepted, effects)
+                self.uplink.forget(accepted, effects)
                 self._send_own(now, effects)
                 break
 
-    def _forget_own(self, accepted: int, effects: list[Effect]) -> None:
-        """The station has everything up to `accepted`: the number is kept, the messages are not."""
-        done = [number for number in self.sbuffer if number <= accepted]
-        if done and self.durable:
-            effects.append(Persist("number", self.number))
-            effects += [Persist(("own", number), None) for number in done]
-        for number in done:
-            del self.sbuffer[number]
-            self.uplink_at.pop(number, None)
-        if not self.sbuffer:
-            effects.append(CancelTimer("uplink"))
-
-    # Downlink (section 4.1) ---------------------------------------------------------------------------------
-
-    def _data(self, packet: DataPacket, now: Instant, effects: list[Effect]) -> None:
+    def _on_data(self, packet: DataPacket, now: Instant, effects: list[Effect]) -> None:
+        """A message of the cell; acknowledge a duplicate again, the acknowledgement may have been lost."""
         if not self.connected:
             return
         number = packet.number
-        if number < self.next or number < self.base or number in self.rbuffer:
-            self._owe_ack(now, effects)
+        if number < self.downlink.base or self.downlink.has(number):
+            self.acks.owe(now, effects)
             return
-        before = number in self.skip or self.node in packet.marks
-        self._take(number, packet.message, before, now, effects)
+        before = number in self.downlink.skip or self.node in packet.marks
+        self._take(packet, before, now, effects)
 
-    def _private(self, packet: PrivatePacket, now: Instant, effects: list[Effect]) -> None:
+    def _on_private(self, packet: PrivatePacket, now: Instant, effects: list[Effect]) -> None:
+        """A recovered message; acknowledge it soon, the station sends only a window of them at a time."""
         if not self.connected or packet.host != self.node or packet.ses != self.ses:
             return
-        if packet.number >= self.next and packet.number not in self.rbuffer:
-            self._take(packet.number, packet.message, False, now, effects)
-        self._owe_ack(now, effects)
-        self._ack_within(self.settings.gap_ack, now, effects)
+        if not self.downlink.has(packet.number):
+            self._take(packet, False, now, effects)
+        self.acks.owe(now, effects)
+        self.acks.hurry(now, effects)
 
-    def _take(self, number: int, message: Message, before: bool, now: Instant, effects: list[Effect]) -> None:
-        """A message under a number not seen in this connection: hand over what is in order, keep the rest."""
-        if not before and message.id.source != self.node and message.id not in self.seen:
-            effects.append(Arrive((message,)))
-        if number == self.next:
-            self._hand_over(message, before, effects)
-            if self.rbuffer:
-                self._drain(effects)
-        else:
-            self.rbuffer[number] = (message, before)
-        self._owe_ack(now, effects)
-        if self.rbuffer:
-            self._report_hole(number, now, effects)
-        self.top = max(self.top, number)
+    def _take(
+        self, packet: DataPacket | PrivatePacket, before: bool, now: Instant, effects: list[Effect]
+    ) -> None:
+        """Deliver or buffer a message, acknowledge it, and report what is missing below it."""
+        opens_hole = self.downlink.take(packet.number, packet.message, before, effects)
+        self.acks.owe(now, effects)
+        if self.downlink.rbuffer:
+            self.acks.report_hole(opens_hole, now, effects)
 
-    def _drain(self, effects: list[Effect]) -> None:
-        while self.next in self.rbuffer:
-            self._hand_over(*self.rbuffer.pop(self.next), effects)
-
-    def _hand_over(self, message: Message, before: bool, effects: list[Effect]) -> None:
-        """seq_NC is written with the delivery, in one step (E17)."""
-        self.next += 1
-        self._position(effects)
-        if before:
-            return
-        if self.seen:
-            self.seen.discard(message.id)
-        effects.append(Deliver(message))
-
-    def _position(self, effects: list[Effect]) -> None:
-        if self.durable:
-            effects.append(Persist("position", (self.last_ses, self.next)))
-
-    # Acknowledgements (section 4.1) -------------------------------------------------------------------------
-
-    def _owe_ack(self, now: Instant, effects: list[Effect]) -> None:
-        """Something came: acknowledge it in the usual interval, together with what else comes until then."""
-        if self.ack_owed:
-            return
-        self.ack_owed = True
-        self.ack_regular = min(self.ack_regular, now + jittered(self.settings.ack_interval, self.random))
-        self._set_ack(self.ack_regular, effects)
-
-    def _report_hole(self, number: int, now: Instant, effects: list[Effect]) -> None:
-        """A message is missing. The paper waits for the regular acknowledgement; its delays need more."""
-        if number > self.top + 1 or now >= self.hole_after:
-            self._ack_within(self.settings.gap_ack, now, effects)
-
-    def _ack_within(self, most: Duration, now: Instant, effects: list[Effect]) -> None:
-        self._set_ack(now + round(most * self.random.random()), effects)
-
-    def _set_ack(self, at: Instant, effects: list[Effect]) -> None:
-        if self.ack_timer is None or at < self.ack_timer:
-            self.ack_timer = at
-            effects.append(SetTimer("ack", at))
-
-    def _ack_due(self, now: Instant, effects: list[Effect]) -> None:
-        self.ack_timer = None
+    def _acknowledge(self, now: Instant, effects: list[Effect]) -> None:
+        """The acknowledgement timer fired: send if something is missing or the regular instant has come."""
+        self.acks.timer_at = None
         if not self.connected:
             return
-        if self.rbuffer or self.next < self.base or now >= self.ack_regular:
+        if self.downlink.is_incomplete() or now >= self.acks.regular_at:
             self._send_ack(now, effects)
         else:
-            self._set_ack(self.ack_regular, effects)
+            self.acks.set_timer(self.acks.regular_at, effects)
 
     def _send_ack(self, now: Instant, effects: list[Effect]) -> None:
         assert self.cell is not None
-        packet = AckPacket(self.node, self.ses, self.next, ranges(self.rbuffer))
+        packet = AckPacket(self.node, self.ses, self.downlink.next, ranges(self.downlink.rbuffer))
         effects.append(Send(packet, self.cell, RADIO, "ack"))
-        self.ack_owed = False
-        self.hole_after = now + self.settings.hole_ack
-        self.ack_regular = now + self.heartbeat
-        self._set_ack(self.ack_regular, effects)
+        self.acks.sent(now, effects)
 
     # Join, connect, recover, leave (sections 4.2, 4.3, 4.5) -------------------------------------------------
 
-    def _exit(self, effects: list[Effect]) -> None:
-        """Out of the cell: the attempt under way may have been registered."""
+    def _exit_cell(self, effects: list[Effect]) -> None:
+        """Leave the cell, if the host is in one."""
         if self.cell is None:
             return
         self._remember_attempt()
@@ -355,24 +264,22 @@ class WasHost(Node):
         self.cell = None
 
     def _remember_attempt(self) -> None:
+        """Add an unconfirmed attempt to PS: the station may have registered the host."""
         if self.tried is not None and not self.connected:
             self.previous[self.tried] = self.ses
         self.tried = None
 
     def _disconnect(self, effects: list[Effect]) -> None:
-        """Numbers belong to a connection: what is in RBuffer means nothing in the next one (E9)."""
+        """End the connection; numbers and buffers of the downlink belong to it (E9)."""
         if self.connected:
             effects += (CancelTimer("ack"), CancelTimer("uplink"))
         self.connected = False
-        self.ack_timer = None
-        self.uplink_at.clear()
-        self._clear_rbuffer()
-
-    def _clear_rbuffer(self) -> None:
-        self.seen.update(message.id for message, before in self.rbuffer.values() if not before)
-        self.rbuffer.clear()
+        self.acks.timer_at = None
+        self.uplink.sent_at.clear()
+        self.downlink.clear()
 
     def _new_attempt(self, now: Instant, effects: list[Effect]) -> None:
+        """Connect to the station of the cell under a new connection number."""
         self.ses += 1
         if self.durable:
             effects.append(Persist("ses", self.ses))
@@ -380,41 +287,47 @@ class WasHost(Node):
         self._send_connect(now, effects)
 
     def _send_connect(self, now: Instant, effects: list[Effect]) -> None:
+        """Send join, connect or recover, and repeat it until connectACK."""
         if self.cell is None:
             return
-        previous: Previous = None if self.ask_all else tuple(sorted(self.previous.items()))
-        packet = ConnectPacket(self.reason, self.node, self.next, self.ses, self.last_ses, previous)
-        effects.append(Send(packet, self.cell, RADIO, "connect"))
-        effects.append(SetTimer("connect", now + jittered(self.settings.connect_retry, self.random)))
+        packet = ConnectPacket(
+            self.reason, self.node, self.downlink.next, self.ses, self.downlink.last_ses, self._previous()
+        )
+        self._send_until_confirmed(packet, self.cell, now, effects)
 
-    def _connect_ack(
+    def _send_leave(self, now: Instant, effects: list[Effect]) -> None:
+        """Send leave, and repeat it until it is confirmed."""
+        assert self.cell is not None
+        self._send_until_confirmed(LeavePacket(self.node, self.ses, self._previous()), self.cell, now, effects)
+
+    def _previous(self) -> Previous:
+        """PS as it is sent."""
+        return None if self.ask_all else tuple(sorted(self.previous.items()))
+
+    def _send_until_confirmed(self, packet: Packet, cell: NodeId, now: Instant, effects: list[Effect]) -> None:
+        effects.append(Send(packet, cell, RADIO, "connect"))
+        effects.append(SetTimer("connect", now + jittered(self.options.connect_retry, self.random)))
+
+    def _on_connect_ack(
         self, packet: ConnectAckPacket, sender: NodeId, now: Instant, effects: list[Effect]
     ) -> None:
-        """Connected. A repeated acknowledgement must not roll the host back (E1); seq_h only grows (E2)."""
+        """The host is connected. A repeated connectACK must not roll it back (E1); seq_h only grows (E2)."""
         if packet.host != self.node or packet.ses != self.ses or self.connected or self.leaving:
             return
-        self._clear_rbuffer()
+        self.downlink.clear()
         if self.reason != "connect":
-            self.seen.clear()
+            self.downlink.seen.clear()
         self.connected = self.joined = True
         self.reason = "connect"
         self.ask_all = False
-        self.last_ses = self.ses
-        self.base = packet.start
-        self.next = packet.start - packet.recovered
-        self.top = self.next - 1
-        self._position(effects)
-        self.skip = frozenset(packet.skip)
+        self.downlink.begin(self.ses, packet.start, packet.recovered, packet.skip, effects)
         self.previous = {sender: self.ses}
         effects.append(CancelTimer("connect"))
-        self._forget_own(packet.accepted, effects)
+        self.uplink.forget(packet.accepted, effects)
         self._send_own(now, effects)
-        self.ack_owed = False
-        self.ack_regular = now + self.heartbeat
-        self.hole_after = now
-        self._owe_ack(now, effects)
+        self.acks.begin(now, effects)
 
-    def _not_registered(self, packet: NotRegisteredPacket, now: Instant, effects: list[Effect]) -> None:
+    def _on_not_registered(self, packet: NotRegisteredPacket, now: Instant, effects: list[Effect]) -> None:
         """The station has declared this host down while it was silent: recover (E16)."""
         if packet.host != self.node or packet.ses != self.ses or self.leaving:
             return
@@ -423,35 +336,8 @@ class WasHost(Node):
         self.ask_all = True
         self._new_attempt(now, effects)
 
-    def _send_leave(self, now: Instant, effects: list[Effect]) -> None:
-        assert self.cell is not None
-        previous: Previous = None if self.ask_all else tuple(sorted(self.previous.items()))
-        effects.append(Send(LeavePacket(self.node, self.ses, previous), self.cell, RADIO, "connect"))
-        effects.append(SetTimer("connect", now + jittered(self.settings.connect_retry, self.random)))
-
-    def _leave_ack(self, packet: LeaveAckPacket, effects: list[Effect]) -> None:
+    def _on_leave_ack(self, packet: LeaveAckPacket, effects: list[Effect]) -> None:
+        """A station has confirmed the leave."""
         if packet.host == self.node and self.leaving and packet.ses == self.ses:
             self.left = True
             effects.append(CancelTimer("connect"))
-
-    # Recovery (section 4.5) ---------------------------------------------------------------------------------
-
-    def _restore_position(self, saved: Saved) -> None:
-        if "position" in saved:
-            self.last_ses, self.next = restore(saved, "position", tuple[int, int], (0, 0))
-            self.joined = True
-
-
-def ranges(numbers: Mapping[int, object]) -> tuple[tuple[int, int], ...]:
-    """Numbers as ranges with both ends in.
-
-    >>> ranges({4: "", 7: "", 5: ""})
-    ((4, 5), (7, 7))
-    """
-    found: list[tuple[int, int]] = []
-    for number in sorted(numbers):
-        if found and found[-1][1] == number - 1:
-            found[-1] = (found[-1][0], number)
-        else:
-            found.append((number, number))
-    return tuple(found)

@@ -1,18 +1,20 @@
-"""What a WAS station keeps: a record per host, and the messages some host of its cell needs (section 4.1)."""
+"""What a WAS station knows about one host (was2021, sections 4.1 and 4.3)."""
 
 from __future__ import annotations
 
 from msgspec import Struct
 
-from precede.core.effects import RADIO, CancelSend, Effect, Send, SetTimer
-from precede.core.identity import NEIGHBOURS, MessageId, NodeId
-from precede.core.instants import Duration, Instant
+from precede.core.identity import MessageId, NodeId
+from precede.core.instants import Instant
 from precede.core.messages import Message
-from precede.protocols.was2021.packets import DataPacket, FirstRequestPacket, Previous
+from precede.protocols.was2021.packets import FirstRequestPacket, Previous
 
 
 class Attempt(Struct, frozen=True):
-    """One Rsp1 in hand: what was received before it (T2), what the host has not delivered, who answered."""
+    """An Rsp1 that a new station received: what it says, who sent it, and `boundary`.
+
+    `boundary` is the last number this station had given when Rsp1 came (the paper's T2).
+    """
 
     boundary: int
     undelivered: tuple[MessageId, ...]
@@ -21,10 +23,20 @@ class Attempt(Struct, frozen=True):
 
 
 class Record:
-    """A host at one station: as its owner, or waiting for the owner's Rsp2.
+    """One host at one station, which owns the record (`owner`) or waits for the owner's Rsp2.
 
-    `next` is the host's cumulative acknowledgement, `base` where the cell's own numbers begin for it (below are
-    the private ones), `pin` what a waiting station must keep. A record is a draft until `owner`.
+    In every record: `ses` is the host's newest connection known here, `previous` its PS, `pending` the newest
+    Req1 of another station, which is answered when this station becomes the owner.
+
+    In a waiting record: `pin` is the lowest number that must be kept for the host, `began` the first connection
+    whose Rsp1 is accepted, `asked` the stations that got Req1, `denied` those without a record, `attempts` the
+    answers by connection.
+
+    In an owner's record: `first` is the connection in which the record came here, `next` the host's cumulative
+    acknowledgement, `base` the first of the cell's own numbers for it. `private` are recovered messages, under
+    numbers below `base`, with their last transmission in `private_at` (None: in the radio's queue). `marks` are
+    numbers it delivered elsewhere, `held` numbers it buffers. `accepted` is the number of its last own message
+    accepted, `early` its own messages beyond a gap, `boundary` the last number given when Rsp1 was sent.
     """
 
     __slots__ = (
@@ -73,17 +85,17 @@ class Record:
         self.denied: set[NodeId] = set()
 
     def need(self) -> int:
-        """The lowest number of the cell that must be kept for this host."""
+        """The lowest of the cell's numbers that must be kept for this host."""
         if not self.owner:
             return self.pin
         return self.next if self.next > self.base else self.base
 
     def needs(self, number: int) -> bool:
-        """Must this one be repeated for this host?"""
+        """Must the cell's message with this number be retransmitted for this host?"""
         return self.owner and number >= self.next and number >= self.base and number not in self.held
 
     def acknowledge(self, upto: int) -> None:
-        """Everything below `upto` is delivered."""
+        """The host has delivered everything below `upto`."""
         if upto <= self.next:
             return
         self.next = upto
@@ -93,88 +105,7 @@ class Record:
         self.held = {number for number in self.held if number >= upto}
 
     def forget_connection(self) -> None:
-        """A new connection: the host's RBuffer is empty again (E8), and nothing is under way to it."""
+        """A new connection: the host's RBuffer is empty again (E8), and nothing is being sent to it."""
         self.held.clear()
         self.early.clear()
         self.private_at.clear()
-
-
-class StationBuffer:
-    """The station's SBuffer, its numbering, and when each message was last really transmitted.
-
-    `sent_at` is in the order of transmission, so what is due to be repeated is at its front.
-    """
-
-    def __init__(self, retransmit: Duration) -> None:
-        self.retransmit = retransmit
-        self.last = 0
-        self.low = 1
-        self.messages: dict[int, Message] = {}
-        self.position: dict[MessageId, int] = {}
-        self.queued: dict[int, None] = {}
-        self.sent_at: dict[int, Instant] = {}
-        self.armed: Instant | None = None
-
-    def add(self, message: Message) -> int:
-        """Number a message and keep it."""
-        self.last += 1
-        self.messages[self.last] = message
-        self.position[message.id] = self.last
-        return self.last
-
-    def pass_by(self) -> None:
-        """Number a message that no host here needs."""
-        self.last += 1
-        self.low = self.last + 1
-
-    def send(self, number: int, marks: tuple[NodeId, ...], effects: list[Effect]) -> None:
-        """Queue a message for the cell; never twice."""
-        if number in self.queued:
-            return
-        self.queued[number] = None
-        self.sent_at.pop(number, None)
-        effects.append(Send(DataPacket(number, self.messages[number], marks), NEIGHBOURS, RADIO, number))
-
-    def sent(self, number: int, now: Instant, effects: list[Effect]) -> None:
-        """It has left the queue: the retransmission time runs from here."""
-        self.queued.pop(number, None)
-        if number in self.messages:
-            self.sent_at.pop(number, None)
-            self.sent_at[number] = now
-            self.arm(effects)
-
-    def due(self, now: Instant) -> list[int]:
-        """What was transmitted a retransmission time ago; it counts as looked at now."""
-        found = []
-        for number, at in self.sent_at.items():
-            if at + self.retransmit > now:
-                break
-            found.append(number)
-        for number in found:
-            del self.sent_at[number]
-            self.sent_at[number] = now
-        return found
-
-    def arm(self, effects: list[Effect]) -> None:
-        """One timer for the message that was transmitted longest ago."""
-        if self.armed is None and self.sent_at:
-            self.armed = next(iter(self.sent_at.values())) + self.retransmit
-            effects.append(SetTimer("repeat", self.armed))
-
-    def discard_below(self, low: int, effects: list[Effect]) -> None:
-        """Prefix discard (E7): everything below, never anything else."""
-        if low <= self.low:
-            return
-        for number in range(self.low, low):
-            if number in self.messages:
-                self.discard(number, effects)
-        self.low = low
-
-    def discard(self, number: int, effects: list[Effect]) -> None:
-        message = self.messages.pop(number)
-        if self.position.get(message.id) == number:
-            del self.position[message.id]
-        self.sent_at.pop(number, None)
-        if number in self.queued:
-            del self.queued[number]
-            effects.append(CancelSend(number))

@@ -1,8 +1,7 @@
-"""A WAS station (Wilhelm, Arantes, Sens 2021): dissemination, acknowledgement, retransmission, local discard.
+"""A WAS station: dissemination over the tree of stations, and the dispatch to its parts (was2021, section 4).
 
-Sections 4.1 and 4.5; the handoff is in `handoff.py`. Stations are reliable and stand on a tree of reliable,
-first-in first-out links: messages flooded on it are received in causal order everywhere, so no order data
-travels along.
+Stations are reliable, and a tree of reliable first-in first-out links connects them. A message that is flooded
+on it reaches every station in causal order, so packets carry no order data.
 """
 
 from __future__ import annotations
@@ -10,25 +9,16 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from typing import ClassVar
 
-from precede.core.effects import (
-    RADIO,
-    WIRED,
-    CancelSend,
-    CancelTimer,
-    Effect,
-    Effects,
-    Key,
-    Medium,
-    Send,
-    SetTimer,
-)
+from precede.core.effects import RADIO, WIRED, Effect, Effects, Key, Medium, Send, SetTimer
 from precede.core.identity import NEIGHBOURS, MessageId, NodeId
 from precede.core.instants import Instant
 from precede.core.messages import Message, Packet
-from precede.core.node import Context
+from precede.core.node import Context, Node
 from precede.protocols.cells.frames import RoutedPacket, RoutesPacket
 from precede.protocols.cells.routes import Routes
-from precede.protocols.was2021.handoff import Handoff
+from precede.protocols.was2021.buffer import StationBuffer
+from precede.protocols.was2021.new_station import NewStation
+from precede.protocols.was2021.options import WasOptions
 from precede.protocols.was2021.packets import (
     AckPacket,
     AppPacket,
@@ -38,40 +28,38 @@ from precede.protocols.was2021.packets import (
     FirstResponsePacket,
     LeavePacket,
     NoRecordPacket,
-    NotRegisteredPacket,
-    PrivatePacket,
+    Previous,
     SecondRequestPacket,
     SecondResponsePacket,
     StationAckPacket,
     UpPacket,
 )
-from precede.protocols.was2021.record import Record, StationBuffer
-from precede.protocols.was2021.settings import WasOptions
+from precede.protocols.was2021.previous_station import PreviousStation
+from precede.protocols.was2021.record import Record
+from precede.protocols.was2021.registrations import Registrations
+from precede.protocols.was2021.silence import Silence
+from precede.protocols.was2021.transmission import Transmission
 
 
-class WasStation(Handoff):
+class WasStation(Node):
     """One support station."""
 
     draining: ClassVar[tuple[str, ...]] = ("sbuffer", "private", "handoffs", "queued_routes")
 
     def __init__(self, context: Context[WasOptions]) -> None:
         self.node = context.node
-        self.random = context.random
-        self.settings = context.options
-        self.buffer = StationBuffer(self.settings.retransmit)
-        self.routes = Routes(context.node)
+        self.options = context.options
         self.records: dict[NodeId, Record] = {}
-        self.newest: dict[NodeId, int] = {}
-        self.numbers: dict[NodeId, MessageId] = {}
-        self.given_up: dict[NodeId, int] = {}
-        self.admitted: dict[NodeId, Instant] = {}
-        self.heard: dict[NodeId, Instant] = {}
-        self.watch: Instant | None = None
+        self.buffer = StationBuffer(self.options.retransmit)
+        self.routes = Routes(context.node)
+        self.silence = Silence(self.options.down_after)
+        self.transmission = Transmission(self.records, self.buffer, self.options)
+        self.registrations = Registrations(
+            context.node, self.records, self.routes, self.transmission, self.silence
+        )
+        self.previous_station = PreviousStation(self.registrations, self.buffer)
+        self.new_station = NewStation(self.registrations, self.buffer, self.previous_station)
         self.to_acknowledge: dict[NodeId, None] = {}
-        self.private_timer = False
-        self.first_transmissions = 0
-        self.repetitions = 0
-        self.judged_at: Instant | None = None
         self.declared_down = 0
 
     # Inputs -------------------------------------------------------------------------------------------------
@@ -79,17 +67,17 @@ class WasStation(Handoff):
     def receive(self, packet: Packet, sender: NodeId, now: Instant, over: Medium) -> Effects:
         effects: list[Effect] = []
         if type(packet) is AppPacket:
-            self._accept(packet.message, sender, effects)
+            self._disseminate(packet.message, sender, effects)
         elif type(packet) is AckPacket:
             self._on_ack(packet, now, effects)
         elif type(packet) is UpPacket:
             self._on_up(packet, now, effects)
         elif type(packet) is ConnectPacket:
-            if self._knows(packet.previous):
-                self._on_connect(packet, now, effects)
+            if self._can_ask(packet.previous):
+                self.new_station.on_connect(packet, now, effects)
         elif type(packet) is LeavePacket:
-            if self._knows(packet.previous):
-                self._on_leave(packet, effects)
+            if self._can_ask(packet.previous):
+                self.new_station.on_leave(packet, effects)
         elif type(packet) is RoutesPacket:
             self.routes.learn(packet, sender, effects)
         elif isinstance(packet, RoutedPacket):
@@ -100,42 +88,42 @@ class WasStation(Handoff):
         return effects
 
     def _on_routed(self, packet: RoutedPacket, now: Instant, effects: list[Effect]) -> None:
+        """Dispatch a packet of another station that is addressed to this one."""
         if type(packet) is FirstRequestPacket:
-            self._on_first_request(packet, now, effects)
+            self.previous_station.on_first_request(packet, effects)
         elif type(packet) is FirstResponsePacket:
-            self._on_first_response(packet, effects)
+            self.new_station.on_first_response(packet, effects)
         elif type(packet) is SecondRequestPacket:
-            self._on_second_request(packet, effects)
+            self.previous_station.on_second_request(packet, effects)
         elif type(packet) is SecondResponsePacket:
-            self._on_second_response(packet, now, effects)
+            self.new_station.on_second_response(packet, now, effects)
         elif type(packet) is NoRecordPacket:
-            self._on_no_record(packet, now, effects)
+            self.new_station.on_no_record(packet, now, effects)
         elif type(packet) is DeletePacket:
-            self._on_delete(packet.host, packet.ses, effects)
+            self.registrations.delete(packet.host, packet.ses, effects)
+
+    def _can_ask(self, previous: Previous) -> bool:
+        """A request to every station must wait until this station has a route to each of them."""
+        return previous is not None or len(self.routes.by_station) + 1 >= self.options.stations
 
     def sent(self, key: Key, now: Instant, ok: bool) -> Effects:
         effects: list[Effect] = []
         if type(key) is int:
             self.buffer.sent(key, now, effects)
         elif type(key) is tuple and key[0] == "private":
-            record = self.records.get(int(key[1]))
-            if record is not None and key[2] in record.private_at:
-                record.private_at[int(key[2])] = now
-                self._arm_private(now, effects)
+            self.transmission.private_sent(int(key[1]), int(key[2]), now, effects)
         return effects
 
     def timer(self, key: Key, now: Instant) -> Effects:
         effects: list[Effect] = []
         if key == "repeat":
-            self._repeat(now, effects)
+            self.transmission.repeat_due(now, effects)
         elif key == "station_ack":
-            self._station_ack(effects)
+            self._send_station_ack(effects)
         elif key == "private":
-            self.private_timer = False
-            for record in list(self.records.values()):
-                self._send_private(record, now, effects)
+            self.transmission.repeat_private(now, effects)
         elif key == "watch":
-            self._watch(now, effects)
+            self._declare_silent_hosts_down(now, effects)
         elif key == "collisions":
             self._judge_collisions(now, effects)
         return effects
@@ -154,7 +142,7 @@ class WasStation(Handoff):
             "handoffs": sum(not record.owner for record in self.records.values()),
             "queued_routes": self.routes.count_unrouted(),
             "marks": sum(len(record.marks) for record in self.records.values()),
-            "hosts_ever": len(self.newest),
+            "hosts_ever": len(self.registrations.newest),
             "declared_down": self.declared_down,
         }
 
@@ -166,51 +154,39 @@ class WasStation(Handoff):
         """SBuffer, in the order of this station's numbers."""
         return [message.id for message in self.buffer.messages.values()]
 
-    # Dissemination (section 4.1) ----------------------------------------------------------------------------
+    # Messages (section 4.1) ---------------------------------------------------------------------------------
 
-    def _accept(self, message: Message, sender: NodeId | None, effects: list[Effect]) -> None:
-        """A message new to this station: flood it on the tree, number it, send it to the cell."""
-        last = self.numbers.get(message.id.source)
-        if last is None or message.id > last:
-            self.numbers[message.id.source] = message.id
-        for peer in self.routes.neighbours:
-            if peer != sender:
-                effects.append(Send(AppPacket(message), peer, WIRED))
-        if not self.records:
-            self.buffer.pass_by()
-            return
-        number = self.buffer.add(message)
-        self.first_transmissions += 1
-        self.buffer.send(number, (), effects)
+    def _disseminate(self, message: Message, sender: NodeId | None, effects: list[Effect]) -> None:
+        """Flood a message on the tree and send it to the cell; `sender` is the neighbour it came from."""
+        self.registrations.note_message(message.id)
+        self.routes.flood(AppPacket(message), sender, effects)
+        self.transmission.send_new(message, effects)
 
     def _on_up(self, packet: UpPacket, now: Instant, effects: list[Effect]) -> None:
-        """A host's own message: taken in the order of its numbers, and only in the connection known here."""
+        """A host's own message: messages are accepted in the order of their numbers."""
         record = self.records.get(packet.host)
         if record is None:
-            self._unknown(packet.host, packet.ses, effects)
+            self.registrations.reject(packet.host, packet.ses, effects)
             return
-        if not self._takes_uplink(record, packet.ses):
+        if not self._accepts_uplink(record, packet.ses):
             return
-        self._hear(packet.host, now, effects)
+        self.registrations.hear(packet.host, now, effects)
         number = packet.message.id.number
         if number > record.accepted:
             record.early[number] = packet.message
             while record.accepted + 1 in record.early:
                 record.accepted += 1
-                self._accept(record.early.pop(record.accepted), None, effects)
+                self._disseminate(record.early.pop(record.accepted), None, effects)
         if not self.to_acknowledge:
-            effects.append(SetTimer("station_ack", now + self.settings.station_ack_interval))
+            effects.append(SetTimer("station_ack", now + self.options.station_ack_interval))
         self.to_acknowledge[packet.host] = None
 
-    def _takes_uplink(self, record: Record, ses: int) -> bool:
-        """A frame of an older connection may still be in the air when another station has taken over (E10)."""
+    def _accepts_uplink(self, record: Record, ses: int) -> bool:
+        """Only the owner accepts, and only in its connection: a late frame may be of an older one (E10)."""
         return record.owner and ses == record.ses
 
-    def _unknown(self, host: NodeId, ses: int, effects: list[Effect]) -> None:
-        """A host that was declared down does not know it (E16); nor does one whose handoff was given up."""
-        self._to_host(NotRegisteredPacket(host, ses), host, effects)
-
-    def _station_ack(self, effects: list[Effect]) -> None:
+    def _send_station_ack(self, effects: list[Effect]) -> None:
+        """Acknowledge the hosts' own messages, all in one packet."""
         accepted = [
             (host, self.records[host].accepted)
             for host in self.to_acknowledge
@@ -220,154 +196,38 @@ class WasStation(Handoff):
         if accepted:
             effects.append(Send(StationAckPacket(tuple(accepted)), NEIGHBOURS, RADIO))
 
-    # Acknowledgement, retransmission, discard (section 4.1) --------------------------------------------------
-
     def _on_ack(self, packet: AckPacket, now: Instant, effects: list[Effect]) -> None:
+        """A host's acknowledgement, which counts only at the owner in the current connection."""
         record = self.records.get(packet.host)
         if record is None:
-            self._unknown(packet.host, packet.ses, effects)
+            self.registrations.reject(packet.host, packet.ses, effects)
             return
         if not record.owner or packet.ses != record.ses:
             return
-        self._hear(packet.host, now, effects)
-        record.acknowledge(packet.next)
-        for first, last in packet.ranges:
-            record.held.update(range(max(first, record.next), last + 1))
-        self._collect(effects)
-        if packet.ranges:
-            self._fill_holes(record, packet.ranges[-1][1], now, effects)
-        if record.private:
-            self._send_private(record, now, effects)
+        self.registrations.hear(packet.host, now, effects)
+        self.transmission.acknowledge(record, packet, now, effects)
 
-    def _fill_holes(self, record: Record, top: int, now: Instant, effects: list[Effect]) -> None:
-        """The ranges show what is missing: repeat it at once, unless it has just been."""
-        for number in range(record.need(), top):
-            if number in record.held or number not in self.buffer.sent_at:
-                continue
-            if now - self.buffer.sent_at[number] > self.settings.guard:
-                self._send_again(number, now, effects)
+    # Failures (section 4.5) ---------------------------------------------------------------------------------
 
-    def _repeat(self, now: Instant, effects: list[Effect]) -> None:
-        """Repeat what some host neither acknowledged nor has in hand, a while after its last transmission."""
-        self.buffer.armed = None
-        for number in self.buffer.due(now):
-            if any(record.needs(number) for record in self.records.values()):
-                self._send_again(number, now, effects)
-        self.buffer.arm(effects)
-
-    def _send_again(self, number: int, now: Instant, effects: list[Effect]) -> None:
-        self.repetitions += 1
-        self._arm_judgement(now, effects)
-        self.buffer.send(number, self._marks(number), effects)
-
-    def _marks(self, number: int) -> tuple[NodeId, ...]:
-        """The paper's piggyback; hosts have been told in connectACK instead (E9)."""
-        return ()
-
-    def _collect(self, effects: list[Effect]) -> None:
-        """Discard below what every host here has delivered: a prefix, never a hole (E7)."""
-        low = self.buffer.last + 1
-        for record in self.records.values():
-            need = record.need()
-            low = min(low, need)
-        self.buffer.discard_below(low, effects)
-
-    def _send_private(self, record: Record, now: Instant, effects: list[Effect]) -> None:
-        if not record.owner or not record.private:
-            return
-        for place, (number, message) in enumerate(record.private.items()):
-            if place >= self.settings.private_window:
-                break
-            if number in record.held:
-                continue
-            if number in record.private_at:
-                at = record.private_at[number]
-                if at is None or now - at <= self.settings.guard:
-                    continue
-            record.private_at[number] = None
-            key = ("private", record.host, number)
-            packet = PrivatePacket(record.host, record.ses, number, message)
-            effects.append(Send(packet, record.host, RADIO, key))
-        self._arm_private(now, effects)
-
-    def _arm_private(self, now: Instant, effects: list[Effect]) -> None:
-        if not self.private_timer:
-            self.private_timer = True
-            effects.append(SetTimer("private", now + self.settings.retransmit))
-
-    # Failures (section 4.5) -----------------------------------------------------------------------------------
-
-    def _hear(self, host: NodeId, now: Instant, effects: list[Effect]) -> None:
-        if host not in self.records:
-            return
-        self.heard.pop(host, None)
-        self.heard[host] = now
-        self._arm_watch(effects)
-
-    def _arm_watch(self, effects: list[Effect]) -> None:
-        """`heard` is in the order of hearing: one timer for the host silent longest."""
-        if self.watch is None and self.heard:
-            self.watch = next(iter(self.heard.values())) + self.settings.down_after
-            effects.append(SetTimer("watch", self.watch))
-
-    def _watch(self, now: Instant, effects: list[Effect]) -> None:
-        self.watch = None
-        while self.heard:
-            host, at = next(iter(self.heard.items()))
-            if at + self.settings.down_after > now:
-                break
+    def _declare_silent_hosts_down(self, now: Instant, effects: list[Effect]) -> None:
+        """Declare down every host that was not heard for `down_after`."""
+        self.silence.timer_at = None
+        while (host := self.silence.silent_since(now - self.options.down_after)) is not None:
             self._declare_down(host, effects)
-        self._arm_watch(effects)
-
-    def _arm_judgement(self, now: Instant, effects: list[Effect]) -> None:
-        if self.judged_at is None and self.settings.collision_limit < 1:
-            self.judged_at = now
-            self.first_transmissions = self.repetitions = 0
-            effects.append(SetTimer("collisions", now + self.settings.down_after // 4))
+        self.silence.arm(effects)
 
     def _judge_collisions(self, now: Instant, effects: list[Effect]) -> None:
-        """Too many repetitions: give up the host that was silent longest, if it was silent for long.
-
-        The paper speaks of the collision rate, which a station cannot see; what it sees of it is the share of
-        repetitions among its transmissions. A host that misses two heartbeats is silent for long.
-        """
-        self.judged_at = None
-        share = self.repetitions / max(1, self.repetitions + self.first_transmissions)
-        if share > self.settings.collision_limit and self.heard:
-            host, at = next(iter(self.heard.items()))
-            if at + self.settings.down_after // 2 < now:
+        """After too many repetitions, declare the longest silent host down if it missed two heartbeats."""
+        if self.transmission.end_judgement():
+            host = self.silence.silent_since(now - self.options.down_after // 2 - 1)
+            if host is not None:
                 self._declare_down(host, effects)
-        if self.buffer.messages:
-            self._arm_judgement(now, effects)
+        self.transmission.continue_judgement(now, effects)
 
     def _declare_down(self, host: NodeId, effects: list[Effect]) -> None:
+        """End the host's registration; a handoff under way is given up."""
         record = self.records[host]
         self.declared_down += 1
         if not record.owner:
-            self.given_up[host] = record.ses
-        self._unregister(record, effects)
-
-    def _dropped(self, record: Record, effects: list[Effect]) -> None:
-        self.heard.pop(record.host, None)
-        for number, at in record.private_at.items():
-            if at is None:
-                effects.append(CancelSend(("private", record.host, number)))
-        if not self.heard and self.watch is not None:
-            self.watch = None
-            effects.append(CancelTimer("watch"))
-        self._collect(effects)
-
-    # The tree -----------------------------------------------------------------------------------------------
-
-    def _knows(self, previous: object) -> bool:
-        """May this station ask "every station"? Not before it knows them all."""
-        return previous is not None or len(self.routes.by_station) + 1 >= self.settings.stations
-
-    def _to_station(self, packet: RoutedPacket, effects: list[Effect]) -> None:
-        self.routes.forward(packet, effects)
-
-    def _to_host(self, packet: Packet, host: NodeId, effects: list[Effect]) -> None:
-        effects.append(Send(packet, host, RADIO, (packet.kind, host)))
-
-    def _every_other_station(self) -> tuple[NodeId, ...]:
-        return tuple(sorted(self.routes.by_station))
+            self.registrations.given_up[host] = record.ses
+        self.registrations.unregister(record, effects)

@@ -200,7 +200,7 @@ def _admissions(prepared: Prepared) -> dict[NodeId, Instant]:
     found: dict[NodeId, Instant] = {}
     for hosted in prepared.world.nodes:
         if isinstance(hosted.node, WasStation):
-            for host, at in hosted.node.admitted.items():
+            for host, at in hosted.node.registrations.admitted.items():
                 found[host] = max(at, found.get(host, 0))
     return found
 

@@ -1,4 +1,4 @@
-"""The times and limits of WAS: the paper gives none (papers/was2021/reading.md says which were fitted)."""
+"""The options of WAS. The paper gives no values; papers/was2021/reading.md says which ones were fitted."""
 
 from __future__ import annotations
 
@@ -7,8 +7,8 @@ from typing import Annotated, Final
 from precede.core.instants import MILLISECOND, MINUTE, SECOND, Duration
 from precede.protocols.options import Durable, duration, option
 
-LIFE: Final = 1 << 32
-"""Connection numbers of a host's next incarnation start here, so they are above all of its earlier life's."""
+INCARNATION_STEP: Final = 1 << 32
+"""The connection numbers of incarnation i start at i times this, above those of all earlier incarnations."""
 
 
 class WasOptions(Durable, frozen=True, kw_only=True):

@@ -1,0 +1,70 @@
+"""When a WAS host acknowledges: regularly, soon after it misses a message, and as a heartbeat (section 4.1).
+
+The paper reports a missing message with the next regular acknowledgement; we report it within `gap_ack`,
+because the paper's delays cannot be reached otherwise. The heartbeat keeps a host without traffic from being
+declared down (E16).
+"""
+
+from __future__ import annotations
+
+from random import Random
+
+from precede.core.effects import Effect, SetTimer
+from precede.core.instants import Duration, Instant
+from precede.protocols.cells.jitter import jittered
+from precede.protocols.was2021.options import WasOptions
+
+
+class Acknowledgements:
+    """The timer of a host's acknowledgements.
+
+    `timer_at` is when the timer fires (None: it is not set), `regular_at` when an acknowledgement is due at the
+    latest, `owed` whether something was received since the last one, `hole_after` the earliest instant at which
+    a hole that stays open is reported again.
+    """
+
+    def __init__(self, options: WasOptions, generator: Random) -> None:
+        self.options = options
+        self.random = generator
+        self.heartbeat: Duration = options.down_after // 4
+        self.timer_at: Instant | None = None
+        self.regular_at: Instant = 0
+        self.owed = False
+        self.hole_after: Instant = 0
+
+    def begin(self, now: Instant, effects: list[Effect]) -> None:
+        """Start a connection: acknowledge it in the regular interval."""
+        self.owed = False
+        self.regular_at = now + self.heartbeat
+        self.hole_after = now
+        self.owe(now, effects)
+
+    def owe(self, now: Instant, effects: list[Effect]) -> None:
+        """Acknowledge what was received within `ack_interval`, together with what follows until then."""
+        if self.owed:
+            return
+        self.owed = True
+        self.regular_at = min(self.regular_at, now + jittered(self.options.ack_interval, self.random))
+        self.set_timer(self.regular_at, effects)
+
+    def report_hole(self, is_new: bool, now: Instant, effects: list[Effect]) -> None:
+        """Report missing messages soon, unless the same hole was reported within `hole_ack`."""
+        if is_new or now >= self.hole_after:
+            self.hurry(now, effects)
+
+    def hurry(self, now: Instant, effects: list[Effect]) -> None:
+        """Acknowledge within `gap_ack`."""
+        self.set_timer(now + round(self.options.gap_ack * self.random.random()), effects)
+
+    def set_timer(self, at: Instant, effects: list[Effect]) -> None:
+        """Set the timer unless it fires earlier already."""
+        if self.timer_at is None or at < self.timer_at:
+            self.timer_at = at
+            effects.append(SetTimer("ack", at))
+
+    def sent(self, now: Instant, effects: list[Effect]) -> None:
+        """An acknowledgement was sent: the next one is the heartbeat."""
+        self.owed = False
+        self.hole_after = now + self.options.hole_ack
+        self.regular_at = now + self.heartbeat
+        self.set_timer(self.regular_at, effects)

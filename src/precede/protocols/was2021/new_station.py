@@ -1,0 +1,248 @@
+"""Join, leave and handoff at the station that a host comes to: task s_n (was2021, sections 4.2, 4.3, 4.5).
+
+The invariant is a token. For each host there is exactly one of: an owner's record at one station, an Rsp2 in
+flight, nothing (the host left or was declared down). Only an owner answers Req1, and only for a newer
+connection. It gives the token away only in Rsp2, only for the connection it answered last. Only an owner sends
+connectACK. Every station that the token can reach is in PS of the newest connection, so it gets Req1, and
+answers it (owner), keeps it (waiting) or denies it (no record). Hence the newest connection gets the token.
+
+Departures from the paper's pseudo-code carry their number in `papers/was2021/reading.md`.
+"""
+
+from __future__ import annotations
+
+from precede.core.effects import Effect
+from precede.core.instants import Instant
+from precede.core.messages import Message
+from precede.protocols.was2021.buffer import StationBuffer
+from precede.protocols.was2021.packets import (
+    ConnectAckPacket,
+    ConnectPacket,
+    FirstRequestPacket,
+    FirstResponsePacket,
+    LeaveAckPacket,
+    LeavePacket,
+    NoRecordPacket,
+    SecondRequestPacket,
+    SecondResponsePacket,
+)
+from precede.protocols.was2021.previous_station import PreviousStation
+from precede.protocols.was2021.record import Attempt, Record
+from precede.protocols.was2021.registrations import Registrations
+
+
+class NewStation:
+    """Takes hosts in, and gets their records from previous stations."""
+
+    def __init__(self, registrations: Registrations, buffer: StationBuffer, previous: PreviousStation) -> None:
+        self.registrations = registrations
+        self.buffer = buffer
+        self.previous = previous
+
+    # Connect (lines 1 to 10) --------------------------------------------------------------------------------
+
+    def on_connect(self, packet: ConnectPacket, now: Instant, effects: list[Effect]) -> None:
+        """A host joins, connects or recovers."""
+        hosts, host = self.registrations, packet.host
+        if hosts.is_outdated(host, packet.ses):
+            return
+        if hosts.given_up.get(host) == packet.ses:
+            hosts.reject(host, packet.ses, effects)
+            return
+        hosts.note_connection(host, packet.ses)
+        record = hosts.find_current(host, packet.last_ses, packet.ses, effects)
+        if record is not None and record.owner:
+            self._reconnect(record, packet, now, effects)
+        elif packet.reason == "join":
+            self._join(packet, now, effects)
+        else:
+            self._request(record, packet, now, effects)
+        hosts.hear(host, now, effects)
+
+    def _reconnect(self, record: Record, packet: ConnectPacket, now: Instant, effects: list[Effect]) -> None:
+        """This station is the owner: confirm at once; a new connection ends all other registrations (E4)."""
+        if packet.ses < record.ses:
+            return
+        if packet.last_ses >= record.first:
+            record.acknowledge(packet.next)
+        if packet.ses > record.ses:
+            record.ses, record.previous = packet.ses, packet.previous
+            self._forget_connection(record, effects)
+            self._delete_after_reconnect(record, effects)
+        self._confirm(record, now, effects)
+        self.registrations.transmission.collect(effects)
+
+    def _forget_connection(self, record: Record, effects: list[Effect]) -> None:
+        """The ranges that the host acknowledged are forgotten with the connection (E8)."""
+        self.registrations.transmission.cancel_private(record, effects)
+        record.forget_connection()
+
+    def _delete_after_reconnect(self, record: Record, effects: list[Effect]) -> None:
+        self.registrations.delete_elsewhere(record.host, record.ses, record.previous, effects)
+
+    def _join(self, packet: ConnectPacket, now: Instant, effects: list[Effect]) -> None:
+        """A new host gets every message that the station still has."""
+        hosts = self.registrations
+        record = Record(packet.host, packet.ses, self.buffer.low, packet.previous)
+        record.owner, record.first = True, packet.ses
+        record.accepted = hosts.last_number(packet.host, packet.ses)
+        hosts.records[packet.host] = record
+        hosts.admitted[packet.host] = now
+        self._confirm(record, now, effects)
+        hosts.delete_elsewhere(packet.host, packet.ses, packet.previous, effects)
+
+    def _request(
+        self, record: Record | None, packet: ConnectPacket, now: Instant, effects: list[Effect]
+    ) -> None:
+        """Phase 1: send Req1 to every station that may have the record.
+
+        If a handoff of the host is under way here, a newer connect asks again and keeps the older attempts
+        (E13); a repeated connect changes nothing.
+        """
+        hosts = self.registrations
+        if record is None:
+            record = Record(packet.host, packet.ses, self.buffer.low, packet.previous)
+            hosts.records[packet.host] = record
+        elif packet.ses <= record.ses:
+            return
+        record.ses, record.previous = packet.ses, packet.previous
+        record.asked, record.denied = hosts.other_stations(packet.previous), set()
+        # The host was connected in last_ses, so no older request will be answered any more.
+        record.began = max(record.began, packet.last_ses + 1)
+        record.attempts = {ses: attempt for ses, attempt in record.attempts.items() if ses >= record.began}
+        for station in record.asked:
+            request = FirstRequestPacket(
+                hosts.node, station, packet.host, packet.ses, packet.next, packet.last_ses
+            )
+            hosts.routes.forward(request, effects)
+        self._rejoin_if_all_denied(record, now, effects)
+
+    # Phase 2 (lines 11 to 13) -------------------------------------------------------------------------------
+
+    def on_first_response(self, packet: FirstResponsePacket, effects: list[Effect]) -> None:
+        """Rsp1: request the record, and the undelivered messages that are not here."""
+        hosts = self.registrations
+        record = hosts.records.get(packet.host)
+        if record is None or record.owner or not self._accepts_response(record, packet.ses):
+            return
+        record.attempts[packet.ses] = Attempt(
+            self.buffer.last, packet.undelivered, packet.accepted, packet.origin
+        )
+        absent = tuple(id for id in packet.undelivered if id not in self.buffer.position)
+        request = SecondRequestPacket(hosts.node, packet.origin, packet.host, packet.ses, absent)
+        hosts.routes.forward(request, effects)
+
+    def _accepts_response(self, record: Record, ses: int) -> bool:
+        """Was the request sent since the record pins messages? An older answer does not fit them."""
+        return ses >= record.began
+
+    # Phase 3 (lines 14 to 20) -------------------------------------------------------------------------------
+
+    def on_second_response(self, packet: SecondResponsePacket, now: Instant, effects: list[Effect]) -> None:
+        """Rsp2: this station becomes the owner; work out where the host goes on."""
+        record = self.registrations.records.get(packet.host)
+        if record is None or record.owner or packet.ses not in record.attempts:
+            return
+        attempt = record.attempts[packet.ses]
+        boundary = self._boundary(attempt)
+        undelivered = {*attempt.undelivered, *packet.received}
+        cached = self.buffer.numbers_from(record.pin)
+        fresh = [
+            number for number in cached if number > boundary or self.buffer.messages[number].id in undelivered
+        ]
+        start = fresh[0] if fresh else self.buffer.last + 1
+        kept = set(fresh)
+        record.marks = {number: None for number in cached if start < number <= boundary and number not in kept}
+        record.accepted = attempt.accepted
+        self._become_owner(record, start, packet.recovered, now, effects)
+
+    def _boundary(self, attempt: Attempt) -> int:
+        """The last number that can have been delivered elsewhere: messages received before Rsp1 (E6)."""
+        return attempt.boundary
+
+    def _become_owner(
+        self,
+        record: Record,
+        start: int,
+        recovered: tuple[Message, ...],
+        now: Instant,
+        effects: list[Effect],
+    ) -> None:
+        """The handoff is over. Recovered messages get the numbers just below `start` (E5)."""
+        record.owner = True
+        record.first = record.ses
+        record.base = start
+        record.next = start - len(recovered)
+        record.private = {record.next + place: message for place, message in enumerate(recovered)}
+        record.attempts, record.denied, record.asked = {}, set(), ()
+        record.forget_connection()
+        pending, record.pending = record.pending, None
+        hosts = self.registrations
+        if pending is not None and pending.ses > record.ses:
+            self.previous.serve(record, pending, effects)
+        else:
+            self._confirm(record, now, effects)
+            hosts.delete_elsewhere(record.host, record.ses, record.previous, effects)
+        hosts.transmission.collect(effects)
+
+    def _confirm(self, record: Record, now: Instant, effects: list[Effect]) -> None:
+        """Send connectACK and the recovered messages."""
+        start = record.need()
+        packet = ConnectAckPacket(
+            record.host, record.accepted, start, start - record.next, self._skip(record), record.ses
+        )
+        transmission = self.registrations.transmission
+        transmission.answer(packet, record.host, effects)
+        transmission.send_private(record, now, effects)
+
+    def _skip(self, record: Record) -> tuple[int, ...]:
+        """The numbers that the host delivered elsewhere (E9)."""
+        return tuple(record.marks)
+
+    # No station has a record (section 4.5) ------------------------------------------------------------------
+
+    def on_no_record(self, packet: NoRecordPacket, now: Instant, effects: list[Effect]) -> None:
+        """A station denied a request: its attempts end, and the host may have to join anew."""
+        record = self.registrations.records.get(packet.host)
+        if record is None or record.owner:
+            return
+        if packet.ses == record.ses:
+            record.denied.add(packet.origin)
+        # A denial of an older request ends that attempt; one of the newest request ends all with that station.
+        record.attempts = {
+            ses: attempt
+            for ses, attempt in record.attempts.items()
+            if attempt.station != packet.origin or ses > packet.ses
+        }
+        self._rejoin_if_all_denied(record, now, effects)
+
+    def _rejoin_if_all_denied(self, record: Record, now: Instant, effects: list[Effect]) -> None:
+        """Own a new record once every station has denied and no attempt is under way."""
+        if record.attempts or not all(station in record.denied for station in record.asked):
+            return
+        if record.pending is not None and record.pending.ses > record.ses:
+            # A newer connection took the token, or there is none; the newer connection finds out which. Its
+            # request came before the denial, because the links are first-in first-out.
+            self.registrations.unregister(record, effects)
+            return
+        record.accepted, start = self._rejoin_position(record)
+        record.marks = {}
+        self.registrations.admitted[record.host] = now
+        self._become_owner(record, start, (), now, effects)
+
+    def _rejoin_position(self, record: Record) -> tuple[int, int]:
+        """The host's last number seen, and the number to begin at: after everything received here (E15).
+
+        The denials came behind every message that was on its way, so nothing older is still to come.
+        """
+        return self.registrations.last_number(record.host, record.ses), self.buffer.last + 1
+
+    # Leave (section 4.2) ------------------------------------------------------------------------------------
+
+    def on_leave(self, packet: LeavePacket, effects: list[Effect]) -> None:
+        """A host leaves: end its registrations everywhere, and confirm."""
+        hosts = self.registrations
+        if packet.previous is None or any(station == hosts.node for station, _ in packet.previous):
+            hosts.delete(packet.host, packet.ses, effects)
+        hosts.delete_elsewhere(packet.host, packet.ses, packet.previous, effects)
+        hosts.transmission.answer(LeaveAckPacket(packet.host, packet.ses), packet.host, effects)

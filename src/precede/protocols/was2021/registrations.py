@@ -1,0 +1,126 @@
+"""Which hosts are registered at a WAS station, and how a registration ends (was2021, sections 4.2 and 4.5)."""
+
+from __future__ import annotations
+
+from precede.core.effects import Effect
+from precede.core.identity import MessageId, NodeId
+from precede.core.instants import Instant
+from precede.protocols.cells.frames import RoutedPacket
+from precede.protocols.cells.routes import Routes
+from precede.protocols.was2021.options import INCARNATION_STEP
+from precede.protocols.was2021.packets import DeletePacket, NoRecordPacket, NotRegisteredPacket, Previous
+from precede.protocols.was2021.record import Record
+from precede.protocols.was2021.silence import Silence
+from precede.protocols.was2021.transmission import Transmission
+
+
+class Registrations:
+    """The records of one station, and what it remembers of hosts beyond their records.
+
+    `newest` is the largest connection number known of each host (E11), `numbers` the last message seen of each
+    (E15). `given_up` is the connection whose handoff ended in a down decision: it is not begun again, because
+    answers to its first run may still arrive. `admitted` is when a host was last taken in without a record from
+    another station: it misses no message broadcast after that.
+    """
+
+    def __init__(
+        self,
+        node: NodeId,
+        records: dict[NodeId, Record],
+        routes: Routes,
+        transmission: Transmission,
+        silence: Silence,
+    ) -> None:
+        self.node = node
+        self.records = records
+        self.routes = routes
+        self.transmission = transmission
+        self.silence = silence
+        self.newest: dict[NodeId, int] = {}
+        self.numbers: dict[NodeId, MessageId] = {}
+        self.given_up: dict[NodeId, int] = {}
+        self.admitted: dict[NodeId, Instant] = {}
+
+    def is_outdated(self, host: NodeId, ses: int) -> bool:
+        """Has a newer connection of the host overtaken this one? Then it must not be registered (E11)."""
+        return ses < self.newest.get(host, 0)
+
+    def note_connection(self, host: NodeId, ses: int) -> None:
+        """Remember the largest connection number of a host."""
+        self.newest[host] = max(self.newest.get(host, 0), ses)
+
+    def find_current(self, host: NodeId, last_ses: int, ses: int, effects: list[Effect]) -> Record | None:
+        """The host's record, after ending one that it left behind."""
+        record = self.records.get(host)
+        if record is not None and self._is_leftover(record, last_ses, ses):
+            self.unregister(record, effects)
+            return None
+        return record
+
+    def _is_leftover(self, record: Record, last_ses: int, ses: int) -> bool:
+        """Is this the record of a join that another overtook, or of an earlier incarnation (E18c)?"""
+        superseded = record.owner and last_ses > record.ses
+        return superseded or record.ses // INCARNATION_STEP < ses // INCARNATION_STEP
+
+    def note_message(self, id: MessageId) -> None:
+        """Remember the last message of each source."""
+        last = self.numbers.get(id.source)
+        if last is None or id > last:
+            self.numbers[id.source] = id
+
+    def last_number(self, host: NodeId, ses: int) -> int:
+        """The number of the host's last message seen here, in the incarnation of this connection."""
+        last = self.numbers.get(host)
+        return last.number if last is not None and last.incarnation == ses // INCARNATION_STEP else 0
+
+    def hear(self, host: NodeId, now: Instant, effects: list[Effect]) -> None:
+        """A packet of the host arrived: it is not down."""
+        if host in self.records:
+            self.silence.hear(host, now, effects)
+
+    def reject(self, host: NodeId, ses: int, effects: list[Effect]) -> None:
+        """Tell a host that it is not registered: it was declared down, or its handoff was given up (E16)."""
+        self.transmission.answer(NotRegisteredPacket(host, ses), host, effects)
+
+    def deny(self, packet: RoutedPacket, effects: list[Effect]) -> None:
+        """Answer a station that there is no record here; else its handoff could wait for ever (E14)."""
+        self.routes.forward(NoRecordPacket(self.node, packet.origin, packet.host, packet.ses), effects)
+
+    def unregister(self, record: Record, effects: list[Effect]) -> None:
+        """End a registration; deny the request that waited for the record (E14)."""
+        del self.records[record.host]
+        if record.pending is not None:
+            self.deny(record.pending, effects)
+        self._clean_up(record, effects)
+
+    def release(self, record: Record, effects: list[Effect]) -> None:
+        """Remove a record that moves to another station."""
+        del self.records[record.host]
+        self._clean_up(record, effects)
+
+    def _clean_up(self, record: Record, effects: list[Effect]) -> None:
+        """Cancel what was queued for the host, and discard what only this host needed."""
+        self.transmission.cancel_private(record, effects)
+        self.silence.forget(record.host, effects)
+        self.transmission.collect(effects)
+
+    def other_stations(self, previous: Previous) -> tuple[NodeId, ...]:
+        """The other stations at which the host may be registered, ascending."""
+        if previous is None:
+            return tuple(sorted(self.routes.by_station))
+        return tuple(sorted({station for station, _ in previous} - {self.node}))
+
+    def delete_elsewhere(self, host: NodeId, ses: int, previous: Previous, effects: list[Effect]) -> None:
+        """Send Delete to the other stations at which the host may be registered."""
+        for station in self.other_stations(previous):
+            self.routes.forward(DeletePacket(self.node, station, host, ses), effects)
+
+    def delete(self, host: NodeId, ses: int, effects: list[Effect]) -> None:
+        """End a registration up to this connection.
+
+        Delete comes only from an owner or a leave, so every older record is obsolete (E12).
+        """
+        self.note_connection(host, ses)
+        record = self.records.get(host)
+        if record is not None and record.ses <= ses:
+            self.unregister(record, effects)
