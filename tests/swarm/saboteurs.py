@@ -66,7 +66,7 @@ class WakesOne(VectorClock):
 
     def _wake(self, id: MessageId, effects: list[Effect]) -> None:
         key = (id.source, id.number)
-        self._lacking[key] = self._lacking.get(key, [])[:1]
+        self._waiting_for[key] = self._waiting_for.get(key, [])[:1]
         super()._wake(id, effects)
 
 

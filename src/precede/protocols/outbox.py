@@ -1,25 +1,25 @@
-"""Acknowledgement and retransmission: what stands under a protocol that assumes reliable channels.
+"""Acknowledgement and retransmission, for protocols that assume reliable channels.
 
-An `Outbox` keeps a packet until every addressee has acknowledged it and sends it again, ever more rarely, to
-those who have not. It is a piece of a node: it appends effects, and is passed its timers.
+An `Outbox` keeps each packet until every addressee has acknowledged its message, and sends it again to the
+others at growing intervals. A node owns one, passes it its timers, and returns the effects it appends.
 """
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from typing import ClassVar, Final
 
-from precede.core.effects import RADIO, CancelTimer, Effect, Key, Send, SetTimer
+from precede.core.effects import NOTHING, RADIO, CancelTimer, Effect, Effects, Key, Send, SetTimer
 from precede.core.identity import MessageId, NodeId
 from precede.core.instants import Duration, Instant
 from precede.core.messages import ControlOnlyPacket, Packet
 
 ACK_BYTES: Final = 8
-_SLOWEST: Final = 32
+_LARGEST_BACKOFF: Final = 32
 
 
 class AckPacket(ControlOnlyPacket, frozen=True, gc=False):
-    """These messages are safe with me. Eight bytes for each: source and number."""
+    """Acknowledges messages: the sender has received and, if durable, persisted them. Eight bytes each."""
 
     kind: ClassVar[str] = "ack"
     ids: tuple[MessageId, ...]
@@ -33,76 +33,83 @@ class AckPacket(ControlOnlyPacket, frozen=True, gc=False):
         return len(self.ids)
 
 
-class _Entry:
-    __slots__ = ("left", "packets", "wait")
+class _Unacknowledged:
+    """A message's packets by addressee, the addressees that have not acknowledged it, the present interval."""
 
-    def __init__(self, packets: Mapping[NodeId, Packet], wait: Duration) -> None:
+    __slots__ = ("interval", "missing", "packets")
+
+    def __init__(self, packets: Mapping[NodeId, Packet], interval: Duration) -> None:
         self.packets = packets
-        self.left = dict.fromkeys(packets)
-        self.wait = wait
+        self.missing = dict.fromkeys(packets)
+        self.interval = interval
 
 
 class Outbox:
-    """Unacknowledged own messages. With `rto` 0 nothing is kept: the channels are said to be reliable."""
+    """The unacknowledged own messages of a node. `rto` is the first interval until a packet is sent again.
+
+    With `rto` 0 the channels are reliable: packets are sent once, and nothing is kept or acknowledged.
+    """
 
     def __init__(self, rto: Duration) -> None:
         self._rto = rto
-        self._entries: dict[MessageId, _Entry] = {}
+        self._entries: dict[MessageId, _Unacknowledged] = {}
 
     def __len__(self) -> int:
         return len(self._entries)
 
+    @property
+    def retransmits(self) -> bool:
+        """False if the channels are reliable."""
+        return self._rto > 0
+
     def send(
         self, id: MessageId, packets: Mapping[NodeId, Packet], now: Instant, effects: list[Effect]
     ) -> None:
-        """Send to each addressee, and again until each has acknowledged."""
+        """Send a message's packets, by addressee, until each addressee has acknowledged."""
         effects.extend([Send(packet, peer, RADIO) for peer, packet in packets.items()])
         if self._rto and packets:
-            self._entries[id] = _Entry(packets, self._rto)
+            self._entries[id] = _Unacknowledged(packets, self._rto)
             effects.append(SetTimer(_key(id), now + self._rto))
 
-    def send_alike(
-        self, id: MessageId, packet: Packet, peers: Sequence[NodeId], now: Instant, effects: list[Effect]
-    ) -> None:
-        """The same packet to everyone."""
-        self.send(id, dict.fromkeys(peers, packet), now, effects)
+    def acknowledge(self, id: MessageId, sender: NodeId, effects: list[Effect]) -> None:
+        """Send an acknowledgement of a received message, unless the channels are reliable."""
+        if self._rto:
+            effects.append(Send(AckPacket((id,)), sender, RADIO))
 
     def acknowledged(self, id: MessageId, peer: NodeId, effects: list[Effect]) -> bool:
-        """A peer has it. True when that was the last one."""
+        """A peer has acknowledged a message. Returns True if it was the last one to do so."""
         entry = self._entries.get(id)
-        if entry is None or peer not in entry.left:
+        if entry is None or peer not in entry.missing:
             return False
-        del entry.left[peer]
-        if entry.left:
+        del entry.missing[peer]
+        if entry.missing:
             return False
         del self._entries[id]
         effects.append(CancelTimer(_key(id)))
         return True
 
     def give_up(self, peer: NodeId, effects: list[Effect]) -> None:
-        """A peer will never acknowledge anything any more: it is gone, or has forgotten everything."""
-        for id in [id for id, entry in self._entries.items() if peer in entry.left]:
+        """Stop sending to a peer that has left for good or lost its state: it will never acknowledge."""
+        for id in [id for id, entry in self._entries.items() if peer in entry.missing]:
             self.acknowledged(id, peer, effects)
 
     def unacknowledged(self) -> dict[MessageId, dict[NodeId, Packet]]:
-        """What is still to be sent again, and to whom."""
-        return {id: {peer: entry.packets[peer] for peer in entry.left} for id, entry in self._entries.items()}
+        """The packets that would be sent again, by message and addressee."""
+        return {
+            id: {peer: entry.packets[peer] for peer in entry.missing} for id, entry in self._entries.items()
+        }
 
-    def timer(self, key: Key, now: Instant, effects: list[Effect]) -> None:
-        """Time to send one message again to those who have not acknowledged it."""
-        assert type(key) is tuple
-        id = MessageId(int(key[2]), int(key[3]), int(key[4]))
-        entry = self._entries.get(id)
+    def timer(self, key: Key, now: Instant) -> Effects:
+        """Send a message again to those that have not acknowledged it. Ignores timers of others."""
+        if type(key) is not tuple or key[:2] != ("net", "rto"):
+            return NOTHING
+        entry = self._entries.get(MessageId(int(key[2]), int(key[3]), int(key[4])))
         if entry is None:
-            return
-        effects.extend([Send(entry.packets[peer], peer, RADIO) for peer in entry.left])
-        entry.wait = min(entry.wait * 2, self._rto * _SLOWEST)
-        effects.append(SetTimer(key, now + entry.wait))
-
-
-def is_retransmission(key: Key) -> bool:
-    """Is this one of an Outbox's timers?"""
-    return type(key) is tuple and key[:2] == ("net", "rto")
+            return NOTHING
+        entry.interval = min(entry.interval * 2, self._rto * _LARGEST_BACKOFF)
+        effects: list[Effect] = [Send(entry.packets[peer], peer, RADIO) for peer in entry.missing]
+        effects.append(SetTimer(key, now + entry.interval))
+        return effects
 
 
 def _key(id: MessageId) -> Key:

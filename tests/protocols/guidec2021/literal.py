@@ -21,7 +21,7 @@ from precede.core.node import Context, Saved, Waiting
 from precede.protocols.guidec2021 import causal_barrier, delta_causal
 from precede.protocols.layered.envelope import Envelope
 from precede.protocols.layered.ordering import Ordering
-from precede.protocols.layered.own_messages import OwnMessages, no_destinations
+from precede.protocols.layered.own_messages import OwnMessages, refuse_destinations
 
 Tags: TypeAlias = dict[NodeId, int]
 
@@ -50,7 +50,7 @@ class LiteralCausal(Ordering):
         self, payload: bytes, now: Instant, to: Sequence[NodeId] | None, lifetime: Duration | None
     ) -> tuple[Envelope, list[Effect]]:
         """co_broadcast (codes 2 and 9)."""
-        no_destinations(to, "the printed algorithm")
+        refuse_destinations(to, "the printed algorithm")
         id = self._own.next_id()
         tag, deadline = self._tag(id.number, now, lifetime)
         self._expunge_expired_predecessors(self._c_barrier, now)

@@ -27,39 +27,21 @@ from precede.protocols.floods.reliable_floods import (
     Want,
 )
 from precede.protocols.layered.dissemination import Dissemination
-from precede.protocols.layered.envelope import Envelope
+from precede.protocols.layered.envelope import HEADER_BYTES, Envelope, EnvelopePacket
 from precede.protocols.layered.ordering import Ordering
 from precede.protocols.registry import DisseminationEntry
 
-HEADER_BYTES: Final = 20
 WANT_BYTES: Final = 12
 HAVE_BYTES: Final = 8
 
 
-class FloodPacket(Packet, frozen=True, gc=False):
-    """One message with its ordering's stamp."""
+class FloodPacket(EnvelopePacket, frozen=True, gc=False):
+    """One message with its ordering's stamp, relayed by every node."""
 
     kind: ClassVar[str] = "flood"
-    envelope: Envelope
 
     def written(self) -> Sequence[Written]:
         return (self.envelope.written(relayed=True),)
-
-    @property
-    def size_bytes(self) -> int:
-        return HEADER_BYTES + self.envelope.size_bytes
-
-    @property
-    def control_bytes(self) -> int:
-        return HEADER_BYTES + self.envelope.control_bytes
-
-    @property
-    def control_entries(self) -> int:
-        return self.envelope.control_entries
-
-    @property
-    def messages(self) -> int:
-        return 1
 
 
 class FloodWantPacket(ControlOnlyPacket, frozen=True, gc=False):

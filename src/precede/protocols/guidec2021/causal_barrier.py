@@ -1,12 +1,12 @@
 """`causal_barrier`: causal broadcast without lifetimes (guidec2021, section IV, codes 1 to 7).
 
-A message names its immediate predecessors (its causal barrier) and waits until all of them are delivered. Maps
-instead of vectors: nobody needs to know who takes part. A message that waits is filed under one predecessor it
-lacks, with a pointer into its barrier, so a delivery touches only whoever waits for it; the paper's
-checkPendingMessages scans everything pending.
+A message names its immediate predecessors (its causal barrier) and waits until all of them are delivered. The
+paper uses maps instead of vectors, so nobody needs to know the group.
 
-Where we depart from the printed codes, and why, is in papers/guidec2021/reading.md: streams instead of hosts
-(E6, E7), a message's own number against what was delivered (E8), pruned barriers (E11).
+The paper's checkPendingMessages scans all pending messages; we file each under one predecessor that it lacks,
+because a delivery then touches only the messages that wait for it. Our other departures are explained in
+papers/guidec2021/reading.md: streams instead of hosts (E6, E7), duplicates recognised by number (E8), pruned
+barriers (E11).
 """
 
 from __future__ import annotations
@@ -22,8 +22,9 @@ from precede.core.messages import Message
 from precede.core.node import Context, Saved, Waiting, restore
 from precede.protocols.guidec2021.options import CausalBarrierOptions
 from precede.protocols.layered.envelope import Envelope
+from precede.protocols.layered.held_messages import HeldMessages
 from precede.protocols.layered.ordering import Ordering
-from precede.protocols.layered.own_messages import OwnMessages, held_key, no_destinations, restored_held
+from precede.protocols.layered.own_messages import OwnMessages, refuse_destinations
 from precede.protocols.layered.streams import Stream, id_in, stream_in, stream_of, top_key
 from precede.protocols.registry import Entry
 
@@ -31,23 +32,26 @@ Predecessor: TypeAlias = tuple[Stream, int]
 Barrier: TypeAlias = tuple[Predecessor, ...]
 
 HEADER_BYTES: Final = 16
-"""host id and sequence tag, eight bytes each; the paper has no byte model."""
+"""Host id and sequence tag, eight bytes each: the paper has no byte model."""
 ENTRY_BYTES: Final = 16
 
 
 class Pending:
-    """A message in hand, since when, and the place in its barrier of the predecessor it is filed under."""
+    """A message that waits, since when, and the position in its barrier of a predecessor that it lacks."""
 
-    __slots__ = ("envelope", "place", "since")
+    __slots__ = ("envelope", "position", "since")
 
-    def __init__(self, envelope: Envelope, place: int, since: Instant) -> None:
+    def __init__(self, envelope: Envelope, position: int, since: Instant) -> None:
         self.envelope = envelope
-        self.place = place
+        self.position = position
         self.since = since
 
 
 class CausalBarrier(Ordering):
-    """The paper's registries: `c_barrier`, `co_delivered`, `pending`."""
+    """The paper's registries `c_barrier`, `co_delivered` and `pending`.
+
+    `_waiting_for` is an index of the pending messages by one predecessor that each of them lacks.
+    """
 
     draining: ClassVar[tuple[str, ...]] = ("pending",)
     stamp_type = Barrier
@@ -59,7 +63,8 @@ class CausalBarrier(Ordering):
         self._barrier: dict[Stream, int] = {}
         self._delivered: dict[Stream, int] = {}
         self._pending: dict[MessageId, Pending] = {}
-        self._filed: dict[Predecessor, list[Pending]] = {}
+        self._waiting_for: dict[Predecessor, list[Pending]] = {}
+        self._held = HeldMessages(self._durable)
 
     def start(self, now: Instant, saved: Saved) -> Effects:
         tops: dict[Stream, tuple[int, Barrier]] = {}
@@ -73,16 +78,12 @@ class CausalBarrier(Ordering):
         effects = self._own.start(saved, Barrier)
         for envelope in self._own.kept:
             self._finish(envelope, effects)
-        for envelope in restored_held(saved, Barrier):
-            id = envelope.message.id
-            if id.number <= self._delivered.get(stream_of(id), 0):
-                effects.append(Persist(held_key(id), None))
-            else:
-                self.arrive((envelope,), now, effects)
+        for envelope in self._held.resume(saved, Barrier, self.knows, effects):
+            self.arrive((envelope,), now, effects)
         return effects
 
     def _finish(self, envelope: Envelope, effects: list[Effect]) -> None:
-        """An own message that was numbered when the node went down, before its registries were saved."""
+        """Register an own message that was numbered before a crash and whose registries were not saved."""
         id = envelope.message.id
         stream = stream_of(id)
         if id.number > self._delivered.get(stream, 0):
@@ -93,9 +94,9 @@ class CausalBarrier(Ordering):
     def stamp(
         self, payload: bytes, now: Instant, to: Sequence[NodeId] | None, lifetime: Duration | None
     ) -> tuple[Envelope, list[Effect]]:
-        no_destinations(to, "causal_barrier")
+        refuse_destinations(to, "causal_barrier")
         if lifetime is not None:
-            raise Refused("causal_barrier keeps a message for ever; for lifetimes take delta_causal")
+            raise Refused("causal_barrier has no lifetimes: use delta_causal for messages that expire")
         id = self._own.next_id()
         stream = stream_of(id)
         barrier: Barrier = tuple(self._barrier.items())
@@ -120,30 +121,22 @@ class CausalBarrier(Ordering):
                 continue
             for predecessor in envelope.stamp:
                 if delivered.get(predecessor[0], 0) < predecessor[1]:
-                    self._wait(Pending(envelope, envelope.stamp.index(predecessor), now), effects)
+                    pending = Pending(envelope, envelope.stamp.index(predecessor), now)
+                    self._pending[id] = pending
+                    self._file(pending)
+                    self._held.hold(envelope, effects)
                     break
             else:
                 self._deliver(envelope, stream, effects)
-                if self._filed:
+                if self._waiting_for:
                     self._wake((stream, id.number), effects)
 
-    def _wait(self, pending: Pending, effects: list[Effect]) -> None:
-        id = pending.envelope.message.id
-        self._pending[id] = pending
-        self._file(pending)
-        if self._durable:
-            effects.append(Persist(held_key(id), pending.envelope))
-
     def _file(self, pending: Pending) -> None:
-        lacked: Predecessor = pending.envelope.stamp[pending.place]
-        waiting = self._filed.get(lacked)
-        if waiting is None:
-            self._filed[lacked] = [pending]
-        else:
-            waiting.append(pending)
+        lacked: Predecessor = pending.envelope.stamp[pending.position]
+        self._waiting_for.setdefault(lacked, []).append(pending)
 
     def _deliver(self, envelope: Envelope, stream: Stream, effects: list[Effect]) -> None:
-        """performDelivery (code 3); then, unlike the paper, strike out what this message's barrier covers."""
+        """performDelivery (code 3). Unlike the paper, it removes from `c_barrier` what this message covers."""
         message = envelope.message
         number = message.id.number
         self._delivered[stream] = number
@@ -155,38 +148,38 @@ class CausalBarrier(Ordering):
         effects.append(Deliver(message))
 
     def _cover(self, barrier: Barrier) -> None:
-        known = self._barrier
+        """Remove from `c_barrier` the predecessors that this barrier names or follows."""
+        mine = self._barrier
         for stream, number in barrier:
-            if known.get(stream, number + 1) <= number:
-                del known[stream]
+            if mine.get(stream, number + 1) <= number:
+                del mine[stream]
 
-    def _wake(self, delivered: Predecessor, effects: list[Effect]) -> None:
-        """Whoever was filed under this message is deliverable now, or is filed under the next it lacks."""
-        woken = [delivered]
-        for lacked in woken:
-            for pending in self._filed.pop(lacked, ()):
+    def _wake(self, predecessor: Predecessor, effects: list[Effect]) -> None:
+        """Deliver the messages that waited for this predecessor, or file them under the next that they lack."""
+        delivered = [predecessor]
+        for lacked in delivered:
+            for pending in self._waiting_for.pop(lacked, ()):
                 if self._lacks(pending):
                     self._file(pending)
                     continue
                 id = pending.envelope.message.id
                 del self._pending[id]
                 self._deliver(pending.envelope, stream_of(id), effects)
-                if self._durable:
-                    effects.append(Persist(held_key(id), None))
-                woken.append((stream_of(id), id.number))
+                self._held.release(id, effects)
+                delivered.append((stream_of(id), id.number))
 
     def _lacks(self, pending: Pending) -> bool:
-        """Move the pointer to the next undelivered predecessor; what was passed stays delivered."""
+        """Move `position` to the next undelivered predecessor. Returns False if there is none."""
         barrier: Barrier = pending.envelope.stamp
-        for place in range(pending.place, len(barrier)):
-            stream, number = barrier[place]
+        for position in range(pending.position, len(barrier)):
+            stream, number = barrier[position]
             if self._delivered.get(stream, 0) < number:
-                pending.place = place
+                pending.position = position
                 return True
         return False
 
     def knows(self, id: MessageId) -> bool:
-        if id.source == self._own.node and id.incarnation == self._own.incarnation:
+        if self._own.is_own(id):
             return id.number <= self._own.number
         return id.number <= self._delivered.get(stream_of(id), 0) or id in self._pending
 
@@ -200,7 +193,9 @@ class CausalBarrier(Ordering):
         ]
 
     def _lacking(self, barrier: Barrier) -> tuple[MessageId, ...]:
-        return tuple(id_in(s, number) for s, number in barrier if self._delivered.get(s, 0) < number)
+        return tuple(
+            id_in(stream, number) for stream, number in barrier if self._delivered.get(stream, 0) < number
+        )
 
     def sizes(self) -> Mapping[str, int]:
         return {

@@ -1,69 +1,49 @@
-"""`delta_causal`: causal broadcast of messages that live for a while (guidec2021, section V, codes 8 to 13).
+"""`delta_causal`: causal broadcast of messages with lifetimes (guidec2021, section V, codes 8 to 13).
 
-A message waits for each immediate predecessor until it is delivered, or until its deadline has passed here:
-then it will never be delivered here, and nothing waits for it any more. So a wait is bounded by a lifetime,
-and so are the registries.
+A message waits for each immediate predecessor until that is delivered, or until its deadline has passed here:
+then it will never be delivered here, and nothing waits for it. So a lifetime bounds both the waits and the
+registries.
 
-The form built here is *multi* (delta_barrier.py): a sequence number apart from the deadline, and barrier
-entries kept while they outlive what covers them. Lifetimes may differ per message, and clocks by up to `skew`.
-The paper tags a message with its deadline alone and notices expiry when something else happens; what goes wrong
-then, with schedules, is in papers/guidec2021/reading.md (E1 to E11).
+The paper tags a message with its deadline alone, and notices expiry only when something else happens. We give a
+message a number and a deadline, keep barrier entries that outlive what covers them, and set timers, because the
+printed form misorders messages (papers/guidec2021/reading.md has the schedules, E1 to E11). Lifetimes may
+differ per message, and clocks by up to `skew`.
 """
 
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from heapq import heappop, heappush
-from typing import Any, ClassVar, Final, final
+from typing import Any, ClassVar, Final
 
 from mypy_extensions import mypyc_attr
 
 from precede.core.effects import Discard, Effect, Effects, Key, Persist, SetTimer
-from precede.core.errors import Refused
 from precede.core.identity import MessageId, NodeId
 from precede.core.instants import MINUTE, Duration, Instant
 from precede.core.messages import Message
-from precede.core.node import Context, Saved, Waiting, restore
+from precede.core.node import Context, Saved, Waiting
 from precede.protocols.guidec2021.options import DeltaCausalOptions
 from precede.protocols.guidec2021.past import Barrier, Past, Top, barrier_of
+from precede.protocols.guidec2021.waiting import Pending, WaitingMessages
 from precede.protocols.layered.envelope import Envelope
+from precede.protocols.layered.held_messages import HeldMessages
 from precede.protocols.layered.ordering import Ordering
-from precede.protocols.layered.own_messages import OwnMessages, held_key, no_destinations, restored_held
-from precede.protocols.layered.parsed_envelopes import NEVER, Batch, Named, Opened, batch_of
-from precede.protocols.layered.streams import Stream, id_in, stream_in, stream_of, top_key
+from precede.protocols.layered.own_messages import OwnMessages, deadline_after, refuse_destinations
+from precede.protocols.layered.parsed_envelopes import NEVER, Batch, MessageName, ParsedEnvelope, batch_of
+from precede.protocols.layered.streams import id_in, stream_of, top_key
 from precede.protocols.registry import Entry
 
 HEADER_BYTES: Final = 24
-"""host id, number and deadline, eight bytes each; the paper has no byte model."""
+"""Host id, number and deadline, eight bytes each: the paper has no byte model."""
 ENTRY_BYTES: Final = 24
 
 _SWEEP_EVERY: Final[Duration] = MINUTE
 _DUE: Final = "due"
 
 
-@final
-class Pending:
-    """A message in hand: since when, and the place in its barrier of the predecessor it is filed under.
-
-    Those that are filed under one predecessor are a chain: the first knows the last, each the `following`.
-    """
-
-    __slots__ = ("barrier", "done", "following", "last", "noted", "opened", "place", "since")
-
-    def __init__(self, opened: Opened, barrier: list[Named], place: int, since: Instant) -> None:
-        self.opened = opened
-        self.barrier = barrier
-        self.place = place
-        self.since = since
-        self.noted = False
-        self.done = False
-        self.following: Pending | None = None
-        self.last: Pending | None = None
-
-
 @mypyc_attr(allow_interpreted_subclasses=True)
 class DeltaCausal(Ordering):
-    """`_past` is the paper's `c_barrier` and `co_delivered`; beside it `pending` and two heaps of instants."""
+    """`_past` is the paper's `c_barrier` and `co_delivered`, `_waiting` its `pending`."""
 
     draining: ClassVar[tuple[str, ...]] = ("pending",)
     stamp_type = Barrier
@@ -77,305 +57,234 @@ class DeltaCausal(Ordering):
         self._lazy: bool = options.lazy_expiry
         self._skew: Duration = options.skew
         self._past = Past(options.prune)
-        self._pending: dict[MessageId, Pending] = {}
-        self._filed: dict[Any, Pending] = {}  # by the key of a predecessor's name
-        self._unmet_ends: list[tuple[Instant, int, Named]] = []
-        self._own_ends: list[tuple[Instant, int, Pending]] = []
-        self._refiled: list[Pending] = []
-        self._serial = 0
+        self._held = HeldMessages(self._durable)
+        self._waiting = WaitingMessages()
         self._timer_at: Instant = NEVER
         self._sweep_at: Instant = 0
 
     # -- inputs ------------------------------------------------------------------------------------------
 
     def start(self, now: Instant, saved: Saved) -> Effects:
-        self._restore_registries(saved)
+        self._past.restore(saved)
         effects = self._own.start(saved, Barrier, now)
         for envelope in self._own.kept:
-            self._finish(envelope, effects)
-        for envelope in restored_held(saved, Barrier):
-            id = envelope.message.id
-            if self._passed(id):
-                effects.append(Persist(held_key(id), None))
-            else:
-                self._arrive([Opened(envelope)], now, effects)
-        self._settle(now, effects)
+            self._finish_own(envelope, effects)
+        for envelope in self._held.resume(saved, Barrier, self._passed, effects):
+            self._arrive([ParsedEnvelope(envelope)], now, effects)
+        self._schedule(effects)
         return effects
+
+    def _finish_own(self, envelope: Envelope, effects: list[Effect]) -> None:
+        """Register an own message that was numbered before a crash and whose registries were not saved."""
+        id = envelope.message.id
+        if not self._passed(id):
+            self._past.broadcast(MessageName(envelope.name))
+            effects.append(self._past.saved_top(stream_of(id), envelope.stamp))
 
     def stamp(
         self, payload: bytes, now: Instant, to: Sequence[NodeId] | None, lifetime: Duration | None
     ) -> tuple[Envelope, list[Effect]]:
-        no_destinations(to, "delta_causal")
-        lives = self._lifetime if lifetime is None else lifetime
-        if lives is not None and lives <= 0:
-            raise Refused(f"a message must live for a while, not {lives} microseconds")
+        refuse_destinations(to, "delta_causal")
+        deadline = deadline_after(self._lifetime if lifetime is None else lifetime, now)
         before: list[Effect] = []
         self._expire(now, before)
         barrier = self._past.barrier(now - self._skew)
-        deadline = NEVER if lives is None else now + lives
-        if self._monotone:
-            deadline = min(max([deadline, *(entry[2] + 1 for entry in barrier)]), NEVER)
-        envelope = self._enveloped(payload, barrier, deadline, now)
-        id = envelope.message.id
-        stream = stream_of(id)
+        if self._monotone and deadline is not None and barrier:
+            latest = max([entry[2] for entry in barrier])
+            deadline = None if latest == NEVER else max(deadline, latest + 1)
+        message = Message(self._own.next_id(), payload)
+        size = HEADER_BYTES + ENTRY_BYTES * len(barrier)
+        envelope = Envelope(message, barrier, deadline, None, size, len(barrier), now)
+        name = MessageName(envelope.name)
         effects = self._own.accept(envelope)
-        name = Named(envelope.name)
         self._past.broadcast(name)
         if self._durable:
-            effects.insert(1, self._saved_top(stream, barrier))
+            effects.insert(1, self._past.saved_top(name.stream, barrier))
         self._wake(name.key, now, effects)
-        self._settle(now, effects)
+        self._schedule(effects)
         return envelope, before + effects
-
-    def _enveloped(self, payload: bytes, barrier: Barrier, deadline: Instant, now: Instant) -> Envelope:
-        message = Message(self._own.next_id(), payload)
-        entries = len(barrier)
-        size = HEADER_BYTES + ENTRY_BYTES * entries
-        public = None if deadline == NEVER else deadline
-        return Envelope(message, barrier, public, None, size, entries, now)
 
     def arrive(self, envelopes: Sequence[Envelope], now: Instant, effects: list[Effect]) -> None:
         self.arrive_batch(batch_of(envelopes), now, effects)
 
     def arrive_batch(self, batch: Batch, now: Instant, effects: list[Effect]) -> None:
         self._arrive(batch.contents, now, effects)
-        if self._refiled:
-            self._settle(now, effects)
+        if self._waiting.unregistered:
+            self._schedule(effects)
         if now >= self._sweep_at:
             self._forget(now, effects)
 
     def timer(self, key: Key, now: Instant, effects: list[Effect]) -> None:
         self._timer_at = NEVER
         self._expire(now, effects)
-        self._settle(now, effects)
+        self._schedule(effects)
 
-    # -- arrival and delivery ------------------------------------------------------------------------------
+    # -- arrival and delivery ----------------------------------------------------------------------------
 
-    def _arrive(self, contents: list[Opened], now: Instant, effects: list[Effect]) -> None:
-        past, filed = self._past, self._filed
+    def _arrive(self, contents: list[ParsedEnvelope], now: Instant, effects: list[Effect]) -> None:
+        """Deliver each message, or let it wait, or discard it. The common cases are written out for speed."""
+        past, waited_for = self._past, self._waiting.by_predecessor
         tops = past.tops
-        for opened in contents:
-            number, deadline = opened.number, opened.deadline
-            last = tops.get(opened.stream)
+        for parsed in contents:
+            number, deadline = parsed.number, parsed.deadline
+            last = tops.get(parsed.stream)
             if last is not None and number <= last.number:
-                effects.append(Discard(opened.message, "duplicate"))
+                effects.append(Discard(parsed.message, "duplicate"))
                 continue
             if deadline <= now:
-                self._discard(opened, "late", effects)
+                self._discard(parsed, "late", effects)
                 continue
             covered: Top | None = None
-            barrier = barrier_of(opened)
-            usual = len(barrier) <= 1 and past.prune and not past.outliving
-            for place, entry in enumerate(barrier):
+            barrier = barrier_of(parsed)
+            simple = len(barrier) <= 1 and past.prune and not past.outliving
+            for position, entry in enumerate(barrier):
                 top = tops.get(entry.stream)
                 if (top is None or top.number < entry.number) and entry.deadline > now:
-                    self._wait(Pending(opened, barrier, place, now), effects)
+                    self._waiting.file(Pending(parsed, barrier, position, now))
+                    self._held.hold(parsed.envelope, effects)
                     break
                 if entry.deadline > deadline:
-                    usual = False
+                    simple = False
                 elif top is not None and top.number <= entry.number and top.deadline <= deadline:
                     covered = top
             else:
-                if usual and last is not None and last.deadline <= deadline:
+                if simple and last is not None and last.deadline <= deadline:
                     if covered is not None:
-                        covered.named = False
-                    last.rise(opened.name)
+                        covered.in_barrier = False
+                    last.advance(parsed.name)
                 else:
-                    past.deliver(opened.name, barrier)
+                    past.deliver(parsed.name, barrier)
                 if self._durable:
-                    effects.append(self._saved_top(opened.stream, opened.stamp))
-                effects.append(opened.deliver)
-                if filed:
-                    if opened.name.key in filed:
-                        self._wake(opened.name.key, now, effects)
+                    effects.append(past.saved_top(parsed.stream, parsed.stamp))
+                effects.append(parsed.deliver)
+                if waited_for:
+                    if parsed.name.key in waited_for:
+                        self._wake(parsed.name.key, now, effects)
                     if self._lazy:
-                        self._expire_unmet(now, effects)
+                        self._expire_predecessors(now, effects)
 
-    def _wait(self, pending: Pending, effects: list[Effect]) -> None:
-        self._file(pending)
-        if self._durable:
-            effects.append(Persist(held_key(pending.opened.id), pending.opened.envelope))
+    def _wake(self, key: Any, now: Instant, effects: list[Effect]) -> None:
+        """Deliver the messages that waited for a predecessor, or file them under the next that they lack.
 
-    def _file(self, pending: Pending) -> None:
-        """Under the predecessor it lacks; what else is to be noted of it when the input has run its course."""
-        first = self._filed.setdefault(pending.barrier[pending.place].key, pending)
-        if first is not pending:
-            before = first if first.last is None else first.last
-            before.following = first.last = pending
-        self._refiled.append(pending)
-
-    def _wake(self, settled: Any, now: Instant, effects: list[Effect]) -> None:
-        """Whoever was filed under this key (delivered or expired) goes now, or is filed under the next."""
-        filed = self._filed
-        woken: list[Any] = [settled]
-        for key in woken:
-            pending = filed.get(key)
-            if pending is not None:
-                del filed[key]
+        The predecessor with this key is delivered or has expired.
+        """
+        waiting = self._waiting
+        settled: list[Any] = [key]
+        for settled_key in settled:
+            pending = waiting.take(settled_key)
             while pending is not None:
                 following = pending.following
                 pending.following = pending.last = None
                 if not pending.done:
                     if self._lacks(pending, now):
-                        self._file(pending)
+                        waiting.file(pending)
                     elif self._release(pending, now, effects):
-                        woken.append(pending.opened.name.key)
+                        settled.append(pending.parsed.name.key)
                 pending = following
 
-    def _release(self, pending: Pending, now: Instant, effects: list[Effect]) -> bool:
-        """Out of `pending`: delivered (code 3), unless its own deadline has passed (E9)."""
-        opened = pending.opened
-        pending.done = True
-        if pending.noted:
-            del self._pending[opened.id]
-        if opened.deadline <= now:
-            self._discard(opened, "expired_pending", effects)
-            return False
-        self._past.deliver(opened.name, pending.barrier)
-        if self._durable:
-            effects.append(self._saved_top(opened.stream, opened.stamp))
-        effects.append(opened.deliver)
-        if self._durable:
-            effects.append(Persist(held_key(opened.id), None))
-        return True
-
     def _lacks(self, pending: Pending, now: Instant) -> bool:
-        """Move the pointer to the next predecessor that is neither delivered nor expired here."""
+        """Move `position` to the next predecessor, neither delivered nor expired. False if there is none."""
         tops, barrier = self._past.tops, pending.barrier
-        for place in range(pending.place, len(barrier)):
-            entry = barrier[place]
+        for position in range(pending.position, len(barrier)):
+            entry = barrier[position]
             top = tops.get(entry.stream)
             if (top is None or top.number < entry.number) and entry.deadline > now:
-                pending.place = place
+                pending.position = position
                 return True
         return False
 
-    def _discard(self, opened: Opened, reason: str, effects: list[Effect]) -> None:
-        effects.append(Discard(opened.message, reason))
-        if self._durable:
-            effects.append(Persist(held_key(opened.id), None))
+    def _release(self, pending: Pending, now: Instant, effects: list[Effect]) -> bool:
+        """Deliver a message that waited (code 3), or discard it if its own deadline has passed (E9).
 
-    # -- time ------------------------------------------------------------------------------------------------
+        Returns True if it was delivered.
+        """
+        parsed = pending.parsed
+        self._waiting.finish(pending)
+        if parsed.deadline <= now:
+            self._discard(parsed, "expired_pending", effects)
+            return False
+        self._past.deliver(parsed.name, pending.barrier)
+        if self._durable:
+            effects.append(self._past.saved_top(parsed.stream, parsed.stamp))
+        effects.append(parsed.deliver)
+        self._held.release(parsed.id, effects)
+        return True
+
+    def _discard(self, parsed: ParsedEnvelope, reason: str, effects: list[Effect]) -> None:
+        effects.append(Discard(parsed.message, reason))
+        self._held.release(parsed.id, effects)
+
+    # -- time --------------------------------------------------------------------------------------------
 
     def _expire(self, now: Instant, effects: list[Effect]) -> None:
-        """Deliver what waited for something that has expired; give up what has itself expired."""
-        ended = False
-        while self._own_ends and self._own_ends[0][0] <= now:
-            pending = heappop(self._own_ends)[2]
-            if not pending.done:
-                ended = pending.done = True
-                del self._pending[pending.opened.id]
-                self._discard(pending.opened, "expired_pending", effects)
-        if ended or not self._lazy:
-            self._expire_unmet(now, effects)
+        """Discard waiting messages that have expired; deliver those that waited for an expired predecessor."""
+        discarded = False
+        pending = self._waiting.take_expired(now)
+        while pending is not None:
+            discarded = True
+            self._discard(pending.parsed, "expired_pending", effects)
+            pending = self._waiting.take_expired(now)
+        if discarded or not self._lazy:
+            self._expire_predecessors(now, effects)
 
-    def _expire_unmet(self, now: Instant, effects: list[Effect]) -> None:
-        """forgetExpiredMessages (code 12), for whoever waits for something that has expired."""
-        ends = self._unmet_ends
-        while ends and ends[0][0] <= now:
-            lacked = heappop(ends)[2]
-            if lacked.key in self._filed:
-                self._wake(lacked.key, now, effects)
-                self._note()
+    def _expire_predecessors(self, now: Instant, effects: list[Effect]) -> None:
+        """forgetExpiredMessages (code 12), for the messages that wait for an expired predecessor."""
+        key = self._waiting.expired_predecessor(now)
+        while key is not None:
+            self._wake(key, now, effects)
+            self._waiting.register()
+            key = self._waiting.expired_predecessor(now)
 
-    def _settle(self, now: Instant, effects: list[Effect]) -> None:
-        """At the end of an input: remember the instants of what still waits, and be woken at the first."""
-        self._note()
-        if not self._pending:
-            self._own_ends.clear()
-            self._unmet_ends.clear()
-            self._filed.clear()
-            return
-        ends = self._own_ends[0][0]
-        if not self._lazy and self._unmet_ends:
-            ends = min(ends, self._unmet_ends[0][0])
-        if ends < self._timer_at:
-            self._timer_at = ends
-            effects.append(SetTimer(_DUE, ends))
-
-    def _note(self) -> None:
-        """What still waits, and its instants. Nearly all that is filed is delivered within the same input."""
-        for pending in self._refiled:
-            if not pending.done:
-                self._serial += 1
-                opened = pending.opened
-                lacked = pending.barrier[pending.place]
-                heappush(self._unmet_ends, (lacked.deadline, self._serial, lacked))
-                if not pending.noted:
-                    pending.noted = True
-                    self._pending[opened.id] = pending
-                    heappush(self._own_ends, (opened.deadline, self._serial, pending))
-        self._refiled.clear()
+    def _schedule(self, effects: list[Effect]) -> None:
+        """At the end of an input: register the messages that still wait, and set the timer."""
+        self._waiting.register()
+        first = self._waiting.first_deadline(with_predecessors=not self._lazy)
+        if first < self._timer_at:
+            self._timer_at = first
+            effects.append(SetTimer(_DUE, first))
 
     def _forget(self, now: Instant, effects: list[Effect]) -> None:
-        """What has expired by every clock is no longer a predecessor of anything that can be delivered."""
+        """Remove streams that have expired by every clock: no message that can be delivered depends on them."""
         self._sweep_at = now + _SWEEP_EVERY
         for stream in self._past.forget(now - self._skew):
             if self._durable:
                 effects.append(Persist(top_key(stream), None))
 
-    # -- a restart ---------------------------------------------------------------------------------------------
-
-    def _saved_top(self, stream: Stream, barrier: Barrier) -> Persist:
-        """One value per stream, from which both registries can be rebuilt."""
-        top = self._past.tops[stream]
-        return Persist(top_key(stream), (top.number, top.deadline, top.until, barrier))
-
-    def _restore_registries(self, saved: Saved) -> None:
-        """The last delivered message of each stream covers whatever else was delivered of it (reading.md)."""
-        found: list[tuple[Named, Barrier]] = []
-        for key, value in saved.items():
-            if type(key) is tuple and key[0] == "top":
-                number, deadline, until, barrier = restore(
-                    {key: value}, key, tuple[int, int, int, Barrier], (0, 0, 0, ())
-                )
-                stream = stream_in(key)
-                name = Named((stream, number, deadline))
-                self._past.tops[stream] = Top(name, until)
-                found.append((name, barrier))
-        for name, barrier in found:
-            self._past.deliver(name, [Named(entry) for entry in barrier])
-
-    def _finish(self, envelope: Envelope, effects: list[Effect]) -> None:
-        """An own message that was numbered when the node went down, before its registries were saved."""
-        id = envelope.message.id
-        if self._passed(id):
-            return
-        self._past.broadcast(Named(envelope.name))
-        effects.append(self._saved_top(stream_of(id), envelope.stamp))
-
-    # -- what others may ask ---------------------------------------------------------------------------
+    # -- questions ---------------------------------------------------------------------------------------
 
     def _passed(self, id: MessageId) -> bool:
+        """Is the message, or a later one of its stream, delivered?"""
         top = self._past.tops.get(stream_of(id))
         return top is not None and id.number <= top.number
 
     def knows(self, id: MessageId) -> bool:
-        if id.source == self._own.node and id.incarnation == self._own.incarnation:
+        if self._own.is_own(id):
             return id.number <= self._own.number
-        return self._passed(id) or id in self._pending
+        return self._passed(id) or id in self._waiting.by_id
 
     def unfinished(self) -> Sequence[Envelope]:
         return self._own.unfinished()
 
     def waiting(self) -> Sequence[Waiting]:
-        return [self._waiting(id, pending) for id, pending in self._pending.items()]
+        return [self._waiting_for(id, pending) for id, pending in self._waiting.by_id.items()]
 
-    def _waiting(self, id: MessageId, pending: Pending) -> Waiting:
+    def _waiting_for(self, id: MessageId, pending: Pending) -> Waiting:
+        """Which predecessors a message waits for, and until when at most."""
+        tops = self._past.tops
         lacked = [
             entry
-            for entry in pending.opened.stamp[pending.place :]
-            if (top := self._past.tops.get(entry[0])) is None or top.number < entry[1]
+            for entry in pending.parsed.stamp[pending.position :]
+            if (top := tops.get(entry[0])) is None or top.number < entry[1]
         ]
-        until = min(pending.opened.deadline, max(entry[2] for entry in lacked))
-        waits_for = tuple(id_in(stream, number) for stream, number, _ in lacked)
-        return Waiting(id, waits_for, pending.since, None if until == NEVER else until)
+        until = min(pending.parsed.deadline, max(entry[2] for entry in lacked))
+        predecessors = tuple(id_in(stream, number) for stream, number, _ in lacked)
+        return Waiting(id, predecessors, pending.since, None if until == NEVER else until)
 
     def sizes(self) -> Mapping[str, int]:
         return {
-            "causal_barrier": self._past.named(),
+            "causal_barrier": self._past.barrier_size(),
             "co_delivered": len(self._past.tops),
-            "pending": len(self._pending),
+            "pending": len(self._waiting.by_id),
         }
 
 

@@ -1,12 +1,13 @@
-"""What delta_causal remembers of the past: `co_delivered` and `c_barrier` in one (guidec2021, section V).
+"""The memory of delta_causal: the paper's `co_delivered` and `c_barrier` in one (guidec2021, section V).
 
-Per stream a `Top`: how far it is delivered here, and whether that last message stands in the causal barrier of
-the next own message. One lookup serves both the question "is this predecessor delivered?" and the pruning.
+For each stream a `Top` records how far it is delivered here, and whether its last delivered message is in the
+causal barrier of the next own message. One lookup answers both "is this predecessor delivered?" and "which
+entry does this delivery remove?".
 
-The barrier is in *multi* form (error E4 of our reading). The rule it keeps: whatever lies in this node's causal
-past and may still be alive somewhere is covered by an entry that follows it (or is it) and has no earlier
-deadline. The paper keeps one entry per source; that is not enough when a later message of a source lives
-shorter than an earlier one, so such earlier ones stand in `outliving`.
+The paper keeps one barrier entry per source. That is not enough when a later message of a source expires before
+an earlier one (error E4 of our reading); we keep such earlier ones in `outliving`, because of this rule: every
+message in the node's causal past that may still be alive somewhere is covered by a barrier entry that follows
+it (or is it) and expires no earlier.
 """
 
 from __future__ import annotations
@@ -15,9 +16,11 @@ from typing import TypeAlias, final
 
 from mypy_extensions import mypyc_attr
 
+from precede.core.effects import Persist
 from precede.core.instants import Instant
-from precede.protocols.layered.parsed_envelopes import Named, Opened
-from precede.protocols.layered.streams import Stream
+from precede.core.node import Saved, restore
+from precede.protocols.layered.parsed_envelopes import MessageName, ParsedEnvelope
+from precede.protocols.layered.streams import Stream, stream_in, top_key
 
 Predecessor: TypeAlias = tuple[Stream, int, Instant]
 Barrier: TypeAlias = tuple[Predecessor, ...]
@@ -25,32 +28,36 @@ Barrier: TypeAlias = tuple[Predecessor, ...]
 
 @final
 class Top:
-    """Everything of a stream up to `number` is delivered or has expired here, and all of it has by `until`.
+    """The last delivered message of a stream: all messages up to `number` are delivered or expired here.
 
-    `deadline` is that of message `number`; `named` says that it stands in the barrier, under its `name`.
+    By `until` all of them have expired. `name`, `number` and `deadline` are those of the last message;
+    `in_barrier` says that it is an entry of the next barrier.
     """
 
-    __slots__ = ("deadline", "name", "named", "number", "until")
+    __slots__ = ("deadline", "in_barrier", "name", "number", "until")
 
-    def __init__(self, name: Named, until: Instant) -> None:
+    def __init__(self, name: MessageName, until: Instant) -> None:
         self.name = name
         self.number = name.number
         self.deadline = name.deadline
         self.until = until
-        self.named = True
+        self.in_barrier = True
 
-    def rise(self, name: Named) -> None:
-        """To the next message of its stream."""
+    def advance(self, name: MessageName) -> None:
+        """A later message of the stream is delivered."""
         self.name = name
         self.number = name.number
         self.deadline = name.deadline
-        self.named = True
+        self.in_barrier = True
         self.until = max(self.until, name.deadline)
 
 
 @mypyc_attr(allow_interpreted_subclasses=True)
 class Past:
-    """`tops` by stream; `outliving` are entries beside them (mostly empty)."""
+    """The last deliveries by stream, and the barrier entries besides them in `outliving` (mostly empty).
+
+    With `prune` a delivery removes the barrier entries that its message covers. The paper does not do this.
+    """
 
     __slots__ = ("outliving", "prune", "tops")
 
@@ -59,66 +66,89 @@ class Past:
         self.tops: dict[Stream, Top] = {}
         self.outliving: dict[tuple[Stream, int], Predecessor] = {}
 
-    def deliver(self, name: Named, barrier: list[Named]) -> None:
-        """A message is delivered: it covers its barrier, except for what outlives it."""
+    def deliver(self, name: MessageName, barrier: list[MessageName]) -> None:
+        """A message is delivered: it covers its barrier, except for the entries that outlive it."""
         tops, prune, deadline = self.tops, self.prune, name.deadline
         for entry in barrier:
             if entry.deadline > deadline:
-                self.keep(entry)
+                self._keep(entry)
             elif prune:
                 top = tops.get(entry.stream)
                 if top is not None and top.number <= entry.number and top.deadline <= deadline:
-                    top.named = False
+                    top.in_barrier = False
                 if self.outliving:
                     self.outliving.pop((entry.stream, entry.number), None)
         top = tops.get(name.stream)
         if top is None:
             tops[name.stream] = Top(name, deadline)
             return
-        if top.deadline > deadline and top.named:
+        if top.deadline > deadline and top.in_barrier:
             self.outliving[name.stream, top.number] = top.name.entry
-        top.rise(name)
+        top.advance(name)
 
-    def keep(self, entry: Named) -> None:
-        """An entry that must stand, unless a later message of its stream stands and lives as long."""
+    def _keep(self, entry: MessageName) -> None:
+        """Keep a barrier entry, unless the barrier has a later message of its stream that lives as long."""
         top = self.tops.get(entry.stream)
         if top is not None and top.number == entry.number:
-            top.named = True
-        elif top is None or top.number < entry.number or not top.named or top.deadline < entry.deadline:
+            top.in_barrier = True
+        elif top is None or top.number < entry.number or not top.in_barrier or top.deadline < entry.deadline:
             self.outliving[entry.stream, entry.number] = entry.entry
 
-    def broadcast(self, name: Named) -> None:
-        """An own message was sent with all of this as its barrier: only what outlives it still counts."""
+    def broadcast(self, name: MessageName) -> None:
+        """An own message was broadcast with the whole barrier: only the entries that outlive it remain."""
         deadline = name.deadline
         for top in self.tops.values():
             if top.deadline <= deadline:
-                top.named = False
+                top.in_barrier = False
         if self.outliving:
             self.outliving = {key: entry for key, entry in self.outliving.items() if entry[2] > deadline}
         self.deliver(name, [])
 
     def forget(self, before: Instant) -> list[Stream]:
-        """Drop what has expired by every clock: deadlines up to `before`. Says which streams are forgotten."""
-        gone = [stream for stream, top in self.tops.items() if top.until <= before]
-        for stream in gone:
+        """Remove what has expired by every clock: deadlines up to `before`. Returns the removed streams."""
+        forgotten = [stream for stream, top in self.tops.items() if top.until <= before]
+        for stream in forgotten:
             del self.tops[stream]
         if self.outliving:
             self.outliving = {key: entry for key, entry in self.outliving.items() if entry[2] > before}
-        return gone
+        return forgotten
 
     def barrier(self, before: Instant) -> Barrier:
-        """What the next own message names, without what has expired by every clock."""
-        entries = [top.name.entry for top in self.tops.values() if top.named and top.deadline > before]
+        """The barrier of the next own message, without entries whose deadline is not after `before`."""
+        entries = [top.name.entry for top in self.tops.values() if top.in_barrier and top.deadline > before]
         entries += [entry for entry in self.outliving.values() if entry[2] > before]
         return tuple(entries)
 
-    def named(self) -> int:
-        """How many entries the barrier has."""
-        return len(self.outliving) + [top.named for top in self.tops.values()].count(True)
+    def barrier_size(self) -> int:
+        """The number of barrier entries."""
+        return len(self.outliving) + [top.in_barrier for top in self.tops.values()].count(True)
+
+    def saved_top(self, stream: Stream, barrier: Barrier) -> Persist:
+        """The effect that persists the last delivery of a stream; `restore` rebuilds everything from these."""
+        top = self.tops[stream]
+        return Persist(top_key(stream), (top.number, top.deadline, top.until, barrier))
+
+    def restore(self, saved: Saved) -> None:
+        """Rebuild the registries after a restart.
+
+        The last delivered message of a stream covers all earlier ones (papers/guidec2021/reading.md).
+        """
+        deliveries: list[tuple[MessageName, Barrier]] = []
+        for key, value in saved.items():
+            if type(key) is tuple and key[0] == "top":
+                number, deadline, until, barrier = restore(
+                    {key: value}, key, tuple[int, int, int, Barrier], (0, 0, 0, ())
+                )
+                stream = stream_in(key)
+                name = MessageName((stream, number, deadline))
+                self.tops[stream] = Top(name, until)
+                deliveries.append((name, barrier))
+        for name, barrier in deliveries:
+            self.deliver(name, [MessageName(entry) for entry in barrier])
 
 
-def barrier_of(opened: Opened) -> list[Named]:
-    """The stamp of a message, read once for all who receive it."""
-    if opened.barrier is None:
-        opened.barrier = [Named(entry) for entry in opened.stamp]
-    return opened.barrier
+def barrier_of(parsed: ParsedEnvelope) -> list[MessageName]:
+    """The barrier of a message, parsed once for all nodes that receive it."""
+    if parsed.barrier is None:
+        parsed.barrier = [MessageName(entry) for entry in parsed.stamp]
+    return parsed.barrier

@@ -1,7 +1,7 @@
-"""`direct`: the sender sends its message to each addressee itself, and again until it is acknowledged.
+"""`direct`: a dissemination that sends each message to each addressee and retransmits until it is acknowledged.
 
-What was acknowledged is not sent again: a node that lost its saved state lacks it for good, and an order
-without lifetimes waits for it for ever. Over contacts and floods such a node is brought what others keep.
+An acknowledged message is never sent again. A node that lost its saved state therefore lacks it for good, and
+an ordering without lifetimes waits for it for ever. Over contacts and floods other nodes still have a copy.
 """
 
 from __future__ import annotations
@@ -9,45 +9,24 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from typing import Annotated, ClassVar, Final
 
-from precede.core.effects import NOTHING, RADIO, Arrive, Effect, Effects, Key, Medium, Persist, Send
+from precede.core.effects import NOTHING, Arrive, Effect, Effects, Key, Medium, Persist
 from precede.core.identity import MessageId, NodeId
 from precede.core.instants import MILLISECOND, Duration, Instant
-from precede.core.messages import Packet, Written
+from precede.core.messages import Packet
 from precede.core.node import Context, Saved
 from precede.protocols.layered.dissemination import Dissemination
-from precede.protocols.layered.envelope import Envelope
+from precede.protocols.layered.envelope import Envelope, EnvelopePacket
 from precede.protocols.layered.ordering import Ordering
+from precede.protocols.layered.own_messages import own_key
 from precede.protocols.options import Durable, duration
-from precede.protocols.outbox import AckPacket, Outbox, is_retransmission
+from precede.protocols.outbox import AckPacket, Outbox
 from precede.protocols.registry import DisseminationEntry
 
-HEADER_BYTES: Final = 20
 
-
-class DirectPacket(Packet, frozen=True, gc=False):
-    """One message with its ordering's stamp."""
+class DirectPacket(EnvelopePacket, frozen=True, gc=False):
+    """One message with its ordering's stamp, from its source to one addressee."""
 
     kind: ClassVar[str] = "direct"
-    envelope: Envelope
-
-    def written(self) -> Sequence[Written]:
-        return (self.envelope.written(),)
-
-    @property
-    def size_bytes(self) -> int:
-        return HEADER_BYTES + self.envelope.size_bytes
-
-    @property
-    def control_bytes(self) -> int:
-        return HEADER_BYTES + self.envelope.control_bytes
-
-    @property
-    def control_entries(self) -> int:
-        return self.envelope.control_entries
-
-    @property
-    def messages(self) -> int:
-        return 1
 
 
 class DirectOptions(Durable, frozen=True, kw_only=True):
@@ -59,7 +38,7 @@ class DirectOptions(Durable, frozen=True, kw_only=True):
 
 
 class Direct(Dissemination):
-    """Knows the members from the beginning; a message's destinations, or else all of them, get a copy each."""
+    """Sends a copy to each destination of a message, or to every other member if it names none."""
 
     draining: ClassVar[tuple[str, ...]] = ("unacknowledged",)
 
@@ -67,7 +46,6 @@ class Direct(Dissemination):
         super().__init__(ordering)
         self._me = context.node
         self._others = tuple(member for member in context.members if member != context.node)
-        self._acknowledge: bool = context.options.rto > 0
         self._durable: bool = context.options.durable
         self._outbox = Outbox(context.options.rto)
 
@@ -78,8 +56,8 @@ class Direct(Dissemination):
         id = envelope.message.id
         addressees = envelope.destinations if envelope.destinations is not None else self._others
         peers = [peer for peer in addressees if peer != self._me]
-        self._outbox.send_alike(id, DirectPacket(envelope), peers, now, effects)
-        if self._durable and (not peers or not self._acknowledge):
+        self._outbox.send(id, dict.fromkeys(peers, DirectPacket(envelope)), now, effects)
+        if self._durable and (not peers or not self._outbox.retransmits):
             effects.append(Persist(own_key(id), None))
 
     def receive(self, packet: Packet, sender: NodeId, now: Instant, over: Medium) -> Effects:
@@ -95,8 +73,7 @@ class Direct(Dissemination):
         if not self.ordering.knows(message.id):
             effects.append(Arrive((message,)))
             self.ordering.arrive((envelope,), now, effects)
-        if self._acknowledge:
-            effects.append(Send(AckPacket((message.id,)), sender, RADIO))
+        self._outbox.acknowledge(message.id, sender, effects)
         return effects
 
     def _receive_ack(self, ids: Sequence[MessageId], sender: NodeId) -> Effects:
@@ -107,18 +84,10 @@ class Direct(Dissemination):
         return effects
 
     def timer(self, key: Key, now: Instant) -> Effects:
-        effects: list[Effect] = []
-        if is_retransmission(key):
-            self._outbox.timer(key, now, effects)
-        return effects
+        return self._outbox.timer(key, now)
 
     def sizes(self) -> Mapping[str, int]:
         return {"unacknowledged": len(self._outbox)}
-
-
-def own_key(id: MessageId) -> Key:
-    """Where an ordering persists an own message until it is acknowledged by all."""
-    return ("own", id.number)
 
 
 DISSEMINATION: Final = DisseminationEntry(

@@ -23,15 +23,17 @@ from precede.protocols.layered.ordering import Ordering
 
 @mypyc_attr(allow_interpreted_subclasses=True)
 class Dissemination(ABC):
-    """Brings every message to whoever is due, in any order, each at most once to the ordering above it.
+    """Transports messages, in any order, and passes each at most once to the ordering above it.
 
-    Its timer and send keys are tuples that begin with "net"; an ordering's keys never do.
+    Its timer keys and send keys are tuples that begin with "net"; an ordering's keys never do. Inputs and
+    effects mean the same as for `Node`.
     """
 
     draining: ClassVar[tuple[str, ...]] = ()
+    """Names in `sizes()` that must be 0 once the network has healed and everything due was delivered."""
 
     takes_destinations: ClassVar[bool] = True
-    """Can it bring a message to some and not to others?"""
+    """Can it send a message to some nodes and not to others?"""
 
     def __init__(self, ordering: Ordering) -> None:
         self.ordering = ordering
@@ -41,11 +43,11 @@ class Dissemination(ABC):
 
     @abstractmethod
     def spread(self, envelope: Envelope, now: Instant, effects: list[Effect]) -> None:
-        """An own message, stamped and accepted: append what sends it."""
+        """Append the effects that send an own message, which is stamped and accepted."""
 
     @abstractmethod
     def receive(self, packet: Packet, sender: NodeId, now: Instant, over: Medium) -> Effects:
-        """A packet: announce first copies with `Arrive`, hand them to the ordering, forward."""
+        """Announce new messages with `Arrive`, pass them to the ordering, and forward them if needed."""
 
     def sent(self, key: Key, now: Instant, ok: bool) -> Effects:
         return NOTHING
@@ -67,5 +69,5 @@ class Dissemination(ABC):
 
 
 def is_net(key: Key) -> bool:
-    """Does this timer or send belong to the dissemination?"""
+    """Does a timer or a send with this key belong to the dissemination?"""
     return type(key) is tuple and key[0] == "net"

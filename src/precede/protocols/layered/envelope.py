@@ -1,21 +1,24 @@
-"""What an ordering and a dissemination hand each other (DESIGN section 2)."""
+"""`Envelope`: what an ordering and a dissemination exchange, a message with its ordering's stamp."""
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from functools import cached_property
-from typing import Any
+from typing import Any, Final
 
 from msgspec import Struct
 
 from precede.core.identity import NodeId
 from precede.core.instants import Instant
-from precede.core.messages import Message, Size, Written
+from precede.core.messages import Message, Packet, Size, Written
 from precede.protocols.layered.parsed_envelopes import NEVER
 from precede.protocols.layered.streams import Stream, stream_of
 
+HEADER_BYTES: Final = 20
+
 
 class Envelope(Struct, frozen=True, array_like=True, dict=True):
-    """A message as a dissemination carries it: with its ordering's stamp, unread, and that stamp's size."""
+    """A message with the stamp of its ordering, which the dissemination does not read, and the stamp's size."""
 
     message: Message
     stamp: Any
@@ -24,11 +27,11 @@ class Envelope(Struct, frozen=True, array_like=True, dict=True):
     control_bytes: Size
     control_entries: Size
     born: Instant = 0
-    """When it was broadcast, by its source's clock: never used for order, only for what to carry first."""
+    """When it was broadcast, by its source's clock. Decides what is carried first, never the order."""
 
     @cached_property
     def name(self) -> tuple[Stream, int, Instant]:
-        """How a barrier names it: one tuple for all nodes of a simulation."""
+        """Stream, number and deadline, as barriers name it: one tuple for all nodes of a simulation."""
         id = self.message.id
         return stream_of(id), id.number, NEVER if self.deadline is None else self.deadline
 
@@ -37,6 +40,31 @@ class Envelope(Struct, frozen=True, array_like=True, dict=True):
         return len(self.message.payload) + self.control_bytes
 
     def written(self, relayed: bool = False) -> Written:
-        """What its source wrote. One that is relayed may be in the hands of nodes it is not meant for."""
+        """The fields that the source signs. If `relayed`, any node may carry the packet."""
         order = (self.stamp, self.destinations, self.born)
         return Written(self.message, None if relayed else self.destinations, self.deadline, order)
+
+
+class EnvelopePacket(Packet, frozen=True, gc=False):
+    """A packet with one envelope and a header of 20 bytes."""
+
+    envelope: Envelope
+
+    def written(self) -> Sequence[Written]:
+        return (self.envelope.written(),)
+
+    @property
+    def size_bytes(self) -> int:
+        return HEADER_BYTES + self.envelope.size_bytes
+
+    @property
+    def control_bytes(self) -> int:
+        return HEADER_BYTES + self.envelope.control_bytes
+
+    @property
+    def control_entries(self) -> int:
+        return self.envelope.control_entries
+
+    @property
+    def messages(self) -> int:
+        return 1

@@ -1,4 +1,4 @@
-"""`fifo`: each source's messages in the order in which it sent them; nothing is promised between sources."""
+"""`fifo`: an ordering that delivers each source's messages in the order in which it broadcast them."""
 
 from __future__ import annotations
 
@@ -11,8 +11,9 @@ from precede.core.instants import Duration, Instant
 from precede.core.messages import Message
 from precede.core.node import Context, Saved, Waiting
 from precede.protocols.layered.envelope import Envelope
+from precede.protocols.layered.held_messages import HeldMessages
 from precede.protocols.layered.ordering import Ordering
-from precede.protocols.layered.own_messages import OwnMessages, held_key, no_destinations, restored_held
+from precede.protocols.layered.own_messages import OwnMessages, deadline_after, refuse_destinations
 from precede.protocols.options import Durable
 from precede.protocols.registry import Entry
 
@@ -20,7 +21,7 @@ _NUMBER_BYTES: Final = 4
 
 
 class Fifo(Ordering):
-    """A number per source; a message waits for the one before it and for nothing else."""
+    """Counts deliveries per stream; a message waits for the previous one of its stream and for nothing else."""
 
     draining: ClassVar[tuple[str, ...]] = ("pending",)
 
@@ -28,6 +29,7 @@ class Fifo(Ordering):
         self._own = OwnMessages(context)
         self._durable: bool = context.options.durable
         self._delivered: dict[tuple[NodeId, int], int] = {}
+        self._held = HeldMessages(self._durable)
         self._pending: dict[MessageId, tuple[Envelope, Instant]] = {}
 
     def start(self, now: Instant, saved: Saved) -> Effects:
@@ -35,20 +37,16 @@ class Fifo(Ordering):
             if type(key) is tuple and key[0] == "done":
                 self._delivered[int(key[1]), int(key[2])] = value
         effects = self._own.start(saved, None)
-        for envelope in restored_held(saved, None):
-            if self.knows(envelope.message.id):
-                effects.append(Persist(held_key(envelope.message.id), None))
-            else:
-                self.arrive((envelope,), now, effects)
+        for envelope in self._held.resume(saved, None, self.knows, effects):
+            self.arrive((envelope,), now, effects)
         return effects
 
     def stamp(
         self, payload: bytes, now: Instant, to: Sequence[NodeId] | None, lifetime: Duration | None
     ) -> tuple[Envelope, list[Effect]]:
-        no_destinations(to, "fifo")
+        refuse_destinations(to, "fifo")
         message = Message(self._own.next_id(), payload)
-        deadline = None if lifetime is None else now + lifetime
-        envelope = Envelope(message, None, deadline, None, _NUMBER_BYTES, 1, now)
+        envelope = Envelope(message, None, deadline_after(lifetime, now), None, _NUMBER_BYTES, 1, now)
         return envelope, self._own.accept(envelope)
 
     def arrive(self, envelopes: Sequence[Envelope], now: Instant, effects: list[Effect]) -> None:
@@ -59,8 +57,7 @@ class Fifo(Ordering):
                 self._wake(id, effects)
             else:
                 self._pending[id] = (envelope, now)
-                if self._durable:
-                    effects.append(Persist(held_key(id), envelope))
+                self._held.hold(envelope, effects)
 
     def _deliver(self, envelope: Envelope, effects: list[Effect]) -> None:
         id = envelope.message.id
@@ -70,18 +67,17 @@ class Fifo(Ordering):
         effects.append(Deliver(envelope.message))
 
     def _wake(self, id: MessageId, effects: list[Effect]) -> None:
-        """What waited for this one, and what waited for that."""
+        """Deliver the messages that follow a delivered one in its stream without a gap."""
         while True:
             id = MessageId(id.source, id.incarnation, id.number + 1)
-            waiting = self._pending.pop(id, None)
-            if waiting is None:
+            successor = self._pending.pop(id, None)
+            if successor is None:
                 return
-            self._deliver(waiting[0], effects)
-            if self._durable:
-                effects.append(Persist(held_key(id), None))
+            self._deliver(successor[0], effects)
+            self._held.release(id, effects)
 
     def knows(self, id: MessageId) -> bool:
-        if id.source == self._own.node and id.incarnation == self._own.incarnation:
+        if self._own.is_own(id):
             return id.number <= self._own.number
         return id.number <= self._delivered.get((id.source, id.incarnation), 0) or id in self._pending
 

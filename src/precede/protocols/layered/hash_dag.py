@@ -1,8 +1,8 @@
-"""`hash_dag`: what practice uses today (Git, Matrix, Merkle-CRDTs): a message names the hashes of its sender's
-heads and is delivered when all its parents are.
+"""`hash_dag`: causal order as Git, Matrix and Merkle-CRDTs keep it.
 
-It needs no clock, no group and no numbers, and its links are unforgeable. It has no notion of giving up: what
-depends on a lost message waits for ever, with all that depends on it, and nobody can say how long.
+A message names the hashes of its sender's heads, the delivered messages that no delivered message names. It is
+delivered after all these parents. It needs no clock, no group and no numbers, and nobody can forge a link. It
+never gives up: a message that depends on a lost one waits for ever, and so does everything that depends on it.
 """
 
 from __future__ import annotations
@@ -12,14 +12,14 @@ from hashlib import blake2b
 from typing import Annotated, ClassVar, Final, TypeAlias
 
 from precede.core.effects import Deliver, Discard, Effect, Effects, Persist
-from precede.core.errors import Refused
 from precede.core.identity import MessageId, NodeId
 from precede.core.instants import Duration, Instant
 from precede.core.messages import Message
 from precede.core.node import Context, Saved, Waiting, restore
 from precede.protocols.layered.envelope import Envelope
+from precede.protocols.layered.held_messages import HeldMessages
 from precede.protocols.layered.ordering import Ordering
-from precede.protocols.layered.own_messages import OwnMessages, held_key, no_destinations, restored_held
+from precede.protocols.layered.own_messages import OwnMessages, deadline_after, refuse_destinations
 from precede.protocols.options import Durable, duration
 from precede.protocols.registry import Entry
 
@@ -38,7 +38,10 @@ class HashDagOptions(Durable, frozen=True, kw_only=True):
 
 
 class HashDag(Ordering):
-    """`_heads` are the delivered messages nothing delivered points to; `_delivered` grows for ever."""
+    """Keeps the graph of delivered messages, which grows for ever, and its heads.
+
+    `_waiting_for` is an index of the waiting messages by one parent that each of them lacks.
+    """
 
     draining: ClassVar[tuple[str, ...]] = ("pending",)
     stamp_type = Parents
@@ -47,11 +50,12 @@ class HashDag(Ordering):
         self._own = OwnMessages(context)
         self._durable: bool = context.options.durable
         self._lifetime: Duration | None = context.options.lifetime
+        self._held = HeldMessages(self._durable)
         self._heads: dict[Digest, None] = {}
         self._delivered: dict[Digest, MessageId] = {}
         self._ids: dict[MessageId, None] = {}
         self._pending: dict[MessageId, tuple[Envelope, Digest, Instant]] = {}
-        self._filed: dict[Digest, list[MessageId]] = {}
+        self._waiting_for: dict[Digest, list[MessageId]] = {}
 
     def start(self, now: Instant, saved: Saved) -> Effects:
         self._restore_graph(saved)
@@ -59,35 +63,30 @@ class HashDag(Ordering):
         for envelope in self._own.kept:
             if envelope.message.id not in self._ids:
                 effects.append(self._enter(envelope, digest_of(envelope)))
-        for envelope in restored_held(saved, Parents):
-            if envelope.message.id in self._ids:
-                effects.append(Persist(held_key(envelope.message.id), None))
-            else:
-                self.arrive((envelope,), now, effects)
+        for envelope in self._held.resume(saved, Parents, self.knows, effects):
+            self.arrive((envelope,), now, effects)
         return effects
 
     def _restore_graph(self, saved: Saved) -> None:
-        found = [
+        """Rebuild the graph from its persisted messages: the heads are those that are no parent."""
+        deliveries = [
             restore({key: value}, key, tuple[MessageId, Digest, Parents], (MessageId(0, 0, 0), b"", ()))
             for key, value in saved.items()
             if type(key) is tuple and key[0] == "done"
         ]
-        named = {parent: None for _, _, parents in found for parent in parents}
-        for id, digest, _ in sorted(found):
+        parents_of_others = {parent: None for _, _, parents in deliveries for parent in parents}
+        for id, digest, _ in sorted(deliveries):
             self._delivered[digest] = id
             self._ids[id] = None
-            if digest not in named:
+            if digest not in parents_of_others:
                 self._heads[digest] = None
 
     def stamp(
         self, payload: bytes, now: Instant, to: Sequence[NodeId] | None, lifetime: Duration | None
     ) -> tuple[Envelope, list[Effect]]:
-        no_destinations(to, "hash_dag")
-        lives = self._lifetime if lifetime is None else lifetime
-        if lives is not None and lives <= 0:
-            raise Refused(f"a message must live for a while, not {lives} microseconds")
+        refuse_destinations(to, "hash_dag")
+        deadline = deadline_after(self._lifetime if lifetime is None else lifetime, now)
         parents: Parents = tuple(self._heads)
-        deadline = None if lives is None else now + lives
         message = Message(self._own.next_id(), payload)
         size = DIGEST_BYTES * len(parents)
         envelope = Envelope(message, parents, deadline, None, size, len(parents), now)
@@ -109,9 +108,8 @@ class HashDag(Ordering):
                 self._deliver(envelope, digest, effects)
                 continue
             self._pending[id] = (envelope, digest, now)
-            self._filed.setdefault(lacked, []).append(id)
-            if self._durable:
-                effects.append(Persist(held_key(id), envelope))
+            self._waiting_for.setdefault(lacked, []).append(id)
+            self._held.hold(envelope, effects)
 
     def _lacked(self, envelope: Envelope) -> Digest | None:
         """One parent that is not delivered yet, or None."""
@@ -122,26 +120,25 @@ class HashDag(Ordering):
         return None
 
     def _deliver(self, envelope: Envelope, digest: Digest, effects: list[Effect]) -> None:
-        """This message, and whoever waited for it, and so on."""
+        """Deliver this message, then the messages that waited for it, then those that waited for these."""
         ready = [(envelope, digest)]
         for envelope, digest in ready:  # noqa: PLR1704
             saved = self._enter(envelope, digest)
             if self._durable:
                 effects.append(saved)
             effects.append(Deliver(envelope.message))
-            if self._durable:
-                effects.append(Persist(held_key(envelope.message.id), None))
-            for id in self._filed.pop(digest, ()):
+            self._held.release(envelope.message.id, effects)
+            for id in self._waiting_for.pop(digest, ()):
                 waiting = self._pending[id]
                 lacked = self._lacked(waiting[0])
                 if lacked is None:
                     del self._pending[id]
                     ready.append(waiting[:2])
                 else:
-                    self._filed.setdefault(lacked, []).append(id)
+                    self._waiting_for.setdefault(lacked, []).append(id)
 
     def _enter(self, envelope: Envelope, digest: Digest) -> Persist:
-        """Into the graph; returns what makes it durable."""
+        """Add a message to the graph. Returns the effect that persists it."""
         id = envelope.message.id
         for parent in envelope.stamp:
             self._heads.pop(parent, None)
@@ -157,10 +154,10 @@ class HashDag(Ordering):
         return self._own.unfinished()
 
     def waiting(self) -> Sequence[Waiting]:
-        """A hash does not say which message it stands for until that message is here."""
-        known = {digest: id for id, (_, digest, _) in self._pending.items()}
+        """Names a missing parent only if it waits here too: a hash does not tell the id of its message."""
+        pending_ids = {digest: id for id, (_, digest, _) in self._pending.items()}
         return [
-            Waiting(id, tuple(known[parent] for parent in envelope.stamp if parent in known), since)
+            Waiting(id, tuple(pending_ids[parent] for parent in envelope.stamp if parent in pending_ids), since)
             for id, (envelope, _, since) in self._pending.items()
         ]
 
@@ -169,7 +166,7 @@ class HashDag(Ordering):
 
 
 def digest_of(envelope: Envelope) -> Digest:
-    """Of the id, the content and the parents."""
+    """The hash of a message: of its id, its payload and its parents."""
     id = envelope.message.id
     head = repr((id.source, id.incarnation, id.number, len(envelope.stamp))).encode()
     state = blake2b(head, digest_size=DIGEST_BYTES)

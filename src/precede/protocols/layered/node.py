@@ -1,7 +1,7 @@
-"""`LayeredNode`: an ordering joined to a dissemination, as the node that the drivers see.
+"""`LayeredNode`: an ordering joined to a dissemination.
 
-A paper that has layers has its layers here, so that every ordering runs over every dissemination. A protocol
-without layers (DRIFT, VCube, WAS, PRS) implements `Node` directly and does not use this package.
+Every ordering runs over every dissemination. A protocol without these two layers (DRIFT, VCube, WAS, PRS)
+implements `Node` directly and does not use this package.
 """
 
 from __future__ import annotations
@@ -22,7 +22,7 @@ from precede.protocols.layered.ordering import Ordering
 
 @mypyc_attr(allow_interpreted_subclasses=True)
 class LayeredNode(Node):
-    """An ordering joined to a dissemination."""
+    """A node made of an ordering and a dissemination: forwards each input to the one it concerns."""
 
     def __init__(self, ordering: Ordering, dissemination: Dissemination) -> None:
         self.ordering = ordering
@@ -43,8 +43,8 @@ class LayeredNode(Node):
     ) -> Effects:
         if to is not None and not self.dissemination.takes_destinations:
             raise Refused(
-                "what is carried from node to node is for everybody; for destination sets take a multicast"
-                " order (prs), or another dissemination"
+                "this dissemination carries every message to every node: for destination sets use a multicast"
+                " protocol (prs) or another dissemination"
             )
         envelope, effects = self.ordering.stamp(payload, now, to, lifetime)
         self.dissemination.spread(envelope, now, effects)

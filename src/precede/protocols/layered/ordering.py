@@ -22,48 +22,56 @@ from precede.protocols.layered.parsed_envelopes import Batch
 
 @mypyc_attr(allow_interpreted_subclasses=True)
 class Ordering(ABC):
-    """Decides when a message may be delivered. Timer keys it uses are passed to `timer` unchanged."""
+    """Decides when a message may be delivered. Its timer keys never begin with "net" (see `Dissemination`)."""
 
     draining: ClassVar[tuple[str, ...]] = ()
+    """Names in `sizes()` that must be 0 once the network has healed and everything due was delivered."""
+
     stamp_type: ClassVar[Any] = Any
-    """What its stamps are, so that a driver which decodes untrusted bytes can convert and check them."""
+    """The type of its stamps: a driver that decodes untrusted bytes converts and checks them with it."""
 
     knows_for_ever: ClassVar[bool] = True
-    """Does `knows` answer for all that it was ever given? Else the layer below has to remember."""
+    """False if `knows` forgets messages. Then the dissemination must remember every id it has seen."""
 
     def start(self, now: Instant, saved: Saved) -> Effects:
+        """Begin, with the state that was persisted before a restart."""
         return NOTHING
 
     @abstractmethod
     def stamp(
         self, payload: bytes, now: Instant, to: Sequence[NodeId] | None, lifetime: Duration | None
     ) -> tuple[Envelope, list[Effect]]:
-        """A new own message: its envelope, and the effects (persist, Accept, own Deliver) before it is sent."""
+        """A new own message: its envelope, and the effects (Persist, Accept, Deliver) before it is sent."""
 
     @abstractmethod
     def arrive(self, envelopes: Sequence[Envelope], now: Instant, effects: list[Effect]) -> None:
-        """First copies, already announced with `Arrive`: append deliveries, timers, discards."""
+        """Take messages received for the first time; append deliveries, timers and discards.
+
+        The dissemination has appended their `Arrive` already.
+        """
 
     def arrive_batch(self, batch: Batch, now: Instant, effects: list[Effect]) -> None:
-        """The same, for an ordering that is glad to have them opened."""
+        """Do the same as `arrive` with parsed envelopes: override it where that is faster."""
         self.arrive(batch.envelopes(), now, effects)
 
     @abstractmethod
     def knows(self, id: MessageId) -> bool:
-        """Is this message delivered, waiting or given up? Then another copy is a duplicate."""
+        """Is this message delivered, waiting or discarded? Then another copy of it is a duplicate."""
 
     def dropped(self, envelope: Envelope, now: Instant, effects: list[Effect]) -> None:
-        """The dissemination gives a message up (expired or evicted): notice before removal."""
+        """The dissemination is about to remove a message that expired or was evicted."""
 
     def unfinished(self) -> Sequence[Envelope]:
-        """Own messages whose sending may have been cut by a crash: asked once, after `start`."""
+        """Own messages that a crash may have kept from being sent. Called once, after `start`."""
         return ()
 
     def timer(self, key: Key, now: Instant, effects: list[Effect]) -> None:
         """One of the ordering's own timers is due."""
 
     def waiting(self) -> Sequence[Waiting]:
+        """Read-only: the messages that are received and not delivered."""
         return ()
 
     def sizes(self) -> Mapping[str, int]:
+        """Read-only: the sizes of registries and buffers by name."""
         return {}

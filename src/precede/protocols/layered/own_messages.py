@@ -1,7 +1,7 @@
-"""What the simple orderings share: numbering own messages, and persisting them until they are safe elsewhere.
+"""Numbers an ordering's own messages and persists them until they are sent.
 
-`OwnMessages` hands out numbers, persists number and content before the message is accepted, and after a restart
-says which own messages must be accepted, delivered or sent again.
+A message and its number are persisted before the message is accepted. After a restart `OwnMessages` repeats the
+acceptance and the own delivery that a crash may have prevented, and lists the messages to send again.
 """
 
 from __future__ import annotations
@@ -11,17 +11,17 @@ from typing import Any
 
 import msgspec
 
-from precede.core.effects import Accept, Deliver, Effect, Persist
+from precede.core.effects import Accept, Deliver, Effect, Key, Persist
 from precede.core.errors import Refused
 from precede.core.identity import MessageId, NodeId
-from precede.core.instants import Instant
+from precede.core.instants import Duration, Instant
 from precede.core.node import Context, Saved, restore
 from precede.protocols.layered.envelope import Envelope
 from precede.protocols.options import Durable
 
 
 class OwnMessages:
-    """This node's own messages in this life."""
+    """The messages that this node broadcast in this incarnation."""
 
     def __init__(self, context: Context[Durable]) -> None:
         self.node = context.node
@@ -29,28 +29,32 @@ class OwnMessages:
         self.number = 0
         self._durable: bool = context.options.durable
         self.kept: Sequence[Envelope] = ()
-        """After a restart: own messages that may not have been accepted, delivered or sent."""
+        """After a restart: own messages that may not have been accepted, delivered or sent before it."""
 
     def next_id(self) -> MessageId:
-        """The id the next message will have; `accept` makes it so."""
+        """The id of the next message. `accept` with that message makes it the last one."""
         return MessageId(self.node, self.incarnation, self.number + 1)
 
     def accept(self, envelope: Envelope) -> list[Effect]:
-        """Persist, Accept, own Deliver: a message of one's own is delivered at once."""
+        """The effects Persist, Accept and Deliver: a node delivers its own message at once."""
         id = envelope.message.id
         self.number = id.number
-        announce = Accept(envelope.message, envelope.destinations, envelope.deadline)
+        accepted = Accept(envelope.message, envelope.destinations, envelope.deadline)
         if not self._durable:
-            return [announce, Deliver(envelope.message)]
+            return [accepted, Deliver(envelope.message)]
         return [
-            Persist(("own", id.number), envelope),
-            announce,
+            Persist(own_key(id), envelope),
+            accepted,
             Persist("own_delivered", id.number),
             Deliver(envelope.message),
         ]
 
+    def is_own(self, id: MessageId) -> bool:
+        """Does this id belong to this node in its present incarnation?"""
+        return id.source == self.node and id.incarnation == self.incarnation
+
     def start(self, saved: Saved, stamp_type: Any, now: Instant | None = None) -> list[Effect]:
-        """After a restart: accept and deliver what a crash may have cut, and remember what is to be sent.
+        """After a restart: repeat what a crash may have prevented, and keep the messages to send again.
 
         With `now`, a message whose deadline passed while the node was down is not delivered.
         """
@@ -69,7 +73,7 @@ class OwnMessages:
             effects.append(Accept(envelope.message, envelope.destinations, envelope.deadline))
             alive = now is None or envelope.deadline is None or now < envelope.deadline
             if number > delivered:
-                effects.append(Persist("own_delivered", number))  # also of the dead: its number is used up
+                effects.append(Persist("own_delivered", number))  # an expired message uses its number up too
                 if alive:
                     effects.append(Deliver(envelope.message))
         self.number = max([delivered, *(envelope.message.id.number for envelope in kept)])
@@ -77,34 +81,33 @@ class OwnMessages:
         return effects
 
     def unfinished(self) -> Sequence[Envelope]:
-        """Own messages to send again, once."""
+        """The own messages to send again. The second call returns none."""
         kept, self.kept = self.kept, ()
         return kept
 
 
-def held_key(id: MessageId) -> tuple[str | int, ...]:
-    """Where a message that waits is persisted."""
-    return ("held", id.source, id.incarnation, id.number)
+def own_key(id: MessageId) -> Key:
+    """The key under which an own message is persisted until it needs no more sending."""
+    return ("own", id.number)
 
 
-def restored_held(saved: Saved, stamp_type: Any) -> list[Envelope]:
-    """The messages that waited when the node went down, in a fixed order."""
-    found = [
-        restored_envelope(value, stamp_type)
-        for key, value in saved.items()
-        if type(key) is tuple and key[0] == "held"
-    ]
-    return sorted(found, key=lambda envelope: envelope.message.id)
+def deadline_after(lifetime: Duration | None, now: Instant) -> Instant | None:
+    """The deadline of a message that is broadcast now; None if it has no lifetime."""
+    if lifetime is None:
+        return None
+    if lifetime <= 0:
+        raise Refused(f"lifetime: expected a duration above 0, got {lifetime} microseconds")
+    return now + lifetime
 
 
-def no_destinations(to: Sequence[NodeId] | None, protocol: str) -> None:
-    """Refuse a destination set where order would need every member to see every message."""
+def refuse_destinations(to: Sequence[NodeId] | None, protocol: str) -> None:
+    """Refuse a destination set: the order holds only if every member receives every message."""
     if to is not None:
-        raise Refused(f"{protocol} delivers to everybody; for destination sets take a multicast order (prs)")
+        raise Refused(f"{protocol} delivers to every node: for destination sets use a multicast protocol (prs)")
 
 
 def restored_envelope(value: Any, stamp_type: Any) -> Envelope:
-    """A persisted envelope in its own types."""
+    """A persisted envelope, converted from plain data to its types. With `stamp_type` None the stamp stays."""
     envelope = msgspec.convert(value, Envelope)
     if stamp_type is None:
         return envelope

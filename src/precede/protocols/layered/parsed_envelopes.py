@@ -1,7 +1,7 @@
-"""What is read of envelopes once, for all nodes of a simulation that hold them (guidec2021, section III).
+"""Envelopes parsed once for all nodes of a simulation that hold them. Compiled with mypyc.
 
-An envelope is a plain value that the real world decodes; reading its fields again at each of a thousand
-receptions was a third of the time of an epidemic. This module is made to be compiled.
+An envelope is a plain value that a driver can decode. Reading its fields again at each of a thousand receptions
+took a third of the time of an epidemic (guidec2021, section III), so a batch of parsed envelopes is shared.
 """
 
 from __future__ import annotations
@@ -19,17 +19,18 @@ if TYPE_CHECKING:
     from precede.protocols.layered.envelope import Envelope
 
 NEVER: Final[Instant] = 1 << 62
-"""The deadline, inside, of a message without one."""
-_END: Final = attrgetter("end")
+"""The deadline, in memory, of a message without one."""
+_SORT_KEY: Final = attrgetter("sort_key")
 _STREAM_BITS: Final = 32
-"""Streams stand below numbers in a key: the low bits say where it is in a dictionary, and numbers are alike."""
+"""The stream id is in the low bits of a key: dictionaries index by these, and message numbers collide."""
 
 
 @final
-class Named:
-    """A message as barriers name it; `entry` is that name, (stream, number, deadline), as it travels.
+class MessageName:
+    """A message as barriers name it. `entry` is the name as it travels: (stream, number, deadline).
 
-    Under `key` one finds whatever has to do with it: equal names have equal keys, and hardly any others.
+    `key` is a dictionary key for the message. Equal names have equal keys; two messages can share a key only
+    if a node id exceeds 32 bits.
     """
 
     __slots__ = ("deadline", "entry", "key", "number", "stream")
@@ -43,10 +44,10 @@ class Named:
 
 
 @final
-class Opened:
-    """An envelope and its contents; `barrier` is its stamp, for an ordering whose stamps are barriers.
+class ParsedEnvelope:
+    """An envelope and its fields. `barrier` is the parsed stamp, for an ordering whose stamps are barriers.
 
-    `end` is the deadline once more, as an object and as a float: these are sorted fastest.
+    `sort_key` is the deadline as a boxed float: it sorts fastest.
     """
 
     __slots__ = (
@@ -55,13 +56,13 @@ class Opened:
         "control_entries",
         "deadline",
         "deliver",
-        "end",
         "envelope",
         "id",
         "message",
         "name",
         "number",
         "payload_bytes",
+        "sort_key",
         "stamp",
         "stream",
     )
@@ -69,17 +70,17 @@ class Opened:
     def __init__(self, envelope: Envelope) -> None:
         message = envelope.message
         id = message.id
-        name = Named(envelope.name)
+        name = MessageName(envelope.name)
         self.envelope = envelope
         self.message: Message = message
         self.id: MessageId = id
         self.name = name
         self.stream = name.stream
         self.number = name.number
-        self.end: Any = float(name.deadline)
+        self.sort_key: Any = float(name.deadline)
         self.deadline = name.deadline
         self.stamp: Any = envelope.stamp
-        self.barrier: list[Named] | None = None
+        self.barrier: list[MessageName] | None = None
         self.deliver = Deliver(message)
         self.payload_bytes: int = len(message.payload)
         self.control_bytes: int = envelope.control_bytes
@@ -88,9 +89,10 @@ class Opened:
 
 @final
 class Batch:
-    """Messages in an order, opened, and what they add up to. `first_end` is the first of their deadlines.
+    """An ordered list of parsed envelopes with the sums of their sizes and their first deadline.
 
-    `load` is one object for all orders of the same messages; `summary` are their ids, if they fill a cache.
+    `set_token` is one object for all orders of the same messages: two batches with the same token hold the
+    same messages. `summary` is the set of their ids if the batch is the whole content of a cache, else None.
     """
 
     __slots__ = (
@@ -99,83 +101,83 @@ class Batch:
         "contents",
         "control_bytes",
         "control_entries",
-        "first_end",
+        "first_deadline",
         "ids",
-        "load",
         "payload_bytes",
+        "set_token",
         "summary",
     )
 
-    def __init__(self, contents: list[Opened]) -> None:
+    def __init__(self, contents: list[ParsedEnvelope]) -> None:
         ids: list[MessageId] = []
         payload = control = entries = 0
-        first_end: Instant = NEVER
-        for opened in contents:
-            ids.append(opened.id)
-            payload += opened.payload_bytes
-            control += opened.control_bytes
-            entries += opened.control_entries
-            first_end = min(first_end, opened.deadline)
+        first_deadline: Instant = NEVER
+        for parsed in contents:
+            ids.append(parsed.id)
+            payload += parsed.payload_bytes
+            control += parsed.control_bytes
+            entries += parsed.control_entries
+            first_deadline = min(first_deadline, parsed.deadline)
         self.contents = contents
-        self.load = contents
+        self.set_token = contents
         self.summary: frozenset[MessageId] | None = None
         self.ids = ids
-        self.first_end = first_end
+        self.first_deadline = first_deadline
         self.payload_bytes = payload
         self.control_bytes = control
         self.control_entries = entries
         self._arrival: Arrive | None = None
-        self._latest_first: list[Opened] | None = None
+        self._latest_first: list[ParsedEnvelope] | None = None
 
     def without(self, held: set[MessageId]) -> Batch:
-        """Those that are not held; this very batch if none is."""
+        """The messages whose ids are not in `held`; this very batch if none is."""
         if self.summary is not None and self.summary <= held:
             return Batch([])
-        new = [opened for opened in self.contents if opened.id not in held]
+        new = [parsed for parsed in self.contents if parsed.id not in held]
         return self if len(new) == len(self.contents) else Batch(new)
 
-    def chosen(self, places: Sequence[int]) -> Batch:
-        """Those at these places, in that order."""
+    def select(self, positions: Sequence[int]) -> Batch:
+        """The messages at these positions, in that order."""
         contents = self.contents
-        return Batch([contents[place] for place in places])
+        return Batch([contents[position] for position in positions])
 
     def envelopes(self) -> list[Envelope]:
-        """As they are sent."""
-        return [opened.envelope for opened in self.contents]
+        """The envelopes as they are sent."""
+        return [parsed.envelope for parsed in self.contents]
 
-    def reordered(self, places: Sequence[int]) -> Batch:
-        """All of them, in another order."""
+    def reordered(self, positions: Sequence[int]) -> Batch:
+        """All messages of this batch in another order."""
         other = Batch([])
         contents, ids = self.contents, self.ids
-        other.load = self.load
+        other.set_token = self.set_token
         other.summary = self.summary
-        other.contents = [contents[place] for place in places]
-        other.ids = [ids[place] for place in places]
-        other.first_end = self.first_end
+        other.contents = [contents[position] for position in positions]
+        other.ids = [ids[position] for position in positions]
+        other.first_deadline = self.first_deadline
         other.payload_bytes = self.payload_bytes
         other.control_bytes = self.control_bytes
         other.control_entries = self.control_entries
         return other
 
     def arrival(self) -> Arrive:
-        """What a node says to whom all of this is new."""
+        """The effect of a node to which all of these messages are new."""
         if self._arrival is None:
-            messages = tuple([opened.message for opened in self.contents])
-            self._arrival = Arrive(messages, [opened.deliver for opened in self.contents])
+            messages = tuple([parsed.message for parsed in self.contents])
+            self._arrival = Arrive(messages, [parsed.deliver for parsed in self.contents])
         return self._arrival
 
-    def latest_first(self) -> list[Opened]:
-        """Those that end, the last to end first."""
+    def latest_first(self) -> list[ParsedEnvelope]:
+        """The messages that have a deadline, the latest deadline first."""
         if self._latest_first is None:
-            ending = [opened for opened in self.contents if opened.deadline != NEVER]
-            ending.sort(key=_END, reverse=True)
-            self._latest_first = ending
+            expiring = [parsed for parsed in self.contents if parsed.deadline != NEVER]
+            expiring.sort(key=_SORT_KEY, reverse=True)
+            self._latest_first = expiring
         return self._latest_first
 
 
 def batch_of(envelopes: Sequence[Envelope]) -> Batch:
-    """Envelopes that come from somewhere else; of two with one id (nobody honest sends them) the first."""
+    """A batch of received envelopes. If two have the same id (no correct node sends that), the first counts."""
     first: dict[MessageId, Envelope] = {}
     for envelope in envelopes:
         first.setdefault(envelope.message.id, envelope)
-    return Batch([Opened(envelope) for envelope in first.values()])
+    return Batch([ParsedEnvelope(envelope) for envelope in first.values()])

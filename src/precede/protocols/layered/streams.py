@@ -1,8 +1,9 @@
-"""How causal_barrier and delta_causal name a predecessor: a stream and a number (guidec2021, section IV-A).
+"""How barriers name a predecessor: a stream and a number (guidec2021, section IV-A).
 
-A stream is one life of one source. The paper keys its maps by the host alone; a host that lost its state and
-numbers from 1 again would then satisfy, or block, dependencies on its earlier life. We key by (source,
-incarnation), and write a first life as the bare source: that is nearly every stream, and an int hashes faster.
+A stream is all messages of one source in one incarnation. The paper keys its maps by the host alone. If such a
+host lost its state and numbered from 1 again, its new messages would satisfy, or block, dependencies on its
+earlier ones; we key by (source, incarnation), because that tells them apart. The first incarnation is written
+as the bare source: nearly every stream is a first one, and an int hashes faster than a tuple.
 """
 
 from __future__ import annotations
@@ -20,17 +21,17 @@ def stream_of(id: MessageId) -> Stream:
 
 
 def id_in(stream: Stream, number: int) -> MessageId:
-    """The message that a stream and a number name."""
+    """The id of the message with this number in a stream."""
     if isinstance(stream, tuple):
         return MessageId(stream[0], stream[1], number)
     return MessageId(stream, 0, number)
 
 
 def top_key(stream: Stream) -> tuple[str | int, ...]:
-    """Where the last delivery of a stream is persisted."""
+    """The key under which the last delivery of a stream is persisted."""
     return ("top", *stream) if isinstance(stream, tuple) else ("top", stream, 0)
 
 
 def stream_in(key: tuple[str | int, ...]) -> Stream:
-    """The stream of such a key."""
+    """The stream that a key made by `top_key` names."""
     return (int(key[1]), int(key[2])) if key[2] else int(key[1])

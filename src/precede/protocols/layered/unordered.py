@@ -1,4 +1,4 @@
-"""`unordered`: delivery on arrival, each message once. What most meshes do today."""
+"""`unordered`: an ordering that delivers each message once, on arrival, as most mesh networks do today."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from precede.core.messages import Message
 from precede.core.node import Context, Saved
 from precede.protocols.layered.envelope import Envelope
 from precede.protocols.layered.ordering import Ordering
-from precede.protocols.layered.own_messages import OwnMessages
+from precede.protocols.layered.own_messages import OwnMessages, deadline_after
 from precede.protocols.options import Durable, duration
 from precede.protocols.registry import Entry
 
@@ -27,7 +27,7 @@ class UnorderedOptions(Durable, frozen=True, kw_only=True):
 
 
 class Unordered(Ordering):
-    """Remembers what it delivered as a contiguous prefix per life of a source, and the exceptions."""
+    """Remembers its deliveries per stream: a contiguous prefix of numbers, and the numbers beyond it."""
 
     def __init__(self, context: Context[UnorderedOptions]) -> None:
         self._own = OwnMessages(context)
@@ -39,19 +39,18 @@ class Unordered(Ordering):
     def start(self, now: Instant, saved: Saved) -> Effects:
         for key, value in saved.items():
             if type(key) is tuple and key[0] == "done":
-                life = (int(key[1]), int(key[2]))
-                self._prefix[life] = value[0]
-                self._beyond[life] = dict.fromkeys(value[1:])
+                stream = (int(key[1]), int(key[2]))
+                self._prefix[stream] = value[0]
+                self._beyond[stream] = dict.fromkeys(value[1:])
         return self._own.start(saved, None)
 
     def stamp(
         self, payload: bytes, now: Instant, to: Sequence[NodeId] | None, lifetime: Duration | None
     ) -> tuple[Envelope, list[Effect]]:
         if to is not None and not to:
-            raise Refused("an empty destination set: nobody would receive this")
+            raise Refused("the destination set is empty: no node would receive the message")
+        deadline = deadline_after(self._lifetime if lifetime is None else lifetime, now)
         message = Message(self._own.next_id(), payload)
-        lives = lifetime if lifetime is not None else self._lifetime
-        deadline = None if lives is None else now + lives
         envelope = Envelope(message, None, deadline, None if to is None else tuple(to), 0, 0, now)
         return envelope, self._own.accept(envelope)
 
@@ -60,14 +59,14 @@ class Unordered(Ordering):
             id = envelope.message.id
             self._remember(id)
             if self._durable:
-                life = (id.source, id.incarnation)
-                effects.append(Persist(("done", *life), [self._prefix[life], *self._beyond[life]]))
+                stream = (id.source, id.incarnation)
+                effects.append(Persist(("done", *stream), [self._prefix[stream], *self._beyond[stream]]))
             effects.append(Deliver(envelope.message))
 
     def _remember(self, id: MessageId) -> None:
-        life = (id.source, id.incarnation)
-        prefix = self._prefix.setdefault(life, 0)
-        beyond = self._beyond.setdefault(life, {})
+        stream = (id.source, id.incarnation)
+        prefix = self._prefix.setdefault(stream, 0)
+        beyond = self._beyond.setdefault(stream, {})
         if id.number != prefix + 1:
             beyond[id.number] = None
             return
@@ -75,13 +74,13 @@ class Unordered(Ordering):
         while prefix + 1 in beyond:
             prefix += 1
             del beyond[prefix]
-        self._prefix[life] = prefix
+        self._prefix[stream] = prefix
 
     def knows(self, id: MessageId) -> bool:
-        life = (id.source, id.incarnation)
-        if life == (self._own.node, self._own.incarnation):
+        if self._own.is_own(id):
             return id.number <= self._own.number
-        return id.number <= self._prefix.get(life, 0) or id.number in self._beyond.get(life, {})
+        stream = (id.source, id.incarnation)
+        return id.number <= self._prefix.get(stream, 0) or id.number in self._beyond.get(stream, {})
 
     def unfinished(self) -> Sequence[Envelope]:
         return self._own.unfinished()

@@ -1,9 +1,9 @@
 """`vector_clock`: causal broadcast in a fixed group (Birman, Schiper, Stephenson 1991, the CBCAST rule).
 
-A message carries the sender's vector: how many messages of each member it had delivered. It waits until the
-sender's previous message and all that the vector counts are delivered. On the link the vector has one entry
-per member, as published; in memory zero entries are left out. The group is fixed and a member needs its saved
-state to come back: one that lost it is refused, for nobody would send it again what it has acknowledged.
+A message carries its sender's vector: how many messages of each member the sender had delivered. It waits until
+the sender's previous message and all messages that the vector counts are delivered. On the link the vector has
+one entry per member, as published; in memory zero entries are left out. The group is fixed. A member that lost
+its saved state may not broadcast again, because nobody would resend what it has acknowledged.
 """
 
 from __future__ import annotations
@@ -20,8 +20,9 @@ from precede.core.instants import Duration, Instant
 from precede.core.messages import Message
 from precede.core.node import Context, Saved, Waiting
 from precede.protocols.layered.envelope import Envelope
+from precede.protocols.layered.held_messages import HeldMessages
 from precede.protocols.layered.ordering import Ordering
-from precede.protocols.layered.own_messages import OwnMessages, held_key, no_destinations, restored_held
+from precede.protocols.layered.own_messages import OwnMessages, deadline_after, refuse_destinations
 from precede.protocols.options import Durable
 from precede.protocols.registry import Entry
 
@@ -29,14 +30,17 @@ _ENTRY_BYTES: Final = 4
 
 
 class _Pending(Struct, gc=False):
-    """A message that waits, and since when."""
+    """A message that waits, and the instant of its arrival."""
 
     envelope: Envelope
     since: Instant
 
 
 class VectorClock(Ordering):
-    """VT(p)[k] is `_delivered[k]`; a message in hand is filed under one (member, number) it lacks."""
+    """Holds the paper's VT(p)[k] in `_delivered[k]`.
+
+    `_waiting_for` is an index of the waiting messages by one (member, number) that each of them lacks.
+    """
 
     draining: ClassVar[tuple[str, ...]] = ("pending",)
     stamp_type = dict[int, int]
@@ -46,8 +50,9 @@ class VectorClock(Ordering):
         self._durable: bool = context.options.durable
         self._members = len(context.members)
         self._delivered: dict[NodeId, int] = {}
+        self._held = HeldMessages(self._durable)
         self._pending: dict[MessageId, _Pending] = {}
-        self._lacking: dict[tuple[NodeId, int], list[MessageId]] = {}
+        self._waiting_for: dict[tuple[NodeId, int], list[MessageId]] = {}
 
     def start(self, now: Instant, saved: Saved) -> Effects:
         for key, value in saved.items():
@@ -56,22 +61,19 @@ class VectorClock(Ordering):
         effects = self._own.start(saved, dict[int, int])
         if self._own.number:
             self._delivered[self._own.node] = self._own.number
-        for envelope in restored_held(saved, dict[int, int]):
-            if self.knows(envelope.message.id):
-                effects.append(Persist(held_key(envelope.message.id), None))
-            else:
-                self.arrive((envelope,), now, effects)
+        for envelope in self._held.resume(saved, dict[int, int], self.knows, effects):
+            self.arrive((envelope,), now, effects)
         return effects
 
     def stamp(
         self, payload: bytes, now: Instant, to: Sequence[NodeId] | None, lifetime: Duration | None
     ) -> tuple[Envelope, list[Effect]]:
-        no_destinations(to, "vector_clock")
+        refuse_destinations(to, "vector_clock")
         if self._own.incarnation:
-            raise Refused("vector_clock has a fixed group: a member that lost its saved state cannot come back")
+            raise Refused("vector_clock: a member that lost its saved state cannot broadcast in a fixed group")
+        deadline = deadline_after(lifetime, now)
         id = self._own.next_id()
         self._delivered[id.source] = id.number
-        deadline = None if lifetime is None else now + lifetime
         size = _ENTRY_BYTES * self._members
         vector = dict(self._delivered)
         envelope = Envelope(Message(id, payload), vector, deadline, None, size, self._members, now)
@@ -86,9 +88,8 @@ class VectorClock(Ordering):
                 self._wake(id, effects)
                 continue
             self._pending[id] = _Pending(envelope, now)
-            self._lacking.setdefault(lack, []).append(id)
-            if self._durable:
-                effects.append(Persist(held_key(id), envelope))
+            self._waiting_for.setdefault(lack, []).append(id)
+            self._held.hold(envelope, effects)
 
     def _lack(self, envelope: Envelope) -> tuple[NodeId, int] | None:
         """One message that must be delivered first, or None."""
@@ -108,20 +109,19 @@ class VectorClock(Ordering):
         effects.append(Deliver(envelope.message))
 
     def _wake(self, id: MessageId, effects: list[Effect]) -> None:
-        """Whoever was filed under this message is deliverable now, or is filed anew."""
-        woken = [(id.source, id.number)]
-        while woken:
-            for waiting in self._lacking.pop(woken.pop(), ()):
+        """Deliver the messages that waited for this one, or file them under the next message they lack."""
+        delivered = [(id.source, id.number)]
+        while delivered:
+            for waiting in self._waiting_for.pop(delivered.pop(), ()):
                 envelope = self._pending[waiting].envelope
                 lack = self._lack(envelope)
                 if lack is not None:
-                    self._lacking.setdefault(lack, []).append(waiting)
+                    self._waiting_for.setdefault(lack, []).append(waiting)
                     continue
                 del self._pending[waiting]
                 self._deliver(envelope, effects)
-                if self._durable:
-                    effects.append(Persist(held_key(waiting), None))
-                woken.append((waiting.source, waiting.number))
+                self._held.release(waiting, effects)
+                delivered.append((waiting.source, waiting.number))
 
     def knows(self, id: MessageId) -> bool:
         return id.incarnation > 0 or id.number <= self._delivered.get(id.source, 0) or id in self._pending

@@ -42,7 +42,7 @@ from precede.protocols.multicast.rule import (
     message_of,
     node_of,
 )
-from precede.protocols.outbox import AckPacket, Outbox, is_retransmission
+from precede.protocols.outbox import AckPacket, Outbox
 
 NO_LIFE: Final = 1 << (63 - LIFE_SHIFT)
 """Later than every life."""
@@ -86,7 +86,6 @@ class MulticastNode(Node):
         self._held: dict[MessageId, _Held] = {}
         self._watchers: dict[Process, list[tuple[int, int, _Held]]] = {}
         self._arrivals = 0
-        self._acknowledge: bool = context.options.rto > 0
         self._outbox = Outbox(context.options.rto)
         self._journal = Journal(context.options.durable, max(1, context.options.checkpoint))
 
@@ -166,8 +165,7 @@ class MulticastNode(Node):
         if self._me in packet.destinations and id.number > self._last.get(source, 0) and id not in self._held:
             effects.append(Arrive((packet.message,)))
             self._wait(packet, source, now, effects)
-        if self._acknowledge:
-            effects.append(Send(AckPacket((id,)), sender, RADIO))
+        self._outbox.acknowledge(id, sender, effects)
         self._journal.checkpoint(self._save, effects)
         return effects
 
@@ -223,10 +221,7 @@ class MulticastNode(Node):
         return effects
 
     def timer(self, key: Key, now: Instant) -> Effects:
-        effects: list[Effect] = []
-        if is_retransmission(key):
-            self._outbox.timer(key, now, effects)
-        return effects
+        return self._outbox.timer(key, now)
 
     def _receive_life(self, packet: LifePacket, sender: NodeId) -> Effects:
         effects: list[Effect] = []
@@ -268,7 +263,7 @@ class MulticastNode(Node):
 
     def _announce(self, packet: LifePacket, now: Instant, effects: list[Effect]) -> None:
         id = MessageId(self._node, self._incarnation, 0)
-        self._outbox.send_alike(id, packet, self._book.others(), now, effects)
+        self._outbox.send(id, dict.fromkeys(self._book.others(), packet), now, effects)
 
     # -- restart ----------------------------------------------------------------------------------------
 

@@ -1,12 +1,13 @@
-"""The cache of `epidemic`: what is carried, in the order of reception, and when it ends (guidec2021, III).
+"""The cache of `epidemic`: the messages a node carries, in the order of reception (guidec2021, section III).
 
-Built for batches: the ids are a set, so a summary is a copy and what a peer lacks a difference, mostly empty;
-beside it a log, which what has ended leaves only now and then. Deadlines are kept per batch and looked at one
-by one only when the first of a batch has passed.
+The cache works on batches. The ids are a set: a summary is a copy of it, and the messages a peer lacks are a
+set difference, which is mostly empty. A log beside the set keeps the order; removed messages leave it only
+from time to time. Deadlines are kept per batch and examined one by one only after the first of them has passed.
 """
 
 from __future__ import annotations
 
+from collections import deque
 from collections.abc import Iterator
 from heapq import heappop, heappush
 from random import Random
@@ -14,142 +15,183 @@ from typing import Final, final
 
 from precede.core.identity import MessageId
 from precede.core.instants import Instant
-from precede.protocols.layered.parsed_envelopes import NEVER, Batch, Opened
+from precede.protocols.layered.epidemic.options import EvictionPolicy
+from precede.protocols.layered.parsed_envelopes import NEVER, Batch, ParsedEnvelope
 
 _SLACK: Final = 64
 
 
 @final
-class Ending:
-    """A batch of which some have not ended: the first `left` in its order by latest end."""
+class ExpiringBatch:
+    """A batch and how many of its messages have not expired: the first `alive` of `batch.latest_first()`.
 
-    __slots__ = ("batch", "left")
+    `alive` is -1 until the first deadline has passed.
+    """
+
+    __slots__ = ("alive", "batch")
 
     def __init__(self, batch: Batch) -> None:
         self.batch = batch
-        self.left = -1
+        self.alive = -1
 
 
 @final
 class Cache:
-    """`ids` are held; the log has them, opened, among others that have ended, and None for who was evicted.
+    """The messages a node holds, by id in `ids` and in the order of reception in a log.
 
-    What has ended never comes back, so an id is held at no more than one place of the log. `load` is that of a
-    batch of which all is held.
+    The log may also have messages that were removed, and None in the place of an evicted one. A removed
+    message never comes back, so an id in `ids` is at one place of the log. `held_token` is the `set_token` of
+    a batch that is held completely, or None.
     """
 
-    __slots__ = ("_ends", "_first", "_log", "_serial", "_summary", "ids", "load")
+    __slots__ = ("_deadlines", "_log", "_oldest", "_serial", "_summary", "held_token", "ids")
 
     def __init__(self) -> None:
         self.ids: set[MessageId] = set()
-        self.load: list[Opened] | None = None
-        self._log: list[Opened | None] = []
-        self._first = 0  # all before this place is gone
-        self._ends: list[tuple[Instant, int, Ending]] = []
+        self.held_token: list[ParsedEnvelope] | None = None
+        self._log: list[ParsedEnvelope | None] = []
+        self._oldest = 0  # every message before this position of the log was removed
+        self._deadlines: list[tuple[Instant, int, ExpiringBatch]] = []
         self._serial = 0
         self._summary: frozenset[MessageId] | None = None
 
     def add(self, batch: Batch) -> None:
-        """New messages, each once."""
+        """Add messages that are not held."""
         count = len(self.ids) + len(batch.ids)
         self.ids.update(batch.ids)
         self._log.extend(batch.contents)
         self._summary = None
         if len(self.ids) != count:
-            self._close_gaps()
-        if batch.first_end != NEVER:
+            self._compact()
+        if batch.first_deadline != NEVER:
             self._serial += 1
-            heappush(self._ends, (batch.first_end, self._serial, Ending(batch)))
+            heappush(self._deadlines, (batch.first_deadline, self._serial, ExpiringBatch(batch)))
 
     def remove(self, id: MessageId) -> None:
-        """One that has ended."""
+        """Remove an expired message."""
         self.ids.remove(id)
-        self._summary = self.load = None
+        self._summary = self.held_token = None
         if len(self._log) > 2 * len(self.ids) + _SLACK:
-            self._close_gaps()
+            self._compact()
 
     def summary(self) -> frozenset[MessageId]:
-        """All ids; the same object as long as nothing changes."""
+        """All ids; the same object until the cache changes."""
         if self._summary is None:
             self._summary = frozenset(self.ids)
         return self._summary
 
-    def lacked_by(self, held: frozenset[MessageId], now: Instant) -> Batch:
-        """Everything that is not held there, in the order of reception; what has ended was removed before."""
-        if not held:
-            everything = Batch([opened for opened in self._log if opened is not None and opened.deadline > now])
+    def lacked_by(self, peer_ids: frozenset[MessageId], now: Instant) -> Batch:
+        """The messages that a peer with these ids lacks, in the order of reception.
+
+        The caller has removed expired messages.
+        """
+        if not peer_ids:
+            everything = Batch([parsed for parsed in self._log if parsed is not None and parsed.deadline > now])
             everything.summary = self.summary()
             return everything
-        lacked: set[MessageId] = self.ids - held
-        left = len(lacked)
-        contents: list[Opened] = []
-        for opened in reversed(self._log):  # what others lack came last
-            if left == 0:
+        lacked: set[MessageId] = self.ids - peer_ids
+        remaining = len(lacked)
+        contents: list[ParsedEnvelope] = []
+        for parsed in reversed(self._log):  # a peer mostly lacks the latest messages
+            if remaining == 0:
                 break
-            if opened is not None and opened.id in lacked:
-                contents.append(opened)
-                left -= 1
+            if parsed is not None and parsed.id in lacked:
+                contents.append(parsed)
+                remaining -= 1
         contents.reverse()
         return Batch(contents)
 
-    def first_end(self) -> Instant:
-        """No message ends before this."""
-        return self._ends[0][0] if self._ends else NEVER
+    def first_deadline(self) -> Instant:
+        """No message expires before this instant."""
+        return self._deadlines[0][0] if self._deadlines else NEVER
 
-    def ended(self, now: Instant) -> list[Opened]:
-        """Every message whose deadline has passed, once, whether still in the cache or evicted before."""
-        found: list[Opened] = []
-        ends = self._ends
-        while ends and ends[0][0] <= now:
-            _, serial, ending = heappop(ends)
-            order = ending.batch.latest_first()
-            left = ending.left if ending.left >= 0 else len(order)
-            while left and order[left - 1].deadline <= now:
-                left -= 1
-                found.append(order[left])
-            ending.left = left
-            if left:
-                heappush(ends, (order[left - 1].deadline, serial, ending))
-        return found
+    def expired(self, now: Instant) -> list[ParsedEnvelope]:
+        """Every message whose deadline has passed, once, whether it is still held or was evicted before."""
+        expired: list[ParsedEnvelope] = []
+        deadlines = self._deadlines
+        while deadlines and deadlines[0][0] <= now:
+            _, serial, expiring = heappop(deadlines)
+            latest_first = expiring.batch.latest_first()
+            alive = expiring.alive if expiring.alive >= 0 else len(latest_first)
+            while alive and latest_first[alive - 1].deadline <= now:
+                alive -= 1
+                expired.append(latest_first[alive])
+            expiring.alive = alive
+            if alive:
+                heappush(deadlines, (latest_first[alive - 1].deadline, serial, expiring))
+        return expired
 
-    def evict(self, how: str, random: Random) -> Opened:
-        """Who leaves a full cache: the first received, anyone, or the next to expire."""
-        if how == "deadline":
-            place = self._log.index(min(self, key=_end))
+    def evict(self, policy: EvictionPolicy, generator: Random) -> ParsedEnvelope:
+        """Remove one message: the first received, a random one, or the next to expire."""
+        if policy == "deadline":
+            position = self._log.index(min(self, key=_deadline_and_id))
         else:
-            place = self._anyone(random) if how == "random" else self._first_received()
-        opened = self._log[place]
-        assert opened is not None
-        self._log[place] = None
-        self.remove(opened.id)
-        return opened
+            position = self._random_position(generator) if policy == "random" else self._first_position()
+        parsed = self._log[position]
+        assert parsed is not None
+        self._log[position] = None
+        self.remove(parsed.id)
+        return parsed
 
-    def _first_received(self) -> int:
-        while not self._holds(self._log[self._first]):
-            self._first += 1
-        return self._first
+    def _first_position(self) -> int:
+        while not self._holds(self._log[self._oldest]):
+            self._oldest += 1
+        return self._oldest
 
-    def _anyone(self, random: Random) -> int:
+    def _random_position(self, generator: Random) -> int:
         while True:
-            place = random.choice(range(len(self._log)))
-            if self._holds(self._log[place]):
-                return place
+            position = generator.choice(range(len(self._log)))
+            if self._holds(self._log[position]):
+                return position
 
-    def _holds(self, opened: Opened | None) -> bool:
-        return opened is not None and opened.id in self.ids
+    def _holds(self, parsed: ParsedEnvelope | None) -> bool:
+        return parsed is not None and parsed.id in self.ids
 
-    def __iter__(self) -> Iterator[Opened]:
-        return iter([opened for opened in self._log if opened is not None and opened.id in self.ids])
+    def __iter__(self) -> Iterator[ParsedEnvelope]:
+        return iter([parsed for parsed in self._log if parsed is not None and parsed.id in self.ids])
 
     def __len__(self) -> int:
         return len(self.ids)
 
-    def _close_gaps(self) -> None:
-        """Leave out what is gone, and a second copy of what is there."""
-        held = {opened.id: opened for opened in self}
+    def _compact(self) -> None:
+        """Remove from the log the messages that are not held, and second copies of those that are."""
+        held = {parsed.id: parsed for parsed in self}
         self._log = list(held.values())
-        self._first = 0
+        self._oldest = 0
 
 
-def _end(opened: Opened) -> tuple[Instant, MessageId]:
-    return opened.deadline, opened.id
+@final
+class EvictedIds:
+    """The ids of evicted messages, remembered so that a message does not enter the cache again.
+
+    An id is remembered until the deadline of its message. The ids of messages without a deadline would fill
+    the memory and every summary. Only the latest of those are kept, a quarter of the cache, which keeps peers
+    from sending these messages; the ordering knows the earlier ones by its counters. An ordering that forgets
+    (`Ordering.knows_for_ever` is False) needs all ids.
+    """
+
+    __slots__ = ("_may_forget", "_most_undying", "_undying", "forgot", "ids")
+
+    def __init__(self, capacity: int, may_forget: bool) -> None:
+        self.ids: dict[MessageId, None] = {}
+        self.forgot = False
+        """Has the id of a message without a deadline been forgotten?"""
+        self._may_forget = may_forget
+        self._most_undying = max(capacity // 4, 1)
+        self._undying: deque[MessageId] = deque()
+
+    def add(self, parsed: ParsedEnvelope) -> None:
+        """Remember the id of an evicted message."""
+        self.ids[parsed.id] = None
+        if parsed.deadline == NEVER and self._may_forget:
+            self._undying.append(parsed.id)
+
+    def trim(self) -> None:
+        """Forget the oldest ids of messages without a deadline."""
+        while len(self._undying) > self._most_undying:
+            del self.ids[self._undying.popleft()]
+            self.forgot = True
+
+
+def _deadline_and_id(parsed: ParsedEnvelope) -> tuple[Instant, MessageId]:
+    return parsed.deadline, parsed.id

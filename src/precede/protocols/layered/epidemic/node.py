@@ -1,25 +1,20 @@
-"""`epidemic`: store, carry and forward (guidec2021, section III: what its opportunistic layer must do).
+"""`epidemic`: the dissemination of opportunistic networks: store, carry and forward (guidec2021, section III).
 
-Every node keeps a cache. On contact both sides say what they hold (a summary) and send what the other lacks;
-while the contact lasts, what is new is passed on. A message enters a cache once; what is past its deadline is
-not taken, and leaves with notice to the ordering before it is removed.
+Every node keeps a cache. On contact both nodes send a summary of their cache, and then the messages that the
+other lacks; while the contact lasts, they pass new messages on. A message enters a cache once. A message past
+its deadline does not enter; one that expires in the cache is removed after the ordering was notified.
 
-Transfers. Time per packet belongs to the network. A node tries the network with one message. If that took no
-time, or when a batch comes in, everything goes in batches, one packet each. If it took time, messages follow
-one by one, each when the one before has left: a cut loses one message, and what a peer got meanwhile
-(`HavePacket`) is not sent again.
-
-The paper leaves the order of transfer open. Sending in the order of one's own reception keeps what a peer
-receives causally closed, so that almost nothing waits: our default.
+Transfers. The network decides how long a packet takes. A node tests it with a single message. If that took no
+time, or if a peer sends several messages in one packet, the node sends everything in batches, one packet each.
+If it took time, messages follow one by one, each after the one before has left. A contact that ends then loses
+one message, and a message that the peer received meanwhile (`HavePacket`) is not sent again.
 """
 
 from __future__ import annotations
 
-from collections import deque
-from collections.abc import Callable, Mapping, Sequence
-from heapq import heapify, heappop, heappush
+from collections.abc import Mapping, Sequence
 from random import Random
-from typing import Any, ClassVar, Final
+from typing import ClassVar, Final
 
 from mypy_extensions import mypyc_attr
 
@@ -39,38 +34,28 @@ from precede.core.identity import MessageId, NodeId
 from precede.core.instants import Duration, Instant
 from precede.core.messages import Packet
 from precede.core.node import Context, Saved
-from precede.protocols.layered.direct import own_key
 from precede.protocols.layered.dissemination import Dissemination
 from precede.protocols.layered.envelope import Envelope
-from precede.protocols.layered.epidemic.cache import Cache
-from precede.protocols.layered.epidemic.options import EpidemicOptions
+from precede.protocols.layered.epidemic.cache import Cache, EvictedIds
+from precede.protocols.layered.epidemic.links import Link
+from precede.protocols.layered.epidemic.options import EpidemicOptions, EvictionPolicy
 from precede.protocols.layered.epidemic.packets import HavePacket, MessagesPacket, SummaryPacket, packet_of
+from precede.protocols.layered.epidemic.transfer_order import TransferOrder, arranged
 from precede.protocols.layered.ordering import Ordering
-from precede.protocols.layered.own_messages import restored_envelope
-from precede.protocols.layered.parsed_envelopes import NEVER, Batch, Opened, batch_of
+from precede.protocols.layered.own_messages import own_key, restored_envelope
+from precede.protocols.layered.parsed_envelopes import NEVER, Batch, ParsedEnvelope, batch_of
 from precede.protocols.registry import DisseminationEntry
 
 _EXPIRE: Final = ("net", "expire")
 _REFRESH: Final = ("net", "refresh")
 
 
-class Link:
-    """One peer in contact: what it lacks as far as we know, first to go first."""
-
-    __slots__ = ("flying", "lacks", "line", "number", "sent_at", "synced")
-
-    def __init__(self, number: int) -> None:
-        self.number = number
-        self.synced = False
-        self.lacks: dict[MessageId, Opened] = {}
-        self.line: list[tuple[Any, int, Opened]] = []
-        self.flying: Opened | None = None
-        self.sent_at: Instant = 0
-
-
 @mypyc_attr(allow_interpreted_subclasses=True)
 class Epidemic(Dissemination):
-    """A cache in the order of reception, and the peers in contact."""
+    """A cache of messages and the links to the peers in contact.
+
+    `_immediate` is True if transfers take no time, False if they take time, None until the node knows.
+    """
 
     takes_destinations: ClassVar[bool] = False
 
@@ -78,45 +63,39 @@ class Epidemic(Dissemination):
         super().__init__(ordering)
         options = context.options
         self._me = context.node
-        self._incarnation = context.incarnation
-        self._random: Random = context.random
+        self._generator: Random = context.random
         self._durable: bool = options.durable
         self._capacity: int = options.cache
-        self._victim: str = options.evict
+        self._eviction_policy: EvictionPolicy = options.evict
         self._sweep: Duration = options.sweep
         self._refresh: Duration = options.refresh
-        self._rank = rank_of(options.order, context.random)
-        self._at_random: bool = options.order == "random"
+        self._order = TransferOrder(options.order, context.random)
         self._cache = Cache()
-        self._evicted: dict[MessageId, None] = {}
-        self._undying: deque[MessageId] = deque()
-        self._may_forget = ordering.knows_for_ever
-        self._forgot = False
+        self._evicted = EvictedIds(self._capacity, ordering.knows_for_ever)
         self._links: dict[NodeId, Link] = {}
-        self._early: dict[NodeId, frozenset[MessageId]] = {}
-        self._instant: bool | None = None
-        self._returned = False
-        self._gives_notice = type(ordering).dropped is not Ordering.dropped
-        self._serial = 0
-        self._met = 0
+        self._early_summaries: dict[NodeId, frozenset[MessageId]] = {}
+        self._immediate: bool | None = None
+        self._restarted = False
+        self._notifies = type(ordering).dropped is not Ordering.dropped
+        self._contacts = 0
         self._timer_set = False
 
     # -- inputs ------------------------------------------------------------------------------------------
 
     def start(self, now: Instant, saved: Saved) -> Effects:
         effects: list[Effect] = []
-        self._returned = bool(saved)
-        found = [
+        self._restarted = bool(saved)
+        envelopes = [
             restored_envelope(value, self.ordering.stamp_type)
             for key, value in saved.items()
             if type(key) is tuple and key[0] == "net"
         ]
-        for envelope in sorted(found, key=lambda envelope: envelope.message.id):
+        for envelope in sorted(envelopes, key=lambda envelope: envelope.message.id):
             self._cache.add(batch_of((envelope,)))
-        # a crash may have fallen between a message's entry here and its hand-over: the ordering must have all,
-        # and before one of them makes room for the others
-        alive = [opened for opened in self._cache if opened.deadline > now]
-        unknown = [opened.envelope for opened in alive if not self.ordering.knows(opened.id)]
+        # A crash may have fallen between a message's entry into the cache and its hand-over to the ordering.
+        # The ordering gets all such messages before the cache evicts any of them.
+        alive = [parsed for parsed in self._cache if parsed.deadline > now]
+        unknown = [parsed.envelope for parsed in alive if not self.ordering.knows(parsed.id)]
         self.ordering.arrive(unknown, now, effects)
         self._expire(now, effects)
         if self._refresh:
@@ -126,7 +105,7 @@ class Epidemic(Dissemination):
     def spread(self, envelope: Envelope, now: Instant, effects: list[Effect]) -> None:
         id = envelope.message.id
         alive = envelope.deadline is None or envelope.deadline > now
-        if alive and id not in self._cache.ids and id not in self._evicted:
+        if alive and id not in self._cache.ids and id not in self._evicted.ids:
             batch = batch_of((envelope,))
             self._cache.add(batch)
             if self._durable:
@@ -143,28 +122,27 @@ class Epidemic(Dissemination):
         elif type(packet) is SummaryPacket:
             link = self._links.get(sender)
             if link is None:
-                self._early[sender] = packet.ids
+                self._early_summaries[sender] = packet.ids
             else:
                 self._offer(link, sender, packet.ids, now, effects)
         elif type(packet) is HavePacket:
-            self._mark_known(packet.ids, sender)
+            self._mark_held(packet.ids, sender)
         return effects
 
     def sent(self, key: Key, now: Instant, ok: bool) -> Effects:
         assert type(key) is tuple
         peer = int(key[1])
         link = self._links.get(peer)
-        if link is None or link.flying is None or link.number != key[2]:
-            return NOTHING  # also where it was given to an earlier contact with the same peer
-        opened, link.flying = link.flying, None
+        if link is None or link.in_flight is None or link.number != key[2]:
+            return NOTHING  # the message was sent in an earlier contact with this peer
+        parsed, link.in_flight = link.in_flight, None
         effects: list[Effect] = []
         if not ok:
-            link.lacks[opened.id] = opened
-            self._line_up(link, opened)
+            link.enqueue(parsed)
             return effects
-        if self._instant is None:
-            self._instant = now == link.sent_at
-        self._proceed(link, peer, now, effects)
+        if self._immediate is None:
+            self._immediate = now == link.sent_at
+        self._send_next(link, peer, now, effects)
         return effects
 
     def timer(self, key: Key, now: Instant) -> Effects:
@@ -182,39 +160,39 @@ class Epidemic(Dissemination):
     def link_up(self, peer: NodeId, now: Instant, over: Medium) -> Effects:
         effects: list[Effect] = []
         self._expire(now, effects)
-        self._met += 1
-        link = self._links[peer] = Link(self._met)
+        self._contacts += 1
+        link = self._links[peer] = Link(self._contacts, self._order)
         effects.append(Send(self._summary(), peer, RADIO))
-        early = self._early.pop(peer, None)
-        if early is not None:
-            self._offer(link, peer, early, now, effects)
+        early_summary = self._early_summaries.pop(peer, None)
+        if early_summary is not None:
+            self._offer(link, peer, early_summary, now, effects)
         return effects
 
     def link_down(self, peer: NodeId, now: Instant, over: Medium) -> Effects:
         self._links.pop(peer, None)
-        self._early.pop(peer, None)
+        self._early_summaries.pop(peer, None)
         return NOTHING
 
     def sizes(self) -> Mapping[str, int]:
-        return {"cache": len(self._cache), "evicted": len(self._evicted), "links": len(self._links)}
+        return {"cache": len(self._cache), "evicted": len(self._evicted.ids), "links": len(self._links)}
 
-    # -- messages come in --------------------------------------------------------------------------------
+    # -- receiving messages ------------------------------------------------------------------------------
 
     def _receive_messages(
         self, packet: MessagesPacket, sender: NodeId, now: Instant, effects: list[Effect]
     ) -> None:
-        """Once-only entry; the deadline is checked on arrival."""
+        """Take the new messages of a packet into the cache, hand them to the ordering and pass them on."""
         whole = packet.batch
-        if self._instant is not True:
-            self._instant = True if self._instant is None and len(whole.ids) > 1 else self._instant
-            self._mark_known(whole.ids, sender)
-        if whole.load is self._cache.load:
-            return  # in a crowd everybody passes the same messages on to everybody
+        if self._immediate is not True:
+            self._immediate = True if self._immediate is None and len(whole.ids) > 1 else self._immediate
+            self._mark_held(whole.ids, sender)
+        if whole.set_token is self._cache.held_token:
+            return  # among many nodes in contact each receives the same messages from every other
         batch = whole.without(self._cache.ids)
-        if self._evicted or batch.first_end <= now:
+        if self._evicted.ids or batch.first_deadline <= now:
             batch = self._acceptable(batch, now, effects)
         else:
-            self._cache.load = whole.load
+            self._cache.held_token = whole.set_token
         if not batch.ids:
             return
         self._cache.add(batch)
@@ -223,80 +201,65 @@ class Epidemic(Dissemination):
         self._tidy(now, effects)
 
     def _acceptable(self, batch: Batch, now: Instant, effects: list[Effect]) -> Batch:
-        """Neither evicted before nor past the deadline."""
-        alive = []
-        for place, opened in enumerate(batch.contents):
-            if opened.deadline <= now:
-                effects.append(Discard(opened.message, "late"))
-            elif opened.id not in self._evicted and not self._was_forgotten(opened):
-                alive.append(place)
-        return batch.chosen(alive)
+        """The messages that were not evicted before and are not past their deadline."""
+        positions = []
+        for position, parsed in enumerate(batch.contents):
+            if parsed.deadline <= now:
+                effects.append(Discard(parsed.message, "late"))
+            elif parsed.id not in self._evicted.ids and not self._was_forgotten(parsed):
+                positions.append(position)
+        return batch.select(positions)
 
-    def _was_forgotten(self, opened: Opened) -> bool:
-        return self._forgot and opened.deadline == NEVER and self.ordering.knows(opened.id)
+    def _was_forgotten(self, parsed: ParsedEnvelope) -> bool:
+        """Was the message evicted so long ago that only the ordering still knows its id?"""
+        return self._evicted.forgot and parsed.deadline == NEVER and self.ordering.knows(parsed.id)
 
     def _hand_over(self, batch: Batch, now: Instant, effects: list[Effect]) -> None:
-        """First copies; after a restart some are not, and are only carried again."""
+        """Pass new messages to the ordering. After a restart it may know some, which are only carried again."""
         new = batch
-        if self._returned:
+        if self._restarted:
             knows = self.ordering.knows
-            new = batch.chosen([place for place, id in enumerate(batch.ids) if not knows(id)])
+            new = batch.select([position for position, id in enumerate(batch.ids) if not knows(id)])
         if new.ids:
             effects.append(new.arrival())
         if self._durable:
-            effects += [Persist(_key(opened.id), opened.envelope) for opened in batch.contents]
+            effects += [Persist(_key(parsed.id), parsed.envelope) for parsed in batch.contents]
         if new.ids:
             self.ordering.arrive_batch(new, now, effects)
 
-    def _mark_known(self, ids: Sequence[MessageId], sender: NodeId) -> None:
-        link = self._links.get(sender)
-        if link is not None and link.lacks:
+    def _mark_held(self, ids: Sequence[MessageId], peer: NodeId) -> None:
+        """A peer holds these messages: do not send them to it."""
+        link = self._links.get(peer)
+        if link is not None and link.lacked:
             for id in ids:
-                link.lacks.pop(id, None)
+                link.lacked.pop(id, None)
 
-    # -- messages go out -----------------------------------------------------------------------------------
+    # -- sending messages --------------------------------------------------------------------------------
 
     def _summary(self) -> SummaryPacket:
         held = self._cache.summary()
-        return SummaryPacket(held.union(self._evicted) if self._evicted else held)
+        return SummaryPacket(held.union(self._evicted.ids) if self._evicted.ids else held)
 
     def _offer(
-        self, link: Link, peer: NodeId, held: frozenset[MessageId], now: Instant, effects: list[Effect]
+        self, link: Link, peer: NodeId, peer_ids: frozenset[MessageId], now: Instant, effects: list[Effect]
     ) -> None:
-        """The peer has said what it holds: it lacks the rest."""
+        """Begin to send a peer all messages that its summary does not list."""
         self._expire(now, effects)
         link.synced = True
-        lacked = self._cache.lacked_by(held, now)
-        if self._instant:
+        lacked = self._cache.lacked_by(peer_ids, now)
+        if self._immediate:
             if lacked.ids:
-                effects.append(Send(packet_of(arranged(lacked, self._ranks(lacked))), peer, RADIO))
+                effects.append(Send(packet_of(arranged(lacked, self._order.ranks(lacked))), peer, RADIO))
             return
-        link.line = []
-        link.lacks = {opened.id: opened for opened in lacked.contents}
-        if link.flying is not None:
-            link.lacks.pop(link.flying.id, None)
-        for opened in link.lacks.values():
-            self._serial += 1
-            link.line.append((self._rank(opened) if self._rank else 0, self._serial, opened))
-        heapify(link.line)
-        self._proceed(link, peer, now, effects)
-
-    def _ranks(self, batch: Batch) -> list[Any] | None:
-        """Smaller goes first; None is the order in which they are."""
-        rank = self._rank
-        if rank is None:
-            return None
-        if self._at_random:
-            draw = self._random.random
-            return [draw() for _ in batch.ids]
-        return [rank(opened) for opened in batch.contents]
+        link.replace_queue(lacked)
+        self._send_next(link, peer, now, effects)
 
     def _pass_on(
         self, batch: Batch, packet: MessagesPacket | None, sender: NodeId, now: Instant, effects: list[Effect]
     ) -> None:
-        """What is new here, to everybody else in contact: as it came, if all of it is new."""
-        if self._instant:
-            ranks = self._ranks(batch) if len(batch.ids) > 1 else None
+        """Send new messages to all other peers: in the packet in which they came, if all of it is new."""
+        if self._immediate:
+            ranks = self._order.ranks(batch) if len(batch.ids) > 1 else None
             peers = [peer for peer, link in self._links.items() if peer != sender and link.synced]
             if peers:
                 if ranks is not None or packet is None:
@@ -309,101 +272,62 @@ class Epidemic(Dissemination):
                 continue
             effects.append(Send(have, peer, RADIO))
             if link.synced:
-                for opened in batch.contents:
-                    link.lacks[opened.id] = opened
-                    self._line_up(link, opened)
-                self._proceed(link, peer, now, effects)
+                for parsed in batch.contents:
+                    link.enqueue(parsed)
+                self._send_next(link, peer, now, effects)
 
-    def _line_up(self, link: Link, opened: Opened) -> None:
-        self._serial += 1
-        heappush(link.line, (self._rank(opened) if self._rank else 0, self._serial, opened))
-
-    def _proceed(self, link: Link, peer: NodeId, now: Instant, effects: list[Effect]) -> None:
-        """The next message to this peer; all of them where transfers take no time."""
-        if link.flying is not None:
+    def _send_next(self, link: Link, peer: NodeId, now: Instant, effects: list[Effect]) -> None:
+        """Send a peer its next message, or all of them at once if transfers take no time."""
+        if link.in_flight is not None:
             return
-        if self._instant:
-            waiting = [opened for _, _, opened in sorted(link.line) if self._still(link, opened, now)]
-            link.line, link.lacks = [], {}
-            if waiting:
-                effects.append(Send(packet_of(Batch(waiting)), peer, RADIO))
+        if self._immediate:
+            due = link.take_all(self._cache.ids, now)
+            if due:
+                effects.append(Send(packet_of(Batch(due)), peer, RADIO))
             return
-        while link.line:
-            opened = heappop(link.line)[2]
-            if self._still(link, opened, now):
-                del link.lacks[opened.id]
-                link.flying, link.sent_at = opened, now
-                effects.append(Send(packet_of(Batch([opened])), peer, RADIO, ("net", peer, link.number)))
-                return
+        parsed = link.take_next(self._cache.ids, now)
+        if parsed is not None:
+            link.in_flight, link.sent_at = parsed, now
+            effects.append(Send(packet_of(Batch([parsed])), peer, RADIO, ("net", peer, link.number)))
 
-    def _still(self, link: Link, opened: Opened, now: Instant) -> bool:
-        """Does the peer still lack it, do we still hold it, and does it still live?"""
-        id = opened.id
-        return opened.deadline > now and id in link.lacks and id in self._cache.ids
-
-    # -- the cache --------------------------------------------------------------------------------------------
+    # -- the cache ---------------------------------------------------------------------------------------
 
     def _tidy(self, now: Instant, effects: list[Effect]) -> None:
-        """Within capacity, and woken when something has expired."""
+        """Evict messages above the capacity, and set the timer of the next expiry."""
         if self._capacity and len(self._cache) > self._capacity:
             self._evict(now, effects)
         if not self._timer_set:
-            first = self._cache.first_end()
-            if first != NEVER:
+            first_deadline = self._cache.first_deadline()
+            if first_deadline != NEVER:
                 self._timer_set = True
-                effects.append(SetTimer(_EXPIRE, max(first, now) + self._sweep))
+                effects.append(SetTimer(_EXPIRE, max(first_deadline, now) + self._sweep))
 
     def _expire(self, now: Instant, effects: list[Effect]) -> None:
-        """Remove what is past its deadline, with notice to the ordering first (oppnet_discard)."""
-        if self._cache.first_end() <= now:
-            for opened in self._cache.ended(now):
-                if opened.id in self._cache.ids:
-                    self._cache.remove(opened.id)
-                    self._give_up(opened, "expired_cached", now, effects)
+        """Remove messages past their deadline, and first notify the ordering (oppnet_discard)."""
+        if self._cache.first_deadline() <= now:
+            for parsed in self._cache.expired(now):
+                if parsed.id in self._cache.ids:
+                    self._cache.remove(parsed.id)
+                    self._drop(parsed, "expired_cached", now, effects)
                 else:
-                    self._evicted.pop(opened.id, None)
+                    self._evicted.ids.pop(parsed.id, None)
         self._tidy(now, effects)
 
     def _evict(self, now: Instant, effects: list[Effect]) -> None:
-        """Make room. The id is remembered until the deadline, so that the message never enters again.
-
-        Without a deadline the ids would fill the memory, and every summary. Only the last are kept, a quarter
-        of the cache, so that peers do not send them; what came before the ordering knows by its counters.
-        """
+        """Remove messages until the cache is within its capacity, and remember their ids."""
         while len(self._cache) > self._capacity:
-            opened = self._cache.evict(self._victim, self._random)
-            self._evicted[opened.id] = None
-            if opened.deadline == NEVER and self._may_forget:
-                self._undying.append(opened.id)
-            self._give_up(opened, "evicted", now, effects)
-        while len(self._undying) > max(self._capacity // 4, 1):
-            del self._evicted[self._undying.popleft()]
-            self._forgot = True
+            parsed = self._cache.evict(self._eviction_policy, self._generator)
+            self._evicted.add(parsed)
+            self._drop(parsed, "evicted", now, effects)
+        self._evicted.trim()
 
-    def _give_up(self, opened: Opened, reason: str, now: Instant, effects: list[Effect]) -> None:
-        if self._gives_notice:
-            self.ordering.dropped(opened.envelope, now, effects)
-        effects.append(Discard(opened.message, reason))
+    def _drop(self, parsed: ParsedEnvelope, reason: str, now: Instant, effects: list[Effect]) -> None:
+        """Notify the ordering of a removed message, log it as discarded and erase it from the saved state."""
+        if self._notifies:
+            self.ordering.dropped(parsed.envelope, now, effects)
+        effects.append(Discard(parsed.message, reason))
         if self._durable:
-            effects.append(Persist(_key(opened.id), None))
-
-
-def rank_of(order: str, random: Random) -> Callable[[Opened], Any] | None:
-    """Smaller goes first; None is the order of one's own reception."""
-    if order == "random":
-        return lambda opened: random.random()
-    if order == "oldest":
-        return lambda opened: opened.envelope.born
-    if order == "newest":
-        return lambda opened: -opened.envelope.born
-    if order == "per_source":
-        return lambda opened: opened.id
-    return None
-
-
-def arranged(batch: Batch, ranks: list[Any] | None) -> Batch:
-    """In the order of transfer."""
-    return batch if ranks is None else batch.reordered(sorted(range(len(ranks)), key=ranks.__getitem__))
+            effects.append(Persist(_key(parsed.id), None))
 
 
 def _key(id: MessageId) -> Key:

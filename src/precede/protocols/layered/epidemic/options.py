@@ -7,18 +7,18 @@ from typing import Annotated, Literal, TypeAlias
 from precede.core.instants import SECOND, Duration
 from precede.protocols.options import Durable, duration, option
 
-TransferOrder: TypeAlias = Literal["received", "random", "oldest", "newest", "per_source"]
-Victim: TypeAlias = Literal["first", "random", "deadline"]
+OrderName: TypeAlias = Literal["received", "random", "oldest", "newest", "per_source"]
+EvictionPolicy: TypeAlias = Literal["first", "random", "deadline"]
 
 
 class EpidemicOptions(Durable, frozen=True, kw_only=True):
-    """What a node carries, and in which order it hands it over."""
+    """How many messages a node carries, which it evicts, and in which order it sends them."""
 
-    order: Annotated[TransferOrder, option("which messages of a transfer go first")] = "received"
+    order: Annotated[OrderName, option("which messages of a transfer go first")] = "received"
     cache: Annotated[int, option("most messages carried; 0: unlimited")] = 0
-    evict: Annotated[Victim, option("which message leaves a full cache: first in, random, next deadline")] = (
-        "first"
-    )
+    evict: Annotated[
+        EvictionPolicy, option("which message leaves a full cache: first in, random, next deadline")
+    ] = "first"
     sweep: Annotated[Duration, duration("expired messages may stay in the cache this much longer")] = (
         10 * SECOND
     )

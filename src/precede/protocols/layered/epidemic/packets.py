@@ -1,4 +1,4 @@
-"""What two nodes in contact say to each other: what they hold, and messages (guidec2021, section III).
+"""Packets that two nodes in contact exchange: summaries, notices and messages (guidec2021, section III).
 
 The paper has no size model. Ours: an id is 16 bytes (source, number), a packet's header 8; a message is its
 payload and its ordering's stamp. Barrier entries count as control entries; ids in a summary do not.
@@ -21,7 +21,7 @@ ID_BYTES: Final = 16
 
 
 class SummaryPacket(ControlOnlyPacket, frozen=True, gc=False):
-    """Everything the sender holds, or has held and will not take again."""
+    """The ids of all messages that the sender holds or has evicted: do not send it these."""
 
     kind: ClassVar[str] = "summary"
     ids: frozenset[MessageId]
@@ -34,7 +34,7 @@ class SummaryPacket(ControlOnlyPacket, frozen=True, gc=False):
 
 
 class HavePacket(ControlOnlyPacket, frozen=True, gc=False):
-    """What the sender holds since its last word."""
+    """The ids of messages that entered the sender's cache since its summary."""
 
     kind: ClassVar[str] = "have"
     ids: tuple[MessageId, ...]
@@ -47,14 +47,14 @@ class HavePacket(ControlOnlyPacket, frozen=True, gc=False):
 
 
 class MessagesPacket(Packet, frozen=True, gc=True, dict=True):
-    """Messages, in the order in which they were sent; made by `packed`, which counts the sizes.
+    """Messages in the order of their transfer. Built by `packed` or `packet_of`, which compute the sizes.
 
-    `first_end` is the first of their deadlines: a receiver that reads an earlier clock need not look at each.
+    `first_deadline` is the earliest of their deadlines; None if no message has one.
     """
 
     kind: ClassVar[str] = "messages"
     envelopes: tuple[Envelope, ...]
-    first_end: Instant | None
+    first_deadline: Instant | None
     size_bytes: Size
     control_bytes: Size
     control_entries: Size
@@ -68,25 +68,25 @@ class MessagesPacket(Packet, frozen=True, gc=True, dict=True):
 
     @cached_property
     def batch(self) -> Batch:
-        """Read once for all that it is passed on to."""
+        """The envelopes, parsed once for all nodes to which this packet is passed on."""
         return batch_of(self.envelopes)
 
     @property
     def ids(self) -> tuple[MessageId, ...]:
-        """What it brings: by this a transfer is known again elsewhere (`core.transfers`)."""
+        """The ids of its messages: `core.transfers` recognises a transfer by them."""
         return tuple(self.batch.ids)
 
 
 def packed(envelopes: Sequence[Envelope]) -> MessagesPacket:
-    """One packet of these."""
+    """One packet with these envelopes."""
     return packet_of(batch_of(envelopes))
 
 
 def packet_of(batch: Batch) -> MessagesPacket:
-    """One packet of a batch."""
+    """One packet with the envelopes of a batch."""
     control = batch.control_bytes + HEADER_BYTES + ID_BYTES * len(batch.ids)
-    ends = None if batch.first_end == NEVER else batch.first_end
+    first_deadline = None if batch.first_deadline == NEVER else batch.first_deadline
     size = batch.payload_bytes + control
-    packet = MessagesPacket(tuple(batch.envelopes()), ends, size, control, batch.control_entries)
+    packet = MessagesPacket(tuple(batch.envelopes()), first_deadline, size, control, batch.control_entries)
     packet.__dict__["batch"] = batch
     return packet

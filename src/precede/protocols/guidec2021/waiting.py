@@ -1,0 +1,128 @@
+"""The messages that wait in delta_causal, by what they wait for and by when their wait ends.
+
+A waiting message is filed under one predecessor that it lacks. Nearly every filed message is delivered within
+the same input, so it is entered into the registry and the heaps only if it still waits at the end of the input.
+"""
+
+from __future__ import annotations
+
+from heapq import heappop, heappush
+from typing import Any, final
+
+from precede.core.identity import MessageId
+from precede.core.instants import Instant
+from precede.protocols.layered.parsed_envelopes import NEVER, MessageName, ParsedEnvelope
+
+
+@final
+class Pending:
+    """A message that waits since `since`, and the position in its barrier of a predecessor that it lacks.
+
+    Messages that lack the same predecessor form a linked list: `following` is the next one, and the first one
+    knows the `last`. `registered` says that the message is in `WaitingMessages.by_id`, `done` that it waits no
+    more.
+    """
+
+    __slots__ = ("barrier", "done", "following", "last", "parsed", "position", "registered", "since")
+
+    def __init__(
+        self, parsed: ParsedEnvelope, barrier: list[MessageName], position: int, since: Instant
+    ) -> None:
+        self.parsed = parsed
+        self.barrier = barrier
+        self.position = position
+        self.since = since
+        self.registered = False
+        self.done = False
+        self.following: Pending | None = None
+        self.last: Pending | None = None
+
+
+@final
+class WaitingMessages:
+    """All waiting messages: `by_id` once they are registered, `by_predecessor` as soon as they are filed.
+
+    A key of `by_predecessor` is a `MessageName.key`. Two heaps have the deadlines of the lacked predecessors
+    and of the waiting messages themselves.
+    """
+
+    __slots__ = (
+        "_own_deadlines",
+        "_predecessor_deadlines",
+        "_serial",
+        "by_id",
+        "by_predecessor",
+        "unregistered",
+    )
+
+    def __init__(self) -> None:
+        self.by_id: dict[MessageId, Pending] = {}
+        self.by_predecessor: dict[Any, Pending] = {}
+        self.unregistered: list[Pending] = []
+        self._predecessor_deadlines: list[tuple[Instant, int, MessageName]] = []
+        self._own_deadlines: list[tuple[Instant, int, Pending]] = []
+        self._serial = 0
+
+    def file(self, pending: Pending) -> None:
+        """File a message under the predecessor at its position."""
+        first = self.by_predecessor.setdefault(pending.barrier[pending.position].key, pending)
+        if first is not pending:
+            before = first if first.last is None else first.last
+            before.following = first.last = pending
+        self.unregistered.append(pending)
+
+    def take(self, key: Any) -> Pending | None:
+        """Remove and return the first of the messages filed under a predecessor; `following` has the others."""
+        first = self.by_predecessor.get(key)
+        if first is not None:
+            del self.by_predecessor[key]
+        return first
+
+    def finish(self, pending: Pending) -> None:
+        """A message waits no more. It may stay in the heaps, where `done` marks it."""
+        pending.done = True
+        if pending.registered:
+            del self.by_id[pending.parsed.id]
+
+    def register(self) -> None:
+        """Enter the filed messages that still wait into the registry and the heaps."""
+        for pending in self.unregistered:
+            if not pending.done:
+                self._serial += 1
+                parsed = pending.parsed
+                lacked = pending.barrier[pending.position]
+                heappush(self._predecessor_deadlines, (lacked.deadline, self._serial, lacked))
+                if not pending.registered:
+                    pending.registered = True
+                    self.by_id[parsed.id] = pending
+                    heappush(self._own_deadlines, (parsed.deadline, self._serial, pending))
+        self.unregistered.clear()
+
+    def take_expired(self, now: Instant) -> Pending | None:
+        """Finish and return a message whose own deadline has passed, or None."""
+        while self._own_deadlines and self._own_deadlines[0][0] <= now:
+            pending = heappop(self._own_deadlines)[2]
+            if not pending.done:
+                self.finish(pending)
+                return pending
+        return None
+
+    def expired_predecessor(self, now: Instant) -> Any:
+        """The key of a predecessor that messages wait for and whose deadline has passed, or None."""
+        while self._predecessor_deadlines and self._predecessor_deadlines[0][0] <= now:
+            lacked = heappop(self._predecessor_deadlines)[2]
+            if lacked.key in self.by_predecessor:
+                return lacked.key
+        return None
+
+    def first_deadline(self, with_predecessors: bool) -> Instant:
+        """The first instant at which a wait may end; NEVER if no message waits. Clears the heaps then."""
+        if not self.by_id:
+            self._own_deadlines.clear()
+            self._predecessor_deadlines.clear()
+            self.by_predecessor.clear()
+            return NEVER
+        first = self._own_deadlines[0][0]
+        if with_predecessors and self._predecessor_deadlines:
+            first = min(first, self._predecessor_deadlines[0][0])
+        return first

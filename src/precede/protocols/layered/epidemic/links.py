@@ -1,0 +1,69 @@
+"""A peer in contact with an epidemic node: the messages it lacks, and the one that is being transferred."""
+
+from __future__ import annotations
+
+from heapq import heapify, heappop, heappush
+from typing import Any, final
+
+from precede.core.identity import MessageId
+from precede.core.instants import Instant
+from precede.protocols.layered.epidemic.transfer_order import TransferOrder
+from precede.protocols.layered.parsed_envelopes import Batch, ParsedEnvelope
+
+
+@final
+class Link:
+    """One contact with one peer.
+
+    `lacked` are the messages that the peer lacks as far as this node knows; `_queue` has them by rank, and also
+    messages that the peer received meanwhile. `synced` says that the peer has sent its summary. Where transfers
+    take time, `in_flight` is the message that the network transmits, since `sent_at`. `number` tells this
+    contact from earlier ones with the same peer.
+    """
+
+    __slots__ = ("_order", "_queue", "_serial", "in_flight", "lacked", "number", "sent_at", "synced")
+
+    def __init__(self, number: int, order: TransferOrder) -> None:
+        self.number = number
+        self.synced = False
+        self.lacked: dict[MessageId, ParsedEnvelope] = {}
+        self.in_flight: ParsedEnvelope | None = None
+        self.sent_at: Instant = 0
+        self._order = order
+        self._queue: list[tuple[Any, int, ParsedEnvelope]] = []
+        self._serial = 0
+
+    def replace_queue(self, batch: Batch) -> None:
+        """The peer has sent a summary: it lacks exactly this batch, except for the message in flight."""
+        self.lacked = {parsed.id: parsed for parsed in batch.contents}
+        if self.in_flight is not None:
+            self.lacked.pop(self.in_flight.id, None)
+        self._queue = [self._queued(parsed) for parsed in self.lacked.values()]
+        heapify(self._queue)
+
+    def enqueue(self, parsed: ParsedEnvelope) -> None:
+        """The peer lacks one more message."""
+        self.lacked[parsed.id] = parsed
+        heappush(self._queue, self._queued(parsed))
+
+    def _queued(self, parsed: ParsedEnvelope) -> tuple[Any, int, ParsedEnvelope]:
+        self._serial += 1
+        return self._order.rank(parsed), self._serial, parsed
+
+    def take_next(self, held: set[MessageId], now: Instant) -> ParsedEnvelope | None:
+        """Remove and return the next message that the peer lacks, this node holds and that has not expired."""
+        while self._queue:
+            parsed = heappop(self._queue)[2]
+            if self._is_due(parsed, held, now):
+                del self.lacked[parsed.id]
+                return parsed
+        return None
+
+    def take_all(self, held: set[MessageId], now: Instant) -> list[ParsedEnvelope]:
+        """Empty the queue and return all its messages for which that holds."""
+        due = [parsed for _, _, parsed in sorted(self._queue) if self._is_due(parsed, held, now)]
+        self._queue, self.lacked = [], {}
+        return due
+
+    def _is_due(self, parsed: ParsedEnvelope, held: set[MessageId], now: Instant) -> bool:
+        return parsed.deadline > now and parsed.id in self.lacked and parsed.id in held

@@ -1,0 +1,56 @@
+"""Persists received messages that wait for others, so that a restart does not lose them.
+
+An ordering acknowledges a message when it arrives; nobody sends it again. A message that cannot be delivered
+yet is therefore persisted, and erased after its delivery.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from typing import Any
+
+from precede.core.effects import Effect, Persist
+from precede.core.identity import MessageId
+from precede.core.node import Saved
+from precede.protocols.layered.envelope import Envelope
+from precede.protocols.layered.own_messages import restored_envelope
+
+
+class HeldMessages:
+    """Appends the effects that persist and erase waiting messages; none if the node is not durable."""
+
+    def __init__(self, durable: bool) -> None:
+        self._durable = durable
+
+    def hold(self, envelope: Envelope, effects: list[Effect]) -> None:
+        """A message waits."""
+        if self._durable:
+            effects.append(Persist(_key(envelope.message.id), envelope))
+
+    def release(self, id: MessageId, effects: list[Effect]) -> None:
+        """A message that waited is delivered or discarded."""
+        if self._durable:
+            effects.append(Persist(_key(id), None))
+
+    def resume(
+        self, saved: Saved, stamp_type: Any, knows: Callable[[MessageId], bool], effects: list[Effect]
+    ) -> Iterator[Envelope]:
+        """After a restart: yield the messages that waited, by id, for the ordering to take them again.
+
+        A crash may have fallen between a delivery and the erasure. If the ordering `knows` a message, it is
+        erased now and not yielded.
+        """
+        envelopes = [
+            restored_envelope(value, stamp_type)
+            for key, value in saved.items()
+            if type(key) is tuple and key[0] == "held"
+        ]
+        for envelope in sorted(envelopes, key=lambda envelope: envelope.message.id):
+            if knows(envelope.message.id):
+                effects.append(Persist(_key(envelope.message.id), None))
+            else:
+                yield envelope
+
+
+def _key(id: MessageId) -> tuple[str | int, ...]:
+    return ("held", id.source, id.incarnation, id.number)
