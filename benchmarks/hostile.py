@@ -26,8 +26,8 @@ from precede.protocols import registry
 from precede.protocols.layered.envelope import Envelope
 from precede.protocols.layered.epidemic.packets import HavePacket, MessagesPacket, SummaryPacket, packed
 from precede.runtime.codec import Codec, Garbled
-from precede.runtime.group import group_key, node_id
 from precede.runtime.links.sealing import Sealer
+from precede.runtime.names import group_key, node_id
 from tests.hostile.packets import any_packet
 
 _EPIDEMIC = Codec((SummaryPacket, HavePacket, MessagesPacket))

@@ -61,7 +61,7 @@ class Members:
             key=KEY if sealed else None,
             order="delta",
             lifetime="5s",
-            sweep="1s",
+            options={"sweep": "1s"},
             transport=transport,
             beacon=0.2,
             **given,

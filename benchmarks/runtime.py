@@ -74,7 +74,7 @@ class Members:
                 members=NAMES,
                 transport=transport,
                 store=folder / f"{name}.db" if stored else None,
-                **options,
+                options=options,
             )
             for name, transport in zip(NAMES, self.transports, strict=True)
         ]

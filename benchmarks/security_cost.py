@@ -21,9 +21,9 @@ from precede.core.identity import MessageId
 from precede.core.messages import Message
 from precede.protocols.layered.envelope import Envelope
 from precede.protocols.layered.epidemic.packets import MessagesPacket, packed
-from precede.runtime.group import node_id
 from precede.runtime.links.authorship import SIGNATURE_BYTES, Authors
 from precede.runtime.links.sealing import OVERHEAD, Sealer, new_key
+from precede.runtime.names import node_id
 
 MODES = {"open": (False, False), "sealed": (True, False), "signed": (True, True)}
 ANA, BEN = node_id("ana"), node_id("ben")

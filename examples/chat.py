@@ -1,10 +1,10 @@
-"""A chat for a few terminals, with answers never before questions.
+"""A chat for a few terminals in which no answer appears before its question.
 
     python examples/chat.py ana 5001 5002 5003      (name, own port, the others' ports)
     python examples/chat.py ben 5002 5001 5003
 
-Every line typed is broadcast; what the others type appears in causal order. What was lost is waited for at most
-20 minutes. Ctrl-C leaves; a restart goes on where it ended.
+Every line typed is broadcast, and the lines of all members appear in causal order. A message waits at most 20
+minutes for one that was lost. Ctrl-C leaves; a restart continues where the last run ended.
 """
 
 import asyncio
@@ -12,11 +12,8 @@ import sys
 from pathlib import Path
 
 import precede
-from precede.runtime.group import Group
 
-KEY = bytes.fromhex(
-    "5d" * 32
-)  # for a demonstration only: make a real one with precede.runtime.links.sealing.new_key()
+KEY = bytes.fromhex("5d" * 32)  # for a demonstration only; make a real one: precede keys make
 
 
 async def chat(name: str, port: int, others: list[int]) -> None:
@@ -24,7 +21,7 @@ async def chat(name: str, port: int, others: list[int]) -> None:
         "chat",
         name,
         key=KEY,
-        order="causal",
+        order="delta",
         lifetime="20min",
         store=Path(f"chat-{name}.db"),
         bind=("127.0.0.1", port),
@@ -39,7 +36,7 @@ async def chat(name: str, port: int, others: list[int]) -> None:
         reading.cancel()
 
 
-async def show(group: Group) -> None:
+async def show(group: precede.Group) -> None:
     async for message in group:
         print(f"{message.source}: {message.payload.decode(errors='replace')}", flush=True)
 

@@ -3,32 +3,34 @@
     python examples/serial_line.py ana /dev/ttyUSB0      (at each end of a real line)
     python examples/serial_line.py                       (both ends here, over a pseudo-terminal)
 
-A transport moves frames, each whole or not at all; who is there, what is lost, order and keys are not its
-business. On a line frames are set apart as in SLIP (RFC 1055): END between them, END and ESC inside escaped.
+A transport moves frames, each complete or not at all. Neighbours, retransmission, order and keys are handled
+above it. On a serial line frames are separated as in SLIP (RFC 1055): END between them, END and ESC inside
+escaped.
 """
 
 import asyncio
 import os
 import sys
 import tty
+from collections.abc import Callable, Hashable
 from contextlib import suppress
 
 import precede
-from precede.runtime.group import Group
-from precede.runtime.transports.transport import OnFrame, Transport, Where
 
 KEY = bytes.fromhex("5d" * 32)  # for a demonstration only: precede keys make
 END, ESC = b"\xc0", b"\xdb"
 
 
-class SerialTransport(Transport):
+class SerialTransport(precede.Transport):
+    """Frames over an open serial device; its only place is the other end."""
+
     largest = 255
 
     def __init__(self, line: int) -> None:
         self._line = line
         self._read = b""
 
-    async def start(self, on_frame: OnFrame) -> None:
+    async def start(self, on_frame: Callable[[bytes, Hashable], None]) -> None:
         self._on_frame = on_frame
         os.set_blocking(self._line, False)
         asyncio.get_running_loop().add_reader(self._line, self._heard)
@@ -39,10 +41,12 @@ class SerialTransport(Transport):
             self._on_frame(frame.replace(ESC + b"\xdc", END).replace(ESC + b"\xdd", ESC), "the other end")
 
     def broadcast(self, frame: bytes) -> None:
-        with suppress(BlockingIOError):  # the line is full: as if lost on the way, and sent again from above
+        with suppress(
+            BlockingIOError
+        ):  # the line is full: the frame is lost, and sent again by the layer above
             os.write(self._line, END + frame.replace(ESC, ESC + b"\xdd").replace(END, ESC + b"\xdc") + END)
 
-    def send(self, frame: bytes, where: Where) -> None:
+    def send(self, frame: bytes, where: Hashable) -> None:
         self.broadcast(frame)
 
     async def stop(self) -> None:
@@ -50,7 +54,8 @@ class SerialTransport(Transport):
         os.close(self._line)
 
 
-def member(name: str, line: int) -> Group:
+def member(name: str, line: int) -> precede.Group:
+    """A member at one end of a line, given by its file descriptor."""
     tty.setraw(line)
     return precede.join("line", name, key=KEY, members=["ana", "ben"], transport=SerialTransport(line))
 

@@ -2,71 +2,81 @@
 
     python examples/shared_list.py
 
-Ana puts milk on the list; Ben sees it, buys it and strikes it off. Cem's link to Ana is slow. Without order Cem
-strikes off milk that is not there yet, and then puts it on the list, where it stays for ever: the three lists
-are different for good. With causal order the list waits for what came before.
+Ana puts milk on the list; Ben sees it, buys it and strikes it off. Cem's link from Ana is slow. Without order
+Cem receives the removal first, removes nothing, and then adds the milk, which stays: the three lists differ for
+good. With causal order Cem's removal waits until the addition is delivered.
 """
 
 import asyncio
-from typing import Any
+from collections.abc import Hashable
 
 import precede
-from precede.runtime.group import Group
-from precede.runtime.transports.transport import Where
-from precede.runtime.transports.udp import UdpTransport
 
 KEY = bytes.fromhex("5d" * 32)  # for a demonstration only: precede keys make
 NAMES = ("ana", "ben", "cem")
 
 
-class SlowTo(UdpTransport):
-    """UDP, but frames to one place take their time."""
+class SlowTo(precede.UdpTransport):
+    """UDP with a delay of half a second to one address."""
 
-    slow: Where = None
+    slow: Hashable = None
 
-    def send(self, frame: bytes, where: Where) -> None:
+    def send(self, frame: bytes, where: Hashable) -> None:
         asyncio.get_running_loop().call_later(0.5 if where == self.slow else 0, super().send, frame, where)
 
 
-async def follow(group: Group, items: set[str]) -> None:
-    """The list at one member: what is put on it and struck off, in the order of delivery."""
+async def follow(group: precede.Group, items: set[str]) -> None:
+    """Keep one member's copy of the list: apply additions and removals in the order of delivery."""
     async for message in group:
-        what, item = message.payload.decode().split(" ", 1)
-        if what == "add":
+        action, item = message.payload.decode().split(" ", 1)
+        if action == "add":
             items.add(item)
         else:
             items.discard(item)
 
 
-async def share(order: Any) -> dict[str, set[str]]:
-    lines = [SlowTo(("127.0.0.1", 0)) for _ in NAMES]
-    how = {"key": KEY, "order": order, "members": NAMES, "dissemination": "direct", "beacon": 0.05}
-    ana, ben, cem = (
-        precede.join("list", name, transport=line, **how) for name, line in zip(NAMES, lines, strict=True)
+def member(name: str, order: precede.Order, transport: precede.Transport) -> precede.Group:
+    """One of the three people. Messages go directly from their sender to everybody."""
+    return precede.join(
+        "list",
+        name,
+        key=KEY,
+        order=order,
+        members=NAMES,
+        transport=transport,
+        beacon=0.05,
+        options={"dissemination": "direct"},
     )
+
+
+async def share(order: precede.Order) -> dict[str, set[str]]:
+    """Each person's list after Ana's and Ben's changes."""
+    transports = [SlowTo(("127.0.0.1", 0)) for _ in NAMES]
+    ana, ben, cem = (member(name, order, line) for name, line in zip(NAMES, transports, strict=True))
     lists: dict[str, set[str]] = {name: set() for name in NAMES}
     async with ana, ben, cem:
-        for one in lines:
-            for other in lines:
-                if one is not other:
-                    one.add_peer(other.address)
+        for transport in transports:
+            for other in transports:
+                if transport is not other:
+                    transport.add_peer(other.address)
         while not all(len(group.neighbours()) == 2 for group in (ana, ben, cem)):
             await asyncio.sleep(0.05)
-        lines[0].slow = lines[2].address
-        followed = [asyncio.create_task(follow(group, lists[group.name])) for group in (ana, ben, cem)]
+        transports[0].slow = transports[2].address
+        tasks = [asyncio.create_task(follow(group, lists[group.name])) for group in (ana, ben, cem)]
         await ana.broadcast(b"add milk")
         await ana.broadcast(b"add bread")
         while "bread" not in lists["ben"]:
             await asyncio.sleep(0.01)
         await ben.broadcast(b"remove milk")
         await asyncio.sleep(1.5)
-        for task in followed:
+        for task in tasks:
             task.cancel()
     return lists
 
 
 async def main() -> None:
-    for order in ("none", "causal"):
+    orders: tuple[precede.Order, ...] = ("none", "causal")
+    for order in orders:
         lists = await share(order)
         shown = ", ".join(f"{name}: {' '.join(sorted(items))}" for name, items in lists.items())
         print(f"order {order:<6} -> {shown}")

@@ -1,24 +1,83 @@
 """Precede: ordered broadcast for networks that move.
 
-`precede.verify(log)` says whether a log keeps its order. What is used is imported when it is first asked for.
+Three functions are the public interface: `join` makes this program a member of a group over real sockets,
+`simulate` runs a protocol in a simulated network, and `verify` checks whether an event log keeps its order. The
+names in `__all__` are public and described in docs/reference/api.md; every other module is internal and may
+change in any release. A name is imported on first use, so `import precede` itself loads nothing else.
 """
 
 from __future__ import annotations
 
-from typing import Any
+from typing import TYPE_CHECKING
 
 __version__ = "0.1.0"
 
-_PUBLIC = ("join", "simulate", "verify")
+__all__ = [
+    "Arrival",
+    "BadInput",
+    "Delivered",
+    "Group",
+    "NotYet",
+    "Order",
+    "Refused",
+    "Simulation",
+    "StoreFailed",
+    "TcpTransport",
+    "Transport",
+    "UdpTransport",
+    "Unavailable",
+    "Verdict",
+    "Violation",
+    "__version__",
+    "join",
+    "simulate",
+    "verify",
+]
 
+if TYPE_CHECKING:
+    from precede.api import Order, join
+    from precede.core.errors import BadInput, NotYet, Refused, StoreFailed, Unavailable
+    from precede.experiments.simulation import Simulation, simulate
+    from precede.runtime.deliveries import Arrival, Delivered
+    from precede.runtime.group import Group
+    from precede.runtime.transports.tcp import TcpTransport
+    from precede.runtime.transports.transport import Transport
+    from precede.runtime.transports.udp import UdpTransport
+    from precede.witness.verdict import Verdict, Violation
+    from precede.witness.verify import verify
+else:
+    _MODULES = {
+        "precede.api": ("Order", "join"),
+        "precede.core.errors": ("BadInput", "NotYet", "Refused", "StoreFailed", "Unavailable"),
+        "precede.experiments.simulation": ("Simulation", "simulate"),
+        "precede.runtime.deliveries": ("Arrival", "Delivered"),
+        "precede.runtime.group": ("Group",),
+        "precede.runtime.transports.tcp": ("TcpTransport",),
+        "precede.runtime.transports.transport": ("Transport",),
+        "precede.runtime.transports.udp": ("UdpTransport",),
+        "precede.witness.verdict": ("Verdict", "Violation"),
+        "precede.witness.verify": ("verify",),
+    }
+    _MODULE_OF = {name: module for module, names in _MODULES.items() for name in names}
 
-def __getattr__(name: str) -> Any:
-    if name not in _PUBLIC:
-        raise AttributeError(f"module 'precede' has no attribute {name!r}")
-    from importlib import import_module
+    def __getattr__(name):
+        """Import a public name on first use."""
+        if name not in _MODULE_OF:
+            raise AttributeError(f"module 'precede' has no attribute {name!r}")
+        from importlib import import_module
 
-    return getattr(import_module("precede.api"), name)
+        from precede.core.errors import Unavailable, missing_library
 
+        try:
+            value = getattr(import_module(_MODULE_OF[name]), name)
+        except ModuleNotFoundError as error:
+            line = missing_library(error)
+            if line is None:
+                raise
+            raise Unavailable(f"precede.{name} {line}") from error
+        globals()[name] = value
+        return value
 
-def __dir__() -> list[str]:
-    return [*globals(), *_PUBLIC]
+    def __dir__():
+        """The public names, imported or not."""
+        return sorted({*globals(), *_MODULE_OF})

@@ -1,33 +1,40 @@
-"""What an application imports, lazily, from `precede`.
+"""Joining a group: from what an application asks for to a running member.
 
 May import: protocols, runtime, experiments, witness, core
 """
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
-from os import PathLike
+from collections.abc import Iterable, Mapping, Sequence
+from datetime import timedelta
 from pathlib import Path
 from random import Random, SystemRandom
-from typing import TYPE_CHECKING, Any, Literal
+from typing import Any, Final, Literal, TypeAlias, get_args
+
+import msgspec
 
 from precede.core.errors import BadInput
-from precede.core.instants import MILLISECOND, Duration, parse_duration
+from precede.core.identity import NodeId
+from precede.core.instants import Duration
+from precede.core.node import Context, Node
+from precede.protocols import registry
+from precede.runtime.codec import Codec
+from precede.runtime.group import Group
+from precede.runtime.names import group_key, node_id
+from precede.runtime.settings import MemberSettings, read_lifetime
+from precede.runtime.transports.transport import Transport
+from precede.runtime.transports.udp import UdpTransport
 
-if TYPE_CHECKING:
-    from precede.core.identity import NodeId
-    from precede.core.node import Node
-    from precede.experiments.simulation import Simulation
-    from precede.runtime.group import Group
-    from precede.runtime.transports.transport import Transport
-    from precede.witness.verdict import Verdict
+MOST_CARRIED: Final = 50_000
+"""How many messages a member carries for others, unless the option `cache` says otherwise."""
 
-__all__ = ["join", "simulate", "verify"]
+Order: TypeAlias = Literal["none", "fifo", "causal", "delta", "multicast", "total"]
+"""The orders that `join` offers: see docs/guides/which-order.md.
 
-MOST_CARRIED = 50_000
-"""How many messages a member carries for others, if nobody says (`cache=`); `evict=` says who leaves."""
-
-Order = Literal["none", "fifo", "causal", "delta", "multicast", "total"]
+>>> import precede
+>>> order: precede.Order = "causal"
+>>> with_lifetimes: precede.Order = "delta"
+"""
 
 
 def join(
@@ -36,99 +43,84 @@ def join(
     *,
     key: bytes | Sequence[bytes] | None,
     order: Order = "causal",
-    lifetime: str | Duration | None = None,
+    lifetime: str | timedelta | None = None,
     store: str | Path | None = None,
     members: Sequence[str] = (),
     bind: tuple[str, int] = ("127.0.0.1", 0),
     peers: Sequence[tuple[str, int]] = (),
-    log: str | Path | None = None,
     lan: tuple[str, int] | None = None,
     transport: Transport | None = None,
+    log: str | Path | None = None,
     beacon: float = 0.5,
     identity: bytes | None = None,
     roster: Mapping[str, bytes] | None = None,
-    **options: Any,
+    options: Mapping[str, object] | msgspec.Struct | None = None,
 ) -> Group:
-    """Become a member of a group: `async with precede.join("picnic", "ana", key=key, peers=[...]) as g:`.
+    """Become a member of a group. Use the result with `async with`.
 
-    `key` is the group's 32 secret bytes (`precede.runtime.links.sealing.new_key()`), or several, newest first,
-    while a group changes keys; None only where the link has its own encryption. With a `lifetime`, causal
-    becomes Δ-causal: what is lost is waited for until it would be dead anyway. `multicast` takes destination
-    sets and needs the members' names and a store; `total` needs the members' names. On a LAN members find
-    each other through a multicast address and port (`lan`); else `peers` says where some of them are. With a
-    store, a restart goes on where the last run ended; without one, every start is a new life.
-    With a `roster` (public keys by name) and this member's own `identity` (32 secret bytes) every message is
-    signed by its author, and nothing else is let in (docs/security.md).
+    * `key`: the group's 32 secret bytes (`precede keys make`), or several, newest first, while the group
+      changes keys. None sends frames unencrypted, for links that have their own encryption.
+    * `order`: "none", "fifo", "causal", "delta" (causal with lifetimes), "multicast" (causal, each message to
+      its own set of members) or "total".
+    * `lifetime`: how long a message may travel and be waited for, "20min" or a timedelta. "delta" needs it and
+      needs clocks that roughly agree; "none" accepts it; the other orders have no lifetimes.
+    * `store`: a file that survives restarts; the member continues where it stopped. Without a store every start
+      is a new incarnation. "multicast" needs a store.
+    * `members`: the names of the other members. "multicast" and "total" need them; the other orders use them
+      only to show names.
+    * `bind`, `peers`, `lan`: the UDP address to listen on, the addresses of some members, and a multicast
+      address through which members on a LAN find each other. `transport` replaces all three.
+    * `log`: a folder for the event log, which `precede verify` reads.
+    * `beacon`: seconds between two beacons. A neighbour that is silent for more than four beacons is gone.
+    * `identity`, `roster`: this member's secret seed and everybody's public key by name. Then every message is
+      signed, and unsigned ones are dropped (docs/security.md).
+    * `options`: options of the protocol that implements the order (`precede protocols NAME` lists them).
+
+    Raises BadInput if the settings do not fit together.
+
+    >>> import asyncio, precede
+    >>> async def main() -> None:
+    ...     async with precede.join("picnic", "ana", key=bytes(32), order="causal") as group:
+    ...         await group.broadcast(b"who brings bread?")
+    ...         async for message in group:
+    ...             print(message.source, message.payload)
+    ...             break
+    >>> asyncio.run(main())
+    ana b'who brings bread?'
     """
-    from precede.runtime.group import group_key
-    from precede.runtime.transports.udp import UdpTransport
-
     if (identity is None) != (roster is None):
-        raise BadInput("identity and roster go together: who signs, and whose signatures count")
-    _check_joining(group, name, members, beacon)
-    lives = _read_lifetime(lifetime)
-    for what, place in [("bind", bind), *(("peers", peer) for peer in peers), *([("lan", lan)] if lan else [])]:
-        _check_address(what, place)
-    protocol = _protocol_for(order, lives, members)
-    if order == "multicast" and store is None:
-        raise BadInput("order='multicast' needs store=...: a member that forgets who it was is another process")
-    chosen: dict[str, Any] = {"durable": store is not None, **options}
-    if lives is not None:
-        chosen["lifetime"] = lives
-    secrets = _read_secrets(key)
-    return open_member(
-        protocol,
-        "node",
-        group,
-        name,
-        chosen,
-        transport or UdpTransport(bind, peers, lan),
+        raise BadInput("identity and roster go together: one signs, the other says whose signatures count")
+    _check_names(group, name, members)
+    if not beacon > 0:
+        raise BadInput(f"beacon: expected more than 0 seconds, got {beacon!r}")
+    for setting, address in (("bind", bind), *(("peers", peer) for peer in peers), ("lan", lan or bind)):
+        _check_address(setting, address)
+    duration = read_lifetime(lifetime)
+    protocol = _protocol_for(order, duration, members, store is not None)
+    settings = MemberSettings(
         members=members,
-        keys=tuple(group_key(secret, group) for secret in secrets),
+        keys=tuple(group_key(secret, group) for secret in _read_secrets(key)),
         store=None if store is None else Path(store),
         log=None if log is None else Path(log),
         beacon=beacon,
         identity=identity,
         roster=roster,
     )
+    chosen = {"durable": store is not None, **plain_options(options)}
+    if duration is not None:
+        chosen["lifetime"] = duration
+    return open_member(
+        protocol, "node", group, name, chosen, transport or UdpTransport(bind, peers, lan), settings
+    )
 
 
-def _check_joining(group: str, name: str, members: Sequence[str], beacon: float) -> None:
-    for what, word in (("group", group), ("name", name)):
-        if not isinstance(word, str) or not word:
-            raise BadInput(f"{what}: a text that is not empty is wanted, not {word!r}")
-    if isinstance(members, str) or not all(isinstance(member, str) for member in members):
-        raise BadInput(f"members: a list of names is wanted, not {members!r}")
-    if not beacon > 0:
-        raise BadInput(f"beacon: seconds between two signs of life are wanted, not {beacon!r}")
-
-
-def _read_lifetime(lifetime: str | Duration | None) -> Duration | None:
-    lives = parse_duration(lifetime) if isinstance(lifetime, str) else lifetime
-    if lives is not None and lives < MILLISECOND:
-        raise BadInput(f"lifetime: {lifetime!r} is {lives} microseconds; write it with its unit, '20s'")
-    return lives
-
-
-def _check_address(what: str, place: Any) -> None:
-    match place:
-        case (str(), int(port)) if 0 <= port <= 65535:
-            return
-    raise BadInput(f'{what}: ("10.0.0.7", 5001) is wanted, not {place!r}')
-
-
-def _read_secrets(key: bytes | Sequence[bytes] | None) -> Sequence[bytes]:
-    """No key at all must be said: an empty list is a mistake, and a short secret is none."""
-    if key is None:
-        return ()
-    secrets = [key] if isinstance(key, (bytes, str)) else list(key)
-    if not secrets:
-        raise BadInput("key: there is none in the list (key=None leaves links to their own encryption)")
-    for secret in secrets:
-        if not isinstance(secret, bytes) or len(secret) != 32:
-            said = f"{len(secret)} bytes" if isinstance(secret, bytes) else type(secret).__name__
-            raise BadInput(f"key: 32 secret bytes are wanted (`precede keys make`), not {said}")
-    return secrets
+def plain_options(options: Mapping[str, object] | msgspec.Struct | None) -> dict[str, Any]:
+    """Options of a protocol as a dictionary, from a mapping or from the protocol's own options struct."""
+    if isinstance(options, msgspec.Struct):
+        return msgspec.structs.asdict(options)
+    if options is not None and not isinstance(options, Mapping):
+        raise BadInput(f"options: expected a mapping such as {{'cache': 1000}}, got {options!r}")
+    return dict(options or {})
 
 
 def open_member(
@@ -138,75 +130,93 @@ def open_member(
     name: str,
     options: Mapping[str, Any],
     transport: Transport,
-    *,
-    members: Sequence[str] = (),
-    book: Mapping[str, NodeId] | None = None,
+    settings: MemberSettings,
     random: Random | None = None,
-    **given: Any,
 ) -> Group:
-    """A node of any protocol and role over sockets; what is `given` goes to `runtime.group.Group`.
-
-    With a `book` of ids, members are those it names; else ids come from names.
-    """
-    from precede.core.node import Context
-    from precede.protocols import registry
-    from precede.runtime.codec import Codec
-    from precede.runtime.group import Group, node_id
-
+    """A member that runs any protocol in any of its roles. `join` and the commands build theirs with this."""
     entry = registry.find(protocol)
     chosen = dict(options)
     if entry.ordering is not None:
         chosen.setdefault("dissemination", "epidemic")
     dissemination = str(chosen.get("dissemination", "direct"))
-    known = registry.options_of_entry(entry, dissemination)
-    if "durable" not in known:
+    known_options = registry.options_of_entry(entry, dissemination)
+    if "durable" not in known_options:
         chosen.pop("durable", None)
-    if "cache" in known:
+    if "cache" in known_options:
         chosen.setdefault("cache", MOST_CARRIED)
-    numbers = book if book is not None else {member: node_id(member) for member in (*members, name)}
-    ids = tuple(sorted({numbers[member] for member in (*members, name)}))
-    if len(ids) < len({*members, name}):
-        raise BadInput("two members' names have the same 31-bit number; rename one of them")
-    stream = random or SystemRandom()
+    own_id, ids = _ids((*settings.members, name), settings.book)
+    generator = random or SystemRandom()
 
-    def make_node(node: NodeId, life: int) -> Node:
-        return registry.make_entry(entry, role, Context(node, ids, chosen, stream, life))
+    def make_node(node: NodeId, incarnation: int) -> Node:
+        return registry.make_entry(entry, role, Context(node, ids, chosen, generator, incarnation))
 
-    codec = Codec(*registry.wire_types(entry, make_node(numbers[name], 0), dissemination))
-    kind = f"{protocol} over {dissemination}" if entry.ordering is not None else f"{protocol} as {role}"
-    return Group(group, name, make_node, codec, transport, names=members, book=book, protocol=kind, **given)
+    codec = Codec(*registry.wire_types(entry, make_node(own_id, 0), dissemination))
+    title = f"{protocol} over {dissemination}" if entry.ordering is not None else f"{protocol} as {role}"
+    settings = msgspec.structs.replace(settings, protocol=title)
+    return Group(group, name, make_node, codec, transport, settings)
 
 
-def _protocol_for(order: Order, lifetime: Duration | None, members: Sequence[str]) -> str:
-    """An application asks for an order, not for a paper."""
-    if order == "multicast":
-        if not members:
-            raise BadInput("order='multicast' needs members=[...], the names that can be addressed")
-        return "prs"
-    if order == "total":
-        if len(members) < 2:
-            raise BadInput("order='total' needs members=[...], the names of those who send")
-        return "drift"
+def _ids(names: Sequence[str], book: Mapping[str, NodeId] | None) -> tuple[NodeId, tuple[NodeId, ...]]:
+    """The node id of the last name, and the sorted ids of all of them."""
+    id_of = {name: node_id(name) if book is None else book[name] for name in names}
+    ids = tuple(sorted(set(id_of.values())))
+    if len(ids) < len(id_of):
+        raise BadInput("members: two names have the same 31-bit node id; rename one of them")
+    return id_of[names[-1]], ids
+
+
+def _check_names(group: object, name: object, members: Iterable[object]) -> None:
+    for setting, text in (("group", group), ("name", name)):
+        if not isinstance(text, str) or not text:
+            raise BadInput(f"{setting}: expected a text that is not empty, got {text!r}")
+    if isinstance(members, str) or not all(isinstance(member, str) for member in members):
+        raise BadInput(f"members: expected a list of names, got {members!r}")
+
+
+def _check_address(setting: str, address: object) -> None:
+    match address:
+        case (str(), int(port)) if 0 <= port <= 65535:
+            return
+    raise BadInput(f'{setting}: expected an address such as ("10.0.0.7", 5001), got {address!r}')
+
+
+def _read_secrets(key: bytes | Sequence[bytes] | None) -> Sequence[bytes]:
+    """The group's secrets. Only None means no encryption: an empty list or a short secret is a mistake."""
+    if key is None:
+        return ()
+    secrets = [key] if isinstance(key, (bytes, str)) else list(key)
+    if not secrets:
+        raise BadInput("key: the list is empty (key=None sends frames unencrypted)")
+    for secret in secrets:
+        if not isinstance(secret, bytes) or len(secret) != 32:
+            size = f"{len(secret)} bytes" if isinstance(secret, bytes) else type(secret).__name__
+            raise BadInput(f"key: expected 32 secret bytes (`precede keys make`), got {size}")
+    return secrets
+
+
+_PROTOCOLS: Final[dict[str, str]] = {
+    "none": "unordered",
+    "fifo": "fifo",
+    "causal": "causal_barrier",
+    "delta": "delta_causal",
+    "multicast": "prs",
+    "total": "drift",
+}
+
+
+def _protocol_for(order: Order, lifetime: Duration | None, members: Sequence[str], stored: bool) -> str:
+    """The protocol that implements an order, after checking the settings that the order needs."""
+    if order not in _PROTOCOLS:
+        raise BadInput(f"order: {order!r} is none of {', '.join(get_args(Order))}")
     if order == "delta" and lifetime is None:
         raise BadInput("order='delta' needs a lifetime: how long a message may be waited for")
-    if order in ("causal", "delta"):
-        return "causal_barrier" if lifetime is None else "delta_causal"
-    if order in ("none", "fifo"):
-        return "unordered" if order == "none" else "fifo"
-    raise BadInput(f"order {order!r}: none of none, fifo, causal, delta, multicast, total")
-
-
-def simulate(
-    scenario: str | PathLike[str], protocol: str | None = None, seed: int | None = None, **settings: Any
-) -> Simulation:
-    """One run in this process, its rows in memory: see `precede.experiments.simulation.simulate`."""
-    from precede.experiments.simulation import simulate as run
-
-    return run(scenario, protocol, seed, **settings)
-
-
-def verify(*given: Any, **named: Any) -> Verdict:
-    """The witness's verdict about a log: see `precede.witness.verify.verify`."""
-    from precede.witness.verify import verify as judge
-
-    return judge(*given, **named)
+    if order not in ("delta", "none") and lifetime is not None:
+        hint = ": order='delta' is causal order with lifetimes (it needs clocks that roughly agree)"
+        raise BadInput(f"order={order!r} has no lifetime{hint if order == 'causal' else ''}")
+    if order == "multicast" and not members:
+        raise BadInput("order='multicast' needs members=[...], the names of those who can be addressed")
+    if order == "multicast" and not stored:
+        raise BadInput("order='multicast' needs store=...: senders address one incarnation of a member")
+    if order == "total" and len(members) < 2:
+        raise BadInput("order='total' needs members=[...], the names of those who broadcast")
+    return _PROTOCOLS[order]

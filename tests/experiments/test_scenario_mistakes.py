@@ -183,11 +183,11 @@ def test_a_run_that_cannot_be(tmp_path: Path, run: str, said: str) -> None:
 def test_settings_from_a_program_keep_their_types(tmp_path: Path) -> None:
     """`fifo=True` was read as the text "True", which is no truth, and seed "7" was another world than 7."""
     small = {"until": "2s", "crashes": [], "fifo": True, "sources": ["0", "1"], "nodes": 3, "loss": 0}
-    assert precede.simulate("small-office", seed=7, **small).verify().holds
+    assert precede.simulate("small-office", seed=7, settings=small).verify().holds
     for seed in ("7", 7.5):
         with pytest.raises(BadInput, match="seed: a whole number"):
             precede.simulate("small-office", seed=seed)  # type: ignore[arg-type]
-    with pytest.raises(BadInput, match="a built-in name or a TOML file"):
+    with pytest.raises(BadInput, match="scenario: expected a built-in name or a TOML file"):
         precede.simulate({"world": {}})  # type: ignore[arg-type]
 
 

@@ -24,10 +24,10 @@ from precede.protocols.layered.epidemic.packets import MessagesPacket, packed
 from precede.protocols.layered.own_messages import restored_envelope
 from precede.protocols.prs1997.prs import PrsPacket, PrsStamp
 from precede.runtime.codec import Codec
-from precede.runtime.group import Group, group_key, node_id
 from precede.runtime.links.authorship import Authors, public_of
 from precede.runtime.links.inspection import MOST_AHEAD, MOST_LIFETIME, Inspection
 from precede.runtime.links.sealing import Sealer, new_key
+from precede.runtime.names import group_key, node_id
 from precede.runtime.transports.udp import UdpTransport
 from tests.runtime.test_group import introduce, take
 
@@ -133,7 +133,7 @@ def test_what_is_far_ahead_or_far_too_large() -> None:
     assert inspection.incoming(huge, 400_000, NOW, 0) == "huge_barrier"
 
 
-def member(name: str, **given: Any) -> tuple[Group, UdpTransport]:
+def member(name: str, **given: Any) -> tuple[precede.Group, UdpTransport]:
     transport = UdpTransport(("127.0.0.1", 0))
     settings = {"key": KEY, "identity": SEEDS[name], "roster": ROSTER, "beacon": 0.05, "transport": transport}
     return precede.join("picnic", name, **{**settings, **given}), transport
@@ -294,7 +294,7 @@ def test_an_identity_that_is_not_in_the_roster_is_refused(tmp_path: Path) -> Non
         member("ana", roster=None)
 
 
-async def when_taken(group: Group, payload: bytes) -> None:
+async def when_taken(group: precede.Group, payload: bytes) -> None:
     """Some orders need to settle before anybody may send."""
     for _ in range(500):
         try:
@@ -312,7 +312,7 @@ def test_every_order_carries_signatures(order: str, tmp_path: Path) -> None:
         if order == "delta":
             given["lifetime"] = "1min"
         if order == "total":
-            given["quiet"] = "300ms"
+            given["options"] = {"quiet": "300ms"}
         made = [
             member(name, store=tmp_path / name if order in ("multicast", "total") else None, **given)
             for name in names

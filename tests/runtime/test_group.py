@@ -11,8 +11,6 @@ import pyarrow.parquet as pq
 import pytest
 
 import precede
-from precede.core.errors import BadInput
-from precede.runtime.group import Group
 from precede.runtime.links.sealing import new_key
 from precede.runtime.transports.transport import Where
 from precede.runtime.transports.udp import UdpTransport
@@ -29,7 +27,7 @@ def introduce(*transports: UdpTransport) -> None:
                 one.add_peer(other.address)
 
 
-def member(name: str, folder: Path, **given: Any) -> tuple[Group, UdpTransport]:
+def member(name: str, folder: Path, **given: Any) -> tuple[precede.Group, UdpTransport]:
     transport = UdpTransport(("127.0.0.1", 0))
     given.setdefault("key", KEY)
     joined = precede.join(
@@ -44,7 +42,7 @@ def member(name: str, folder: Path, **given: Any) -> tuple[Group, UdpTransport]:
     return joined, transport
 
 
-async def take(group: Group, count: int, seconds: float = 10.0) -> list[bytes]:
+async def take(group: precede.Group, count: int, seconds: float = 10.0) -> list[bytes]:
     taken: list[bytes] = []
 
     async def run() -> None:
@@ -183,7 +181,13 @@ def test_an_answer_is_shown_waiting_for_its_question(tmp_path: Path) -> None:
         lines = [SlowTo(("127.0.0.1", 0)) for _ in NAMES]
         ana, ben, cem = (
             precede.join(
-                "picnic", name, key=KEY, transport=line, beacon=0.05, members=NAMES, dissemination="direct"
+                "picnic",
+                name,
+                key=KEY,
+                transport=line,
+                beacon=0.05,
+                members=NAMES,
+                options={"dissemination": "direct"},
             )
             for name, line in zip(NAMES, lines, strict=True)
         )
@@ -221,9 +225,9 @@ def test_an_answer_is_shown_waiting_for_its_question(tmp_path: Path) -> None:
 
 
 def test_what_cannot_be_joined_is_said_in_one_line() -> None:
-    with pytest.raises(BadInput, match="needs a lifetime"):
+    with pytest.raises(precede.BadInput, match="needs a lifetime"):
         precede.join("g", "ana", key=KEY, order="delta")
-    with pytest.raises(BadInput, match="needs members"):
+    with pytest.raises(precede.BadInput, match="needs members"):
         precede.join("g", "ana", key=KEY, order="multicast")
-    with pytest.raises(BadInput, match="none of"):
+    with pytest.raises(precede.BadInput, match="none of"):
         precede.join("g", "ana", key=KEY, order="chaos")  # type: ignore[arg-type]

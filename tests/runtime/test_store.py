@@ -96,12 +96,12 @@ def test_what_was_committed_comes_back(tmp_path: Path) -> None:
     place = store.deliver(message(1))
     store.deliver(message(2))
     store.commit()
-    store.taken(place)
+    store.acknowledge(place)
     store.remember("accepted", 7)
     store.close()
     again = Store(tmp_path / "a.db")
     assert again.saved() == {("own", 3): {"x": [1, 2]}}
-    assert [m.id.number for _, m in again.undelivered()] == [2]
+    assert [m.id.number for _, m in again.unacknowledged()] == [2]
     assert again.remembered("accepted", 0) == 7
 
 
@@ -137,7 +137,7 @@ def test_a_log_cut_at_any_byte_of_its_last_records_opens_whole(
         store = Store(crashed_with(crashed, log, trial), synchronous=False)
         saved = store.saved()
         done = saved.get("done", 0)
-        assert [m.id.number for _, m in store.undelivered()] == list(range(1, done + 1))
+        assert [m.id.number for _, m in store.unacknowledged()] == list(range(1, done + 1))
         assert [key for key in saved if key != "done"] == ([("held", done)] if done else [])
         assert store.remembered("accepted", 0) == done
         assert [rows for _, rows in store.logged()] == [b"row %d" % number for number in range(1, done + 1)]

@@ -117,7 +117,7 @@ def test_total_order_by_name(tmp_path: Path) -> None:
                 transport=mouth,
                 beacon=0.05,
                 store=tmp_path / f"{name}.db",
-                quiet="300ms",
+                options={"quiet": "300ms"},
             )
             for name, mouth in zip(names, mouths, strict=True)
         ]
@@ -131,7 +131,7 @@ def test_total_order_by_name(tmp_path: Path) -> None:
                 for number in range(3):
                     await group.broadcast(f"{group.name} {number}".encode())
 
-            async def first_nine(group: precede.runtime.group.Group) -> list[bytes]:
+            async def first_nine(group: precede.Group) -> list[bytes]:
                 taken: list[bytes] = []
                 async for message in group:
                     taken.append(message.payload)

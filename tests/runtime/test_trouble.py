@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+from datetime import timedelta
 from pathlib import Path
 from random import Random
 from typing import Any
@@ -11,7 +12,7 @@ import pytest
 
 import precede
 from precede.core.effects import Effects, SetTimer
-from precede.core.errors import BadInput, Refused
+from precede.core.errors import BadInput, Refused, StoreFailed
 from precede.core.identity import MessageId
 from precede.core.instants import DAY, MILLISECOND, SECOND, Instant
 from precede.core.messages import Message
@@ -19,11 +20,12 @@ from precede.core.node import Context, Node, Saved
 from precede.protocols import registry
 from precede.protocols.layered.envelope import Envelope
 from precede.protocols.layered.epidemic.packets import packed
+from precede.runtime.clock import SteadyClock
 from precede.runtime.codec import Codec
 from precede.runtime.driver import Driver
 from precede.runtime.links.inspection import MOST_AHEAD, Inspection
 from precede.runtime.links.sealing import new_key
-from precede.runtime.store import NoStore, StoreFailed
+from precede.runtime.store import NoStore
 from precede.runtime.transports import tcp
 from precede.runtime.transports.tcp import TcpTransport
 from precede.runtime.transports.udp import UdpTransport
@@ -108,7 +110,7 @@ def test_a_log_that_cannot_be_written_is_kept_and_the_member_stays(tmp_path: Pat
         log.write_text("a file where a folder should be", encoding="utf-8")
         with pytest.raises(BadInput, match="no folder for an event log"):
             precede.join("g", "ben", key=KEY, log=log)
-        ana._segment = 0.05
+        ana._segments.seconds = 0.05
         async with ana:
             await ana.broadcast(b"one")
             await until(lambda: ana.status()["dropped"].get("log_unwritten", 0) > 1)
@@ -159,12 +161,12 @@ def test_timers_go_on_after_the_clock_was_set_a_day_ahead_and_back() -> None:
 
 def test_time_slows_down_until_a_clock_has_caught_up() -> None:
     clock = [100 * SECOND]
-    driver = Driver(lambda life: Ticks(), Codec(()), NoStore(), clock=lambda: clock[0])
-    assert driver._now() == 100 * SECOND
+    steady = SteadyClock(lambda: clock[0])
+    assert steady.now() == 100 * SECOND
     readings = []
     for read in (90, 92, 92, 91, 93, 108, 109, 110):
         clock[0] = read * SECOND
-        readings.append(driver._now() / SECOND)
+        readings.append(steady.now() / SECOND)
     assert readings == [100, 101, 101, 101, 102, 108, 109, 110]
 
 
@@ -184,7 +186,7 @@ def test_a_number_far_ahead_of_what_was_delivered_is_dropped() -> None:
             envelope = Envelope(Message(MessageId(2, 0, number), b"theirs"), (), None, None, 0, 0)
             driver.packet(codec.encode(packed((envelope,))), 2)
             await asyncio.sleep(0)
-        assert driver.garbled == {"far_future": 1}
+        assert driver.dropped == {"far_future": 1}
         driver.stop()
 
     asyncio.run(run())
@@ -249,8 +251,11 @@ def test_lifetimes_and_destinations_are_written_as_people_write_them(tmp_path: P
     async def run() -> None:
         async with precede.join("g", "ana", key=KEY, order="delta", lifetime="1min") as ana:
             await ana.broadcast(b"x", lifetime="5s")
-            with pytest.raises(Refused, match="with its unit"):
-                await ana.broadcast(b"x", lifetime=5)
+            await ana.broadcast(b"x", lifetime=timedelta(seconds=5))
+            with pytest.raises(BadInput, match="such as '20s' or a timedelta, got 5"):
+                await ana.broadcast(b"x", lifetime=5)  # type: ignore[arg-type]
+        async with precede.join("g", "ana", key=KEY, order="delta", lifetime=timedelta(minutes=1)) as ana:
+            await ana.broadcast(b"x")
         given: dict[str, Any] = {"order": "multicast", "members": ["ben"], "store": tmp_path / "a.db"}
         async with precede.join("g", "ana", key=KEY, **given) as ana:
             with pytest.raises(TypeError, match="a list of names"):
@@ -264,18 +269,22 @@ def test_lifetimes_and_destinations_are_written_as_people_write_them(tmp_path: P
 @pytest.mark.parametrize(
     ("given", "said"),
     [
-        ({"key": []}, "there is none in the list"),
+        ({"key": []}, "key: the list is empty"),
         ({"key": b""}, "32 secret bytes"),
-        ({"key": b"short"}, "not 5 bytes"),
-        ({"key": "k" * 32}, "not str"),
-        ({"lifetime": 20}, "20 is 20 microseconds"),
-        ({"lifetime": "0s"}, "with its unit"),
+        ({"key": b"short"}, "got 5 bytes"),
+        ({"key": "k" * 32}, "got str"),
+        ({"lifetime": 20}, "lifetime: expected a duration such as '20s' or a timedelta, got 20"),
+        ({"lifetime": "0s"}, "lifetime: expected at least one millisecond"),
+        ({"lifetime": "20s"}, "order='causal' has no lifetime: order='delta' is causal order with lifetimes"),
+        ({"lifetime": "20s", "order": "fifo"}, "order='fifo' has no lifetime"),
+        ({"order": "delta"}, "order='delta' needs a lifetime"),
+        ({"options": 3}, "options: expected a mapping"),
         ({"peers": ["10.0.0.7:5001"]}, "peers: "),
         ({"bind": "127.0.0.1:0"}, "bind: "),
         ({"lan": ("239.83.7.1", 470000)}, "lan: "),
         ({"beacon": 0}, "beacon: "),
         ({"members": "ben"}, "a list of names"),
-        ({"cache": -1}, "'cache': -1 is not between 0"),
+        ({"options": {"cache": -1}}, "'cache': -1 is not between 0"),
         ({"identity": b"x", "roster": {"ana": b"y" * 32}}, "has 32 bytes"),
         ({"name": ""}, "name: "),
     ],
@@ -336,7 +345,7 @@ def test_a_second_loop_over_a_group_is_refused_and_the_first_goes_on() -> None:
 def test_what_an_application_does_not_take_waits_in_the_store(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, stored: bool
 ) -> None:
-    monkeypatch.setattr("precede.runtime.group.MOST_IN_MEMORY", 4)
+    monkeypatch.setattr("precede.runtime.deliveries.MOST_IN_MEMORY", 4)
     store = tmp_path / "ana.db" if stored else None
 
     def payloads(*numbers: int) -> list[bytes]:
@@ -347,13 +356,13 @@ def test_what_an_application_does_not_take_waits_in_the_store(
         async with precede.join("g", "ana", key=KEY, store=store) as ana:
             for payload in payloads(*range(begin, begin + 10)):
                 await ana.broadcast(payload)
-            assert len(ana._untaken) <= (4 if stored else 10)
+            assert ana._deliveries.in_memory <= (4 if stored else 10)
             while len(seen) < take:
                 async for message in ana:
                     seen.append(message.payload)
                     if len(seen) == 5:
                         await ana.broadcast(b"%d" % (begin + 10))
-                    assert not stored or len(ana._untaken) <= 4
+                    assert not stored or ana._deliveries.in_memory <= 4
                     if len(seen) == take:
                         break
             left = ana.status()["untaken"]

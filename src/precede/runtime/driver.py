@@ -1,17 +1,15 @@
-"""The real driver: one task owns a node; every input goes through one queue; effects are carried out in order.
+"""Runs one node in real time: inputs go through one queue, effects are carried out in order.
 
-`Persist` is durable before what follows it is carried out: what the inputs of one turn of the event loop change
-gathers in one transaction; what must leave the node (sends, deliveries to the application) waits, in order,
-until that is committed. `Persist` directly followed by `Deliver` is in the same transaction, so it is one step.
-When the store fails (a full disk) the node has crashed there: nothing that hangs on it leaves.
-The clock never runs backwards, not even over a restart, nor does it stand still. The event log is the
-simulator's.
+The inputs of one turn of the event loop share a transaction of the store. Sends, and deliveries to the
+application, wait in order until that transaction is committed, so a `Persist` is durable before the effects
+that follow it. A `Persist` directly followed by a `Deliver` is one step, because both are in the same
+transaction. If the store fails (a full disk), the node stops as if it had crashed: nothing that depends on the
+lost changes leaves it. The event log has the same rows as the simulator's.
 """
 
 from __future__ import annotations
 
 import asyncio
-import time
 from collections import Counter, deque
 from collections.abc import Callable, Sequence
 from contextlib import suppress
@@ -35,6 +33,7 @@ from precede.core.effects import (
     Send,
     SetTimer,
 )
+from precede.core.errors import StoreFailed
 from precede.core.identity import NodeId
 from precede.core.instants import SECOND, Duration, Instant
 from precede.core.messages import Message, Packet
@@ -49,11 +48,13 @@ from precede.eventlog.schema import (
     SENT,
     STARTED,
 )
+from precede.runtime.clock import SteadyClock, Timers
 from precede.runtime.codec import Codec, Garbled
 from precede.runtime.emulation.transfers import Transfers
 from precede.runtime.links.inspection import Inspection
 from precede.runtime.rows import KeptRows
-from precede.runtime.store import NoStore, Store, StoreFailed
+from precede.runtime.settings import wall_clock
+from precede.runtime.store import NoStore, Store
 
 MOST_WAITING: Final = 10_000
 _MOST_ROWS: Final = 2_000
@@ -61,22 +62,18 @@ _MOST_TOGETHER: Final = 256
 
 
 class Outside(Protocol):
-    """Where packets go, one for each medium: `links.Links`, or a hand in a test."""
+    """The links of one medium, as the driver sees them: `links.neighbours.Links`."""
 
     def send(self, data: bytes, to: NodeId, key: Key | None = None) -> int: ...
 
     def cancel(self, key: Key) -> None: ...
 
 
-def wall_clock() -> Instant:
-    """Microseconds since 1970, by the machine's clock."""
-    return time.time_ns() // 1000
-
-
 class Driver:
-    """Runs one node. Inputs are plain calls on the event loop's thread; they queue up and run one by one.
+    """Runs one node. Inputs are plain calls on the event loop's thread; they are queued and run one by one.
 
-    `speed` is how many of the node's seconds pass in one of the machine's.
+    `speed` is how many of the node's seconds pass in one second of the machine's. Packets wait until `wires`
+    wired neighbours were heard, and are then received in their order.
     """
 
     def __init__(
@@ -89,10 +86,9 @@ class Driver:
         speed: float = 1.0,
         wires: int = 0,
     ) -> None:
-        """Packets wait until `wires` neighbours were heard by wire; then they are taken in their order."""
         self.store = store
         self.outside: dict[Medium, Outside] = {}
-        self.garbled: Counter[str] = Counter()
+        self.dropped: Counter[str] = Counter()
         self.inspection: Inspection | None = None
         self.transfers: Transfers | None = None
         self.rows_logged = 0
@@ -101,17 +97,14 @@ class Driver:
         self.on_discard: Callable[[Message, str], None] = lambda message, reason: None
         self.on_failure: Callable[[StoreFailed], None] = lambda error: None
         self._codec = codec
-        self._read_clock = clock
-        self._speed = speed
-        self._latest = self._clock_kept = store.remembered("clock", 0)
-        self._slowed: tuple[Instant, Instant] | None = None
-        self._clock_read: Instant = 0
-        self.incarnation = _life(store)
+        self._clock = SteadyClock(clock, store.remembered("clock", 0))
+        self._clock_kept = self._clock.latest
+        self._timers = Timers(self._clock, speed, self._fire)
+        self.incarnation = _incarnation(store)
         self.node_id: NodeId = -1
         self._accepted = store.remembered("accepted", 0)
         self.node = make_node(self.incarnation)
         self._rows = rows
-        self._timers: dict[Key, asyncio.TimerHandle] = {}
         self._inputs: deque[Callable[[Instant], Effects]] = deque()
         self._wires_to_come = wires
         self._wired: dict[NodeId, None] = {}
@@ -125,13 +118,13 @@ class Driver:
     # -- inputs -----------------------------------------------------------------------------------------
 
     def start(self) -> None:
-        """Begin to live; what the application had not taken is handed over first."""
+        """Start the node. Messages that the application had not acknowledged are delivered to it first."""
         if self._rows is not None:
-            self._rows.node_event(STARTED, self._now())
+            self._rows.node_event(STARTED, self._clock.now())
         self.store.remember("starts", self.store.remembered("starts", 0) + 1)
         place = 0
-        while untaken := self.store.undelivered(place, _MOST_TOGETHER):
-            for place, message in untaken:
+        while messages := self.store.unacknowledged(place, _MOST_TOGETHER):
+            for place, message in messages:
                 self.on_deliver(place, message)
         self._input(lambda now: self.node.start(now, self.store.saved()))
         self._drain()
@@ -139,9 +132,9 @@ class Driver:
     def broadcast(
         self, payload: bytes, to: Sequence[NodeId] | None = None, lifetime: Duration | None = None
     ) -> None:
-        """The application sends. Raises what the node raises (Refused), with nothing changed."""
+        """Broadcast a message. Raises what the node raises (Refused), with nothing changed."""
         self._drain()
-        now = self._now()
+        now = self._clock.now()
         effects = self.node.broadcast(payload, now, to, lifetime)
         try:
             self._carry_out(effects, now)
@@ -151,22 +144,23 @@ class Driver:
         self._drain()
 
     def packet(self, data: bytes, sender: NodeId, over: Medium = RADIO) -> None:
-        """Bytes from a neighbour. What is no packet of ours is counted and forgotten."""
+        """Receive the bytes of a packet. Bytes that are no packet of this protocol are counted and dropped."""
         try:
             packet = self._codec.decode(data)
         except Garbled as error:
-            self.garbled[error.reason] += 1
+            self.dropped[error.reason] += 1
             return
+        now = self._clock.now()
         if self.inspection is not None:
-            reason = self.inspection.incoming(packet, len(data), self._now(), self._accepted)
+            reason = self.inspection.incoming(packet, len(data), now, self._accepted)
             if reason is not None:
-                self.garbled[reason] += 1
+                self.dropped[reason] += 1
                 return
         if len(self._inputs) + len(self._early) >= MOST_WAITING:
-            self.garbled["overrun"] += 1
+            self.dropped["overrun"] += 1
             return
         if self._rows is not None:
-            self._rows.packet(PACKET_RECEIVED, self._now(), packet, sender, over, len(data))
+            self._rows.packet(PACKET_RECEIVED, now, packet, sender, over, len(data))
         if self._wires_to_come:
             self._early.append(lambda now: self.node.receive(packet, sender, now, over))
         elif self.transfers is None or over != RADIO:
@@ -176,6 +170,7 @@ class Driver:
             self._input(lambda now: self._received(packet, sender, now, transfers))
 
     def link_up(self, peer: NodeId, over: Medium = RADIO) -> None:
+        """A neighbour is heard."""
         self._input(lambda now: self._link_up(peer, now, over))
         if over == WIRED and self._wires_to_come and peer not in self._wired:
             self._wired[peer] = None
@@ -186,6 +181,7 @@ class Driver:
                     self._input(receive)
 
     def link_down(self, peer: NodeId, over: Medium = RADIO) -> None:
+        """A neighbour is no longer heard."""
         self._input(lambda now: self._link_down(peer, now, over))
 
     def _link_up(self, peer: NodeId, now: Instant, over: Medium) -> Effects:
@@ -203,68 +199,65 @@ class Driver:
         return self.node.receive(packet, sender, now, RADIO)
 
     def left(self, key: Key, ok: bool) -> None:
-        """A keyed packet has left, or was dropped before it could."""
+        """A keyed packet was transmitted (`ok`) or dropped before that."""
         self._input(lambda now: self.node.sent(key, now, ok))
 
     def leave(self) -> None:
-        """The application leaves for good."""
+        """The application leaves the group for good."""
         if self._rows is not None:
-            self._rows.node_event(LEFT, self._now())
+            self._rows.node_event(LEFT, self._clock.now())
         self._input(self.node.leave)
 
-    def taken(self, place: int) -> None:
-        """The application has a delivered message and all before it."""
+    def acknowledge(self, place: int) -> None:
+        """The application is done with a delivered message and all before it."""
         if not self._stopped:
             try:
-                self.store.taken(place)
+                self.store.acknowledge(place)
             except StoreFailed as error:
                 self.fail(error)
                 raise
 
     @property
-    def keeps(self) -> bool:
-        """Is there a store in which delivered messages wait?"""
+    def has_store(self) -> bool:
+        """Whether delivered messages are kept on disk."""
         return isinstance(self.store, Store)
 
-    def undelivered(self, after: int, most: int) -> list[tuple[int, Message]]:
-        """Delivered messages that wait in the store behind a place."""
+    def unacknowledged(self, after: int, most: int) -> list[tuple[int, Message]]:
+        """Delivered messages in the store behind a place, at most so many."""
         try:
-            return self.store.undelivered(after, most)
+            return self.store.unacknowledged(after, most)
         except StoreFailed as error:
             self.fail(error)
             raise
 
     def stop(self) -> None:
-        """No further input is taken; what was persisted is on disk."""
+        """Stop the node in good order: everything is committed, and no further input is accepted."""
         self._drain()
         self._stopped = True
-        for handle in self._timers.values():
-            handle.cancel()
-        self._timers.clear()
-        self.store.remember("clock", self._latest)
+        self._timers.cancel_all()
+        self.store.remember("clock", self._clock.latest)
         if self._rows:
             self.store.log(self._rows.taken())
         self.store.commit()
 
     def crash(self) -> None:
-        """Stop in the middle: what was not committed is gone."""
+        """Stop at once: changes that were not committed are lost."""
         self._stopped = True
-        for handle in self._timers.values():
-            handle.cancel()
+        self._timers.cancel_all()
         self._inputs.clear()
         self._leaving.clear()
         self.store.abandon()
 
     def fail(self, error: StoreFailed) -> None:
-        """The store does not work any more: a crash, and somebody is told."""
+        """The store failed: crash, and report it once."""
         if not self._stopped:
             self.crash()
             self.on_failure(error)
 
-    # -- the machine --------------------------------------------------------------------------------------
+    # -- the queue of inputs ------------------------------------------------------------------------------
 
     def _input(self, call: Callable[[Instant], Effects]) -> None:
-        """One of this turn's inputs; those that come in together are committed together."""
+        """Queue an input. The inputs of one turn of the event loop are committed together."""
         if self._stopped:
             return
         self._inputs.append(call)
@@ -274,11 +267,11 @@ class Driver:
 
     def _turn(self) -> None:
         self._scheduled = False
-        with suppress(StoreFailed):  # `on_failure` was told
+        with suppress(StoreFailed):  # `on_failure` has reported it
             self._drain()
 
     def _drain(self) -> None:
-        """Run queued inputs to completion, one by one, commit, let out what must leave; until all is done."""
+        """Run the queued inputs, commit, and release sends and deliveries, until nothing is left."""
         if self._running or self._stopped:
             return
         self._running = True
@@ -286,10 +279,10 @@ class Driver:
             while self._inputs or self._leaving:
                 for _ in range(min(len(self._inputs), _MOST_TOGETHER)):
                     call = self._inputs.popleft()
-                    now = self._now()
+                    now = self._clock.now()
                     self._carry_out(call(now), now)
                 self._commit()
-                self._let_out()
+                self._release()
             self._commit()
         except StoreFailed as error:
             self.fail(error)
@@ -297,37 +290,25 @@ class Driver:
         finally:
             self._running = False
 
-    def _now(self) -> Instant:
-        """Never backwards. Ahead of a clock that was set back, time passes at half its pace until it is caught
-        up: a clock that stood still would let no timer fire."""
-        read = self._read_clock()
-        if read >= self._latest:
-            self._latest = read
-            self._slowed = None
-        elif self._slowed is None or read < self._clock_read:
-            self._slowed = (read, self._latest)
-        else:
-            since, latest = self._slowed
-            self._latest = max(self._latest, latest + (read - since) // 2)
-        self._clock_read = read
-        return self._latest
-
     def _commit(self) -> None:
-        """What happened and the rows that tell of it, in one step. Rows alone can wait."""
+        """Commit changes and the rows that report them in one transaction. Rows alone can wait."""
         if self._rows and (self.store.dirty or len(self._rows) > _MOST_ROWS):
             self.log_rows()
-        if self.store.dirty and self._latest > self._clock_kept:
-            self._clock_kept = self._latest + SECOND  # a second ahead, so that not every commit writes it
+        if self.store.dirty and self._clock.latest > self._clock_kept:
+            self._clock_kept = self._clock.latest + SECOND  # a second ahead, so that few commits write it
             self.store.remember("clock", self._clock_kept)
         self.store.commit()
 
     def log_rows(self) -> None:
-        """The rows so far into the store, with its next commit."""
+        """Move the rows so far into the store, with its next commit."""
         if self._rows:
             self.rows_logged += len(self._rows)
             self.store.log(self._rows.taken())
 
+    # -- effects ------------------------------------------------------------------------------------------
+
     def _carry_out(self, effects: Effects, now: Instant) -> None:
+        """Carry out the effects of one input; sends and deliveries wait for the commit."""
         for effect in effects:
             if type(effect) is Send:
                 self._leaving.append((now, effect))
@@ -335,28 +316,18 @@ class Driver:
                 if self.inspection is not None:
                     self.inspection.delivered(effect.message.id)
                 self._leaving.append((self.store.deliver(effect.message), effect.message))
-                if self._rows is not None:
-                    self._rows.message(DELIVERED, now, effect.message.id)
+                self._log(DELIVERED, effect.message, now)
             else:
-                self._rare(effect, now)
+                self._carry_out_rare(effect, now)
 
-    def _let_out(self) -> None:
-        """Everything is durable: send, and tell the application."""
-        leaving, self._leaving = self._leaving, []
-        for number, what in leaving:
-            if isinstance(what, Send):
-                self._send(what, number)
-            else:
-                self.on_deliver(number, what)
-
-    def _rare(self, effect: Effect, now: Instant) -> None:
+    def _carry_out_rare(self, effect: Effect, now: Instant) -> None:
         match effect:
             case Persist(key, value):
                 self.store.persist(key, value)
             case SetTimer(key, at):
-                self._set_timer(key, at)
+                self._timers.set(key, at)
             case CancelTimer(key):
-                self._cancel_timer(key)
+                self._timers.cancel(key)
             case Accept(message, destinations, deadline):
                 if message.id.number > self._accepted:
                     self._accepted = message.id.number
@@ -365,21 +336,30 @@ class Driver:
                         self._rows.broadcast(now, message.id, destinations, deadline)
             case Arrive(messages):
                 for message in messages:
-                    self._tell(RECEIVED, message, now)
+                    self._log(RECEIVED, message, now)
                     self.on_arrive(message)
             case Discard(message, reason):
-                self._tell(DISCARDED, message, now, reason)
+                self._log(DISCARDED, message, now, reason)
                 self.on_discard(message, reason)
             case Observe(name, message):
-                self._tell(OBSERVED, message, now, name)
+                self._log(OBSERVED, message, now, name)
             case CancelSend(key):
                 self._leaving = [
-                    what for what in self._leaving if not (isinstance(what[1], Send) and what[1].key == key)
+                    item for item in self._leaving if not (isinstance(item[1], Send) and item[1].key == key)
                 ]
                 for outside in self.outside.values():
                     outside.cancel(key)
             case _:
                 raise TypeError(f"the node returned {effect!r}, which is no effect")
+
+    def _release(self) -> None:
+        """Everything is committed: transmit the sends and hand the deliveries to the application."""
+        leaving, self._leaving = self._leaving, []
+        for number, item in leaving:
+            if isinstance(item, Send):
+                self._send(item, number)
+            else:
+                self.on_deliver(number, item)
 
     def _send(self, send: Send, decided: Instant) -> None:
         outside = self.outside.get(send.over)
@@ -388,42 +368,26 @@ class Driver:
                 self.inspection.outgoing(send.packet)
             self._encoded = (send.packet, self._codec.encode(send.packet))
         data = self._encoded[1]
-        went = outside.send(data, send.to, send.key) if outside is not None else 0
-        if went:
+        wire_bytes = outside.send(data, send.to, send.key) if outside is not None else 0
+        if wire_bytes:
             if self.transfers is not None and send.over == RADIO and send.to >= 0:
                 self.transfers.sent(decided, self.node_id, send.to, send.packet)
             if self._rows is not None:
-                self._rows.packet(SENT, self._now(), send.packet, send.to, send.over, went)
+                self._rows.packet(SENT, self._clock.now(), send.packet, send.to, send.over, wire_bytes)
         elif send.key is not None:
             self.left(send.key, False)
 
-    def _tell(self, kind: int, message: Message, now: Instant, reason: str = "") -> None:
+    def _log(self, kind: int, message: Message, now: Instant, reason: str = "") -> None:
         if self._rows is not None:
             self._rows.message(kind, now, message.id, reason)
 
-    # -- timers -----------------------------------------------------------------------------------------
-
-    def _set_timer(self, key: Key, at: Instant) -> None:
-        self._cancel_timer(key)
-        delay = max(0, at - self._now()) / SECOND / self._speed
-        self._timers[key] = asyncio.get_running_loop().call_later(delay, self._fire, key, at)
-
-    def _cancel_timer(self, key: Key) -> None:
-        handle = self._timers.pop(key, None)
-        if handle is not None:
-            handle.cancel()
-
-    def _fire(self, key: Key, at: Instant) -> None:
-        if self._now() < at:  # the loop's clock and the wall clock differ: not yet
-            self._set_timer(key, at)
-            return
-        self._timers.pop(key, None)
+    def _fire(self, key: Key) -> None:
         self._input(lambda now: self.node.timer(key, now))
 
 
-def _life(store: Store | NoStore) -> int:
-    """A store that remembers continues its life; a node without a store lives a new one each time."""
-    life = store.remembered("incarnation", 0) if isinstance(store, Store) else store.life
-    store.remember("incarnation", life)
+def _incarnation(store: Store | NoStore) -> int:
+    """The node's incarnation: with a store the same after each restart, without one a new number each time."""
+    incarnation = store.remembered("incarnation", 0) if isinstance(store, Store) else store.incarnation
+    store.remember("incarnation", incarnation)
     store.commit()
-    return life
+    return incarnation

@@ -1,112 +1,71 @@
-"""A group as an application sees it: join, broadcast, take what is delivered, ask what still waits.
+"""A group as an application sees it: broadcast, take delivered messages, see which messages still wait.
 
-`open_group` puts the pieces together: node, driver, store, links, transport, event log. Everything runs on the
-caller's event loop; no thread, no global state.
+`Group` connects a node to the world: driver, store, links, transports and event log. Everything runs on the
+caller's event loop; there are no threads and no global state.
 """
 
 from __future__ import annotations
 
 import asyncio
-import random
-import time
-from collections import Counter, deque
-from collections.abc import AsyncIterator, Callable, Mapping, Sequence
-from hashlib import blake2b
-from pathlib import Path
-from typing import Any, Final, Literal
-from weakref import ref
-
-from msgspec import Struct
+from collections import Counter
+from collections.abc import AsyncGenerator, AsyncIterator, Callable, Sequence
+from datetime import timedelta
+from typing import Any, Final
 
 from precede.core.effects import RADIO, WIRED, Medium
-from precede.core.errors import BadInput, Refused
-from precede.core.identity import MessageId, NodeId
-from precede.core.instants import MILLISECOND, Duration, Instant, parse_duration
+from precede.core.errors import Refused, StoreFailed
+from precede.core.identity import NodeId
 from precede.core.messages import Message
 from precede.core.node import Node, Waiting
 from precede.runtime.codec import Codec
-from precede.runtime.driver import Driver, wall_clock
-from precede.runtime.emulation.transfers import Transfers
+from precede.runtime.deliveries import (
+    MOST_UNTAKEN,
+    Arrival,
+    ArrivalFeed,
+    Delivered,
+    Deliveries,
+    DeliveryIterator,
+    MemberState,
+)
+from precede.runtime.driver import Driver
 from precede.runtime.links.authorship import Authors
 from precede.runtime.links.inspection import Inspection
 from precede.runtime.links.neighbours import Links
-from precede.runtime.links.sealing import KEY_BYTES, OVERHEAD, OpenDoor, Sealer
-from precede.runtime.rows import SEGMENT_ROWS, KeptRows, write_segment
-from precede.runtime.store import NoStore, Store, StoreFailed
+from precede.runtime.links.sealing import OVERHEAD, OpenDoor, Sealer
+from precede.runtime.names import MemberNames, group_key
+from precede.runtime.rows import KeptRows, SegmentWriter
+from precede.runtime.settings import MemberSettings, read_lifetime
+from precede.runtime.store import NoStore, Store
 from precede.runtime.transports.transport import Transport
 
-MOST_UNTAKEN: Final = 100_000
-MOST_IN_MEMORY: Final = 1_000
-"""So many delivered messages wait in memory; with a store, those behind them wait there."""
-
 MOST_PAYLOAD: Final = 1_000_000
-"""A packet has 1 MiB; the rest is for what orders the message."""
-
-
-class Delivered(Struct, frozen=True):
-    """A message in its place. `source` is the sender's name as far as it is known."""
-
-    source: str
-    number: int
-    payload: bytes
-    id: MessageId
-
-
-class Arrival(Struct, frozen=True):
-    """A message the moment it is in hand, and again when its place is final or it is given up."""
-
-    source: str
-    payload: bytes
-    id: MessageId
-    state: Literal["waiting", "delivered", "given_up"]
-    waits_for: tuple[MessageId, ...] = ()
-
-
-def node_id(name: str) -> NodeId:
-    """A name as a node id: 31 bits of its hash, the same everywhere."""
-    return int.from_bytes(blake2b(name.encode(), digest_size=4).digest(), "big") >> 1
-
-
-def group_key(key: bytes, group: str) -> bytes:
-    """The key of one group: the same secret gives different groups different keys."""
-    return blake2b(b"precede group" + group.encode(), key=key, digest_size=KEY_BYTES).digest()
-
-
-def _lifetime(written: str | Duration | None) -> Duration | None:
-    lifetime = parse_duration(written) if isinstance(written, str) else written
-    if lifetime is not None and lifetime < MILLISECOND:
-        raise Refused(f"a lifetime of {lifetime} microseconds: write it with its unit, '20s'")
-    return lifetime
-
-
-class Loop:
-    """One loop over what is delivered to a group."""
-
-    def __init__(self, group: Group) -> None:
-        self._group = group
-
-    def __aiter__(self) -> Loop:
-        return self
-
-    async def __anext__(self) -> Delivered:
-        return await self._group.take(self)
+"""A packet has at most 1 MiB; the rest is for the data that orders the message."""
 
 
 class Group:
-    """One member's view. Use it as `async with`; iterate over it to take what is delivered.
+    """One member of a group, made by `precede.join`. Use it with `async with`.
 
-    `book` gives members' ids where a protocol wants small ones; elsewhere they come from the names. A second
-    transport, `wired`, is for nodes that have both (a station); with `wires` no packet is taken until so many
-    neighbours were heard on it, for what a node floods before it knows a neighbour never gets there.
-    `links` says how neighbours are found: `by_hand`, `patient` and `alone` of `runtime.links`.
-    `life` fixes the incarnation of a node without store.
-    With `segment` the event log grows by a file every so many seconds, else by many rows at once.
-    `transfers` is told what crosses the links.
-    With an `identity` and a `roster`, messages are signed by their authors (`runtime.authorship`).
-    A store belongs to one member, group and `protocol`.
+    Iterating over it takes the delivered messages in order. Requesting the next message acknowledges the
+    previous one. With a store, a message that was not acknowledged is delivered again after a crash, a
+    `kill -9`, or an exception that left the `async with` block: this can be only the message in hand, and it
+    has the same `id`. (After a power failure a few more may be delivered again.) An application with a database
+    of its own can store the last `id` there and skip a message it has already processed. One loop at a time may
+    iterate. Messages that are not taken wait in the store, or else in memory.
 
-    One loop at a time takes the messages: asking for the next one says that it is done with the last. What an
-    application does not take waits: with a store on disk, else in memory (`status()["untaken"]`).
+    >>> import asyncio, precede
+    >>> async def main() -> None:
+    ...     ana = precede.join("picnic", "ana", key=None, beacon=0.05)
+    ...     async with ana:
+    ...         ben = precede.join("picnic", "ben", key=None, beacon=0.05, peers=[ana.address], members=["ana"])
+    ...         async with ben:
+    ...             await ana.broadcast(b"who brings bread?")
+    ...             async for message in ben:
+    ...                 print(message.source, message.payload)
+    ...                 break
+    ...             print(ben.neighbours(), ben.waiting(), ben.status()["untaken"])
+    >>> asyncio.run(main())
+    ana b'who brings bread?'
+    ['ana'] [] 0
     """
 
     def __init__(
@@ -116,96 +75,63 @@ class Group:
         make_node: Callable[[NodeId, int], Node],
         codec: Codec,
         transport: Transport,
-        *,
-        wired: Transport | None = None,
-        wires: int = 0,
-        keys: tuple[bytes, ...] = (),
-        store: Path | None = None,
-        log: Path | None = None,
-        log_packets: bool = True,
-        names: Sequence[str] = (),
-        book: Mapping[str, NodeId] | None = None,
-        beacon: float = 0.5,
-        clock: Callable[[], Instant] = wall_clock,
-        speed: float = 1.0,
-        life: int | None = None,
-        synchronous: bool = True,
-        links: Mapping[str, bool] | None = None,
-        keep_rows: bool = False,
-        segment: float | None = None,
-        identity: bytes | None = None,
-        roster: Mapping[str, bytes] | None = None,
-        transfers: Transfers | None = None,
-        protocol: str = "",
+        settings: MemberSettings,
     ) -> None:
         self.name = name
         self.group = group
-        self._id_of: Callable[[str], NodeId] = node_id if book is None else book.__getitem__
-        self.id = self._id_of(name)
-        self._names: dict[NodeId, str] = {self._id_of(known): known for known in (name, *names, *(book or ()))}
-        self._beacon = beacon
-        self._log = log
-        self._segment = segment
-        # members that came together do not write together
-        self._segment_due = time.monotonic() + (segment or 0.0) * random.uniform(0.5, 1.0)
-        kept = log is not None or keep_rows
-        if log is not None:
-            try:
-                log.mkdir(parents=True, exist_ok=True)
-            except OSError as error:
-                raise BadInput(f"{log}: no folder for an event log: {error.strerror}") from error
-        memory: Store | NoStore = NoStore(life)
-        if store is not None:
-            memory = Store(store, synchronous=synchronous)
-            memory.belong({"group": group, "member": name, "protocol": protocol})
-        self._driver = Driver(
-            lambda life: make_node(self.id, life),
-            codec,
-            memory,
-            clock,
-            KeptRows(self.name_of, log_packets) if kept else None,
-            speed,
-            wires,
-        )
-        self._driver.node_id = self.id
-        self._driver.transfers = transfers
-        authors = None
-        if identity is not None and roster is not None:
-            keys_by_node = {self._id_of(known): public for known, public in roster.items()}
-            authors = Authors(group, self.id, identity, keys_by_node)
-            self._names.update((self._id_of(known), known) for known in roster)
-        self._driver.inspection = Inspection(self.id, self._driver.incarnation, authors)
+        self._settings = settings
+        self._names = MemberNames((name, *settings.members, *(settings.roster or ())), settings.book)
+        self.id = self._names.id_of(name)
+        self._state = MemberState(name)
+        self._segments: SegmentWriter | None = None
+        if settings.log is not None:
+            self._segments = SegmentWriter(settings.log, group, name, settings.segment)
+        self._driver = self._make_driver(make_node, codec)
         self._doors: list[Sealer | OpenDoor] = []
-        self._driver.on_deliver = self._delivered
-        self._driver.on_arrive = self._arrived
-        self._driver.on_discard = self._discarded
-        self._driver.on_failure = self._fail
+        how = {"by_hand": settings.by_hand, "patient": settings.patient, "alone": settings.alone}
+        self._links = self._make_links(transport, how, RADIO)
         self._transports = [transport]
-        self._links = self._join_links(transport, keys, links or {}, RADIO)
         self._all_links = [self._links]
-        self._driver.outside = {RADIO: self._links, WIRED: self._links}
-        if wired is not None:
-            self._transports.append(wired)
-            self._wires = self._join_links(wired, keys, {"patient": True}, WIRED)
-            self._all_links.append(self._wires)
-            self._driver.outside[WIRED] = self._wires
-        self._untaken: deque[tuple[int, Message]] = deque()
-        self._in_memory = 0
-        self._behind = 0
-        self._loop: ref[Loop] | None = None
-        self._asked = False
-        self._fresh = asyncio.Event()
-        self._last_given: int | None = None
-        self._listeners: list[asyncio.Queue[Arrival | None]] = []
-        self._failure: StoreFailed | None = None
+        if settings.wired is not None:
+            self._transports.append(settings.wired)
+            self._all_links.append(self._make_links(settings.wired, {"patient": True}, WIRED))
+        self._driver.outside = {RADIO: self._links, WIRED: self._all_links[-1]}
+        self._deliveries = Deliveries(self._driver, self._state, self._names.name_of)
+        self._arrivals = ArrivalFeed(self._state, self._names.name_of)
         self._ticking: asyncio.Task[None] | None = None
         self._crashed = False
-        self._state: Literal["new", "open", "closed"] = "new"
 
-    def _join_links(
-        self, transport: Transport, keys: tuple[bytes, ...], how: Mapping[str, bool], over: Medium
-    ) -> Links:
-        driver = self._driver
+    def _make_driver(self, make_node: Callable[[NodeId, int], Node], codec: Codec) -> Driver:
+        settings = self._settings
+        store: Store | NoStore = NoStore(settings.incarnation)
+        if settings.store is not None:
+            store = Store(settings.store, synchronous=settings.synchronous)
+            store.claim({"group": self.group, "member": self.name, "protocol": settings.protocol})
+        kept = settings.log is not None or settings.keep_rows
+        driver = Driver(
+            lambda incarnation: make_node(self.id, incarnation),
+            codec,
+            store,
+            settings.clock,
+            KeptRows(self._names.name_of, settings.log_packets) if kept else None,
+            settings.speed,
+            settings.wires,
+        )
+        driver.node_id = self.id
+        driver.transfers = settings.transfers
+        authors = None
+        if settings.identity is not None and settings.roster is not None:
+            keys = {self._names.id_of(name): public for name, public in settings.roster.items()}
+            authors = Authors(self.group, self.id, settings.identity, keys)
+        driver.inspection = Inspection(self.id, driver.incarnation, authors)
+        driver.on_deliver = self._on_deliver
+        driver.on_arrive = self._on_arrive
+        driver.on_discard = self._on_discard
+        driver.on_failure = self._on_failure
+        return driver
+
+    def _make_links(self, transport: Transport, how: dict[str, bool], over: Medium) -> Links:
+        driver, keys = self._driver, self._settings.keys
         door: Sealer | OpenDoor = OpenDoor(self.id)
         if keys:
             door = Sealer(self.id, keys, driver.store.remembered("boot", 0))
@@ -220,15 +146,15 @@ class Group:
             lambda peer: driver.link_up(peer, over),
             lambda peer: driver.link_down(peer, over),
             driver.left,
-            by_hand=how.get("by_hand", False),
-            patient=how.get("patient", False),
-            alone=how.get("alone", False),
+            **how,
         )
 
+    # -- joining and leaving ------------------------------------------------------------------------------
+
     async def __aenter__(self) -> Group:
-        if self._state != "new":
-            raise RuntimeError(f"{self.name}: joined before; join() again for another stay")
-        self._state = "open"
+        if self._state.phase != "new":
+            raise RuntimeError(f"{self.name}: joined before; call join() again")
+        self._state.phase = "open"
         try:
             for transport, links in zip(self._transports, self._all_links, strict=True):
                 await transport.start(links.frame)
@@ -240,38 +166,38 @@ class Group:
         return self
 
     async def __aexit__(self, kind: type[BaseException] | None, *rest: object) -> None:
-        """Who failed over a message is not done with it: it comes again, as after a crash."""
+        """Close. If the block raised, the message in hand is delivered again after a restart."""
         if kind is not None:
-            self._last_given = None
+            self._deliveries.keep_in_hand()
         await self.close()
 
     async def close(self) -> None:
-        """Stop; with a store, the next `join` goes on where this one ended."""
-        if self._crashed or self._state == "closed":
+        """Stop this member. With a store, the next `join` continues where it stopped."""
+        if self._crashed or self._state.phase == "closed":
             return
-        self._state = "closed"
-        self._fresh.set()
-        self._tell_all(None)
-        if self._failure is not None:
+        self._state.phase = "closed"
+        self._deliveries.wake()
+        self._arrivals.end()
+        if self._state.failure is not None:
             await self.crash()
             return
         if self._ticking is not None:
             self._ticking.cancel()
             self._ticking = None
-        if self._last_given is not None:
-            self._driver.taken(self._last_given)
+        self._deliveries.acknowledge()
         for links in self._all_links:
             links.stop()
         try:
             self._driver.stop()
-            self._write_segment()
+            if self._segments is not None:
+                self._segments.write(self._driver.store)
             self._driver.store.close()
         finally:
             for transport in self._transports:
                 await transport.stop()
 
     async def crash(self) -> None:
-        """Stop as if killed: what was not committed is gone. For emulations."""
+        """Stop as if killed: changes that were not committed are lost. For emulations and tests."""
         if self._ticking is not None:
             self._ticking.cancel()
             self._ticking = None
@@ -283,34 +209,42 @@ class Group:
             await transport.stop()
 
     def leave(self) -> None:
-        """For good: the node says so to the others, if its protocol has a way to."""
+        """Leave the group for good: the others stop waiting for this member, if the protocol can do that."""
         self._driver.leave()
 
-    async def broadcast(self, payload: bytes, lifetime: str | Duration | None = None) -> None:
-        """To everybody. Waits while the application is far behind in taking what was delivered."""
-        self._check_works()
-        self._driver.broadcast(self._checked(payload), None, _lifetime(lifetime))
-        await self._breathe()
+    # -- sending ------------------------------------------------------------------------------------------
+
+    async def broadcast(self, payload: bytes, lifetime: str | timedelta | None = None) -> None:
+        """Send a message to all members.
+
+        `lifetime` ("20s" or a timedelta) replaces that of `join`, in a group with lifetimes. The call waits
+        while the application has far too many delivered messages to take. Raises Refused, or NotYet if a later
+        try may work.
+        """
+        self._state.check_open()
+        self._driver.broadcast(self._checked(payload), None, read_lifetime(lifetime))
+        await self._wait_for_application()
 
     async def multicast(
-        self, payload: bytes, to: Sequence[str], lifetime: str | Duration | None = None
+        self, payload: bytes, to: Sequence[str], lifetime: str | timedelta | None = None
     ) -> None:
-        """To these members only, in causal order with all they see."""
-        self._check_works()
+        """Send a message to the named members only, in a group with order="multicast"."""
+        self._state.check_open()
         if isinstance(to, str):
-            raise TypeError(f"to is a list of names: [{to!r}]")
+            raise TypeError(f"to: expected a list of names, got {to!r}")
         try:
-            ids = sorted(self._id_of(name) for name in to)
-            self._driver.broadcast(self._checked(payload), ids, _lifetime(lifetime))
+            ids = sorted(self._names.id_of(name) for name in to)
+            self._driver.broadcast(self._checked(payload), ids, read_lifetime(lifetime))
         except (KeyError, Refused) as error:
-            unknown = [name for name in to if name not in self._names.values()]
+            unknown = [name for name in to if name not in self._names]
             if unknown and (isinstance(error, KeyError) or "address book" in str(error)):
                 raise Refused(f"no member is known by the name {unknown[0]!r}: {error}") from error
             raise
-        await self._breathe()
+        await self._wait_for_application()
 
     def _checked(self, payload: object) -> bytes:
-        """What others could not read would be waited for by all that follows it."""
+        """Reject payloads that are no bytes or too large: receivers would wait for ever for a message that they
+        cannot decode."""
         if not isinstance(payload, (bytes, bytearray, memoryview)):
             hint = ": encode it" if isinstance(payload, str) else ""
             raise TypeError(f"a payload is bytes, not {type(payload).__name__}{hint}")
@@ -319,67 +253,35 @@ class Group:
             raise Refused(f"a payload of {len(payload):,} bytes does not fit into a packet (at most {most:,})")
         return bytes(payload)
 
+    async def _wait_for_application(self) -> None:
+        """Let other tasks run; backpressure while the application is far behind in taking messages."""
+        await asyncio.sleep(0)
+        while len(self._deliveries) > MOST_UNTAKEN:
+            await asyncio.sleep(0.01)
+
+    # -- receiving ----------------------------------------------------------------------------------------
+
     def __aiter__(self) -> AsyncIterator[Delivered]:
-        return Loop(self)
+        return DeliveryIterator(self._deliveries)
 
-    async def take(self, loop: Loop) -> Delivered:
-        """The next message for a loop, once there is one. Asking says that the last one is done with."""
-        current = None if self._loop is None else self._loop()
-        if self._asked or (current is not None and current is not loop):
-            raise RuntimeError(f"{self.name}: another loop takes the messages of this group already")
-        self._loop, self._asked = ref(loop), True
-        try:
-            return await self._next()
-        finally:
-            self._asked = False
+    def arrivals(self) -> AsyncGenerator[Arrival, None]:
+        """Every message as soon as it is received, and again when it is delivered or given up.
 
-    async def _next(self) -> Delivered:
-        if self._last_given is not None:
-            self._driver.taken(self._last_given)
-            self._last_given = None
-        while not self._untaken:
-            if self._state == "closed" and self._failure is None:
-                raise StopAsyncIteration
-            self._check_works()
-            if self._behind:
-                self._fetch()
-            else:
-                self._fresh.clear()
-                await self._fresh.wait()
-        place, message = self._untaken.popleft()
-        self._last_given = place
-        return Delivered(self.name_of(message.id.source), message.id.number, message.payload, message.id)
-
-    def _fetch(self) -> None:
-        """The next ones that wait in the store."""
-        found = self._driver.undelivered(self._in_memory, min(self._behind, MOST_IN_MEMORY))
-        self._untaken += found
-        self._in_memory = found[-1][0]
-        self._behind -= len(found)
-
-    async def arrivals(self) -> AsyncIterator[Arrival]:
-        """Every message the moment it is received, and again when its place is final or given up."""
-        self._check_works()
-        queue: asyncio.Queue[Arrival | None] = asyncio.Queue(MOST_UNTAKEN)
-        self._listeners.append(queue)
-        try:
-            while (arrival := await queue.get()) is not None:
-                yield arrival
-            if self._failure is not None:
-                raise StoreFailed(str(self._failure))
-        finally:
-            self._listeners.remove(queue)
+        An application can show a message at once, greyed, and confirm it when its place is final.
+        """
+        return self._arrivals.listen()
 
     def waiting(self) -> Sequence[Waiting]:
-        """What is in hand and cannot be shown yet: for which messages it waits, since when, until when."""
+        """The messages that are received and not yet delivered: for which messages, since and until when."""
         return self._driver.node.waiting()
 
     def neighbours(self) -> list[str]:
-        """Who can be heard now."""
-        return [self.name_of(node) for links in self._all_links for node in links.neighbours()]
+        """The names of the members that are heard now."""
+        return [self._names.name_of(node) for links in self._all_links for node in links.neighbours()]
 
     def status(self) -> dict[str, Any]:
-        """What a look from outside shows: neighbours, sizes, what waits, what was dropped and why."""
+        """Neighbours, sizes of the node's registries, messages that wait, and what was dropped, by reason."""
+        dropped = sum((Counter(links.dropped()) for links in self._all_links), self._driver.dropped)
         return {
             "name": self.name,
             "id": self.id,
@@ -387,111 +289,84 @@ class Group:
             "neighbours": self.neighbours(),
             "sizes": dict(self._driver.node.sizes()),
             "waiting": len(self.waiting()),
-            "untaken": len(self._untaken) + self._behind,
-            "dropped": dict(sum((Counter(links.dropped()) for links in self._all_links), self._driver.garbled)),
+            "untaken": len(self._deliveries),
+            "dropped": dict(dropped),
         }
 
+    @property
+    def address(self) -> tuple[str, int]:
+        """The host and port this member listens on, over UDP or TCP; known once it has joined."""
+        self._state.check_open()
+        address = getattr(self._transports[0], "address", None)
+        if address is None:
+            raise Refused(f"{self.name}: this transport has no host and port")
+        return str(address[0]), int(address[1])
+
     def rekey(self, *secrets: bytes) -> None:
-        """The group has new keys, newest first: the first seals from now on, any of them opens."""
+        """Replace the group's secrets while running: the first seals from now on, any of them opens."""
         for door in self._doors:
             if isinstance(door, Sealer):
                 door.rekey(tuple(group_key(secret, self.group) for secret in secrets))
 
-    def name_of(self, node: NodeId) -> str:
-        """A member's name, or its number when nobody told us."""
-        return self._names.get(node, f"{node:08x}")
-
     @property
     def links(self) -> Links:
-        """The links, for whoever emulates contacts."""
+        """The links; internal, for emulations."""
         return self._links
 
     @property
     def driver(self) -> Driver:
-        """The driver, for whoever emulates crashes and contacts."""
+        """The driver; internal, for emulations."""
         return self._driver
 
-    def _segment_is_due(self) -> bool:
-        """Enough rows, or (for whoever reads along) enough time."""
-        if self._segment is not None and time.monotonic() > self._segment_due:
-            self._segment_due = time.monotonic() + self._segment
-            self._driver.log_rows()
-            return self._driver.rows_logged > 0
-        return self._driver.rows_logged > SEGMENT_ROWS
+    # -- what the driver reports --------------------------------------------------------------------------
 
-    def _write_segment(self) -> None:
-        if self._log is not None:
-            write_segment(self._driver.store, self._log, self.group, self.name)
+    def _on_deliver(self, place: int, message: Message) -> None:
+        self._deliveries.add(place, message)
+        self._arrivals.publish(message, "delivered")
 
-    def _delivered(self, place: int, message: Message) -> None:
-        if self._behind or (len(self._untaken) >= MOST_IN_MEMORY and self._driver.keeps):
-            self._behind += 1
-        else:
-            self._untaken.append((place, message))
-            self._in_memory = place
-        self._fresh.set()
-        self._tell(message, "delivered", ())
+    def _on_arrive(self, message: Message) -> None:
+        if self._arrivals.has_listeners:
+            asyncio.get_running_loop().call_soon(self._publish_waiting, message)
 
-    def _arrived(self, message: Message) -> None:
-        if self._listeners:
-            asyncio.get_running_loop().call_soon(self._tell_waiting, message)
-
-    def _tell_waiting(self, message: Message) -> None:
+    def _publish_waiting(self, message: Message) -> None:
         for item in self.waiting():
             if item.message == message.id:
-                self._tell(message, "waiting", item.waits_for)
+                self._arrivals.publish(message, "waiting", item.waits_for)
 
-    def _discarded(self, message: Message, reason: str) -> None:
-        self._tell(message, "given_up", ())
+    def _on_discard(self, message: Message, reason: str) -> None:
+        self._arrivals.publish(message, "given_up")
 
-    def _tell(
-        self, message: Message, state: Literal["waiting", "delivered", "given_up"], lacks: tuple[MessageId, ...]
-    ) -> None:
-        if self._listeners:
-            self._tell_all(Arrival(self.name_of(message.id.source), message.payload, message.id, state, lacks))
-
-    def _tell_all(self, news: Arrival | None) -> None:
-        for queue in self._listeners:
-            if queue.full():
-                queue.get_nowait()  # who does not listen loses the oldest news, nobody's memory
-            queue.put_nowait(news)
-
-    def _fail(self, error: StoreFailed) -> None:
-        """The store does not work: to the others this member has crashed, and the application is told."""
-        self._failure = error
+    def _on_failure(self, error: StoreFailed) -> None:
+        """The store failed: to the others this member has crashed, and its own loops raise the error."""
+        self._state.failure = error
         for links in self._all_links:
             links.stop()
-        self._fresh.set()
-        self._tell_all(None)
+        self._deliveries.wake()
+        self._arrivals.end()
 
-    def _check_works(self) -> None:
-        if self._failure is not None:
-            raise StoreFailed(str(self._failure))
-        if self._state != "open":
-            how = "not joined yet: use it as `async with`" if self._state == "new" else "left already"
-            raise RuntimeError(f"{self.name}: {how}")
-
-    async def _breathe(self) -> None:
-        """Let others run; when far too much is untaken, wait for the application to catch up."""
-        await asyncio.sleep(0)
-        while len(self._untaken) + self._behind > MOST_UNTAKEN:
-            await asyncio.sleep(0.01)
+    # -- every beacon interval ----------------------------------------------------------------------------
 
     async def _tick(self) -> None:
-        while self._failure is None:
+        while self._state.failure is None:
             for links in self._all_links:
                 links.tick()
-            if self._log is not None and self._segment_is_due():
+            if self._segments is not None and self._segment_is_due(self._segments):
                 self._driver.rows_logged = 0
-                self._try_segment()
-            await asyncio.sleep(self._beacon)
+                self._try_to_write(self._segments)
+            await asyncio.sleep(self._settings.beacon)
 
-    def _try_segment(self) -> None:
-        """A log that cannot be written now stays in the store, and is written with the next segment."""
+    def _segment_is_due(self, segments: SegmentWriter) -> bool:
+        if segments.time_is_due():
+            self._driver.log_rows()
+            return self._driver.rows_logged > 0
+        return segments.rows_are_due(self._driver.rows_logged)
+
+    def _try_to_write(self, segments: SegmentWriter) -> None:
+        """Write a segment. If the folder cannot be written now, the rows stay in the store for the next try."""
         try:
-            self._write_segment()
+            segments.write(self._driver.store)
         except StoreFailed as error:
             self._driver.fail(error)
         except OSError:
-            self._driver.garbled["log_unwritten"] += 1
+            self._driver.dropped["log_unwritten"] += 1
             self._driver.rows_logged += 1  # there is still something to write

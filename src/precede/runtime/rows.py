@@ -1,14 +1,16 @@
-"""The event log of a real node: the simulator's rows, kept so that a crash loses none that matter.
+"""The event log of a real node: the same rows that the simulator writes, kept so that a crash loses none.
 
-With a store, rows are committed together with what they report (a delivery and its row are one transaction) and
-moved into Parquet segments now and then; a node that is killed leaves its rows in the store, where its next
-life, or anybody, finds them (`write_segment`). Without a store they go to a Parquet file at the end. A node
-needs no Arrow to keep its rows, only to write segments.
+With a store, rows are committed together with the changes they report: a delivery and its row are one
+transaction. From time to time they are moved into a Parquet file, a segment. The rows of a killed node stay in
+its store, where its next start, or `write_segment`, finds them. Without a store they are written to a Parquet
+file when the node stops. A node needs Arrow only to write segments.
 """
 
 from __future__ import annotations
 
 import os
+import random
+import time
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any, Final, Protocol, TypeAlias
@@ -16,37 +18,22 @@ from typing import Any, Final, Protocol, TypeAlias
 import msgspec
 
 from precede.core.effects import Medium
+from precede.core.errors import BadInput
 from precede.core.identity import MessageId, NodeId
 from precede.core.instants import Instant
 from precede.core.messages import Packet
 from precede.eventlog.schema import BROADCAST, PACKET_RECEIVED, SENT
 
 Row: TypeAlias = tuple[Any, ...]
-"""(kind, now), and then for a message (source, incarnation, number, reason, destinations, deadline), for a
-packet (kind of packet, peer or "", medium, sizes ...). Nodes by name."""
+"""(kind, now), followed for a message by (source, incarnation, number, reason, destinations, deadline) and for
+a packet by (kind of packet, peer or "", medium, sizes ...). Nodes are given by name."""
 
-SEGMENT_ROWS: Final = 50_000
+_SEGMENT_ROWS: Final = 50_000
 _LARGEST_SIZE: Final = (1 << 31) - 1
 
 
-class Rows(Protocol):
-    """What a driver tells about."""
-
-    def node_event(self, kind: int, now: Instant) -> None: ...
-
-    def message(self, kind: int, now: Instant, id: MessageId, reason: str = "") -> None: ...
-
-    def broadcast(
-        self, now: Instant, id: MessageId, to: tuple[NodeId, ...] | None, deadline: Instant | None
-    ) -> None: ...
-
-    def packet(
-        self, kind: int, now: Instant, packet: Packet, peer: NodeId, over: Medium, wire: int
-    ) -> None: ...
-
-
 class KeptRows:
-    """Rows since the last commit, as plain data."""
+    """The rows since the last commit, as plain data."""
 
     def __init__(self, name_of: Callable[[NodeId], str], packets: bool = True) -> None:
         self._name_of = name_of
@@ -55,19 +42,23 @@ class KeptRows:
         self._encode = msgspec.msgpack.Encoder().encode
 
     def node_event(self, kind: int, now: Instant) -> None:
+        """A row of the node itself: started, left."""
         self._rows.append((kind, now))
 
     def message(self, kind: int, now: Instant, id: MessageId, reason: str = "") -> None:
+        """A row of a message: received, delivered, discarded, observed."""
         self._rows.append((kind, now, self._name_of(id.source), id.incarnation, id.number, reason, None, None))
 
     def broadcast(
         self, now: Instant, id: MessageId, to: tuple[NodeId, ...] | None, deadline: Instant | None
     ) -> None:
+        """A row of a message that this node broadcast."""
         names = None if to is None else [self._name_of(node) for node in to]
         source = self._name_of(id.source)
         self._rows.append((BROADCAST, now, source, id.incarnation, id.number, "", names, deadline))
 
     def packet(self, kind: int, now: Instant, packet: Packet, peer: NodeId, over: Medium, wire: int) -> None:
+        """A row of a packet that was sent or received; `wire` is its size in bytes on the wire."""
         if self._packets:
             name = self._name_of(peer) if peer >= 0 else ""
             sizes = (packet.size_bytes, packet.control_bytes, packet.control_entries, packet.messages, wire)
@@ -78,14 +69,14 @@ class KeptRows:
         return len(self._rows)
 
     def taken(self) -> bytes:
-        """All of them as bytes, and none are left here."""
+        """All rows as bytes; none are left here."""
         data = self._encode(self._rows)
         self._rows.clear()
         return data
 
 
 class SegmentSource(Protocol):
-    """A store with rows in it."""
+    """The part of a store that holds rows of the event log."""
 
     def logged(self) -> list[tuple[int, bytes]]: ...
 
@@ -98,27 +89,62 @@ class SegmentSource(Protocol):
     def commit(self) -> None: ...
 
 
-def write_segment(store: SegmentSource, folder: Path, run_id: str, node: str) -> int:
-    """Rows out of the store into one more Parquet file; how many.
+class SegmentWriter:
+    """Moves a member's rows from its store into the files of a folder.
 
-    A file is named for the life, its first step and how many rows it has: after a crash between the file and
-    the commit the same file is written again, or a longer one takes its place under another name, for whoever
-    watches the folder reads a name once.
+    With `seconds` a file is due after that time, for a reader that follows the log; else after many rows.
     """
-    blobs = store.logged()
-    rows = [row for _, data in blobs for row in msgspec.msgpack.decode(data)]
+
+    def __init__(self, folder: Path, group: str, name: str, seconds: float | None) -> None:
+        self.seconds = seconds
+        self._folder = folder
+        self._group = group
+        self._name = name
+        # Members that start together do not write together.
+        self._due_at = time.monotonic() + (seconds or 0.0) * random.uniform(0.5, 1.0)
+        try:
+            folder.mkdir(parents=True, exist_ok=True)
+        except OSError as error:
+            raise BadInput(f"{folder}: no folder for an event log: {error.strerror}") from error
+
+    def time_is_due(self) -> bool:
+        """Whether `seconds` have passed since the last file; then the next one is due that much later."""
+        if self.seconds is None or time.monotonic() <= self._due_at:
+            return False
+        self._due_at = time.monotonic() + self.seconds
+        return True
+
+    @staticmethod
+    def rows_are_due(rows: int) -> bool:
+        """Whether so many rows in the store are enough for a file."""
+        return rows > _SEGMENT_ROWS
+
+    def write(self, store: SegmentSource) -> None:
+        """Write one file with every row that is in the store."""
+        write_segment(store, self._folder, self._group, self._name)
+
+
+def write_segment(store: SegmentSource, folder: Path, run_id: str, node: str) -> int:
+    """Move the rows of a store into a new Parquet file and return how many there were.
+
+    A file's name has the incarnation, the first step and the number of rows. After a crash between writing the
+    file and committing, the same file is written again, or a longer one with another name replaces it: a reader
+    that watches the folder reads each name once.
+    """
+    blocks = store.logged()
+    rows = [row for _, data in blocks for row in msgspec.msgpack.decode(data)]
     if not rows:
         return 0
     first = store.remembered("steps", 0)
     write_rows(rows, folder, run_id, node, store.remembered("incarnation", 0), first)
-    store.forget_log(blobs[-1][0])
+    store.forget_log(blocks[-1][0])
     store.remember("steps", first + len(rows))
     store.commit()
     return len(rows)
 
 
-def write_rows(rows: list[Row], folder: Path, run_id: str, node: str, life: int, first: int) -> Path:
-    """One Parquet file, which appears whole."""
+def write_rows(rows: list[Row], folder: Path, run_id: str, node: str, incarnation: int, first: int) -> Path:
+    """Write rows as one Parquet file, which appears in the folder complete. `first` is the first row's step."""
     import pyarrow.parquet as pq
 
     from precede.eventlog.recorder import Recorder
@@ -131,24 +157,24 @@ def write_rows(rows: list[Row], folder: Path, run_id: str, node: str, life: int,
             names.setdefault(name, len(names))
     recorder = Recorder(run_id, list(names), sink)
     recorder.continue_steps(0, first)
-    process = recorder.process_of(0, life)
+    process = recorder.process_of(0, incarnation)
     for row in rows:
         _replay(row, recorder, process, names)
     recorder.flush()
     folder.mkdir(parents=True, exist_ok=True)
-    begin = f"events-{life:05d}-{first:012d}"
-    path = folder / f"{begin}-{len(rows):06d}.parquet"
+    prefix = f"events-{incarnation:05d}-{first:012d}"
+    path = folder / f"{prefix}-{len(rows):06d}.parquet"
     temporary = folder / f".{path.name}.{os.getpid()}"
     pq.write_table(sink.events(), temporary, compression="zstd")
     os.replace(temporary, path)
-    for shorter in folder.glob(f"{begin}-*.parquet"):
+    for shorter in folder.glob(f"{prefix}-*.parquet"):
         if shorter != path:
             shorter.unlink()
     return path
 
 
 class _Sized:
-    """A packet of which only the numbers are left."""
+    """The kind and the sizes of a packet whose content is gone."""
 
     __slots__ = ("control_bytes", "control_entries", "kind", "messages", "size_bytes")
 
@@ -161,6 +187,7 @@ class _Sized:
 
 
 def _names_in(row: Row) -> list[str]:
+    """The names of nodes that a row mentions."""
     if len(row) == 2:
         return []
     if row[0] in (SENT, PACKET_RECEIVED):
@@ -169,6 +196,7 @@ def _names_in(row: Row) -> list[str]:
 
 
 def _replay(row: Row, recorder: Any, process: int, names: dict[str, int]) -> None:
+    """Record a row again, with numbers in place of names."""
     kind, now = row[:2]
     if len(row) == 2:
         recorder.node_event(kind, process, now, now)

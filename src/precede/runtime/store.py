@@ -1,9 +1,10 @@
-"""What a node must not forget: SQLite in WAL mode, one transaction up to the next outside effect.
+"""The durable state of a node: an SQLite database in WAL mode, written in transactions.
 
-Four things live here: what the protocol persisted; the outbox of messages delivered and not yet taken by the
-application; the driver's own memory (incarnation, last accepted number, latest clock reading); and rows of the
-event log that are in no segment yet. A crash at any byte leaves the last committed state. One process at a time
-has it: two that went on from one state would give two messages the same number.
+It holds four things: the values that the protocol persisted; the outbox of messages that are delivered and not
+yet acknowledged by the application; the driver's own numbers (incarnation, last accepted message number, latest
+clock reading); and the rows of the event log that are in no file yet. A crash at any byte leaves the last
+committed state. Only one process at a time opens a store: two processes that continued from the same state
+would give two messages the same number.
 """
 
 from __future__ import annotations
@@ -20,7 +21,7 @@ from typing import Any, Final
 import msgspec
 
 from precede.core.effects import Key
-from precede.core.errors import BadInput
+from precede.core.errors import BadInput, StoreFailed
 from precede.core.messages import Message
 
 _SCHEMA: Final = """
@@ -30,29 +31,26 @@ CREATE TABLE IF NOT EXISTS driver (name TEXT PRIMARY KEY, value INTEGER NOT NULL
 CREATE TABLE IF NOT EXISTS log (place INTEGER PRIMARY KEY AUTOINCREMENT, rows BLOB NOT NULL);
 """
 _FORMAT: Final = 1
-_MOST_LIVES: Final = 30_000
-
-
-class StoreFailed(RuntimeError):
-    """The disk did not take or give something: a member whose memory fails stops, as if it had crashed."""
+_MOST_INCARNATIONS: Final = 30_000
 
 
 class Store:
-    """A node's memory on disk. Changes gather in one transaction until `commit`.
+    """A node's state on disk. Changes are part of one transaction until `commit`.
 
-    Not `synchronous`: a commit survives the end of the process (`kill -9`), not that of the machine.
+    A commit survives the end of the process (`kill -9`); with `synchronous` it also survives a power failure.
     """
 
     def __init__(self, path: Path, *, synchronous: bool = True) -> None:
         self.path = path
+        self._synchronous = synchronous
         self._encode = msgspec.msgpack.Encoder().encode
         self._key = msgspec.msgpack.Decoder(Key)
         self._dirty = False
         self._lock: int | None = None
         try:
             path.parent.mkdir(parents=True, exist_ok=True)
-            self._lock = _locked(path)
-            os.close(os.open(path, os.O_RDWR | os.O_CREAT, 0o600))  # messages are in it: nobody else's to read
+            self._lock = _lock(path)
+            os.close(os.open(path, os.O_RDWR | os.O_CREAT, 0o600))  # it holds messages: readable by its owner
             self._database = sqlite3.connect(path, isolation_level=None)
             self._database.execute(f"PRAGMA synchronous={'FULL' if synchronous else 'OFF'}")
             self._database.execute("PRAGMA journal_mode=WAL")
@@ -65,23 +63,23 @@ class Store:
         self.remember("format", _FORMAT)
         self.commit()
 
-    def belong(self, owner: Mapping[str, str]) -> None:
-        """To one member of one group, with one protocol: nobody goes on from a state that is not its own."""
-        for what, value in owner.items():
+    def claim(self, owner: Mapping[str, str]) -> None:
+        """Bind a new store to its owner (group, member, protocol); refuse a store that another owner wrote."""
+        for role, value in owner.items():
             mark = int.from_bytes(blake2b(value.encode(), digest_size=7).digest(), "big")
-            if self.remembered(f"of {what}", mark) != mark:
+            if self.remembered(f"of {role}", mark) != mark:
                 self.abandon()
-                raise BadInput(f"{self.path}: belongs to another {what} than {value!r}")
-            self.remember(f"of {what}", mark)
+                raise BadInput(f"{self.path}: belongs to another {role} than {value!r}")
+            self.remember(f"of {role}", mark)
         self.commit()
 
     def saved(self) -> dict[Key, Any]:
-        """Everything the protocol persisted and has not forgotten, as plain data."""
+        """Every value that the protocol persisted and has not deleted, as plain data."""
         rows = self._execute("SELECT key, value FROM kept")
         return {self._key.decode(key): msgspec.msgpack.decode(value) for key, value in rows}
 
     def persist(self, key: Key, value: Any) -> None:
-        """Part of the next commit."""
+        """Write a value of the protocol, or delete it if it is None, with the next commit."""
         self._begin()
         if value is None:
             self._execute("DELETE FROM kept WHERE key = ?", (self._encode(key),))
@@ -89,58 +87,72 @@ class Store:
             self._execute("INSERT OR REPLACE INTO kept VALUES (?, ?)", (self._encode(key), self._encode(value)))
 
     def deliver(self, message: Message) -> int:
-        """Into the outbox, with the next commit; its place there."""
+        """Append a delivered message to the outbox, with the next commit, and return its place there."""
         self._begin()
         cursor = self._execute("INSERT INTO outbox (message) VALUES (?)", (self._encode(message),))
         assert cursor.lastrowid is not None
         return cursor.lastrowid
 
-    def undelivered(self, after: int = 0, most: int = -1) -> list[tuple[int, Message]]:
-        """What the application had not taken behind a place, oldest first, all or so many."""
-        asked = "SELECT place, message FROM outbox WHERE place > ? ORDER BY place LIMIT ?"
-        rows = self._execute(asked, (after, most))
+    def unacknowledged(self, after: int = 0, most: int = -1) -> list[tuple[int, Message]]:
+        """Messages of the outbox behind a place, oldest first: all of them, or at most so many."""
+        query = "SELECT place, message FROM outbox WHERE place > ? ORDER BY place LIMIT ?"
+        rows = self._execute(query, (after, most))
         return [(place, msgspec.msgpack.decode(message, type=Message)) for place, message in rows]
 
-    def taken(self, place: int) -> None:
-        """The application has this one and everything before it."""
-        self._begin()
-        self._execute("DELETE FROM outbox WHERE place <= ?", (place,))
+    def acknowledge(self, place: int) -> None:
+        """Delete a message and all before it from the outbox; committed at once.
+
+        The commit does not wait for the disk: it survives the end of the process, and after a power failure
+        some acknowledged messages may be delivered again.
+        """
+        delete = "DELETE FROM outbox WHERE place <= ?"
+        if self._dirty:
+            self._execute(delete, (place,))
+            self.commit()
+            return
+        if self._synchronous:
+            self._execute("PRAGMA synchronous=NORMAL")
+        self._execute(delete, (place,))
+        if self._synchronous:
+            self._execute("PRAGMA synchronous=FULL")
 
     def remember(self, name: str, value: int) -> None:
-        """The driver's own memory, with the next commit."""
+        """Write one of the driver's own numbers, with the next commit."""
         self._begin()
         self._execute("INSERT OR REPLACE INTO driver VALUES (?, ?)", (name, value))
 
     def remembered(self, name: str, default: int) -> int:
+        """One of the driver's own numbers."""
         row = self._execute("SELECT value FROM driver WHERE name = ?", (name,)).fetchone()
         return default if row is None else int(row[0])
 
     def log(self, rows: bytes) -> None:
-        """Rows of the event log, with the next commit."""
+        """Append encoded rows of the event log, with the next commit."""
         self._begin()
         self._execute("INSERT INTO log (rows) VALUES (?)", (rows,))
 
     def logged(self) -> list[tuple[int, bytes]]:
-        """The rows that are in no segment yet, oldest first."""
+        """The encoded rows that are in no file yet, oldest first, each block with its place."""
         return list(self._execute("SELECT place, rows FROM log ORDER BY place"))
 
     def forget_log(self, place: int) -> None:
-        """Everything up to here is in a segment; with the next commit."""
+        """Delete the rows up to a place, which are in a file now, with the next commit."""
         self._begin()
         self._execute("DELETE FROM log WHERE place <= ?", (place,))
 
     @property
     def dirty(self) -> bool:
-        """Is there anything to commit?"""
+        """Whether there are changes to commit."""
         return self._dirty
 
     def commit(self) -> None:
-        """Durable from here on."""
+        """Make all changes durable."""
         if self._dirty:
             self._execute("COMMIT")
             self._dirty = False
 
     def close(self) -> None:
+        """Commit and close."""
         self.commit()
         self.abandon()
 
@@ -159,15 +171,16 @@ class Store:
             self._execute("BEGIN")
             self._dirty = True
 
-    def _execute(self, statement: str, given: tuple[Any, ...] = ()) -> sqlite3.Cursor:
+    def _execute(self, statement: str, values: tuple[Any, ...] = ()) -> sqlite3.Cursor:
         try:
-            return self._database.execute(statement, given)
+            return self._database.execute(statement, values)
         except sqlite3.Error as error:
             raise StoreFailed(f"{self.path}: {error}") from error
 
 
-def _locked(path: Path) -> int | None:
-    """A lock that ends with this process, in a file of its own: SQLite's locks go when any file is closed."""
+def _lock(path: Path) -> int | None:
+    """Lock a store for this process. The lock has a file of its own, since SQLite's locks on the database end
+    when any descriptor of it is closed."""
     if sys.platform == "win32":
         return None
     import fcntl
@@ -182,53 +195,61 @@ def _locked(path: Path) -> int | None:
 
 
 class NoStore:
-    """Nothing is kept: a node without a store is a new incarnation each time."""
+    """The same interface without a disk: nothing survives, and each start is a new incarnation."""
 
     dirty = False
 
-    def __init__(self, life: int | None = None) -> None:
-        self.life = secrets.randbelow(_MOST_LIVES) + 1 if life is None else life
+    def __init__(self, incarnation: int | None = None) -> None:
+        drawn = secrets.randbelow(_MOST_INCARNATIONS) + 1
+        self.incarnation = drawn if incarnation is None else incarnation
         self._place = 0
         self._log: list[bytes] = []
-        self._memory: dict[str, int] = {}
+        self._numbers: dict[str, int] = {}
 
     def saved(self) -> dict[Key, Any]:
+        """Nothing."""
         return {}
 
     def persist(self, key: Key, value: Any) -> None:
-        """Forget it."""
+        """Do nothing."""
 
     def deliver(self, message: Message) -> int:
+        """Count a delivered message and return its place."""
         self._place += 1
         return self._place
 
-    def undelivered(self, after: int = 0, most: int = -1) -> list[tuple[int, Message]]:
+    def unacknowledged(self, after: int = 0, most: int = -1) -> list[tuple[int, Message]]:
+        """Nothing: messages wait in memory alone."""
         return []
 
-    def taken(self, place: int) -> None:
-        """Nothing to mark."""
+    def acknowledge(self, place: int) -> None:
+        """Do nothing."""
 
     def remember(self, name: str, value: int) -> None:
-        self._memory[name] = value
+        """Keep one of the driver's own numbers in memory."""
+        self._numbers[name] = value
 
     def remembered(self, name: str, default: int) -> int:
-        return self._memory.get(name, default)
+        """One of the driver's own numbers."""
+        return self._numbers.get(name, default)
 
     def log(self, rows: bytes) -> None:
-        """Until the end, in memory."""
+        """Keep encoded rows of the event log in memory."""
         self._log.append(rows)
 
     def logged(self) -> list[tuple[int, bytes]]:
+        """The encoded rows that are in no file yet."""
         return list(enumerate(self._log))
 
     def forget_log(self, place: int) -> None:
+        """Delete the rows, which are in a file now."""
         self._log.clear()
 
     def commit(self) -> None:
-        """Nothing to write."""
+        """Do nothing."""
 
     def close(self) -> None:
-        """Nothing to close."""
+        """Do nothing."""
 
     def abandon(self) -> None:
-        """Nothing to lose."""
+        """Do nothing."""

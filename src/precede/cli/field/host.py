@@ -1,4 +1,4 @@
-"""`precede host`: a mobile host of a cellular group (WAS, or its rival CK) as a filter."""
+"""`precede host`: a mobile host of a cellular group (WAS, or its rival CK) as a filter for lines of text."""
 
 from __future__ import annotations
 
@@ -6,8 +6,6 @@ from pathlib import Path
 from typing import Annotated
 
 import typer
-
-_PROTOCOLS = ("was", "ck")
 
 
 def command(
@@ -28,9 +26,9 @@ def command(
     ] = 0.0,
     linger: Annotated[float, typer.Option(min=0, help="seconds to stay after the input has ended")] = 2.0,
 ) -> None:
-    """Each line read is broadcast to the hosts of all cells; what is delivered is printed as NAME<tab>TEXT.
+    """Join a cell: each line read is broadcast to the hosts of all cells; deliveries are NAME<tab>TEXT.
 
-    The host is in the cell of the station that it hears; when that falls silent it moves on to the next.
+    The host is in the cell of the station that it hears. When that station falls silent, it joins the next one.
 
     \b
     Example:
@@ -40,22 +38,24 @@ def command(
     import asyncio
 
     from precede.api import open_member
-    from precede.cli.field.node import address, as_filter
-    from precede.cli.field.station import group_keys, known_protocol
+    from precede.cli.field.arguments import read_address, read_cellular_protocol, read_group_keys
+    from precede.cli.field.lines import run_as_filter
+    from precede.runtime.settings import MemberSettings
     from precede.runtime.transports.udp import UdpTransport
 
-    stations = [address(written, "--station") for written in station]
     opened = open_member(
-        known_protocol(protocol, _PROTOCOLS),
+        read_cellular_protocol(protocol),
         "host",
         group,
         name,
         {"durable": store is not None},
-        UdpTransport(address(bind, "--bind"), stations),
-        members=member or [],
-        keys=group_keys(keys, open_door, group),
-        store=store,
-        log=log,
-        links={"alone": True},
+        UdpTransport(read_address(bind, "--bind"), [read_address(text, "--station") for text in station]),
+        MemberSettings(
+            members=member or [],
+            keys=read_group_keys(keys, open_door, group),
+            store=store,
+            log=log,
+            alone=True,
+        ),
     )
-    asyncio.run(as_filter(opened, status, linger, keys))
+    asyncio.run(run_as_filter(opened, status, linger, keys))

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
@@ -10,8 +9,6 @@ import typer
 
 if TYPE_CHECKING:
     from precede.runtime.group import Group
-
-_PROTOCOLS = ("was", "ck")
 
 
 def command(
@@ -29,7 +26,7 @@ def command(
     neighbour: Annotated[
         list[str] | None, typer.Option(help="wired HOST:PORT of a neighbour in the tree; may be repeated")
     ] = None,
-    stations: Annotated[int, typer.Option(help="how many stations there are; 0: not said")] = 0,
+    stations: Annotated[int, typer.Option(help="how many stations there are; 0: unknown")] = 0,
     log: Annotated[Path | None, typer.Option(help="folder for the event log")] = None,
     status: Annotated[
         float, typer.Option(min=0, help="print a status line to stderr every so many seconds")
@@ -47,27 +44,31 @@ def command(
     import asyncio
 
     from precede.api import open_member
-    from precede.cli.field.node import address
+    from precede.cli.field.arguments import read_address, read_cellular_protocol, read_group_keys
+    from precede.runtime.settings import MemberSettings
     from precede.runtime.transports.tcp import TcpTransport
     from precede.runtime.transports.udp import UdpTransport
 
-    wires = [address(written, "--neighbour") for written in neighbour or []]
+    wires = [read_address(text, "--neighbour") for text in neighbour or []]
     opened = open_member(
-        known_protocol(protocol, _PROTOCOLS),
+        read_cellular_protocol(protocol),
         "station",
         group,
         name,
         {"stations": stations} if protocol == "was" else {},
-        UdpTransport(address(bind, "--bind")),
-        wired=TcpTransport(address(wired, "--wired"), wires),
-        wires=len(wires),
-        keys=group_keys(keys, open_door, group),
-        log=log,
+        UdpTransport(read_address(bind, "--bind")),
+        MemberSettings(
+            wired=TcpTransport(read_address(wired, "--wired"), wires),
+            wires=len(wires),
+            keys=read_group_keys(keys, open_door, group),
+            log=log,
+        ),
     )
     asyncio.run(_serve(opened, status))
 
 
 async def _serve(group: Group, status: float) -> None:
+    """Run a station until SIGINT or SIGTERM, with a status line every `status` seconds, if not 0."""
     import asyncio
     import json
     import signal
@@ -82,27 +83,3 @@ async def _serve(group: Group, status: float) -> None:
                 await asyncio.wait_for(over.wait(), status or None)
             except TimeoutError:
                 print(json.dumps(group.status()), file=sys.stderr, flush=True)
-
-
-def known_protocol(protocol: str, known: Sequence[str]) -> str:
-    """One of those with hosts and stations."""
-    from precede.core.errors import BadInput
-
-    if protocol not in known:
-        raise BadInput(f"--protocol {protocol}: none of {', '.join(known)}")
-    return protocol
-
-
-def group_keys(file: Path | None, open_door: bool, group: str) -> tuple[bytes, ...]:
-    """The group's keys from a key file; none only where that was said."""
-    from precede.core.errors import BadInput
-    from precede.runtime.group import group_key
-    from precede.runtime.links.keyring import read_keys
-
-    if file is not None and open_door:
-        raise BadInput("--keys and --open contradict each other")
-    if file is None and not open_door:
-        raise BadInput(
-            "--keys FILE is needed (make one: precede keys make FILE), or --open on a protected link"
-        )
-    return tuple(group_key(key, group) for key in read_keys(file)) if file is not None else ()

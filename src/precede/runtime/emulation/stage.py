@@ -18,6 +18,7 @@ from precede.runtime.emulation.members import Clock
 from precede.runtime.emulation.transfers import Transfers
 from precede.runtime.group import Group
 from precede.runtime.rows import write_segment
+from precede.runtime.settings import MemberSettings
 from precede.runtime.store import Store
 from precede.runtime.transports.tcp import TcpTransport
 from precede.runtime.transports.udp import Address, UdpTransport
@@ -77,22 +78,25 @@ class Stage:
             name,
             {**plan.options, "durable": stored},
             UdpTransport(self.places[node], endpoint=self._sockets[node]),
-            wired=self._wire(node),
-            members=[plan.names[member] for member in plan.members],
-            book=self._book,
-            store=self._store(node) if stored else None,
-            life=0,
-            keep_rows=True,
-            log=None if self._segment is None else self.log / name,
-            segment=self._segment,
-            log_packets=self._log_packets,
-            keys=self._keys,
-            clock=self.clock.now,
-            speed=self.clock.speed,
-            beacon=self._beacon,
-            synchronous=False,
-            transfers=self.transfers(),
-            links={"by_hand": True, "patient": self._standing},
+            MemberSettings(
+                members=[plan.names[member] for member in plan.members],
+                book=self._book,
+                keys=self._keys,
+                store=self._store(node) if stored else None,
+                synchronous=False,
+                incarnation=0,
+                log=None if self._segment is None else self.log / name,
+                segment=self._segment,
+                log_packets=self._log_packets,
+                keep_rows=True,
+                wired=self._wire(node),
+                beacon=self._beacon,
+                by_hand=True,
+                patient=self._standing,
+                clock=self.clock.now,
+                speed=self.clock.speed,
+                transfers=self.transfers(),
+            ),
         )
 
     def transfers(self) -> Transfers:

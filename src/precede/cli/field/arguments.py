@@ -1,0 +1,48 @@
+"""Arguments that several commands of real nodes share: addresses and the group's keys."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+from precede.core.errors import BadInput
+
+
+def read_address(text: str, option: str) -> tuple[str, int]:
+    """Host and port from HOST:PORT. A host name is resolved once: neighbours are identified by address."""
+    import socket
+
+    host, colon, port = text.rpartition(":")
+    if not colon or not port.isdecimal() or int(port) > 65535:
+        raise BadInput(f"{option} {text}: write HOST:PORT")
+    try:
+        resolved = socket.getaddrinfo(host or "127.0.0.1", int(port), socket.AF_INET, socket.SOCK_DGRAM)
+    except (OSError, UnicodeError) as error:
+        raise BadInput(f"{option} {text}: no such host ({error})") from None
+    return str(resolved[0][4][0]), int(port)
+
+
+def read_secrets(file: Path | None, open_door: bool) -> tuple[bytes, ...] | None:
+    """The group's secrets from a key file; None if the user chose `--open`."""
+    from precede.runtime.links.keyring import read_keys
+
+    if file is not None and open_door:
+        raise BadInput("--keys and --open contradict each other")
+    if file is None and not open_door:
+        raise BadInput(
+            "--keys FILE is needed (make one: precede keys make FILE), or --open on a protected link"
+        )
+    return None if file is None else read_keys(file)
+
+
+def read_group_keys(file: Path | None, open_door: bool, group: str) -> tuple[bytes, ...]:
+    """The keys of a group, derived from the secrets of a key file; none if the user chose `--open`."""
+    from precede.runtime.names import group_key
+
+    return tuple(group_key(secret, group) for secret in read_secrets(file, open_door) or ())
+
+
+def read_cellular_protocol(protocol: str) -> str:
+    """The name of a protocol that has hosts and stations."""
+    if protocol not in ("was", "ck"):
+        raise BadInput(f"--protocol {protocol}: none of was, ck")
+    return protocol

@@ -1,0 +1,118 @@
+"""A member as a filter: lines of standard input are broadcast, delivered messages are printed."""
+
+from __future__ import annotations
+
+import asyncio
+import json
+import os
+import sys
+import threading
+import time
+from collections.abc import Coroutine
+from concurrent.futures import CancelledError
+from contextlib import suppress
+from pathlib import Path
+from typing import Any, Final
+
+from precede.core.errors import BadInput, NotYet, Refused
+from precede.runtime.group import Group
+from precede.runtime.links.keyring import read_keys
+
+_RETRY_S: Final = 0.1
+_REPORT_RETRIES_S: Final = 10.0
+_KEYS_S: Final = 1.0
+_BAD_KEYS_S: Final = 60.0
+
+
+async def run_as_filter(group: Group, status: float, linger: float, keys: Path | None) -> None:
+    """Run a member until standard input ends and `linger` seconds more.
+
+    Prints a status line every `status` seconds, if not 0, and follows changes of the key file.
+    """
+    async with group:
+        work: list[Coroutine[Any, Any, None]] = [_broadcast_lines(group, linger), _print_deliveries(group)]
+        if status:
+            work.append(_print_status(group, status))
+        tasks = [asyncio.create_task(coroutine) for coroutine in work]
+        follower = [] if keys is None else [asyncio.create_task(_follow_keys(group, keys))]
+        done, _ = await asyncio.wait(tasks, return_when=asyncio.FIRST_COMPLETED)
+        for task in (*tasks, *follower):
+            task.cancel()
+        for task in done:
+            task.result()
+
+
+async def _broadcast_lines(group: Group, linger: float) -> None:
+    lines = _read_lines()
+    while (line := await lines.get()) is not None:
+        await _broadcast(group, line)
+    await asyncio.sleep(linger)
+
+
+async def _broadcast(group: Group, payload: bytes) -> None:
+    """Broadcast a line; retry while the node does not accept messages yet (a host that has not joined)."""
+    reported = time.monotonic()
+    while True:
+        try:
+            return await group.broadcast(payload)
+        except NotYet as error:
+            if time.monotonic() > reported + _REPORT_RETRIES_S:
+                reported = time.monotonic()
+                print(f"precede: {group.name}: {error}; still trying", file=sys.stderr, flush=True)
+            await asyncio.sleep(_RETRY_S)
+        except Refused as error:
+            raise BadInput(f"{group.name}: {error}") from error
+
+
+async def _print_deliveries(group: Group) -> None:
+    async for message in group:
+        text = message.payload.decode("utf-8", errors="replace")
+        print(f"{message.source}\t{text}", flush=True)
+
+
+async def _print_status(group: Group, seconds: float) -> None:
+    while True:
+        await asyncio.sleep(seconds)
+        print(json.dumps(group.status()), file=sys.stderr, flush=True)
+
+
+async def _follow_keys(group: Group, file: Path) -> None:
+    """Use the key file's new keys within a second of a change (`precede keys rotate`)."""
+    current = read_keys(file)
+    while True:
+        await asyncio.sleep(_KEYS_S)
+        try:
+            latest = read_keys(file)
+        except BadInput as error:
+            print(f"precede node: {error}; the keys read before stay in use", file=sys.stderr)
+            await asyncio.sleep(_BAD_KEYS_S)
+            continue
+        if latest != current:
+            group.rekey(*latest)
+            current = latest
+
+
+def _read_lines() -> asyncio.Queue[bytes | None]:
+    """The lines of standard input, and None at its end.
+
+    A thread reads the file descriptor: a thread that waits in `sys.stdin` would keep the process from ending.
+    """
+    lines: asyncio.Queue[bytes | None] = asyncio.Queue(100)
+    loop, source = asyncio.get_running_loop(), sys.stdin.fileno()
+
+    def put(line: bytes | None) -> None:
+        asyncio.run_coroutine_threadsafe(lines.put(line), loop).result()
+
+    def read() -> None:
+        with suppress(RuntimeError, CancelledError):  # the event loop has ended meanwhile
+            rest = b""
+            while chunk := os.read(source, 1 << 16):
+                *whole, rest = (rest + chunk).split(b"\n")
+                for line in whole:
+                    put(line)
+            if rest:
+                put(rest)
+            put(None)
+
+    threading.Thread(target=read, daemon=True).start()
+    return lines

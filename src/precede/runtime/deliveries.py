@@ -1,0 +1,239 @@
+"""Hands delivered messages to the application: in order, one at a time, each until it is acknowledged."""
+
+from __future__ import annotations
+
+import asyncio
+from collections import deque
+from collections.abc import AsyncGenerator, Callable
+from typing import Final, Literal, Protocol, TypeAlias
+from weakref import ref
+
+from msgspec import Struct
+
+from precede.core.errors import StoreFailed
+from precede.core.identity import MessageId, NodeId
+from precede.core.messages import Message
+
+MOST_IN_MEMORY: Final = 1_000
+"""How many delivered messages wait in memory if there is a store; the others wait in the store alone."""
+MOST_UNTAKEN: Final = 100_000
+"""`broadcast` waits while more delivered messages than this wait for the application."""
+
+ArrivalState: TypeAlias = Literal["waiting", "delivered", "given_up"]
+
+
+class Delivered(Struct, frozen=True):
+    """A delivered message: `source` is the sender's name, `number` counts the sender's messages from 1.
+
+    `id` identifies the message at every member and after every restart. The sender's name is its node id in
+    hexadecimal if this member does not know the name (`members=` of `join`).
+
+    >>> import asyncio, precede
+    >>> async def main() -> None:
+    ...     async with precede.join("picnic", "ana", key=None) as group:
+    ...         await group.broadcast(b"who brings bread?")
+    ...         async for message in group:
+    ...             print(message.source, message.number, message.payload)
+    ...             break
+    >>> asyncio.run(main())
+    ana 1 b'who brings bread?'
+    """
+
+    source: str
+    number: int
+    payload: bytes
+    id: MessageId
+
+
+class Arrival(Struct, frozen=True):
+    """News of one message, from `Group.arrivals()`.
+
+    `state` is "waiting" when the message is received before the messages that precede it (`waits_for`),
+    "delivered" when its place in the order is final, and "given_up" when it will never be delivered.
+
+    >>> import asyncio, precede
+    >>> async def main() -> None:
+    ...     async with precede.join("picnic", "ana", key=None) as group:
+    ...         arrivals = group.arrivals()
+    ...         news = asyncio.create_task(anext(arrivals))
+    ...         await asyncio.sleep(0)
+    ...         await group.broadcast(b"who brings bread?")
+    ...         arrival = await news
+    ...         print(arrival.source, arrival.state, arrival.payload)
+    ...         await arrivals.aclose()
+    >>> asyncio.run(main())
+    ana delivered b'who brings bread?'
+    """
+
+    source: str
+    payload: bytes
+    id: MessageId
+    state: ArrivalState
+    waits_for: tuple[MessageId, ...] = ()
+
+
+class MemberState:
+    """Whether a member runs: `phase` is new, open or closed; `failure` is the store's error that stopped it."""
+
+    def __init__(self, name: str) -> None:
+        self.name = name
+        self.phase: Literal["new", "open", "closed"] = "new"
+        self.failure: StoreFailed | None = None
+
+    def check_open(self) -> None:
+        """Raise unless the member runs."""
+        if self.failure is not None:
+            raise StoreFailed(str(self.failure))
+        if self.phase != "open":
+            cause = "not joined yet: use it with `async with`" if self.phase == "new" else "left already"
+            raise RuntimeError(f"{self.name}: {cause}")
+
+
+class Outbox(Protocol):
+    """Where delivered messages are kept until the application acknowledges them: the driver and its store."""
+
+    @property
+    def has_store(self) -> bool: ...
+
+    def acknowledge(self, place: int) -> None: ...
+
+    def unacknowledged(self, after: int, most: int) -> list[tuple[int, Message]]: ...
+
+
+class DeliveryIterator:
+    """One `async for` loop over the messages of a group."""
+
+    def __init__(self, deliveries: Deliveries) -> None:
+        self._deliveries = deliveries
+
+    def __aiter__(self) -> DeliveryIterator:
+        return self
+
+    async def __anext__(self) -> Delivered:
+        return await self._deliveries.take(self)
+
+
+class Deliveries:
+    """The delivered messages that the application has not taken yet, oldest first.
+
+    One loop at a time takes them. Requesting the next message acknowledges the previous one, so a second loop
+    would acknowledge messages that the first still works on.
+    """
+
+    def __init__(self, outbox: Outbox, state: MemberState, name_of: Callable[[NodeId], str]) -> None:
+        self._outbox = outbox
+        self._state = state
+        self._name_of = name_of
+        self._in_memory: deque[tuple[int, Message]] = deque()
+        self._last_in_memory = 0
+        self._in_store_alone = 0
+        self._in_hand: int | None = None
+        self._iterator: ref[DeliveryIterator] | None = None
+        self._requested = False
+        self._changed = asyncio.Event()
+
+    def __len__(self) -> int:
+        return len(self._in_memory) + self._in_store_alone
+
+    @property
+    def in_memory(self) -> int:
+        """How many of them are in memory."""
+        return len(self._in_memory)
+
+    def add(self, place: int, message: Message) -> None:
+        """Append a delivered message; `place` is its number in the outbox."""
+        if self._in_store_alone or (len(self._in_memory) >= MOST_IN_MEMORY and self._outbox.has_store):
+            self._in_store_alone += 1
+        else:
+            self._in_memory.append((place, message))
+            self._last_in_memory = place
+        self._changed.set()
+
+    async def take(self, iterator: DeliveryIterator) -> Delivered:
+        """Acknowledge the previous message and wait for the next one."""
+        current = None if self._iterator is None else self._iterator()
+        if self._requested or (current is not None and current is not iterator):
+            raise RuntimeError(f"{self._state.name}: another loop takes the messages of this group already")
+        self._iterator, self._requested = ref(iterator), True
+        try:
+            return await self._next()
+        finally:
+            self._requested = False
+
+    async def _next(self) -> Delivered:
+        self.acknowledge()
+        while not self._in_memory:
+            if self._state.phase == "closed" and self._state.failure is None:
+                raise StopAsyncIteration
+            self._state.check_open()
+            if self._in_store_alone:
+                self._load()
+            else:
+                self._changed.clear()
+                await self._changed.wait()
+        self._in_hand, message = self._in_memory.popleft()
+        id = message.id
+        return Delivered(self._name_of(id.source), id.number, message.payload, id)
+
+    def acknowledge(self) -> None:
+        """The application is done with the message in hand: it is not delivered again after a restart."""
+        if self._in_hand is not None:
+            self._outbox.acknowledge(self._in_hand)
+            self._in_hand = None
+
+    def keep_in_hand(self) -> None:
+        """The application failed over the message in hand: it is delivered again after a restart."""
+        self._in_hand = None
+
+    def wake(self) -> None:
+        """Let a waiting loop see that the member has closed or failed."""
+        self._changed.set()
+
+    def _load(self) -> None:
+        """Bring the next messages from the store into memory."""
+        loaded = self._outbox.unacknowledged(self._last_in_memory, min(self._in_store_alone, MOST_IN_MEMORY))
+        self._in_memory += loaded
+        self._last_in_memory = loaded[-1][0]
+        self._in_store_alone -= len(loaded)
+
+
+class ArrivalFeed:
+    """Publishes arrivals to every listener. A listener that does not keep up loses the oldest ones."""
+
+    def __init__(self, state: MemberState, name_of: Callable[[NodeId], str]) -> None:
+        self._state = state
+        self._name_of = name_of
+        self._queues: list[asyncio.Queue[Arrival | None]] = []
+
+    @property
+    def has_listeners(self) -> bool:
+        return bool(self._queues)
+
+    async def listen(self) -> AsyncGenerator[Arrival, None]:
+        """Everything published from now on."""
+        self._state.check_open()
+        queue: asyncio.Queue[Arrival | None] = asyncio.Queue(MOST_UNTAKEN)
+        self._queues.append(queue)
+        try:
+            while (arrival := await queue.get()) is not None:
+                yield arrival
+            if self._state.failure is not None:
+                raise StoreFailed(str(self._state.failure))
+        finally:
+            self._queues.remove(queue)
+
+    def publish(self, message: Message, state: ArrivalState, waits_for: tuple[MessageId, ...] = ()) -> None:
+        """Send news of a message to all listeners."""
+        if self._queues:
+            source = self._name_of(message.id.source)
+            self._put(Arrival(source, message.payload, message.id, state, waits_for))
+
+    def end(self) -> None:
+        """Nothing further will be published."""
+        self._put(None)
+
+    def _put(self, arrival: Arrival | None) -> None:
+        for queue in self._queues:
+            if queue.full():
+                queue.get_nowait()
+            queue.put_nowait(arrival)

@@ -1,0 +1,46 @@
+"""Names of members, the node ids that stand for them on the wire, and the keys of a named group."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+from hashlib import blake2b
+
+from precede.core.identity import NodeId
+from precede.runtime.links.sealing import KEY_BYTES
+
+
+def node_id(name: str) -> NodeId:
+    """The node id of a member's name: 31 bits of its hash, the same on every machine."""
+    return int.from_bytes(blake2b(name.encode(), digest_size=4).digest(), "big") >> 1
+
+
+def group_key(secret: bytes, group: str) -> bytes:
+    """The key of one group, derived from a shared secret: two groups never have the same key."""
+    return blake2b(b"precede group" + group.encode(), key=secret, digest_size=KEY_BYTES).digest()
+
+
+class MemberNames:
+    """Translates between members' names and node ids.
+
+    With a `book` the ids are those it lists, for protocols that need small ids; else ids are hashes of names.
+    """
+
+    def __init__(self, names: Iterable[str], book: Mapping[str, NodeId] | None) -> None:
+        self._book = book
+        self._names: dict[NodeId, str] = {}
+        self.add(*names, *(book or ()))
+
+    def add(self, *names: str) -> None:
+        """Learn more names, so that `name_of` can show them."""
+        self._names.update((self.id_of(name), name) for name in names)
+
+    def id_of(self, name: str) -> NodeId:
+        """The node id of a name; KeyError if the book does not list it."""
+        return node_id(name) if self._book is None else self._book[name]
+
+    def name_of(self, node: NodeId) -> str:
+        """The name of a node id, or its number in hexadecimal if the name is unknown."""
+        return self._names.get(node, f"{node:08x}")
+
+    def __contains__(self, name: str) -> bool:
+        return name in self._names.values()

@@ -1,0 +1,90 @@
+"""The settings of one member, and how an application writes a lifetime."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable, Mapping, Sequence
+from datetime import timedelta
+from pathlib import Path
+
+from msgspec import Struct
+
+from precede.core.errors import BadInput
+from precede.core.identity import NodeId
+from precede.core.instants import MILLISECOND, Duration, Instant, parse_duration
+from precede.runtime.emulation.transfers import Transfers
+from precede.runtime.transports.transport import Transport
+
+
+def wall_clock() -> Instant:
+    """Microseconds since 1970, by the machine's clock."""
+    return time.time_ns() // 1000
+
+
+def read_lifetime(lifetime: str | timedelta | None) -> Duration | None:
+    """A lifetime in microseconds, from a text such as "20s" or a timedelta."""
+    if lifetime is None:
+        return None
+    if isinstance(lifetime, timedelta):
+        duration = lifetime // timedelta(microseconds=1)
+    elif isinstance(lifetime, str):
+        duration = parse_duration(lifetime)
+    else:
+        raise BadInput(f"lifetime: expected a duration such as '20s' or a timedelta, got {lifetime!r}")
+    if duration < MILLISECOND:
+        raise BadInput(f"lifetime: expected at least one millisecond, got {lifetime!r}")
+    return duration
+
+
+class MemberSettings(Struct, frozen=True, kw_only=True):
+    """All settings of a member have a default; a plain member of a group needs only `keys` and `members`."""
+
+    members: Sequence[str] = ()
+    """Names of the other members, where the protocol or the application needs them."""
+    book: Mapping[str, NodeId] | None = None
+    """The members' node ids, for a protocol that needs small ones; else ids are hashes of names."""
+    keys: tuple[bytes, ...] = ()
+    """The group's keys: the first seals, all of them open. Without any, frames are not encrypted."""
+    identity: bytes | None = None
+    """The secret this member signs its messages with; goes with `roster`."""
+    roster: Mapping[str, bytes] | None = None
+    """The public key of every member whose signature is accepted."""
+
+    protocol: str = ""
+    """The protocol's name, which a store remembers: it belongs to one member, group and protocol."""
+    store: Path | None = None
+    """The file that survives a restart."""
+    synchronous: bool = True
+    """Wait for the disk at each commit, so that a commit survives a power failure."""
+    incarnation: int | None = None
+    """The incarnation of a node without a store; drawn at random if None."""
+
+    log: Path | None = None
+    """The folder of the event log."""
+    segment: float | None = None
+    """Seconds between two files of the event log; None writes a file after many rows."""
+    log_packets: bool = True
+    """Whether the event log has rows for packets too."""
+    keep_rows: bool = False
+    """Keep the rows of the event log in the store even without a `log` folder."""
+
+    wired: Transport | None = None
+    """A second transport, for a node that has a radio and wires (a station)."""
+    wires: int = 0
+    """Receive no packet until so many wired neighbours were heard: a node cannot flood to a neighbour that it
+    has not heard."""
+    beacon: float = 0.5
+    """Seconds between two beacons."""
+    by_hand: bool = False
+    """Links are opened and closed by the program, not found through beacons."""
+    patient: bool = False
+    """Packets to an absent neighbour are kept and sent when it returns, as on a wire."""
+    alone: bool = False
+    """One neighbour at a time, as a mobile host has one cell."""
+
+    clock: Callable[[], Instant] = wall_clock
+    """The node's clock, in microseconds."""
+    speed: float = 1.0
+    """How many of the node's seconds pass in one second of the machine's."""
+    transfers: Transfers | None = None
+    """Records what crosses the links of an emulation."""
