@@ -14,7 +14,7 @@ import pytest
 from precede.core.errors import BadInput
 from precede.core.node import Context
 from precede.protocols import registry
-from precede.protocols.drift2006.join import named
+from precede.protocols.drift2006.options import parse_node_ids
 
 SOURCE = Path(__file__).parents[2] / "src"
 
@@ -112,7 +112,7 @@ def test_an_option_that_would_stop_time_or_break_later_is_refused(
 
 
 def test_ids_of_sources_are_read_or_refused() -> None:
-    assert named("0 3 5-7") == {0, 3, 5, 6, 7}
+    assert parse_node_ids("0 3 5-7") == {0, 3, 5, 6, 7}
     for wrong in ("a", "x-5", "7-5", "0-99999999999"):
-        with pytest.raises(BadInput, match="not ids of nodes"):
-            named(wrong)
+        with pytest.raises(BadInput, match="node ids"):
+            parse_node_ids(wrong)

@@ -36,7 +36,7 @@ from precede.core.identity import NEIGHBOURS, MessageId, NodeId
 from precede.core.instants import Duration, Instant
 from precede.core.messages import Message, Packet
 from precede.core.node import Context, Node, Waiting
-from precede.protocols.drift2006.join import named
+from precede.protocols.drift2006.options import parse_node_ids
 from precede.protocols.options import duration, option
 from precede.protocols.registry import Entry
 
@@ -96,7 +96,7 @@ class LiteralDrift(Node):
         self.me, self.incarnation = context.node, context.incarnation
         self.repairs = _words(options.repairs, REPAIRS, "repairs")
         self.misread = _words(options.misread, MISREADINGS, "misread")
-        sources, destinations = named(options.sources), named(options.destinations)
+        sources, destinations = parse_node_ids(options.sources), parse_node_ids(options.destinations)
         self.sigma = [node for node in context.members if sources is None or node in sources]
         self.source = role in ("node", "source") and self.me in self.sigma
         self.destination = role in ("node", "destination") and (destinations is None or self.me in destinations)

@@ -60,7 +60,7 @@ def delivered(log: pa.Table, node: str, since_s: int = 0) -> list[str]:
 def test_nobody_knows_anybody_and_a_group_begins(seed: int) -> None:
     world, log = run({"members": []}, [(str(node), 20 + node) for node in range(6)], seed, 60)
     assert world.refused == 0
-    assert len({hosted.node.entrance.group for hosted in world.nodes}) == 1
+    assert len({hosted.node.state.group for hosted in world.nodes}) == 1
     assert all(len(delivered(log, str(node))) == 6 for node in range(6))
 
 
@@ -71,7 +71,7 @@ def test_two_groups_meet_and_the_later_one_gives_way(seed: int) -> None:
     apart = [(str(node), 20 + node) for node in range(6)]
     together = [(str(node), 60 + node) for node in range(6)]
     world, log = run({"members": [], "partitions": halves, "field": [50, 50]}, apart + together, seed, 120)
-    assert len({hosted.node.entrance.group for hosted in world.nodes}) == 1
+    assert len({hosted.node.state.group for hosted in world.nodes}) == 1
     assert delivered(log, "0", since_s=20)[:3] != delivered(log, "3", since_s=20)[:3]
     later = [delivered(log, str(node), since_s=60) for node in range(6)]
     assert len(later[0]) == 6

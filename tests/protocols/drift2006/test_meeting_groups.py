@@ -98,7 +98,7 @@ def check(seed: int) -> None:
         verdict = verify(log, order)
         assert verdict.verdict == "holds", (seed, verdict.counts, verdict.first)
     nodes: list[Any] = [hosted.node for hosted in prepared.world.nodes]
-    assert len({node.entrance.group for node in nodes}) == 1, seed
+    assert len({node.state.group for node in nodes}) == 1, seed
     late = [row["message_source"] for row in events_of(log, "broadcast") if row["at_us"] >= LATE]
     assert len(late) == len(nodes), (seed, late)
     for node in range(len(nodes)):

@@ -11,6 +11,7 @@ from precede.core.messages import Message
 from precede.core.node import Context
 from precede.protocols import registry
 from precede.protocols.drift2006.node import DriftNode
+from precede.protocols.drift2006.options import DriftOptions
 from precede.protocols.drift2006.packets import (
     CheckpointPacket,
     DigestPacket,
@@ -46,12 +47,12 @@ def written(store: Store, effects: list[Effect] | Effects) -> Store:
     return {key: value for key, value in after.items() if value is not None}
 
 
-def own(number: int, life: int = 0) -> Flood:
-    return Flood(1, life, number, 10 + number, Message(MessageId(1, 0, number), b"x"))
+def own(number: int, serial: int = 0) -> Flood:
+    return Flood(1, serial, number, 10 + number, Message(MessageId(1, 0, number), b"x"))
 
 
 def held(*floods: Flood) -> Store:
-    return {("held", flood.source, flood.life, flood.number): flood for flood in floods}
+    return {("held", flood.source, flood.serial, flood.number): flood for flood in floods}
 
 
 def said(effects: Effects) -> list[str]:
@@ -75,19 +76,19 @@ IN_GROUP: Store = {"group": (0, ViewRecord(0, THREE, ()), THREE), "own": (1, 0),
 def test_messages_that_were_cut_off_wait_for_the_next_stream_even_if_only_the_view_was_written() -> None:
     store = {**IN_GROUP, "view": (0, cut_after(1)), **held(own(1), own(2), own(3))}
     made, effects = node(1, store)
-    assert [message.id.number for message in made.entrance.restamp] == [2, 3]
+    assert [message.id.number for message in made.joining.resend] == [2, 3]
     assert said(effects).index("+restamp") < said(effects).index("-held")
     after = written(store, effects)
     assert [key for key in after if key[0] == "held"] == [("held", 1, 0, 1)]
     again, _ = node(1, after)
-    assert [message.id.number for message in again.entrance.restamp] == [2, 3]
+    assert [message.id.number for message in again.joining.resend] == [2, 3]
 
 
 def test_what_was_put_down_and_is_still_in_the_old_stream_counts_once() -> None:
     two = own(2).message
     store = {**IN_GROUP, "view": (0, cut_after(1)), "restamp": (two,), **held(own(1), own(2))}
     made, _ = node(1, store)
-    assert made.entrance.restamp == [two]
+    assert made.joining.resend == [two]
 
 
 def test_a_new_stream_that_was_begun_is_filled_with_the_rest() -> None:
@@ -109,7 +110,7 @@ def test_a_new_stream_that_was_begun_is_filled_with_the_rest() -> None:
         messages
     )
     assert "restamp" not in written(store, effects)
-    assert made.entrance.restamp == []
+    assert made.joining.resend == []
 
 
 def test_where_a_stream_ends_is_what_the_view_says_not_its_closing_word() -> None:
@@ -123,8 +124,8 @@ def test_where_a_stream_ends_is_what_the_view_says_not_its_closing_word() -> Non
         **held(said, Flood(2, 0, 2, 2, closes=True)),
     }
     made, effects = node(0, store)
-    assert made.views.ends[2, 0] == 0
-    assert not made.undelivered()
+    assert made.state.view.ends[2, 0] == 0
+    assert not made.state.has_undelivered()
     assert [key for key in written(store, effects) if key[0] == "held"] == []
 
 
@@ -142,14 +143,14 @@ def test_an_admission_is_not_read_twice_when_its_stream_has_closed() -> None:
     }
     for me in (0, 1):
         made, _ = node(me, store)
-        assert made.seen.columns == ((2, 0),)
+        assert made.state.seen.columns == ((2, 0),)
         assert not made.floods.streams[1, 1].early
 
 
 def test_a_stream_that_was_admitted_and_not_begun_is_taken_up() -> None:
     store: Store = {"group": (0, ViewRecord(0, THREE, ()), THREE), "clock": 300}
     made, effects = node(1, store)
-    assert made.mine == (1, 0)
+    assert made.state.own_stream == (1, 0)
     assert written(store, effects)["own"] == (1, 0)
 
 
@@ -160,12 +161,12 @@ def test_a_join_that_never_happened_is_written_with_the_view_that_undoes_it() ->
     store = written(store, begun)
     admission = DriftPacket(Flood(2, 0, 1, 3, admits=(5, 1)), Piggyback(0, 0, 0))
     store = written(store, made.receive(admission, 2, 10, RADIO))
-    assert (5, 1) in made.seen.columns
+    assert (5, 1) in made.state.seen.columns
     without = ViewRecord(1, ((0, 0), (1, 0)), ((2, 0, 0),))
     installing = made.receive(ViewPacket(without, Piggyback(0, 1, 0)), 1, 20, RADIO)
     for place in range(len(installing) + 1):
         again, _ = node(0, written(store, installing[:place]))
-        assert again.seen.columns == (THREE[:2] if again.views.number else (*THREE, (5, 1)))
+        assert again.state.seen.columns == (THREE[:2] if again.state.view.number else (*THREE, (5, 1)))
 
 
 def checkpoint(sources: tuple[StreamId, ...], done: tuple[tuple[int, int, int], ...]) -> CheckpointPacket:
@@ -179,10 +180,10 @@ def test_a_group_is_entered_whole_or_not_at_all() -> None:
     first = written({}, begun)
     for place in range(len(entering) + 1):
         again, _ = node(9, written(first, entering[:place]))
-        if again.entrance.group >= 0:
-            assert again.seen.columns == THREE
-            assert again.done == {(0, 0): (3, 0), (2, 0): (7, 0)}
-            assert again.views.number == 4
+        if again.state.group >= 0:
+            assert again.state.seen.columns == THREE
+            assert again.state.delivered == {(0, 0): (3, 0), (2, 0): (7, 0)}
+            assert again.state.view.number == 4
 
 
 def test_a_group_is_left_for_an_older_one_whole_or_not_at_all() -> None:
@@ -199,18 +200,22 @@ def test_a_group_is_left_for_an_older_one_whole_or_not_at_all() -> None:
     store = written(store, begun)
     asking = made.receive(DigestPacket((), Piggyback(0, 4, 0)), 7, 10, RADIO)
     assert [e.to for e in asking if isinstance(e, Send) and isinstance(e.packet, KnockPacket)] == [7]
-    assert made.entrance.group == ours
+    assert made.state.group == ours
     moving = made.receive(checkpoint(theirs, ((7, 0, 3),)), 7, 20, RADIO)
-    assert made.entrance.group == 0
+    assert made.state.group == 0
     for place in range(len(moving) + 1):
         after = written(store, moving[:place])
         again, more = node(1, after, members=())
         if place == 0:
-            assert (again.entrance.group, again.mine, again.done) == (ours, (1, 0), {(0, 0): (2, 2)})
+            assert (again.state.group, again.state.own_stream, again.state.delivered) == (
+                ours,
+                (1, 0),
+                {(0, 0): (2, 2)},
+            )
             continue
-        assert again.entrance.group == 0
-        assert again.seen.columns == theirs
-        assert again.done == {(7, 0): (3, 0)}
+        assert again.state.group == 0
+        assert again.state.seen.columns == theirs
+        assert again.state.delivered == {(7, 0): (3, 0)}
         kept = [key for key in written(after, more) if key not in ("clock", "number", "lives")]
         assert sorted(kept, key=str) == [("done", 7, 0), "group"]
 
@@ -228,11 +233,11 @@ def test_outside_of_a_group_no_number_is_given_twice_either() -> None:
     """It left a group, went down before it found the next, and founds one: new message, new stream."""
     made, _ = node(1, {"number": 7, "lives": 3, "clock": 300}, members=())
     effects: list[Effect] = []
-    made.entrance._found(10, effects)
+    made.groups.found(10, effects)
     made.broadcast(b"x", 20)
-    assert made.number == 8
-    assert made.mine == (1, 4)
-    assert made.clock > 300
+    assert made.state.message_number == 8
+    assert made.state.own_stream == (1, 4)
+    assert made.state.clock > 300
 
 
 def test_sources_that_a_checkpoint_names_outlive_a_crash() -> None:
@@ -241,9 +246,9 @@ def test_sources_that_a_checkpoint_names_outlive_a_crash() -> None:
     made, _ = node(0, before)
     effects: list[Effect] = []
     made.floods.heard_of(made.floods.stream((2, 0)), 5, 0, effects)
-    long_after = 2 * made.options.retention
+    long_after = 2 * DriftOptions().retention
     joined = (*THREE, (8, 1))
     skipping = made.receive(checkpoint(joined, ((2, 0, 5),)), 1, long_after, RADIO)
-    assert made.seen.columns == joined
+    assert made.state.seen.columns == joined
     again, _ = node(0, written(before, skipping))
-    assert again.seen.columns == joined
+    assert again.state.seen.columns == joined

@@ -46,7 +46,7 @@ def who_saw_it() -> DriftNode:
     made = node(0)
     for flood in (Flood(2, 0, 1, 3, admits=NEWCOMER), Flood(*NEWCOMER, 1, 5)):
         made.receive(DriftPacket(flood, Piggyback(0, 0, 0)), 2, 10, RADIO)
-    assert NEWCOMER in made.seen.columns
+    assert NEWCOMER in made.state.seen.columns
     made.receive(ViewPacket(CUT, Piggyback(0, 1, 0)), 1, 20, RADIO)
     return made
 
@@ -58,10 +58,10 @@ def test_what_a_newcomer_said_and_closed_is_void_too() -> None:
     newcomers = (Flood(*NEWCOMER, 1, 5, said), Flood(*NEWCOMER, 2, 6, closes=True))
     for flood in (Flood(2, 0, 1, 3, admits=NEWCOMER), *newcomers):
         made.receive(DriftPacket(flood, Piggyback(0, 0, 0)), 2, 10, RADIO)
-    assert made.views.ends == {NEWCOMER: 2}
+    assert made.state.view.ends == {NEWCOMER: 2}
     assert [waiting.message for waiting in made.waiting()] == [said.id]
     effects = made.receive(ViewPacket(CUT, Piggyback(0, 1, 0)), 1, 20, RADIO)
-    assert made.views.ends[NEWCOMER] == 0
+    assert made.state.view.ends[NEWCOMER] == 0
     assert not made.waiting()
     assert [e.message for e in effects if isinstance(e, Discard)] == [said]
 
@@ -76,10 +76,10 @@ def who_heard_of_it() -> DriftNode:
 
 def test_nothing_is_left_of_it_where_it_was_seen() -> None:
     made = who_saw_it()
-    assert made.seen.columns == ((0, 0), (1, 0))
-    assert made.views.ends[NEWCOMER] == 0
+    assert made.state.seen.columns == ((0, 0), (1, 0))
+    assert made.state.view.ends[NEWCOMER] == 0
     assert NEWCOMER not in made.floods.streams
-    assert NEWCOMER not in made.admitted
+    assert NEWCOMER not in made.state.admitted
     late = DriftPacket(Flood(*NEWCOMER, 1, 5), Piggyback(0, 1, 0))
     made.receive(late, 1, 30, RADIO)
     assert NEWCOMER not in made.floods.streams

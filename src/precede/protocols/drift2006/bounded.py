@@ -59,10 +59,10 @@ class BoundedDrift(Around[DriftNode]):
         to: Sequence[NodeId] | None = None,
         lifetime: Duration | None = None,
     ) -> Effects:
-        seen = self.inner.seen
+        seen, clock = self.inner.state.seen, self.inner.state.clock
         seen.settle()
-        lowest = min((seen.known(column) for column in range(len(seen.columns))), default=self.inner.clock)
-        if self.inner.clock - lowest >= self._times // 4:
+        lowest = min((seen.known(column) for column in range(len(seen.columns))), default=clock)
+        if clock - lowest >= self._times // 4:
             raise NotYet("some source's clock is too far behind to use timestamps again: send later")
         return super().broadcast(payload, now, to, lifetime)
 
@@ -86,7 +86,7 @@ class BoundedDrift(Around[DriftNode]):
             flood = replace(flood, number=flood.number % numbers, timestamp=flood.timestamp % times)
             return replace(packet, flood=flood, extra=self._cut_extra(packet.extra))
         if isinstance(packet, DigestPacket):
-            haves = tuple((source, life, number % numbers) for source, life, number in packet.haves)
+            haves = tuple((source, serial, number % numbers) for source, serial, number in packet.haves)
             return replace(packet, haves=haves, extra=self._cut_extra(packet.extra))
         if isinstance(packet, WantPacket):
             wants = tuple((*id, first % numbers, last % numbers) for *id, first, last in packet.wants)
@@ -100,14 +100,14 @@ class BoundedDrift(Around[DriftNode]):
         return replace(packet, extra=self._cut_extra(extra))
 
     def _cut_entry(self, entry: Chosen) -> Chosen:
-        source, life, number, timestamp = entry
-        return source, life, number % self._numbers, timestamp % self._times
+        source, serial, number, timestamp = entry
+        return source, serial, number % self._numbers, timestamp % self._times
 
     def _cut_extra(self, extra: Piggyback) -> Piggyback:
         chosen = tuple(map(self._cut_entry, extra.chosen))
         table, layout = extra.table, extra.layout
         if table:
-            columns, form = self.inner.seen.columns_of(layout)
+            columns, form = self.inner.state.seen.columns_of(layout)
             clocks = [(number % self._numbers, at % self._times) for number, at in form.unpack(table)]
             table = NARROW.pack(clocks)
             layout = fingerprint(extra.group, extra.view, columns, NARROW)
@@ -118,12 +118,12 @@ class BoundedDrift(Around[DriftNode]):
 
     def _whole(self, packet: Packet) -> Packet:
         extra: Piggyback | None = getattr(packet, "extra", None)
-        if extra is None or extra.group != self.inner.entrance.group or isinstance(packet, CheckpointPacket):
+        if extra is None or extra.group != self.inner.state.group or isinstance(packet, CheckpointPacket):
             return packet
         extra = self._whole_extra(extra)
         if isinstance(packet, DriftPacket):
             flood = packet.flood
-            number = self._number((flood.source, flood.life), flood.number)
+            number = self._number((flood.source, flood.serial), flood.number)
             flood = replace(flood, number=number, timestamp=self._time(flood.timestamp))
             return replace(packet, flood=flood, extra=extra)
         if isinstance(packet, DigestPacket):
@@ -145,15 +145,15 @@ class BoundedDrift(Around[DriftNode]):
         return _nearest(0 if stream is None else stream.received, number, self._numbers)
 
     def _time(self, timestamp: int) -> int:
-        return _nearest(self.inner.clock, timestamp, self._times)
+        return _nearest(self.inner.state.clock, timestamp, self._times)
 
     def _whole_entry(self, entry: Chosen) -> Chosen:
-        source, life, number, timestamp = entry
-        return source, life, self._number((source, life), number), self._time(timestamp)
+        source, serial, number, timestamp = entry
+        return source, serial, self._number((source, serial), number), self._time(timestamp)
 
     def _whole_extra(self, extra: Piggyback) -> Piggyback:
         chosen = tuple(map(self._whole_entry, extra.chosen))
-        seen = self.inner.seen
+        seen = self.inner.state.seen
         columns, form = seen.columns_of(extra.layout)
         table, layout = b"", extra.layout
         if extra.table and columns and len(extra.table) == NARROW.size * len(columns) and form is NARROW:

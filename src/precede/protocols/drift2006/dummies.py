@@ -1,103 +1,123 @@
-"""Termination (drift2006, section 4.4), and floods that belong to no stream.
+"""Floods that belong to no stream: dummies (drift2006, section 4.4, Termination) and control packets.
 
-A node that has something undelivered and has heard no flood for a while floods a dummy: others use it to carry
-their clocks. Several may be needed (`flooded` counts this node's). Without virtual flooding a dummy shows only
-its origin's clock, so every source must flood one of its own when it hears one that asks.
+A node with undelivered messages that has received no flood for a while floods a dummy: relays attach their
+clocks to it. Several dummies may be needed (`flooded` counts this node's). In TOF a dummy shows only its
+origin's clock, so every source floods a dummy of its own when it receives one that asks.
 """
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Final
+from collections.abc import Callable
+from typing import Final, TypeAlias, final
 
 from precede.core.effects import Effect, Key, SetTimer
 from precede.core.identity import NodeId
 from precede.core.instants import Duration, Instant
-from precede.protocols.drift2006.packets import Body, ControlPacket, DummyPacket
+from precede.protocols.drift2006.packet_builder import PacketBuilder
+from precede.protocols.drift2006.packets import Body, Carried, ControlPacket, DummyPacket
+from precede.protocols.drift2006.state import DriftState
+from precede.protocols.floods.reliable_floods import Floods
 
-if TYPE_CHECKING:
-    from precede.protocols.drift2006.node import DriftNode
+HandleControl: TypeAlias = Callable[[Body, Instant, list[Effect]], None]
+"""Processes the body of a control packet, received or sent by this node."""
 
 QUIET: Final[Key] = "quiet"
 _EPOCH: Final = 1 << 50
-"""Clocks may stand before zero; numbers may not."""
+"""Added to the time to make a number: a node's time may be negative, a number may not."""
 
 _NO_STREAM: Final = -1
-"""Stands where the life of a stream would."""
+"""Takes the place of a stream's serial in the keys of these floods."""
 
 
+@final
 class Dummies:
-    """When to flood a dummy, and how unnumbered floods are told apart."""
+    """Decides when to flood a dummy, and tells first copies of these floods from duplicates."""
 
-    def __init__(self, node: DriftNode, quiet: Duration) -> None:
+    def __init__(
+        self,
+        state: DriftState,
+        floods: Floods[Carried],
+        builder: PacketBuilder,
+        quiet: Duration,
+        handle_control: HandleControl,
+    ) -> None:
         self.flooded = 0
         self.waiting = False
-        self._node = node
+        self._state = state
+        self._floods = floods
+        self._builder = builder
         self._quiet = quiet
-        self._asked = False
+        self._handle_control = handle_control
+        self._requested = False
         self._number = 0
-        self._heard: dict[NodeId, int] = {}
+        self._highest: dict[NodeId, int] = {}
 
     def watch(self, now: Instant, effects: list[Effect]) -> None:
-        """Something has arrived that is to be delivered."""
+        """Set the timer, because something is to be delivered."""
         if not self.waiting and self._quiet:
             self.waiting = True
-            effects.append(SetTimer(QUIET, now + self._patience()))
+            effects.append(SetTimer(QUIET, now + self._random_wait()))
 
-    def _patience(self) -> Duration:
-        """So that not everybody who waits floods a dummy at once."""
-        return self._quiet + int(self._node.random.random() * self._quiet)
+    def _random_wait(self) -> Duration:
+        """One to two times `quiet`, so that waiting nodes do not all flood a dummy at once."""
+        return self._quiet + int(self._state.generator.random() * self._quiet)
 
     def timer(self, now: Instant, effects: list[Effect]) -> None:
-        asked, self._asked = self._asked, False
-        self.waiting = self._node.undelivered() or asked
+        """Flood a dummy if one was requested, or if something waits and no flood arrived for `quiet`."""
+        requested, self._requested = self._requested, False
+        self.waiting = self._state.has_undelivered() or requested
         if not self.waiting:
             return
-        if asked or now - self._node.heard_at >= self._quiet:
+        if requested or now - self._state.last_heard_at >= self._quiet:
             self._flood(now, effects)
-        effects.append(SetTimer(QUIET, now + self._patience()))
+        effects.append(SetTimer(QUIET, now + self._random_wait()))
 
     def _flood(self, now: Instant, effects: list[Effect]) -> None:
-        node = self._node
+        """Flood a dummy."""
+        state = self._state
         self.flooded += 1
-        clock = None if node.mine is None else (*node.mine, node.sent_floods, node.clock)
-        packet = DummyPacket(node.me, self._next_number(now), node.undelivered(), clock, node.voice.extra())
-        node.floods.relay((node.me, _NO_STREAM), packet.number, packet, now, effects)
+        own = state.own_stream
+        clock = None if own is None else (*own, state.floods_sent, state.clock)
+        number = self._next_number(now)
+        packet = DummyPacket(state.me, number, state.has_undelivered(), clock, self._builder.piggyback())
+        self._floods.relay((state.me, _NO_STREAM), number, packet, now, effects)
 
     def send_control(self, body: Body, now: Instant, effects: list[Effect]) -> None:
-        """Flood something about membership; the sender hears it too."""
-        node = self._node
-        packet = ControlPacket(node.me, self._next_number(now), body, node.voice.extra())
-        node.floods.relay((node.me, _NO_STREAM), packet.number, packet, now, effects)
-        node.control(body, now, effects)
+        """Flood a control packet; this node processes it too."""
+        me = self._state.me
+        packet = ControlPacket(me, self._next_number(now), body, self._builder.piggyback())
+        self._floods.relay((me, _NO_STREAM), packet.number, packet, now, effects)
+        self._handle_control(body, now, effects)
 
     def _next_number(self, now: Instant) -> int:
-        """Numbers that grow over restarts: a node's clock never goes back."""
+        """A number above all earlier ones, also after a restart: a node's time never goes back."""
         self._number = max(self._number + 1, now + _EPOCH)
-        self._heard[self._node.me] = self._number
+        self._highest[self._state.me] = self._number
         return self._number
 
     def relay(self, packet: DummyPacket | ControlPacket, now: Instant, effects: list[Effect]) -> bool:
-        """Pass a flood on that belongs to no stream; False when it is not new."""
-        if packet.number <= self._heard.get(packet.origin, -1):
+        """Relay a first copy; False for a duplicate."""
+        if packet.number <= self._highest.get(packet.origin, -1):
             return False
-        self._heard[packet.origin] = packet.number
-        self._node.floods.relay((packet.origin, _NO_STREAM), packet.number, packet, now, effects)
+        self._highest[packet.origin] = packet.number
+        self._floods.relay((packet.origin, _NO_STREAM), packet.number, packet, now, effects)
         return True
 
     def receive(self, packet: DummyPacket | ControlPacket, now: Instant, effects: list[Effect]) -> None:
+        """Relay and process a first copy."""
         if not self.relay(packet, now, effects):
             return
-        node = self._node
-        node.heard_at = now
+        state = self._state
+        state.last_heard_at = now
         if isinstance(packet, ControlPacket):
-            node.control(packet.body, now, effects)
+            self._handle_control(packet.body, now, effects)
             return
         if packet.clock is not None:
-            if node.seen.merge_chosen((packet.clock,)):
-                node.voice.changed()
-            source, life, number, timestamp = packet.clock
-            if node.shadow is not None and number <= node.floods.stream((source, life)).received:
-                node.shadow.clock((source, life), timestamp)
-        if packet.asks and not node.virtual and node.mine is not None:
-            self._asked = True
+            if state.seen.merge_chosen((packet.clock,)):
+                state.piggyback = None
+            source, serial, number, timestamp = packet.clock
+            if state.shadow is not None and number <= self._floods.stream((source, serial)).received:
+                state.shadow.clock((source, serial), timestamp)
+        if packet.asks and not state.virtual and state.own_stream is not None:
+            self._requested = True
             self.watch(now, effects)

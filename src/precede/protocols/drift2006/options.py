@@ -2,12 +2,15 @@
 
 from __future__ import annotations
 
-from typing import Annotated
+from typing import Annotated, Final
 
+from precede.core.errors import BadInput
 from precede.core.instants import SECOND, Duration
 from precede.protocols.floods.options import FloodOptions
 from precede.protocols.floods.virtual_flooding import Policy
 from precede.protocols.options import duration, option
+
+_MOST_IDS: Final = 1_000_000
 
 
 class TofOptions(FloodOptions, frozen=True, kw_only=True):
@@ -37,3 +40,20 @@ class DriftOptions(TofOptions, frozen=True, kw_only=True):
     bounded: Annotated[
         int | None, option("bits of the timestamps that travel, 6 to 20 (section 4.4); none: all")
     ] = None
+
+
+def parse_node_ids(text: str) -> frozenset[int] | None:
+    """The ids in a text such as `0 3 5-9`; None for `all`."""
+    if text.strip() == "all":
+        return None
+    ids: set[int] = set()
+    for part in text.replace(",", " ").split():
+        first, _, last = part.partition("-")
+        try:
+            span = range(int(first), int(last or first) + 1)
+        except ValueError:
+            raise BadInput(f"expected node ids such as '0 3 5-9', or 'all', got {text!r}") from None
+        if not span or len(span) > _MOST_IDS:
+            raise BadInput(f"node ids {text!r}: {part!r} is empty or has more than {_MOST_IDS:,} ids")
+        ids.update(span)
+    return frozenset(ids)

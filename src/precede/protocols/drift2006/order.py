@@ -21,7 +21,7 @@ from precede.protocols.drift2006.seen import Seen
 from precede.protocols.floods.reliable_floods import StreamId
 
 Placed: TypeAlias = tuple[int, NodeId, int, int, Flood, Instant]
-"""A flood by its place in the total order: timestamp, then source (and its life and number); since when."""
+"""A flood by its place in the total order: timestamp, then source (and its serial and number); since when."""
 
 
 @mypyc_attr(allow_interpreted_subclasses=True)
@@ -35,7 +35,7 @@ class Pending:
         self._layout = 0
 
     def push(self, flood: Flood, now: Instant) -> None:
-        heappush(self.heap, (flood.timestamp, flood.source, flood.life, flood.number, flood, now))
+        heappush(self.heap, (flood.timestamp, flood.source, flood.serial, flood.number, flood, now))
 
     def pop_safe(self) -> Placed | None:
         """The first in the order, if nothing earlier can still come; None while it must wait."""
@@ -84,10 +84,10 @@ class Shadow:
         self._watched = None
 
     def push(self, flood: Flood) -> None:
-        id = (flood.source, flood.life)
+        id = (flood.source, flood.serial)
         if id in self._clocks:
             self._clocks[id] = max(self._clocks[id], flood.timestamp)
-        heappush(self._heap, (flood.timestamp, flood.source, flood.life, flood.number, flood, 0))
+        heappush(self._heap, (flood.timestamp, flood.source, flood.serial, flood.number, flood, 0))
 
     def clock(self, id: StreamId, timestamp: int) -> None:
         """A source's clock by its own word: this node's, or that of one that floods a dummy."""

@@ -1,4 +1,4 @@
-"""What crosses the air in DRIFT (drift2006, Figure 3 and sections 4.4 and 7), with the paper's size model.
+"""The packets of DRIFT (drift2006, Figure 3 and sections 4.4 and 7), with the paper's size model.
 
 Every packet carries virtual-flooding data (`Piggyback`), not only messages: section 8 says that any traffic
 will do. Sizes: a header of 20 bytes, the payload, and 8 bytes per entry of the table (12 when entries are
@@ -23,24 +23,25 @@ HAVE_BYTES: Final = 8
 WANT_BYTES: Final = 12
 STREAM_BYTES: Final = 8
 
-LIFE_BITS: Final = 16
-"""The life of a stream is its node's incarnation, then how often that one has asked to be a source."""
+ATTEMPT_BITS: Final = 16
+"""The low bits of a stream's serial count its node's attempts to become a source; above is the incarnation."""
 
 Chosen: TypeAlias = tuple[NodeId, int, int, int]
-"""<source, its life, sequence number, timestamp>: an entry of Seen that names its source."""
+"""<source, serial of its stream, sequence number, timestamp>: an entry of Seen that names its source."""
 
 Ballot: TypeAlias = tuple[int, NodeId, int]
-"""A round of a view change and the source that leads it."""
+"""A round of a view change, and the stream (source and serial) that leads it."""
 
 
 class Flood(Struct, frozen=True, gc=False, array_like=True):
-    """What one numbered flood says: <m, q, qsn, qts> of Figure 3, or a change of the set of sources.
+    """The content of one numbered flood: <m, q, qsn, qts> of Figure 3, or a change of the set of sources.
 
-    `admits` names a source that joins through this one; `closes` says that nothing of this source follows.
+    `source` and `serial` identify the stream. `admits` names a stream that joins through this one. `closes`
+    marks the last flood of its stream.
     """
 
     source: NodeId
-    life: int
+    serial: int
     number: int
     timestamp: int
     message: Message | None = None
@@ -49,10 +50,11 @@ class Flood(Struct, frozen=True, gc=False, array_like=True):
 
 
 class Piggyback(Struct, frozen=True, gc=False, array_like=True):
-    """The virtual-flooding part: clocks as a whole table (for a set of columns known by its `layout`) or
-    chosen.
+    """The virtual-flooding data of a packet.
 
-    `floors` says of each source that votes in `view` up to which timestamp it holds every message.
+    Clocks are in `table`, one for every column of the set of columns that `layout` names, or in `chosen`, when
+    the number of entries is limited. `floors` has, for each voter of `view`, the timestamp up to which it holds
+    every message.
     """
 
     group: int
@@ -66,7 +68,7 @@ class Piggyback(Struct, frozen=True, gc=False, array_like=True):
 
 
 class ViewRecord(Struct, frozen=True, gc=False, array_like=True):
-    """What a view change decides: who votes from now on, and where the streams of the removed sources end."""
+    """The decision of a view change: who votes from now on, and where the streams of removed sources end."""
 
     number: int
     voters: tuple[StreamId, ...]
@@ -74,7 +76,7 @@ class ViewRecord(Struct, frozen=True, gc=False, array_like=True):
 
 
 class Prepare(Struct, frozen=True, gc=False, array_like=True, tag=True):
-    """Will you follow this ballot to the view after `view`? These sources are missed."""
+    """The leader of a ballot asks for votes on the view after `view`, which is to remove `missed`."""
 
     view: int
     ballot: Ballot
@@ -82,7 +84,10 @@ class Prepare(Struct, frozen=True, gc=False, array_like=True, tag=True):
 
 
 class Promise(Struct, frozen=True, gc=False, array_like=True, tag=True):
-    """Yes: what the voter accepted before, and how far it has the streams of the missed sources."""
+    """A voter joins a ballot.
+
+    `accepted` and `value` are its earlier vote, if any; `haves` says how far it has the missed streams.
+    """
 
     view: int
     ballot: Ballot
@@ -93,7 +98,7 @@ class Promise(Struct, frozen=True, gc=False, array_like=True, tag=True):
 
 
 class Propose(Struct, frozen=True, gc=False, array_like=True, tag=True):
-    """Then let this be the next view."""
+    """The leader of a ballot proposes the next view."""
 
     view: int
     ballot: Ballot
@@ -101,7 +106,7 @@ class Propose(Struct, frozen=True, gc=False, array_like=True, tag=True):
 
 
 class Accepted(Struct, frozen=True, gc=False, array_like=True, tag=True):
-    """The voter has everything the value says survives, and accepts it."""
+    """A voter accepts the proposed view; it holds every flood that the view keeps."""
 
     view: int
     ballot: Ballot
@@ -109,14 +114,14 @@ class Accepted(Struct, frozen=True, gc=False, array_like=True, tag=True):
 
 
 class Application(Struct, frozen=True, gc=False, array_like=True, tag=True):
-    """A newcomer asks one source to admit it under this name."""
+    """A node asks one source, its sponsor, to admit a stream of its own."""
 
     stream: StreamId
     sponsor: StreamId
 
 
 class Candidacy(Struct, frozen=True, gc=False, array_like=True, tag=True):
-    """A would-be source that has found no source at all."""
+    """A node outside any group wants to be a source and has found none since `since`."""
 
     since: int
 
@@ -125,7 +130,7 @@ Body: TypeAlias = Prepare | Promise | Propose | Accepted | Application | Candida
 
 
 class _DriftPacket(Packet, frozen=True, gc=False):
-    """Sizes are fields, reckoned once per transmission: they are read at every reception."""
+    """A packet of DRIFT. Sizes are fields, computed once per transmission: every reception reads them."""
 
 
 class DriftPacket(_DriftPacket, frozen=True, gc=False):
@@ -143,15 +148,15 @@ class DriftPacket(_DriftPacket, frozen=True, gc=False):
         flood = self.flood
         if flood.message is None:
             return ()
-        order = (flood.source, flood.life, flood.number, flood.timestamp, flood.admits, flood.closes)
+        order = (flood.source, flood.serial, flood.number, flood.timestamp, flood.admits, flood.closes)
         return (Written(flood.message, None, None, order),)
 
 
 class DummyPacket(_DriftPacket, frozen=True, gc=False):
-    """A flood that says nothing (section 4.4, Termination), for the sake of what it carries along.
+    """A flood without content (section 4.4, Termination): relays attach their clocks to it.
 
-    `clock` is the origin's own, if it is a source: without virtual flooding that is all there is. `asks`: the
-    origin waits for the clocks of others.
+    `clock` is the origin's own, if the origin is a source; in TOF that is all a dummy shows. `asks`: the origin
+    has undelivered messages and waits for the clocks of others.
     """
 
     kind: ClassVar[str] = "drift_dummy"
@@ -167,7 +172,7 @@ class DummyPacket(_DriftPacket, frozen=True, gc=False):
 
 
 class ControlPacket(_DriftPacket, frozen=True, gc=False):
-    """A flood for the sake of membership; not kept, not repeated by those who relay it."""
+    """A flood about membership. Nobody keeps it, so one that is lost is not recovered."""
 
     kind: ClassVar[str] = "drift_control"
     origin: NodeId
@@ -180,8 +185,12 @@ class ControlPacket(_DriftPacket, frozen=True, gc=False):
     messages: Size = 0
 
 
+Carried: TypeAlias = Flood | DummyPacket | ControlPacket
+"""What is flooded: a numbered flood of a stream, or a flood that belongs to no stream."""
+
+
 class DigestPacket(_DriftPacket, frozen=True, gc=False):
-    """How far the sender has every stream; goes to neighbours only."""
+    """How far the sender has every stream; for neighbours only."""
 
     kind: ClassVar[str] = "drift_digest"
     haves: tuple[Have, ...]
@@ -193,7 +202,7 @@ class DigestPacket(_DriftPacket, frozen=True, gc=False):
 
 
 class WantPacket(_DriftPacket, frozen=True, gc=False):
-    """What the sender lacks; goes to neighbours only."""
+    """Requests the floods that the sender lacks; for neighbours only."""
 
     kind: ClassVar[str] = "drift_want"
     wants: tuple[Want, ...]
@@ -205,7 +214,7 @@ class WantPacket(_DriftPacket, frozen=True, gc=False):
 
 
 class ViewPacket(_DriftPacket, frozen=True, gc=False):
-    """The sender's view, for a neighbour who has an older one."""
+    """The sender's view, for neighbours with an older one."""
 
     kind: ClassVar[str] = "drift_view"
     view: ViewRecord
@@ -217,7 +226,7 @@ class ViewPacket(_DriftPacket, frozen=True, gc=False):
 
 
 class KnockPacket(_DriftPacket, frozen=True, gc=False):
-    """A newcomer asks its neighbours where to begin."""
+    """Requests a checkpoint from the neighbours."""
 
     kind: ClassVar[str] = "drift_knock"
     extra: Piggyback
@@ -228,9 +237,10 @@ class KnockPacket(_DriftPacket, frozen=True, gc=False):
 
 
 class CheckpointPacket(_DriftPacket, frozen=True, gc=False):
-    """A place in the total order to begin behind: the view, and each stream's last flood before that place.
+    """A position in the total order, from which a newcomer receives.
 
-    `sources` are the streams whose clocks count there.
+    `timestamp` is the position, `done` the last flood of each stream before it, `sources` the streams whose
+    clocks count there.
     """
 
     kind: ClassVar[str] = "drift_checkpoint"
@@ -245,9 +255,14 @@ class CheckpointPacket(_DriftPacket, frozen=True, gc=False):
     messages: Size = 0
 
 
+def node_incarnation(id: StreamId) -> int:
+    """The incarnation in which a node began a stream."""
+    return id[1] >> ATTEMPT_BITS
+
+
 def sizes_of(
     extra: Piggyback, control: int, entries: int, payload: int = 0, messages: int = 0
 ) -> tuple[int, int, int, int]:
-    """The four size fields of a packet: `control` and `entries` beside header and piggyback."""
+    """The four size fields of a packet; `control` and `entries` are added to those of header and piggyback."""
     bytes_ = HEADER_BYTES + extra.size_bytes + control
     return bytes_ + payload, bytes_, extra.entries + entries, messages

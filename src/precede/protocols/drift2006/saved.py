@@ -51,7 +51,7 @@ class SavedState(Struct, frozen=True):
                 held.append(msgspec.convert(value, Flood))
             elif type(key) is tuple and key[0] in by_stream:
                 by_stream[str(key[0])][int(key[1]), int(key[2])] = value
-        held.sort(key=lambda flood: (flood.source, flood.life, flood.number))
+        held.sort(key=lambda flood: (flood.source, flood.serial, flood.number))
         return cls(
             group=group,
             view=later[1] if later[0] == group and later[1].number > entered.number else entered,

@@ -190,8 +190,8 @@ class Seen:
     def merge_chosen(self, chosen: Sequence[Chosen]) -> bool:
         """Single entries as heard."""
         news = False
-        for source, life, number, timestamp in chosen:
-            column = self.index.get((source, life))
+        for source, serial, number, timestamp in chosen:
+            column = self.index.get((source, serial))
             if column is not None and self._take(column, number, timestamp):
                 news = True
         return news
@@ -309,5 +309,5 @@ class Seen:
 
 def fingerprint(group: int, view: int, columns: Sequence[StreamId], form: Form) -> int:
     """A short name for a set of columns in a view of a group, the same at every node."""
-    text = ",".join([f"{group}/{view}/{form.bits}", *(f"{source}.{life}" for source, life in columns)])
+    text = ",".join([f"{group}/{view}/{form.bits}", *(f"{source}.{serial}" for source, serial in columns)])
     return int.from_bytes(blake2b(text.encode(), digest_size=6).digest(), "big")

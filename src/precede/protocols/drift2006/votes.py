@@ -1,39 +1,49 @@
-"""A view change of DRIFT: whom we miss, who leads, and Paxos on what the next view is (see `drift_views`).
+"""View changes of DRIFT: which sources are missed, who leads, and Paxos on the next view (see `views`).
 
-Prepare asks the voters to follow a ballot and how far they have the streams of those who are missed. From then
-on a voter's floor stands still until the next view, so that its answer stays true of everything delivered with
-its help. A missed source that answers is alive and stays. A voter accepts a proposal only when it has all that
-the proposal keeps. All of this is flooded, may be lost, and is said again until it has moved on; votes are
-persisted before they are given.
+Prepare asks the voters to join a ballot, and how far they have the streams of the missed sources. From then on
+a voter's floor is frozen until the next view, so that its answer covers everything that was delivered with its
+help. A missed source that answers is alive and stays. A voter accepts a proposal only when it holds every flood
+that the proposal keeps. All of these packets are flooded and may be lost; the leader repeats them. Votes are
+persisted before they are sent.
 """
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence, Sized
-from typing import TYPE_CHECKING, Final
+from collections.abc import Callable, Mapping, Sequence, Sized
+from typing import Final, TypeAlias
 
 from precede.core.effects import Effect, Key, Persist, SetTimer
 from precede.core.instants import Duration, Instant
 from precede.core.node import Saved, restore
-from precede.protocols.drift2006.packets import Accepted, Ballot, Body, Prepare, Promise, Propose, ViewRecord
-from precede.protocols.floods.reliable_floods import StreamId
+from precede.protocols.drift2006.dummies import Dummies
+from precede.protocols.drift2006.packets import (
+    Accepted,
+    Ballot,
+    Body,
+    Carried,
+    Prepare,
+    Promise,
+    Propose,
+    ViewRecord,
+)
+from precede.protocols.drift2006.state import DriftState
+from precede.protocols.floods.reliable_floods import Floods, StreamId
 
-if TYPE_CHECKING:
-    from precede.protocols.drift2006.node import DriftNode
-    from precede.protocols.drift2006.views import Views
+InstallView: TypeAlias = Callable[[ViewRecord, Instant, list[Effect]], None]
+"""Makes a decided view the current one."""
 
 WATCH: Final[Key] = ("view", "watch")
 LEAD: Final[Key] = ("view", "lead")
 _ATTEMPTS: Final = 8
 _SILENCE: Final = 6
-"""A leader speaks every one or two times `vote_every`; one that is silent for longer is not there any more."""
+"""A leader sends every one or two times `vote_every`; after six without a packet it counts as gone."""
 
 _PATIENCE: Final = 3
-"""So often a source that is missed is asked before it is given up: it may be alive and hard to hear."""
+"""The leader asks a missed source this often before it removes it: the source may be alive and hard to hear."""
 
 
-class _Leading:
-    """A view change that this node leads."""
+class _Ballot:
+    """A ballot that this node leads."""
 
     __slots__ = ("accepted", "attempts", "ballot", "missed", "promises", "value")
 
@@ -47,93 +57,103 @@ class _Leading:
 
 
 class Votes:
-    """This node's vote in the current view, and the view change it leads, if any."""
+    """This node's vote in the current view, and the ballot it leads, if any."""
 
-    def __init__(self, node: DriftNode, views: Views, suspect_after: Duration, vote_every: Duration) -> None:
-        self.frozen = False
-        self._node = node
-        self._views = views
+    def __init__(
+        self,
+        state: DriftState,
+        floods: Floods[Carried],
+        dummies: Dummies,
+        suspect_after: Duration,
+        vote_every: Duration,
+        install: InstallView,
+    ) -> None:
+        self._state = state
+        self._floods = floods
+        self._dummies = dummies
+        self._view = state.view
         self._suspect_after = suspect_after
         self._vote_every = vote_every
+        self._install = install
         self._promised: Ballot | None = None
         self._accepted: tuple[Ballot, ViewRecord] | None = None
-        self._leading: _Leading | None = None
+        self._leading: _Ballot | None = None
         self._round = 0
         self._led_at: Instant = 0
         self._watching = False
         self._suspected: dict[StreamId, None] = {}
 
-    def new_view(self) -> None:
-        """Votes are given anew in every view."""
-        self.frozen = False
+    def begin_view(self) -> None:
+        """A view begins, in which this node has not voted yet."""
         self._promised = None
         self._accepted = None
         self._leading = None
 
     def restore(self, saved: Saved) -> None:
-        """The vote that was given in this view before a restart."""
+        """Take up the vote that this node gave in the current view before a restart."""
         view, promised, accepted, value = restore(
             saved, "vote", tuple[int, Ballot | None, Ballot | None, ViewRecord | None], (-1, None, None, None)
         )
-        if view == self._views.number and promised is not None:
+        if view == self._view.number and promised is not None:
             self._promised = promised
             self._round = promised[0]
-            self.frozen = True
+            self._view.frozen = True
             if accepted is not None and value is not None:
                 self._accepted = accepted, value
 
     # -- suspecting --------------------------------------------------------------------------------------
 
     def watch(self, now: Instant, effects: list[Effect]) -> None:
-        """Something is undelivered or missing, or the voters are not the sources: look again in a while."""
-        if not self._watching and self._views.active and self._views.voter is not None:
+        """Set the timer: something is undelivered or missing, or the voters differ from the sources."""
+        if not self._watching and self._view.crash_tolerant and self._view.voter is not None:
             self._watching = True
-            wait = self._suspect_after + int(self._node.random.random() * self._suspect_after)
+            wait = self._suspect_after + int(self._state.generator.random() * self._suspect_after)
             effects.append(SetTimer(WATCH, now + wait))
 
     def suspect(self, ids: Sequence[StreamId], now: Instant, effects: list[Effect]) -> None:
-        """These are known to be gone: their node has started again and lost what it knew."""
+        """Remove these streams with the next view: their node has restarted without its saved state."""
         if ids:
             self._suspected.update(dict.fromkeys(ids))
             self.watch(now, effects)
 
-    def _watched(self, now: Instant, effects: list[Effect]) -> None:
-        """The timer: is somebody missed, was a view change left half done, have sources come or gone?"""
+    def _check(self, now: Instant, effects: list[Effect]) -> None:
+        """Begin a view change if a source is missed, joined or left, or if a change was left unfinished."""
         self._watching = False
-        node, views = self._node, self._views
+        state, view = self._state, self._view
         missed = self._missed(now)
-        led = self.frozen and now - self._led_at < _SILENCE * self._vote_every
-        untidy = views.untidy()
-        if views.voter is None or not (
-            missed or self.frozen or untidy or node.undelivered() or node.floods.gaps
+        led = view.frozen and now - self._led_at < _SILENCE * self._vote_every
+        outdated = view.next_voters(state.seen.columns, view.ends) != view.voters
+        if view.voter is None or not (
+            missed or view.frozen or outdated or state.has_undelivered() or self._floods.gaps
         ):
             return
-        if (missed or self.frozen or untidy) and self._leading is None and not led:
+        if (missed or view.frozen or outdated) and self._leading is None and not led:
             self._lead(missed, now, effects)
         self.watch(now, effects)
 
     def _missed(self, now: Instant) -> tuple[StreamId, ...]:
-        """Sources that keep us from delivering, or whose floods nobody brings, for too long."""
-        node, views = self._node, self._views
-        self._suspected = {id: None for id in self._suspected if id in node.seen.index}
+        """Sources that have prevented deliveries, or whose floods have been missing, for too long."""
+        state, view = self._state, self._view
+        self._suspected = {id: None for id in self._suspected if id in state.seen.index}
         missed = dict(self._suspected)
-        if node.pending.heap and now - views.progress_at >= self._suspect_after:
-            missed.update(dict.fromkeys(node.seen.all_lacking(node.pending.heap[0][0])))
-        for id, stream in node.floods.gaps.items():
-            if id in node.seen.index and now - stream.since >= self._suspect_after:
+        if state.pending.heap and now - state.progress_at >= self._suspect_after:
+            missed.update(dict.fromkeys(state.seen.all_lacking(state.pending.heap[0][0])))
+        for id, stream in self._floods.gaps.items():
+            if id in state.seen.index and now - stream.since >= self._suspect_after:
                 missed[id] = None
-        return tuple(sorted(id for id in missed if id != node.mine and id not in views.ends))
+        return tuple(sorted(id for id in missed if id != state.own_stream and id not in view.ends))
 
     # -- leading -----------------------------------------------------------------------------------------
 
     def _lead(self, missed: tuple[StreamId, ...], now: Instant, effects: list[Effect]) -> None:
-        assert self._views.voter is not None
+        """Begin a ballot."""
+        assert self._view.voter is not None
         self._round += 1
-        self._leading = _Leading((self._round, *self._views.voter), missed)
-        self._push(now, effects)
+        self._leading = _Ballot((self._round, *self._view.voter), missed)
+        self._repeat(now, effects)
 
-    def _push(self, now: Instant, effects: list[Effect]) -> None:
-        """Say again where the view change stands; after some times, leave it to another."""
+    def _repeat(self, now: Instant, effects: list[Effect]) -> None:
+        """Send the current step of the ballot again; after some attempts, leave it to another leader."""
         leading = self._leading
         if leading is None:
             return
@@ -142,24 +162,22 @@ class Votes:
             self._leading = None
             self.watch(now, effects)
             return
-        wait = self._vote_every + int(self._node.random.random() * self._vote_every)
+        wait = self._vote_every + int(self._state.generator.random() * self._vote_every)
         effects.append(SetTimer(LEAD, now + wait))
         patient = leading.attempts <= _PATIENCE and leading.missed != ()
-        if leading.value is None and self._majority(leading.promises) and not patient:
-            self._compose(leading, now, effects)
+        number = self._view.number
+        if leading.value is None and self._is_majority(leading.promises) and not patient:
+            self._propose(leading, now, effects)
         elif leading.value is None:
-            self._flood(Prepare(self._views.number, leading.ballot, leading.missed), now, effects)
+            self._dummies.send_control(Prepare(number, leading.ballot, leading.missed), now, effects)
         else:
-            self._flood(Propose(self._views.number, leading.ballot, leading.value), now, effects)
+            self._dummies.send_control(Propose(number, leading.ballot, leading.value), now, effects)
 
-    def _flood(self, body: Body, now: Instant, effects: list[Effect]) -> None:
-        self._node.dummies.send_control(body, now, effects)
+    def _is_majority(self, votes: Sized) -> bool:
+        return 2 * len(votes) > len(self._view.voters)
 
-    def _majority(self, of: Sized) -> bool:
-        return 2 * len(of) > len(self._views.voters)
-
-    def _compose(self, leading: _Leading, now: Instant, effects: list[Effect]) -> None:
-        """The value of the highest ballot that somebody accepted, else one of our own making."""
+    def _propose(self, leading: _Ballot, now: Instant, effects: list[Effect]) -> None:
+        """Propose the value of the highest ballot that a voter accepted, else a view of our own."""
         earlier = [
             (promise.accepted, promise.value)
             for promise in leading.promises.values()
@@ -167,68 +185,73 @@ class Votes:
         ]
         leading.value = max(earlier, key=lambda pair: pair[0])[1] if earlier else self._next_view(leading)
         leading.attempts = 0
-        self._flood(Propose(self._views.number, leading.ballot, leading.value), now, effects)
+        self._dummies.send_control(Propose(self._view.number, leading.ballot, leading.value), now, effects)
 
-    def _next_view(self, leading: _Leading) -> ViewRecord:
-        """Without the missed who did not answer; their streams end where the best of those who did has them."""
-        views = self._views
-        ends = dict(views.ends)
+    def _next_view(self, leading: _Ballot) -> ViewRecord:
+        """A view without the missed sources that did not answer.
+
+        Each of their streams ends with the last flood that a voter who answered has.
+        """
+        view = self._view
+        ends = dict(view.ends)
         for promise in leading.promises.values():
-            for source, life, number in promise.haves:
-                id = (source, life)
+            for source, serial, number in promise.haves:
+                id = (source, serial)
                 if id in leading.missed and id not in leading.promises:
                     ends[id] = max(ends.get(id, 0), number)
-        void_joins(ends, views.sponsors)
+        void_joins(ends, view.sponsors)
         listed = tuple((*id, end) for id, end in sorted(ends.items()))
-        return ViewRecord(views.number + 1, views.voters_without(ends), listed)
+        return ViewRecord(view.number + 1, view.next_voters(self._state.seen.columns, ends), listed)
 
     # -- voting ------------------------------------------------------------------------------------------
 
     def receive(self, body: Body, now: Instant, effects: list[Effect]) -> bool:
-        """True when it was about a view change."""
+        """Process a packet of a view change; False for another packet."""
         match body:
             case Prepare():
-                self._prepare(body, now, effects)
+                self._on_prepare(body, now, effects)
             case Promise():
-                self._promise(body, now, effects)
+                self._on_promise(body, now, effects)
             case Propose():
-                self._propose(body, now, effects)
+                self._on_propose(body, now, effects)
             case Accepted():
-                self._accept(body, now, effects)
+                self._on_accepted(body, now, effects)
             case _:
                 return False
         return True
 
-    def _prepare(self, body: Prepare, now: Instant, effects: list[Effect]) -> None:
-        if body.view != self._views.number:
+    def _on_prepare(self, body: Prepare, now: Instant, effects: list[Effect]) -> None:
+        """Answer with a promise, unless a higher ballot has this voter's promise."""
+        if body.view != self._view.number:
             return
         self._round = max(self._round, body.ballot[0])
-        if not self._may_follow(body.ballot):
+        if not self._may_join(body.ballot):
             return
-        self._follow(body.ballot, now, effects)
-        node, voter = self._node, self._views.voter
+        self._join_ballot(body.ballot, now, effects)
+        voter = self._view.voter
         assert voter is not None
-        haves = tuple((*id, node.floods.received(id)) for id in body.missed)
+        haves = tuple((*id, self._floods.received(id)) for id in body.missed)
         accepted, value = self._accepted if self._accepted is not None else (None, None)
         self._answer(Promise(body.view, body.ballot, voter, accepted, value, haves), now, effects)
 
     def _answer(self, body: Promise | Accepted, now: Instant, effects: list[Effect]) -> None:
-        """To the leader; to oneself without a flood."""
-        if body.ballot[1:] == self._views.voter:
+        """Answer the leader; without a flood when this node is the leader."""
+        if body.ballot[1:] == self._view.voter:
             self.receive(body, now, effects)
         else:
-            self._flood(body, now, effects)
+            self._dummies.send_control(body, now, effects)
 
-    def _may_follow(self, ballot: Ballot) -> bool:
-        if not self._views.active or self._views.voter is None:
+    def _may_join(self, ballot: Ballot) -> bool:
+        """Does this node vote, and has it promised itself to no higher ballot?"""
+        if not self._view.crash_tolerant or self._view.voter is None:
             return False
         return self._promised is None or ballot >= self._promised
 
-    def _follow(self, ballot: Ballot, now: Instant, effects: list[Effect]) -> None:
-        """From here on this voter's floor stands still, and no lower ballot gets its vote."""
+    def _join_ballot(self, ballot: Ballot, now: Instant, effects: list[Effect]) -> None:
+        """Freeze this voter's floor, and refuse lower ballots from now on."""
         if self._leading is not None and ballot > self._leading.ballot:
             self._leading = None
-        self.frozen = True
+        self._view.frozen = True
         if self._promised != ballot:
             self._promised = ballot
             self._save(effects)
@@ -236,61 +259,68 @@ class Votes:
         self.watch(now, effects)
 
     def _save(self, effects: list[Effect]) -> None:
-        if self._node.durable:
+        """Persist this node's vote."""
+        if self._state.durable:
             ballot, value = self._accepted if self._accepted is not None else (None, None)
-            effects.append(Persist("vote", (self._views.number, self._promised, ballot, value)))
+            effects.append(Persist("vote", (self._view.number, self._promised, ballot, value)))
 
-    def _promise(self, body: Promise, now: Instant, effects: list[Effect]) -> None:
-        leading, views = self._leading, self._views
-        if leading is None or body.view != views.number or body.ballot != leading.ballot:
+    def _on_promise(self, body: Promise, now: Instant, effects: list[Effect]) -> None:
+        """Count a promise for the ballot this node leads; propose when all voters have promised."""
+        leading, view = self._leading, self._view
+        if leading is None or body.view != view.number or body.ballot != leading.ballot:
             return
-        if body.voter not in views.voters or leading.value is not None:
+        if body.voter not in view.voters or leading.value is not None:
             return
         leading.promises[body.voter] = body
-        if all(voter in leading.promises for voter in views.voters):
-            self._compose(leading, now, effects)
+        if all(voter in leading.promises for voter in view.voters):
+            self._propose(leading, now, effects)
 
-    def _propose(self, body: Propose, now: Instant, effects: list[Effect]) -> None:
-        if body.view != self._views.number or not self._may_follow(body.ballot):
+    def _on_propose(self, body: Propose, now: Instant, effects: list[Effect]) -> None:
+        """Accept the proposal when every flood that it keeps is here; else request them first."""
+        if body.view != self._view.number or not self._may_join(body.ballot):
             return
-        node = self._node
-        self._follow(body.ballot, now, effects)
+        floods = self._floods
+        self._join_ballot(body.ballot, now, effects)
         lacking = False
-        for source, life, end in body.value.ends:
-            if node.floods.received((source, life)) < end:
-                node.floods.heard_of(node.floods.stream((source, life)), end, now, effects)
+        for source, serial, end in body.value.ends:
+            if floods.received((source, serial)) < end:
+                floods.heard_of(floods.stream((source, serial)), end, now, effects)
                 lacking = True
         if lacking:
             return
         if self._accepted != (body.ballot, body.value):
             self._accepted = body.ballot, body.value
             self._save(effects)
-        assert self._views.voter is not None
-        self._answer(Accepted(body.view, body.ballot, self._views.voter), now, effects)
+        assert self._view.voter is not None
+        self._answer(Accepted(body.view, body.ballot, self._view.voter), now, effects)
 
-    def _accept(self, body: Accepted, now: Instant, effects: list[Effect]) -> None:
-        leading, views = self._leading, self._views
-        if leading is None or leading.value is None or body.voter not in views.voters:
+    def _on_accepted(self, body: Accepted, now: Instant, effects: list[Effect]) -> None:
+        """Count an acceptance for the ballot this node leads; a majority decides the view."""
+        leading, view = self._leading, self._view
+        if leading is None or leading.value is None or body.voter not in view.voters:
             return
-        if body.view == views.number and body.ballot == leading.ballot:
+        if body.view == view.number and body.ballot == leading.ballot:
             leading.accepted[body.voter] = None
-            if self._majority(leading.accepted):
-                views.install(leading.value, now, effects)
+            if self._is_majority(leading.accepted):
+                self._install(leading.value, now, effects)
 
     def timer(self, key: Key, now: Instant, effects: list[Effect]) -> None:
+        """Handle the timers WATCH and LEAD."""
         if key == WATCH:
-            self._watched(now, effects)
+            self._check(now, effects)
         elif key == LEAD:
-            self._push(now, effects)
+            self._repeat(now, effects)
 
 
 def void_joins(ends: dict[StreamId, int], sponsors: Mapping[StreamId, tuple[StreamId, int]]) -> None:
-    """A join that lies behind the end of its sponsor's stream never happened, nor did those through it, nor
-    anything that the newcomer said since, even that it closes."""
-    found = True
-    while found:
-        found = False
+    """End every stream at 0 whose admission lies behind the end of its sponsor's stream, and so on from there.
+
+    Such a join never happened, so nothing of the newcomer counts, not even that it closed its stream.
+    """
+    changed = True
+    while changed:
+        changed = False
         for newcomer, (sponsor, number) in sponsors.items():
             if ends.get(newcomer) != 0 and number > ends.get(sponsor, number):
                 ends[newcomer] = 0
-                found = True
+                changed = True

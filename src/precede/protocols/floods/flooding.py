@@ -123,7 +123,7 @@ class Flooding(Dissemination):
         if type(packet) is FloodPacket:
             self._receive_flood(packet.envelope, now, effects)
         elif type(packet) is FloodWantPacket:
-            self.floods.asked(packet.wants, sender, now, effects)
+            self.floods.requested(packet.wants, sender, now, effects)
         elif type(packet) is FloodDigestPacket:
             self.floods.compare(packet.haves, now, effects)
             self._skip_known(now, effects)
@@ -184,7 +184,7 @@ class Flooding(Dissemination):
             effects += self._dropped
             self._dropped = []
 
-    # -- what the floods ask (floods.Voice) ----------------------------------------------------------------
+    # -- what the floods ask (floods.FloodUser) ----------------------------------------------------------------
 
     def flood_packet(self, flood: Envelope) -> Packet:
         return FloodPacket(flood)
@@ -200,7 +200,7 @@ class Flooding(Dissemination):
             self._dropped.append(Persist(("own", number), None))
         return True
 
-    def asked_for_gone(self, stream: Stream[Envelope], peer: NodeId, effects: list[Effect]) -> None:
+    def requested_dropped(self, stream: Stream[Envelope], peer: NodeId, effects: list[Effect]) -> None:
         """Say from where on this node can help; perhaps another one still has it."""
         first = min([number for number in stream.kept if number <= stream.received], default=None)
         gone = stream.received if first is None else first - 1

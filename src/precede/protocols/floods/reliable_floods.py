@@ -61,7 +61,7 @@ class Stream(Generic[F]):
         self.kept: dict[int, F] = {}
 
 
-class Voice(Protocol[F]):
+class FloodUser(Protocol[F]):
     """How the node around the floods puts things into packets, and what it decides."""
 
     def flood_packet(self, flood: F) -> Packet:
@@ -74,7 +74,7 @@ class Voice(Protocol[F]):
     def can_drop(self, stream: Stream[F], number: int, flood: F) -> bool:
         """May this node stop keeping a flood that is older than `retention`?"""
 
-    def asked_for_gone(self, stream: Stream[F], peer: NodeId, effects: list[Effect]) -> None:
+    def requested_dropped(self, stream: Stream[F], peer: NodeId, effects: list[Effect]) -> None:
         """A neighbour wants what this node had once and does not keep any more."""
 
     def nobody_has(self, stream: Stream[F], now: Instant, effects: list[Effect]) -> None:
@@ -85,7 +85,7 @@ class Voice(Protocol[F]):
 class Floods(Generic[F]):
     """All streams at one node."""
 
-    def __init__(self, options: FloodOptions, random: Random, voice: Voice[F]) -> None:
+    def __init__(self, options: FloodOptions, random: Random, user: FloodUser[F]) -> None:
         self.streams: dict[StreamId, Stream[F]] = {}
         self.gaps: dict[StreamId, Stream[F]] = {}
         self.answers: dict[tuple[StreamId, int], F] = {}
@@ -98,7 +98,7 @@ class Floods(Generic[F]):
         self._answer_within = options.answer_within
         self._retention = options.retention
         self._random = random
-        self._voice = voice
+        self._user = user
         self._relays: dict[Key, F] = {}
         self._ages: deque[tuple[Instant, Stream[F], int]] = deque()
         self._asking = False
@@ -216,18 +216,18 @@ class Floods(Generic[F]):
         wants: list[Want] = []
         for stream in list(self.gaps.values()):
             if self.is_hopeless(stream, now):
-                self._voice.nobody_has(stream, now, effects)
+                self._user.nobody_has(stream, now, effects)
             if len(wants) < _MOST_WANTS:
                 _add_missing(stream, wants)
         if wants:
-            effects.append(Send(self._voice.want_packet(tuple(wants)), NEIGHBOURS, RADIO))
+            effects.append(Send(self._user.want_packet(tuple(wants)), NEIGHBOURS, RADIO))
         self._ask_wait = min(2 * self._ask_wait, _SLOWEST * self._ask_after)
         effects.append(SetTimer(ASK, now + self._soon(self._ask_wait)))
 
-    def asked(self, wants: Sequence[Want], peer: NodeId, now: Instant, effects: list[Effect]) -> None:
+    def requested(self, wants: Sequence[Want], peer: NodeId, now: Instant, effects: list[Effect]) -> None:
         """A neighbour lacks these."""
-        for source, life, first, last in wants:
-            stream = self.streams.get((source, life))
+        for source, serial, first, last in wants:
+            stream = self.streams.get((source, serial))
             if stream is None:
                 continue
             kept = stream.kept
@@ -239,7 +239,7 @@ class Floods(Generic[F]):
                 elif number <= stream.received:
                     gone = True
             if gone:
-                self._voice.asked_for_gone(stream, peer, effects)
+                self._user.requested_dropped(stream, peer, effects)
         self._answer_soon(now, effects)
 
     def _answer_soon(self, now: Instant, effects: list[Effect]) -> None:
@@ -252,7 +252,7 @@ class Floods(Generic[F]):
         self._answering = False
         for key in list(self.answers)[:_MOST_ANSWERS]:
             flood = self.answers.pop(key)
-            effects.append(Send(self._voice.flood_packet(flood), NEIGHBOURS, RADIO))
+            effects.append(Send(self._user.flood_packet(flood), NEIGHBOURS, RADIO))
         self._answer_soon(now, effects)
 
     # -- relaying ----------------------------------------------------------------------------------------
@@ -269,12 +269,12 @@ class Floods(Generic[F]):
     def transmit(self, key: Key, flood: F, effects: list[Effect]) -> None:
         """Queue it at the radio; until it is `sent`, `refresh` can renew what it carries along."""
         self.queued[key] = flood
-        effects.append(Send(self._voice.flood_packet(flood), NEIGHBOURS, RADIO, key))
+        effects.append(Send(self._user.flood_packet(flood), NEIGHBOURS, RADIO, key))
 
     def refresh(self, effects: list[Effect]) -> None:
         """What would be carried along has changed: renew the packet that leaves next."""
         for key, flood in self.queued.items():
-            effects.append(Send(self._voice.flood_packet(flood), NEIGHBOURS, RADIO, key))
+            effects.append(Send(self._user.flood_packet(flood), NEIGHBOURS, RADIO, key))
             return
 
     def sent(self, key: Key, effects: list[Effect]) -> None:
@@ -287,19 +287,19 @@ class Floods(Generic[F]):
     def haves(self) -> tuple[Have, ...]:
         """How far this node has each stream."""
         return tuple(
-            (source, life, self.streams[source, life].received) for source, life in sorted(self.streams)
+            (source, serial, self.streams[source, serial].received) for source, serial in sorted(self.streams)
         )
 
     def compare(self, haves: Sequence[Have], now: Instant, effects: list[Effect]) -> None:
         """A neighbour's digest: ask for what it has, speak soon if it has less."""
         same = len(haves) == len(self.streams)
-        for source, life, received in haves:
-            stream = self.streams.get((source, life))
+        for source, serial, received in haves:
+            stream = self.streams.get((source, serial))
             mine = stream.received if stream is not None else 0
             if received != mine or stream is None:
                 same = False
             if received > mine:
-                self.heard_of(self.stream((source, life)), received, now, effects)
+                self.heard_of(self.stream((source, serial)), received, now, effects)
         if same:
             self.trickle.alike()
         else:
@@ -315,7 +315,7 @@ class Floods(Generic[F]):
         elif key == ANSWER:
             self._answer(now, effects)
         elif key == BEACON and self.trickle.timer(now, effects):
-            effects.append(Send(self._voice.digest_packet(self.haves()), NEIGHBOURS, RADIO))
+            effects.append(Send(self._user.digest_packet(self.haves()), NEIGHBOURS, RADIO))
 
     def _drop_old(self, now: Instant) -> None:
         ages = self._ages
@@ -323,7 +323,7 @@ class Floods(Generic[F]):
             _, stream, number = ages[0]
             flood = stream.kept.get(number)
             if flood is not None:
-                if not self._voice.can_drop(stream, number, flood):
+                if not self._user.can_drop(stream, number, flood):
                     ages[0] = (now, stream, number)
                     ages.rotate(-1)
                     return

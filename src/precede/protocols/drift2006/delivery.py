@@ -1,0 +1,141 @@
+"""Moves of a DRIFT node in the total order (drift2006): delivery of Figure 3, cuts, checkpoints, new groups."""
+
+from __future__ import annotations
+
+from collections import deque
+from collections.abc import Callable, Sequence
+from typing import final
+
+from precede.core.effects import Deliver, Discard, Effect, Observe, Persist
+from precede.core.identity import MessageId
+from precede.core.instants import Instant
+from precede.core.messages import Message
+from precede.core.node import Waiting
+from precede.protocols.drift2006.packets import Carried, CheckpointPacket, Flood
+from precede.protocols.drift2006.saved import OF_GROUP
+from precede.protocols.drift2006.state import DriftState, set_sources
+from precede.protocols.floods.reliable_floods import Floods, StreamId
+
+
+@final
+class Delivery:
+    """Delivers floods that are safe and, where crashes are tolerated, held by a majority of the voters."""
+
+    def __init__(self, state: DriftState) -> None:
+        self._state = state
+        self._pending = state.pending
+        self._view = state.view
+
+    def deliver_safe(self, now: Instant, effects: list[Effect]) -> None:
+        """Deliver everything that may be delivered now."""
+        state, view = self._state, self._view
+        while (placed := self._pending.pop_safe()) is not None:
+            if view.crash_tolerant or state.cleared:
+                state.cleared.append(placed)
+                state.raise_floor(placed[0])
+            else:
+                self._deliver(placed[4], now, effects)
+        while state.cleared and view.majority_holds(state.cleared[0][0]):
+            self._deliver(state.cleared.popleft()[4], now, effects)
+
+    def _deliver(self, flood: Flood, now: Instant, effects: list[Effect]) -> None:
+        """Move this node's position behind a flood; deliver its message, if it has one."""
+        state = self._state
+        id = (flood.source, flood.serial)
+        state.delivered[id] = (flood.number, flood.timestamp)
+        state.position = flood.timestamp
+        state.progress_at = now
+        if state.durable:
+            effects.append(Persist(("done", *id), state.delivered[id]))
+        if flood.message is not None and state.destination:
+            effects.append(Deliver(flood.message))
+
+    def observe_tof(self, effects: list[Effect]) -> None:
+        """Report the messages that TOF would deliver now."""
+        state = self._state
+        if state.shadow is None:
+            return
+        while (flood := state.shadow.pop_safe()) is not None:
+            if flood.message is not None and state.destination:
+                effects.append(Observe("tof", flood.message))
+
+    def waiting(self) -> Sequence[Waiting]:
+        """Undelivered messages: each waits for the one before it.
+
+        The first waits for the clocks that it lacks, which are written as message number 0 of their sources.
+        """
+        state = self._state
+        placed = sorted(state.pending.heap)
+        lacking = state.seen.all_lacking(placed[0][0]) if placed and not state.cleared else []
+        before = tuple(MessageId(source, 0, 0) for source, _ in lacking)
+        waiting = []
+        for _, _, _, _, flood, since in [*state.cleared, *placed]:
+            if flood.message is not None:
+                waiting.append(Waiting(flood.message.id, before, since))
+                before = (flood.message.id,)
+        return waiting
+
+
+def take_back(state: DriftState, id: StreamId, end: int) -> list[Message]:
+    """Remove the floods of a stream behind its end, which nobody delivered; returns their messages."""
+    taken = _take(state, id, lambda number: number > end)
+    state.unadmitted[id] = [flood for flood in state.unadmitted.get(id, ()) if flood.number <= end]
+    if not state.unadmitted[id]:
+        del state.unadmitted[id]
+    return [flood.message for flood in taken if flood.message is not None]
+
+
+def skip_to(
+    state: DriftState, floods: Floods[Carried], checkpoint: CheckpointPacket, effects: list[Effect]
+) -> None:
+    """Continue from the position of a checkpoint; floods before it are discarded."""
+    for source, serial, number in checkpoint.done:
+        id = (source, serial)
+        if number <= state.delivered_number(id):
+            continue
+        state.delivered[id] = (number, 0)
+        if state.durable:
+            effects.append(Persist(("done", *id), state.delivered[id]))
+        for flood in _take(state, id, number.__ge__):
+            if flood.message is not None and state.destination:
+                effects.append(Discard(flood.message, "skipped"))
+        for ready in floods.skip_to(floods.stream(id), number):
+            assert isinstance(ready, Flood)
+            state.unadmitted.setdefault(id, []).append(ready)
+    state.clock = max(state.clock, checkpoint.timestamp)
+    state.position = max(state.position, checkpoint.timestamp)
+
+
+def leave_group(state: DriftState, floods: Floods[Carried], effects: list[Effect]) -> None:
+    """Forget everything about a group; messages not delivered in it are discarded."""
+    for stream in floods.streams.values():
+        for flood in stream.kept.values():
+            assert isinstance(flood, Flood)
+            state.forget(flood, effects)
+    for *_, flood, _ in [*state.cleared, *sorted(state.pending.heap)]:
+        if flood.message is not None and state.destination:
+            effects.append(Discard(flood.message, "abandoned"))
+    if state.durable:
+        effects += [
+            Persist((name, *id), None)
+            for id in {**state.admitted, **state.view.ends}
+            for name in ("admitted", "ended", "done")
+        ]
+        effects += [Persist(name, None) for name in OF_GROUP]
+    state.own_stream = state.last_own_stream = None
+    state.delivered, state.admitted, state.unadmitted = {}, {}, {}
+    state.pending.heap = []
+    state.cleared = deque()
+    floods.forget_all()
+    state.view.sponsors = {}
+    set_sources(state, floods, (), {})
+
+
+def _take(state: DriftState, id: StreamId, unwanted: Callable[[int], bool]) -> list[Flood]:
+    """Remove the undelivered floods of a stream with unwanted numbers; returns them in their order."""
+    taken = state.pending.remove(lambda flood: (flood.source, flood.serial) == id and unwanted(flood.number))
+    kept = [placed for placed in state.cleared if placed[1:3] != id or not unwanted(placed[3])]
+    if len(kept) < len(state.cleared):
+        taken += [placed[4] for placed in state.cleared if placed[1:3] == id and unwanted(placed[3])]
+        state.cleared = deque(kept)
+    return sorted(taken, key=lambda flood: flood.number)

@@ -1,0 +1,264 @@
+"""Groups of DRIFT: how a node enters one, founds one, and moves to an older one (drift2006, section 7).
+
+Entering. A newcomer learns a position in the total order from a neighbour (a checkpoint) and receives from
+there on. Then it may become a source (`join`).
+
+Founding. Nodes that want to be sources and find none flood their candidacy. After a while the candidate with
+the lowest id among those it has heard founds a group, and the others join it. This replaces the bootstrap of
+Cavin et al. (reference [9] of the paper), which like this one needs to know all candidates. When two groups
+meet, the members of the one that was founded later move to the other, one by one.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Final
+
+import msgspec
+
+from precede.core.effects import CancelTimer, Effect, Key, Persist, SetTimer
+from precede.core.identity import NodeId
+from precede.core.instants import MILLISECOND, SECOND, Duration, Instant
+from precede.core.messages import Packet
+from precede.core.node import Saved
+from precede.protocols.drift2006.delivery import leave_group, skip_to
+from precede.protocols.drift2006.dummies import Dummies
+from precede.protocols.drift2006.join import APPLY, Joining
+from precede.protocols.drift2006.packet_builder import PacketBuilder
+from precede.protocols.drift2006.packets import (
+    Candidacy,
+    Carried,
+    CheckpointPacket,
+    ControlPacket,
+    KnockPacket,
+    Piggyback,
+    ViewRecord,
+)
+from precede.protocols.drift2006.saved import leftovers
+from precede.protocols.drift2006.state import CONFIGURED_GROUP, NO_GROUP, DriftState, set_sources
+from precede.protocols.drift2006.views import Views
+from precede.protocols.floods.reliable_floods import Floods, StreamId
+
+KNOCK: Final[Key] = ("join", "knock")
+_KNOCK_EVERY: Final = SECOND
+_ANSWER_WITHIN: Final = 100 * MILLISECOND
+
+
+class Groups:
+    """Brings this node into a group, and answers nodes that want to enter it.
+
+    `bootstrap_after`: found a group after so long without one; 0 means never.
+    """
+
+    def __init__(
+        self,
+        state: DriftState,
+        floods: Floods[Carried],
+        builder: PacketBuilder,
+        dummies: Dummies,
+        joining: Joining,
+        views: Views,
+        bootstrap_after: Duration,
+    ) -> None:
+        self._state = state
+        self._floods = floods
+        self._builder = builder
+        self._dummies = dummies
+        self._views = views
+        self._joining = joining
+        self._bootstrap_after = bootstrap_after
+        self._answering: dict[NodeId, None] = {}
+        self._candidates: dict[NodeId, Instant] = {}
+        self._outside_since: Instant = 0
+        self._next_request_at: Instant = -(1 << 62)
+
+    # -- beginning ---------------------------------------------------------------------------------------
+
+    def start_configured(self, sources: Sequence[NodeId], now: Instant, effects: list[Effect]) -> None:
+        """Begin in the group that the configuration names, with these nodes as sources."""
+        me = self._state.me
+        streams = tuple((source, 0) for source in sources)
+        self._joining.wanted = (me, 0) in streams
+        self._begin(CONFIGURED_GROUP, ViewRecord(0, streams, ()), streams, now, effects)
+        if self._joining.wanted:
+            self._state.become_source((me, 0), 0, effects)
+
+    def start_outside(self, saved: Saved, now: Instant, effects: list[Effect]) -> None:
+        """Begin outside any group, or finish the move to another group that a crash interrupted."""
+        effects += [Persist(key, None) for key in leftovers(saved)]
+        if "next" in saved:
+            self._enter(msgspec.convert(saved["next"], CheckpointPacket), now, effects)
+            effects.append(Persist("next", None))
+        else:
+            self._go_out(now, effects)
+
+    def _begin(
+        self,
+        group: int,
+        record: ViewRecord,
+        sources: tuple[StreamId, ...],
+        now: Instant,
+        effects: list[Effect],
+    ) -> None:
+        """Begin in a group with this view and these sources; one write makes it survive a crash."""
+        state = self._state
+        state.group = group
+        if state.durable:
+            effects.append(Persist("group", (group, record, sources)))
+        self._views.begin(record, now)
+        set_sources(state, self._floods, sources, {})
+        state.piggyback = None
+        effects.append(CancelTimer(KNOCK))
+
+    def _enter(self, checkpoint: CheckpointPacket, now: Instant, effects: list[Effect]) -> None:
+        """Begin in the group of a checkpoint, at its position."""
+        skip_to(self._state, self._floods, checkpoint, effects)
+        self._begin(checkpoint.extra.group, checkpoint.view, checkpoint.sources, now, effects)
+        self._state.raise_floor(self._state.position)
+
+    # -- outside any group ---------------------------------------------------------------------------------
+
+    def _go_out(self, now: Instant, effects: list[Effect]) -> None:
+        """Be in no group, and look for one."""
+        state = self._state
+        state.group = NO_GROUP
+        state.seen.label(NO_GROUP, state.view.number)
+        self._outside_since = now
+        self._candidates = {}
+        state.piggyback = None
+        self._knock(now, effects)
+
+    def _knock(self, now: Instant, effects: list[Effect]) -> None:
+        """Request a checkpoint, again and again; found a group when nobody answers."""
+        state = self._state
+        effects.append(self._builder.knock())
+        wait = _KNOCK_EVERY // 2 + int(state.generator.random() * _KNOCK_EVERY)
+        effects.append(SetTimer(KNOCK, now + wait))
+        patience = self._bootstrap_after
+        if not self._joining.wanted or not patience:
+            return
+        self._dummies.send_control(Candidacy(self._outside_since), now, effects)
+        recent = [id for id, heard_at in self._candidates.items() if now - heard_at <= patience]
+        if now - self._outside_since >= patience and all(id > state.me for id in recent):
+            self.found(now, effects)
+
+    def found(self, now: Instant, effects: list[Effect]) -> None:
+        """Found a group with this node as its only source."""
+        state = self._state
+        id = self._joining.new_stream(effects)
+        # Microseconds since 1970 have 51 bits, and an integer on the wire has 63.
+        group = (max(now, 0) + 1) << 11 | (state.me & 0x7FF)
+        self._begin(group, ViewRecord(0, (id,), ()), (id,), now, effects)
+        state.become_source(id, 0, effects)
+        self._joining.send_again(now, effects)
+
+    # -- packets of other groups ---------------------------------------------------------------------------
+
+    def is_same_group(
+        self, packet: Packet, extra: Piggyback, sender: NodeId, now: Instant, effects: list[Effect]
+    ) -> bool:
+        """Is a packet from this node's group? If not, it is handled here."""
+        own = self._state.group
+        if extra.group == own and own != NO_GROUP:
+            return True
+        if own == NO_GROUP:
+            if isinstance(packet, CheckpointPacket):
+                self.receive_checkpoint(packet, now, effects)
+            elif (
+                isinstance(packet, ControlPacket)
+                and extra.group == NO_GROUP
+                and self._dummies.relay(packet, now, effects)
+            ):
+                self._candidates[packet.origin] = now
+        elif extra.group == NO_GROUP or (extra.group > own and isinstance(packet, KnockPacket)):
+            self.receive_knock(sender, now, effects)
+        elif extra.group < own:
+            self._meet_older(packet, sender, now, effects)
+        return False
+
+    def _meet_older(self, packet: Packet, sender: NodeId, now: Instant, effects: list[Effect]) -> None:
+        """Request a checkpoint of an older group, and move there when it comes.
+
+        The node stays in its group until then: a node in no group could enter the group that it has left again,
+        without its position.
+        """
+        if isinstance(packet, CheckpointPacket):
+            self._move(packet, now, effects)
+        elif now >= self._next_request_at:
+            self._next_request_at = now + _KNOCK_EVERY // 4
+            effects.append(self._builder.knock(sender))
+
+    def _move(self, checkpoint: CheckpointPacket, now: Instant, effects: list[Effect]) -> None:
+        """Leave this group for that of a checkpoint; a restart finishes a move that a crash interrupts.
+
+        Messages that this node has not delivered here are discarded: others may have delivered them.
+        """
+        state = self._state
+        if state.durable:
+            effects.append(Persist("next", checkpoint))
+        leave_group(state, self._floods, effects)
+        self._joining.abandon(effects)
+        self._enter(checkpoint, now, effects)
+        if state.durable:
+            effects.append(Persist("next", None))
+        self._joining.apply_if_wanted(now, effects)
+
+    # -- checkpoints -------------------------------------------------------------------------------------
+
+    def receive_knock(self, peer: NodeId, now: Instant, effects: list[Effect]) -> None:
+        """Answer a node that requests a checkpoint, after a short random time."""
+        if peer not in self._answering:
+            self._answering[peer] = None
+            wait = int(self._state.generator.random() * _ANSWER_WITHIN)
+            effects.append(SetTimer(("join", "answer", peer), now + wait))
+
+    def _answer(self, peer: NodeId, effects: list[Effect]) -> None:
+        """Send a checkpoint."""
+        state = self._state
+        self._answering.pop(peer, None)
+        if state.group == NO_GROUP:
+            return
+        ends = state.view.ends
+        unfinished = [id for id in state.admitted if id in ends and state.delivered_number(id) < ends[id]]
+        sources = tuple(id for id in sorted({*state.seen.columns, *unfinished}) if self._is_past(id))
+        effects.append(self._builder.checkpoint(sources, peer))
+
+    def _is_past(self, id: StreamId) -> bool:
+        """Does the admission of a stream lie before our position? If not, the newcomer receives it itself."""
+        sponsor, number = self._state.view.sponsors.get(id, ((0, 0), 0))
+        return number <= self._state.delivered_number(sponsor)
+
+    def receive_checkpoint(self, checkpoint: CheckpointPacket, now: Instant, effects: list[Effect]) -> None:
+        """Enter a group, or, when floods are missing that nobody keeps any more, skip them."""
+        state, floods = self._state, self._floods
+        if state.group == NO_GROUP:
+            self._enter(checkpoint, now, effects)
+        elif any(
+            floods.is_hopeless(floods.stream((source, serial)), now) for source, serial, _ in checkpoint.done
+        ):
+            self._views.install(checkpoint.view, now, effects)
+            if state.durable:
+                new = [id for id in checkpoint.sources if id not in state.admitted]
+                effects += [Persist(("admitted", *id), 0) for id in new]
+            skip_to(state, floods, checkpoint, effects)
+            ends = state.view.ends
+            lasting = [
+                id
+                for id in {**dict.fromkeys(state.seen.columns), **dict.fromkeys(checkpoint.sources)}
+                if id not in ends or floods.stream(id).received < ends[id]
+            ]
+            set_sources(state, floods, lasting, {})
+        self._joining.take_up_unused(now, effects)
+        self._joining.apply_if_wanted(now, effects)
+
+    def timer(self, key: Key, now: Instant, effects: list[Effect]) -> None:
+        """Handle the timers KNOCK and APPLY, and those of the answers to newcomers."""
+        if key == KNOCK:
+            if self._state.group == NO_GROUP:
+                self._knock(now, effects)
+        elif key == APPLY:
+            if not self._joining.apply(now, effects):
+                self._go_out(now, effects)
+        else:
+            assert isinstance(key, tuple)
+            self._answer(int(key[2]), effects)

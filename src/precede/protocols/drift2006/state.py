@@ -1,0 +1,251 @@
+"""The data that the parts of a DRIFT node share (drift2006, Figure 3): clocks, floods, sources, position.
+
+Every part (`packet_builder`, `dummies`, `votes`, `views`, `join`, `groups`, ...) is given this state, never the
+node or the parts that are built after it. `node` builds the parts and connects them.
+"""
+
+from __future__ import annotations
+
+from collections import deque
+from collections.abc import Mapping, Sequence
+from random import Random
+from typing import Final, final
+
+from precede.core.effects import Effect, Persist
+from precede.core.identity import NodeId
+from precede.core.instants import Instant
+from precede.core.node import Context
+from precede.protocols.drift2006.clock_table import WIDE, ClockTable
+from precede.protocols.drift2006.options import DriftOptions, parse_node_ids
+from precede.protocols.drift2006.order import Pending, Placed, Shadow
+from precede.protocols.drift2006.packets import Carried, Flood, Piggyback, ViewRecord, node_incarnation
+from precede.protocols.drift2006.seen import Seen
+from precede.protocols.floods.reliable_floods import Floods, StreamId
+
+NO_GROUP: Final = -1
+CONFIGURED_GROUP: Final = 0
+"""The group of the members named in the configuration. Groups that nodes found have higher numbers."""
+
+_CLOCK_RESERVE: Final = 256
+
+
+@final
+class View:
+    """The view with this number, and the floors of its voters.
+
+    `crash_tolerant`: crashed sources are removed, and a message is delivered only when a majority of the voters
+    holds it. False makes it the paper's protocol, without floors.
+    `voters`: the streams that vote. `voter` is the one as which this node votes, even while it leaves.
+    `ends`: the number of the last flood of every stream that has ended.
+    `sponsors`: for every admitted stream, the stream and number of the flood that admitted it.
+    `frozen`: this node takes part in a view change, so its floor must not rise.
+    `held_to`: the timestamp up to which this node itself holds everything.
+    """
+
+    def __init__(self, crash_tolerant: bool) -> None:
+        self.crash_tolerant = crash_tolerant
+        self.number = 0
+        self.voters: tuple[StreamId, ...] = ()
+        self.voter: StreamId | None = None
+        self.ends: dict[StreamId, int] = {}
+        self.sponsors: dict[StreamId, tuple[StreamId, int]] = {}
+        self.frozen = False
+        self.held_to = 0
+        self._floors = ClockTable((), WIDE)
+        self._own_column = -1
+
+    def record(self) -> ViewRecord:
+        """The view as it is sent and persisted."""
+        return ViewRecord(self.number, self.voters, tuple((*id, end) for id, end in sorted(self.ends.items())))
+
+    def set_voters(self, voters: Sequence[StreamId], me: NodeId, incarnation: int) -> None:
+        """Begin with these voters, all floors at zero."""
+        self.voters = tuple(voters)
+        own = [id for id in self.voters if id[0] == me and node_incarnation(id) == incarnation]
+        self.voter = own[-1] if own else None
+        self.frozen = False
+        self._own_column = self.voters.index(own[-1]) if own else -1
+        self._floors = ClockTable([(0, 0)] * len(self.voters) if self.crash_tolerant else (), WIDE)
+
+    def next_voters(self, columns: Sequence[StreamId], ends: Mapping[StreamId, int]) -> tuple[StreamId, ...]:
+        """Who votes next when `columns` are the sources and these streams have ended.
+
+        When a node has two streams, the later one votes.
+        """
+        lasting = [id for id in sorted({*self.voters, *columns}) if id not in ends]
+        return tuple({id[0]: id for id in lasting}.values())
+
+    def is_cut(self, id: StreamId, number: int) -> bool:
+        """Does this flood lie behind the end of its stream?"""
+        return number > self.ends.get(id, number)
+
+    # -- floors ------------------------------------------------------------------------------------------
+
+    def raise_floor(self, timestamp: int) -> bool:
+        """This node holds everything up to a timestamp; True when its floor rose, which packets must show."""
+        if not self.crash_tolerant:
+            return False
+        self.held_to = max(self.held_to, timestamp)
+        if self.voter is None or self.frozen:
+            return False
+        return self._floors.raise_to(self._own_column, 0, self.held_to)
+
+    def floors_table(self) -> bytes:
+        """All floors as a table for a packet."""
+        return self._floors.to_bytes() if self.crash_tolerant else b""
+
+    def merge_floors(self, table: bytes) -> bool:
+        """Take the higher floor of each voter; True when one rose."""
+        if len(table) != WIDE.size * self._floors.width:
+            return False
+        return self._floors.merge((table,))[0]
+
+    def majority_holds(self, timestamp: int) -> bool:
+        """Does a majority of the voters hold everything up to a timestamp?"""
+        if not self.crash_tolerant:
+            return True
+        lacking: int = self._floors.below(timestamp).bit_count()
+        return 2 * (self._floors.width - lacking) > self._floors.width
+
+    def all_hold(self, timestamp: int) -> bool:
+        """Do all voters hold everything up to a timestamp?"""
+        return not self.crash_tolerant or not self._floors.below(timestamp)
+
+
+@final
+class DriftState:
+    """What one node knows.
+
+    `me`, `incarnation`: this node and its incarnation. `generator`: its random numbers.
+    `virtual`: packets carry clocks (DRIFT); without, only a source's own floods show its clock (TOF).
+    `durable`: the node persists what a restart needs. `destination`: the node delivers to its application.
+
+    `seen`: the sources' clocks, Seen of Figure 3. `view`: the current view.
+    `pending`: floods that are not safe yet, Rcvd of Figure 3. `cleared`: floods that are safe by the clocks and
+    wait until a majority of the voters holds them. `shadow`: what TOF would deliver, if that is observed.
+    `delivered`: number and timestamp of the last delivered flood of each stream. `position`: the timestamp of
+    the last delivered flood.
+
+    `group`: the number of this node's group, or `NO_GROUP`.
+    `admitted`: every stream that is or was a source, with the timestamp of its admission.
+    `unadmitted`: floods of streams whose admission has not arrived, in the order of their numbers.
+    `own_stream`: the stream in which this node broadcasts now; None while it is no source. `own_column`: its
+    column in `seen`. `last_own_stream`: the same stream, kept after it has ended.
+
+    `clock`: the logical clock, LC of Figure 3. `persisted_clock`: the clock with which a restart begins.
+    `floods_sent`: the number of this node's last flood in its stream, SN of Figure 3.
+    `message_number`: the number of its application's last message.
+    `last_heard_at`: when the node last received a flood. `progress_at`: when it last delivered one or began a
+    view.
+    `piggyback`: the virtual-flooding data of the last packet; None when it is out of date.
+    """
+
+    def __init__(self, role: str, context: Context[DriftOptions], virtual: bool) -> None:
+        options = context.options
+        limit = options.limit
+        destinations = parse_node_ids(options.destinations)
+        delivers = role in ("node", "destination")
+        self.me: NodeId = context.node
+        self.incarnation: int = context.incarnation
+        self.generator: Random = context.random
+        self.virtual = virtual
+        self.durable: bool = options.durable
+        self.destination = delivers and (destinations is None or self.me in destinations)
+        self.view = View(options.suspect_after > 0)
+        self.seen = Seen(self.generator, limit, options.policy, options.two_entries)
+        self.seen.plain = virtual and limit is None and not self.view.crash_tolerant
+        self.pending = Pending(self.seen)
+        self.cleared: deque[Placed] = deque()
+        self.shadow = Shadow() if options.shadow else None
+        self.delivered: dict[StreamId, tuple[int, int]] = {}
+        self.position = 0
+        self.group = NO_GROUP
+        self.admitted: dict[StreamId, int] = {}
+        self.unadmitted: dict[StreamId, list[Flood]] = {}
+        self.own_stream: StreamId | None = None
+        self.own_column = -1
+        self.last_own_stream: StreamId | None = None
+        self.clock = 0
+        self.persisted_clock = 0
+        self.floods_sent = 0
+        self.message_number = 0
+        self.last_heard_at: Instant = 0
+        self.progress_at: Instant = 0
+        self.piggyback: Piggyback | None = None
+
+    def has_undelivered(self) -> bool:
+        """Is a flood here that is not delivered yet?"""
+        return bool(self.pending.heap or self.cleared)
+
+    def delivered_number(self, id: StreamId) -> int:
+        """The number of the last delivered flood of a stream; 0 before the first."""
+        return self.delivered.get(id, (0, 0))[0]
+
+    def merge_piggyback(self, piggyback: Piggyback) -> None:
+        """The vf update of Figure 3: merge the clocks and floors that a packet carries."""
+        if not self.virtual:
+            return
+        news = False
+        if piggyback.table:
+            news = self.seen.hear(piggyback.table, piggyback.layout)
+        if piggyback.chosen:
+            news = self.seen.merge_chosen(piggyback.chosen) or news
+        if piggyback.floors and piggyback.view == self.view.number:
+            news = self.view.merge_floors(piggyback.floors) or news
+        if news:
+            self.piggyback = None
+
+    def raise_floor(self, timestamp: int) -> None:
+        """This node holds everything up to a timestamp."""
+        if self.view.raise_floor(timestamp):
+            self.piggyback = None
+
+    # -- persisting --------------------------------------------------------------------------------------
+
+    def keep(self, flood: Flood, effects: list[Effect]) -> None:
+        """Persist a flood that this node holds."""
+        if self.durable:
+            effects.append(Persist(("held", flood.source, flood.serial, flood.number), flood))
+
+    def forget(self, flood: Flood, effects: list[Effect]) -> None:
+        """Remove a flood from the store."""
+        if self.durable:
+            effects.append(Persist(("held", flood.source, flood.serial, flood.number), None))
+
+    def persist_clock(self, effects: list[Effect]) -> None:
+        """Persist a clock some way ahead, before a packet shows one that a restart would not know."""
+        if self.durable and self.clock >= self.persisted_clock:
+            self.persisted_clock = self.clock + _CLOCK_RESERVE
+            effects.append(Persist("clock", self.persisted_clock))
+
+    # -- the sources -------------------------------------------------------------------------------------
+
+    def become_source(self, id: StreamId, floods_sent: int, effects: list[Effect]) -> None:
+        """This node broadcasts in a stream that is one of the sources now."""
+        self.own_stream = self.last_own_stream = id
+        if self.durable:
+            effects.append(Persist("own", id))
+        self.floods_sent = floods_sent
+        self.own_column = self.seen.index[id]
+        self.persist_clock(effects)
+        self.seen.advance(self.own_column, floods_sent, self.clock)
+        self.piggyback = None
+
+
+def set_sources(
+    state: DriftState, floods: Floods[Carried], ids: Sequence[StreamId], clocks: Mapping[StreamId, int]
+) -> None:
+    """Replace the set of sources; `clocks` has the clock with which each new one begins."""
+    ordered = tuple(sorted(ids))
+    seen = state.seen
+    if ordered == seen.columns:
+        return
+    streams = [floods.stream(id) for id in ordered]
+    seen.set_columns(streams, [(stream.received, clocks.get(stream.id, 0)) for stream in streams])
+    own = state.own_stream
+    state.own_column = -1 if own is None else seen.index.get(own, -1)
+    if state.shadow is not None:
+        state.shadow.set_sources(ordered, lambda id: seen.clock_of(id)[1])
+    for id in ordered:
+        state.admitted.setdefault(id, 0)
+    state.piggyback = None
