@@ -7,20 +7,18 @@ from typing import Any
 import pytest
 from msgspec.structs import replace
 
-from precede.core.effects import Effect
 from precede.core.identity import NodeId
-from precede.core.instants import Instant
 from precede.core.node import Context, Node
 from precede.experiments.swarm.draw.proxies import REGIMES
 from precede.experiments.swarm.plan import draw_plan, find_drawer
 from precede.experiments.swarm.swarm import Tally, run_plan, run_seed
 from precede.protocols.cells.packets import ProxyGivePacket, ProxyUpPacket, Vector
-from precede.protocols.cells.proxy_station import Record
+from precede.protocols.cells.record import ProxyRecord
 from precede.protocols.prs1997 import mobile as prs_mobile
-from precede.protocols.prs1997.mobile import PrsHost, PrsStation
+from precede.protocols.prs1997.mobile import MobileRule, PrsHost, PrsStation
 from precede.protocols.registry import Entry
 from precede.protocols.was2021 import ck
-from precede.protocols.was2021.ck import CkStation
+from precede.protocols.was2021.ck import CkRule, CkStation
 
 
 @pytest.mark.parametrize("protocol", ["ck", "prs_mobile"])
@@ -38,61 +36,72 @@ def test_worlds_break_heal_and_hold(protocol: str, place: int) -> None:
     assert deliveries > 3_000
 
 
-class IgnoresTheBarrier(PrsStation):
-    """Sends what is next without looking at what it comes after."""
+class IgnoresTheBarrier(MobileRule):
+    """Sends the next message without looking at its barrier."""
 
-    def _ready(self, record: Record, app: Any) -> bool:
+    def is_ready(self, record: ProxyRecord, app: Any) -> bool:
         return True
 
 
-class MovesWithoutTheBarrier(PrsStation):
-    """Takes over h_RECD at a hand-off and forgets CB_h and Delivered_h."""
+class MovesWithoutTheBarrier(MobileRule):
+    """Takes over h_RECD at a hand-off and loses CB_h and Delivered_h."""
 
-    def _given(self, packet: ProxyGivePacket, record: Record) -> None:
-        """The rest is lost."""
+    def take_over(self, packet: ProxyGivePacket, record: ProxyRecord) -> None:
+        """Take over nothing."""
 
 
 class MovesBeforeTheUpdate(PrsHost):
     """Does not say what it has delivered, as if its station always knew."""
 
-    def _told_on_connecting(self) -> Vector:
+    def _delivered_vector(self) -> Vector:
         return ()
 
 
-class DeletesEarly(PrsStation):
+class DeletesEarly(MobileRule):
     """Deletes a message when the first destination has it."""
 
-    def _settle(self, host: NodeId, number: int, now: Instant, effects: list[Effect]) -> None:
+    def acknowledge(self, host: NodeId, number: int) -> bool:
         if number in self.lacking:
             self.finished.append((self.node, number))
-        super()._settle(host, number, now, effects)
+        return super().acknowledge(host, number)
 
 
-class ForgetsOwnPast(CkStation):
-    """Does not put a message after those the host sent from elsewhere."""
+class ForgetsOwnPast(CkRule):
+    """Does not put a message after those the host sent through other stations."""
 
-    def _stamped(self, packet: ProxyUpPacket, number: int, record: Record) -> Any:
+    def stamp(self, packet: ProxyUpPacket, number: int, record: ProxyRecord) -> Any:
         record.order.clear()
-        return super()._stamped(packet, number, record)
+        return super().stamp(packet, number, record)
 
 
-class IgnoresTheVector(CkStation):
-    """Sends what is next without looking at its vector."""
+class IgnoresTheVector(CkRule):
+    """Sends the next message without looking at its vector."""
 
-    def _ready(self, record: Record, app: Any) -> bool:
+    def is_ready(self, record: ProxyRecord, app: Any) -> bool:
         return True
 
 
-def spoiled(entry: Entry, role: str, node: type[Node]) -> Entry:
-    def build(wanted: str, context: Context) -> Node:
+def build_wrong(wrong: type, context: Context) -> Node:
+    """A wrong host, or a station with a wrong rule."""
+    if issubclass(wrong, CkRule):
+        return CkStation(context, wrong(context.node))
+    if issubclass(wrong, MobileRule):
+        return PrsStation(context, wrong(context.node, len(context.members)))
+    return wrong(context)
+
+
+def entry_with(wrong: type, entry: Entry, role: str) -> Entry:
+    """An entry that builds the wrong node in one role."""
+
+    def build(built_role: str, context: Context) -> Node:
         assert entry.build is not None
-        return node(context) if wanted == role else entry.build(wanted, context)  # type: ignore[call-arg]
+        return build_wrong(wrong, context) if built_role == role else entry.build(built_role, context)
 
     return replace(entry, build=build)
 
 
 @pytest.mark.parametrize(
-    ("entry", "role", "node"),
+    ("entry", "role", "wrong"),
     [
         (prs_mobile.ENTRY, "station", IgnoresTheBarrier),
         (prs_mobile.ENTRY, "station", MovesWithoutTheBarrier),
@@ -103,8 +112,8 @@ def spoiled(entry: Entry, role: str, node: type[Node]) -> Entry:
     ],
     ids=lambda value: getattr(value, "__name__", ""),
 )
-def test_a_node_that_is_wrong_is_caught(entry: Entry, role: str, node: type[Node]) -> None:
+def test_a_wrong_node_is_caught(entry: Entry, role: str, wrong: type) -> None:
     drawer = find_drawer(entry.name)
-    wrong = spoiled(entry, role, node)
+    wrong_entry = entry_with(wrong, entry, role)
     plans = (draw_plan(entry.name, seed, drawer) for seed in range(5_000, 5_030))
-    assert any(run_plan(plan, drawer, wrong).failed for plan in plans), f"{node.__name__} passed"
+    assert any(run_plan(plan, drawer, wrong_entry).failed for plan in plans), f"{wrong.__name__} passed"

@@ -1,8 +1,8 @@
-"""A host whose station acts for it (prs1997, section 9, and CK after it).
+"""A host whose station acts for it (prs1997, section 9, and CK, its descendant).
 
-It delivers what it is sent and buffers nothing. It acknowledges each delivery at once, and repeats its own
-messages, one at a time, until they are acknowledged. The papers' radio loses nothing; ours does, so both sides
-repeat.
+It delivers each message on arrival and acknowledges it at once. It sends its own messages one at a time and
+retransmits each until the station acknowledges it. The papers' radio loses nothing; ours does, so both sides
+retransmit.
 """
 
 from __future__ import annotations
@@ -41,7 +41,11 @@ from precede.protocols.cells.packets import (
 
 
 class ProxyHost(Node):
-    """One mobile host. A subclass makes its messages (`broadcast`)."""
+    """One mobile host; a subclass adds `broadcast`.
+
+    `delivered` is the last number delivered of each initial station. `ses` is the connection number, `previous`
+    the station of the last confirmed connection (before the first one: the first station tried, or -1).
+    """
 
     draining: ClassVar[tuple[str, ...]] = ("sbuffer",)
 
@@ -63,23 +67,25 @@ class ProxyHost(Node):
     # Uplink -------------------------------------------------------------------------------------------------
 
     def _queue(self, packet: ProxyUpPacket, now: Instant, effects: list[Effect]) -> None:
+        """Buffer an own message, and send it if no other is unacknowledged."""
         self.number = packet.message.id.number
         self.sbuffer[self.number] = packet
         if len(self.sbuffer) == 1:
             self._send_own(now, effects)
 
     def _send_own(self, now: Instant, effects: list[Effect]) -> None:
-        """One at a time: the oldest, until it is acknowledged."""
+        """Send the oldest own message that is unacknowledged."""
         if self.connected and self.cell is not None and self.sbuffer:
             packet = self._on_air(next(iter(self.sbuffer.values())))
             effects.append(Send(packet, self.cell, RADIO, "up"))
             effects.append(SetTimer("up", now + jittered(self.repeat, self.random)))
 
     def _on_air(self, packet: ProxyUpPacket) -> ProxyUpPacket:
-        """The frame as it is sent now."""
+        """The packet as it is sent now; a subclass may add current data."""
         return packet
 
     def _forget(self, accepted: int, now: Instant, effects: list[Effect]) -> None:
+        """Drop the own messages up to `accepted`, which the station has."""
         done = [number for number in self.sbuffer if number <= accepted]
         for number in done:
             del self.sbuffer[number]
@@ -104,7 +110,7 @@ class ProxyHost(Node):
         return effects
 
     def _on_data(self, packet: ProxyDataPacket, station: NodeId, effects: list[Effect]) -> None:
-        """The station sends what comes next, so what is not older is it."""
+        """Deliver and acknowledge. The station sends messages in order, so any newer one is the next."""
         if packet.number > self.delivered.get(packet.origin, 0):
             self.delivered[packet.origin] = packet.number
             if packet.message.id.source != self.node:
@@ -146,19 +152,21 @@ class ProxyHost(Node):
         return effects
 
     def _connect(self, now: Instant, effects: list[Effect]) -> None:
+        """Ask the station of the cell to connect this host; repeated until it answers."""
         if self.cell is None:
             return
-        packet = ProxyConnectPacket(self.node, self.ses, self.previous, self._told_on_connecting())
+        packet = ProxyConnectPacket(self.node, self.ses, self.previous, self._delivered_vector())
         effects.append(Send(packet, self.cell, RADIO, "connect"))
         effects.append(SetTimer("connect", now + jittered(self.retry, self.random)))
 
-    def _told_on_connecting(self) -> Vector:
-        """What the former station must know before the record moves."""
+    def _delivered_vector(self) -> Vector:
+        """What the former station must know before the record moves; nothing by default."""
         return ()
 
     def _on_connect_ack(
         self, packet: ProxyConnectAckPacket, sender: NodeId, now: Instant, effects: list[Effect]
     ) -> None:
+        """Connected: take over where the station begins, and send own messages."""
         if packet.ses != self.ses or self.connected:
             return
         self.connected = self.joined = True

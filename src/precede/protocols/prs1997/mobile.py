@@ -1,13 +1,13 @@
 """PRS for hosts in radio cells: stations as proxies (Prakash, Raynal, Singhal 1997, section 9).
 
-A station keeps CB_h and Delivered_h (`prs.PrsRule`) and h_RECD for each of its hosts, stamps their messages,
-and sends a host what is for it when h_RECD and the barrier allow. Barriers travel on the wires only. What it
-shares with CK is in `proxy_station`. The role `node`, in a world without stations, is the form of section 9.3:
-PRS itself, as many unicasts.
+A station keeps CB_h and Delivered_h (`prs.PrsRule`) and h_RECD for each of its hosts. It stamps their messages,
+and sends a host a message when h_RECD and the causal barrier allow. Barriers travel between stations only. The
+package `cells` has what this shares with CK. The role `node`, in a world without stations, is section 9.3: PRS
+itself, as unicasts.
 
-The paper's radio loses nothing, so a station always knows what its host has delivered when the host sends or
-moves. Ours loses frames, so a host says it itself: with each message of its own, and when it connects. Its
-former station makes that update before the record moves (section 9.2: "delayed until the update is done").
+The paper's radio loses nothing, so a station always knows what its host has delivered. Ours loses frames, so a
+host says what it has delivered with each message of its own and when it connects. Its former station updates
+the record before the record moves (section 9.2: "delayed until the update is done").
 """
 
 from __future__ import annotations
@@ -35,7 +35,9 @@ from precede.protocols.cells.packets import (
     Vector,
 )
 from precede.protocols.cells.proxy_host import ProxyHost
-from precede.protocols.cells.proxy_station import ProxyStation, Record
+from precede.protocols.cells.proxy_station import ProxyStation
+from precede.protocols.cells.record import ProxyRecord
+from precede.protocols.cells.rule import ProxyRule
 from precede.protocols.multicast.rule import process_of
 from precede.protocols.prs1997 import prs
 from precede.protocols.prs1997.options import PrsMobileOptions, PrsOptions
@@ -43,7 +45,7 @@ from precede.protocols.registry import Entry
 
 
 class PrsUpPacket(ProxyUpPacket, frozen=True, gc=False):
-    """Host to station: a new message to these, sent after having delivered so much."""
+    """Host to station: an own message to the hosts `to`, and what the host delivered before it sent this."""
 
     kind: ClassVar[str] = "prs_up"
     to: tuple[NodeId, ...]
@@ -55,7 +57,7 @@ class PrsUpPacket(ProxyUpPacket, frozen=True, gc=False):
 
 
 class PrsAppPacket(ProxyAppPacket, frozen=True, gc=False):
-    """Station to station: M with CB_M and M_id."""
+    """Station to station: a message M for the hosts `to`, with CB_M and M_id."""
 
     kind: ClassVar[str] = "prs_app"
     to: tuple[NodeId, ...]
@@ -71,7 +73,7 @@ class PrsAppPacket(ProxyAppPacket, frozen=True, gc=False):
 
 
 class PrsGivePacket(ProxyGivePacket, frozen=True, gc=False):
-    """Station to station: h_RECD, CB_h and Delivered_h."""
+    """Station to station: a record, with CB_h and Delivered_h (`order`), which have this many tuples."""
 
     kind: ClassVar[str] = "prs_give"
     order: tuple[dict[int, dict[int, int]], dict[int, dict[int, int]]]
@@ -87,7 +89,7 @@ class PrsGivePacket(ProxyGivePacket, frozen=True, gc=False):
 
 
 class PrsHost(ProxyHost):
-    """A host that multicasts. As in section 5.1 it is never one of its own destinations."""
+    """A host that multicasts to other hosts. As in section 5.1 it is never one of its own destinations."""
 
     def __init__(self, context: Context[PrsMobileOptions]) -> None:
         super().__init__(context)
@@ -105,7 +107,7 @@ class PrsHost(ProxyHost):
         if lifetime is not None:
             raise Refused("causal multicast has no lifetimes: a message reaches all its destinations")
         if to is None and not self.knows_hosts:
-            raise Refused("name destinations, or say with the option `stations` which members are hosts")
+            raise Refused("name destinations, or set the option `stations` so that the hosts are known")
         destinations = self.others if to is None else tuple(sorted(to))
         if not destinations or len(set(destinations)) != len(destinations):
             raise Refused("the destination set is empty, or a destination is named twice")
@@ -117,33 +119,31 @@ class PrsHost(ProxyHost):
         return effects
 
     def _on_air(self, packet: ProxyUpPacket) -> ProxyUpPacket:
-        """What is delivered by now comes before it: more than had to be, never less, and true."""
-        return replace(packet, delivered=self._told_on_connecting())
+        """Add what the host has delivered by now: a superset of what it had delivered at the broadcast."""
+        return replace(packet, delivered=self._delivered_vector())
 
-    def _told_on_connecting(self) -> Vector:
+    def _delivered_vector(self) -> Vector:
         return tuple(sorted(self.delivered.items()))
 
 
-class PrsStation(ProxyStation):
-    """A station: a `PrsRule` for each of its hosts; for its own messages, which destinations lack them."""
+class MobileRule(ProxyRule):
+    """The causal barriers of one station's hosts: a record's `order` is the host's `PrsRule`.
 
-    def __init__(self, context: Context[PrsMobileOptions]) -> None:
-        super().__init__(context)
-        self.population = len(context.members)
+    Of this station's own messages, `lacking` has the destinations that have not acknowledged each, `owed` the
+    unacknowledged messages of each destination, `finished` those that may be deleted.
+    """
+
+    def __init__(self, node: NodeId, population: int) -> None:
+        self.node = node
+        self.population = population
         self.lacking: dict[int, dict[NodeId, None]] = {}
         self.owed: dict[NodeId, deque[int]] = {}
         self.finished: list[MessageKey] = []
 
-    def _new_record(self, host: NodeId, ses: int) -> Record:
-        return Record(ses, prs.PrsRule(process_of(host, 0), "tuples"))
+    def new_order(self, host: NodeId) -> prs.PrsRule:
+        return prs.PrsRule(process_of(host, 0), "tuples")
 
-    def _on_up(self, packet: ProxyUpPacket, now: Instant, effects: list[Effect]) -> None:
-        if not isinstance(packet, PrsUpPacket):
-            return
-        self._on_ack(packet.host, packet.delivered, now, effects)
-        super()._on_up(packet, now, effects)
-
-    def _stamped(self, packet: ProxyUpPacket, number: int, record: Record) -> ProxyAppPacket:
+    def stamp(self, packet: ProxyUpPacket, number: int, record: ProxyRecord) -> ProxyAppPacket:
         assert isinstance(packet, PrsUpPacket)
         rule: prs.PrsRule = record.order
         (stamp,) = rule.stamp(packet.message.id.number, packet.to, self.population)
@@ -153,37 +153,36 @@ class PrsStation(ProxyStation):
             self.owed.setdefault(host, deque()).append(number)
         return PrsAppPacket(self.node, number, packet.message, packet.to, stamp)
 
-    def _is_for(self, host: NodeId, app: PrsAppPacket) -> bool:
+    def is_for(self, host: NodeId, app: PrsAppPacket) -> bool:
         return host in app.to
 
-    def _ready(self, record: Record, app: PrsAppPacket) -> bool:
-        """Section 9.1's third condition; the first two are in `_next`."""
+    def is_ready(self, record: ProxyRecord, app: PrsAppPacket) -> bool:
+        """The third condition of section 9.1; `Offers` sees to the first two."""
         rule: prs.PrsRule = record.order
         reached = rule.reached
         return all(reached.get(source, 0) >= number for source, number in rule.needs(app.stamp).items())
 
-    def _delivered(self, record: Record, app: PrsAppPacket) -> None:
+    def deliver(self, record: ProxyRecord, app: PrsAppPacket) -> None:
         rule: prs.PrsRule = record.order
         id = app.message.id
         rule.deliver(process_of(id.source, 0), id.number, app.to, app.stamp)
 
-    def _settle(self, host: NodeId, number: int, now: Instant, effects: list[Effect]) -> None:
+    def acknowledge(self, host: NodeId, number: int) -> bool:
         owed = self.owed.get(host) or deque()
         while owed and owed[0] <= number:
-            mine = owed.popleft()
-            lacking = self.lacking[mine]
+            acknowledged = owed.popleft()
+            lacking = self.lacking[acknowledged]
             del lacking[host]
             if not lacking:
-                del self.lacking[mine]
-                self.finished.append((self.node, mine))
-        if self.finished:
-            self._batch(now, effects)
+                del self.lacking[acknowledged]
+                self.finished.append((self.node, acknowledged))
+        return bool(self.finished)
 
-    def _deletable(self) -> list[MessageKey]:
+    def take_deletable(self) -> list[MessageKey]:
         finished, self.finished = self.finished, []
         return finished
 
-    def _giving(self, packet: ProxyGetPacket, record: Record) -> ProxyGivePacket:
+    def give(self, packet: ProxyGetPacket, record: ProxyRecord) -> ProxyGivePacket:
         rule: prs.PrsRule = record.order
         return PrsGivePacket(
             self.node,
@@ -196,19 +195,31 @@ class PrsStation(ProxyStation):
             sum(rule.sizes().values()),
         )
 
-    def _given(self, packet: ProxyGivePacket, record: Record) -> None:
+    def take_over(self, packet: ProxyGivePacket, record: ProxyRecord) -> None:
         assert isinstance(packet, PrsGivePacket)
         record.order.load(packet.order)
 
 
+class PrsStation(ProxyStation):
+    """A proxy station whose hosts say with each own message what they have delivered."""
+
+    def _on_up(self, packet: ProxyUpPacket, now: Instant, effects: list[Effect]) -> None:
+        if not isinstance(packet, PrsUpPacket):
+            return
+        self._on_ack(packet.host, packet.delivered, now, effects)
+        super()._on_up(packet, now, effects)
+
+
 def build(role: str, context: Context[PrsMobileOptions]) -> Node:
-    """A host, a station, or (section 9.3) a mobile node in a network that has none."""
+    """Make a host, a station, or a mobile node in a network without stations (section 9.3)."""
     if role == "node":
         options = msgspec.convert(context.options, PrsOptions, from_attributes=True)
         return prs.build(
             role, Context(context.node, context.members, options, context.random, context.incarnation)
         )
-    return PrsHost(context) if role == "host" else PrsStation(context)
+    if role == "host":
+        return PrsHost(context)
+    return PrsStation(context, MobileRule(context.node, len(context.members)))
 
 
 ENTRY: Final = Entry(

@@ -1,18 +1,18 @@
-"""CK, the centralised-discard rival of WAS: Chandra and Kshemkalyani (2004), as was2021 describes it.
+"""CK, the rival of WAS with central discard: Chandra and Kshemkalyani (2004), as was2021 describes it.
 
-Sections 4.1, 5 and 6. A message is (initial station j, number k) with a vector of what must come before it, one
-entry per station. A station sends a message to a host only when the host has acknowledged everything it depends
-on. Each acknowledgement goes on to the initial station, which tells all stations to delete the message when
-every host has it. Two variants: `cell` (one broadcast with the list of hosts that may take it) and `host` (one
-frame per message and host). What it shares with its ancestor, section 9 of prs1997, is in `proxy_station`.
+was2021, sections 4.1, 5 and 6. A message carries a vector: for each initial station, the last message that must
+be delivered before it. A station sends a host a message only when the host has acknowledged everything in that
+vector. Acknowledgements go on to the message's initial station, which tells all stations to delete the message
+when every host has it. Two variants: `cell` sends one frame with the list of hosts that may deliver it, `host`
+one frame per host. `precede.protocols.cells` has what CK shares with its ancestor, section 9 of prs1997.
 
-Hosts do not fail here. A host that joins begins with what its station receives from then on; of that it may
-miss what was deleted before every station knew of it.
+Hosts do not fail here. A host that joins begins with the messages that its station receives from then on. It
+may miss some of them that are deleted before every station knows of the host.
 """
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from typing import ClassVar, Final
 
 from precede.core.effects import Accept, Effect, Effects, Medium
@@ -33,12 +33,14 @@ from precede.protocols.cells.packets import (
     Vector,
 )
 from precede.protocols.cells.proxy_host import ProxyHost
-from precede.protocols.cells.proxy_station import ProxyStation, Record
+from precede.protocols.cells.proxy_station import ProxyStation
+from precede.protocols.cells.record import ProxyRecord
+from precede.protocols.cells.rule import ProxyRule
 from precede.protocols.registry import Entry
 
 
 class CkAppPacket(ProxyAppPacket, frozen=True, gc=False):
-    """Station to station: a message, after everything in `after`."""
+    """Station to station: a message, to be delivered after everything in the vector `after`."""
 
     kind: ClassVar[str] = "ck_app"
     after: Vector
@@ -49,7 +51,7 @@ class CkAppPacket(ProxyAppPacket, frozen=True, gc=False):
 
 
 class CkJoinPacket(WiredFrame, frozen=True, gc=False):
-    """Station to all stations: a host joined, and what it need not get."""
+    """Station to all stations: a host joined, and gets no messages up to `vector`."""
 
     kind: ClassVar[str] = "ck_join"
     host: NodeId
@@ -61,7 +63,7 @@ class CkJoinPacket(WiredFrame, frozen=True, gc=False):
 
 
 class CkGivePacket(ProxyGivePacket, frozen=True, gc=False):
-    """Station to station: the record, with the host's own last message at each initial station."""
+    """Station to station: a record, with the host's own last message at each initial station."""
 
     kind: ClassVar[str] = "ck_give"
     own: Vector
@@ -72,7 +74,7 @@ class CkGivePacket(ProxyGivePacket, frozen=True, gc=False):
 
 
 class CkHost(ProxyHost):
-    """A host: every message is for everybody."""
+    """A host whose messages go to all hosts."""
 
     def broadcast(
         self,
@@ -91,24 +93,22 @@ class CkHost(ProxyHost):
         return effects
 
 
-class CkStation(ProxyStation):
-    """A station: for its own messages, up to where each host has acknowledged."""
+class CkRule(ProxyRule):
+    """The vectors of one station's hosts. A record's `order` is the host's own last message at each station.
 
-    def __init__(self, context: Context[ProxyOptions]) -> None:
-        super().__init__(context)
+    `acked` is how many of this station's messages each host has acknowledged, `deleted` how many are deleted.
+    """
+
+    def __init__(self, node: NodeId) -> None:
+        self.node = node
         self.acked: dict[NodeId, int] = {}
         self.deleted = 0
 
-    def receive(self, packet: Packet, sender: NodeId, now: Instant, over: Medium) -> Effects:
-        if type(packet) is not CkJoinPacket:
-            return super().receive(packet, sender, now, over)
-        effects: list[Effect] = []
-        self._flood(packet, sender, effects)
-        self.acked.setdefault(packet.host, dict(packet.vector).get(self.node, 0))
-        return effects
+    def new_order(self, host: NodeId) -> dict[NodeId, int]:
+        return {}
 
-    def _stamped(self, packet: ProxyUpPacket, number: int, record: Record) -> ProxyAppPacket:
-        """After the host's earlier messages, what it acknowledged, what it was sent and may have delivered."""
+    def stamp(self, packet: ProxyUpPacket, number: int, record: ProxyRecord) -> ProxyAppPacket:
+        """A message comes after the host's own earlier ones and all it was sent and may have delivered."""
         own: dict[NodeId, int] = record.order
         after = dict(record.recd)
         for station, earlier in (*own.items(), *record.sent_at):
@@ -116,42 +116,59 @@ class CkStation(ProxyStation):
         own[self.node] = number
         return CkAppPacket(self.node, number, packet.message, tuple(sorted(after.items())))
 
-    def _new_record(self, host: NodeId, ses: int) -> Record:
-        own: dict[NodeId, int] = {}
-        return Record(ses, own)
+    def is_for(self, host: NodeId, app: CkAppPacket) -> bool:
+        return True
 
-    def _giving(self, packet: ProxyGetPacket, record: Record) -> ProxyGivePacket:
+    def is_ready(self, record: ProxyRecord, app: CkAppPacket) -> bool:
+        recd = record.recd
+        return all(recd.get(station, 0) >= number for station, number in app.after)
+
+    def acknowledge(self, host: NodeId, number: int) -> bool:
+        self.acked[host] = max(number, self.acked.get(host, 0))
+        return True
+
+    def take_deletable(self) -> list[MessageKey]:
+        before, self.deleted = self.deleted, max(min(self.acked.values(), default=0), self.deleted)
+        return [(self.node, number) for number in range(before + 1, self.deleted + 1)]
+
+    def admit(self, host: NodeId, record: ProxyRecord, received: Mapping[NodeId, int]) -> Packet:
+        record.recd = dict(received)
+        self.expect_acks(host, received)
+        return CkJoinPacket(host, record.vector())
+
+    def expect_acks(self, host: NodeId, vector: Mapping[NodeId, int]) -> None:
+        """A new host must acknowledge this station's messages beyond its entry in the vector."""
+        self.acked.setdefault(host, vector.get(self.node, 0))
+
+    def give(self, packet: ProxyGetPacket, record: ProxyRecord) -> ProxyGivePacket:
         own = tuple(sorted(record.order.items()))
         recd = record.vector()
         return CkGivePacket(self.node, packet.asker, packet.host, packet.ses, record.accepted, recd, own)
 
-    def _given(self, packet: ProxyGivePacket, record: Record) -> None:
+    def take_over(self, packet: ProxyGivePacket, record: ProxyRecord) -> None:
         assert isinstance(packet, CkGivePacket)
         record.order = dict(packet.own)
 
-    def _is_for(self, host: NodeId, app: CkAppPacket) -> bool:
-        return True
 
-    def _ready(self, record: Record, app: CkAppPacket) -> bool:
-        recd = record.recd
-        return all(recd.get(station, 0) >= number for station, number in app.after)
+class CkStation(ProxyStation):
+    """A proxy station that also learns of hosts that joined elsewhere."""
 
-    def _joined(self, host: NodeId, record: Record, effects: list[Effect]) -> None:
-        record.recd = dict(self.received)
-        self.acked.setdefault(host, record.recd.get(self.node, 0))
-        self._flood(CkJoinPacket(host, record.vector()), None, effects)
+    def __init__(self, context: Context[ProxyOptions], rule: CkRule) -> None:
+        super().__init__(context, rule)
+        self.ck = rule
 
-    def _settle(self, host: NodeId, number: int, now: Instant, effects: list[Effect]) -> None:
-        self.acked[host] = max(number, self.acked.get(host, 0))
-        self._batch(now, effects)
-
-    def _deletable(self) -> list[MessageKey]:
-        before, self.deleted = self.deleted, max(min(self.acked.values(), default=0), self.deleted)
-        return [(self.node, number) for number in range(before + 1, self.deleted + 1)]
+    def receive(self, packet: Packet, sender: NodeId, now: Instant, over: Medium) -> Effects:
+        if type(packet) is not CkJoinPacket:
+            return super().receive(packet, sender, now, over)
+        effects: list[Effect] = []
+        self.routes.flood(packet, sender, effects)
+        self.ck.expect_acks(packet.host, dict(packet.vector))
+        return effects
 
 
 def build(role: str, context: Context[ProxyOptions]) -> Node:
-    return CkHost(context) if role == "host" else CkStation(context)
+    """Make a host or a station."""
+    return CkHost(context) if role == "host" else CkStation(context, CkRule(context.node))
 
 
 ENTRY: Final = Entry(

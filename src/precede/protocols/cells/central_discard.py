@@ -1,0 +1,85 @@
+"""Acknowledge and Delete: the initial station of a message has all stations delete it (prs1997, section 9)."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from precede.core.effects import Effect, SetTimer
+from precede.core.identity import NodeId
+from precede.core.instants import Duration, Instant
+from precede.protocols.cells.packets import MessageKey, ProxyAcksPacket, ProxyDeletePacket, Vector
+from precede.protocols.cells.record import ProxyRecord
+from precede.protocols.cells.routes import Routes
+from precede.protocols.cells.rule import ProxyRule
+
+
+class CentralDiscard:
+    """Sends hosts' acknowledgements to initial stations, and Delete for this station's own messages.
+
+    Both are collected for `batch_duration`. `acks` holds, for each initial station, the last of its messages
+    that each host has acknowledged since the last batch. `stored` are the messages kept at this station.
+    """
+
+    def __init__(
+        self,
+        node: NodeId,
+        rule: ProxyRule,
+        routes: Routes,
+        stored: dict[MessageKey, Any],
+        batch_duration: Duration,
+    ) -> None:
+        self.node = node
+        self.rule = rule
+        self.routes = routes
+        self.stored = stored
+        self.batch_duration = batch_duration
+        self.acks: dict[NodeId, dict[NodeId, int]] = {}
+        self.batching = False
+
+    def advance(
+        self, host: NodeId, record: ProxyRecord, delivered: Vector, now: Instant, effects: list[Effect]
+    ) -> None:
+        """A host has delivered these messages: advance h_RECD and acknowledge to the initial stations."""
+        for origin, number in delivered:
+            if number <= record.recd.get(origin, 0):
+                continue
+            app = self.stored.get((origin, number))
+            if app is not None:
+                self.rule.deliver(record, app)
+            record.recd[origin] = number
+            if origin == self.node:
+                self.acknowledge(host, number, now, effects)
+            else:
+                self.acks.setdefault(origin, {})[host] = number
+        recd = record.recd
+        record.sent_at = {key: at for key, at in record.sent_at.items() if key[1] > recd.get(key[0], 0)}
+        if self.acks:
+            self._arm(now, effects)
+
+    def acknowledge(self, host: NodeId, number: int, now: Instant, effects: list[Effect]) -> None:
+        """A host has delivered this station's own messages up to `number`."""
+        if self.rule.acknowledge(host, number):
+            self._arm(now, effects)
+
+    def _arm(self, now: Instant, effects: list[Effect]) -> None:
+        """Set the timer of the next batch if it is not set."""
+        if not self.batching:
+            self.batching = True
+            effects.append(SetTimer("batch", now + self.batch_duration))
+
+    def send_batch(self, effects: list[Effect]) -> None:
+        """Send one packet of acknowledgements to each initial station, and one Delete to all stations."""
+        self.batching = False
+        for station, acks in self.acks.items():
+            packet = ProxyAcksPacket(self.node, station, -1, 0, tuple(acks.items()))
+            self.routes.forward(packet, effects)
+        self.acks.clear()
+        delete = tuple(self.rule.take_deletable())
+        if delete:
+            self.routes.flood(ProxyDeletePacket(delete), None, effects)
+            self.delete(delete)
+
+    def delete(self, keys: tuple[MessageKey, ...]) -> None:
+        """Delete(M): every destination has these messages."""
+        for key in keys:
+            self.stored.pop(key, None)

@@ -1,0 +1,35 @@
+"""What a proxy station knows about one host (prs1997, section 9)."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from precede.core.identity import NodeId
+from precede.core.instants import Instant
+from precede.protocols.cells.packets import MessageKey, ProxyGetPacket, Vector
+
+
+class ProxyRecord:
+    """One host at one station, which owns the record (`owner`) or waits for it.
+
+    `ses` is the host's connection. `recd` is h_RECD: for each initial station, the last message that the host
+    has delivered or need not get. `sent_at` is when each unacknowledged message was last transmitted (None: it
+    is in the radio's queue). `accepted` is the number of the host's last own message accepted. `order` is the
+    ordering rule's state of the host. `request` is a request of another station, answered once this one owns
+    the record.
+    """
+
+    __slots__ = ("accepted", "order", "owner", "recd", "request", "sent_at", "ses")
+
+    def __init__(self, ses: int, order: Any) -> None:
+        self.ses = ses
+        self.owner = False
+        self.accepted = 0
+        self.recd: dict[NodeId, int] = {}
+        self.sent_at: dict[MessageKey, Instant | None] = {}
+        self.request: ProxyGetPacket | None = None
+        self.order = order
+
+    def vector(self) -> Vector:
+        """h_RECD as it is sent."""
+        return tuple(sorted(self.recd.items()))

@@ -1,0 +1,64 @@
+"""The ordering rule of a proxy station: where CK (was2021) and section 9 of prs1997 differ."""
+
+from __future__ import annotations
+
+from abc import ABC, abstractmethod
+from collections.abc import Mapping
+from typing import Any
+
+from precede.core.identity import NodeId
+from precede.core.messages import Packet
+from precede.protocols.cells.packets import (
+    MessageKey,
+    ProxyAppPacket,
+    ProxyGetPacket,
+    ProxyGivePacket,
+    ProxyUpPacket,
+)
+from precede.protocols.cells.record import ProxyRecord
+
+
+class ProxyRule(ABC):
+    """Order data of messages and hosts, and which hosts have not acknowledged this station's messages.
+
+    The type of `app` is the rule's own subclass of `ProxyAppPacket`.
+    """
+
+    @abstractmethod
+    def new_order(self, host: NodeId) -> Any:
+        """The order data of a host without a past."""
+
+    @abstractmethod
+    def stamp(self, packet: ProxyUpPacket, number: int, record: ProxyRecord) -> ProxyAppPacket:
+        """Add the order data to a host's own message, which gets this number."""
+
+    @abstractmethod
+    def is_for(self, host: NodeId, app: Any) -> bool:
+        """Is the host a destination of the message?"""
+
+    @abstractmethod
+    def is_ready(self, record: ProxyRecord, app: Any) -> bool:
+        """Has the host delivered everything that the message depends on?"""
+
+    def deliver(self, record: ProxyRecord, app: Any) -> None:
+        """Update a host's order data: it has delivered the message."""
+
+    @abstractmethod
+    def acknowledge(self, host: NodeId, number: int) -> bool:
+        """A host has delivered this station's messages up to `number`; True if some may be deletable."""
+
+    @abstractmethod
+    def take_deletable(self) -> list[MessageKey]:
+        """This station's messages that every destination has; each is returned once."""
+
+    def admit(self, host: NodeId, record: ProxyRecord, received: Mapping[NodeId, int]) -> Packet | None:
+        """Set where a new host begins; returns the packet that tells all stations of it, if there is one."""
+        return None
+
+    @abstractmethod
+    def give(self, packet: ProxyGetPacket, record: ProxyRecord) -> ProxyGivePacket:
+        """The packet that moves a record to the station that requested it."""
+
+    @abstractmethod
+    def take_over(self, packet: ProxyGivePacket, record: ProxyRecord) -> None:
+        """Load the order data of a record that came from another station."""
