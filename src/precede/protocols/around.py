@@ -1,4 +1,4 @@
-"""A node around a node: every input goes to the one inside, and what that returns passes through `passed`."""
+"""`Around`: a node that wraps another node, to observe or change what that does."""
 
 from __future__ import annotations
 
@@ -16,14 +16,14 @@ N = TypeVar("N", bound=Node)
 
 
 class Around(Node, Generic[N]):
-    """The node inside does what it does; override what is to be another."""
+    """Forwards every input to the node inside; override the ones that should differ."""
 
     def __init__(self, inner: N) -> None:
         self.inner = inner
 
     @abstractmethod
     def passed(self, effects: Effects) -> Effects:
-        """What becomes of a list of effects of the node inside."""
+        """The effects to return, given those that the node inside returned."""
 
     def start(self, now: Instant, saved: Saved) -> Effects:
         return self.passed(self.inner.start(now, saved))

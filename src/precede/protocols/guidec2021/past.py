@@ -87,7 +87,7 @@ class Past:
         top.advance(name)
 
     def _keep(self, entry: MessageName) -> None:
-        """Keep a barrier entry, unless the barrier has a later message of its stream that lives as long."""
+        """Keep a barrier entry, unless one with a later number and deadline of its stream is in the barrier."""
         top = self.tops.get(entry.stream)
         if top is not None and top.number == entry.number:
             top.in_barrier = True

@@ -1,7 +1,7 @@
-"""Whom a multicast node knows, and in which life each is.
+"""The nodes a multicast node knows, and the incarnation of each.
 
-Members known from the beginning are one set that all nodes share; only what differs from "a member, in
-its first life" is kept by node, so a thousand nodes that know each other cost no million entries.
+The members known from the beginning are one set that all nodes share. Only a node that is not "a member in its
+first incarnation" has an entry of its own: a thousand nodes that know each other need no million entries.
 """
 
 from __future__ import annotations
@@ -12,49 +12,52 @@ from typing import Final
 from precede.core.identity import NodeId
 
 GONE: Final = -1
-"""The life of a node that has left for good."""
+"""The incarnation of a node that has left for good."""
 
 
 class AddressBook:
-    """Nodes and their lives (incarnations)."""
+    """Known nodes and their incarnations."""
 
     def __init__(self, node: NodeId, incarnation: int, members: tuple[NodeId, ...]) -> None:
         self._node = node
         self._members = members
         self._is_member = _set_of(members)
-        self._lives: dict[NodeId, int] = {node: incarnation}
+        self._incarnations: dict[NodeId, int] = {node: incarnation}
         self._strangers = int(node not in self._is_member)
 
-    def life_of(self, node: NodeId) -> int | None:
-        """The life a node is in; GONE; or None for one we have never heard of."""
-        life = self._lives.get(node)
-        if life is None and node in self._is_member:
+    def incarnation_of(self, node: NodeId) -> int | None:
+        """The present incarnation of a node, GONE if it has left, None if it is unknown."""
+        incarnation = self._incarnations.get(node)
+        if incarnation is None and node in self._is_member:
             return 0
-        return life
+        return incarnation
 
-    def learn(self, node: NodeId, life: int) -> bool:
-        """A node is in this life, or GONE. Is that news? Nobody goes back to an earlier life, or comes back."""
-        known = self.life_of(node)
-        if known is not None and (known == GONE or GONE < life <= known):
+    def learn(self, node: NodeId, incarnation: int) -> bool:
+        """Record that a node is in this incarnation, or GONE. Returns True if that is new.
+
+        A node never returns to an earlier incarnation, and never returns after it has left.
+        """
+        present = self.incarnation_of(node)
+        if present is not None and (present == GONE or GONE < incarnation <= present):
             return False
-        if known is None:
+        if present is None:
             self._strangers += 1
-        self._lives[node] = life
+        self._incarnations[node] = incarnation
         return True
 
     def others(self) -> list[NodeId]:
-        """Everybody there is but this node: members first, then strangers as they came."""
-        lives = self._lives
-        known = [node for node in self._members if lives.get(node, 0) != GONE and node != self._node]
-        return known + [
+        """All present nodes but this one: members first, then other nodes in the order in which it met them."""
+        incarnations = self._incarnations
+        members = [node for node in self._members if incarnations.get(node, 0) != GONE and node != self._node]
+        return members + [
             node
-            for node, life in lives.items()
-            if life != GONE and node != self._node and node not in self._is_member
+            for node, incarnation in incarnations.items()
+            if incarnation != GONE and node != self._node and node not in self._is_member
         ]
 
     @property
     def population(self) -> int:
-        """How many processes a vector or matrix has a place for."""
+        """The number of processes for which a vector or a matrix has an element."""
         return len(self._members) + self._strangers
 
 

@@ -1,7 +1,7 @@
-"""What a multicast node persists: a journal of what it sent and delivered, with a checkpoint now and then.
+"""What a durable multicast node persists: a journal of its sendings and deliveries, with checkpoints.
 
-A causal order's state is a function of what the node sent and delivered, in that order. So one step persists
-one message, not a matrix; a restart loads the checkpoint and replays the steps after it. Each step is one
+The state of a causal order follows from what the node sent and delivered, in that order. So one step persists
+one message, not a matrix. A restart loads the last checkpoint and replays the steps after it. Each step is one
 `Persist`, which makes a delivery atomic with its `Deliver`. A crash between a checkpoint and the removal of
 the steps it covers leaves steps that the next start skips and removes.
 """
@@ -23,7 +23,7 @@ P = TypeVar("P", bound=Packet)
 
 
 class Step(Struct, frozen=True, gc=False, array_like=True):
-    """What changed the state: a delivered packet, or the destinations and payload of an own message."""
+    """One change of the state: a delivered packet, or the destinations and payload of an own message."""
 
     packet: Any = None
     destinations: tuple[int, ...] = ()
@@ -31,7 +31,7 @@ class Step(Struct, frozen=True, gc=False, array_like=True):
 
 
 class Checkpoint(Struct, frozen=True, gc=False, array_like=True):
-    """The state after a step: own number, last delivered number by process, the rule's state, the unsent."""
+    """The state after a step: own number, last delivered number by process, rule, unacknowledged packets."""
 
     step: int
     number: int
@@ -40,18 +40,21 @@ class Checkpoint(Struct, frozen=True, gc=False, array_like=True):
     unsent: list[tuple[Any, tuple[NodeId, ...]]]
 
 
-class Opened(Struct):
-    """What a restart finds."""
+class JournalContents(Struct):
+    """What a restart reads: the checkpoint, the steps after it, waiting packets, incarnations of other nodes.
+
+    `stale` are the keys of steps that the checkpoint covers.
+    """
 
     checkpoint: Checkpoint | None
     steps: list[Step]
     held: list[Any]
-    lives: dict[NodeId, int]
+    incarnations: dict[NodeId, int]
     stale: list[Key]
 
 
 class Journal:
-    """Appends `Persist` effects; does nothing when the node need not survive a restart."""
+    """Appends `Persist` effects; none if the node is not durable."""
 
     def __init__(self, durable: bool, steps_per_checkpoint: int) -> None:
         self._durable = durable
@@ -60,44 +63,44 @@ class Journal:
         self._covered = 0
 
     def sent(self, payload: bytes, destinations: tuple[int, ...], effects: list[Effect]) -> None:
-        """An own message. Goes before its `Accept`."""
+        """Persist an own message; call it before its `Accept`."""
         if self._durable:
             self._append(Step(None, destinations, payload), effects)
 
     def delivered(self, packet: Packet, effects: list[Effect]) -> None:
-        """A delivery. Goes directly before its `Deliver`."""
+        """Persist a delivery; call it directly before its `Deliver`."""
         if self._durable:
             self._append(Step(packet), effects)
 
     def held(self, packet: Packet, id: MessageId, effects: list[Effect]) -> None:
-        """A message that waits, before it is acknowledged."""
+        """Persist a message that waits; call it before the message is acknowledged."""
         if self._durable:
             effects.append(Persist(_held_key(id), packet))
 
     def released(self, id: MessageId, effects: list[Effect]) -> None:
-        """A message that waited has been delivered."""
+        """Erase a message that waited and is delivered."""
         if self._durable:
             effects.append(Persist(_held_key(id), None))
 
-    def life(self, node: NodeId, incarnation: int, effects: list[Effect]) -> None:
-        """A node is in a later incarnation (-1: gone for good)."""
+    def incarnation(self, node: NodeId, incarnation: int, effects: list[Effect]) -> None:
+        """Persist the incarnation of another node; -1: it has left for good."""
         if self._durable:
             effects.append(Persist(("life", node), incarnation))
 
     def checkpoint(self, save: Callable[[int], Checkpoint], effects: list[Effect]) -> None:
-        """At the end of an input: replace many steps by the state."""
+        """At the end of an input: if there are enough steps, persist the state and erase them."""
         if self._step - self._covered >= self._steps_per_checkpoint:
             effects.append(Persist("state", save(self._step)))
             effects.extend([Persist(("step", step), None) for step in range(self._covered + 1, self._step + 1)])
             self._covered = self._step
 
-    def open(self, saved: Saved, packet: type[P]) -> Opened:
-        """Everything persisted, in its types; the journal goes on behind it."""
+    def open(self, saved: Saved, packet: type[P]) -> JournalContents:
+        """Read everything that was persisted. New steps follow the last one read."""
         checkpoint = msgspec.convert(saved["state"], Checkpoint) if "state" in saved else None
         self._covered = checkpoint.step if checkpoint is not None else 0
         steps: dict[int, Step] = {}
         held: list[tuple[MessageId, P]] = []
-        lives: dict[NodeId, int] = {}
+        incarnations: dict[NodeId, int] = {}
         stale: list[Key] = []
         for key, value in saved.items():
             match key:
@@ -108,18 +111,18 @@ class Journal:
                 case ("held", int(source), int(incarnation), int(number)):
                     held.append((MessageId(source, incarnation, number), msgspec.convert(value, packet)))
                 case ("life", int(node)):
-                    lives[node] = value
+                    incarnations[node] = value
         self._step = max([self._covered, *steps])
-        return Opened(
+        return JournalContents(
             checkpoint,
             [steps[number] for number in sorted(steps)],
-            [waited for _, waited in sorted(held, key=lambda found: found[0])],
-            lives,
+            [waiting for _, waiting in sorted(held, key=lambda item: item[0])],
+            incarnations,
             stale,
         )
 
     def packets(self, checkpoint: Checkpoint, packet: type[P]) -> list[tuple[P, tuple[NodeId, ...]]]:
-        """The unsent packets of a checkpoint, in their type, with those who have not acknowledged them."""
+        """The unacknowledged packets of a checkpoint, each with the nodes that have not acknowledged it."""
         return [(msgspec.convert(value, packet), nodes) for value, nodes in checkpoint.unsent]
 
     def _append(self, step: Step, effects: list[Effect]) -> None:
@@ -128,7 +131,7 @@ class Journal:
 
 
 def unsent_by_packet(unacknowledged: dict[NodeId, Packet]) -> list[tuple[Packet, tuple[NodeId, ...]]]:
-    """One message's packets with those who have not acknowledged them; a shared packet is kept once."""
+    """One message's packets, each once, with the nodes that have not acknowledged it."""
     shared: dict[int, tuple[Packet, list[NodeId]]] = {}
     for node, packet in unacknowledged.items():
         shared.setdefault(id(packet), (packet, []))[1].append(node)

@@ -1,8 +1,9 @@
-"""The node around a multicast rule (PRS, RST, SES): numbers, waiting, acknowledgements, lives, restarts.
+"""`MulticastNode`: the node around a multicast rule (PRS, RST, SES).
 
-The paper assumes reliable channels and processes that never stop. Ours are neither, so we add acknowledgement
-and retransmission (`Outbox`) and a journal to restart from. As in section 5.1 a sender is never one of its
-own destinations, so a node delivers only what others sent.
+It numbers messages, holds them back until the rule allows delivery, retransmits, and survives restarts. The
+paper assumes reliable channels and processes that never stop; we add acknowledgement and retransmission
+(`Outbox`) and a journal, because real channels lose packets and real processes crash. As in section 5.1 a
+sender is never one of its own destinations, so a node delivers only messages of others.
 """
 
 from __future__ import annotations
@@ -33,23 +34,25 @@ from precede.protocols.multicast.address_book import GONE, AddressBook
 from precede.protocols.multicast.journal import Checkpoint, Journal, unsent_by_packet
 from precede.protocols.multicast.options import MulticastOptions
 from precede.protocols.multicast.rule import (
-    LIFE_SHIFT,
+    INCARNATION_SHIFT,
     NODE_MASK,
     LifePacket,
     MulticastPacket,
     Process,
     Rule,
+    incarnation_of,
     message_of,
     node_of,
+    process_of,
 )
 from precede.protocols.outbox import AckPacket, Outbox
 
-NO_LIFE: Final = 1 << (63 - LIFE_SHIFT)
-"""Later than every life."""
+AFTER_ALL_INCARNATIONS: Final = 1 << (63 - INCARNATION_SHIFT)
+"""Later than every incarnation."""
 
 
 class _Held:
-    """A message that waits, with the needs it has not looked at yet."""
+    """A message that waits, and an iterator over those of its needs that were not checked yet."""
 
     __slots__ = ("arrival", "needs", "packet", "since", "source")
 
@@ -69,13 +72,17 @@ class _Held:
 
 
 class MulticastNode(Node):
-    """One process of the paper, in one life of a node."""
+    """A node in one incarnation: one process of the paper.
+
+    `_last` is the last delivered number of each process. `_watchers` are the waiting messages by one process
+    that has not come far enough for them, in a heap by the threshold they need.
+    """
 
     draining: ClassVar[tuple[str, ...]] = ("unacknowledged", "pending")
 
     def __init__(self, context: Context[MulticastOptions], rule: Rule) -> None:
         if context.node > NODE_MASK:
-            raise BadInput(f"node id {context.node} does not fit in {LIFE_SHIFT} bits")
+            raise BadInput(f"node id {context.node} does not fit in {INCARNATION_SHIFT} bits")
         self.rule = rule
         self._node = context.node
         self._incarnation = context.incarnation
@@ -98,10 +105,10 @@ class MulticastNode(Node):
         to: Sequence[NodeId] | None = None,
         lifetime: Duration | None = None,
     ) -> Effects:
-        if self._book.life_of(self._node) == GONE:
+        if self._book.incarnation_of(self._node) == GONE:
             raise Refused("this node is leaving")
         if lifetime is not None:
-            raise Refused("causal multicast has no lifetimes: a message reaches all its destinations")
+            raise Refused("causal multicast has no lifetimes: every destination receives the message")
         destinations = self._destinations(to)
         packets = self._send(payload, destinations)
         message = packets[destinations[0]].message
@@ -113,7 +120,7 @@ class MulticastNode(Node):
         return effects
 
     def _destinations(self, to: Sequence[NodeId] | None) -> tuple[Process, ...]:
-        """The processes behind the nodes; everybody known but this one when none are named."""
+        """The processes of the named nodes; if none are named, of all known nodes but this one."""
         if to is None:
             to = self._book.others()
         if not to:
@@ -122,16 +129,17 @@ class MulticastNode(Node):
             raise Refused("a destination is named twice")
         processes = []
         for node in to:
-            life = self._book.life_of(node)
+            incarnation = self._book.incarnation_of(node)
             if node == self._node:
                 raise Refused("a sender is not one of its own destinations")
-            if life is None or life == GONE:
+            if incarnation is None or incarnation == GONE:
                 raise Refused(f"destination {node} is not in the address book")
-            processes.append(node | life << LIFE_SHIFT)
+            processes.append(process_of(node, incarnation))
         self.rule.check(to, self._book)
         return tuple(processes)
 
     def _send(self, payload: bytes, destinations: tuple[Process, ...]) -> dict[Process, MulticastPacket]:
+        """Number and stamp a new message. Returns its packet for each destination."""
         self._number += 1
         message = Message(MessageId(self._node, self._incarnation, self._number), payload)
         stamps = self.rule.stamp(self._number, destinations, self._book.population)
@@ -151,7 +159,7 @@ class MulticastNode(Node):
         if type(packet) is AckPacket:
             return self._receive_ack(packet, sender)
         if type(packet) is LifePacket:
-            return self._receive_life(packet, sender)
+            return self._receive_announcement(packet, sender)
         return NOTHING
 
     def _receive_message(self, packet: MulticastPacket, sender: NodeId, now: Instant) -> Effects:
@@ -160,8 +168,8 @@ class MulticastNode(Node):
             return NOTHING
         effects: list[Effect] = []
         self._learn(sender, id.incarnation, effects)
-        source = sender | id.incarnation << LIFE_SHIFT
-        # What was sent to an earlier life of this node is acknowledged, so that nobody keeps it, and not taken.
+        source = process_of(sender, id.incarnation)
+        # A message to an earlier incarnation of this node is only acknowledged, so that its sender forgets it.
         if self._me in packet.destinations and id.number > self._last.get(source, 0) and id not in self._held:
             effects.append(Arrive((packet.message,)))
             self._wait(packet, source, now, effects)
@@ -170,7 +178,7 @@ class MulticastNode(Node):
         return effects
 
     def _wait(self, packet: MulticastPacket, source: Process, now: Instant, effects: list[Effect]) -> None:
-        """Deliver what just came and what that sets free, or watch the first of its unmet needs."""
+        """Deliver a message and those that it makes deliverable, or let it wait for its first unmet need."""
         reached = self.rule.reached
         needs = iter(self.rule.needs(packet.stamp).items())
         for other, threshold in needs:
@@ -189,6 +197,7 @@ class MulticastNode(Node):
                     self._wake(other, ready)
 
     def _deliver(self, packet: MulticastPacket, source: Process, effects: list[Effect]) -> Iterable[Process]:
+        """Deliver one message. Returns the processes whose `reached` grew."""
         id = packet.message.id
         self._last[source] = id.number
         self._journal.delivered(packet, effects)
@@ -198,7 +207,7 @@ class MulticastNode(Node):
         return self.rule.deliver(source, id.number, packet.destinations, packet.stamp)
 
     def _wake(self, other: Process, ready: list[tuple[int, MulticastPacket, Process]]) -> None:
-        """Look again at those who watch a process that has advanced; what is free is ready in arrival order."""
+        """Check the messages that wait for this process; add the deliverable ones to the heap `ready`."""
         watchers = self._watchers[other]
         reached = self.rule.reached
         while watchers and watchers[0][0] <= reached[other]:
@@ -212,7 +221,7 @@ class MulticastNode(Node):
         if not watchers:
             del self._watchers[other]
 
-    # -- acknowledgements and lives ---------------------------------------------------------------------
+    # -- acknowledgements and incarnations --------------------------------------------------------------
 
     def _receive_ack(self, packet: AckPacket, sender: NodeId) -> Effects:
         effects: list[Effect] = []
@@ -223,31 +232,31 @@ class MulticastNode(Node):
     def timer(self, key: Key, now: Instant) -> Effects:
         return self._outbox.timer(key, now)
 
-    def _receive_life(self, packet: LifePacket, sender: NodeId) -> Effects:
+    def _receive_announcement(self, packet: LifePacket, sender: NodeId) -> Effects:
         effects: list[Effect] = []
         if packet.gone:
-            self._part(sender, effects)
+            self._part_with(sender, effects)
         else:
             self._learn(sender, packet.incarnation, effects)
         effects.append(Send(AckPacket((MessageId(sender, packet.incarnation, 0),)), sender, RADIO))
         return effects
 
-    def _learn(self, node: NodeId, life: int, effects: list[Effect]) -> None:
-        """A node we did not know, or in a new life: what its earlier ones have not acknowledged is given up."""
-        known = self._book.life_of(node)
-        if not self._book.learn(node, life):
+    def _learn(self, node: NodeId, incarnation: int, effects: list[Effect]) -> None:
+        """Record a new node or a new incarnation; stop sending to the node's earlier incarnations."""
+        previous = self._book.incarnation_of(node)
+        if not self._book.learn(node, incarnation):
             return
-        self._journal.life(node, life, effects)
-        if known is not None:
+        self._journal.incarnation(node, incarnation, effects)
+        if previous is not None:
             self._outbox.give_up(node, effects)
-            self.rule.forget(node, life)
+            self.rule.forget(node, incarnation)
 
-    def _part(self, node: NodeId, effects: list[Effect]) -> None:
-        """A node has left for good."""
+    def _part_with(self, node: NodeId, effects: list[Effect]) -> None:
+        """Record that a node has left for good, and stop sending to it."""
         if self._book.learn(node, GONE):
-            self._journal.life(node, GONE, effects)
+            self._journal.incarnation(node, GONE, effects)
             self._outbox.give_up(node, effects)
-            self.rule.forget(node, NO_LIFE)
+            self.rule.forget(node, AFTER_ALL_INCARNATIONS)
 
     def link_up(self, peer: NodeId, now: Instant, over: Medium) -> Effects:
         effects: list[Effect] = []
@@ -255,13 +264,14 @@ class MulticastNode(Node):
         return effects
 
     def leave(self, now: Instant) -> Effects:
-        """Says farewell. Whose last messages matter leaves when nothing is unacknowledged."""
+        """Announce the departure. Unacknowledged messages may be lost: leave when `sizes` shows none."""
         self._book.learn(self._node, GONE)
         effects: list[Effect] = []
         self._announce(LifePacket(self._incarnation, True), now, effects)
         return effects
 
     def _announce(self, packet: LifePacket, now: Instant, effects: list[Effect]) -> None:
+        """Send a packet to all known nodes until they acknowledge it, under the message number 0."""
         id = MessageId(self._node, self._incarnation, 0)
         self._outbox.send(id, dict.fromkeys(self._book.others(), packet), now, effects)
 
@@ -276,52 +286,55 @@ class MulticastNode(Node):
         return effects
 
     def _restore(self, now: Instant, saved: Saved, effects: list[Effect]) -> None:
-        """Replay the journal; accept and send again what a crash may have cut; wait for what waited."""
-        opened = self._journal.open(saved, self.rule.packet)
-        effects += [Persist(key, None) for key in opened.stale]
-        for node, life in opened.lives.items():
-            self._book.learn(node, life)
+        """Replay the journal, repeat what a crash may have prevented, and hold waiting messages again."""
+        contents = self._journal.open(saved, self.rule.packet)
+        effects += [Persist(key, None) for key in contents.stale]
+        for node, incarnation in contents.incarnations.items():
+            self._book.learn(node, incarnation)
         unsent: dict[MessageId, dict[NodeId, Packet]] = {}
-        if opened.checkpoint is not None:
-            self._load(opened.checkpoint, unsent)
-        for step in opened.steps:
+        if contents.checkpoint is not None:
+            self._load(contents.checkpoint, unsent)
+        for step in contents.steps:
             if step.packet is None:
                 packets = self._send(step.payload, step.destinations)
                 id = MessageId(self._node, self._incarnation, self._number)
                 unsent[id] = {node_of(to): packet for to, packet in packets.items()}
             else:
                 id = step.packet.message.id
-                source = id.source | id.incarnation << LIFE_SHIFT
+                source = process_of(id.source, id.incarnation)
                 self._last[source] = id.number
                 self.rule.deliver(source, id.number, step.packet.destinations, step.packet.stamp)
-        for node, life in opened.lives.items():
-            self.rule.forget(node, life if life != GONE else NO_LIFE)
+        for node, incarnation in contents.incarnations.items():
+            self.rule.forget(node, incarnation if incarnation != GONE else AFTER_ALL_INCARNATIONS)
         self._send_again(unsent, now, effects)
-        self._hold_again(opened.held, now, effects)
+        self._hold_again(contents.held, now, effects)
 
     def _send_again(
         self, unsent: Mapping[MessageId, Mapping[NodeId, Packet]], now: Instant, effects: list[Effect]
     ) -> None:
+        """Accept and send own messages that a crash may have cut off, to nodes in the same incarnation."""
         for id, packets in unsent.items():
             first: Any = next(iter(packets.values()))
             effects.append(Accept(first.message, tuple(map(node_of, first.destinations))))
             alive = {
                 node_of(to): packets[node_of(to)]
                 for to in first.destinations
-                if node_of(to) in packets and self._book.life_of(node_of(to)) == to >> LIFE_SHIFT
+                if node_of(to) in packets and self._book.incarnation_of(node_of(to)) == incarnation_of(to)
             }
             self._outbox.send(id, alive, now, effects)
 
     def _hold_again(self, held: Sequence[MulticastPacket], now: Instant, effects: list[Effect]) -> None:
+        """Take messages that waited before the restart; erase those that do not wait any more."""
         for packet in held:
             id = packet.message.id
-            source = id.source | id.incarnation << LIFE_SHIFT
+            source = process_of(id.source, id.incarnation)
             if id.number > self._last.get(source, 0):
                 self._wait(packet, source, now, effects)
             if id not in self._held:
                 self._journal.released(id, effects)
 
     def _save(self, step: int) -> Checkpoint:
+        """The state after this step of the journal. Announcements (number 0) are not part of it."""
         unsent = [
             entry
             for id, packets in self._outbox.unacknowledged().items()
@@ -331,32 +344,27 @@ class MulticastNode(Node):
         return Checkpoint(step, self._number, dict(self._last), self.rule.save(), unsent)
 
     def _load(self, checkpoint: Checkpoint, unsent: dict[MessageId, dict[NodeId, Packet]]) -> None:
+        """Take over the state of a checkpoint; add its unacknowledged packets to `unsent`."""
         self._number = checkpoint.number
         self._last = checkpoint.last
         self.rule.load(checkpoint.rule)
         for packet, nodes in self._journal.packets(checkpoint, self.rule.packet):
             unsent.setdefault(packet.message.id, {}).update(dict.fromkeys(nodes, packet))
 
-    # -- what can be seen -------------------------------------------------------------------------------
+    # -- questions --------------------------------------------------------------------------------------
 
     def waiting(self) -> Sequence[Waiting]:
+        return [Waiting(id, self._lacked_by(held), held.since) for id, held in self._held.items()]
+
+    def _lacked_by(self, held: _Held) -> tuple[MessageId, ...]:
+        """The messages that a message waits for; none if the rule's thresholds are not message numbers."""
+        if not self.rule.names_messages:
+            return ()
         reached = self.rule.reached
-        return [
-            Waiting(
-                id,
-                tuple(
-                    [
-                        message_of(other, threshold)
-                        for other, threshold in self.rule.needs(held.packet.stamp).items()
-                        if reached.get(other, 0) < threshold
-                    ]
-                    if self.rule.names_messages
-                    else ()
-                ),
-                held.since,
-            )
-            for id, held in self._held.items()
-        ]
+        needs = self.rule.needs(held.packet.stamp)
+        return tuple(
+            [message_of(other, number) for other, number in needs.items() if reached.get(other, 0) < number]
+        )
 
     def sizes(self) -> Mapping[str, int]:
         return {"unacknowledged": len(self._outbox), "pending": len(self._held), **self.rule.sizes()}

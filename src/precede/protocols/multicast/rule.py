@@ -1,7 +1,7 @@
-"""What PRS and its rivals share: processes, stamps, packets, and the `Rule` in which they differ (prs1997).
+"""The interface of a multicast rule, with its processes, stamps and packets (prs1997).
 
-A message goes to a set of destinations chosen per message. The algorithms differ in what it carries and when it
-may be delivered; `multicast_node` is the node around a rule.
+A message goes to a set of destinations chosen for it. PRS, RST and SES differ in what a message carries and in
+when it may be delivered: that is a `Rule`. `MulticastNode` (`node.py`) does the rest.
 """
 
 from __future__ import annotations
@@ -20,32 +20,37 @@ INTEGER_BYTES: Final = 4
 HEADER_BYTES: Final = 20
 
 Process: TypeAlias = int
-"""One life of a node. One that forgot everything is a new process: what was sent to the old is not for it."""
+"""A node in one incarnation. A node that lost its state is a new process: earlier messages are not for it."""
 
-LIFE_SHIFT: Final = 48
-NODE_MASK: Final = (1 << LIFE_SHIFT) - 1
+INCARNATION_SHIFT: Final = 48
+NODE_MASK: Final = (1 << INCARNATION_SHIFT) - 1
 
 
 def process_of(node: NodeId, incarnation: int) -> Process:
-    """The process a node is in one incarnation; in the first one its number is the node's."""
-    return node | incarnation << LIFE_SHIFT
+    """The process that a node is in one incarnation; in the first one it has the node's number."""
+    return node | incarnation << INCARNATION_SHIFT
 
 
 def node_of(process: Process) -> NodeId:
-    """Which node a process is a life of."""
+    """The node of a process."""
     return process & NODE_MASK
 
 
+def incarnation_of(process: Process) -> int:
+    """The incarnation of a process."""
+    return process >> INCARNATION_SHIFT
+
+
 def message_of(process: Process, number: int) -> MessageId:
-    """The id of a process's message."""
-    return MessageId(process & NODE_MASK, process >> LIFE_SHIFT, number)
+    """The id of the message with this number that a process sent."""
+    return MessageId(process & NODE_MASK, process >> INCARNATION_SHIFT, number)
 
 
 class Stamp(Struct, frozen=True, gc=False, array_like=True):
-    """What a message carries for its order, counted where it is made.
+    """The ordering data of a message and its size, counted when the stamp is made.
 
-    `integers` is the papers' measure; `entries` the tuples, matrix elements or vector elements among them;
-    `order_bytes` what the encoding takes with 32-bit integers.
+    `integers` is the papers' measure. `entries` counts tuples, matrix elements or vector elements.
+    `order_bytes` is the size of the encoding with 32-bit integers.
     """
 
     integers: int
@@ -54,7 +59,7 @@ class Stamp(Struct, frozen=True, gc=False, array_like=True):
 
 
 class MulticastPacket(Packet, frozen=True, gc=False):
-    """A message to one of its destinations. A subclass gives `stamp` its rule's type."""
+    """A message to one of its destinations. A subclass gives `stamp` the type of its rule."""
 
     message: Message
     destinations: tuple[Process, ...]
@@ -84,7 +89,7 @@ class MulticastPacket(Packet, frozen=True, gc=False):
 
 
 class LifePacket(Packet, frozen=True, gc=False):
-    """I am in this incarnation, having forgotten everything before; or (`gone`) I leave for good."""
+    """Announces that the sender has lost its state and is in a new incarnation, or (`gone`) that it leaves."""
 
     kind: ClassVar[str] = "life"
     size_bytes: ClassVar[int] = HEADER_BYTES
@@ -96,34 +101,38 @@ class LifePacket(Packet, frozen=True, gc=False):
 
 
 class Rule(ABC):
-    """What PRS, RST and SES differ in. `reached` only grows; a stamp's needs are thresholds on it."""
+    """An algorithm of causal multicast: its state, what a message carries, when it may be delivered.
+
+    `me` is this process. `reached` maps a process to a number that only grows; a stamp is deliverable when
+    `reached` has passed the thresholds in `needs`.
+    """
 
     me: Process
     reached: dict[Process, int]
     packet: type[MulticastPacket]
     names_messages: bool = False
-    """Are the thresholds in `needs` numbers of messages?"""
+    """Are the thresholds in `needs` message numbers?"""
 
     def check(self, to: Sequence[NodeId], book: AddressBook) -> None:
-        """Raise Refused when this rule cannot send to these."""
+        """Raise Refused if this rule cannot send to these nodes."""
 
     @abstractmethod
     def stamp(self, number: int, destinations: tuple[Process, ...], population: int) -> Sequence[Stamp]:
-        """Message send: one stamp for each destination, or one for all. Moves the state past the sending."""
+        """Message send: return one stamp for each destination, or one for all, and record the sending."""
 
     @abstractmethod
     def needs(self, stamp: Any) -> Mapping[Process, int]:
-        """Message reception, the condition: deliver when `reached` is at least this."""
+        """Message reception, the condition: the message is deliverable when `reached` is at least this."""
 
     @abstractmethod
     def deliver(
         self, source: Process, number: int, destinations: tuple[Process, ...], stamp: Any
     ) -> Iterable[Process]:
-        """Message reception, after the wait: update the state; which elements of `reached` have grown?"""
+        """Message reception, after the wait: update the state. Returns the processes whose `reached` grew."""
 
     @abstractmethod
-    def forget(self, node: NodeId, life: int) -> None:
-        """Nobody will send to this node's lives before `life` any more."""
+    def forget(self, node: NodeId, incarnation: int) -> None:
+        """Remove what concerns only this node's incarnations before `incarnation`: nobody sends to them."""
 
     @abstractmethod
     def save(self) -> Any:
@@ -131,8 +140,13 @@ class Rule(ABC):
 
     @abstractmethod
     def load(self, state: Any) -> None:
-        """The state as it was saved."""
+        """Replace the state by one that `save` returned."""
 
     @abstractmethod
     def sizes(self) -> Mapping[str, int]:
-        """The rule's registries by name."""
+        """The sizes of the rule's registries by name."""
+
+
+def is_before(process: Process, node: NodeId, incarnation: int) -> bool:
+    """Is the process this node in an incarnation before this one?"""
+    return process & NODE_MASK == node and process >> INCARNATION_SHIFT < incarnation

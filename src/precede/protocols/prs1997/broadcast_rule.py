@@ -1,9 +1,9 @@
-"""PRS when every message goes to everybody: one row instead of N (Prakash, Raynal, Singhal 1997, section 8.2).
+"""PRS for messages to all nodes: one row instead of N (Prakash, Raynal, Singhal 1997, section 8.2).
 
-All destinations have the same constraints, so one set of tuples suffices: the direct predecessors of a
-message, at most one for each process. A tuple of the receiver's own messages is met as soon as it is sent.
-Everybody must be known from the beginning: a constraint here holds for all, also for one who was never sent
-the message it names.
+All destinations have the same constraints, so one set of tuples suffices: the direct predecessors of a message,
+at most one for each process. A tuple that names a message of the receiver is satisfied when the receiver sends
+that message. All nodes must be known from the beginning: a constraint holds for every node, also for one to
+which the named message was never sent.
 """
 
 from __future__ import annotations
@@ -17,28 +17,29 @@ from precede.core.errors import Refused
 from precede.core.identity import NodeId
 from precede.protocols.multicast.address_book import AddressBook
 from precede.protocols.multicast.rule import INTEGER_BYTES, MulticastPacket, Process, Rule, Stamp
+from precede.protocols.multicast.vectors import SparseVector, minus_max
 
 
 class BroadcastStamp(Stamp, frozen=True, gc=False):
-    """The one row of CB_M."""
+    """The one row of CB_M: source and number of the direct predecessors."""
 
-    row: dict[Process, int]
+    row: SparseVector
 
 
 class BroadcastPacket(MulticastPacket, frozen=True, gc=False):
-    """A message to everybody, which comes after those in its row."""
+    """A message to all nodes, with the row of its predecessors."""
 
     kind: ClassVar[str] = "prs_broadcast"
     stamp: BroadcastStamp
 
     @property
     def control_bytes(self) -> int:
-        """Without the destinations: everybody knows them."""
+        """Destinations are not counted: all nodes know them."""
         return super().control_bytes - INTEGER_BYTES * len(self.destinations)
 
 
 class BroadcastRule(Rule):
-    """Section 5.2 with all rows the same."""
+    """The algorithm of section 5.2 with one row for all destinations."""
 
     packet = BroadcastPacket
     names_messages = True
@@ -46,11 +47,11 @@ class BroadcastRule(Rule):
     def __init__(self, me: Process) -> None:
         self.me = me
         self.reached = {}
-        self.row: dict[Process, int] = {}
+        self.row: SparseVector = {}
 
     def check(self, to: Sequence[NodeId], book: AddressBook) -> None:
         if len(to) != len(book.others()):
-            raise Refused("case = 'broadcast' sends to everybody; for destination sets take case = 'multicast'")
+            raise Refused("case = 'broadcast' sends to everybody: for destination sets use case = 'multicast'")
 
     def stamp(self, number: int, destinations: tuple[Process, ...], population: int) -> Sequence[Stamp]:
         tuples = len(self.row)
@@ -65,20 +66,18 @@ class BroadcastRule(Rule):
     def deliver(
         self, source: Process, number: int, destinations: tuple[Process, ...], stamp: BroadcastStamp
     ) -> Iterable[Process]:
-        theirs = stamp.row
         self.reached[source] = number
-        self.row = {other: last for other, last in self.row.items() if theirs.get(other, 0) < last}
-        self.row[source] = number
+        self.row = {**minus_max(self.row, stamp.row), source: number}
         return (source,)
 
-    def forget(self, node: NodeId, life: int) -> None:
-        """Nothing: the row names sources, and what a source has sent stays sent."""
+    def forget(self, node: NodeId, incarnation: int) -> None:
+        """Does nothing: the row names sources, not destinations, and a sent message stays a predecessor."""
 
     def save(self) -> Any:
         return [self.row, dict(self.reached)]
 
     def load(self, state: Any) -> None:
-        self.row, self.reached = msgspec.convert(state, tuple[dict[Process, int], dict[Process, int]])
+        self.row, self.reached = msgspec.convert(state, tuple[SparseVector, SparseVector])
 
     def sizes(self) -> Mapping[str, int]:
         return {"barrier_tuples": len(self.row), "delivered_entries": len(self.reached)}

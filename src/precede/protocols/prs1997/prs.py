@@ -1,9 +1,9 @@
 """PRS: adaptive causal ordering by causal barriers (Prakash, Raynal, Singhal 1997, section 5.2).
 
-The paper keeps N x N arrays; we keep maps with only what is there, because processes come and go and most
-pairs never meet: `barrier` is CB_i by destination, `delivered` is Delivered_i by destination. A row, once
-made, is never changed, so a message's barrier is a copy of the outer map alone. The broadcast form of section
-8.2 is in `prs_broadcast`, the optimal pruning of Kshemkalyani and Singhal in `optimal_pruning`.
+The paper keeps N x N arrays; we keep maps without empty elements, because processes come and go and most pairs
+never exchange a message. `barrier` is CB_i by destination, `delivered` is Delivered_i by destination. A row is
+replaced, never changed, so a message's barrier is a copy of the outer map alone. The broadcast form of section
+8.2 is in `broadcast_rule`, the optimal pruning of Kshemkalyani and Singhal in `pruning_rule`.
 """
 
 from __future__ import annotations
@@ -19,45 +19,44 @@ from precede.core.node import Context, Node
 from precede.protocols.multicast.node import MulticastNode
 from precede.protocols.multicast.rule import (
     INTEGER_BYTES,
-    LIFE_SHIFT,
-    NODE_MASK,
     LifePacket,
     MulticastPacket,
     Process,
     Rule,
     Stamp,
+    is_before,
     message_of,
     node_of,
     process_of,
 )
+from precede.protocols.multicast.vectors import EMPTY, SparseVector, minus_max, union_max
 from precede.protocols.outbox import AckPacket
 from precede.protocols.prs1997.broadcast_rule import BroadcastPacket, BroadcastRule
 from precede.protocols.prs1997.options import Encoding, PrsOptions
 from precede.protocols.prs1997.pruning_rule import OptimalPacket, OptimalRule
 from precede.protocols.registry import Entry
 
-Row: TypeAlias = dict[Process, int]
+Row: TypeAlias = SparseVector
 """A set of tuples (source, number), at most one for each source."""
 
 
-EMPTY: Final[Row] = {}
 WORD_BITS: Final = 8 * INTEGER_BYTES
 
 
 class PrsStamp(Stamp, frozen=True, gc=False):
-    """CB_M: for each destination, after which messages to it this one comes."""
+    """CB_M: for each destination, the messages that must be delivered there first."""
 
     barrier: dict[Process, Row]
 
 
 class PrsPacket(MulticastPacket, frozen=True, gc=False):
-    """SEND(M, i, sent_i, destination(M), CB_i)."""
+    """The paper's SEND(M, i, sent_i, destination(M), CB_i): a message with its causal barrier."""
 
     kind: ClassVar[str] = "prs"
     stamp: PrsStamp
 
     def constraints(self) -> dict[NodeId, list[MessageId]]:
-        """CB_M in names: by destination, the messages that come first."""
+        """CB_M in message ids: by destination, the messages that must be delivered first."""
         return {
             node_of(to): sorted([message_of(source, number) for source, number in row.items()])
             for to, row in self.stamp.barrier.items()
@@ -65,7 +64,7 @@ class PrsPacket(MulticastPacket, frozen=True, gc=False):
 
 
 class PrsRule(Rule):
-    """The algorithm as printed. Step numbers are the paper's."""
+    """The algorithm of section 5.2, with the paper's step numbers."""
 
     packet = PrsPacket
     names_messages = True
@@ -83,7 +82,7 @@ class PrsRule(Rule):
         return (stamp,)
 
     def _stamp(self, population: int) -> PrsStamp:
-        """The sizes: pairs under a heading for each row, or section 7.1's bit map followed by the numbers."""
+        """The barrier with its size: pairs under a heading per row, or section 7.1's bit map and numbers."""
         barrier = dict(self.barrier)
         tuples = sum(map(len, barrier.values()))
         if self._encoding == "tuples":
@@ -93,12 +92,12 @@ class PrsRule(Rule):
         return PrsStamp(integers, tuples, INTEGER_BYTES * tuples + -(-bits // 8), barrier)
 
     def _sent(self, row: Row, destinations: tuple[Process, ...]) -> None:
-        """Send, step 3: future messages to them come after this one, which comes after all the row had."""
+        """Send, step 3: later messages to these destinations come after this one, which follows the old row."""
         for destination in destinations:
             self.barrier[destination] = row
 
     def needs(self, stamp: PrsStamp) -> Mapping[Process, int]:
-        """Reception, step 1: CB_M[i] against Delivered_i[., i]."""
+        """Reception, step 1: the thresholds CB_M[i], which Delivered_i[., i] must have reached."""
         return stamp.barrier.get(self.me, EMPTY)
 
     def deliver(
@@ -106,31 +105,32 @@ class PrsRule(Rule):
     ) -> Iterable[Process]:
         """Steps 3 to 8.
 
-        The paper's step 8 goes over all rows after each delivery and removes what is known to be delivered. We
-        never put it in (steps 5 and 6); what step 4 learns is about the sender alone, and step 7 removes it.
+        The paper's step 8 removes tuples that are known to be delivered from all rows after each delivery. We
+        never add them in steps 5 and 6, because that makes the loop over all rows needless: step 4 learns only
+        about the sender, and step 7 removes the tuples of the sender's row.
         """
         theirs = stamp.barrier
-        told = theirs.get(source, EMPTY)
+        sender_row = theirs.get(source, EMPTY)
         self.reached[source] = number  # step 3
-        if told:
-            self._note_delivered(source, told)  # step 4
+        if sender_row:
+            self._note_delivered(source, sender_row)  # step 4
         self._merge_destinations(source, number, destinations, theirs)  # step 5
         self._merge_others(source, set(destinations), theirs)  # step 6
         if source in self.barrier:
-            self._merge_source(source, told)  # step 7
+            self._merge_source(source, sender_row)  # step 7
         return (source,)
 
     def _note_delivered(self, source: Process, row: Row) -> None:
-        """Step 4: what had been delivered to the sender when it sent."""
-        known = self.delivered.setdefault(source, {})
+        """Step 4: record the messages that were delivered to the sender when it sent."""
+        delivered = self.delivered.setdefault(source, {})
         for other, number in row.items():
-            if known.get(other, 0) < number:
-                known[other] = number
+            if delivered.get(other, 0) < number:
+                delivered[other] = number
 
     def _merge_destinations(
         self, source: Process, number: int, destinations: tuple[Process, ...], theirs: Mapping[Process, Row]
     ) -> None:
-        """Step 5: for its destinations the message itself replaces what it came after."""
+        """Step 5: in the rows of its destinations the message replaces its predecessors."""
         mine, delivered = self.barrier, self.delivered
         alone = {source: number}
         for destination in destinations:
@@ -143,33 +143,34 @@ class PrsRule(Rule):
                 mine[destination] = {**row, source: number} if row else alone
 
     def _merge_others(self, source: Process, destinations: set[Process], theirs: Mapping[Process, Row]) -> None:
-        """Step 6: constraints for processes that did not get the message."""
+        """Step 6: merge the rows of processes that are not destinations of the message."""
         mine, delivered = self.barrier, self.delivered
         for destination, row in theirs.items():
             if destination in destinations or destination == source:
                 continue
             old = mine.get(destination, EMPTY)
             if old is not row:
-                known = delivered.get(destination)
-                fresh = minus_max(row, known) if known else row
+                already_delivered = delivered.get(destination)
+                fresh = minus_max(row, already_delivered) if already_delivered else row
                 mine[destination] = union_max(old, fresh)
                 if not mine[destination]:
                     del mine[destination]
 
-    def _merge_source(self, source: Process, told: Row) -> None:
-        """Step 7: the sender has delivered what its own row names."""
-        self._keep(source, minus_max(self.barrier[source], told))
+    def _merge_source(self, source: Process, sender_row: Row) -> None:
+        """Step 7: the sender has delivered the messages that its own row names."""
+        self._keep(source, minus_max(self.barrier[source], sender_row))
 
     def _keep(self, destination: Process, row: Row | None) -> None:
+        """Replace a row of the barrier; remove it if it is empty."""
         if row:
             self.barrier[destination] = row
         else:
             self.barrier.pop(destination, None)
 
-    def forget(self, node: NodeId, life: int) -> None:
+    def forget(self, node: NodeId, incarnation: int) -> None:
         for registry in (self.barrier, self.delivered):
-            for process in [process for process in registry if process & NODE_MASK == node]:
-                if process >> LIFE_SHIFT < life and process != self.me:
+            for process in [process for process in registry if is_before(process, node, incarnation)]:
+                if process != self.me:
                     del registry[process]
 
     def save(self) -> Any:
@@ -187,10 +188,10 @@ class PrsRule(Rule):
 
 
 class FatRule(PrsRule):
-    """Not the paper's algorithm: a reading that comes nearer to some of its figures, for experiments only.
+    """Another reading of section 5.2, for experiments only: its sizes come nearer to some published figures.
 
-    Sending adds to a row instead of replacing it, step 7 unites instead of removing, step 8 is left out. It
-    carries more, never less, so it delivers the same messages at the same instants.
+    Sending adds to a row instead of replacing it, step 7 unites instead of removing, and step 8 is left out. A
+    barrier has more tuples than printed, never fewer, so messages are delivered at the same instants.
     """
 
     def _sent(self, row: Row, destinations: tuple[Process, ...]) -> None:
@@ -198,40 +199,25 @@ class FatRule(PrsRule):
             self.barrier[destination] = union_max(self.barrier.get(destination, EMPTY), row)
 
     def _note_delivered(self, source: Process, row: Row) -> None:
-        """Learns nothing, so nothing is ever collected; step 7 below, where the row may be new."""
+        """Record no deliveries, so that no tuple is ever removed; unite the rows (step 7)."""
         self.barrier[source] = union_max(self.barrier.get(source, EMPTY), row)
 
-    def _merge_source(self, source: Process, told: Row) -> None:
-        """Nothing is removed."""
-
-
-def union_max(a: Row, b: Row) -> Row:
-    """The paper's ∪max: of two tuples of one source the later."""
-    if not a or a is b:
-        return b
-    later = {source: number for source, number in b.items() if a.get(source, 0) < number}
-    return {**a, **later} if later else a
-
-
-def minus_max(a: Row, b: Row) -> Row:
-    """The paper's -max: without the tuples that `b` has or has later."""
-    if not a or not b:
-        return a
-    return {source: number for source, number in a.items() if b.get(source, 0) < number}
+    def _merge_source(self, source: Process, sender_row: Row) -> None:
+        """Remove nothing."""
 
 
 def build(role: str, context: Context[PrsOptions]) -> Node:
-    """The node, with the rule its options name."""
+    """A node with the rule that its options name."""
     me = process_of(context.node, context.incarnation)
     pruning, case = context.options.pruning, context.options.case
     encoding = context.options.encoding
     if case == "broadcast":
         if pruning != "printed" or encoding != "tuples":
-            raise BadInput("case = 'broadcast' goes with pruning = 'printed' and encoding = 'tuples'")
+            raise BadInput("case = 'broadcast' needs pruning = 'printed' and encoding = 'tuples'")
         return MulticastNode(context, BroadcastRule(me))
     if pruning == "optimal":
         if encoding != "tuples":
-            raise BadInput("pruning = 'optimal' has no bit map form")
+            raise BadInput("pruning = 'optimal' needs encoding = 'tuples'")
         return MulticastNode(context, OptimalRule(me))
     return MulticastNode(context, (PrsRule if pruning == "printed" else FatRule)(me, encoding))
 

@@ -1,10 +1,10 @@
 """Causal multicast without a redundant constraint (Kshemkalyani and Singhal, Distributed Computing, 1998).
 
-PRS learns of a delivery at most one hop away (prs1997, section 8.3). Here a log names, for each message in
-the causal past, the destinations for which it is neither known to be delivered nor guaranteed to come in
-order. A destination that is absent from a log entry says so implicitly, and so does a missing entry when the
-log has a later one of the same source: that is how the news travels any number of hops. SND and RCV are the
-authors' names.
+PRS learns of a delivery at most one hop away (prs1997, section 8.3). Here a log names, for each message in the
+causal past, the destinations to which it is neither known to be delivered nor guaranteed to be delivered in
+order. A destination that is absent from a log entry carries that knowledge implicitly, and so does a missing
+entry if the log has a later one of the same source. In this way knowledge travels any number of hops. SND and
+RCV are the authors' names.
 """
 
 from __future__ import annotations
@@ -17,45 +17,44 @@ import msgspec
 from precede.core.identity import MessageId, NodeId
 from precede.protocols.multicast.rule import (
     INTEGER_BYTES,
-    LIFE_SHIFT,
-    NODE_MASK,
     MulticastPacket,
     Process,
     Rule,
     Stamp,
+    is_before,
     message_of,
     node_of,
 )
 
 Remaining: TypeAlias = tuple[Process, ...]
 Log: TypeAlias = dict[Process, dict[int, Remaining]]
-"""By source and number: the destinations that still matter. A source's latest stays even when it has none."""
+"""By source and number: the destinations that still matter. A source's latest entry stays without any."""
 
 
 class OptimalStamp(Stamp, frozen=True, gc=False):
-    """O_M. An entry without destinations counts as one."""
+    """The log O_M that a message carries. An entry without destinations counts as one."""
 
     log: Log
 
 
 class OptimalPacket(MulticastPacket, frozen=True, gc=False):
-    """A message to one destination; the log differs from one destination to the next."""
+    """A message to one destination; each destination gets a log of its own."""
 
     kind: ClassVar[str] = "prs_optimal"
     stamp: OptimalStamp
 
     def constraints(self) -> dict[NodeId, list[MessageId]]:
-        """O_M in names: by destination, the messages that come first."""
-        found: dict[NodeId, list[MessageId]] = {}
+        """O_M in message ids: by destination, the messages that must be delivered first."""
+        constraints: dict[NodeId, list[MessageId]] = {}
         for source, entries in self.stamp.log.items():
             for number, remaining in entries.items():
                 for to in remaining:
-                    found.setdefault(node_of(to), []).append(message_of(source, number))
-        return {to: sorted(ids) for to, ids in found.items()}
+                    constraints.setdefault(node_of(to), []).append(message_of(source, number))
+        return {to: sorted(ids) for to, ids in constraints.items()}
 
 
 class OptimalRule(Rule):
-    """LOG_j and SR_j (`reached`). Maps that messages share are never changed, only replaced."""
+    """The authors' LOG_j, and SR_j in `reached`. Maps that messages share are replaced, never changed."""
 
     packet = OptimalPacket
     names_messages = True
@@ -66,35 +65,38 @@ class OptimalRule(Rule):
         self.log: Log = {}
 
     def stamp(self, number: int, destinations: tuple[Process, ...], population: int) -> Sequence[Stamp]:
-        """SND, steps 2 to 4: what M's other destinations wait for, a destination is told only through M."""
+        """SND, steps 2 to 4: a log for each destination, without the constraints of M's other destinations.
+
+        M itself implies those: its other destinations deliver it after the messages they wait for.
+        """
         covered = set(destinations)
-        told: dict[Process, list[tuple[Process, int, Remaining]]] = {to: [] for to in destinations}
+        own_constraints: dict[Process, list[tuple[Process, int, Remaining]]] = {to: [] for to in destinations}
         base: Log = {}
         for source, entries in self.log.items():
             rest = {}
             for sent, remaining in entries.items():
                 rest[sent] = left = tuple([to for to in remaining if to not in covered])
                 for to in remaining:
-                    if to in told:
-                        told[to].append((source, sent, left))
+                    if to in own_constraints:
+                        own_constraints[to].append((source, sent, left))
             base[source] = _purge_null_entries(rest)
         self.log = {**base, self.me: _purge_null_entries({**base.get(self.me, {}), number: destinations})}
-        return [_counted(_with(base, to, extra)) for to, extra in told.items()]
+        return [_counted(_with(base, to, extra)) for to, extra in own_constraints.items()]
 
     def needs(self, stamp: OptimalStamp) -> Mapping[Process, int]:
-        """RCV, step 1."""
+        """RCV, step 1: by source, the last message that must be delivered to this process first."""
         me = self.me
-        found: dict[Process, int] = {}
+        needs: dict[Process, int] = {}
         for source, entries in stamp.log.items():
             for sent, remaining in entries.items():
-                if me in remaining and found.get(source, 0) < sent:
-                    found[source] = sent
-        return found
+                if me in remaining and needs.get(source, 0) < sent:
+                    needs[source] = sent
+        return needs
 
     def deliver(
         self, source: Process, number: int, destinations: tuple[Process, ...], stamp: OptimalStamp
     ) -> Iterable[Process]:
-        """RCV, steps 2 to 5."""
+        """RCV, steps 2 to 5: merge the message's log, with the message itself, into the own log."""
         self.reached[source] = number
         theirs = dict(stamp.log)
         theirs[source] = {**theirs.get(source, {}), number: destinations}
@@ -104,11 +106,11 @@ class OptimalRule(Rule):
             mine[other] = _purge_null_entries(_merge(mine.get(other, {}), without_me))
         return (source,)
 
-    def forget(self, node: NodeId, life: int) -> None:
+    def forget(self, node: NodeId, incarnation: int) -> None:
         for source, entries in self.log.items():
             self.log[source] = _purge_null_entries(
                 {
-                    sent: tuple([to for to in remaining if to & NODE_MASK != node or to >> LIFE_SHIFT >= life])
+                    sent: tuple([to for to in remaining if not is_before(to, node, incarnation)])
                     for sent, remaining in entries.items()
                 }
             )
@@ -124,7 +126,7 @@ class OptimalRule(Rule):
 
 
 def _with(base: Log, to: Process, extra: Iterable[tuple[Process, int, Remaining]]) -> Log:
-    """The log for one destination: it stays where it was named."""
+    """The log for one destination: the common log with the constraints of that destination put back."""
     log = dict(base)
     for source, sent, left in extra:
         if log[source] is base[source]:
@@ -134,7 +136,7 @@ def _with(base: Log, to: Process, extra: Iterable[tuple[Process, int, Remaining]
 
 
 def _merge(mine: Mapping[int, Remaining], theirs: Mapping[int, Remaining]) -> dict[int, Remaining]:
-    """RCV, step 4, for one source: an older entry that one side lacks was emptied in the causal past."""
+    """RCV, step 4, for one source: an older entry that one log lacks was emptied in the causal past."""
     if not mine:
         return dict(theirs)
     my_latest, their_latest = max(mine), max(theirs)
@@ -152,7 +154,7 @@ def _merge(mine: Mapping[int, Remaining], theirs: Mapping[int, Remaining]) -> di
 
 
 def _purge_null_entries(entries: Mapping[int, Remaining]) -> dict[int, Remaining]:
-    """PURGE_NULL_ENTRIES: without destinations only the latest stays."""
+    """PURGE_NULL_ENTRIES: remove entries without destinations, except the latest."""
     latest = max(entries)
     return {sent: remaining for sent, remaining in entries.items() if remaining or sent == latest}
 
@@ -162,11 +164,12 @@ def _without(remaining: Remaining, me: Process) -> Remaining:
 
 
 def _entries(log: Log) -> int:
+    """The number of (message, destination) pairs; an entry without destinations counts as one."""
     return sum([len(remaining) or 1 for entries in log.values() for remaining in entries.values()])
 
 
 def _counted(log: Log) -> OptimalStamp:
-    """Integers: source and number of each entry, and its destinations; bytes: also the lists' lengths."""
+    """A log with its sizes. Integers: source, number and destinations of entries. Bytes: list lengths too."""
     items = sum(map(len, log.values()))
     remaining = sum([len(left) for entries in log.values() for left in entries.values()])
     in_bytes = INTEGER_BYTES * (2 * len(log) + 2 * items + remaining)

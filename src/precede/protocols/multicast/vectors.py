@@ -1,0 +1,34 @@
+"""Vectors with one number per process, stored without zeros, and the paper's two operations on them.
+
+The papers send and store whole vectors. We leave zeros out in memory, because processes come and go and most
+pairs never exchange a message; sizes count them where the paper does.
+"""
+
+from __future__ import annotations
+
+from typing import Final, TypeAlias
+
+from precede.protocols.multicast.rule import Process
+
+SparseVector: TypeAlias = dict[Process, int]
+"""A number for each process; a missing one is 0. A vector that others share is replaced, never changed."""
+
+EMPTY: Final[SparseVector] = {}
+
+
+def union_max(a: SparseVector, b: SparseVector) -> SparseVector:
+    """The element-wise maximum: prs1997's ∪max, where of two tuples of one source the later stays.
+
+    Returns `a` or `b` itself if it can.
+    """
+    if not a or a is b:
+        return b
+    larger = {process: number for process, number in b.items() if a.get(process, 0) < number}
+    return {**a, **larger} if larger else a
+
+
+def minus_max(a: SparseVector, b: SparseVector) -> SparseVector:
+    """The elements of `a` that are larger than those of `b`: prs1997's -max. Returns `a` itself if it can."""
+    if not a or not b:
+        return a
+    return {process: number for process, number in a.items() if b.get(process, 0) < number}
