@@ -19,8 +19,8 @@ from precede.core.messages import Message
 from precede.core.node import Context
 from precede.protocols.layered.epidemic.node import DISSEMINATION
 from precede.protocols.registry import make
+from precede.protocols.vcube2018.forwarding import packet_of
 from precede.protocols.vcube2018.packets import StampedMessage, VCubePacket
-from precede.protocols.vcube2018.packing import packet_of
 from precede.runtime.codec import LARGEST, Codec, Garbled
 from precede.runtime.links.sealing import new_key
 from precede.runtime.transports.tcp import TcpTransport

@@ -19,7 +19,8 @@ from precede.experiments.swarm.draw.vcube import CALM, FAULTY
 from precede.experiments.swarm.plan import Drawer, draw_plan
 from precede.experiments.swarm.swarm import events_of, run_plan
 from precede.protocols import registry
-from precede.protocols.vcube2018.diagnosis import DiagnosedVCubeNode, Logged
+from precede.protocols.vcube2018.diagnosis import DiagnosedVCubeNode
+from precede.protocols.vcube2018.log import Logged
 from precede.protocols.vcube2018.packets import StampedMessage
 from precede.witness.verify import verify
 
@@ -84,7 +85,7 @@ def test_the_next_node_of_a_cluster_takes_over_from_a_forwarder_that_crashed() -
     assert [delivered[node] for node in range(8)] == [[(0, 1)]] * 4 + [[]] + [[(0, 1)]] * 3
     assert not any(sizes(prepared))
     assert all(
-        not hosted.node._view.works(4) and hosted.node._children == expected
+        not hosted.node._view.is_working(4) and hosted.node._children == expected
         for hosted, expected in zip(prepared.world.nodes, TREES_WITHOUT_4, strict=True)
         if hosted.up
     )
@@ -173,7 +174,7 @@ def test_a_newcomer_that_has_not_joined_refuses_to_broadcast() -> None:
 def test_a_node_that_leaves_in_peace_is_known_to_have_left_before_any_test_fails() -> None:
     stays = [{"node": "3", "leave": "1s"}]
     prepared, delivered, _ = play(4, [(0, "900ms"), (1, "1500ms")], stays=stays, seconds=5)
-    assert all(not prepared.world.nodes[node].node._view.works(3) for node in range(3))
+    assert all(not prepared.world.nodes[node].node._view.is_working(3) for node in range(3))
     assert all(delivered[node] == [(0, 1), (1, 1)] for node in range(3))
     assert not any(sizes(prepared))
 
@@ -183,7 +184,7 @@ def test_a_node_that_was_wrongly_buried_learns_it_and_stops() -> None:
     prepared, delivered, _ = play(4, [(0, "4s"), (2, "5s")], stalls=stalls, seconds=8)
     buried = prepared.world.nodes[2].node
     assert isinstance(buried, DiagnosedVCubeNode)
-    with pytest.raises(Refused, match="no way back"):
+    with pytest.raises(Refused, match="cannot come back"):
         buried.broadcast(b"", 9 * SECOND)
     assert prepared.world.refused == 1
     assert [delivered[node] for node in range(4)] == [[(0, 1)], [(0, 1)], [], [(0, 1)]]
@@ -196,7 +197,7 @@ def test_a_node_that_comes_back_stays_out(keep: bool) -> None:
     prepared, delivered, _ = play(4, [(0, "900ms"), (1, "2s"), (0, "3s")], [crash], seconds=7)
     assert prepared.world.refused == 1
     assert all(delivered[node] == [(0, 1), (0, 2)] for node in (0, 2, 3))
-    assert all(not prepared.world.nodes[node].node._view.works(1) for node in (0, 2, 3))
+    assert all(not prepared.world.nodes[node].node._view.is_working(1) for node in (0, 2, 3))
 
 
 def check_worlds(drawer: Drawer, seeds: range) -> None:
@@ -232,7 +233,7 @@ class ForgetsAtOnce(DiagnosedVCubeNode):
 
     def _take(self, stamped: StampedMessage, below: int, now: Instant, effects: list[Effect]) -> Any:
         covered = super()._take(stamped, below, now, effects)
-        self._log.clear()
+        self._log.entries.clear()
         return covered
 
 
@@ -248,8 +249,8 @@ class NeverRepairs(DiagnosedVCubeNode):
 class NeverBuries(DiagnosedVCubeNode):
     """No answer is no news."""
 
-    def _miss(self, node: NodeId, now: Instant, effects: list[Effect]) -> None:
-        self._tests.pop(node, None)
+    def _miss_answer(self, node: NodeId, now: Instant, effects: list[Effect]) -> None:
+        self._tests.by_node.pop(node, None)
 
 
 class KeepsOrphans(DiagnosedVCubeNode):
@@ -303,7 +304,7 @@ def test_a_copy_from_one_who_took_over_is_served_to_more_clusters() -> None:
     source = DiagnosedVCubeNode(Context(0, context.members, context.options, context.random))
     packet = next(e.packet for e in source.broadcast(b"x", 0) if hasattr(e, "packet"))
     node.receive(packet, 3, 1, 1)
-    (logged,) = node._log.values()
+    (logged,) = node._log.entries.values()
     assert isinstance(logged, Logged)
     assert logged.below == 0
     again = node.receive(packet, 6, 2, 1)

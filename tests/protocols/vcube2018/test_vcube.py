@@ -16,8 +16,8 @@ from precede.core.messages import Message
 from precede.core.node import Context, Node
 from precede.protocols import registry
 from precede.protocols.vcube2018 import progress as vcube_progress
+from precede.protocols.vcube2018.forwarding import packet_of
 from precede.protocols.vcube2018.packets import StampedMessage, VCubePacket
-from precede.protocols.vcube2018.packing import packet_of
 from tests.protocols.vcube2018.literal import VARIANTS, LiteralNode
 from tests.protocols.vcube2018.worlds import play
 

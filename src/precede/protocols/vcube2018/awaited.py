@@ -1,7 +1,7 @@
-"""What waits at a VCube node, filed under the one message it waits for (vcube2018, Algorithm 2).
+"""Messages that wait at a VCube node, indexed by one message they wait for (vcube2018, Algorithm 2).
 
-Those who wait for the same message are chained, each to the next: a list for each would be one more object that
-lies far from the others in memory.
+Messages that wait for the same message form a linked list. It is faster than a Python list, which would be one
+more object, far from the others in memory.
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ from precede.protocols.vcube2018.prepared import Prepared
 @final
 @mypyc_attr(acyclic=True)
 class Pending:
-    """A message that waits to be delivered."""
+    """A message that waits to be delivered, received at `since`."""
 
     __slots__ = ("message", "next", "since", "stamped")
 
@@ -33,7 +33,7 @@ class Pending:
 @final
 @mypyc_attr(acyclic=True)
 class Held:
-    """A message held from the child of cluster t + 1."""
+    """A message that is not forwarded yet to the child of cluster t + 1; `order` is the order of reception."""
 
     __slots__ = ("message", "next", "order", "stamped", "t")
 
@@ -48,7 +48,10 @@ class Held:
 @final
 @mypyc_attr(acyclic=True)
 class Awaited:
-    """Who waits for one message: to be forwarded (`held`), to be delivered (`lacking`). The first of each."""
+    """The messages that wait for one message: `held` to be forwarded, `lacking` to be delivered.
+
+    Each attribute is the first element of a linked list.
+    """
 
     __slots__ = ("_last_held", "_last_lacking", "held", "lacking")
 
@@ -59,6 +62,7 @@ class Awaited:
         self._last_lacking: Pending | None = None
 
     def hold(self, held: Held) -> None:
+        """Append a message that waits to be forwarded."""
         held.next = None
         if self.held is None or self._last_held is None:
             self.held = held
@@ -67,6 +71,7 @@ class Awaited:
         self._last_held = held
 
     def lack(self, pending: Pending) -> None:
+        """Append a message that waits to be delivered."""
         pending.next = None
         if self.lacking is None or self._last_lacking is None:
             self.lacking = pending
@@ -75,26 +80,28 @@ class Awaited:
         self._last_lacking = pending
 
     def all_held(self) -> list[Held]:
-        found: list[Held] = []
+        """The messages that wait to be forwarded."""
+        elements: list[Held] = []
         held = self.held
         while held is not None:
-            found.append(held)
+            elements.append(held)
             held = held.next
-        return found
+        return elements
 
     def all_lacking(self) -> list[Pending]:
-        found: list[Pending] = []
+        """The messages that wait to be delivered."""
+        elements: list[Pending] = []
         pending = self.lacking
         while pending is not None:
-            found.append(pending)
+            elements.append(pending)
             pending = pending.next
-        return found
+        return elements
 
     def keep(self, held: Sequence[Held], lacking: Sequence[Pending]) -> None:
-        """Only these wait on."""
+        """Replace both lists."""
         self.held = None
         self.lacking = None
-        for one in held:
-            self.hold(one)
+        for element in held:
+            self.hold(element)
         for pending in lacking:
             self.lack(pending)

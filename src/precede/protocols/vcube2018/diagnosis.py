@@ -1,25 +1,24 @@
-"""VCube when nodes crash, join and leave: what vcube2018 names as future work (section 7), from its section 2.
+"""VCube with crashes, joins and leaves: the future work of vcube2018 (section 7), built on its section 2.
 
-*Diagnosis.* Every node tests the first node of each of its clusters; one that does not answer in time has
-crashed, and the next of its cluster stands for it: in the tests and in every tree. Nodes crash for good,
-nothing is cut off, the time-out is longer than two packets fly. (One wrongly buried learns it and stops.)
+*Diagnosis.* Every node tests the first node of each of its clusters. A node that does not answer in time has
+crashed, and the next node of its cluster takes its place in the tests and in every tree. The assumptions:
+crash-stop, no partitions, and a time-out longer than two packets are in flight. A node that was declared
+crashed by mistake learns it and stops.
 
-*Nothing is lost with a forwarder.* A node keeps what it has received until all have it. Tests and answers say
-what their sender has received; what the other lacks, and is old enough not to be on its way, is sent again, at
-once to a node that takes over. So what any working node has comes to all of them, whoever crashed.
+*Repair.* A node keeps what it has received until all have it. Tests and answers say what their sender has
+received. The other side sends the rest again if it is too old to be in flight, and at once to a node that takes
+over. So a message that one working node has reaches all of them.
 
-*What is lost with its source.* A message may depend on one that no working node has any more. Once all have
-held the same view for longer than a packet flies, the last number that anybody has of a crashed source is
-final; what waits for a later one is given up as `orphaned`, at every node alike.
+*Orphans.* A message may depend on one that no working node has; it is discarded as `orphaned` (`orphans`).
 
-*Joining.* A newcomer makes itself known by its tests. When all have it in their view, nothing it lacks is
-forgotten any more; then it asks a node what that has delivered, and begins there.
+*Joining.* A newcomer tests like every node. Once it is in the view of all nodes, none of them forgets a message
+that it lacks. Then it asks a node for its vector, and begins there.
 """
 
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
-from typing import ClassVar, Final, NamedTuple
+from typing import ClassVar, Final
 
 from precede.core.effects import (
     NOTHING,
@@ -40,21 +39,23 @@ from precede.core.instants import Duration, Instant
 from precede.core.messages import Packet
 from precede.core.node import Context, Saved
 from precede.protocols.vcube2018.awaited import Held
+from precede.protocols.vcube2018.log import MessageLog, is_beyond
 from precede.protocols.vcube2018.node import VCubeNode
 from precede.protocols.vcube2018.options import VCubeOptions
-from precede.protocols.vcube2018.packets import StampedMessage, VCubePacket
-from precede.protocols.vcube2018.prepared import Prepared, Slot, slot_of
-from precede.protocols.vcube2018.progress import sources_of
-from precede.protocols.vcube2018.topology import MOST_POSITIONS, cluster
-from precede.protocols.vcube2018.view import (
+from precede.protocols.vcube2018.orphans import Orphans
+from precede.protocols.vcube2018.packets import (
     Report,
+    StampedMessage,
     VCubeJoinPacket,
+    VCubePacket,
     VCubeStatePacket,
     VCubeTestPacket,
     Vector,
-    View,
-    combine,
 )
+from precede.protocols.vcube2018.prepared import Slot
+from precede.protocols.vcube2018.running_tests import RunningTests
+from precede.protocols.vcube2018.topology import MOST_POSITIONS, cluster
+from precede.protocols.vcube2018.view import View, combine
 
 ORPHANED: Final = "orphaned"
 _LIVED: Final = "lived"
@@ -62,23 +63,13 @@ _TEST: Final = "test"
 _JOIN: Final = "join"
 
 
-class Logged(NamedTuple):
-    """A message kept until all have it: how many clusters this node served with it, and since when."""
-
-    stamped: StampedMessage
-    below: int
-    since: Instant
-
-
-class Asked(NamedTuple):
-    """A test under way; one that takes over is sent what it lacks at once."""
-
-    number: int
-    takes_over: bool
-
-
 class DiagnosedVCubeNode(VCubeNode):
-    """A VCube node that survives the others. once `joined`, `begins_after` is the vector it began with."""
+    """A VCube node that survives crashes of other nodes.
+
+    Once it has `joined`, `begins_after` is the vector it began with. `_reports` has the last report of each
+    cluster's child. `_early_arrivals` are messages received before joining. `_join_requests` counts requests to
+    join. `_out` says that the node has crashed or was declared crashed.
+    """
 
     draining: ClassVar[tuple[str, ...]] = ("pending", "held", "log")
 
@@ -92,22 +83,21 @@ class DiagnosedVCubeNode(VCubeNode):
         self._random = context.random
         self._view = View(everybody)
         self._view_since: Instant = 0
-        self.joined = context.node in context.members
         self._leaving = False
         self._out = False
-        self.begins_after: dict[NodeId, int] = {}
-        self._log: dict[Slot, Logged] = {}
+        self._log = MessageLog()
+        self._tests = RunningTests()
         self._reports: dict[int, Report] = {}
-        self._tests: dict[NodeId, Asked] = {}
-        self._tested = 0
-        self._asked = 0
-        self._limits: dict[NodeId, int] = {}
-        self._lobby: dict[Slot, StampedMessage] = {}
+        self._orphans = Orphans(self._view, self._delivered)
+        self.joined = context.node in context.members
+        self.begins_after: dict[NodeId, int] = {}
+        self._join_requests = 0
+        self._early_arrivals: dict[Slot, StampedMessage] = {}
 
     # -- inputs --------------------------------------------------------------------------------------------
 
     def start(self, now: Instant, saved: Saved) -> Effects:
-        """Crash-stop: a node that has lived before stays out, so that its silence is noticed."""
+        """Begin to test. A node that restarts stays out and answers no test, so that its crash is noticed."""
         if saved or self._incarnation:
             self._out = True
             return NOTHING
@@ -122,7 +112,7 @@ class DiagnosedVCubeNode(VCubeNode):
         lifetime: Duration | None = None,
     ) -> Effects:
         if self._out or self._leaving:
-            raise Refused("vcube: this node has crashed or left, and there is no way back under its number")
+            raise Refused("vcube: this node has crashed or left, and cannot come back under its number")
         if not self.joined:
             raise NotYet("vcube: not joined yet")
         return super().broadcast(payload, now, to, lifetime)
@@ -155,36 +145,37 @@ class DiagnosedVCubeNode(VCubeNode):
             self._conclude(now, effects)
             effects.append(SetTimer(_TEST, now + self._every))
         elif key == _JOIN:
-            self._ask_to_join(now, effects)
+            self._request_to_join(now, effects)
         elif isinstance(key, tuple) and isinstance(key[1], int):
-            self._miss(key[1], now, effects)
+            self._miss_answer(key[1], now, effects)
         return effects
 
     def leave(self, now: Instant) -> Effects:
-        """Say so to the neighbours; without the time to, it is a crash like any other."""
+        """Tell the neighbours; if the node stops before it has told them, they will notice a crash."""
         if self._out:
             return NOTHING
         self._leaving = True
-        self._view.bury(self._me)
+        self._view.mark_gone(self._me)
         farewell = VCubeTestPacket(0, True, self._view.events, self._have(), None)
         neighbours = [child for child in self._children if child is not None]
         return [CancelTimer(_TEST), *(Send(farewell, child, WIRED) for child in neighbours)]
 
+    def sizes(self) -> Mapping[str, int]:
+        return {**super().sizes(), "log": len(self._log.entries), "lobby": len(self._early_arrivals)}
+
     # -- tests ---------------------------------------------------------------------------------------------
 
     def _test(self, node: NodeId, now: Instant, takes_over: bool, effects: list[Effect]) -> None:
-        if node in self._tests:
-            if takes_over:
-                self._tests[node] = Asked(self._tests[node].number, True)
-            return
-        self._tested += 1
-        self._tests[node] = Asked(self._tested, takes_over)
-        packet = VCubeTestPacket(self._tested, False, self._view.events, self._have(), None)
-        effects += [Send(packet, node, WIRED), SetTimer(("silent", node), now + self._timeout)]
+        """Send a test to a node, unless one is under way."""
+        number = self._tests.begin(node, takes_over)
+        if number is not None:
+            packet = VCubeTestPacket(number, False, self._view.events, self._have(), None)
+            effects += [Send(packet, node, WIRED), SetTimer(("silent", node), now + self._timeout)]
 
     def _receive_test(
         self, packet: VCubeTestPacket, sender: NodeId, now: Instant, effects: list[Effect]
     ) -> None:
+        """Process a test or an answer: merge the view, answer, send the sender what it lacks."""
         if self._view.merge(packet.events):
             self._change_view(now, effects)
             if self._out:
@@ -194,57 +185,51 @@ class DiagnosedVCubeNode(VCubeNode):
             report = self._report(cluster(self._me, sender) - 1, now)
             answer = VCubeTestPacket(packet.number, True, self._view.events, self._have(), report)
             effects.append(Send(answer, sender, WIRED))
-        elif sender in self._tests and self._tests[sender].number == packet.number:
-            urgent = self._tests.pop(sender).takes_over
+        elif (test := self._tests.end(sender, packet.number)) is not None:
+            urgent = test.takes_over
             effects.append(CancelTimer(("silent", sender)))
             if packet.report is not None:
                 self._reports[cluster(self._me, sender) - 1] = packet.report
-        if self._view.works(sender) and packet.have is not None:
+        if self._view.is_working(sender) and packet.have is not None:
             self._repair(sender, packet.have, urgent, now, effects)
 
     def _have(self) -> Vector | None:
-        """What others need not send; a newcomer does not know yet what it needs."""
+        """The vector of received messages; None before joining, when the node does not know what it needs."""
         return self._received() if self.joined else None
 
-    def _miss(self, node: NodeId, now: Instant, effects: list[Effect]) -> None:
-        """No answer in time."""
-        if self._tests.pop(node, None) is not None and self._view.bury(node):
+    def _miss_answer(self, node: NodeId, now: Instant, effects: list[Effect]) -> None:
+        """A node did not answer in time: it has crashed."""
+        if self._tests.by_node.pop(node, None) is not None and self._view.mark_gone(node):
             self._change_view(now, effects)
 
     def _change_view(self, now: Instant, effects: list[Effect]) -> None:
-        """Somebody crashed, left or came: other children, and those who take over are tested at once."""
+        """A node crashed, left or came: build the trees anew, and test nodes that take over at once."""
         self._view_since = now
         self._reports = {}
-        if self._view.buried(self._me) and not self._leaving:
+        if self._view.is_gone(self._me) and not self._leaving:
             self._stop()
             return
         self._widen(self._view.positions)
         before = self._children
         self._build_trees(self._view.live | 1 << self._me)
-        for node in [node for node in self._tests if not self._view.works(node)]:
-            del self._tests[node]
-            effects.append(CancelTimer(("silent", node)))
+        self._tests.cancel_gone(self._view, effects)
         for t, child in enumerate(self._children):
             if child is not None and (t >= len(before) or child != before[t]):
                 self._test(child, now, True, effects)
-        fed = [t for t, child in enumerate(self._children) if child is not None]
-        self._keep_held(lambda held: held.t in fed)
+        occupied = [t for t, child in enumerate(self._children) if child is not None]
+        self._keep_held(lambda held: held.t in occupied)
 
     def _stop(self) -> None:
-        """To the others this node is dead: nothing it holds will be of use."""
+        """The others have declared this node crashed: drop everything it holds."""
         self._out = True
-        self._log, self._lobby, self._early, self._pending = {}, {}, {}, {}
+        self._log.entries, self._early_arrivals, self._early, self._pending = {}, {}, {}, {}
         self._awaited, self._held_from = {}, {}
 
     def _repair(
         self, peer: NodeId, have: Sequence[int], urgent: bool, now: Instant, effects: list[Effect]
     ) -> None:
-        """Send a neighbour what it lacks, unless it may still be on its way."""
-        lacked = [
-            logged.stamped
-            for logged in self._log.values()
-            if (urgent or now - logged.since >= self._timeout) and _is_beyond(logged.stamped, have)
-        ]
+        """Send a neighbour what it lacks; unless `urgent`, only what is too old to be in flight."""
+        lacked = self._log.lacked_by(have, now if urgent else now - self._timeout)
         if lacked:
             self._send_packed(lacked, peer, effects)
 
@@ -252,48 +237,52 @@ class DiagnosedVCubeNode(VCubeNode):
 
     def _stamp(self, payload: bytes, now: Instant) -> StampedMessage:
         stamped = super()._stamp(payload, now)
-        self._log[stamped.prepared.slot] = Logged(stamped, len(self._children), now)
+        self._log.add(stamped, len(self._children), now)
         return stamped
 
     def _take(
         self, stamped: StampedMessage, below: int, now: Instant, effects: list[Effect]
     ) -> Sequence[Slot] | None:
+        """As without diagnosis; drops messages that were given up, and keeps the others in the log.
+
+        Before joining, a message is forwarded and kept for later.
+        """
         message = stamped.prepared
-        source, number, slot = message.source, message.number, message.slot
-        named = max([source + 1, *(row.mask.bit_length() for row in message.rows)])
-        if named > MOST_POSITIONS or number > self._limits.get(source, number):
+        slot = message.slot
+        positions = max([message.source + 1, *(row.mask.bit_length() for row in message.rows)])
+        if positions > MOST_POSITIONS or self._orphans.is_given_up(message.source, message.number):
             return None
-        self._widen(named)
+        self._widen(positions)
         if not self.joined:
-            if slot not in self._lobby:
-                self._lobby[slot] = stamped
+            if slot not in self._early_arrivals:
+                self._early_arrivals[slot] = stamped
                 self._send_to_all(stamped, below, effects)
             return None
         covered = super()._take(stamped, below, now, effects)
         if covered is None:
-            self._serve_more(slot, below, effects)
+            self._forward_duplicate(slot, below, effects)
             return None
-        self._log[slot] = Logged(stamped, below, now)
+        self._log.add(stamped, below, now)
         return covered
 
-    def _serve_more(self, slot: Slot, below: int, effects: list[Effect]) -> None:
-        """A copy from somebody who took over may come with more clusters to serve than the first had."""
-        logged = self._log.get(slot)
-        if logged is not None and below > logged.below:
+    def _forward_duplicate(self, slot: Slot, below: int, effects: list[Effect]) -> None:
+        """Forward a duplicate to clusters that the first copy was not for: its sender took over a tree."""
+        logged = self._log.extend(slot, below)
+        if logged is not None:
             for child in self._children[logged.below : below]:
                 if child is not None:
                     effects.append(Send(self._alone(logged.stamped), child, WIRED))
-            self._log[slot] = logged._replace(below=below)
 
     def _widen(self, positions: int) -> None:
+        """Add positions of the hypercube up to this number."""
         if positions > self._positions:
             self._positions = positions
             self._delivered.widen(positions)
 
-    # -- what all of them have -----------------------------------------------------------------------------
+    # -- reports -------------------------------------------------------------------------------------------
 
     def _report(self, below: int, now: Instant) -> Report | None:
-        """On this node and its first `below` clusters; None while a part of them has not reported yet."""
+        """The report of this node and its first `below` clusters; None until each of them has reported."""
         parts = [self._own_report(now)]
         for t, child in enumerate(self._children[:below]):
             if child is not None:
@@ -308,73 +297,51 @@ class DiagnosedVCubeNode(VCubeNode):
         return tuple(self._ahead.received(self._delivered))
 
     def _own_report(self, now: Instant) -> Report:
+        """The report of this node alone."""
         counts = self._received()
         return Report(
             self._view.events,
             now - self._view_since >= self._timeout,
             counts if self.joined else (),
             counts,
-            tuple(sorted((*self._early, *self._lobby))),
+            tuple(sorted((*self._early, *self._early_arrivals))),
         )
 
     def _conclude(self, now: Instant, effects: list[Effect]) -> None:
-        """Once everybody has reported: forget what all have, give up what nobody has, join."""
+        """Once all nodes have reported: forget what all have, give up what nobody has, join."""
         report = self._report(len(self._children), now)
         if report is None or self._leaving:
             return
-        for slot in [slot for slot, logged in self._log.items() if not _is_beyond(logged.stamped, report.low)]:
-            del self._log[slot]
+        self._log.forget(report.low)
         if report.settled:
             self._give_up_orphans(report, effects)
-            if not self.joined and not self._asked:
-                self._ask_to_join(now, effects)
+            if not self.joined and not self._join_requests:
+                self._request_to_join(now, effects)
 
     def _give_up_orphans(self, report: Report, effects: list[Effect]) -> None:
-        """Whatever waits for what no working node has, and what waits for that in turn."""
-        doomed: dict[Slot, StampedMessage] = {}
-        found = True
-        while found:
-            found = False
-            for slot, pending in self._pending.items():
-                if slot not in doomed and self._waits_for_lost(pending.message, report):
-                    doomed[slot] = pending.stamped
-                    source, number = pending.message.source, pending.message.number
-                    self._limits[source] = min(number - 1, self._limits.get(source, number))
-                    found = True
-        for stamped in doomed.values():
+        """Discard the messages that wait for a message which no working node has."""
+        for stamped in self._orphans.take(self._pending, report):
             self._forget(stamped)
             effects.append(Discard(stamped.message, ORPHANED))
 
-    def _waits_for_lost(self, message: Prepared, report: Report) -> bool:
-        for row in message.rows:
-            for source in sources_of(row.mask & self._delivered.row(row.number)):
-                if self._view.buried(source) and self._is_lost(source, row.number, report):
-                    return True
-        return False
-
-    def _is_lost(self, source: NodeId, number: int, report: Report) -> bool:
-        """Is one of a crashed source's messages up to this number in nobody's hands, or given up itself?"""
-        if number > self._limits.get(source, number):
-            return True
-        last = report.high[source] if source < len(report.high) else 0
-        return any(slot_of(source, lacked) not in report.early for lacked in range(last + 1, number + 1))
-
     def _forget(self, stamped: StampedMessage) -> None:
+        """Remove a pending message from every index."""
         message = stamped.prepared
-        source, number, slot = message.source, message.number, message.slot
-        self._ahead.cut(source, number)
+        slot = message.slot
+        self._ahead.cut(message.source, message.number)
         self._pending.pop(slot, None)
         self._early.pop(slot, None)
-        self._log.pop(slot, None)
+        self._log.entries.pop(slot, None)
         for awaited in self._awaited.values():
             rest = [pending for pending in awaited.all_lacking() if pending.message.slot != slot]
             awaited.keep(awaited.all_held(), rest)
         self._keep_held(lambda held: held.stamped is not stamped)
 
-    def _keep_held(self, wanted: Callable[[Held], bool]) -> None:
+    def _keep_held(self, is_kept: Callable[[Held], bool]) -> None:
+        """Remove held messages from the index, except those for which `is_kept` holds."""
         self._held_from = {}
         for awaited in self._awaited.values():
-            kept = [held for held in awaited.all_held() if wanted(held)]
+            kept = [held for held in awaited.all_held() if is_kept(held)]
             awaited.keep(kept, awaited.all_lacking())
             for held in kept:
                 slot = held.message.slot
@@ -385,49 +352,45 @@ class DiagnosedVCubeNode(VCubeNode):
 
     # -- joining -------------------------------------------------------------------------------------------
 
-    def _ask_to_join(self, now: Instant, effects: list[Effect]) -> None:
-        """Everybody knows this node: ask the others in turn, nearest first, until one answers."""
+    def _request_to_join(self, now: Instant, effects: list[Effect]) -> None:
+        """Ask the other nodes in turn, nearest first, until one answers."""
         if self.joined:
             return
         live = self._view.live
-        others = sorted(x ^ self._me for x in range(live.bit_length()) if live >> x & 1 and x != self._me)
-        if others:
-            effects.append(Send(VCubeJoinPacket(), others[self._asked % len(others)] ^ self._me, WIRED))
-        self._asked += 1
+        distances = sorted(x ^ self._me for x in range(live.bit_length()) if live >> x & 1 and x != self._me)
+        if distances:
+            sponsor = distances[self._join_requests % len(distances)] ^ self._me
+            effects.append(Send(VCubeJoinPacket(), sponsor, WIRED))
+        self._join_requests += 1
         effects.append(SetTimer(_JOIN, now + self._timeout))
 
     def _sponsor(self, newcomer: NodeId, effects: list[Effect]) -> None:
-        """What waits here, and what others may lack still: nobody else may have it when this node crashes."""
-        if self.joined and self._view.works(newcomer):
-            held = {slot: pending.stamped for slot, pending in self._pending.items()}
-            held.update((slot, logged.stamped) for slot, logged in self._log.items())
-            packet = VCubeStatePacket(tuple(self._delivered.counts()), tuple(held.values()))
+        """Send a newcomer this node's vector and all messages it keeps.
+
+        If this node crashes then, the newcomer may be the only one that has them.
+        """
+        if self.joined and self._view.is_working(newcomer):
+            content = {slot: pending.stamped for slot, pending in self._pending.items()}
+            content.update((slot, logged.stamped) for slot, logged in self._log.entries.items())
+            packet = VCubeStatePacket(tuple(self._delivered.counts()), tuple(content.values()))
             effects.append(Send(packet, newcomer, WIRED))
 
     def _begin(self, packet: VCubeStatePacket, now: Instant, effects: list[Effect]) -> None:
-        """Take the sponsor's vector for one's own, then what it held, then what came meanwhile."""
-        if not self.joined and self._asked and len(packet.delivered) <= MOST_POSITIONS:
-            effects.append(CancelTimer(_JOIN))
-            self._begin_with(packet, now, effects)
+        """Join with the sponsor's vector; take the messages it kept, then those that came meanwhile.
 
-    def _begin_with(self, packet: VCubeStatePacket, now: Instant, effects: list[Effect]) -> None:
-        """What lies before the beginning is not delivered, but kept for the others like everything else."""
+        Messages before the beginning are not delivered, but kept for other nodes like all others.
+        """
+        if self.joined or not self._join_requests or len(packet.delivered) > MOST_POSITIONS:
+            return
+        effects.append(CancelTimer(_JOIN))
         self.joined = True
         self._widen(len(packet.delivered))
         self.begins_after = {source: count for source, count in enumerate(packet.delivered) if count}
         for source, count in self.begins_after.items():
             self._delivered.jump(source, count)
-        lobby, self._lobby = self._lobby, {}
-        for stamped in (*packet.content, *lobby.values()):
-            if _is_beyond(stamped, packet.delivered):
+        arrivals, self._early_arrivals = self._early_arrivals, {}
+        for stamped in (*packet.content, *arrivals.values()):
+            if is_beyond(stamped, packet.delivered):
                 self._take(stamped, 0, now, effects)
             else:
-                self._log[stamped.prepared.slot] = Logged(stamped, 0, now)
-
-    def sizes(self) -> Mapping[str, int]:
-        return {**super().sizes(), "log": len(self._log), "lobby": len(self._lobby)}
-
-
-def _is_beyond(stamped: StampedMessage, vector: Sequence[int]) -> bool:
-    message = stamped.prepared
-    return message.source >= len(vector) or message.number > vector[message.source]
+                self._log.add(stamped, 0, now)

@@ -9,7 +9,7 @@ from precede.protocols.registry import Entry
 from precede.protocols.vcube2018.diagnosis import DiagnosedVCubeNode
 from precede.protocols.vcube2018.node import VCubeNode
 from precede.protocols.vcube2018.options import VCubeOptions
-from precede.protocols.vcube2018.view import PACKETS
+from precede.protocols.vcube2018.packets import PACKETS
 
 
 def build(role: str, context: Context[VCubeOptions]) -> Node:

@@ -1,9 +1,9 @@
-"""How a VCube node forwards: its place in the tree of each source, and CHECKAGG (vcube2018, sections 3 and 4).
+"""How a VCube node forwards messages in the tree of each source: CHECKAGG (vcube2018, sections 3 and 4).
 
-A message is sent to the children in the source's tree at once, but for a child that could not deliver it yet
-because this very node still owes the child something the message depends on. Then it is held: filed under that
-message, in the index `_awaited`, and never looked for by a scan. The first condition of line 26 ("not sent
-before") is what being filed means.
+A node forwards a message at once to its children in the source's tree, with one exception. If the message
+depends on another one that this node has yet to forward to a child, it is held from that child. The paper scans
+*pending* for held messages; we index them by the message they wait for (`_awaited`). A message is in that index
+as long as it has not been sent, which is the first condition of line 26.
 """
 
 from __future__ import annotations
@@ -19,8 +19,7 @@ from precede.core.node import Node
 from precede.protocols.vcube2018.awaited import Awaited, Held
 from precede.protocols.vcube2018.options import VCubeOptions
 from precede.protocols.vcube2018.packets import StampedMessage, VCubePacket
-from precede.protocols.vcube2018.packing import packet_of, packets_of
-from precede.protocols.vcube2018.prepared import Prepared, Slot, slot_of
+from precede.protocols.vcube2018.prepared import ENTRY_BYTES, HEADER_BYTES, Prepared, Slot, slot_of
 from precede.protocols.vcube2018.progress import Ahead, Missing, Progress
 from precede.protocols.vcube2018.topology import dimension, first_child, height, responsibilities
 
@@ -28,12 +27,45 @@ ROOT: Final[NodeId] = 0
 NOBODY: Final[NodeId] = -1
 
 
+def packet_of(stamped: StampedMessage) -> VCubePacket:
+    """A packet with one message."""
+    message: Prepared = stamped.prepared
+    return _packet([stamped], HEADER_BYTES + message.size_bytes, message.entries)
+
+
+def packets_of(content: Sequence[StampedMessage], mtu: int) -> list[VCubePacket]:
+    """Fill packets up to `mtu` bytes, one after the other; a larger message gets a packet of its own."""
+    packets: list[VCubePacket] = []
+    filling: list[StampedMessage] = []
+    entries, size = 0, HEADER_BYTES
+    for stamped in content:
+        message: Prepared = stamped.prepared
+        if filling and size + message.size_bytes > mtu:
+            packets.append(_packet(filling, size, entries))
+            filling, entries, size = [], 0, HEADER_BYTES
+        filling.append(stamped)
+        entries += message.entries
+        size += message.size_bytes
+    packets.append(_packet(filling, size, entries))
+    return packets
+
+
+def _packet(content: list[StampedMessage], size: int, entries: int) -> VCubePacket:
+    return VCubePacket(tuple(content), size, ENTRY_BYTES * entries, entries, len(content))
+
+
 @mypyc_attr(allow_interpreted_subclasses=True)
 class Forwarding(Node):
-    """Of node i among those that live: `_delivered` is *vector_clock*, and with `_ahead` it is *vector_max*."""
+    """The forwarding half of a VCube node.
+
+    `_delivered` is *vector_clock*; together with `_ahead` it is *vector_max*. `_children` has the child in each
+    cluster, `_shares` the mask of the sources whose messages go to that child. `_held_from` maps a held message
+    to the mask of the clusters it is held from. `_in_hand` is a packet with a single message that is being
+    processed: it is forwarded as it is.
+    """
 
     def __init__(self, me: NodeId, live: int, options: VCubeOptions) -> None:
-        self._me = me  # what every reception touches stands together
+        self._me = me  # the attributes that every reception reads come first: they share cache lines
         self._single_tree: bool = options.tree == "single"
         self._aggregates: bool = options.aggregation
         self._whole = False
@@ -50,9 +82,9 @@ class Forwarding(Node):
         self._build_trees(live)
 
     def _build_trees(self, live: int) -> None:
-        """Whom this node feeds in each cluster, and which sources' messages it feeds them.
+        """Set the child in each cluster, and the sources whose messages this node forwards to it.
 
-        Who is fed in a cluster is fed in all lower ones: each share is a part of the one before it.
+        A message that goes into a cluster goes into all lower ones too, so each share contains the next one.
         """
         clusters = range(1, dimension(live) + 1)
         self._children = [first_child(self._me, s, live) for s in clusters]
@@ -67,7 +99,7 @@ class Forwarding(Node):
             self._shares = list(responsibilities(self._me, live))
 
     def _child(self, t: int) -> NodeId:
-        """Whom this node feeds in cluster t + 1; NOBODY where all of it are gone."""
+        """The child in cluster t + 1; NOBODY if no node of that cluster works."""
         if self._whole:
             return self._me ^ 1 << t
         child = self._children[t] if t < self._clusters else None
@@ -76,21 +108,22 @@ class Forwarding(Node):
     # -- to children ---------------------------------------------------------------------------------------
 
     def _send_to_all(self, stamped: StampedMessage, below: int, effects: list[Effect]) -> None:
-        """To the children in the first `below` clusters."""
+        """Send a message alone to the children in the first `below` clusters."""
         if below:
             self._send_to_each(self._alone(stamped), min(below, self._clusters), effects)
 
     def _send_to_each(self, packet: VCubePacket, below: int, effects: list[Effect]) -> None:
+        """Send a packet to the children in the first `below` clusters."""
         for t in range(below):
             child = self._child(t)
             if child != NOBODY:
                 effects.append(Send(packet, child, WIRED))
 
     def _alone(self, stamped: StampedMessage) -> VCubePacket:
-        """The packet that carries this message only: the one it came in, if it came alone."""
-        came = self._in_hand
-        if came is not None and came.content[0] is stamped:
-            return came
+        """A packet with this message only: the one it came in, if it came alone."""
+        received = self._in_hand
+        if received is not None and received.content[0] is stamped:
+            return received
         return packet_of(stamped)
 
     # -- CHECKAGG ------------------------------------------------------------------------------------------
@@ -104,7 +137,7 @@ class Forwarding(Node):
         covered: list[Slot],
         effects: list[Effect],
     ) -> None:
-        """For each child: what this message sets free, then the message itself unless it is held."""
+        """Send each child the held messages that this message releases, then the message unless it is held."""
         if not self._aggregates:
             self._send_to_all(stamped, below, effects)
             return
@@ -120,7 +153,7 @@ class Forwarding(Node):
             self._send_to_rest(stamped, below, held, effects)
 
     def _send_to_rest(self, stamped: StampedMessage, below: int, held: int, effects: list[Effect]) -> None:
-        """`held` has a bit for each cluster whose child the message is held from."""
+        """Send a message to the children it is not held from; `held` is the mask of the other clusters."""
         alone: VCubePacket | None = None
         for t in range(below):
             child = self._child(t)
@@ -137,7 +170,7 @@ class Forwarding(Node):
         released: dict[int, list[Held]],
         effects: list[Effect],
     ) -> None:
-        """To each child what has become free for it, and the message itself unless it is held."""
+        """Send each child its released messages, and the message itself unless it is held."""
         for t in range(below):
             free = released.get(t)
             itself = None if held >> t & 1 else stamped
@@ -152,7 +185,7 @@ class Forwarding(Node):
     def _send_free(
         self, t: int, free: list[Held], itself: StampedMessage | None, effects: list[Effect]
     ) -> None:
-        """To the child of cluster t + 1: what was held, in the order of reception, then the message itself."""
+        """Send the child of cluster t + 1 its released messages by reception, then the message itself."""
         child = self._child(t)
         if child == NOBODY:
             return
@@ -164,11 +197,15 @@ class Forwarding(Node):
         self._send_packed(content, child, effects)
 
     def _send_packed(self, content: Sequence[StampedMessage], to: NodeId, effects: list[Effect]) -> None:
+        """Send messages in as few packets as the MTU allows."""
         for packet in packets_of(content, self._mtu):
             effects.append(Send(packet, to, WIRED))
 
     def _hold_from_all(self, stamped: StampedMessage, message: Prepared, below: int, order: int) -> int:
-        """File a message for each child that lacks something this node owes it; a bit for each such cluster."""
+        """Hold a message from each child that lacks a dependency; returns the mask of those clusters.
+
+        Only dependencies count that this node has yet to forward to that child.
+        """
         before = self._held_before(message)
         held = 0
         self._missing.renew()
@@ -187,29 +224,30 @@ class Forwarding(Node):
         return held
 
     def _held_before(self, message: Prepared) -> int:
-        """From which clusters the source's previous message is held."""
+        """The mask of the clusters from which the source's previous message is held."""
         if message.number == 1:
             return 0
         return self._held_from.get(slot_of(message.source, message.number - 1), 0)
 
     def _await(self, slot: Slot) -> Awaited:
+        """The index entry of the messages that wait for this one."""
         awaited = self._awaited.get(slot)
         if awaited is None:
             awaited = self._awaited[slot] = Awaited()
         return awaited
 
     def _release(self, covered: list[Slot]) -> dict[int, list[Held]] | None:
-        """By cluster, what was held and has become free by these messages; the rest is filed anew.
+        """The held messages that `covered` releases, by cluster; those that wait on are indexed anew.
 
-        A message that becomes free for a child may set its source's next one free for the same child.
+        A message that is released to a child may release its source's next message to the same child.
         """
-        came = [(slot, -1) for slot in covered if self._is_held_for(slot)]
-        if not came:
+        arrived = [(slot, -1) for slot in covered if self._is_held_for(slot)]
+        if not arrived:
             return None
         released: dict[int, list[Held]] = {}
         self._missing.renew()
-        while came:
-            under, only = came.pop()
+        while arrived:
+            under, only = arrived.pop()
             held = self._held_for(under)
             while held is not None:
                 following, t = held.next, held.t
@@ -223,16 +261,17 @@ class Forwarding(Node):
                 else:
                     self._let_go(held, released)
                     if self._is_held_for(message.slot):
-                        came.append((message.slot, t))
+                        arrived.append((message.slot, t))
                 held = following
         return released
 
     def _is_held_for(self, slot: Slot) -> bool:
+        """Does a held message wait for this one?"""
         awaited = self._awaited.get(slot)
         return awaited is not None and awaited.held is not None
 
     def _held_for(self, slot: Slot) -> Held | None:
-        """The first that waited for this message to be forwarded; all of them are taken out."""
+        """Remove the held messages that wait for this one from the index; returns the first of the list."""
         awaited = self._awaited.get(slot)
         if awaited is None:
             return None
@@ -243,6 +282,7 @@ class Forwarding(Node):
         return held
 
     def _let_go(self, held: Held, released: dict[int, list[Held]]) -> None:
+        """A message is no longer held from one child."""
         slot: Any = held.message.slot
         rest = self._held_from[slot] ^ 1 << held.t
         if rest:

@@ -1,16 +1,14 @@
 """A VCube node: causal broadcast over a tree per source, with aggregation (vcube2018, section 4, Algorithm 2).
 
-A node forwards a message to its children in the source's tree at once, but for a child that could not deliver
-it yet because this very node still owes the child something the message depends on: then the message is held,
-and travels with what was missing, in one packet, without a timer.
+A node forwards a message at once to its children in the source's tree. It holds the message from a child that
+lacks a dependency which this node has yet to forward. Both then travel in one packet, without a timer.
 
-The paper scans *pending*; we never do. A message that waits for its delivery is filed under one message it
-lacks; a message held from a child likewise (`vcube_forwarding`). The paper's order of lines 13 to 22 loses
-messages where it is read loosely: we take the messages of a packet one at a time, and for each one insert,
-advance *vector_max*, CHECKAGG for all children and only then CHECKDELIVERY. Line 30 as printed compares an
-entry with itself; the last condition is over all k except the source. Birman's compressed vector says only what
-changed since the source's previous message, so a message also waits for that one: to be received, to be free
-itself for that child, to be delivered.
+The paper scans *pending*; we index each waiting message by one message that it lacks (`awaited`, `forwarding`).
+The paper leaves the order of lines 13 to 22 open, and some orders lose messages. We take the messages of a
+packet one at a time: insert, advance *vector_max*, CHECKAGG for all children, then CHECKDELIVERY. Line 30 as
+printed compares an entry with itself; we apply its last condition to all k except the source. Birman's
+compressed vector holds only what changed since the source's previous message, so a message also waits for that
+one: to be received, to be forwarded to the same child, to be delivered.
 """
 
 from __future__ import annotations
@@ -39,7 +37,11 @@ _PACKET: Final[Any] = VCubePacket
 
 @mypyc_attr(allow_interpreted_subclasses=True)
 class VCubeNode(Forwarding):
-    """Algorithm 2 at node i."""
+    """Algorithm 2 at one node.
+
+    `_pending` are the messages received and not delivered. `_early` are those of them beyond a gap of their
+    source; `_some_early` says that there are any. `_last_stamp` is *vector_clock* at the last own broadcast.
+    """
 
     draining: ClassVar[tuple[str, ...]] = ("pending", "held")
 
@@ -60,7 +62,7 @@ class VCubeNode(Forwarding):
         self._incarnation = context.incarnation
         self._members = len(context.members)
         self._number = 0
-        self._told = self._delivered.copy()
+        self._last_stamp = self._delivered.copy()
 
     # -- CO_BROADCAST ------------------------------------------------------------------------------------
 
@@ -72,9 +74,9 @@ class VCubeNode(Forwarding):
         lifetime: Duration | None = None,
     ) -> Effects:
         if to is not None:
-            raise Refused("vcube delivers to everybody; for destination sets take a multicast order (prs)")
+            raise Refused("vcube delivers to everybody; for destination sets use prs, rst or ses")
         if self._incarnation:
-            raise Refused("vcube has no way back for a node that lost its state")
+            raise Refused("vcube: a node that restarted cannot broadcast, because it lost its state")
         stamped = self._stamp(payload, now)
         deadline = None if lifetime is None else now + lifetime
         effects: list[Effect] = [Accept(stamped.message, None, deadline), stamped.prepared.deliver]
@@ -85,27 +87,27 @@ class VCubeNode(Forwarding):
         return effects
 
     def _stamp(self, payload: bytes, now: Instant) -> StampedMessage:
-        """The message with what was delivered since the one before it."""
+        """A new message with the vector entries that changed since the previous one."""
         self._number = number = self._number + 1
-        rows = self._delivered.since(self._told)
+        rows = self._delivered.since(self._last_stamp)
         entries = 1 + sum([row.mask.bit_count() for row in rows]) if self._compresses else self._members
         changed = tuple([(row.number, _as_bytes(row.mask)) for row in rows])
         message = Message(MessageId(self._me, 0, number), payload)
         past = self._delivered.counted + 1
         stamped = StampedMessage(message, changed, entries, past)
         self._delivered.advance(stamped.prepared)
-        self._told = self._delivered.copy()
+        self._last_stamp = self._delivered.copy()
         return stamped
 
     # -- upon receive --------------------------------------------------------------------------------------
 
     def receive(self, packet: Packet, sender: NodeId, now: Instant, over: Medium) -> Effects:
-        """Each message of the packet in turn."""
+        """Process the messages of a packet, one at a time; a single message has a faster path."""
         if type(packet) is not _PACKET:
             return NOTHING
-        came: Any = packet
+        received: Any = packet
         below = self._root_height if self._single_tree else (self._me ^ sender).bit_length() - 1
-        content: tuple[StampedMessage, ...] = came.content
+        content: tuple[StampedMessage, ...] = received.content
         effects: list[Effect] = []
         if len(content) == 1:
             stamped = content[0]
@@ -115,10 +117,10 @@ class VCubeNode(Forwarding):
                 if not below and awaited is None:
                     return message.at_once
                 effects.append(message.arrive)
-                self._send_to_each(came, min(below, self._clusters), effects)
+                self._send_to_each(received, min(below, self._clusters), effects)
                 self._deliver(message, awaited, effects)
             else:
-                self._in_hand = came
+                self._in_hand = received
                 self._take_in(stamped, message, below, now, effects)
                 self._in_hand = None
             return effects
@@ -134,10 +136,11 @@ class VCubeNode(Forwarding):
         return effects
 
     def _unpacked(self, content: tuple[StampedMessage, ...]) -> Sequence[StampedMessage]:
+        """The messages of a packet in the order in which they are processed."""
         return sorted(content, key=_by_past) if self._causal_unpacking else content
 
     def _passes(self, message: Prepared, awaited: Awaited | None) -> bool:
-        """A message that is new, next, deliverable and that none is held for counts as delivered."""
+        """Count a message as delivered if it is new and deliverable and no held message waits for it."""
         return (
             not self._some_early
             and (awaited is None or awaited.held is None)
@@ -145,7 +148,7 @@ class VCubeNode(Forwarding):
         )
 
     def _deliver(self, message: Prepared, awaited: Awaited | None, effects: list[Effect]) -> None:
-        """With all that waited for it."""
+        """Deliver a counted message and all that waited for it."""
         effects.append(message.deliver)
         if awaited is not None and awaited.lacking is not None:
             self._deliver_next([message.slot], effects)
@@ -155,18 +158,19 @@ class VCubeNode(Forwarding):
     ) -> Sequence[Slot] | None:
         """Lines 15 to 22 for any message, which this node forwards into its first `below` clusters.
 
-        Returns what *vector_max* covers now that it did not before; None for a copy of what was known.
+        Returns the messages that *vector_max* covers now and did not before; None for a duplicate.
         """
         return self._take_in(stamped, stamped.prepared, below, now, effects)
 
     def _take_in(
         self, stamped: StampedMessage, message: Prepared, below: int, now: Instant, effects: list[Effect]
     ) -> list[Slot] | None:
+        """`_take` without the lookup of `stamped.prepared`."""
         source, number = message.source, message.number
         if source >= self._positions:
             return None
         if self._delivered.has(number, message.bit) or message.slot in self._pending:
-            self._take_again(stamped, below, effects)
+            self._take_duplicate(stamped, below, effects)
             return None
         effects.append(message.arrive)
         covered = self._cover(message, number == 1 or self._delivered.has(number - 1, message.bit))
@@ -184,7 +188,7 @@ class VCubeNode(Forwarding):
         return covered
 
     def _cover(self, message: Prepared, is_next: bool) -> list[Slot]:
-        """*vector_max* moves on to this message, and over what came too early for the lack of it."""
+        """Advance *vector_max* over this message and over early ones that follow it; returns these messages."""
         source, number = message.source, message.number
         if not is_next:
             before = slot_of(source, number - 1)
@@ -200,18 +204,18 @@ class VCubeNode(Forwarding):
             self._some_early = len(self._early) > 0
         return covered
 
-    def _take_again(self, stamped: StampedMessage, below: int, effects: list[Effect]) -> None:
-        """A copy of what is known: from a single root an own message comes back, on its way to the others."""
+    def _take_duplicate(self, stamped: StampedMessage, below: int, effects: list[Effect]) -> None:
+        """Forward a duplicate only if it is an own message that comes back from the root of a single tree."""
         if self._single_tree and stamped.prepared.source == self._me:
             self._send_to_all(stamped, below, effects)
 
     # -- CHECKDELIVERY -------------------------------------------------------------------------------------
 
-    def _deliver_next(self, came: list[Slot], effects: list[Effect]) -> None:
-        """All that waited for these messages and waits for nothing else now, and so on."""
+    def _deliver_next(self, arrived: list[Slot], effects: list[Effect]) -> None:
+        """Deliver the messages that waited for these and wait for nothing else, and so on."""
         delivered = self._delivered
-        while came:
-            pending = self._lacking_for(came.pop())
+        while arrived:
+            pending = self._lacking_for(arrived.pop())
             while pending is not None:
                 following = pending.next
                 message: Prepared = pending.message
@@ -223,11 +227,11 @@ class VCubeNode(Forwarding):
                     del self._pending[message.slot]
                     delivered.advance(message)
                     self._ahead.remove(message)
-                    came.append(message.slot)
+                    arrived.append(message.slot)
                 pending = following
 
     def _lacking_for(self, slot: Slot) -> Pending | None:
-        """The first that waited for this message to be delivered; all of them are taken out."""
+        """Remove the messages that wait for this delivery from the index; returns the first of the list."""
         awaited = self._awaited.get(slot)
         if awaited is None:
             return None
@@ -246,7 +250,7 @@ class VCubeNode(Forwarding):
         ]
 
     def _all_lacking(self, message: Prepared) -> tuple[MessageId, ...]:
-        """What its own entries name that is not delivered yet."""
+        """The undelivered messages that a message's own vector entries name."""
         missing: list[MessageId] = []
         for row in message.rows:
             for source in sources_of(row.mask):
@@ -263,9 +267,9 @@ class VCubeNode(Forwarding):
 
 
 def _as_bytes(mask: Mask) -> bytes:
-    """As it travels: a wire has no whole numbers of 1,024 bits."""
-    written: bytes = mask.to_bytes((mask.bit_length() + 7) // 8, "little")
-    return written
+    """A mask as it is sent: msgpack has no integers of 1,024 bits."""
+    encoded: bytes = mask.to_bytes((mask.bit_length() + 7) // 8, "little")
+    return encoded
 
 
 def _by_past(stamped: StampedMessage) -> int:

@@ -1,31 +1,38 @@
-"""What VCube sends: messages with compressed vector clocks, one or several to a packet (vcube2018, section 5).
+"""The packets of VCube: messages with compressed vector clocks, and those of its diagnosis (vcube2018).
 
-Sizes are the paper's: 20 bytes of header, 4 bytes for each vector entry that changed since the source's
+Sizes are those of section 5: 20 bytes of header, 4 bytes for each vector entry that changed since the source's
 previous broadcast (Birman's compression, the source's own entry included), and the payload.
 
-A vector entry (source, number) stands in the row of its number: one bit mask of sources for each number. All
-entries of a message are then tested by one `and` for each row, which is what makes 1,024 nodes affordable.
+Vector entries are grouped by number: one row for each number, with a bit mask of sources. One `and` per row
+then tests all entries of a message; this makes 1,024 nodes affordable (decision 0051).
 """
 
 from __future__ import annotations
 
 from collections.abc import Sequence
 from functools import cached_property
-from typing import ClassVar
+from typing import ClassVar, Final, TypeAlias
 
 from msgspec import Struct
 
-from precede.core.messages import Message, Packet, Size, Written
-from precede.protocols.vcube2018.prepared import Prepared, Row
+from precede.core.identity import NodeId
+from precede.core.messages import EntrySizedPacket, Message, Packet, Size, Written
+from precede.protocols.vcube2018.prepared import ENTRY_BYTES, HEADER_BYTES, Prepared, Row, Slot
 from precede.protocols.vcube2018.topology import MOST_POSITIONS
+
+Events: TypeAlias = tuple[tuple[NodeId, int], ...]
+"""A view: each node with the number of times it crashed, left or joined, ascending by node."""
+
+Vector: TypeAlias = tuple[int, ...]
+"""A number for each source."""
 
 
 class StampedMessage(Struct, frozen=True, array_like=True, dict=True):
     """A message and the entries of its vector clock that changed since its source's previous message.
 
-    `changed` holds the rows with their masks as little-endian bytes (a wire has no whole numbers of 1,024
-    bits); `entries` is what the vector counts for by the paper's size model; `past` is the sum of the whole
-    vector, a place in an order that agrees with causality.
+    `changed` holds the rows, with their masks as little-endian bytes (msgpack has no integers of 1,024 bits).
+    `entries` is the number of vector entries by the paper's size model. `past` is the sum of the whole vector:
+    sorting messages by it gives a causal order.
     """
 
     message: Message
@@ -34,13 +41,14 @@ class StampedMessage(Struct, frozen=True, array_like=True, dict=True):
     past: int
 
     def written(self) -> Written:
+        """What the source wrote, as a signature covers it."""
         return Written(self.message, None, None, (self.changed, self.entries, self.past))
 
     @cached_property
     def prepared(self) -> Prepared:
-        """Worked out once for each copy that was decoded: in a simulation once for all nodes.
+        """The derived values, computed once for each decoded copy: in a simulation once for all nodes.
 
-        A message that no VCube node can have written has a source nobody knows.
+        A message that no VCube node can have written gets a source outside the hypercube, so it is dropped.
         """
         id = self.message.id
         if not (0 <= id.source < MOST_POSITIONS and id.incarnation == 0 and id.number > 0):
@@ -65,3 +73,78 @@ class VCubePacket(Packet, frozen=True, gc=False):
 
     def written(self) -> Sequence[Written]:
         return [stamped.written() for stamped in self.content]
+
+
+class Report(Struct, frozen=True, array_like=True):
+    """What a group of nodes has received: a node and the clusters below it, all with the view `events`.
+
+    `low` is the number of messages of each source that all of them have received without a gap, `high` the same
+    for at least one of them, `early` the messages that any of them has beyond a gap. `settled` says that each
+    of them has held this view for longer than a packet is in flight.
+    """
+
+    events: Events
+    settled: bool
+    low: Vector
+    high: Vector
+    early: tuple[Slot, ...]
+
+
+class _DiagnosisPacket(EntrySizedPacket, frozen=True, gc=False):
+    """The size model for the packets of the diagnosis."""
+
+    header_bytes: ClassVar[int] = HEADER_BYTES
+    entry_bytes: ClassVar[int] = ENTRY_BYTES
+
+
+class VCubeTestPacket(_DiagnosisPacket, frozen=True, gc=False):
+    """A test or its answer, with the sender's view.
+
+    `have` is what the sender has received without a gap of each source; None if it has not joined yet.
+    """
+
+    kind: ClassVar[str] = "vcube_test"
+    number: int
+    answer: bool
+    events: Events
+    have: Vector | None
+    report: Report | None
+
+    @property
+    def control_entries(self) -> int:
+        report = self.report
+        reported = 0 if report is None else len(report.low) + len(report.high) + len(report.early)
+        return len(self.events) + len(self.have or ()) + reported
+
+
+class VCubeJoinPacket(_DiagnosisPacket, frozen=True, gc=False):
+    """A newcomer that is in everybody's view asks where to begin."""
+
+    kind: ClassVar[str] = "vcube_join"
+    control_entries: ClassVar[int] = 0
+
+
+class VCubeStatePacket(_DiagnosisPacket, frozen=True, gc=False):
+    """Where a newcomer begins: what its sponsor has delivered of each source, and the messages it keeps."""
+
+    kind: ClassVar[str] = "vcube_state"
+    delivered: Vector
+    content: tuple[StampedMessage, ...]
+
+    def written(self) -> Sequence[Written]:
+        return [stamped.written() for stamped in self.content]
+
+    @property
+    def payload_bytes(self) -> int:
+        return sum(len(stamped.message.payload) for stamped in self.content)
+
+    @property
+    def control_entries(self) -> int:
+        return len(self.delivered) + sum(stamped.entries for stamped in self.content)
+
+    @property
+    def messages(self) -> int:
+        return len(self.content)
+
+
+PACKETS: Final = (VCubePacket, VCubeTestPacket, VCubeJoinPacket, VCubeStatePacket)

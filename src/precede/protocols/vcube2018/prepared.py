@@ -1,7 +1,7 @@
-"""What a VCube node would otherwise work out again for every message it takes in (vcube2018, section 4).
+"""Values derived from a message once, for all nodes of a simulation that receive it (vcube2018, section 4).
 
-In a simulation it is worked out once for all nodes. Masks have a bit for each source: 1,024 bits are no machine
-word, so their type is left open, and Python's own whole numbers do the work.
+Bit masks have one bit for each source. With 1,024 sources a mask does not fit a machine word, so its type is
+`Any`: mypyc then uses Python's integers.
 """
 
 from __future__ import annotations
@@ -17,23 +17,25 @@ HEADER_BYTES: Final = 20
 ENTRY_BYTES: Final = 4
 
 Slot: TypeAlias = int
-"""A message as one whole number: its number above its source. No message is 0."""
+"""A message id as one integer: the number in the high bits, the source in the low 16 bits. It is never 0."""
 
 Mask: TypeAlias = Any
-"""A whole number with a bit for each source."""
+"""An integer with one bit for each source."""
 
 
 def slot_of(source: NodeId, number: int) -> Slot:
+    """The slot of a source's message with this number."""
     return number << SOURCE_BITS | source
 
 
 def id_of(slot: Slot) -> MessageId:
+    """The message id of a slot."""
     return MessageId(slot & ((1 << SOURCE_BITS) - 1), 0, slot >> SOURCE_BITS)
 
 
 @final
 class Row:
-    """The vector entries with one number: which sources have it."""
+    """All vector entries with the same number: the mask of their sources."""
 
     __slots__ = ("mask", "number")
 
@@ -44,10 +46,11 @@ class Row:
 
 @final
 class Prepared:
-    """A message's place, its effects, and its vector entries as rows, ascending by number.
+    """A message's source and number, its effects, and its vector entries as rows, ascending by number.
 
-    Where all entries have the message's own number, `needs` is their mask with the message's own bit, and one
-    `and` tells whether a node has all of them and not the message; else it is 0.
+    `at_once` are the effects of a message that is delivered on arrival. If all entries have the message's own
+    number, `needs` is their mask with the message's own bit: one `and` then tells whether a node has delivered
+    all of them but not the message. Otherwise `needs` is 0.
     """
 
     __slots__ = (

@@ -1,8 +1,8 @@
-"""How far a node has come with each source: a vector clock that answers for many sources at once.
+"""Vector clocks as rows of bit masks: one operation compares the entries of many sources (decision 0051).
 
-`lacking[n - first]` is the mask of the sources of which fewer than n messages are counted, so the entries of a
-message that are still missing are `row & lacking[n - first]`. Rows are kept for the latest numbers only: above
-them everybody lacks everything; below them stands a count for each source.
+`lacking[n - first]` is the mask of the sources of which fewer than n messages are counted. The entries of a
+message that are still missing are then `row & lacking[n - first]`. Rows exist for the latest `KEPT_ROWS`
+numbers only. Above them every source is lacking; below them `_below` has a count for each source.
 """
 
 from __future__ import annotations
@@ -17,7 +17,7 @@ KEPT_ROWS = 64
 
 @final
 class Progress:
-    """`counted` messages in all, of each source without gaps."""
+    """A vector clock: the messages counted of each source, without gaps; `counted` is their sum."""
 
     __slots__ = ("_below", "_everybody", "_positions", "counted", "first", "lacking")
 
@@ -30,7 +30,10 @@ class Progress:
         self._below: list[int] = []
 
     def passes(self, message: Prepared) -> bool:
-        """Is a message new, and all that it names counted? Then it is counted. (May say no for a rare one.)"""
+        """Count a message if it is new and everything it depends on is counted; True if so.
+
+        False may also mean that the message is outside the kept rows; callers then take the slow path.
+        """
         at = message.number - self.first
         lacking = self.lacking
         if at < 0 or at >= len(lacking):
@@ -47,7 +50,7 @@ class Progress:
         return True
 
     def advance(self, message: Prepared) -> None:
-        """The next message of a source is counted."""
+        """Count the next message of a source."""
         self.counted += 1
         number = message.number
         at = number - self.first
@@ -59,11 +62,11 @@ class Progress:
             self._below[message.source] = number
 
     def has(self, number: int, bit: Mask) -> bool:
-        """Is this message of the source with this bit counted?"""
+        """Is the message with this number counted, of the source with this bit?"""
         return not self.row(number) & bit
 
     def lacked(self, rows: list[Row]) -> Slot:
-        """One message that these entries name and that is not counted yet; 0 when all are."""
+        """One message of these entries that is not counted yet; 0 if all are counted."""
         lacking, first = self.lacking, self.first
         for row in rows:
             at = row.number - first
@@ -75,14 +78,14 @@ class Progress:
         return 0
 
     def row(self, number: int) -> Mask:
-        """Who has fewer than so many messages."""
+        """The mask of the sources of which fewer than `number` messages are counted."""
         at = number - self.first
         if at >= len(self.lacking):
             return self._everybody
         return self.lacking[at] if at >= 0 else self._row_below(number)
 
     def count(self, source: NodeId) -> int:
-        """How many messages of one source."""
+        """The number of messages counted of one source."""
         bit: Any = 1 << source
         for at in range(len(self.lacking) - 1, -1, -1):
             if not self.lacking[at] & bit:
@@ -90,24 +93,25 @@ class Progress:
         return self._below[source] if self._below else 0
 
     def counts(self) -> list[int]:
-        """The vector."""
+        """The number of messages counted of each source."""
         counts = self._below[:] if self._below else [0] * self._positions
         for at in range(len(self.lacking)):
             _raise(counts, self._everybody ^ self.lacking[at], self.first + at)
         return counts
 
     def copy(self) -> Progress:
+        """A copy that changes independently."""
         copied = Progress(self._positions)
         copied.first, copied.counted = self.first, self.counted
         copied.lacking, copied._below = self.lacking[:], self._below[:]
         return copied
 
-    def since(self, told: Progress) -> list[Row]:
-        """Birman's compression: the entries that differ from an earlier vector, ascending by number."""
-        newcomers: Any = self._everybody ^ told._everybody
+    def since(self, earlier: Progress) -> list[Row]:
+        """Birman's compression: the entries that differ from an earlier state, as rows ascending by number."""
+        added: Any = self._everybody ^ earlier._everybody
         changed: Any = 0
         for at in range(len(self.lacking)):
-            changed |= self.lacking[at] ^ (told.row(self.first + at) | newcomers)
+            changed |= self.lacking[at] ^ (earlier.row(self.first + at) | added)
         rows: list[Row] = []
         above: Any = self._everybody
         for at in range(len(self.lacking) - 1, -1, -1):
@@ -117,20 +121,20 @@ class Progress:
                 rows.append(Row(self.first + at, exactly))
             above = row
         if self._below:
-            rows += self._behind(told)
+            rows += self._behind(earlier)
         return sorted(rows, key=_by_number)
 
-    def _behind(self, told: Progress) -> list[Row]:
-        """Those of them that are below all rows."""
+    def _behind(self, earlier: Progress) -> list[Row]:
+        """The changed entries whose numbers are below the kept rows."""
         rows: dict[int, Any] = {}
         for source in sources_of(self.lacking[0]):
             count = self._below[source]
-            if count != (told.count(source) if source < told._positions else 0):
+            if count != (earlier.count(source) if source < earlier._positions else 0):
                 rows[count] = rows.get(count, 0) | 1 << source
         return [Row(count, rows[count]) for count in rows]
 
     def _row_below(self, number: int) -> Mask:
-        """Below all rows: of those whom the first row has, the counts are asked one by one."""
+        """`row` for a number below the kept rows: compares the counts one by one."""
         fewer: Any = self.lacking[0]
         for source in sources_of(fewer):
             if self._below[source] >= number:
@@ -138,7 +142,7 @@ class Progress:
         return fewer
 
     def _open_rows(self, number: int, bit: Mask) -> None:
-        """The highest number so far: nobody else has it, and the oldest rows make room."""
+        """Add rows up to a new highest number, which only the source with `bit` has; drop the oldest rows."""
         lacking = self.lacking
         begin = max(self.first + len(lacking), number - KEPT_ROWS + 1)
         spare = min(len(lacking), max(number - KEPT_ROWS + 1 - self.first, 0))
@@ -152,23 +156,23 @@ class Progress:
             lacking.append(self._everybody ^ bit)
 
     def widen(self, positions: int) -> None:
-        """Make room for sources with higher numbers."""
+        """Add sources with higher numbers, of which nothing is counted yet."""
         if positions <= self._positions:
             return
-        newcomers: Any = (1 << positions) - (1 << self._positions)
+        added: Any = (1 << positions) - (1 << self._positions)
         if self._below:
             self._below.extend([0] * (positions - self._positions))
         self._positions = positions
-        self._everybody |= newcomers
+        self._everybody |= added
         for at in range(len(self.lacking)):
-            self.lacking[at] |= newcomers
+            self.lacking[at] |= added
 
     def jump(self, source: NodeId, count: int) -> None:
-        """Begin a source further on: what came before is history to a node that joins."""
-        known = self.count(source)
-        if count <= known:
+        """Count a source's messages up to `count` at once: a node that joins does not deliver them."""
+        before = self.count(source)
+        if count <= before:
             return
-        self.counted += count - known
+        self.counted += count - before
         bit: Any = 1 << source
         if count < self.first:
             self._below[source] = count
@@ -180,9 +184,9 @@ class Progress:
 
 @final
 class Ahead:
-    """What is received without a gap and not delivered yet: as much of *vector_max* as *vector_clock* lacks.
+    """The messages received without a gap and not delivered yet: *vector_max* minus *vector_clock*.
 
-    Most messages are delivered as they come and never pass through here. `rows` has masks of sources by number.
+    Most messages are delivered on arrival and never enter it. `rows` maps a number to the mask of its sources.
     """
 
     __slots__ = ("rows",)
@@ -191,11 +195,12 @@ class Ahead:
         self.rows: dict[int, Any] = {}
 
     def add(self, number: int, bit: Mask) -> None:
-        known: Any = self.rows.get(number)
-        self.rows[number] = bit if known is None else known | bit
+        """Add the message with this number of the source with this bit."""
+        row: Any = self.rows.get(number)
+        self.rows[number] = bit if row is None else row | bit
 
     def remove(self, message: Prepared) -> None:
-        """The first of a source's is delivered."""
+        """Remove a message that is delivered now."""
         rest: Any = self.rows[message.number] ^ message.bit
         if rest:
             self.rows[message.number] = rest
@@ -203,7 +208,7 @@ class Ahead:
             del self.rows[message.number]
 
     def cut(self, source: NodeId, number: int) -> None:
-        """Nothing of a source counts from this number on."""
+        """Remove a source's messages from this number on."""
         bit: Any = 1 << source
         for row in [row for row, mask in self.rows.items() if row >= number and mask & bit]:
             self.rows[row] ^= bit
@@ -211,7 +216,7 @@ class Ahead:
                 del self.rows[row]
 
     def received(self, delivered: Progress) -> list[int]:
-        """*vector_max*."""
+        """*vector_max*: the number of messages received without a gap of each source."""
         counts = delivered.counts()
         for number in sorted(self.rows):
             _raise(counts, self.rows[number], number)
@@ -220,7 +225,7 @@ class Ahead:
 
 @final
 class Missing:
-    """What is not even received: the other side of *vector_max*, for as long as it does not change."""
+    """The messages that are not received yet, with a cache that is valid while nothing is received."""
 
     __slots__ = ("_ahead", "_delivered", "_mask", "_number")
 
@@ -231,11 +236,11 @@ class Missing:
         self._mask: Any = 0
 
     def renew(self) -> None:
-        """Something may have come."""
+        """Clear the cache: something may have been received."""
         self._number = 0
 
     def one_of(self, rows: list[Row], share: Mask) -> Slot:
-        """One of these entries that is missing and has its source in a share; 0 when there is none."""
+        """One message of these entries that is missing and has its source in the mask `share`; 0 if none is."""
         for row in rows:
             if row.number != self._number:
                 self._look_up(row.number)
@@ -248,6 +253,7 @@ class Missing:
         return 0
 
     def _look_up(self, number: int) -> None:
+        """Cache the mask of the sources whose message with this number is missing."""
         lacking: Any = self._delivered.row(number)
         received: Any = self._ahead.rows.get(number)
         self._number = number
@@ -255,13 +261,13 @@ class Missing:
 
 
 def sources_of(mask: Mask) -> list[NodeId]:
-    """The places of a mask's bits, ascending."""
-    written: str = f"{mask:b}"[::-1]
-    return [source for source, bit in enumerate(written) if bit == "1"]
+    """The sources in a mask, ascending."""
+    digits: str = f"{mask:b}"[::-1]
+    return [source for source, digit in enumerate(digits) if digit == "1"]
 
 
 def _raise(counts: list[int], mask: Mask, number: int) -> None:
-    """These sources have come so far."""
+    """Set the count of these sources."""
     for source in sources_of(mask):
         counts[source] = number
 

@@ -1,10 +1,10 @@
-"""The VCube: clusters, first children, the tree of every source (vcube2018, sections 2 and 4.2, Algorithm 1).
+"""The VCube: clusters, first children, the tree of each source (vcube2018, sections 2 and 4.2, Algorithm 1).
 
-Pure functions of node numbers. A node is a position in a hypercube, so its number is a small whole number. Who
-takes part is a bit mask `live` (bit x is node x): the paper has 2^d nodes and none fails; we take any set,
-because the first fault-free node of a cluster stands for it (section 2), and a position nobody has is one that
-never works. Algorithm 1 prints `1 < s <= h`; we read `1 <= s <= h`, because as printed the child of cluster 1
-is never reached.
+All functions are pure. A node number is a position in a hypercube, so it is small. The bit mask `live` has the
+bit x for each working node x. The paper has 2^d nodes and none fails; we allow any set of nodes, because the
+first fault-free node of a cluster represents it (section 2), and a position without a node counts as faulty.
+Algorithm 1 prints `1 < s <= h`; we read `1 <= s <= h`, because as printed the child of cluster 1 is never
+reached.
 """
 
 from __future__ import annotations
@@ -17,11 +17,11 @@ from precede.core.errors import BadInput
 from precede.core.identity import NodeId
 
 MOST_POSITIONS: Final = 1 << 16
-"""Masks have one bit for each position, so a position must be small."""
+"""The number of positions: masks have one bit for each, so there must not be too many."""
 
 
 def cluster(i: NodeId, j: NodeId) -> int:
-    """CLUSTER(i, j): which cluster of i holds j, from 1; 0 for i itself.
+    """CLUSTER(i, j): the number of the cluster of i that contains j, from 1; 0 for i itself.
 
     >>> cluster(0, 1), cluster(0, 2), cluster(0, 3), cluster(0, 7)
     (1, 2, 2, 3)
@@ -50,7 +50,7 @@ def live_mask(nodes: Iterable[NodeId]) -> int:
 
 
 def first_child(i: NodeId, s: int, live: int) -> NodeId | None:
-    """FIRSTCHILD(i, s): the first node of c(i, s) that takes part, None when the whole cluster is empty.
+    """FIRSTCHILD(i, s): the first working node of c(i, s), or None if there is none.
 
     >>> first_child(0, 3, 0b11111111), first_child(0, 3, 0b11001111), first_child(0, 3, 0b1111)
     (4, 6, None)
@@ -71,7 +71,7 @@ def first_child(i: NodeId, s: int, live: int) -> NodeId | None:
 
 
 def height(i: NodeId, r: NodeId, live: int) -> int:
-    """How many clusters of i lie below it in the tree of r: d at the root, 0 at a leaf; i must take part.
+    """The number of clusters that i forwards to in the tree of r: d at the root, 0 at a leaf; i must work.
 
     >>> [height(i, 0, 0b11111111) for i in range(8)]
     [3, 0, 1, 0, 2, 0, 1, 0]
@@ -80,28 +80,28 @@ def height(i: NodeId, r: NodeId, live: int) -> int:
     while reached != i:
         below = cluster(reached, i) - 1
         step = first_child(reached, below + 1, live)
-        assert step is not None, f"node {i} does not take part"
+        assert step is not None, f"node {i} does not work"
         reached = step
     return below
 
 
 def children(i: NodeId, r: NodeId, live: int) -> list[NodeId]:
-    """CHILDREN called by i: its children in the tree of r, nearest cluster first.
+    """CHILDREN called by i: its children in the tree of r, cluster 1 first.
 
     >>> children(4, 2, 0b11111111), children(4, 0, 0b11111111), children(0, 0, 0b11111111)
     ([5], [5, 6], [1, 2, 4])
     """
-    found = (first_child(i, s, live) for s in range(1, height(i, r, live) + 1))
-    return [child for child in found if child is not None]
+    firsts = (first_child(i, s, live) for s in range(1, height(i, r, live) + 1))
+    return [child for child in firsts if child is not None]
 
 
 def dimension(live: int) -> int:
-    """d: how many clusters it takes to hold everybody."""
+    """d: the number of clusters that contain all working nodes."""
     return (live.bit_length() - 1).bit_length() if live > 1 else 0
 
 
 def responsibilities(i: NodeId, live: int) -> list[int]:
-    """For each cluster s = 1 .. d, the mask of the sources in whose trees i forwards into that cluster.
+    """For each cluster s = 1 .. d, the mask of the sources whose messages i forwards into that cluster.
 
     In a whole cube k = i xor 2^t is a child of i in the tree of l iff l and i agree modulo 2^(t+1).
     """
@@ -119,7 +119,10 @@ def _agreeing(i: NodeId, modulus: int, positions: int) -> int:
 
 
 def _heights(i: NodeId, live: int, positions: int) -> list[int]:
-    """The height of i in every tree at once; nearer sources first, because a farther walk ends as theirs do."""
+    """The height of i in the tree of every source.
+
+    Sources are visited by distance: the path from a farther source joins one from a nearer source.
+    """
     entries = _entries(live, positions)
     heights = [0] * positions
     heights[i] = dimension(live)
@@ -133,7 +136,7 @@ def _heights(i: NodeId, live: int, positions: int) -> list[int]:
 
 @lru_cache(maxsize=64)
 def _entries(live: int, positions: int) -> list[list[int]]:
-    """entries[b][x]: of the 2^b positions around x, the live one nearest to x by xor; -1 when there is none."""
+    """entries[b][x]: of the 2^b positions around x, the working one nearest to x by xor; -1 if none is."""
     entries = [[x if live >> x & 1 else -1 for x in range(positions)]]
     size = 1
     while size < positions:
