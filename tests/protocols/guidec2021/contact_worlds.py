@@ -1,4 +1,4 @@
-"""Small contact worlds for the tests: built from plain lists, rows as tuples, and an independent flood."""
+"""Small contact worlds for tests, built from plain lists, and an independent flood as oracle."""
 
 from __future__ import annotations
 
@@ -33,7 +33,7 @@ class Row(NamedTuple):
 
 
 class Setting(NamedTuple):
-    """Everything that makes one contact world; times in microseconds."""
+    """The description of a contact world; times in microseconds."""
 
     nodes: int
     contacts: Sequence[Contact]
@@ -47,7 +47,7 @@ class Setting(NamedTuple):
 def contact_world(
     setting: Setting, protocol: str | Entry, seed: int = 1, **options: Any
 ) -> tuple[World, TableSink]:
-    """Built and filled, not yet run."""
+    """A world with its contacts, nodes and broadcasts scheduled, before it runs."""
     entry = find(protocol) if isinstance(protocol, str) else protocol
     sink = TableSink()
     names = [str(node) for node in range(setting.nodes)]
@@ -75,7 +75,7 @@ def contact_world(
 
 
 def play(setting: Setting, protocol: str | Entry, seed: int = 1, **options: Any) -> list[Row]:
-    """Run to the end and read the message rows, in the order in which they happened."""
+    """Run a world to its end. Returns the log rows about messages, in order."""
     world, sink = contact_world(setting, protocol, seed, **options)
     world.run(setting.end)
     world.recorder.flush()
@@ -110,17 +110,17 @@ def deliveries(rows: Sequence[Row], node: int) -> list[tuple[int, int, int]]:
 
 
 def flood(setting: Setting, lifetime: int | None) -> dict[tuple[int, tuple[int, int, int]], int]:
-    """Who receives which message when, from the contact list alone: the oracle for instant links.
+    """The instant of each reception, computed from the contact list alone: an oracle for links without delay.
 
-    At one instant contacts end, nodes leave, nodes enter, contacts begin, messages are born; then everything
-    alive is everywhere in its connected component.
+    At one instant contacts end, nodes leave, nodes enter, contacts begin, messages are broadcast. Then every
+    message that has not expired is at all nodes of its connected component.
     """
     instants = {birth.at for birth in setting.births}
     for _, _, start, end in setting.contacts:
         instants |= {start, end}
     for enter, leave in setting.presence.values():
         instants |= {enter, leave}
-    here = {node for node in range(setting.nodes) if node not in setting.presence}
+    present = {node for node in range(setting.nodes) if node not in setting.presence}
     held: dict[int, set[tuple[int, int, int]]] = {node: set() for node in range(setting.nodes)}
     deadline: dict[tuple[int, int, int], float] = {}
     received: dict[tuple[int, tuple[int, int, int]], int] = {}
@@ -128,22 +128,22 @@ def flood(setting: Setting, lifetime: int | None) -> dict[tuple[int, tuple[int, 
     for now in sorted(instant for instant in instants if instant <= setting.end):
         for node, (enter, leave) in setting.presence.items():
             if leave == now:
-                here.discard(node)
+                present.discard(node)
                 held[node] = set()
             if enter == now and leave > now:
-                here.add(node)
-        near: dict[int, set[int]] = {node: set() for node in here}
+                present.add(node)
+        near: dict[int, set[int]] = {node: set() for node in present}
         for a, b, start, end in setting.contacts:
-            if start <= now < end and a in here and b in here:
+            if start <= now < end and a in present and b in present:
                 near[a].add(b)
                 near[b].add(a)
         _spread(near, held, deadline, received, now)
         for birth in setting.births:
-            if birth.at == now and birth.node in here:
+            if birth.at == now and birth.node in present:
                 numbers[birth.node] += 1
                 message = (birth.node, 0, numbers[birth.node])
-                lives = lifetime if birth.lifetime is None else birth.lifetime
-                deadline[message] = float("inf") if lives is None else now + lives
+                own_lifetime = lifetime if birth.lifetime is None else birth.lifetime
+                deadline[message] = float("inf") if own_lifetime is None else now + own_lifetime
                 held[birth.node].add(message)
         _spread(near, held, deadline, received, now)
     return received

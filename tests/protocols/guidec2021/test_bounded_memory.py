@@ -1,4 +1,4 @@
-"""Figure 11: however many nodes pass through, a node's registries do not grow."""
+"""Figure 11: with lifetimes the registries of a node do not grow with the number of nodes that pass."""
 
 from random import Random
 
@@ -7,7 +7,7 @@ from tests.protocols.guidec2021.contact_worlds import Birth, Setting, contact_wo
 
 
 def passing(visitors: int) -> Setting:
-    """Node 0 stays; visitors come one after the other, meet it, and are met by the next two."""
+    """Node 0 stays. Visitors enter one by one; each meets node 0 and the two visitors before it."""
     random = Random(7)
     presence, contacts, births = {}, [], []
     for visitor in range(1, visitors + 1):
@@ -23,14 +23,15 @@ def passing(visitors: int) -> Setting:
 
 
 def peaks(visitors: int, protocol: str, **options: str) -> dict[str, int]:
+    """The largest sizes of node 0's registries during a run."""
     setting = passing(visitors)
     world, _ = contact_world(setting, protocol, **options)
-    most: dict[str, int] = {}
+    largest: dict[str, int] = {}
     for at in range(0, setting.end, 20 * SECOND):
         world.run(at)
         for name, size in world.nodes[0].node.sizes().items():
-            most[name] = max(most.get(name, 0), size)
-    return most
+            largest[name] = max(largest.get(name, 0), size)
+    return largest
 
 
 def test_ten_times_more_visitors_do_not_grow_the_registries() -> None:
@@ -40,7 +41,7 @@ def test_ten_times_more_visitors_do_not_grow_the_registries() -> None:
         assert many[name] <= 1.1 * size + 1, f"{name}: {size} with 60 visitors, {many[name]} with 600"
 
 
-def test_without_lifetimes_they_do_grow() -> None:
-    """Why the paper wants lifetimes where there is churn."""
+def test_without_lifetimes_the_registries_grow() -> None:
+    """The paper's reason for lifetimes in networks with churn."""
     few, many = (peaks(visitors, "causal_barrier") for visitors in (30, 300))
     assert many["co_delivered"] > 5 * few["co_delivered"]

@@ -1,4 +1,4 @@
-"""With instant links and an unlimited cache a run receives exactly what a flood over the contact list does."""
+"""With links without delay and an unlimited cache, a run receives exactly what the flood oracle computes."""
 
 from random import Random
 
@@ -9,7 +9,7 @@ from tests.protocols.guidec2021.contact_worlds import Birth, Setting, flood, pla
 
 
 def drawn(seed: int) -> Setting:
-    """Contacts, births and presences, often at the same instants."""
+    """A random setting whose contacts, broadcasts, entries and departures often coincide."""
     random = Random(seed)
     nodes = random.randint(2, 12)
     tick = random.choice([1, SECOND, 10 * SECOND])
@@ -35,7 +35,7 @@ def drawn(seed: int) -> Setting:
 
 
 @pytest.mark.parametrize("minutes", [None, 5, 10, 20])
-def test_receptions_are_those_of_the_flood(minutes: int | None) -> None:
+def test_receptions_equal_those_of_the_flood_oracle(minutes: int | None) -> None:
     for seed in range(25):
         setting = drawn(seed)
         lifetime = None if minutes is None else minutes * MINUTE
@@ -48,8 +48,8 @@ def test_receptions_are_those_of_the_flood(minutes: int | None) -> None:
             assert receptions(rows) == expected, f"seed {seed}, order {order}"
 
 
-def test_everything_received_with_instant_links_is_delivered_at_once() -> None:
-    """Caches are causally closed then: nothing ever waits, whatever the order inside a transfer."""
+def test_with_links_without_delay_every_message_is_delivered_on_reception() -> None:
+    """Caches are causally closed then: no message waits, whatever the order inside a transfer."""
     for seed in range(25):
         rows = play(drawn(seed), "causal_barrier", seed, order="random")
         received = [(row.node, row.message, row.at) for row in rows if row.kind == "received"]

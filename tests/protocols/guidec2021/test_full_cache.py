@@ -1,4 +1,4 @@
-"""A restart with a full cache: what a crash kept from the ordering reaches it before anything makes room."""
+"""A restart with a full cache: the ordering receives a message before the cache evicts it."""
 
 from __future__ import annotations
 
@@ -32,7 +32,7 @@ def delivered(effects: Effects) -> list[int]:
 
 
 @pytest.mark.parametrize("protocol", ["delta_causal", "hash_dag", "unordered", "fifo"])
-def test_a_message_that_must_make_room_at_once_is_delivered_first(protocol: str) -> None:
+def test_a_restart_delivers_a_message_before_it_is_evicted(protocol: str) -> None:
     store: dict[Any, Any] = {}
     node = new_node(protocol)
     node.start(0, {})
@@ -42,5 +42,5 @@ def test_a_message_that_must_make_room_at_once_is_delivered_first(protocol: str)
     store = {key: value for key, value in store.items() if value is not None}
     effects = node.receive(packed([message(2, 5 * MINUTE)]), 1, 2, RADIO)
     first = next(effect for effect in effects if type(effect) is Persist)
-    store[first.key] = first.value  # the crash falls behind the first write
+    store[first.key] = first.value  # the crash comes after the first write
     assert delivered(new_node(protocol).start(MINUTE, round_trip(store))) == [2]

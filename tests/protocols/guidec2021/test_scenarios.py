@@ -1,4 +1,4 @@
-"""Scenarios of kind contacts: from files or written out; another protocol takes what options it has."""
+"""Scenarios of kind contacts, with contacts from a file or in the scenario, under several protocols."""
 
 from pathlib import Path
 
@@ -37,28 +37,28 @@ def counts(path: str, **settings: str) -> dict[str, int]:
     return {kind: kinds.count(kind) for kind in ("broadcast", "received", "delivered", "left")}
 
 
-def test_files_and_a_message_after_the_last_contact(tmp_path: Path) -> None:
+def test_contacts_and_messages_are_read_from_files(tmp_path: Path) -> None:
     path = written(tmp_path)
     assert counts(path) == {"broadcast": 3, "received": 4, "delivered": 7, "left": 0}
 
 
-def test_nodes_enter_and_leave(tmp_path: Path) -> None:
+def test_nodes_leave_at_the_times_in_the_nodes_file(tmp_path: Path) -> None:
     assert counts(written(tmp_path, 'nodes = "nodes.csv"'))["left"] == 3
 
 
-def test_overhead_cuts(tmp_path: Path) -> None:
+def test_overhead_delays_transfers_past_the_end_of_a_contact(tmp_path: Path) -> None:
     assert counts(written(tmp_path), overhead="6s")["received"] == 2
 
 
 @pytest.mark.parametrize("protocol", ["causal_barrier", "hash_dag", "unordered", "fifo", "vector_clock"])
-def test_another_protocol_runs_the_same_scenario(tmp_path: Path, protocol: str) -> None:
+def test_other_protocols_run_the_same_scenario(tmp_path: Path, protocol: str) -> None:
     sink = TableSink()
     carry_out(read_scenario(written(tmp_path), protocol), sink)
     assert sink.events()["kind"].to_pylist().count("received") == 4
 
 
 @pytest.mark.parametrize(
-    ("more", "contacts", "said"),
+    ("more", "contacts", "named_place"),
     [
         ("", "a,b,start,end\nn1,n2,1,2\nn1,n1,10,20\n", "contacts.csv:3"),
         ("", "a,b,start,end\nn1,n2,1,2\nn1,n2,20,10\n", "contacts.csv:3"),
@@ -67,12 +67,14 @@ def test_another_protocol_runs_the_same_scenario(tmp_path: Path, protocol: str) 
         ('overhed = "1s"', "a,b,start,end\nn1,n2,10,20\n", "overhead"),
     ],
 )
-def test_bad_input_is_said_with_its_place(tmp_path: Path, more: str, contacts: str, said: str) -> None:
-    with pytest.raises(BadInput, match=said):
+def test_an_error_names_the_place_of_the_bad_input(
+    tmp_path: Path, more: str, contacts: str, named_place: str
+) -> None:
+    with pytest.raises(BadInput, match=named_place):
         counts(written(tmp_path, more, contacts))
 
 
-def test_meetings_in_the_file(tmp_path: Path) -> None:
+def test_contacts_are_read_from_the_scenario_itself(tmp_path: Path) -> None:
     (tmp_path / "s.toml").write_text(
         '[world]\nkind = "contacts"\nnodes = 3\nmeetings = [["0", "1", "1s", "2s"], ["1", "2", "3s", "4s"]]\n'
         '[workload]\nscript = [{ src = "0", at = "0s" }]\n[run]\nprotocol = "causal_barrier"\n'

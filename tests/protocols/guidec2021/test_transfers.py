@@ -1,4 +1,4 @@
-"""Transfers that take time and are cut, in every order; caches that are full; what a packet says of itself."""
+"""Transfers that take time or are cut off, in every order of transfer; full caches; packets on the wire."""
 
 import msgspec
 import pytest
@@ -24,7 +24,7 @@ TEN = [Birth(0, second * SECOND) for second in range(10)]
 
 
 def meeting(length: int, **network: object) -> Setting:
-    """Node 0 has ten messages when it meets node 1 at second 100, for so long."""
+    """Node 0 has ten messages when it meets node 1 at second 100 for `length` microseconds."""
     return Setting(2, [(0, 1, 100 * SECOND, 100 * SECOND + length)], TEN, network=network, end=10 * MINUTE)
 
 
@@ -33,13 +33,13 @@ def received_by_1(setting: Setting, **options: str) -> list[int]:
     return [row.message[2] for row in rows if row.kind == "received" and row.node == 1]
 
 
-def test_a_cut_transfer_leaves_what_was_through() -> None:
+def test_a_contact_that_ends_keeps_the_messages_transferred_before() -> None:
     assert received_by_1(meeting(3 * SECOND + 1, overhead=SECOND)) == [1, 2, 3]
-    assert received_by_1(meeting(3 * SECOND, overhead=SECOND)) == [1, 2], "a contact's end comes first"
-    assert received_by_1(meeting(1)) == list(range(1, 11)), "what takes no time needs none"
+    assert received_by_1(meeting(3 * SECOND, overhead=SECOND)) == [1, 2], "contacts end first"
+    assert received_by_1(meeting(1)) == list(range(1, 11)), "transfers without delay need no time"
 
 
-def test_time_is_size_over_bandwidth_and_overhead() -> None:
+def test_a_transfer_takes_size_over_bandwidth_plus_overhead() -> None:
     rows = play(meeting(MINUTE, bandwidth=1000.0, overhead=SECOND), "causal_barrier")
     times = [row.at - 100 * SECOND for row in rows if row.kind == "received"]
     first = packed((Envelope(Message(MessageId(0, 0, 1), b"x" * 10), (), None, None, 16, 0),)).size_bytes
@@ -47,7 +47,7 @@ def test_time_is_size_over_bandwidth_and_overhead() -> None:
     assert times[1] > times[0] + SECOND, "the second message names the first and is longer"
 
 
-def test_what_was_cut_is_offered_again() -> None:
+def test_messages_of_a_cut_transfer_are_sent_at_the_next_contact() -> None:
     contacts = [(0, 1, start * SECOND, start * SECOND + 2500 * MILLISECOND) for start in (100, 200, 300, 400)]
     setting = Setting(2, contacts, TEN, network={"overhead": SECOND}, end=10 * MINUTE)
     assert received_by_1(setting) == list(range(1, 9))
@@ -57,11 +57,11 @@ def test_what_was_cut_is_offered_again() -> None:
     ("order", "expected"),
     [("received", [1, 2, 3]), ("oldest", [1, 2, 3]), ("newest", [10, 9, 8]), ("per_source", [1, 2, 3])],
 )
-def test_the_order_of_transfer(order: str, expected: list[int]) -> None:
+def test_messages_are_sent_in_the_chosen_order(order: str, expected: list[int]) -> None:
     assert received_by_1(meeting(3500 * MILLISECOND, overhead=SECOND), order=order) == expected
 
 
-def test_random_order_is_drawn_from_the_seed() -> None:
+def test_the_random_order_depends_on_the_seed_alone() -> None:
     setting = meeting(MINUTE, overhead=SECOND)
     drawn = [
         [r.message[2] for r in play(setting, "causal_barrier", seed, order="random") if r.kind == "received"]
@@ -71,7 +71,7 @@ def test_random_order_is_drawn_from_the_seed() -> None:
     assert sorted(drawn[0]) == list(range(1, 11)) != drawn[0]
 
 
-def test_per_source_keeps_sources_together() -> None:
+def test_per_source_sends_messages_of_one_source_together() -> None:
     births = [Birth(node, (10 * turn + node) * SECOND) for turn in range(3) for node in (0, 2)]
     contacts = [(0, 2, 0, 90 * SECOND), (0, 1, 100 * SECOND, 200 * SECOND)]
     setting = Setting(3, contacts, births, network={"overhead": SECOND}, end=10 * MINUTE)
@@ -79,7 +79,7 @@ def test_per_source_keeps_sources_together() -> None:
     assert [row.message[0] for row in rows if row.kind == "received" and row.node == 1] == [0, 0, 0, 2, 2, 2]
 
 
-def test_one_transmitter_per_node_takes_turns() -> None:
+def test_a_node_with_one_transmitter_sends_to_one_peer_at_a_time() -> None:
     contacts = [(0, peer, 100 * SECOND, 111 * SECOND) for peer in (1, 2)]
     per_link, per_node = (
         len(receptions(play(Setting(3, contacts, TEN, network=net, end=10 * MINUTE), "causal_barrier")))
@@ -88,8 +88,8 @@ def test_one_transmitter_per_node_takes_turns() -> None:
     assert (per_link, per_node) == (20, 10)
 
 
-def test_what_a_peer_got_meanwhile_is_not_sent_again() -> None:
-    """1 and 2 both have everything when 3 meets them; what both send at once crosses twice, the rest once."""
+def test_a_message_that_a_peer_received_meanwhile_is_not_sent_to_it() -> None:
+    """Nodes 1 and 2 hold all messages when 3 meets them; only what both send at once arrives twice."""
     contacts = [(0, 1, 0, 50 * SECOND), (0, 2, 0, 50 * SECOND)]
     contacts += [(1, 3, 100 * SECOND, 200 * SECOND), (2, 3, 100_500 * MILLISECOND, 200 * SECOND)]
     setting = Setting(4, contacts, TEN, network={"overhead": SECOND}, end=10 * MINUTE)
@@ -104,7 +104,7 @@ def test_what_a_peer_got_meanwhile_is_not_sent_again() -> None:
     assert 10 <= len(to_3) <= 14
 
 
-def test_a_full_cache_evicts_and_never_takes_again() -> None:
+def test_a_full_cache_evicts_messages_and_does_not_accept_them_again() -> None:
     contacts = [(0, 1, 20 * SECOND, 30 * SECOND), (0, 1, 40 * SECOND, 50 * SECOND)]
     setting = Setting(2, contacts, TEN, end=10 * MINUTE)
     rows = play(setting, "delta_causal", cache="4", lifetime="5min")
@@ -115,7 +115,7 @@ def test_a_full_cache_evicts_and_never_takes_again() -> None:
     assert len(ours) == len(set(ours))
 
 
-def test_ids_of_evicted_messages_without_lifetime_do_not_fill_the_memory() -> None:
+def test_ids_of_evicted_messages_without_lifetime_are_forgotten() -> None:
     births = [Birth(0, number * SECOND) for number in range(200)]
     world, sink = contact_world(Setting(2, [(0, 1, 1, 300 * SECOND)], births), "causal_barrier", cache="8")
     for second in range(0, 210, 10):
@@ -127,7 +127,7 @@ def test_ids_of_evicted_messages_without_lifetime_do_not_fill_the_memory() -> No
 
 @pytest.mark.parametrize("protocol", ["causal_barrier", PRINTED_CAUSAL], ids=["ours", "printed"])
 def test_an_evicted_message_is_not_accepted_again_after_its_id_is_forgotten(protocol: str | Entry) -> None:
-    """Node 2 leaves with the first eight of a hundred, and brings them back when all is over."""
+    """Node 2 takes the first eight of a hundred messages, and sends them again at the end."""
     births = [Birth(0, number * SECOND) for number in range(100)]
     contacts = [
         (0, 1, 1, 150 * SECOND),
@@ -139,7 +139,9 @@ def test_an_evicted_message_is_not_accepted_again_after_its_id_is_forgotten(prot
     at_1 = [row for row in rows if row.node == 1]
     assert [row.message[2] for row in at_1 if row.kind == "received"] == list(range(1, 101))
     assert [number for _, _, number in deliveries(rows, 1)] == list(range(1, 101))
-    assert [row.message[2] for row in at_1 if row.kind == "discarded"] == list(range(1, 93)), "each once"
+    assert [row.message[2] for row in at_1 if row.kind == "discarded"] == list(range(1, 93)), (
+        "each message once"
+    )
     assert [row.message[2] for row in rows if row.node == 2 and row.kind == "received"] == [
         *range(1, 9),
         *range(93, 101),
@@ -147,18 +149,20 @@ def test_an_evicted_message_is_not_accepted_again_after_its_id_is_forgotten(prot
 
 
 @pytest.mark.parametrize("evict", ["first", "random", "deadline"])
-def test_a_cache_never_holds_more(evict: str) -> None:
+def test_a_cache_never_exceeds_its_capacity(evict: str) -> None:
     world, _ = contact_world(meeting(MINUTE), "delta_causal", cache="3", evict=evict)
     for second in range(0, 200, 5):
         world.run(second * SECOND)
         assert all(hosted.node.sizes()["cache"] <= 3 for hosted in world.nodes if hosted.up)
 
 
-def test_expiry_gives_notice_and_empties_the_cache() -> None:
+def test_expired_messages_leave_the_cache_and_are_logged() -> None:
     rows = play(meeting(MINUTE), "delta_causal", lifetime="200s", sweep="0s")
-    gone = [row for row in rows if row.kind == "discarded"]
-    assert len(gone) == 20
-    assert all(row.reason == "expired_cached" and row.at == (200 + row.message[2] - 1) * SECOND for row in gone)
+    discarded = [row for row in rows if row.kind == "discarded"]
+    assert len(discarded) == 20
+    assert all(
+        row.reason == "expired_cached" and row.at == (200 + row.message[2] - 1) * SECOND for row in discarded
+    )
 
 
 @pytest.mark.parametrize(
@@ -169,7 +173,7 @@ def test_expiry_gives_notice_and_empties_the_cache() -> None:
         packed((Envelope(Message(MessageId(3, 0, 4), b"abc"), ((1, 2, 3),), 99, None, 24, 1, 5),)),
     ],
 )
-def test_packets_survive_the_wire(packet: SummaryPacket | HavePacket | MessagesPacket) -> None:
+def test_packets_are_decoded_with_the_same_sizes(packet: SummaryPacket | HavePacket | MessagesPacket) -> None:
     again = msgspec.msgpack.decode(msgspec.msgpack.encode(packet), type=type(packet))
     assert (again.size_bytes, again.control_bytes, again.messages) == (
         packet.size_bytes,

@@ -1,8 +1,8 @@
-"""One schedule, many protocols: sends and delays are drawn before any node runs, so that all meet one world.
+"""Multicast schedules for tests: drawn before any node runs, so that all protocols get the same.
 
-`play` calls nodes directly. `oracle` is causal order from the definition: each message takes along the set of
-all messages in its causal past, and is delivered at the first instant at which none of them that is addressed
-to the receiver is missing. Nothing here knows a barrier, a matrix or a vector.
+`play` runs a schedule by calling nodes directly. `oracle` computes causal order from its definition: each
+message carries the set of all messages in its causal past, and is delivered as soon as the receiver has those
+that are addressed to it. The oracle uses no barrier, matrix or vector.
 """
 
 from __future__ import annotations
@@ -23,7 +23,7 @@ Id = tuple[int, int]
 
 @dataclass(frozen=True)
 class Sending:
-    """At an instant a process sends to its destinations; copies take their own delays."""
+    """A process sends a message to its destinations at an instant; each copy has its own delay."""
 
     at: int
     source: int
@@ -33,7 +33,7 @@ class Sending:
 
 @dataclass
 class Played:
-    """By process the deliveries as (instant, message); the packets by message and receiver."""
+    """The result of a schedule: deliveries (instant, message) by process; packets by message and receiver."""
 
     deliveries: dict[int, list[tuple[int, Id]]]
     packets: dict[Id, dict[int, Any]] = field(default_factory=dict)
@@ -43,7 +43,7 @@ class Played:
 def draw(
     seed: int, processes: int, messages: int, largest: int | None = None, spread: int | None = None
 ) -> list[Sending]:
-    """Random senders, overlapping destination sets, copies that overtake each other; no two events coincide."""
+    """A random schedule: destination sets overlap, copies overtake each other, no two events coincide."""
     random = Random(seed)
     spread = spread if spread is not None else random.choice((2, 20, 200))
     instants = random.sample(range(1, 40 * messages * processes), messages)
@@ -65,7 +65,7 @@ def draw(
 
 
 def make(protocol: str, process: int, processes: int, **options: Any) -> Node:
-    """A node on reliable channels."""
+    """A node with reliable channels."""
     settled = {"rto": 0, **options}
     return registry.make(protocol, "node", Context(process, tuple(range(processes)), settled, Random(process)))
 
@@ -77,7 +77,7 @@ def play(
     watch: Callable[[Played, int], None] | None = None,
     **options: Any,
 ) -> Played:
-    """Run a schedule. `watch` sees the state after each event of a process."""
+    """Run a schedule. `watch` is called after each event with the process of the event."""
     nodes = [make(protocol, process, processes, **options) for process in range(processes)]
     played = Played({process: [] for process in range(processes)}, nodes=nodes)
     queue: list[tuple[int, int, int, Any]] = [
@@ -112,23 +112,23 @@ def play(
 
 @dataclass
 class History:
-    """What the definition says of a schedule. Sets of messages are numbers: bit k is `messages[k]`."""
+    """The causal order of a schedule by definition. A set of messages is a number: bit k is `messages[k]`."""
 
     deliveries: dict[int, list[tuple[int, Id]]]
     messages: list[Id] = field(default_factory=list)
     bit: dict[Id, int] = field(default_factory=dict)
     to: dict[Id, tuple[int, ...]] = field(default_factory=dict)
     past: dict[Id, int] = field(default_factory=dict)
-    """By message: the messages sent in the causal past of its sending."""
+    """By message: the messages in its causal past."""
     known: dict[Id, list[int]] = field(default_factory=dict)
-    """By message and process: which deliveries to the process are in the causal past of its sending."""
+    """By message and process: the deliveries to the process in the causal past of the message."""
 
     def set_of(self, bits: int) -> list[Id]:
-        """The messages of a set."""
+        """The messages of a set as a list."""
         return [message for place, message in enumerate(self.messages) if bits >> place & 1]
 
     def maximal(self, bits: int) -> list[Id]:
-        """Those of a set that no other of the set follows."""
+        """The messages of a set that precede no other message of the set."""
         members = self.set_of(bits)
         return [one for one in members if not any(self.past[other] & self.bit[one] for other in members)]
 
@@ -143,7 +143,7 @@ class _Process:
 
 
 def oracle(schedule: Sequence[Sending], processes: int) -> History:
-    """Causal order with whole sets."""
+    """The deliveries of a schedule in causal order, computed with whole sets of messages."""
     state = [_Process(processes) for _ in range(processes)]
     addressed = [0] * processes
     history = History({process: [] for process in range(processes)})
@@ -183,9 +183,9 @@ def oracle(schedule: Sequence[Sending], processes: int) -> History:
 
 
 def necessary(history: History, message: Id) -> set[tuple[int, Id]]:
-    """What a message must tell its receivers: (destination, message) pairs of its past that nothing implies.
+    """The (destination, message) pairs of a message's causal past that it must carry.
 
-    A pair is implied when the delivery is in the causal past, or when a later message to that destination is.
+    It need not carry a pair if the delivery is in its causal past, or if a later message to the destination is.
     """
     latest: dict[int, int] = {}
     for earlier in history.set_of(history.past[message]):

@@ -1,4 +1,4 @@
-"""The node around PRS, RST and SES: what it refuses, how it survives crashes, what it says of itself."""
+"""MulticastNode: refused broadcasts, crashes and restarts, incarnations, saved state."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ def _state(node: Any) -> bytes:
 
 @pytest.mark.parametrize(("protocol", "options"), RIVALS)
 @pytest.mark.parametrize(
-    ("to", "said"),
+    ("to", "reason"),
     [
         ((), "empty"),
         ((1, 0), "not one of its own destinations"),
@@ -36,20 +36,20 @@ def _state(node: Any) -> bytes:
         ((1, 2, 1), "named twice"),
     ],
 )
-def test_bad_destinations_are_refused_and_change_nothing(
-    protocol: str, options: dict[str, Any], to: tuple[int, ...], said: str
+def test_bad_destinations_are_refused_and_leave_the_state_unchanged(
+    protocol: str, options: dict[str, Any], to: tuple[int, ...], reason: str
 ) -> None:
     node: Any = make(protocol, 0, 4, **options)
     node.broadcast(b"x", 0, (1, 2))
     before = _state(node)
-    with pytest.raises(Refused, match=said):
+    with pytest.raises(Refused, match=reason):
         node.broadcast(b"x", 1, to)
     assert _state(node) == before
     (accept,) = [e for e in node.broadcast(b"x", 2, (3,)) if isinstance(e, Accept)]
     assert accept.message.id.number == 2, "a refused message takes no number"
 
 
-def test_other_refusals_say_why() -> None:
+def test_a_refusal_names_its_reason() -> None:
     node = make("prs", 0, 3)
     with pytest.raises(Refused, match="lifetimes"):
         node.broadcast(b"", 0, (1,), lifetime=5)
@@ -67,7 +67,7 @@ def test_other_refusals_say_why() -> None:
         make("prs", 1 << 50, 3)
 
 
-def test_nobody_named_means_all_known_members() -> None:
+def test_without_destinations_a_message_goes_to_all_known_nodes() -> None:
     node = make("prs", 1, 3)
     assert _destinations(node.broadcast(b"", 0)) == (0, 2)
     node.link_up(9, 1, 0)
@@ -79,7 +79,7 @@ def _destinations(effects: Effects) -> tuple[int, ...] | None:
     return accept.destinations
 
 
-def test_a_packet_survives_the_wire_in_its_types() -> None:
+def test_packets_are_decoded_to_equal_packets() -> None:
     for protocol, options in (*RIVALS, ("prs", {"case": "broadcast"})):
         sender: Any = make(protocol, 0, 3, **options)
         for _ in range(3):
@@ -102,14 +102,14 @@ def test_duplicates_are_acknowledged_and_not_delivered() -> None:
     assert sender.sizes()["unacknowledged"] == 0
 
 
-def test_a_message_that_somebody_else_claims_to_have_sent_is_ignored() -> None:
+def test_a_message_from_another_sender_than_its_source_is_ignored() -> None:
     sender, receiver = make("prs", 0, 3), make("prs", 1, 3)
     (packet,) = [e.packet for e in sender.broadcast(b"", 0, (1,)) if isinstance(e, Send)]
     assert not receiver.receive(packet, 2, 1, 0)
 
 
 class _Disk:
-    """One node with a disk; a crash can fall behind any atomic step of what it returned."""
+    """One node with a store; a crash can come after any atomic step of the effects it returned."""
 
     def __init__(self, protocol: str, node: int, nodes: int, **options: Any) -> None:
         self.build = lambda: make(protocol, node, nodes, **DURABLE, **options)
@@ -121,7 +121,10 @@ class _Disk:
         self.carry_out(self.node.start(0, {}))
 
     def carry_out(self, effects: Effects, steps: int | None = None) -> int:
-        """Perform effects, or only the first atomic steps of them and then crash and restart."""
+        """Carry out effects, or only their first `steps` atomic steps, followed by a crash and a restart.
+
+        Returns the number of atomic steps.
+        """
         groups: list[list[Any]] = []
         for effect in effects:
             if groups and isinstance(effect, Deliver) and isinstance(groups[-1][-1], Persist):
@@ -153,7 +156,7 @@ class _Disk:
 
 
 def _chain(protocol: str, **options: Any) -> list[tuple[Any, int]]:
-    """Packets to node 3 of which each comes after the one before: sent by 0, 1, 2 and 0 again."""
+    """Packets to node 3, sent in turn by 0, 1 and 2, each of which causally follows the one before."""
     nodes = [make(protocol, node, 4, rto=0, **options) for node in range(3)]
     chain = []
     for turn in range(6):
@@ -172,8 +175,10 @@ def _others(node: int) -> tuple[int, ...]:
 
 
 @pytest.mark.parametrize(("protocol", "options"), [*RIVALS, ("prs", {"case": "broadcast"})])
-def test_a_crash_behind_any_effect_of_a_reception(protocol: str, options: dict[str, Any]) -> None:
-    """Six messages in reverse order, a crash in each reception behind each effect: all once, in order."""
+def test_a_crash_after_any_effect_of_a_reception_loses_and_repeats_nothing(
+    protocol: str, options: dict[str, Any]
+) -> None:
+    """Six messages arrive in random order with crashes in between; each is delivered once, in order."""
     chain = _chain(protocol, **options)
     expected = [packet.message.id for packet, _ in chain]
     random = Random(1)
@@ -196,8 +201,10 @@ def test_a_crash_behind_any_effect_of_a_reception(protocol: str, options: dict[s
 
 
 @pytest.mark.parametrize(("protocol", "options"), RIVALS)
-def test_a_crash_behind_any_effect_of_a_sending(protocol: str, options: dict[str, Any]) -> None:
-    """A message is accepted and sent to all, or it never was; its number is never used twice."""
+def test_a_crash_after_any_effect_of_a_broadcast_sends_it_to_all_or_to_none(
+    protocol: str, options: dict[str, Any]
+) -> None:
+    """The message is accepted and sent to all destinations, or to none; its number is never used twice."""
     for steps in range(8):
         disk = _Disk(protocol, 0, 4, **options)
         disk.carry_out(disk.node.broadcast(b"first", 0, (1, 2, 3)))
@@ -215,7 +222,7 @@ def test_a_crash_behind_any_effect_of_a_sending(protocol: str, options: dict[str
         assert needs == {0: 2 if existed else 1}, "it comes after what was sent before the crash"
 
 
-def test_a_restart_behind_many_steps_uses_the_checkpoint() -> None:
+def test_a_restart_continues_from_the_checkpoint() -> None:
     sender = make("prs", 0, 2)
     disk = _Disk("prs", 1, 2)
     for number in range(1, 201):
@@ -233,15 +240,15 @@ def test_a_restart_behind_many_steps_uses_the_checkpoint() -> None:
     )
 
 
-def test_steps_that_a_checkpoint_covers_are_skipped_and_removed_after_a_crash() -> None:
+def test_a_restart_skips_and_erases_steps_that_the_checkpoint_covers() -> None:
     sender = make("prs", 0, 2)
-    for crash_behind in range(4, 70, 5):
+    for crash_after in range(4, 70, 5):
         disk = _Disk("prs", 1, 2)
         for _ in range(64):
             (packet,) = [e.packet for e in sender.broadcast(b"", 0, (1,)) if isinstance(e, Send)]
             effects = disk.node.receive(packet, 0, 0, 0)
             long = len(effects) > 10
-            disk.carry_out(effects, crash_behind if long else None)
+            disk.carry_out(effects, crash_after if long else None)
         assert long, "the 64th delivery makes the checkpoint"
         steps = [key for key in disk.store if type(key) is tuple and key[0] == "step"]
         assert not steps
@@ -249,27 +256,27 @@ def test_steps_that_a_checkpoint_covers_are_skipped_and_removed_after_a_crash() 
         sender = make("prs", 0, 2)
 
 
-def test_a_new_life_is_a_new_process() -> None:
-    """A node that forgot everything says so; what was meant for its old life is acknowledged, not delivered."""
+def test_a_new_incarnation_is_a_new_process() -> None:
+    """A node without its saved state announces it; messages to its old incarnation are only acknowledged."""
     options = registry.read_options(registry.find("prs"), {"rto": 1000})
     sender = make("prs", 0, 3, rto=1000)
     (old,) = [e.packet for e in sender.broadcast(b"old", 0, (1,)) if isinstance(e, Send)]
-    reborn = registry.find("prs").build("node", Context(1, (0, 1, 2), options, Random(1), 1))  # type: ignore[misc]
-    hello = {e.to: e.packet for e in reborn.start(0, {}) if isinstance(e, Send)}
+    restarted = registry.find("prs").build("node", Context(1, (0, 1, 2), options, Random(1), 1))  # type: ignore[misc]
+    hello = {e.to: e.packet for e in restarted.start(0, {}) if isinstance(e, Send)}
     assert hello == {0: LifePacket(1), 2: LifePacket(1)}
-    (ack,) = reborn.receive(old, 0, 1, 0)
+    (ack,) = restarted.receive(old, 0, 1, 0)
     assert isinstance(ack, Send)
     assert ack.packet == AckPacket((MessageId(0, 0, 1),))
     (answer,) = [e for e in sender.receive(hello[0], 1, 2, 0) if isinstance(e, Send)]
-    reborn.receive(answer.packet, 0, 3, 0)
-    assert sender.sizes()["unacknowledged"] == 0, "given up: the process it was for is no more"
-    assert reborn.sizes()["unacknowledged"] == 1, "node 2 has not answered yet"
+    restarted.receive(answer.packet, 0, 3, 0)
+    assert sender.sizes()["unacknowledged"] == 0, "given up: its destination process does not exist any more"
+    assert restarted.sizes()["unacknowledged"] == 1, "node 2 has not answered yet"
     (new,) = [e.packet for e in sender.broadcast(b"new", 4, (1,)) if isinstance(e, Send)]
-    delivered = [e.message.payload for e in reborn.receive(new, 0, 5, 0) if isinstance(e, Deliver)]
-    assert delivered == [b"new"], "it does not wait for what the old life was sent"
+    delivered = [e.message.payload for e in restarted.receive(new, 0, 5, 0) if isinstance(e, Deliver)]
+    assert delivered == [b"new"], "it does not wait for messages to the old incarnation"
 
 
-def test_a_node_that_leaves_is_no_longer_addressed_nor_waited_for() -> None:
+def test_a_node_that_left_is_not_addressed_and_not_waited_for() -> None:
     stays, leaves = make("prs", 0, 3, rto=1000), make("prs", 1, 3, rto=1000)
     stays.broadcast(b"", 0, (1,))
     farewell = next(e.packet for e in leaves.leave(1) if isinstance(e, Send))
@@ -284,8 +291,8 @@ def test_a_node_that_leaves_is_no_longer_addressed_nor_waited_for() -> None:
 
 
 @pytest.mark.parametrize(("protocol", "options"), [*RIVALS, ("prs", {"case": "broadcast"})])
-def test_what_was_saved_does_not_change_with_what_comes_later(protocol: str, options: dict[str, Any]) -> None:
-    """A driver may keep the value itself until it writes it."""
+def test_a_saved_state_does_not_change_with_later_inputs(protocol: str, options: dict[str, Any]) -> None:
+    """A driver may keep the value in memory until it writes it."""
     receiver: Any = make(protocol, 3, 4, **options)
     kept: list[tuple[Any, bytes]] = []
     for packet, sender in _chain(protocol, **options):

@@ -1,4 +1,4 @@
-"""PRS, RST and SES on identical schedules: the same deliveries at the same instants, and what each carries."""
+"""PRS, RST and SES on identical schedules: equal deliveries, and the contents and sizes of their stamps."""
 
 from __future__ import annotations
 
@@ -32,8 +32,8 @@ RIVALS = (
 
 
 @pytest.mark.parametrize("batch", range(8))
-def test_every_message_is_delivered_at_the_same_instant_by_all(batch: int) -> None:
-    """200 worlds, overlapping groups, copies that overtake each other; the oracle knows only the definition."""
+def test_all_rules_deliver_every_message_at_the_instant_of_the_oracle(batch: int) -> None:
+    """200 schedules with overlapping destination sets and copies that overtake each other."""
     waited = 0
     for seed in range(25 * batch, 25 * batch + 25):
         processes = 2 + seed % 29
@@ -49,12 +49,12 @@ def test_every_message_is_delivered_at_the_same_instant_by_all(batch: int) -> No
         }
         waited += sum((at, to) not in arrivals for to, got in expected.deliveries.items() for at, _ in got)
         waited += sum(len(got) - len({at for at, _ in got}) for got in expected.deliveries.values())
-    assert waited > 100, "worlds in which nothing has to wait show nothing"
+    assert waited > 100, "schedules in which no message waits would test nothing"
 
 
 @settings(max_examples=60, deadline=None)
 @given(st.data())
-def test_same_instants_on_schedules_hypothesis_invents(data: st.DataObject) -> None:
+def test_all_rules_agree_with_the_oracle_on_generated_schedules(data: st.DataObject) -> None:
     processes = data.draw(st.integers(2, 5))
     schedule = []
     taken: set[int] = set()
@@ -76,8 +76,8 @@ def test_same_instants_on_schedules_hypothesis_invents(data: st.DataObject) -> N
         assert play(schedule, processes, protocol, **options).deliveries == expected
 
 
-def test_barriers_are_those_of_the_printed_algorithm() -> None:
-    """Our maps and our garbage collection by row against section 5.2, line by line."""
+def test_barriers_equal_those_of_the_printed_algorithm() -> None:
+    """Compares our maps, without the loop of step 8, with section 5.2 line by line."""
     compared = 0
     for seed in range(30):
         processes = 2 + seed % 9
@@ -88,7 +88,7 @@ def test_barriers_are_those_of_the_printed_algorithm() -> None:
 
 
 class _Follower:
-    """After each event of a process, does with the literal one what ours did, and compares barriers."""
+    """After each event of a process, repeats it with the printed algorithm and compares the barriers."""
 
     def __init__(self, processes: int) -> None:
         self.literal = [LiteralProcess(process, processes) for process in range(processes)]
@@ -119,8 +119,8 @@ def _filled(rows: Sequence[Tuples]) -> dict[int, Tuples]:
     return {to: row for to, row in enumerate(rows) if row}
 
 
-def test_the_optimal_pruning_carries_what_is_necessary_and_nothing_else() -> None:
-    """And the printed algorithm carries at least that; for both the oracle says what is necessary."""
+def test_the_optimal_pruning_carries_exactly_the_necessary_pairs() -> None:
+    """The printed algorithm carries at least these. The oracle computes which pairs are necessary."""
     printed_more = 0
     for seed in range(40):
         processes = 2 + seed % 11
@@ -132,8 +132,8 @@ def test_the_optimal_pruning_carries_what_is_necessary_and_nothing_else() -> Non
             needed = necessary(history, message)
             for to, packet in copies.items():
                 others = set(history.to[message]) - {to}
-                told = {pair for pair in needed if pair[0] not in others}
-                assert log_pairs(packet.stamp.log) == told, (seed, message, to)
+                expected = {pair for pair in needed if pair[0] not in others}
+                assert log_pairs(packet.stamp.log) == expected, (seed, message, to)
             packet = next(iter(printed[message].values()))
             of_others = {pair for pair in barrier_pairs(packet.stamp.barrier) if pair[0] != message[0]}
             assert needed <= of_others
@@ -160,7 +160,7 @@ def _to_everybody(seed: int, processes: int, messages: int) -> list[Sending]:
 
 
 def test_broadcast_one_row_suffices() -> None:
-    """Section 8.2: same instants as with all rows, at most N tuples, the tuples of all rows together."""
+    """Section 8.2: equal deliveries as with all rows, with at most N tuples: those of all rows together."""
     for seed in range(20):
         processes = 2 + seed % 10
         schedule = _to_everybody(seed, processes, messages=60)
@@ -176,11 +176,11 @@ def test_broadcast_one_row_suffices() -> None:
             assert set(stamp.row.items()) == direct, "the direct predecessors"
             rows = next(iter(general.packets[message].values())).stamp.barrier
             others = {pair for to, row in rows.items() if to != message[0] for pair in row.items()}
-            assert others <= direct, "each of the other rows has a part of them"
+            assert others <= direct, "each of the other rows is a subset"
 
 
-def test_broadcast_the_printed_algorithm_is_optimal() -> None:
-    """Section 8.3: when everything is broadcast, no row has a tuple that is not necessary."""
+def test_broadcast_with_the_printed_algorithm_is_optimal() -> None:
+    """Section 8.3: if all messages are broadcasts, no row has a tuple that is not necessary."""
     for seed in range(20):
         processes = 2 + seed % 10
         schedule = _to_everybody(seed, processes, messages=60)
@@ -192,8 +192,8 @@ def test_broadcast_the_printed_algorithm_is_optimal() -> None:
 
 
 @pytest.mark.parametrize("pruning", ["printed", "optimal", "fat"])
-def test_full_selectivity_disjoint_groups_never_carry_a_tuple_of_the_other(pruning: str) -> None:
-    """Odd processes send to odd ones, even to even: nothing of the other half is carried or kept."""
+def test_disjoint_groups_never_carry_a_tuple_of_each_other(pruning: str) -> None:
+    """Odd processes send to odd ones and even to even ones: no tuple of the other half is sent or stored."""
     processes = 20
     for seed in range(10):
         random = Random(seed)
@@ -217,7 +217,7 @@ def test_full_selectivity_disjoint_groups_never_carry_a_tuple_of_the_other(pruni
             assert all(other % 2 == process % 2 for other in registry)
 
 
-def test_sizes_are_counted_by_each_papers_model() -> None:
+def test_sizes_follow_the_size_model_of_each_paper() -> None:
     processes = 7
     schedule = draw(3, processes, messages=60)
     tuples = play(schedule, processes, "prs").packets

@@ -1,6 +1,6 @@
 """Section 5.2 of prs1997 line by line, with N x N arrays, sets of tuples and loops that run to a fixpoint.
 
-Slow on purpose: it is what `protocols/prs1997/prs.py` is held against.
+It is slow and simple: the tests compare `protocols/prs1997/prs.py` with it.
 """
 
 from __future__ import annotations
@@ -9,7 +9,7 @@ Tuples = frozenset[tuple[int, int]]
 
 
 def union_max(t1: Tuples, t2: Tuples) -> Tuples:
-    """The paper's loop: while two tuples of one source are there, remove the smaller."""
+    """∪max, the paper's loop: while there are two tuples of one source, remove the smaller."""
     t = set(t1 | t2)
     change = True
     while change:
@@ -22,7 +22,7 @@ def union_max(t1: Tuples, t2: Tuples) -> Tuples:
 
 
 def minus_max(t1: Tuples, t2: Tuples) -> Tuples:
-    """The paper's loop: remove what the second set has, or has later."""
+    """-max, the paper's loop: remove tuples that the second set has with the same or a later number."""
     t = set(t1)
     change = True
     while change:
@@ -35,7 +35,7 @@ def minus_max(t1: Tuples, t2: Tuples) -> Tuples:
 
 
 class LiteralProcess:
-    """P_i. `Delivered[l][k]` and `CB[k]` are the paper's."""
+    """The process P_i, with the paper's arrays `Delivered[l][k]` and `CB[k]`."""
 
     def __init__(self, i: int, n: int) -> None:
         self.i = i

@@ -1,4 +1,4 @@
-"""Figures 1, 2 and 8 of Prakash, Raynal, Singhal (1997), with the barrier contents that the text derives.
+"""Figures 1, 2 and 8 of Prakash, Raynal, Singhal (1997): barriers and deliveries as the text derives them.
 
 Processes are numbered as in the paper, so node 0 takes no part.
 """
@@ -16,7 +16,7 @@ PROCESSES = 6
 
 
 class Stage:
-    """Nodes moved by hand: `send` posts copies, `bring` lets one arrive."""
+    """Nodes driven by hand: `send` puts copies of a message on their way, `bring` lets one arrive."""
 
     def __init__(self, protocol: str = "prs", **options: Any) -> None:
         self.nodes: list[Any] = [make(protocol, process, PROCESSES, **options) for process in range(PROCESSES)]
@@ -74,7 +74,7 @@ def test_figure_1_barriers() -> None:
 
 @pytest.mark.parametrize("sender_of_m4", [1, 2])
 def test_figure_2_barriers_of_section_4_1(sender_of_m4: int) -> None:
-    """The text does not say who sends M4: what it derives holds for both processes that could."""
+    """The text does not name the sender of M4; its barriers hold for both processes that it can be."""
     stage = Stage()
     stage.send("M1", 1, 2, 3, 5)
     stage.bring("M1", 2)
@@ -92,7 +92,7 @@ def test_figure_2_barriers_of_section_4_1(sender_of_m4: int) -> None:
         stage.bring(name, 5)
     assert stage.delivered[5] == []
     stage.bring("M1", 5)
-    # M2 frees M3, M4 and M6, which then go in the order in which they came; an M4 of P1 needs M1 alone.
+    # M2 makes M3, M4 and M6 deliverable, in the order of their arrival; an M4 of P1 needs M1 alone.
     assert stage.delivered[5] == (
         ["M1", "M2", "M3", "M4", "M6"] if sender_of_m4 == 2 else ["M1", "M4", "M2", "M3", "M6"]
     )
@@ -119,14 +119,14 @@ def _figure_8(**options: Any) -> Stage:
     return stage
 
 
-def test_figure_8_the_redundant_tuple_stays_with_the_printed_algorithm() -> None:
+def test_figure_8_the_printed_algorithm_keeps_the_redundant_tuple() -> None:
     stage = _figure_8()
     assert stage.named(stage.nodes[3].rule.delivered[2]) == {"M1"}, "P3 knows, one hop away"
     assert stage.named(stage.nodes[4].rule.barrier[2]) == {"M1"}, "P4 does not"
     assert stage.barrier(stage.send("M4", 4, 2))[2] == {"M1"}
 
 
-def test_figure_8_the_redundant_tuple_goes_with_the_optimal_pruning() -> None:
+def test_figure_8_the_optimal_pruning_removes_the_redundant_tuple() -> None:
     stage = _figure_8(pruning="optimal")
     assert not any(2 in left for entries in stage.nodes[4].rule.log.values() for left in entries.values())
     carried = stage.send("M4", 4, 2).log

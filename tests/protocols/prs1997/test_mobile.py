@@ -1,4 +1,4 @@
-"""Section 9 of prs1997 on walking hosts, and its form without stations. Pages: `scenarios/prs1997/section-9`"""
+"""Section 9 of prs1997 with walking hosts, and its form without stations (see also scenarios/prs1997)."""
 
 from __future__ import annotations
 
@@ -20,19 +20,19 @@ HOSTS = 10
 
 
 def births(random: Random) -> list[dict[str, Any]]:
-    """A hundred messages to one to nine hosts each."""
-    found = []
+    """A hundred broadcasts to one to nine hosts each."""
+    script: list[dict[str, Any]] = []
     for _ in range(100):
         source = random.randrange(HOSTS)
         others = [f"h{number}" for number in range(HOSTS) if number != source]
         to = random.sample(others, random.randint(1, 9))
-        found.append({"src": f"h{source}", "at": f"{random.randint(1_000, 9_000)}ms", "to": to})
-    return found
+        script.append({"src": f"h{source}", "at": f"{random.randint(1_000, 9_000)}ms", "to": to})
+    return script
 
 
 @pytest.mark.parametrize("frames", ["cell", "host"])
 @pytest.mark.parametrize("speed", [1.39, 30.0])
-def test_exactly_one_copy_for_every_destination_and_nobody_else(frames: str, speed: float) -> None:
+def test_every_destination_and_no_other_host_delivers_each_message_once(frames: str, speed: float) -> None:
     script = births(Random(5))
     run = Run(
         world={
@@ -70,7 +70,7 @@ def test_exactly_one_copy_for_every_destination_and_nobody_else(frames: str, spe
     assert all(hosted.node.sizes()["sbuffer"] == 0 for hosted in prepared.world.nodes)
 
 
-def test_without_stations_it_is_prs_itself() -> None:
+def test_without_stations_prs_mobile_writes_the_same_log_as_prs() -> None:
     def rows(protocol: str) -> list[Any]:
         run = Run(
             world={"kind": "point_to_point", "nodes": 6, "loss": 0.2},
@@ -104,7 +104,7 @@ def host(**options: Any) -> Node:
         ({"stations": 2}, (0,), "another host"),
     ],
 )
-def test_what_cannot_be_sent_is_refused(options: dict[str, Any], to: Any, cause: str) -> None:
+def test_bad_destinations_are_refused(options: dict[str, Any], to: Any, cause: str) -> None:
     node = host(**options)
     node.link_up(0, 0, RADIO)
     with pytest.raises(Refused, match=cause):
@@ -112,7 +112,7 @@ def test_what_cannot_be_sent_is_refused(options: dict[str, Any], to: Any, cause:
     assert node.sizes()["sbuffer"] == 0
 
 
-def test_everybody_is_every_other_host() -> None:
+def test_without_destinations_a_message_goes_to_every_other_host() -> None:
     (accept, *_) = host(stations=2).broadcast(b"m", 0)
     assert isinstance(accept, Accept)
     assert accept.destinations == (2, 4)

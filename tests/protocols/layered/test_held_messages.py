@@ -1,4 +1,4 @@
-"""A message that waited is forgotten on disk once it is delivered, also when a crash fell in between."""
+"""A persisted message that waited is erased after its delivery, even if a crash falls in between."""
 
 from __future__ import annotations
 
@@ -28,22 +28,23 @@ def persist(store: dict[Any, Any], effects: Effects) -> None:
             store[effect.key] = effect.value
 
 
-def said(sender: Node, at: int) -> Packet:
+def broadcast_packet(sender: Node, at: int) -> Packet:
+    """Broadcast, and return the packet that carries the message."""
     effects = sender.broadcast(b"x", at)
     return next(e.packet for e in effects if type(e) is Send and type(e.packet) is DirectPacket)
 
 
 @pytest.mark.parametrize("protocol", ["fifo", "vector_clock", "causal_barrier", "delta_causal", "hash_dag"])
-def test_no_crash_leaves_a_delivered_message_on_disk(protocol: str) -> None:
+def test_a_restart_erases_a_held_message_that_was_delivered_before_the_crash(protocol: str) -> None:
     sender, receiver = node(protocol, 1), node(protocol, 0)
-    first, second = said(sender, 1), said(sender, 2)
+    first, second = broadcast_packet(sender, 1), broadcast_packet(sender, 2)
     store: dict[Any, Any] = {}
     persist(store, receiver.receive(second, 1, 3, RADIO))
     held = [key for key in store if key[0] == "held"]
     assert len(held) == 1
     effects = receiver.receive(first, 1, 4, RADIO)
     last = max(place for place, effect in enumerate(effects) if type(effect) is Deliver)
-    persist(store, effects[: last + 1])  # the crash falls behind the second delivery
+    persist(store, effects[: last + 1])  # the crash comes after the second delivery
     assert held[0] in store
     persist(store, node(protocol, 0).start(5, round_trip(store)))
     assert held[0] not in store
