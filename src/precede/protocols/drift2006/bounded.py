@@ -1,12 +1,12 @@
-"""Timestamps and sequence numbers that are used again (drift2006, section 4.4), as a node around a DRIFT node.
+"""Timestamps and sequence numbers that are reused (drift2006, section 4.4), as a node around a DRIFT node.
 
-The paper: they "can be easily bounded by reusing them after some time in a round-robin fashion". On the air
-only their lowest bits travel; who hears them adds what brings them nearest to what it knows itself (timestamps
-to its own clock, numbers to what it has of that source). That is right while nobody is off by half of the
-range, so a source refuses to send while its clock is a quarter of the range ahead of some source's as far as it
-knows: nobody can be left behind unnoticed. A destination that is no source has no such protection: it must not
-be out of hearing for half of a range. What newcomers and view changes exchange (rare, and read by nodes that
-have nothing to compare with) carries whole numbers.
+The paper says that they "can be easily bounded by reusing them after some time in a round-robin fashion". Here
+packets have only the lowest bits of them. A receiver completes each to the nearest number to one that it has:
+timestamps to its own clock, sequence numbers to the last one received from that source. This is right while no
+node is behind by half of the range. So a source refuses to send while its clock is a quarter of the range ahead
+of the lowest clock it knows of any source. A destination that is no source has no such protection: it must not
+be disconnected for half of a range. Checkpoints and view changes are rare, and their receivers may have nothing
+to compare with, so they have whole numbers.
 """
 
 from __future__ import annotations
@@ -36,16 +36,16 @@ from precede.protocols.drift2006.packets import (
 from precede.protocols.drift2006.seen import fingerprint
 from precede.protocols.floods.reliable_floods import StreamId
 
-FEWEST: Final = 6
-MOST: Final = NARROW.bits - 1 - NARROW.number_bits
+FEWEST_BITS: Final = 6
+MOST_BITS: Final = NARROW.bits - 1 - NARROW.number_bits
 
 
 class BoundedDrift(Around[DriftNode]):
-    """`bits` of a timestamp travel, and as many of a sequence number if they fit into a column (11)."""
+    """Sends `bits` bits of each timestamp, and as many of each sequence number, but 11 at most."""
 
     def __init__(self, inner: DriftNode, bits: int) -> None:
-        if not FEWEST <= bits <= MOST:
-            raise BadInput(f"option 'bounded': {bits} is not between {FEWEST} and {MOST} bits")
+        if not FEWEST_BITS <= bits <= MOST_BITS:
+            raise BadInput(f"option 'bounded': {bits} is not between {FEWEST_BITS} and {MOST_BITS} bits")
         super().__init__(inner)
         self._times = 1 << bits
         self._numbers = 1 << min(bits, NARROW.number_bits)
@@ -61,15 +61,15 @@ class BoundedDrift(Around[DriftNode]):
     ) -> Effects:
         seen, clock = self.inner.state.seen, self.inner.state.clock
         seen.settle()
-        lowest = min((seen.known(column) for column in range(len(seen.columns))), default=clock)
+        lowest = min((seen.usable_timestamp(column) for column in range(len(seen.columns))), default=clock)
         if clock - lowest >= self._times // 4:
-            raise NotYet("some source's clock is too far behind to use timestamps again: send later")
+            raise NotYet("the clock of a source is too far behind to reuse timestamps: send later")
         return super().broadcast(payload, now, to, lifetime)
 
     def receive(self, packet: Packet, sender: NodeId, now: Instant, over: Medium) -> Effects:
-        return super().receive(self._whole(packet), sender, now, over)
+        return super().receive(self._completed(packet), sender, now, over)
 
-    # -- what leaves: the lowest bits ----------------------------------------------------------------------
+    # -- sending: only the lowest bits ---------------------------------------------------------------------
 
     def passed(self, effects: Effects) -> Effects:
         return [
@@ -80,6 +80,7 @@ class BoundedDrift(Around[DriftNode]):
         ]
 
     def _cut_packet(self, packet: Packet) -> Packet:
+        """A packet with the lowest bits of its numbers; checkpoints stay whole."""
         numbers, times = self._numbers, self._times
         if isinstance(packet, DriftPacket):
             flood = packet.flood
@@ -114,13 +115,14 @@ class BoundedDrift(Around[DriftNode]):
         floors = WIDE.pack([(0, at % self._times) for _, at in WIDE.unpack(extra.floors)])
         return replace(extra, layout=layout, table=table, chosen=chosen, floors=floors)
 
-    # -- what arrives: the nearest that ends like this -----------------------------------------------------
+    # -- receiving: the nearest number with these lowest bits ----------------------------------------------
 
-    def _whole(self, packet: Packet) -> Packet:
+    def _completed(self, packet: Packet) -> Packet:
+        """A packet of this node's group with whole numbers again."""
         extra: Piggyback | None = getattr(packet, "extra", None)
         if extra is None or extra.group != self.inner.state.group or isinstance(packet, CheckpointPacket):
             return packet
-        extra = self._whole_extra(extra)
+        extra = self._complete_extra(extra)
         if isinstance(packet, DriftPacket):
             flood = packet.flood
             number = self._number((flood.source, flood.serial), flood.number)
@@ -136,23 +138,25 @@ class BoundedDrift(Around[DriftNode]):
             )
             return replace(packet, wants=wants, extra=extra)
         if isinstance(packet, DummyPacket):
-            clock = None if packet.clock is None else self._whole_entry(packet.clock)
+            clock = None if packet.clock is None else self._complete_entry(packet.clock)
             return replace(packet, clock=clock, extra=extra)
         return replace(packet, extra=extra)
 
     def _number(self, id: StreamId, number: int) -> int:
+        """The whole sequence number, nearest to the last one received of its stream."""
         stream = self.inner.floods.streams.get(id)
         return _nearest(0 if stream is None else stream.received, number, self._numbers)
 
     def _time(self, timestamp: int) -> int:
+        """The whole timestamp, nearest to this node's clock."""
         return _nearest(self.inner.state.clock, timestamp, self._times)
 
-    def _whole_entry(self, entry: Chosen) -> Chosen:
+    def _complete_entry(self, entry: Chosen) -> Chosen:
         source, serial, number, timestamp = entry
         return source, serial, self._number((source, serial), number), self._time(timestamp)
 
-    def _whole_extra(self, extra: Piggyback) -> Piggyback:
-        chosen = tuple(map(self._whole_entry, extra.chosen))
+    def _complete_extra(self, extra: Piggyback) -> Piggyback:
+        chosen = tuple(map(self._complete_entry, extra.chosen))
         seen = self.inner.state.seen
         columns, form = seen.columns_of(extra.layout)
         table, layout = b"", extra.layout
@@ -168,8 +172,8 @@ class BoundedDrift(Around[DriftNode]):
         return replace(extra, layout=layout, table=table, chosen=chosen, floors=floors)
 
 
-def _nearest(known: int, lowest_bits: int, range_: int) -> int:
-    """The number nearest to a known one that is the given one modulo the range; never negative."""
+def _nearest(reference: int, lowest_bits: int, range_: int) -> int:
+    """The number nearest to a reference that has these lowest bits (modulo the range); never negative."""
     half = range_ // 2
-    found = known + (lowest_bits - known + half) % range_ - half
-    return found if found >= 0 else found + range_
+    nearest = reference + (lowest_bits - reference + half) % range_ - half
+    return nearest if nearest >= 0 else nearest + range_

@@ -1,16 +1,16 @@
-"""A table of clocks in one whole number: a column per source, merged by "the higher wins" in a few operations.
+"""A table of clocks in one integer: one column per source; a merge takes the higher entry of every column.
 
-Virtual flooding in DRIFT (drift2006, section 4.1) sends with every packet, for every source, its freshest
-<sequence number, timestamp>, and merges what it hears with what it has. With a hundred sources a loop over the
-entries costs more than all the rest of a reception. Here a column is some bits (a guard bit, the timestamp, the
-sequence number) of one Python integer, and comparison and choice happen in all columns at once: after
-`mine + guards - theirs` the guard bit still stands exactly where mine is not the lower one, and there the bits
-below it say by how much it is the higher one: theirs and that much more is the greater of the two.
+Virtual flooding in DRIFT (drift2006, section 4.1) attaches to every packet the freshest <sequence number,
+timestamp> of every source, and merges what it receives. With a hundred sources, a loop over the entries costs
+more than the rest of a reception. Here a column is a few bits of one Python integer (a guard bit, the
+timestamp, the sequence number), and all columns are compared at once. After `mine + guards - theirs` a guard
+bit is still set where mine is not the lower entry; the bits below it are the difference, and theirs plus that
+difference is the higher of the two.
 
-A source's clock and its sequence number never fall, so of two entries of one source the one with the higher
-timestamp is the later one and has no lower sequence number: comparing whole columns compares timestamps. A
-table travels with the big end first, so that one column of it can be compared without reading the rest.
-Columns are four bytes while all values fit (timestamps below 2^20, numbers below 2^11), then eight.
+A source's clock and its sequence number never fall. So of two entries of one source, the one with the higher
+timestamp is later and has no lower sequence number: comparing whole columns compares timestamps. A table is
+sent in big-endian order, so that one column of it can be compared without reading the rest. Columns have four
+bytes while all values fit (timestamps below 2^20, numbers below 2^11), then eight.
 """
 
 from __future__ import annotations
@@ -25,12 +25,12 @@ Clock: TypeAlias = tuple[int, int]
 
 
 Packed: TypeAlias = Any
-"""A whole number of many words: compiled code leaves the reckoning with it to Python."""
+"""An integer of many words: mypyc leaves arithmetic with it to Python."""
 
 
 @final
 class Form:
-    """How wide a column is in bits and bytes, and how much of it is the sequence number."""
+    """The form of a column: its bits and bytes, and how many bits are the sequence number."""
 
     def __init__(self, bits: int, size: int, number_bits: int, letter: str) -> None:
         self.bits = bits
@@ -39,26 +39,27 @@ class Form:
         self.letter = letter
 
     def fits(self, clock: Clock) -> bool:
+        """Does an entry fit into a column of this form?"""
         number, timestamp = clock
         return number >> self.number_bits == 0 and timestamp >> (self.bits - 1 - self.number_bits) == 0
 
     def place_of(self, column: int) -> slice:
-        """Where a column lies in a travelling table."""
+        """The bytes of a column in a table as it is sent."""
         return slice(self.size * column, self.size * (column + 1))
 
     def lowest_with(self, timestamp: int) -> bytes:
-        """What a travelling column must not be below to have at least this timestamp."""
+        """The lowest bytes of a column whose timestamp is at least this one."""
         if not self.fits((0, timestamp)):
             return b"\xff" * self.size
         return (timestamp << self.number_bits).to_bytes(self.size, "big")
 
     def pack(self, clocks: Sequence[Clock]) -> bytes:
-        """Entries as a travelling table."""
+        """Entries as a table that can be sent."""
         columns = [timestamp << self.number_bits | number for number, timestamp in clocks]
         return pack(f">{len(clocks)}{self.letter}", *columns)
 
     def unpack(self, table: bytes) -> list[Clock]:
-        """A travelling table as entries."""
+        """The entries of a table as it is sent."""
         below_guard, numbers = (1 << (self.bits - 1)) - 1, (1 << self.number_bits) - 1
         columns = unpack(f">{len(table) // self.size}{self.letter}", table)
         return [(entry & numbers, (entry & below_guard) >> self.number_bits) for entry in columns]
@@ -70,9 +71,10 @@ WIDE: Final = Form(64, 8, 24, "Q")
 
 @final
 class ClockTable:
-    """`packed` is the table with every guard bit standing; the first column is its big end.
+    """A table of clocks that can be read, raised and merged.
 
-    Timestamps must stay below `end`, sequence numbers below `number_end`.
+    `packed` is the integer, with every guard bit set; the first column is in its highest bits. Timestamps must
+    stay below `end`, sequence numbers below `number_end`.
     """
 
     __slots__ = (
@@ -105,21 +107,21 @@ class ClockTable:
         self.packed: Packed = self._guards | int.from_bytes(form.pack(clocks), "big")
 
     def entry(self, packed: Packed, column: int) -> Clock:
-        """One column of a table with the same columns."""
+        """One column of another integer with the same columns."""
         entry: int = (packed >> (self._last - self._bits * column)) & self._below_guard
         return entry & ((1 << self._number_bits) - 1), entry >> self._number_bits
 
     def get(self, column: int) -> Clock:
-        """The freshest entry of a column."""
+        """The entry of a column."""
         return self.entry(self.packed, column)
 
     def timestamp(self, column: int) -> int:
-        """Its timestamp alone."""
+        """The timestamp of a column."""
         entry: int = (self.packed >> (self._last - self._bits * column)) & self._below_guard
         return entry >> self._number_bits
 
     def raise_to(self, column: int, number: int, timestamp: int) -> bool:
-        """Put an entry (one that fits) in its column if it is the fresher one; False when it is not."""
+        """Put an entry that fits into a column if it is fresher than the one there; False if it is not."""
         shift = self._last - self._bits * column
         entry: int = (self.packed >> shift) & self._below_guard
         rise: Packed = (timestamp << self._number_bits | number) - entry
@@ -131,7 +133,7 @@ class ClockTable:
     def raise_two(
         self, column: int, number: int, timestamp: int, other: int, other_number: int, other_timestamp: int
     ) -> None:
-        """Two at once, of different columns."""
+        """`raise_to` for two different columns at once."""
         packed, bits, below, width = self.packed, self._number_bits, self._below_guard, self._bits
         shift, other_shift = self._last - width * column, self._last - width * other
         entry: int = (packed >> shift) & below
@@ -141,9 +143,9 @@ class ClockTable:
         self.packed = packed + (rise << shift) + (other_rise << other_shift)
 
     def merge(self, tables: Sequence[bytes]) -> tuple[bool, Packed]:
-        """Take the fresher entry in every column, the last table first.
+        """Take the fresher entry of every column from received tables, the last one first.
 
-        Returns whether anything rose, and the bits in which sequence numbers did.
+        Returns whether an entry rose, and the bits that changed in sequence numbers.
         """
         packed, guards = self.packed, self._guards
         size, up = self.form.size, self._bits - 1
@@ -152,62 +154,62 @@ class ClockTable:
             if len(table) == width:
                 theirs, guarded = read_table(table, size)
                 ahead = packed - theirs
-                stands = ahead & guards
-                if stands == guards:
-                    continue  # none of theirs is the higher one
-                packed = guarded + (ahead & (stands - (stands >> up)))
+                not_lower = ahead & guards
+                if not_lower == guards:
+                    continue  # none of theirs is higher
+                packed = guarded + (ahead & (not_lower - (not_lower >> up)))
         if packed == self.packed:
             return False, 0
-        risen = (packed ^ self.packed) & self._numbers
+        changed_numbers = (packed ^ self.packed) & self._numbers
         self.packed = packed
-        return True, risen
+        return True, changed_numbers
 
     def below(self, timestamp: int) -> Packed:
-        """The guard bits of the columns whose timestamp is lower than this one."""
+        """The guard bits of the columns with a lower timestamp."""
         guards = self._guards
         if timestamp << self._number_bits > self._below_guard:
             return guards
         level: Packed = timestamp << self._number_bits
         return ((self.packed - level * self._ones) & guards) ^ guards
 
-    def stands_in(self, bits: Packed, column: int) -> bool:
-        """Does the guard of a column stand among these bits?"""
+    def has_guard(self, bits: Packed, column: int) -> bool:
+        """Is the guard bit of a column among these bits?"""
         return bool((bits >> (self._last - self._bits * column + self._bits - 1)) & 1)
 
     def first_of(self, bits: Packed) -> int:
-        """The first column in which one of these bits stands."""
+        """The first column that contains one of these bits."""
         length: int = bits.bit_length()
         return self.width - 1 - (length - 1) // self._bits
 
     def columns_of(self, bits: Packed) -> list[int]:
-        """All columns in which one of these bits stands, ascending."""
-        found = []
+        """All columns that contain one of these bits, ascending."""
+        columns = []
         one: Packed = 1
         while bits:
             column = self.first_of(bits)
-            found.append(column)
+            columns.append(column)
             bits &= (one << (self._last - self._bits * column)) - 1
-        return found
+        return columns
 
     def clocks(self) -> list[Clock]:
-        """Every column, unpacked."""
+        """The entries of all columns."""
         return self.form.unpack(self.to_bytes())
 
     def to_bytes(self) -> bytes:
-        """The table as it travels, guards down."""
+        """The table as it is sent, without guard bits."""
         table: bytes = (self.packed ^ self._guards).to_bytes(self.form.size * self.width, "big")
         return table
 
     def read(self, table: bytes) -> Packed:
-        """A travelling table with the same columns as a whole number."""
+        """A received table with the same columns, as an integer without guard bits."""
         return read_table(table, self.form.size)[0]
 
 
 @lru_cache(maxsize=512)
 def read_table(table: bytes, column_bytes: int) -> tuple[Packed, Packed]:
-    """A travelling table as a whole number with all guards down, and with all guards standing.
+    """A received table as an integer without guard bits, and with all of them.
 
-    One transmission is heard by many, so the last ones are remembered. Only a forger sends guards that stand.
+    Many nodes receive one transmission, so results are cached. Guard bits that a forged table has are ignored.
     """
     guards = _guards(len(table), column_bytes)
     guarded: Packed = int.from_bytes(table, "big") | guards
@@ -216,4 +218,5 @@ def read_table(table: bytes, column_bytes: int) -> tuple[Packed, Packed]:
 
 @lru_cache(maxsize=64)
 def _guards(table_bytes: int, column_bytes: int) -> Packed:
+    """The guard bits of all columns of a table of this size."""
     return int.from_bytes((b"\x80" + b"\0" * (column_bytes - 1)) * (table_bytes // column_bytes), "big")

@@ -34,7 +34,7 @@ from precede.protocols.drift2006.packets import (
     Piggyback,
     ViewRecord,
 )
-from precede.protocols.drift2006.saved import leftovers
+from precede.protocols.drift2006.saved import group_keys
 from precede.protocols.drift2006.state import CONFIGURED_GROUP, NO_GROUP, DriftState, set_sources
 from precede.protocols.drift2006.views import Views
 from precede.protocols.floods.reliable_floods import Floods, StreamId
@@ -85,7 +85,7 @@ class Groups:
 
     def start_outside(self, saved: Saved, now: Instant, effects: list[Effect]) -> None:
         """Begin outside any group, or finish the move to another group that a crash interrupted."""
-        effects += [Persist(key, None) for key in leftovers(saved)]
+        effects += [Persist(key, None) for key in group_keys(saved)]
         if "next" in saved:
             self._enter(msgspec.convert(saved["next"], CheckpointPacket), now, effects)
             effects.append(Persist("next", None))

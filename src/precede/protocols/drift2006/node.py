@@ -354,7 +354,7 @@ class DriftNode(Node):
         """Deliver safe floods, detect missing ones, and renew the packet that waits at the radio."""
         self._delivery.deliver_safe(now, effects)
         if self._seen.ahead:
-            for stream, number in self._seen.rumours():
+            for stream, number in self._seen.missing():
                 if number > stream.exists and not self._view.is_cut(stream.id, number):
                     self.floods.heard_of(stream, number, now, effects)
                     self._votes.watch(now, effects)

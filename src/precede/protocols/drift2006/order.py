@@ -1,9 +1,9 @@
 """When a DRIFT node may deliver (drift2006, Figure 3 `delivery`, section 4.4), and when TOF would have.
 
 The paper computes READY over all pending messages and sorts it. As section 4.4 observes, it is enough to look
-at the pending message with the lowest timestamp; and of that one it is enough to remember one source whose
-clock it waits for, and to look again when that clock has risen. `uts <= its` is right although timestamps can
-be equal: an entry that may be used stands for messages in hand, and what follows it is strictly later.
+at the pending message with the lowest timestamp. For that one we remember one source whose clock is too low,
+and look again when this clock has risen. `uts <= its` is right although timestamps can be equal: a usable entry
+stands for messages that are here, and the next message of that source is strictly later.
 """
 
 from __future__ import annotations
@@ -21,41 +21,42 @@ from precede.protocols.drift2006.seen import Seen
 from precede.protocols.floods.reliable_floods import StreamId
 
 Placed: TypeAlias = tuple[int, NodeId, int, int, Flood, Instant]
-"""A flood by its place in the total order: timestamp, then source (and its serial and number); since when."""
+"""A flood by its place in the total order (timestamp, source, serial, number), and when it arrived."""
 
 
 @mypyc_attr(allow_interpreted_subclasses=True)
 class Pending:
-    """Floods in hand that are not known to be safe yet, by their place in the order."""
+    """A heap of the floods that are not known to be safe yet, by their place in the order."""
 
     def __init__(self, seen: Seen) -> None:
         self.heap: list[Placed] = []
         self._seen = seen
-        self._waits_at = -1
+        self._blocked_at = -1
         self._layout = 0
 
     def push(self, flood: Flood, now: Instant) -> None:
+        """Add a flood that has just arrived."""
         heappush(self.heap, (flood.timestamp, flood.source, flood.serial, flood.number, flood, now))
 
     def pop_safe(self) -> Placed | None:
-        """The first in the order, if nothing earlier can still come; None while it must wait."""
+        """Remove the first in the order if nothing earlier can still come; None while it must wait."""
         seen, heap = self._seen, self.heap
         if not heap:
-            seen.rest()
+            seen.stop_watching()
             return None
         timestamp = heap[0][0]
-        unchanged = timestamp == self._waits_at and not seen.ripe and self._layout == seen.layout
-        if unchanged and seen.known(seen.watched) < timestamp:
+        unchanged = timestamp == self._blocked_at and not seen.ripe and self._layout == seen.layout
+        if unchanged and seen.usable_timestamp(seen.watched) < timestamp:
             return None
-        if seen.waits(timestamp):
-            self._waits_at = timestamp
+        if seen.blocks(timestamp):
+            self._blocked_at = timestamp
             self._layout = seen.layout
             return None
-        self._waits_at = -1
+        self._blocked_at = -1
         return heappop(heap)
 
     def remove(self, unwanted: Callable[[Flood], bool]) -> list[Flood]:
-        """Take out what a view change has cut off; returns it in its order."""
+        """Remove the floods that a view change has cut off; returns them in their order."""
         removed = sorted(placed for placed in self.heap if unwanted(placed[4]))
         if removed:
             self.heap = [placed for placed in self.heap if not unwanted(placed[4])]
@@ -68,9 +69,9 @@ class Pending:
 
 @mypyc_attr(allow_interpreted_subclasses=True)
 class Shadow:
-    """TOF in the same run: Lamport's rule, where only a source's own floods show its clock (section 2.3).
+    """What TOF would deliver in the same run: Lamport's rule, clocks from sources' own floods (section 2.3).
 
-    A node knows its own clock under either rule; the paper does not say so, but Figure 3 keeps it in Seen.
+    The paper does not say whether a TOF node uses its own clock; we do, because Figure 3 keeps it in Seen.
     """
 
     def __init__(self) -> None:
@@ -78,24 +79,23 @@ class Shadow:
         self._clocks: dict[StreamId, int] = {}
         self._watched: StreamId | None = None
 
-    def set_sources(self, sources: tuple[StreamId, ...], clock: Callable[[StreamId], int]) -> None:
-        """The sources that count now; of a new one, the clock it begins with."""
-        self._clocks = {id: self._clocks[id] if id in self._clocks else clock(id) for id in sources}
+    def set_sources(self, sources: tuple[StreamId, ...], first_clock: Callable[[StreamId], int]) -> None:
+        """Replace the set of sources; `first_clock` gives the clock with which a new one begins."""
+        self._clocks = {id: self._clocks[id] if id in self._clocks else first_clock(id) for id in sources}
         self._watched = None
 
     def push(self, flood: Flood) -> None:
-        id = (flood.source, flood.serial)
-        if id in self._clocks:
-            self._clocks[id] = max(self._clocks[id], flood.timestamp)
+        """Add a flood; its timestamp is a clock of its source."""
+        self.clock((flood.source, flood.serial), flood.timestamp)
         heappush(self._heap, (flood.timestamp, flood.source, flood.serial, flood.number, flood, 0))
 
     def clock(self, id: StreamId, timestamp: int) -> None:
-        """A source's clock by its own word: this node's, or that of one that floods a dummy."""
+        """A clock from its source itself: this node's own, that of a message or that of a dummy."""
         if id in self._clocks:
             self._clocks[id] = max(self._clocks[id], timestamp)
 
     def pop_safe(self) -> Flood | None:
-        """The first that Lamport's rule would deliver now."""
+        """Remove the first flood if Lamport's rule would deliver it now."""
         if not self._heap:
             return None
         timestamp = self._heap[0][0]

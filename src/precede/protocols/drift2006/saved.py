@@ -1,10 +1,10 @@
-"""What a DRIFT node persists, read back after a restart.
+"""What a DRIFT node persists, as it is read after a restart.
 
-Every flood in hand is persisted before anything that follows from it is said: a voter's floor promises to the
-others that it holds what lies below. A crash may fall between any two of these writes, so each is one step from
-one whole state to another: a group is entered with its view and sources at once, and left with a word of where
-to; what is cut off is put down for the next stream before it goes from the old one. What a torn list of writes
-left half done is finished by the restart (`Entrance.start`).
+A node persists every flood before it sends anything that follows from it: a voter's floor promises to the
+others that it holds everything below. A crash may fall between any two writes, so each write leads from one
+consistent state to another. One write enters a group with its view and sources. Before a node leaves a group,
+it writes where it goes. Messages that are cut off are written for the next stream before they are removed from
+the old one. A restart finishes an interrupted list of writes (`restart`, `Groups.start_outside`).
 """
 
 from __future__ import annotations
@@ -20,16 +20,21 @@ from precede.core.node import Saved, restore
 from precede.protocols.drift2006.packets import Flood, ViewRecord
 from precede.protocols.floods.reliable_floods import StreamId
 
-Place: TypeAlias = tuple[int, ViewRecord, tuple[StreamId, ...]]
-"""A group, the view in which this node entered it, and the sources that it had then."""
+GroupRecord: TypeAlias = tuple[int, ViewRecord, tuple[StreamId, ...]]
+"""A group, the view in which this node entered it, and its sources at that time."""
 
 BY_STREAM: Final = ("admitted", "ended", "done", "held")
 OF_GROUP: Final = ("view", "vote", "own", "restamp")
-"""What belongs to a group: by stream, and once."""
+"""The keys that belong to a group: those with one value per stream, and those with one value."""
 
 
 class SavedState(Struct, frozen=True):
-    """In a group. `admitted` has the timestamp of each stream's admission, `done` its last delivered flood."""
+    """The saved state of a node in a group.
+
+    `admitted`: the timestamp of each stream's admission. `ended`: the number of the last flood of each ended
+    stream. `done`: number and timestamp of each stream's last delivered flood. `held`: the floods this node
+    holds. `own`: its last stream. `restamp`: its messages that are to be multicast again.
+    """
 
     group: int
     view: ViewRecord
@@ -42,8 +47,11 @@ class SavedState(Struct, frozen=True):
 
     @classmethod
     def read(cls, saved: Saved) -> SavedState:
-        group, entered, sources = restore(saved, "group", Place, (0, ViewRecord(0, (), ()), ()))  # type: ignore[arg-type]
-        later = restore(saved, "view", tuple[int, ViewRecord], (group, entered))
+        """Read the state from the values that were persisted, by key."""
+        nowhere: GroupRecord = (0, ViewRecord(0, (), ()), ())
+        group, entered, sources = restore(saved, "group", GroupRecord, nowhere)  # type: ignore[arg-type]
+        later_group, later_view = restore(saved, "view", tuple[int, ViewRecord], (group, entered))
+        is_later = later_group == group and later_view.number > entered.number
         by_stream: dict[str, dict[StreamId, Any]] = {"admitted": {}, "ended": {}, "done": {}}
         held = []
         for key, value in saved.items():
@@ -54,7 +62,7 @@ class SavedState(Struct, frozen=True):
         held.sort(key=lambda flood: (flood.source, flood.serial, flood.number))
         return cls(
             group=group,
-            view=later[1] if later[0] == group and later[1].number > entered.number else entered,
+            view=later_view if is_later else entered,
             admitted=dict(sorted({**dict.fromkeys(sources, 0), **by_stream["admitted"]}.items())),
             ended=dict(sorted(by_stream["ended"].items())),
             done={id: (int(value[0]), int(value[1])) for id, value in sorted(by_stream["done"].items())},
@@ -64,6 +72,6 @@ class SavedState(Struct, frozen=True):
         )
 
 
-def leftovers(saved: Saved) -> list[Key]:
-    """What is still there of a group that this node was about to leave, or to enter, when it went down."""
+def group_keys(saved: Saved) -> list[Key]:
+    """The saved keys that belong to a group; a node that was leaving or entering one has to remove them."""
     return [key for key in saved if (key[0] in BY_STREAM if type(key) is tuple else key in OF_GROUP)]

@@ -1,14 +1,14 @@
-"""Seen: what a DRIFT node knows of the sources' clocks (drift2006, sections 4.1, 4.2 and 4.4).
+"""Seen: the clocks of the sources as a DRIFT node knows them (drift2006, sections 4.1, 4.2 and 4.4).
 
-An entry <q, sn, ts> says: after its message sn, the clock of q stood at ts, so its message sn+1 will be later
-than ts. It may be used once every message of q up to sn is in hand. Per source the freshest entry travels and
-lies in a `ClockTable`. Only while that one is ahead of what is in hand (a clock has overtaken a message) older
-entries matter: the best one that may be used already, and, in the full form, those for the messages in between.
-The two-entry form of section 4.4 keeps the former and forgets the latter.
+An entry <q, sn, ts> means: after its message sn, the clock of q was ts, so its message sn+1 will be later than
+ts. The entry is usable once every message of q up to sn is here. Packets carry the freshest entry of each
+source, which is kept in a `ClockTable`. Older entries matter only while the freshest one is not usable (a clock
+has overtaken a message): then the node keeps the best usable entry, and in the full form also those for the
+messages in between. The two-entry form of section 4.4 keeps the former only.
 
-Tables that are heard are merged when it matters: before a table is sent, and when one of them may have brought
-what the first pending message waits for, which one comparison of eight bytes tells. The last one is merged
-first, because neighbours hear each other: it usually contains what the earlier ones would bring.
+Tables of received packets are merged late: before a table is sent, and when one of them may have the clock that
+the first pending message waits for, which one comparison of a few bytes tells. The last table is merged first:
+neighbours receive the same packets, so it usually contains everything that the earlier ones have.
 """
 
 from __future__ import annotations
@@ -31,7 +31,10 @@ _NEVER: Final = b"\xff" * WIDE.size
 
 
 class _Ahead:
-    """A source whose freshest clock cannot be used yet."""
+    """The entries of a source whose freshest entry is not usable yet.
+
+    `best`: the timestamp of the best usable entry. `later`: timestamps of the others, by message number.
+    """
 
     __slots__ = ("best", "later")
 
@@ -42,7 +45,16 @@ class _Ahead:
 
 @mypyc_attr(allow_interpreted_subclasses=True)
 class Seen:
-    """One column per source whose clock counts. `limit` None: the whole table travels."""
+    """The clocks of all sources, one column per source. `limit` None: packets carry the whole table.
+
+    `columns`, `index`: the sources in their order, and the column of each. `layout`: a hash of group, view and
+    columns. `plain_layout`: the same where the fast path of `DriftNode.receive` may be used (`plain`), else
+    None.
+    `heard`: received tables that are not merged yet. `ahead`: sources whose freshest entry is not usable, by
+    column.
+    `watched`: the column for which the first pending message waits. `place`, `need`: where that column is in a
+    received table, and the bytes that it must reach. `ripe`: a table in `heard` reaches them.
+    """
 
     def __init__(self, random: Random, limit: int | None, policy: Policy, two_entries: bool) -> None:
         self.columns: tuple[StreamId, ...] = ()
@@ -55,7 +67,7 @@ class Seen:
         self.need = _NEVER
         self.ripe = False
         self.watched = -1
-        self._blocker = 0
+        self._last_watched = 0
         self.limit = limit
         self._places: list[slice] = []
         self.table = ClockTable(())
@@ -67,7 +79,7 @@ class Seen:
         self._choice: Choice[StreamId] | None = None if limit is None else choice(policy, random)
 
     def set_columns(self, streams: Sequence[Stream[Any]], clocks: Sequence[Clock]) -> None:
-        """A new set of sources, with a clock for each; what is known of those that stay is kept."""
+        """Replace the set of sources; `clocks` are for new ones, the others keep theirs."""
         self.settle()
         kept = {id: (self.table.get(column), self.ahead.get(column)) for id, column in self.index.items()}
         self._streams = list(streams)
@@ -77,15 +89,15 @@ class Seen:
             if id not in self.index and self._choice is not None:
                 self._choice.forget(id)
         self.ahead = {self.index[id]: late for id, (_, late) in kept.items() if late and id in self.index}
-        beginnings = zip(self.columns, clocks, strict=True)
-        self._make_table([kept[id][0] if id in kept else clock for id, clock in beginnings])
+        first_clocks = zip(self.columns, clocks, strict=True)
+        self._make_table([kept[id][0] if id in kept else clock for id, clock in first_clocks])
         if self._choice is not None:
             for id in self.columns:
                 if id not in kept:
                     self._choice.changed(id)
 
     def label(self, group: int, view: int) -> None:
-        """The layout names group, view and columns in one: one comparison says that all three are the same."""
+        """Compute the layout for a group and view: one comparison then shows that all three are the same."""
         self.settle()
         self._label = group, view
         self._places = [self.table.form.place_of(column) for column in range(self.table.width)]
@@ -97,12 +109,13 @@ class Seen:
                 self.plain_layout = layout if self.plain and group >= 0 else None
 
     def _make_table(self, clocks: Sequence[Clock]) -> None:
-        """Narrow as long as everything fits; once wide, wide for good."""
+        """Make a narrow table while all clocks fit; a wide table stays wide."""
         narrow = self.table.form is NARROW and all(map(NARROW.fits, clocks))
         self.table = ClockTable(clocks, NARROW if narrow else WIDE)
         self.label(*self._label)
 
     def _raise(self, column: int, number: int, timestamp: int) -> bool:
+        """Raise a column to an entry, if that is fresher; the table becomes wide if the entry does not fit."""
         table = self.table
         if timestamp >= table.end or number >= table.number_end:
             self.settle()
@@ -113,7 +126,7 @@ class Seen:
     # -- learning ----------------------------------------------------------------------------------------
 
     def advance(self, column: int, number: int, timestamp: int) -> None:
-        """A message is in hand, with all before it: its own timestamp is an entry too (the repair D2)."""
+        """A message is here, with all before it: its own timestamp is an entry too (the repair D2)."""
         rose = self._raise(column, number, timestamp)
         if rose and self._choice is not None:
             self._choice.changed(self.columns[column])
@@ -128,7 +141,7 @@ class Seen:
     def advance_two(
         self, column: int, number: int, timestamp: int, own: int, own_number: int, own_timestamp: int
     ) -> None:
-        """The same, and this node's own clock with it."""
+        """`advance` for a message of another source, and for this node's own clock."""
         table = self.table
         if self._choice is None and not self.ahead and own_timestamp < table.end and number < table.number_end:
             table.raise_two(column, number, timestamp, own, own_number, own_timestamp)
@@ -136,20 +149,20 @@ class Seen:
             self.advance(column, number, timestamp)
             self.advance(own, own_number, own_timestamp)
 
-    def hear(self, theirs: Any, layout: int) -> bool:
-        """A whole table; True when it may have brought what the first pending message waits for."""
+    def hear(self, table: Any, layout: int) -> bool:
+        """Take a received table; True when it may have the clock that the first pending message waits for."""
         if layout != self.layout:
             columns, form = self.columns_of(layout)
-            if not columns or len(columns) * form.size != len(theirs):
+            if not columns or len(columns) * form.size != len(table):
                 return False
-            return self._merge_other(columns, form.unpack(theirs))
-        self.heard.append(theirs)
-        if theirs[self.place] >= self.need:
+            return self._merge_other(columns, form.unpack(table))
+        self.heard.append(table)
+        if table[self.place] >= self.need:
             self.ripe = True
         return self.ripe
 
     def settle(self) -> bool:
-        """Merge what was heard; True when there was news."""
+        """Merge the received tables; True when a clock rose."""
         self.ripe = False
         if not self.heard:
             return False
@@ -167,15 +180,15 @@ class Seen:
         return news
 
     def _merge_one_by_one(self, heard: Sequence[bytes]) -> bool:
-        """With an eye on entries that speak of messages which are not in hand."""
+        """Merge tables one at a time, and keep the entries that are not usable yet."""
         table = self.table
         news = False
-        for theirs in reversed(heard):
-            packed = table.read(theirs)
+        for received in reversed(heard):
+            packed = table.read(received)
             if self.ahead and self._use_older(packed):
                 news = True
             before = table.packed
-            changed, numbers = table.merge((theirs,))
+            changed, numbers = table.merge((received,))
             news = news or changed
             if numbers:
                 for column in table.columns_of(numbers):
@@ -183,12 +196,12 @@ class Seen:
         return news
 
     def _merge_other(self, columns: Sequence[StreamId], clocks: Sequence[Clock]) -> bool:
-        """A table with columns this node had earlier, or of another form."""
-        chosen = zip(columns, clocks, strict=True)
-        return self.merge_chosen([(*id, number, timestamp) for id, (number, timestamp) in chosen])
+        """Merge a table with columns that this node had earlier, or of another form."""
+        entries = zip(columns, clocks, strict=True)
+        return self.merge_chosen([(*id, number, timestamp) for id, (number, timestamp) in entries])
 
     def merge_chosen(self, chosen: Sequence[Chosen]) -> bool:
-        """Single entries as heard."""
+        """Merge single entries; True when one was news."""
         news = False
         for source, serial, number, timestamp in chosen:
             column = self.index.get((source, serial))
@@ -197,6 +210,7 @@ class Seen:
         return news
 
     def _take(self, column: int, number: int, timestamp: int) -> bool:
+        """Merge one entry; True when it was news."""
         before_number, before = self.table.get(column)
         if timestamp > before:
             self._raise(column, number, timestamp)
@@ -209,7 +223,7 @@ class Seen:
         return late is not None and self._use_entry(column, late, number, timestamp)
 
     def _number_rose(self, column: int, number: int, timestamp: int) -> None:
-        """The freshest entry speaks of a later message than <number, timestamp> did, the one before it."""
+        """The freshest entry now is about a later message; <number, timestamp> was the freshest before."""
         received = self._streams[column].received
         late = self.ahead.get(column)
         if self.table.get(column)[0] <= received:
@@ -220,7 +234,7 @@ class Seen:
             late.later[number] = max(late.later.get(number, 0), timestamp)
 
     def _use_older(self, packed: Packed) -> bool:
-        """Of a source that is ahead, an entry that is not the freshest can still be the one to use."""
+        """Use the entries of a table for sources whose freshest entry is not usable; True when one was news."""
         news = False
         for column, late in self.ahead.items():
             if self._use_entry(column, late, *self.table.entry(packed, column)):
@@ -228,6 +242,7 @@ class Seen:
         return news
 
     def _use_entry(self, column: int, late: _Ahead, number: int, timestamp: int) -> bool:
+        """Use an entry that is not the freshest: as the best usable one (then True), or keep it for later."""
         if number <= self._streams[column].received:
             if timestamp > late.best:
                 late.best = timestamp
@@ -236,18 +251,18 @@ class Seen:
             late.later[number] = max(late.later.get(number, 0), timestamp)
         return False
 
-    # -- asking ------------------------------------------------------------------------------------------
+    # -- reading -----------------------------------------------------------------------------------------
 
-    def known(self, column: int) -> int:
-        """The timestamp below which nothing of this source can come any more, by what was merged."""
+    def usable_timestamp(self, column: int) -> int:
+        """The clock of a source by its best usable entry: no message at or below it can still come."""
         late = self.ahead.get(column)
         return self.table.timestamp(column) if late is None else late.best
 
-    def waits(self, timestamp: int) -> bool:
+    def blocks(self, timestamp: int) -> bool:
         """Is some source's clock too low for a message with this timestamp? Then that column is watched.
 
-        From then on a table that is heard is `ripe` when it has the timestamp in that column. A source that
-        kept us waiting before is watched first: it is likely to be the last to be heard of again.
+        From then on a received table is `ripe` when it has the timestamp in that column. The column watched
+        last is tried first: a source that was late once is likely to be late again.
         """
         if self.heard:
             self.settle()
@@ -255,9 +270,9 @@ class Seen:
         table = self.table
         below = table.below(timestamp)
         if below:
-            column = self._blocker
-            if column >= table.width or not table.stands_in(below, column):
-                column = self._blocker = table.first_of(below)
+            column = self._last_watched
+            if column >= table.width or not table.has_guard(below, column):
+                column = self._last_watched = table.first_of(below)
         else:
             column = next((column for column, late in self.ahead.items() if late.best < timestamp), -1)
         self.watched = column
@@ -268,46 +283,47 @@ class Seen:
         self.need = table.form.lowest_with(timestamp)
         return True
 
-    def rest(self) -> None:
-        """Nothing is pending: no table is ripe."""
+    def stop_watching(self) -> None:
+        """Nothing is pending, so no table is ripe."""
         self.ripe = False
         self.need = _NEVER
 
     def all_lacking(self, timestamp: int) -> list[StreamId]:
-        """Every source that keeps a message with this timestamp from being safe."""
+        """All sources whose clocks are too low for a message with this timestamp."""
         self.settle()
-        return [id for column, id in enumerate(self.columns) if self.known(column) < timestamp]
+        return [id for column, id in enumerate(self.columns) if self.usable_timestamp(column) < timestamp]
 
-    def rumours(self) -> list[tuple[Stream[Any], int]]:
-        """Streams of which a message is known to exist that is not in hand, with its number."""
+    def missing(self) -> list[tuple[Stream[Any], int]]:
+        """Streams with a message that exists by its clock and is not here, and its number."""
         return [(self._streams[column], self.table.get(column)[0]) for column in self.ahead]
 
-    # -- telling -----------------------------------------------------------------------------------------
+    # -- sending -----------------------------------------------------------------------------------------
 
     def whole_table(self) -> bytes:
-        """What travels when nothing limits it."""
+        """The table for a packet without a limit."""
         self.settle()
         return self.table.to_bytes()
 
     def chosen(self) -> tuple[Chosen, ...]:
-        """What travels under a limit."""
+        """The entries for a packet under a limit."""
         assert self._choice is not None
         assert self.limit is not None
         return tuple((*id, *self.table.get(self.index[id])) for id in self._choice.choose(self.limit))
 
     def columns_of(self, layout: int) -> tuple[tuple[StreamId, ...], Form]:
-        """What a layout means, if this node has ever had it."""
+        """The columns and form of a layout that this node has had; no columns for another one."""
         return self._layouts.get(layout, ((), NARROW))
 
     def clock_of(self, id: StreamId) -> Clock:
+        """The freshest entry of a source."""
         return self.table.get(self.index[id])
 
     def entries(self) -> int:
-        """How many entries this node keeps."""
+        """The number of entries that this node keeps."""
         return len(self.columns) + len(self.ahead) + sum(len(late.later) for late in self.ahead.values())
 
 
 def fingerprint(group: int, view: int, columns: Sequence[StreamId], form: Form) -> int:
-    """A short name for a set of columns in a view of a group, the same at every node."""
+    """A hash of the columns of a table in a view of a group, the same at every node."""
     text = ",".join([f"{group}/{view}/{form.bits}", *(f"{source}.{serial}" for source, serial in columns)])
     return int.from_bytes(blake2b(text.encode(), digest_size=6).digest(), "big")

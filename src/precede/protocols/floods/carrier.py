@@ -1,8 +1,9 @@
-"""Any node whose packets also carry virtually flooded data (drift2006, sections 3 and 8).
+"""Virtually flooded data on the packets of any node (drift2006, sections 3 and 8).
 
-`Carrying` stands around a node of any protocol: what that node sends leaves with small data attached, what
-arrives is taken apart. The node inside notices nothing, and no packet is sent for the data's own sake. A packet
-takes along what is known when the node hands it over, which is when it leaves unless it waits at the radio.
+`Carrying` wraps a node of any protocol: it attaches small data to every packet that the node sends, and removes
+it from every packet that the node receives. The wrapped node needs no change, and no packet is sent for the
+data alone. A packet carries the data as it is when the node hands the packet over; a packet that then waits at
+the radio is not renewed.
 """
 
 from __future__ import annotations
@@ -22,7 +23,7 @@ DATUM_BYTES: Final = 12
 
 
 class CarrierPacket(Packet, frozen=True, gc=False):
-    """A packet of the node inside, and what travels on it."""
+    """A packet of the wrapped node, and the data attached to it."""
 
     kind: ClassVar[str] = "carrier"
     inner: Packet
@@ -34,7 +35,7 @@ class CarrierPacket(Packet, frozen=True, gc=False):
 
 
 class Carrying(Around[Node]):
-    """The node inside does what it does; `virtual` has what this node knows."""
+    """A node whose packets carry virtually flooded data; `virtual` has the data that it has seen."""
 
     def __init__(self, inner: Node, virtual: VirtualFlooding[Any, Any], datum_bytes: int = DATUM_BYTES) -> None:
         super().__init__(inner)

@@ -1,17 +1,17 @@
-"""`flooding`: the dissemination of ad hoc radio networks (drift2006, sections 1 and 4.4), reliable and FIFO.
+"""`flooding`: the dissemination for ad hoc radio networks (drift2006, sections 1 and 4.4), reliable and FIFO.
 
-Every node transmits every message once to whoever hears it; what was lost on the air is recovered from the
-neighbours (`floods`). Any ordering runs on it. Messages are handed up in the order of their source's numbers.
+Every node transmits every message once to all neighbours; lost messages are requested from neighbours
+(`reliable_floods`). Any ordering runs on it. It receives each source's messages in the order of their numbers.
 
-Floods of others are kept in memory only. What nobody has any more (its source lost its memory before another
-node had it, or is gone for good when those who had it restart) is asked for until somebody says that it is
-gone; what its source sent after it waits as long.
+A node keeps the floods of others in memory only. So a message can be lost for good: its source forgot it before
+another node had it, or the source is gone when the nodes that had it restart. Such a message is requested until
+a neighbour reports that it is gone; later messages of its source wait until then.
 """
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
-from typing import ClassVar, Final
+from collections.abc import Callable, Mapping, Sequence
+from typing import ClassVar, Final, TypeAlias
 
 from precede.core.effects import NOTHING, RADIO, Arrive, Effect, Effects, Key, Medium, Persist, Send
 from precede.core.identity import MessageId, NodeId
@@ -45,7 +45,7 @@ class FloodPacket(EnvelopePacket, frozen=True, gc=False):
 
 
 class FloodWantPacket(ControlOnlyPacket, frozen=True, gc=False):
-    """The sender lacks these messages: source, incarnation, first and last number."""
+    """Requests the messages that the sender lacks: source, incarnation, first and last number."""
 
     kind: ClassVar[str] = "flood_want"
     wants: tuple[Want, ...]
@@ -60,7 +60,7 @@ class FloodWantPacket(ControlOnlyPacket, frozen=True, gc=False):
 
 
 class FloodDigestPacket(ControlOnlyPacket, frozen=True, gc=False):
-    """The sender has everything of these sources' lives up to these numbers."""
+    """Up to which number the sender has the messages of each source and incarnation."""
 
     kind: ClassVar[str] = "flood_digest"
     haves: tuple[Have, ...]
@@ -75,7 +75,7 @@ class FloodDigestPacket(ControlOnlyPacket, frozen=True, gc=False):
 
 
 class FloodGonePacket(ControlOnlyPacket, frozen=True, gc=False):
-    """The sender had the messages of a stream up to a number and does not keep them any more."""
+    """Reports that the sender no longer keeps the messages of a stream up to a number."""
 
     kind: ClassVar[str] = "flood_gone"
     source: NodeId
@@ -91,18 +91,57 @@ class FloodGonePacket(ControlOnlyPacket, frozen=True, gc=False):
         return 1
 
 
+NobodyHas: TypeAlias = Callable[[Stream[Envelope], Instant, list[Effect]], None]
+"""Handles a stream of which a message has been missing for longer than any node keeps it."""
+
+
+class _EnvelopePackets:
+    """Builds the packets of floods that carry envelopes, and decides what happens to old ones (`FloodUser`).
+
+    `dropped`: effects that remove messages of this node from its store, because they are kept no longer.
+    """
+
+    def __init__(self, me: NodeId, durable: bool, nobody_has: NobodyHas) -> None:
+        self.dropped: list[Effect] = []
+        self._me = me
+        self._durable = durable
+        self._nobody_has = nobody_has
+
+    def flood_packet(self, flood: Envelope) -> Packet:
+        return FloodPacket(flood)
+
+    def want_packet(self, wants: tuple[Want, ...]) -> Packet:
+        return FloodWantPacket(wants)
+
+    def digest_packet(self, haves: tuple[Have, ...]) -> Packet:
+        return FloodDigestPacket(haves)
+
+    def can_drop(self, stream: Stream[Envelope], number: int, flood: Envelope) -> bool:
+        if self._durable and flood.message.source == self._me:
+            self.dropped.append(Persist(("own", number), None))
+        return True
+
+    def requested_dropped(self, stream: Stream[Envelope], peer: NodeId, effects: list[Effect]) -> None:
+        """Report up to which number this node keeps nothing; another neighbour may still have it."""
+        first = min([number for number in stream.kept if number <= stream.received], default=None)
+        gone = stream.received if first is None else first - 1
+        effects.append(Send(FloodGonePacket(*stream.id, gone), peer, RADIO))
+
+    def nobody_has(self, stream: Stream[Envelope], now: Instant, effects: list[Effect]) -> None:
+        self._nobody_has(stream, now, effects)
+
+
 class Flooding(Dissemination):
-    """Streams are sources' incarnations, numbers those of the messages."""
+    """Spreads envelopes by flooding. A stream is one incarnation of a source, numbered like its messages."""
 
     draining: ClassVar[tuple[str, ...]] = ("early", "gaps", "answers", "relays")
 
     def __init__(self, context: Context[FloodOptions], ordering: Ordering) -> None:
         super().__init__(ordering)
         self._me = context.node
-        self._durable: bool = context.options.durable
-        self._dropped: list[Effect] = []
         self._gone: dict[StreamId, int] = {}
-        self.floods: Floods[Envelope] = Floods(context.options, context.random, self)
+        self._packets = _EnvelopePackets(context.node, context.options.durable, self._skip_gone)
+        self.floods: Floods[Envelope] = Floods(context.options, context.random, self._packets)
 
     def start(self, now: Instant, saved: Saved) -> Effects:
         effects: list[Effect] = []
@@ -134,6 +173,7 @@ class Flooding(Dissemination):
         return effects or NOTHING
 
     def _receive_flood(self, envelope: Envelope, now: Instant, effects: list[Effect]) -> None:
+        """Relay a first copy, and hand up the messages that are in order now; ignore a duplicate."""
         id = envelope.message.id
         stream = self.floods.stream((id.source, id.incarnation))
         self.floods.answers.pop((stream.id, id.number), None)
@@ -147,6 +187,7 @@ class Flooding(Dissemination):
         self._hand_up(ready, now, effects)
 
     def _hand_up(self, ready: Sequence[Envelope], now: Instant, effects: list[Effect]) -> None:
+        """Pass the messages to the ordering that are for this node and new to it."""
         fresh = [
             envelope
             for envelope in ready
@@ -159,9 +200,9 @@ class Flooding(Dissemination):
         return envelope.destinations is None or self._me in envelope.destinations
 
     def _skip_known(self, now: Instant, effects: list[Effect]) -> None:
-        """After a restart the ordering knows more than the floods do: nobody need send that again.
+        """Skip missing messages that the ordering already knows, because it remembers them over a restart.
 
-        What came meanwhile may be in order behind it.
+        Messages that arrived meanwhile may be in order behind them.
         """
         for stream in list(self.floods.gaps.values()):
             number = stream.received
@@ -180,34 +221,13 @@ class Flooding(Dissemination):
         return effects
 
     def _flush(self, effects: list[Effect]) -> None:
-        if self._dropped:
-            effects += self._dropped
-            self._dropped = []
+        """Append the effects that remove dropped messages from the store."""
+        if self._packets.dropped:
+            effects += self._packets.dropped
+            self._packets.dropped = []
 
-    # -- what the floods ask (floods.FloodUser) ----------------------------------------------------------------
-
-    def flood_packet(self, flood: Envelope) -> Packet:
-        return FloodPacket(flood)
-
-    def want_packet(self, wants: tuple[Want, ...]) -> Packet:
-        return FloodWantPacket(wants)
-
-    def digest_packet(self, haves: tuple[Have, ...]) -> Packet:
-        return FloodDigestPacket(haves)
-
-    def can_drop(self, stream: Stream[Envelope], number: int, flood: Envelope) -> bool:
-        if self._durable and flood.message.source == self._me:
-            self._dropped.append(Persist(("own", number), None))
-        return True
-
-    def requested_dropped(self, stream: Stream[Envelope], peer: NodeId, effects: list[Effect]) -> None:
-        """Say from where on this node can help; perhaps another one still has it."""
-        first = min([number for number in stream.kept if number <= stream.received], default=None)
-        gone = stream.received if first is None else first - 1
-        effects.append(Send(FloodGonePacket(*stream.id, gone), peer, RADIO))
-
-    def nobody_has(self, stream: Stream[Envelope], now: Instant, effects: list[Effect]) -> None:
-        """Do without what neighbours say is gone."""
+    def _skip_gone(self, stream: Stream[Envelope], now: Instant, effects: list[Effect]) -> None:
+        """Continue without the messages that neighbours report as gone."""
         self._hand_up(self.floods.skip_to(stream, self._gone.get(stream.id, 0)), now, effects)
 
     def sizes(self) -> Mapping[str, int]:
@@ -216,7 +236,7 @@ class Flooding(Dissemination):
 
 DISSEMINATION: Final = DisseminationEntry(
     name="flooding",
-    title="every node transmits every message once; what is lost is recovered from neighbours",
+    title="every node transmits every message once; lost ones are requested from neighbours",
     worlds=("flood",),
     options=FloodOptions,
     build=Flooding,

@@ -1,10 +1,11 @@
-"""Reliable FIFO floods: the machinery that DRIFT assumes (drift2006, sections 2.1 and 4.4) and `flooding` uses.
+"""Reliable FIFO floods, which DRIFT assumes (drift2006, sections 2.1 and 4.4) and `flooding` uses.
 
-A flood is transmitted by its source and once more by every node that receives a first copy. Floods of one
-source are numbered, so a node tells duplicates, holds back what comes early, and knows what it lacks: from a
-later number, from virtual flooding, or from a neighbour's digest (Trickle decides when those are sent). What it
-lacks it asks of its neighbours, who keep floods for that purpose and answer after a random while, unless they
-hear another answer first. This is a piece of a node: it appends effects and is passed its timers and `sent`.
+The source of a flood transmits it, and every node that receives a first copy transmits it once more. The floods
+of a source are numbered, so a node recognises duplicates, holds back early floods, and detects missing ones: by
+a later number, by virtual flooding, or by a neighbour's digest (`trickle` decides when digests are sent). A
+node requests missing floods from its neighbours. These keep floods for that purpose and answer after a random
+time, unless they receive another neighbour's answer first. `Floods` is a part of a node: it appends effects,
+and the node passes it its timers and `sent`.
 """
 
 from __future__ import annotations
@@ -26,28 +27,30 @@ from precede.protocols.floods.trickle import Trickle
 F = TypeVar("F")
 
 StreamId: TypeAlias = tuple[NodeId, int]
-"""A source and one of its lives: the floods numbered 1, 2, 3 ... that it originates in it."""
+"""A stream: its source, and a serial that tells the streams of that source apart, such as its incarnation."""
 
 Have: TypeAlias = tuple[NodeId, int, int]
-"""Everything of a stream up to a number."""
+"""A stream (source and serial) and a number: the sender has all of its floods up to there."""
 
 Want: TypeAlias = tuple[NodeId, int, int, int]
-"""The floods of a stream from a number to a number, both included."""
+"""A stream (source and serial) and two numbers: the sender lacks its floods from the first to the last."""
 
 ASK: Final[Key] = ("net", "ask")
 ANSWER: Final[Key] = ("net", "answer")
 BEACON: Final[Key] = ("net", "beacon")
 RELAY: Final = "relay"
 
-_SLOWEST: Final = 16
+_SLOWEST_FACTOR: Final = 16
 _MOST_WANTS: Final = 64
 _MOST_ANSWERS: Final = 32
 
 
 class Stream(Generic[F]):
-    """One source's floods at one node: all up to `received`, some `early`, the last ones `kept`.
+    """The floods of one stream at one node.
 
-    While something is missing, `since` says how long nothing of it has come.
+    `received`: the number up to which all floods have arrived. `exists`: the highest number known to exist.
+    `early`: floods that arrived before an earlier one. `kept`: floods that neighbours may request.
+    `since`: while floods are missing, when the last of them arrived, or when the gap was detected.
     """
 
     __slots__ = ("early", "exists", "id", "kept", "received", "since")
@@ -62,28 +65,34 @@ class Stream(Generic[F]):
 
 
 class FloodUser(Protocol[F]):
-    """How the node around the floods puts things into packets, and what it decides."""
+    """What `Floods` needs from its user: packets, and decisions about old floods."""
 
     def flood_packet(self, flood: F) -> Packet:
-        """A flood with what it carries along when it leaves now."""
+        """A packet with a flood that leaves now."""
 
-    def want_packet(self, wants: tuple[Want, ...]) -> Packet: ...
+    def want_packet(self, wants: tuple[Want, ...]) -> Packet:
+        """A packet that requests floods from neighbours."""
 
-    def digest_packet(self, haves: tuple[Have, ...]) -> Packet: ...
+    def digest_packet(self, haves: tuple[Have, ...]) -> Packet:
+        """A packet that tells neighbours how far this node has each stream."""
 
     def can_drop(self, stream: Stream[F], number: int, flood: F) -> bool:
-        """May this node stop keeping a flood that is older than `retention`?"""
+        """May this node drop a flood that it has kept for `retention`?"""
 
     def requested_dropped(self, stream: Stream[F], peer: NodeId, effects: list[Effect]) -> None:
-        """A neighbour wants what this node had once and does not keep any more."""
+        """A neighbour requests floods that this node has dropped."""
 
     def nobody_has(self, stream: Stream[F], now: Instant, effects: list[Effect]) -> None:
-        """Something has been missing for so long that everybody may have dropped it."""
+        """A flood has been missing for so long that every node may have dropped it."""
 
 
 @mypyc_attr(allow_interpreted_subclasses=True)
 class Floods(Generic[F]):
-    """All streams at one node."""
+    """All streams at one node.
+
+    `gaps`: the streams with missing floods. `answers`: floods that neighbours have requested, to be sent soon.
+    `queued`: floods that wait at the radio, by the key of their packet.
+    """
 
     def __init__(self, options: FloodOptions, random: Random, user: FloodUser[F]) -> None:
         self.streams: dict[StreamId, Stream[F]] = {}
@@ -108,21 +117,21 @@ class Floods(Generic[F]):
     # -- receiving ---------------------------------------------------------------------------------------
 
     def stream(self, id: StreamId, received: int = 0) -> Stream[F]:
-        """The stream, begun behind `received` when it is new."""
-        found = self.streams.get(id)
-        if found is None:
-            found = self.streams[id] = Stream(id, received)
-        return found
+        """The stream with this id; a new one begins behind the number `received`."""
+        stream = self.streams.get(id)
+        if stream is None:
+            stream = self.streams[id] = Stream(id, received)
+        return stream
 
     def received(self, id: StreamId) -> int:
-        """How far this node has a stream."""
-        found = self.streams.get(id)
-        return 0 if found is None else found.received
+        """The number up to which all floods of a stream have arrived."""
+        stream = self.streams.get(id)
+        return 0 if stream is None else stream.received
 
     def first_copy(
         self, stream: Stream[F], number: int, flood: F, now: Instant, effects: list[Effect]
     ) -> Sequence[F]:
-        """A flood that was not in hand; returns what is now in order, this one first if it is."""
+        """Take a first copy; returns the floods that are in order now: none, or this one and early ones."""
         stream.kept[number] = flood
         self._ages.append((now, stream, number))
         if now - self._ages[0][0] > self._retention:
@@ -136,40 +145,32 @@ class Floods(Generic[F]):
             stream.exists = number
             return (flood,)
         stream.since = now
-        return self._catch_up(stream, flood)
-
-    def _catch_up(self, stream: Stream[F], flood: F) -> Sequence[F]:
-        ready = [flood]
-        while stream.received + 1 in stream.early:
-            stream.received += 1
-            ready.append(stream.early.pop(stream.received))
-        self._closed(stream)
-        return ready
+        return [flood, *self._catch_up(stream)]
 
     def skip_to(self, stream: Stream[F], number: int) -> Sequence[F]:
-        """Do without everything up to a number; returns what is in order behind it."""
+        """Continue without the floods up to a number; returns the early floods that are in order behind it."""
         if number <= stream.received:
             return ()
         for early in sorted(stream.early):
             if early <= number:
                 del stream.early[early]
         stream.received = number
+        return self._catch_up(stream)
+
+    def _catch_up(self, stream: Stream[F]) -> list[F]:
+        """Some floods are missing no longer: remove early floods that are in order now, and return them."""
         ready = []
         while stream.received + 1 in stream.early:
             stream.received += 1
             ready.append(stream.early.pop(stream.received))
-        self._closed(stream)
-        return ready
-
-    def _closed(self, stream: Stream[F]) -> None:
-        """Something arrived that was missing: it is worth asking quickly for the rest."""
         stream.exists = max(stream.exists, stream.received)
-        self._ask_wait = self._ask_after
+        self._ask_wait = self._ask_after  # a neighbour answers, so request the rest soon
         if stream.received >= stream.exists:
             self.gaps.pop(stream.id, None)
+        return ready
 
     def drop_stream(self, id: StreamId, behind: int) -> list[F]:
-        """Forget what is behind a number for good; returns those floods, in order."""
+        """Drop the floods of a stream behind a number for good; returns them in order."""
         stream = self.streams.get(id)
         if stream is None:
             return []
@@ -184,14 +185,14 @@ class Floods(Generic[F]):
         return dropped
 
     def forget_all(self) -> None:
-        """Begin anew, with no stream."""
-        for kept in (self.streams, self.gaps, self.answers, self._relays, self._ages):
-            kept.clear()
+        """Drop all streams."""
+        for collection in (self.streams, self.gaps, self.answers, self._relays, self._ages):
+            collection.clear()
 
-    # -- lacking and asking ------------------------------------------------------------------------------
+    # -- missing floods ----------------------------------------------------------------------------------
 
     def heard_of(self, stream: Stream[F], number: int, now: Instant, effects: list[Effect]) -> None:
-        """A flood with this number has been sent by its source."""
+        """A flood with this number exists; if it is missing, it is requested soon."""
         stream.exists = max(stream.exists, number)
         if stream.exists > stream.received and stream.id not in self.gaps:
             self.gaps[stream.id] = stream
@@ -202,14 +203,15 @@ class Floods(Generic[F]):
                 effects.append(SetTimer(ASK, now + self._soon(self._ask_wait)))
 
     def is_hopeless(self, stream: Stream[F], now: Instant) -> bool:
-        """Has it been missing for longer than anybody needs to keep it?"""
+        """Has a flood of this stream been missing for longer than nodes keep floods?"""
         return stream.id in self.gaps and now - stream.since >= self._retention
 
     def _soon(self, wait: Duration) -> Duration:
-        """Between a half and the whole of a time, so that neighbours do not speak at once."""
+        """A random time from half of `wait` to all of it, so that neighbours do not send at once."""
         return wait // 2 + int(self._random.random() * (wait - wait // 2))
 
-    def _ask(self, now: Instant, effects: list[Effect]) -> None:
+    def _request(self, now: Instant, effects: list[Effect]) -> None:
+        """Request the missing floods, again and again, at growing intervals."""
         if not self.gaps:
             self._asking = False
             return
@@ -221,11 +223,11 @@ class Floods(Generic[F]):
                 _add_missing(stream, wants)
         if wants:
             effects.append(Send(self._user.want_packet(tuple(wants)), NEIGHBOURS, RADIO))
-        self._ask_wait = min(2 * self._ask_wait, _SLOWEST * self._ask_after)
+        self._ask_wait = min(2 * self._ask_wait, _SLOWEST_FACTOR * self._ask_after)
         effects.append(SetTimer(ASK, now + self._soon(self._ask_wait)))
 
     def requested(self, wants: Sequence[Want], peer: NodeId, now: Instant, effects: list[Effect]) -> None:
-        """A neighbour lacks these."""
+        """A neighbour requests floods: answer soon with those that are kept."""
         for source, serial, first, last in wants:
             stream = self.streams.get((source, serial))
             if stream is None:
@@ -243,12 +245,14 @@ class Floods(Generic[F]):
         self._answer_soon(now, effects)
 
     def _answer_soon(self, now: Instant, effects: list[Effect]) -> None:
+        """Set the timer to answer requests after a random time."""
         if self.answers and not self._answering:
             self._answering = True
             wait = int(self._random.random() * self._answer_within)
             effects.append(SetTimer(ANSWER, now + wait))
 
     def _answer(self, now: Instant, effects: list[Effect]) -> None:
+        """Send requested floods."""
         self._answering = False
         for key in list(self.answers)[:_MOST_ANSWERS]:
             flood = self.answers.pop(key)
@@ -258,7 +262,7 @@ class Floods(Generic[F]):
     # -- relaying ----------------------------------------------------------------------------------------
 
     def relay(self, id: StreamId, number: int, flood: F, now: Instant, effects: list[Effect]) -> None:
-        """Transmit a flood once: at once, or after a random while."""
+        """Transmit a flood now, or after a random time."""
         key = ("net", RELAY, *id, number)
         if self._relay_wait:
             self._relays[key] = flood
@@ -267,57 +271,58 @@ class Floods(Generic[F]):
             self.transmit(key, flood, effects)
 
     def transmit(self, key: Key, flood: F, effects: list[Effect]) -> None:
-        """Queue it at the radio; until it is `sent`, `refresh` can renew what it carries along."""
+        """Queue a flood at the radio; until it is `sent`, `refresh` can replace its packet."""
         self.queued[key] = flood
         effects.append(Send(self._user.flood_packet(flood), NEIGHBOURS, RADIO, key))
 
     def refresh(self, effects: list[Effect]) -> None:
-        """What would be carried along has changed: renew the packet that leaves next."""
+        """The data that packets carry has changed: replace the packet that leaves next."""
         for key, flood in self.queued.items():
             effects.append(Send(self._user.flood_packet(flood), NEIGHBOURS, RADIO, key))
             return
 
     def sent(self, key: Key, effects: list[Effect]) -> None:
-        """A queued flood has left or was dropped: the next one is to carry what is known now."""
+        """A queued packet has left or was dropped: renew the next one."""
         if self.queued.pop(key, None) is not None and self.queued:
             self.refresh(effects)
 
     # -- digests -----------------------------------------------------------------------------------------
 
     def haves(self) -> tuple[Have, ...]:
-        """How far this node has each stream."""
+        """Up to which number this node has each stream."""
         return tuple(
             (source, serial, self.streams[source, serial].received) for source, serial in sorted(self.streams)
         )
 
     def compare(self, haves: Sequence[Have], now: Instant, effects: list[Effect]) -> None:
-        """A neighbour's digest: ask for what it has, speak soon if it has less."""
+        """Compare with a neighbour's digest: request what it has more, send our digest soon if they differ."""
         same = len(haves) == len(self.streams)
         for source, serial, received in haves:
             stream = self.streams.get((source, serial))
-            mine = stream.received if stream is not None else 0
-            if received != mine or stream is None:
+            own = stream.received if stream is not None else 0
+            if received != own or stream is None:
                 same = False
-            if received > mine:
+            if received > own:
                 self.heard_of(self.stream((source, serial)), received, now, effects)
         if same:
-            self.trickle.alike()
+            self.trickle.same_digest()
         else:
             self.trickle.differs(now, effects)
 
     def timer(self, key: Key, now: Instant, effects: list[Effect]) -> None:
-        """One of the timers whose keys begin with "net"."""
+        """Handle a timer whose key begins with "net"."""
         flood = self._relays.pop(key, None)
         if flood is not None:
             self.transmit(key, flood, effects)
         elif key == ASK:
-            self._ask(now, effects)
+            self._request(now, effects)
         elif key == ANSWER:
             self._answer(now, effects)
         elif key == BEACON and self.trickle.timer(now, effects):
             effects.append(Send(self._user.digest_packet(self.haves()), NEIGHBOURS, RADIO))
 
     def _drop_old(self, now: Instant) -> None:
+        """Drop floods that were kept for `retention`, unless the user still needs them."""
         ages = self._ages
         while ages and now - ages[0][0] > self._retention:
             _, stream, number = ages[0]
@@ -331,6 +336,7 @@ class Floods(Generic[F]):
             ages.popleft()
 
     def sizes(self) -> dict[str, int]:
+        """The sizes of the buffers, by the names of the gauges."""
         return {
             "early": sum(len(stream.early) for stream in self.streams.values()),
             "gaps": len(self.gaps),
@@ -341,7 +347,7 @@ class Floods(Generic[F]):
 
 
 def _add_missing(stream: Stream[Any], wants: list[Want]) -> None:
-    """The holes of a stream as ranges."""
+    """Append the missing floods of a stream as ranges."""
     first = stream.received + 1
     for number in [*sorted(stream.early), stream.exists + 1]:
         if number > first and len(wants) < _MOST_WANTS:

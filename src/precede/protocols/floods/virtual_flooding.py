@@ -1,11 +1,11 @@
-"""Virtual flooding (drift2006, sections 3 and 8): small data that travels on whatever else is being sent.
+"""Virtual flooding (drift2006, sections 3 and 8): small data that spreads on packets sent for other reasons.
 
-A node keeps, for every key, the freshest value it has seen, and attaches what it keeps to any packet at the
-moment that packet leaves. Whoever hears the packet merges. No packet is ever sent for the data's own sake.
-DRIFT carries clocks this way; anything small with a version (a sensor's reading, a battery's charge) can be.
+A node keeps the freshest value it has seen of every key, and attaches these values to any packet when it
+leaves. Receivers merge them. No packet is ever sent for this data alone. DRIFT spreads clocks this way; any
+small data with a version will do (a sensor's reading, a battery's charge).
 
-How many entries a packet may carry can be limited. The paper does not say which entries are then chosen,
-although that changes its result several times over, so there is a choice of four ways to choose.
+The number of entries on a packet can be limited. The paper does not say which entries are chosen then, although
+that changes its result several times over; we offer four policies.
 """
 
 from __future__ import annotations
@@ -24,7 +24,7 @@ Policy: TypeAlias = Literal["least_sent", "round_robin", "random", "freshest"]
 
 
 class Datum(Struct, Generic[K, V], frozen=True, gc=False, array_like=True):
-    """One entry as it travels: of two with the same key the one with the higher version is the later one."""
+    """One entry on a packet: of two with the same key, the one with the higher version is fresher."""
 
     key: K
     version: int
@@ -32,46 +32,47 @@ class Datum(Struct, Generic[K, V], frozen=True, gc=False, array_like=True):
 
 
 class VirtualFlooding(Generic[K, V]):
-    """What one node knows and attaches. `limit` None: everything on every packet."""
+    """The data that one node has seen, and attaches to packets. `limit` None: all of it on every packet."""
 
     def __init__(self, random: Random, limit: int | None = None, policy: Policy = "least_sent") -> None:
-        self._known: dict[K, Datum[K, V]] = {}
+        self._freshest: dict[K, Datum[K, V]] = {}
         self._limit = limit
         self._choice: Choice[K] | None = None if limit is None else choice(policy, random)
 
     def put(self, key: K, version: int, value: V) -> None:
-        """This node's own datum, or a newer version of it: it will travel."""
+        """Set data of this node, or a newer version of it, which packets then carry."""
         self._take(Datum(key, version, value))
 
     def attach(self) -> tuple[Datum[K, V], ...]:
-        """What goes on the packet that leaves now."""
+        """The data for a packet that leaves now."""
         if self._choice is None or self._limit is None:
-            return tuple(self._known.values())
-        return tuple(self._known[key] for key in self._choice.choose(self._limit))
+            return tuple(self._freshest.values())
+        return tuple(self._freshest[key] for key in self._choice.choose(self._limit))
 
     def merge(self, heard: Sequence[Datum[K, V]]) -> list[Datum[K, V]]:
-        """What a packet brought along; returns what of it was news."""
+        """Merge the data of a received packet; returns the part that was fresher."""
         return [datum for datum in heard if self._take(datum)]
 
     def get(self, key: K) -> Datum[K, V] | None:
-        """The freshest value seen."""
-        return self._known.get(key)
+        """The freshest datum of a key."""
+        return self._freshest.get(key)
 
     def __len__(self) -> int:
-        return len(self._known)
+        return len(self._freshest)
 
     def _take(self, datum: Datum[K, V]) -> bool:
-        known = self._known.get(datum.key)
-        if known is not None and known.version >= datum.version:
+        """Keep a datum if it is fresher; False if it is not."""
+        current = self._freshest.get(datum.key)
+        if current is not None and current.version >= datum.version:
             return False
-        self._known[datum.key] = datum
+        self._freshest[datum.key] = datum
         if self._choice is not None:
             self._choice.changed(datum.key)
         return True
 
 
 def choice(policy: Policy, random: Random) -> Choice[K]:
-    """A way to choose by name."""
+    """The policy with a name."""
     if policy == "random":
         return RandomChoice(random)
     if policy == "freshest":
@@ -80,23 +81,23 @@ def choice(policy: Policy, random: Random) -> Choice[K]:
 
 
 class Choice(ABC, Generic[K]):
-    """Which keys go on a packet that has no room for all. It is told of every key, and when one changes."""
+    """A policy that chooses the keys for a packet when not all fit."""
 
     @abstractmethod
     def changed(self, key: K) -> None:
-        """This key is new, or has a new value."""
+        """A key is new, or has a new value."""
 
     @abstractmethod
     def choose(self, limit: int) -> list[K]:
-        """At most `limit` keys for the packet that leaves now."""
+        """At most `limit` keys for a packet that leaves now."""
 
     @abstractmethod
     def forget(self, key: K) -> None:
-        """This key does not exist any more."""
+        """A key does not exist any more."""
 
 
 class LeastSent(Choice[K]):
-    """The values this node has sent least often, of those the ones that have waited longest."""
+    """Chooses the values that this node has sent least often, and among those the ones that waited longest."""
 
     def __init__(self) -> None:
         self._times: dict[K, int] = {}
@@ -132,7 +133,7 @@ class LeastSent(Choice[K]):
 
 
 class RoundRobin(Choice[K]):
-    """Every key in turn, changed or not."""
+    """Chooses the keys in turn, changed or not."""
 
     def __init__(self) -> None:
         self._turn: dict[K, None] = {}
@@ -152,7 +153,7 @@ class RoundRobin(Choice[K]):
 
 
 class RandomChoice(Choice[K]):
-    """Any keys, drawn anew for every packet."""
+    """Draws random keys for every packet."""
 
     def __init__(self, random: Random) -> None:
         self._keys: dict[K, None] = {}
@@ -170,26 +171,26 @@ class RandomChoice(Choice[K]):
 
 
 class Freshest(Choice[K]):
-    """Values not sent yet, the newest first; what room is left goes to the others in turn."""
+    """Chooses values that were not sent yet, the newest first, and then the others in turn."""
 
     def __init__(self) -> None:
-        self._news: dict[K, None] = {}
+        self._unsent: dict[K, None] = {}
         self._turn: RoundRobin[K] = RoundRobin()
 
     def changed(self, key: K) -> None:
         self.forget(key)
-        self._news[key] = None
+        self._unsent[key] = None
 
     def choose(self, limit: int) -> list[K]:
-        chosen = list(self._news)
+        chosen = list(self._unsent)
         chosen.reverse()
         chosen = chosen[:limit]
         chosen += self._turn.choose(limit - len(chosen))
         for key in chosen:
-            self._news.pop(key, None)
+            self._unsent.pop(key, None)
             self._turn.changed(key)
         return chosen
 
     def forget(self, key: K) -> None:
-        self._news.pop(key, None)
+        self._unsent.pop(key, None)
         self._turn.forget(key)
