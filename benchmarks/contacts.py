@@ -25,7 +25,7 @@ from benchmarks.contact_worlds import walks, waypoints
 from benchmarks.family import Watched
 from benchmarks.measuring import interleaved
 from precede.core.instants import SECOND
-from precede.lake.jobs import Lake
+from precede.lake.layout import Lake
 from precede.lake.schemas import SEGMENTS
 from precede.pipeline.mobility.contacts import compute_contacts
 from precede.pipeline.sessions.session import open_session

@@ -22,7 +22,7 @@ from benchmarks.family import Watched
 from precede.eventlog.schema import event_schema
 from precede.eventlog.segments import SegmentSink
 from precede.pipeline.judging.follow import follow
-from precede.pipeline.judging.ledger import Heard
+from precede.pipeline.judging.ledger import BatchReport
 from precede.pipeline.sessions.session import open_session
 
 NODES = 20
@@ -42,7 +42,7 @@ def main() -> None:
 
 
 def run(rate: int, seconds: int) -> dict[str, Any]:
-    heard: list[tuple[float, Heard]] = []
+    heard: list[tuple[float, BatchReport]] = []
     with tempfile.TemporaryDirectory() as folder, open_session("local[2,4]") as session:
         nodes = Nodes(Path(folder), rate, seconds)
         nodes.write_second(0)
@@ -53,7 +53,7 @@ def run(rate: int, seconds: int) -> dict[str, Any]:
                 folder,
                 "causal",
                 idle_s=15,
-                hear=lambda told: heard.extend((time.time(), one) for one in told),
+                report=lambda told: heard.extend((time.time(), one) for one in told),
             )
             nodes.join()
     raised = {(v.node, v.step) for _, one in heard for v in one.standing.violations}

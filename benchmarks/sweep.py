@@ -18,9 +18,9 @@ from typing import Any
 
 from benchmarks.family import Watched, java_cpu_s, waited_s
 from precede.experiments.grid import Grid, read_grid
-from precede.lake.jobs import Lake
+from precede.lake.layout import Lake
 from precede.pipeline.sessions.session import open_session
-from precede.pipeline.sweeps.simulate import Wanted
+from precede.pipeline.sweeps.simulate import SweepOptions
 from precede.pipeline.sweeps.sweep import sweep
 
 CORES = 2
@@ -57,11 +57,11 @@ def run(runs: int, until: int, rounds: int) -> dict[str, Any]:
         sweep(Lake(Path(folder) / "warm"), warm, session)
         whole = grid(Path(folder), "whole", f"1-{runs}")
         lakes = [Lake(Path(folder) / f"round{number}") for number in range(rounds)]
-        nothing = Wanted(verdicts=False, measures=False)
+        nothing = SweepOptions(verdicts=False, measures=False)
         bare = min(
             (measured(lake, whole, session, nothing) for lake in lakes), key=lambda one: one["ratio_wall"]
         )
-        judged = measured(lakes[0], whole, session, Wanted())
+        judged = measured(lakes[0], whole, session, SweepOptions())
     return {
         "runs": runs,
         "cores": CORES,
@@ -79,10 +79,10 @@ def grid(folder: Path, name: str, seeds: str) -> Grid:
     return read_grid(path)
 
 
-def measured(lake: Lake, whole: Grid, session: Any, wanted: Wanted) -> dict[str, Any]:
+def measured(lake: Lake, whole: Grid, session: Any, options: SweepOptions) -> dict[str, Any]:
     java, waited = java_cpu_s(), waited_s()
     with Watched() as watched:
-        summary = sweep(lake, whole, session, wanted)
+        summary = sweep(lake, whole, session, options)
     java, waited = java_cpu_s() - java, waited_s() - waited
     assert summary.failed == 0, summary.first_failure
     assert not summary.broken_promises, summary.broken_promises

@@ -21,7 +21,7 @@ import pyarrow.parquet as pq
 
 from benchmarks.family import Watched
 from benchmarks.verify import write_log
-from precede.pipeline.judging.verify_files import verify_path
+from precede.pipeline.judging.files import verify_path
 from precede.pipeline.sessions.session import open_session
 from precede.witness.verdict import Part
 

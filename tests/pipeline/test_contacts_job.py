@@ -10,10 +10,11 @@ import pytest
 from precede.cli import main
 from precede.core.errors import BadInput
 from precede.core.natural_order import natural
-from precede.lake.jobs import Lake
+from precede.lake.layout import Lake
 from precede.lake.schemas import SEGMENTS
 from precede.pipeline.mobility import contacts as job
 from precede.pipeline.mobility.contacts import compute_contacts, segments_of
+from precede.pipeline.sessions.frames import read_frame
 from precede.traces.kernel import find_contacts
 
 
@@ -77,10 +78,10 @@ def test_the_table_is_read_by_spark_pandas_and_duckdb(session, tmp_path):
     compute_contacts(lake, "walk", 25.0)
     compute_contacts(lake, "walk", 12.5)
     rows = len(rows_of(lake.path("contacts", "walk@25m"))) + len(rows_of(lake.path("contacts", "walk@12.5m")))
-    assert lake.read(session, "contacts").count() == rows
-    assert lake.read(session, "contacts").columns == ["trace", "a", "b", "start_us", "end_us", "range_m"]
-    assert lake.read(session, "contacts", ["walk@12.5m"]).where("range_m = 12.5").count() < rows
-    assert lake.read(session, "runs").count() == 0
+    assert read_frame(session, lake, "contacts").count() == rows
+    assert read_frame(session, lake, "contacts").columns == ["trace", "a", "b", "start_us", "end_us", "range_m"]
+    assert read_frame(session, lake, "contacts", ["walk@12.5m"]).where("range_m = 12.5").count() < rows
+    assert read_frame(session, lake, "runs").count() == 0
     import duckdb
     import pandas
 

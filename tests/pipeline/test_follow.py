@@ -16,10 +16,10 @@ import pytest
 
 from precede.cli import main
 from precede.core.errors import BadInput
+from precede.pipeline.judging.answers import combine
 from precede.pipeline.judging.follow import _ABSENT, _Follow, follow
+from precede.pipeline.judging.frames import settle_query
 from precede.pipeline.judging.ledger import FORMAT, Ledger, Standing
-from precede.pipeline.judging.verify_files import gather
-from precede.pipeline.judging.witness import settle_question
 from precede.witness.live import live
 from precede.witness.reading.column_names import BROADCAST, DELIVERED
 from precede.witness.verify import verify
@@ -55,8 +55,8 @@ def test_exactly_the_planted_faults_are_raised_while_segments_come_late_in_piece
 
     heard, begun = [], threading.Event()
 
-    def hear(told):
-        heard.extend(told)
+    def report(reports):
+        heard.extend(reports)
         begun.set()
 
     def write():
@@ -70,7 +70,7 @@ def test_exactly_the_planted_faults_are_raised_while_segments_come_late_in_piece
 
     nodes = threading.Thread(target=write)
     nodes.start()
-    verdict = follow(session, folder, "causal", idle_s=6, hear=hear)
+    verdict = follow(session, folder, "causal", idle_s=6, report=report)
     nodes.join()
     assert len({one.batch for one in heard}) > 1
     assert [one[:3] for one in found_in(heard)] == [one[:3] for one in planted("wrong")]
@@ -82,7 +82,7 @@ def test_exactly_the_planted_faults_are_raised_while_segments_come_late_in_piece
     assert verdict.rows == distinct
     # and a follower that is typed again has nothing to say but the same verdict
     again = []
-    repeated = follow(session, folder, "causal", idle_s=3, hear=again.extend)
+    repeated = follow(session, folder, "causal", idle_s=3, report=again.extend)
     assert (found_in(again), repeated) == ([], verdict)
     with pytest.raises(BadInput, match="begun with other options"):
         follow(session, folder, "fifo", idle_s=1)
@@ -175,16 +175,23 @@ class State:
 def followed(folder, order, rows):
     """The verdict of a follower whom these rows came to, all at once, without Spark."""
     columns = ["run_id", *rows[0]]
-    asked, layout = settle_question(columns, order, None, None, None, "counted", "forbid")
-    absent = {"source_life": -1, "to": "", "deadline": _ABSENT, "clock": _ABSENT, "written": 0.0, "life": 0}
+    query, layout = settle_query(columns, order, None, None, None, "counted", "forbid")
+    absent = {
+        "source_incarnation": -1,
+        "to": "",
+        "deadline": _ABSENT,
+        "clock": _ABSENT,
+        "written": 0.0,
+        "incarnation": 0,
+    }
     frame = pd.DataFrame([absent | row for row in rows])
-    ledger = Ledger.open(folder, asked)
-    (told,) = _Follow(asked, str(folder))(("r",), iter([frame]), State())
+    ledger = Ledger.open(folder, query)
+    (told,) = _Follow(query, str(folder))(("r",), iter([frame]), State())
     ledger.enter(0, [msgspec.json.decode(text, type=Standing) for text in told["standing"]])
     ledger.close(0)
-    again = Ledger.open(folder, asked).answers(layout.columns)
+    again = Ledger.open(folder, query).answers(layout.columns)
     assert again == ledger.answers(layout.columns)
-    return gather(again, layout.by)
+    return combine(again, layout.by)
 
 
 @pytest.mark.parametrize(
@@ -222,12 +229,12 @@ def test_what_an_order_needs_and_the_log_lacks_makes_it_unknown(tmp_path, order,
 )
 def test_a_checkpoint_of_another_format_or_a_damaged_one_is_one_line(tmp_path, file, content, said):
     columns = ("run_id", "node", "step", "kind", "message_source", "message_number")
-    asked, _ = settle_question(columns, "causal", None, None, None, "counted", "forbid")
-    Ledger.open(tmp_path, asked).close(0)
-    Ledger.open(tmp_path, asked)
+    query, _ = settle_query(columns, "causal", None, None, None, "counted", "forbid")
+    Ledger.open(tmp_path, query).close(0)
+    Ledger.open(tmp_path, query)
     (tmp_path / file).write_bytes(content)
     with pytest.raises(BadInput, match="name another --checkpoint") as refused:
-        Ledger.open(tmp_path, asked)
+        Ledger.open(tmp_path, query)
     assert said in str(refused.value)
     assert "\n" not in str(refused.value)
 

@@ -14,11 +14,12 @@ import pytest
 
 from precede.cli import main
 from precede.core.errors import BadInput
-from precede.lake.jobs import Lake
+from precede.lake.layout import Lake
 from precede.lake.schemas import TABLES
-from precede.pipeline.mobility import ingest as room
+from precede.pipeline.mobility import ingest as module
 from precede.pipeline.mobility.contacts import compute_contacts
 from precede.pipeline.mobility.ingest import ingest, sources_of
+from precede.pipeline.sessions.frames import read_frame
 
 DATA = Path(os.environ.get("PRECEDE_DATA") or Path(__file__).parents[2].parent / "shared" / "data")
 needs_data = pytest.mark.skipif(not DATA.is_dir(), reason=f"no real traces at {DATA} (set PRECEDE_DATA)")
@@ -66,9 +67,9 @@ def test_the_same_file_is_not_read_again_and_a_changed_one_replaces_all(tmp_path
     compute_contacts(lake, "p", 30.0)
     before = tree(lake.root)
     with monkeypatch.context() as patch:
-        patch.setattr(room._Staging, "read", None)
+        patch.setattr(module._Staging, "read", None)
         assert main(call) == 0
-    assert "nothing was read again" in capsys.readouterr().out
+    assert "it was not read again" in capsys.readouterr().out
     assert tree(lake.root) == before
     file.write_text(POSITIONS.replace("10,7,", "10,7.5,"))
     assert main(call) == 0
@@ -85,7 +86,7 @@ def test_segments_stand_in_order_of_time_however_many(tmp_path, monkeypatch):
     file.write_text(POSITIONS)
     whole = Lake(tmp_path / "whole")
     ingest(whole, sources_of([file], "positions"))
-    monkeypatch.setattr(room, "_ROWS_IN_MEMORY", 5)
+    monkeypatch.setattr(module, "_ROWS_IN_MEMORY", 5)
     shares = Lake(tmp_path / "shares")
     ingest(shares, sources_of([file], "positions"))
     assert shares.path("segments", "p").read_bytes() == whole.path("segments", "p").read_bytes()
@@ -161,7 +162,7 @@ def test_a_bad_file_is_one_line_exit_2_and_the_lake_as_it_was(tmp_path, capsys, 
         (["p.csv", "--as", "positions", "--gap", "soon"], "--gap"),
         (["p.csv", "--as", "positions", "--date", "2016-01-01"], "--date means nothing"),
         (["p.csv", "--as", "positions", "--name", "a/b"], "not a name"),
-        (["p.csv", "--as", "positions", "--name", "bus@home"], "an @ parts a trace"),
+        (["p.csv", "--as", "positions", "--name", "bus@home"], "an @ separates a trace"),
         (["p.csv", "p.csv", "--as", "positions"], "two files would both be the trace 'p'"),
         (["p.csv", "q.csv", "--as", "positions", "--name", "x"], "for one file"),
         (["p.csv"], "--as"),
@@ -198,7 +199,7 @@ def test_several_files_are_read_on_spark_all_or_none(session, tmp_path):
     for number in range(3):
         there, here = (place.path("segments", f"g{number}").read_bytes() for place in (lake, alone))
         assert there == here
-    assert lake.read(session, "segments").count() == 63
+    assert read_frame(session, lake, "segments").count() == 63
 
 
 @needs_data
@@ -206,7 +207,7 @@ def test_the_real_files_are_what_their_sources_say(tmp_path):
     lake = Lake(tmp_path / "lake")
 
     def take(path, format, name, **options):
-        source = sources_of([DATA / path], format, name, room.Options(**options))
+        source = sources_of([DATA / path], format, name, module.Options(**options))
         (made,) = ingest(lake, source)
         assert made.summary.rows_read == made.summary.rows_kept + made.summary.rows_rejected
         rejected = len(rows(lake, "rejects", name)) if lake.has("rejects", name) else 0
@@ -263,7 +264,7 @@ def test_a_trace_in_the_lake_is_a_world_for_runs(tmp_path):
     assert [(stay.node, stay.enter, stay.leave) for stay in world.presence] == [
         (0, 0, 8_000_000), (1, 1_000_000, 9_000_000), (2, 29_000_000, 37_000_000),
     ]  # fmt: skip
-    assert read_stored_contacts(lake.root, "p").rows().__next__()[:2] == ("1", "2")
+    assert read_stored_contacts(lake, "p").rows().__next__()[:2] == ("1", "2")
     moved = Lake(tmp_path / "elsewhere")
     lake.root.rename(moved.root)
     assert read_grid(spec, moved.root).points[0].id == grid.points[0].id

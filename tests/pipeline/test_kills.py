@@ -16,7 +16,7 @@ import pyarrow.parquet as pq
 import pytest
 
 from precede.experiments.grid import read_grid
-from precede.lake.jobs import Lake
+from precede.lake.layout import Lake
 from precede.pipeline.sweeps.simulate import Marks
 from tests.pipeline.cluster import Cluster, kill_tree
 

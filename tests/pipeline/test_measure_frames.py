@@ -12,6 +12,7 @@ from precede.experiments.run import carry_out_into
 from precede.experiments.scenario import read_scenario
 from precede.lake.schemas import EVENTS, GAUGES, MEASURES, TABLES
 from precede.measures import confidence_interval, measure_events, measure_run
+from precede.pipeline.sessions.frames import spark_schema
 from precede.pipeline.sweeps.measures import group_measures, measure
 from tests.measures.test_measures import STORY, table
 
@@ -28,11 +29,11 @@ def test_every_measure_of_every_run_is_the_number_of_one_process(session, tmp_pa
         folders.append(tmp_path / run.id)
         carry_out_into(run, folders[-1])
         expected[run.id] = measure_run(folders[-1])
-    events = session.read.schema(EVENTS.spark()).parquet(
+    events = session.read.schema(spark_schema(EVENTS)).parquet(
         str(tmp_path / "story.parquet"), *(str(folder / "events.parquet") for folder in folders)
     )
     sampled = [str(folder / "gauges.parquet") for folder in folders]
-    gauges = session.read.schema(GAUGES.spark()).parquet(*sampled)
+    gauges = session.read.schema(spark_schema(GAUGES)).parquet(*sampled)
     found = {run_id: {} for run_id in expected}
     for row in measure(events, gauges).toArrow().to_pylist():
         assert row["measure"] not in found[row["run_id"]]

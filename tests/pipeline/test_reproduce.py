@@ -15,7 +15,7 @@ from precede.cli import main
 from precede.cli.evidence.exhibits import write_exhibits
 from precede.cli.evidence.reproduce import describe, write_page
 from precede.core.errors import BadInput
-from precede.lake.jobs import Lake
+from precede.lake.layout import Lake
 from precede.pipeline.reproduction import reproduce as reproducing
 from precede.pipeline.reproduction.reproduce import MARKS, is_finished, reproduce
 from precede.reproduction.prs1997 import points as prs1997
@@ -198,7 +198,7 @@ def test_what_another_version_measured_is_measured_again_and_other_code_is_count
     wrong = {"measures": {"tuple_share": 99.0}}
     with lake.job("forging").hold() as job:
         for id, version in zip(ids, ("0.0.1", "0.0.1+0123456789ab", f"{__version__}+0"), strict=False):
-            marks.mark(id, marks.told(id) | wrong | {"version": version}, job.scratch)
+            marks.mark(id, marks.record(id) | wrong | {"version": version}, job.scratch)
     assert not is_finished(lake, [asked(papers)])
     (told,) = reproduce(lake, [asked(papers)], None)
     assert (told.finished_before, told.by_other_code) == (4, 1)

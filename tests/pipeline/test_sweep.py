@@ -14,11 +14,12 @@ from precede.cli.data.sweep import describe
 from precede.core.errors import BadInput
 from precede.experiments.grid import read_grid
 from precede.experiments.run import carry_out_into
-from precede.lake.jobs import Lake
+from precede.lake.layout import Lake
 from precede.lake.schemas import TABLES
 from precede.measures import confidence_interval, measure_run
+from precede.pipeline.sessions.frames import read_frame
 from precede.pipeline.sweeps import simulate
-from precede.pipeline.sweeps.simulate import Marks, Wanted, run_sweep
+from precede.pipeline.sweeps.simulate import Marks, SweepOptions, run_sweep
 from precede.pipeline.sweeps.sweep import summarise_sweep, sweep, swept_before
 from precede.witness.verify import verify
 
@@ -127,11 +128,11 @@ def test_a_sweep_with_saboteurs_finishes_and_says_what_became_of_each(session, t
         if how == "die":
             assert "workers died" in row["error"]
     _agrees_with_the_logs(lake, grid, tmp_path / "alone")
-    assert swept_before(lake, grid, Wanted()) is None
+    assert swept_before(lake, grid, SweepOptions()) is None
     assert not list(lake.root.glob("_jobs/sweep-*"))
     for table in ("runs", "events", "gauges", "verdicts", "violations", "measures"):
-        assert lake.read(session, table).columns == TABLES[table].names()
-        assert lake.read(session, table).count() > 0
+        assert read_frame(session, lake, table).columns == TABLES[table].names()
+        assert read_frame(session, lake, table).count() > 0
 
 
 def _agrees_with_the_logs(lake, grid, alone):
@@ -177,7 +178,7 @@ def test_a_run_that_dies_once_is_run_again_and_counts_as_finished(session, tmp_p
         f'[set]\nmark = "{tmp_path}/died"\nexplode = "die_once"\n',
     )
     lake = Lake(tmp_path / "lake")
-    summary = sweep(lake, read_grid(spec), session, Wanted(verdicts=False, measures=False))
+    summary = sweep(lake, read_grid(spec), session, SweepOptions(verdicts=False, measures=False))
     assert summary.failed == 0
     assert sum(row["attempt"] for row in rows(lake, "runs")) >= 1
     assert rows(lake, "verdicts") == []
@@ -197,18 +198,18 @@ def test_what_is_finished_is_not_run_again(tmp_path, monkeypatch):
 
     monkeypatch.setattr(simulate, "carry_out_into", killed_in_the_third)
     with pytest.raises(KeyboardInterrupt), lake.job("sweep-spec").hold() as job:
-        run_sweep(lake, grid, None, Wanted(), job)
+        run_sweep(lake, grid, None, SweepOptions(), job)
     assert len(lake.units("events")) == 2
     assert not lake.units("runs")
     with lake.job("sweep-spec").hold() as job:
-        swept = run_sweep(lake, grid, None, Wanted(), job)
+        swept = run_sweep(lake, grid, None, SweepOptions(), job)
     assert ran == [1, 2, 3, 3, 4, 5]
     assert swept.finished_before == 2
     assert swept.failed == ()
     lake.path("events", grid.points[1].id).unlink()
     (Marks(lake).job.done / f"{grid.points[3].id}.json").write_text('{"status": "fini')
     with lake.job("sweep-spec").hold() as job:
-        run_sweep(lake, grid, None, Wanted(), job)
+        run_sweep(lake, grid, None, SweepOptions(), job)
     assert sorted(ran[6:]) == [2, 4]
 
 
@@ -216,16 +217,16 @@ def test_a_log_that_was_cut_behind_our_back_is_noticed_and_run_again(tmp_path):
     spec = write_spec(tmp_path, '[sweep]\nscenario = "short.toml"\nprotocol = "fifo"\nseeds = 2\n')
     lake, grid = Lake(tmp_path / "lake"), read_grid(spec)
     with lake.job("sweep-spec").hold() as job:
-        run_sweep(lake, grid, None, Wanted(verdicts=False, measures=False), job)
+        run_sweep(lake, grid, None, SweepOptions(verdicts=False, measures=False), job)
     path = lake.path("events", grid.points[0].id)
     whole = path.read_bytes()
     path.write_bytes(whole[: len(whole) // 2])
     with lake.job("sweep-spec").hold() as job:
-        swept = run_sweep(lake, grid, None, Wanted(), job)
+        swept = run_sweep(lake, grid, None, SweepOptions(), job)
     assert swept.failed == (grid.points[0].id,)
     assert "BadInput" in swept.marks[grid.points[0].id]["error"]
     with lake.job("sweep-spec").hold() as job:
-        swept = run_sweep(lake, grid, None, Wanted(), job)
+        swept = run_sweep(lake, grid, None, SweepOptions(), job)
     assert swept.failed == ()
     assert path.read_bytes() == whole
 
@@ -234,7 +235,7 @@ def test_verdicts_can_come_later_and_a_second_sweep_shares_the_runs(tmp_path, mo
     spec = write_spec(tmp_path, '[sweep]\nscenario = "short.toml"\nprotocol = "fifo"\nseeds = 2\n')
     lake, grid = Lake(tmp_path / "lake"), read_grid(spec)
     with lake.job("sweep-spec").hold() as job:
-        run_sweep(lake, grid, None, Wanted(verdicts=False, measures=False), job)
+        run_sweep(lake, grid, None, SweepOptions(verdicts=False, measures=False), job)
     assert "verdicts" not in Marks(lake).read(grid.points[0].id)
 
     def never(run, folder):
@@ -243,7 +244,7 @@ def test_verdicts_can_come_later_and_a_second_sweep_shares_the_runs(tmp_path, mo
     monkeypatch.setattr(simulate, "carry_out_into", never)
     other = write_spec(tmp_path, spec.read_text() + 'name = "other"\n')
     with lake.job("sweep-other").hold() as job:
-        swept = run_sweep(lake, read_grid(other), None, Wanted(), job)
+        swept = run_sweep(lake, read_grid(other), None, SweepOptions(), job)
     assert {mark["verdicts"]["verdict"] for mark in swept.marks.values()} == {"holds"}
     assert all(mark["measures"]["deliveries"] for mark in swept.marks.values())
 
@@ -258,10 +259,10 @@ def test_a_failed_run_is_tried_again_when_the_sweep_is_typed_again(tmp_path, mon
     with monkeypatch.context() as patch:
         patch.setattr(simulate, "carry_out_into", broken)
         with lake.job("sweep-spec").hold() as job:
-            swept = run_sweep(lake, grid, None, Wanted(), job)
+            swept = run_sweep(lake, grid, None, SweepOptions(), job)
     assert len(swept.failed) == 2
     with lake.job("sweep-spec").hold() as job:
-        swept = run_sweep(lake, grid, None, Wanted(), job)
+        swept = run_sweep(lake, grid, None, SweepOptions(), job)
     assert swept.failed == ()
 
 
@@ -280,19 +281,19 @@ def test_what_another_version_left_is_run_again_and_what_other_code_left_is_coun
             return summarise_sweep(run_sweep(lake, grid, None, wanted, job))
 
     monkeypatch.setattr(simulate, "carry_out_into", noted)
-    swept_again(Wanted())
+    swept_again(SweepOptions())
     with lake.job("sweep-spec").hold() as job:
         for point, version in zip(
             grid.points, ("0.0.1+0123456789ab", "0.0.1", f"{__version__}+0"), strict=True
         ):
             Marks(lake).job.mark(point.id, Marks(lake).read(point.id) | {"version": version}, job.scratch)
-    summary = swept_again(Wanted())
+    summary = swept_again(SweepOptions())
     assert (ran, summary.finished_before, summary.by_other_code) == ([1, 2], 1, 1)
     assert "1 of them by other code of this version (--same-code" in "\n".join(describe(summary, lake.root))
-    summary = swept_again(Wanted(same_code=True))
+    summary = swept_again(SweepOptions(same_code=True))
     assert (ran, summary.finished_before, summary.by_other_code) == ([3], 2, 0)
     assert "other code" not in "\n".join(describe(summary, lake.root))
-    swept_again(Wanted(same_code=True))
+    swept_again(SweepOptions(same_code=True))
     assert ran == []
 
 
@@ -303,7 +304,7 @@ def test_what_took_long_begins_first(tmp_path):
     )
     lake, grid = Lake(tmp_path / "lake"), read_grid(spec)
     with lake.job("sweep-spec").hold() as job:
-        run_sweep(lake, grid, None, Wanted(), job)
+        run_sweep(lake, grid, None, SweepOptions(), job)
         for point, seconds in zip(grid.points, (1.0, 9.0), strict=True):
             mark = Marks(lake).read(point.id) | {"cpu_s": seconds}
             Marks(lake).job.mark(point.id, mark, job.scratch)

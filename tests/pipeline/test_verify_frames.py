@@ -15,8 +15,7 @@ import pytest
 import precede.pipeline
 from precede.cli import main
 from precede.core.errors import BadInput
-from precede.pipeline.judging import verify_files as witness_files
-from precede.pipeline.judging import witness
+from precede.pipeline.judging import files, frames
 from precede.pipeline.judging.follow import follow
 from precede.pipeline.sessions.java import find_java_home
 from precede.witness.verify import verify as verify_here
@@ -47,7 +46,7 @@ def expected(rows, order):
     for part in whole.parts:
         key = tuple(value for _, value in part.group)
         own = [row for row in rows if (row["topic"], str(row["partition"])) == key]
-        log = witness.TableLog(table_of(own))
+        log = frames.TableLog(table_of(own))
         log.broadcasts_elsewhere = True
         alone = verify_here(log, order, by=BY, columns="node=who")
         assert (alone.verdict, alone.violations) == (part.verdict, part.violations)
@@ -78,9 +77,9 @@ def test_every_group_is_judged_as_in_one_process(session):
 @pytest.mark.parametrize("size", [7, 1000])
 def test_how_many_rows_are_judged_at_once_does_not_show(at_once, size):
     rows = sorted(random_log(5), key=lambda row: (row["topic"], row["partition"], row["step"]))
-    asked, _ = witness.settle_question(list(rows[0]), "causal", BY, "node=who", None, "counted", "forbid")
-    asked = msgspec.structs.replace(asked, broadcasts_elsewhere=True)
-    told = list(witness._Groups(asked, at_once)(iter(table_of(rows).to_batches(size))))
+    query, _ = frames.settle_query(list(rows[0]), "causal", BY, "node=who", None, "counted", "forbid")
+    query = msgspec.structs.replace(query, broadcasts_elsewhere=True)
+    told = list(frames._Groups(query, at_once)(iter(table_of(rows).to_batches(size))))
     assert answers(pa.Table.from_batches(told)) == expected(rows, "causal")
 
 
@@ -99,7 +98,7 @@ def test_one_order_without_groups_and_a_frame_without_rows(session):
 
 
 @pytest.mark.spark
-def test_questions_that_cannot_be_asked_are_refused_at_once(session):
+def test_questions_that_cannot_be_query_are_refused_at_once(session):
     frame = session.createDataFrame(table_of(random_log(1, groups=1)))
     for options, said in [
         ({"columns": "node=nobody"}, "no column 'nobody'"),
@@ -179,9 +178,9 @@ def test_files_on_spark_give_the_verdict_of_one_process(session, tmp_path):
     (by_file / "_no.parquet").write_text("not one of them")
     here = verify_here(table_of(rows), "causal", **options)
     assert here.violations > 3
-    assert witness_files._one_order_each(witness_files._pieces(by_file), BY)
+    assert files._one_order_each(files._pieces(by_file), BY)
     for path in (tmp_path / "shuffled", by_file):
-        assert told(witness_files.verify_path(session, str(path), "causal", **options)) == told(here)
+        assert told(files.verify_path(session, str(path), "causal", **options)) == told(here)
     one = [row for row in rows if (row["topic"], row["partition"]) == ("t1", 0)]
     pq.write_table(table_of(one), tmp_path / "one.parquet")
     csv = "who,step,kind,message_source,message_number\n" + "".join(
@@ -191,7 +190,7 @@ def test_files_on_spark_give_the_verdict_of_one_process(session, tmp_path):
     (tmp_path / "one.csv").write_text(csv)
     here = verify_here(table_of(one), "causal", columns="node=who")
     for name in ("one.parquet", "one.csv"):
-        there = witness_files.verify_path(session, str(tmp_path / name), "causal", columns="node=who")
+        there = files.verify_path(session, str(tmp_path / name), "causal", columns="node=who")
         assert told(there) == told(here)
     bad = table_of([{**row, "step": "soon"} for row in rows])
     pq.write_table(bad, tmp_path / "bad.parquet")
@@ -201,7 +200,7 @@ def test_files_on_spark_give_the_verdict_of_one_process(session, tmp_path):
         ("-", "input"),
     ):
         with pytest.raises(BadInput, match=said):
-            witness_files.verify_path(session, str(path), "causal", **options)
+            files.verify_path(session, str(path), "causal", **options)
 
 
 @pytest.mark.spark
@@ -214,18 +213,18 @@ def test_folders_that_spark_partitions_are_read_here_and_on_spark(session, tmp_p
     ]
     path = str(tmp_path / "events [x]")
     session.createDataFrame(table_of(rows)).coalesce(1).write.partitionBy(*names).parquet(path)
-    pieces = witness_files._pieces(tmp_path / "events [x]")
+    pieces = files._pieces(tmp_path / "events [x]")
     assert "run_id" not in pq.read_schema(pieces[0].path).names
-    assert witness_files._one_order_each(pieces, ("run_id",)) == (len(names) == 1)
+    assert files._one_order_each(pieces, ("run_id",)) == (len(names) == 1)
     here = verify_here(table_of(rows), "causal")
     assert here.violations > 3
     assert told(verify_here(path, "causal")) == told(here)
-    assert told(witness_files.verify_path(session, path, "causal")) == told(here)
+    assert told(files.verify_path(session, path, "causal")) == told(here)
     assert main(["verify", path, "--by", "run", "--json"]) == 1
     assert json.loads(capsys.readouterr().out)["violations"] == here.violations
     (tmp_path / "events [x]" / "stray.parquet").write_bytes(pieces[0].path.read_bytes())
     with pytest.raises(BadInput, match="other columns than in"):
-        witness_files.verify_path(session, path, "causal")
+        files.verify_path(session, path, "causal")
 
 
 @pytest.mark.spark

@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any
 
 import pytest
 
+from precede.lake.layout import Lake
 from precede.report.site import build_site
 from tests.report.lakes import made_up_log, make_lake
 
@@ -21,7 +22,7 @@ LARGE, SMALL = "made-up-large", "made-up-small"
 
 
 @pytest.fixture(scope="session")
-def lake(tmp_path_factory: pytest.TempPathFactory) -> Path:
+def lake(tmp_path_factory: pytest.TempPathFactory) -> Lake:
     found = make_lake(tmp_path_factory.mktemp("site"))
     assert made_up_log(found, LARGE, 1961) >= 100_000
     assert made_up_log(found, SMALL, 20) >= 1_000
@@ -29,13 +30,13 @@ def lake(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 
 @pytest.fixture(scope="session")
-def site(lake: Path) -> Path:
+def site(lake: Lake) -> Path:
     from precede.cli.data.report import protocol_cards
 
-    papers = lake.parent / "papers"
+    papers = lake.root.parent / "papers"
     for key in ("prs1997", "was2021"):
         shutil.copytree(ROOT / "papers" / key, papers / key)
-    return build_site(lake, lake.parent / "site", protocol_cards(), papers).front.parent
+    return build_site(lake, lake.root.parent / "site", protocol_cards(), papers).front.parent
 
 
 @pytest.fixture(scope="module")

@@ -11,13 +11,13 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 
 from precede.experiments.grid import read_grid
-from precede.lake.jobs import Lake
+from precede.lake.layout import Lake
 from precede.lake.schemas import COMPARISONS, MEASURES, RUNS
 from precede.measures import confidence_interval
 from precede.pipeline.mobility.contacts import compute_contacts
 from precede.pipeline.mobility.generated import store_mobility
 from precede.pipeline.sweeps.results import result_tables
-from precede.pipeline.sweeps.simulate import Wanted, run_sweep
+from precede.pipeline.sweeps.simulate import SweepOptions, run_sweep
 from precede.traces.city_bus import city_bus
 
 OFFICE = """
@@ -79,7 +79,7 @@ protocol = "was"
 """
 
 
-def make_lake(folder: Path) -> Path:
+def make_lake(folder: Path) -> Lake:
     """An office that breaks, buses that meet, hosts that change cells, and some claims."""
     lake = Lake(folder / "lake")
     store_mobility(lake, "day", city_bus(1, buses=14))
@@ -90,14 +90,14 @@ def make_lake(folder: Path) -> Path:
         (folder / f"{name}-spec.toml").write_text(text)
         sweep_here(lake, folder / f"{name}-spec.toml")
     write_table(lake, COMPARISONS.name, "prs1997-quick", COMPARISONS.arrow(), comparisons())
-    return lake.root
+    return lake
 
 
 def sweep_here(lake: Lake, spec: Path) -> None:
     """A sweep in this process."""
     grid = read_grid(spec, lake.root)
     with lake.job(f"sweep-{grid.name}").hold() as job:
-        swept = run_sweep(lake, grid, None, Wanted(), job)
+        swept = run_sweep(lake, grid, None, SweepOptions(), job)
         assert not swept.failed, swept.marks[swept.failed[0]]["traceback"]
         tables = result_tables(grid, swept.marks)
         rows = tables["measures"].to_pylist()
@@ -152,7 +152,7 @@ def write_table(lake: Lake, table: str, unit: str, schema: pa.Schema, rows: list
     pq.write_table(pa.Table.from_pylist(rows, schema=schema), path)
 
 
-def made_up_log(lake: Path, run_id: str, messages: int, nodes: int = 50) -> int:
+def made_up_log(lake: Lake, run_id: str, messages: int, nodes: int = 50) -> int:
     """A run of one broadcast and `nodes` deliveries for each message, into a lake; how many rows it has."""
     random = np.random.default_rng(messages)
     source = random.integers(0, nodes, messages)
@@ -188,7 +188,7 @@ def made_up_log(lake: Path, run_id: str, messages: int, nodes: int = 50) -> int:
             "medium": pa.nulls(len(node), pa.string()),
         }
     )
-    path = Lake(lake).path("events", run_id)
+    path = lake.path("events", run_id)
     path.parent.mkdir(parents=True, exist_ok=True)
     pq.write_table(table, path)
     empty = dict.fromkeys(("order", "error", "traceback", "events", "cpu_s"))
@@ -198,5 +198,5 @@ def made_up_log(lake: Path, run_id: str, messages: int, nodes: int = 50) -> int:
         **{"attempt": 0, "worker": "", "finished_at": "", "version": "", "description": '{"world": {}}'},
         **empty,
     }
-    write_table(Lake(lake), RUNS.name, run_id, RUNS.arrow(), [row])
+    write_table(lake, RUNS.name, run_id, RUNS.arrow(), [row])
     return len(node)

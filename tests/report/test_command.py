@@ -9,6 +9,7 @@ import numpy as np
 import pytest
 
 from precede import cli
+from precede.lake.layout import Lake
 from precede.report.map_data import Stage, page_map
 from precede.report.packing import pack, planes
 from precede.report.run_data import SHOWN, read_log
@@ -16,12 +17,13 @@ from tests.report.conftest import LARGE
 
 
 def test_a_lake_becomes_a_site_and_is_replaced_by_the_next(
-    lake: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+    lake: Lake, tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
     out = tmp_path / "site"
     for runs in ("3", "1"):
         assert (
-            cli.main(["report", "--lake", str(lake), "--out", str(out), "--events", "500", "--runs", runs]) == 0
+            cli.main(["report", "--lake", str(lake.root), "--out", str(out), "--events", "500", "--runs", runs])
+            == 0
         )
         told = capsys.readouterr().out.splitlines()
         assert told[-1] == f"Open {out / 'index.html'}"
@@ -30,17 +32,17 @@ def test_a_lake_becomes_a_site_and_is_replaced_by_the_next(
     assert next(out.glob("run-*.html")).name.startswith("run-unordered"), "broken runs come first"
 
 
-def test_what_else_is_in_the_folder_is_left_alone(lake: Path, tmp_path: Path) -> None:
+def test_what_else_is_in_the_folder_is_left_alone(lake: Lake, tmp_path: Path) -> None:
     (tmp_path / "mine.html").write_text("mine")
     for _ in range(2):
-        assert cli.main(["report", "--lake", str(lake), "--out", str(tmp_path), "--runs", "0"]) == 0
+        assert cli.main(["report", "--lake", str(lake.root), "--out", str(tmp_path), "--runs", "0"]) == 0
         assert (tmp_path / "mine.html").read_text() == "mine"
 
 
-def test_bad_input_is_one_line(lake: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+def test_bad_input_is_one_line(lake: Lake, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     assert cli.main(["report", "--lake", str(tmp_path / "none"), "--out", str(tmp_path)]) == 2
-    assert cli.main(["report", "--lake", str(lake), "--shiviz", "nobody", "--out", str(tmp_path)]) == 2
-    assert cli.main(["report", "--lake", str(lake), "--papers", "nowhere", "--out", str(tmp_path)]) == 2
+    assert cli.main(["report", "--lake", str(lake.root), "--shiviz", "nobody", "--out", str(tmp_path)]) == 2
+    assert cli.main(["report", "--lake", str(lake.root), "--papers", "nowhere", "--out", str(tmp_path)]) == 2
     assert len(capsys.readouterr().err.splitlines()) == 3
 
 
@@ -50,27 +52,29 @@ def test_an_empty_lake_has_an_index_that_says_so(tmp_path: Path) -> None:
     assert "no runs yet" in (tmp_path / "site" / "index.html").read_text()
 
 
-def test_a_log_is_cut_after_so_many_events_or_later_to_reach_a_violation(lake: Path) -> None:
-    path = lake / "events" / f"{LARGE}.parquet"
-    whole = read_log(path, 1_000_000)
+def test_a_log_is_cut_after_so_many_events_or_later_to_reach_a_violation(lake: Lake) -> None:
+    whole = read_log(lake, LARGE, 1_000_000)
     assert len(whole.at_us) == whole.rows > 100_000
     assert (np.diff(whole.at_us) >= 0).all()
     for node in range(len(whole.nodes)):
         assert (np.diff(whole.step[whole.node == node]) > 0).all(), "a node's own order is kept"
-    first = read_log(path, 1000)
+    first = read_log(lake, LARGE, 1000)
     assert len(first.at_us) == 1000
     row = 3000
-    reached = read_log(path, 1000, (whole.nodes[whole.node[row]], int(whole.step[row])))
+    reached = read_log(lake, LARGE, 1000, (whole.nodes[whole.node[row]], int(whole.step[row])))
     assert len(reached.at_us) == row + 1
-    assert len(read_log(path, 1000, (whole.nodes[whole.node[90_000]], int(whole.step[90_000]))).at_us) == 5000
+    assert (
+        len(read_log(lake, LARGE, 1000, (whole.nodes[whole.node[90_000]], int(whole.step[90_000]))).at_us)
+        == 5000
+    )
     broadcast = int(np.argmax(whole.kind == SHOWN.index("broadcast")))
     assert whole.name(int(whole.message[broadcast])).startswith(whole.nodes[whole.node[broadcast]] + ":")
 
 
 def test_numbers_that_do_not_fit_are_refused_and_the_same_data_is_the_same_text() -> None:
-    with pytest.raises(ValueError, match="1 bytes do not hold"):
+    with pytest.raises(ValueError, match="do not fit into 1 bytes"):
         planes(np.array([256]), 1)
-    with pytest.raises(ValueError, match="do not hold"):
+    with pytest.raises(ValueError, match="do not fit"):
         planes(np.array([-1]), 4)
     assert pack([b"abc"]) == pack([b"a", b"bc"])
 

@@ -8,9 +8,9 @@ from pathlib import Path
 from statistics import median
 from typing import Any
 
-import pyarrow.parquet as pq
 import pytest
 
+from precede.lake.layout import Lake
 from precede.report.run_data import SHOWN, Log, read_log
 from precede.report.shiviz import shiviz_lines
 from tests.report.conftest import LARGE, SCREENSHOTS, SMALL, Watched
@@ -23,8 +23,8 @@ def run_of(site: Path, prefix: str) -> Path:
     return next(iter(sorted(site.glob(f"run-{prefix}*.html"))))
 
 
-def log_of(lake: Path, page: Path) -> Log:
-    return read_log(lake / "events" / f"{page.stem.removeprefix('run-')}.parquet", 100_000)
+def log_of(lake: Lake, page: Path) -> Log:
+    return read_log(lake, page.stem.removeprefix("run-"), 100_000)
 
 
 def happened_before(log: Log) -> dict[str, set[str]]:
@@ -51,7 +51,7 @@ name => {
 
 @pytest.mark.parametrize("kind", ["vector_clock", "unordered", "delta_causal"])
 def test_past_and_future_are_what_happened_before_and_after(
-    kind: str, site: Path, lake: Path, watched: Watched
+    kind: str, site: Path, lake: Lake, watched: Watched
 ) -> None:
     path = run_of(site, kind)
     page = watched.open(path)
@@ -77,7 +77,7 @@ def place_of(page: Any, message: str) -> dict[str, float]:
     )
 
 
-def test_the_diagram_answers_a_mouse(site: Path, lake: Path, watched: Watched) -> None:
+def test_the_diagram_answers_a_mouse(site: Path, lake: Lake, watched: Watched) -> None:
     path = run_of(site, "vector_clock")
     page = watched.open(path)
     log = log_of(lake, path)
@@ -117,7 +117,7 @@ def test_the_diagram_answers_a_mouse(site: Path, lake: Path, watched: Watched) -
     assert page.evaluate(WINDOW)[1] > high
 
 
-def test_filters_by_node_and_time_show_that_part_alone(site: Path, lake: Path, watched: Watched) -> None:
+def test_filters_by_node_and_time_show_that_part_alone(site: Path, lake: Lake, watched: Watched) -> None:
     path = run_of(site, "delta_causal")
     page = watched.open(path)
     log = log_of(lake, path)
@@ -168,7 +168,7 @@ def test_the_diagram_answers_keys(site: Path, watched: Watched) -> None:
     assert page.evaluate(WINDOW) == [low, high]
 
 
-def test_a_wait_is_told_with_its_length_and_for_whom(site: Path, lake: Path, watched: Watched) -> None:
+def test_a_wait_is_told_with_its_length_and_for_whom(site: Path, lake: Lake, watched: Watched) -> None:
     path = run_of(site, "vector_clock")
     page = watched.open(path)
     log = log_of(lake, path)
@@ -219,10 +219,10 @@ def test_the_map_plays_and_a_message_spreads(site: Path, watched: Watched) -> No
     assert f"has been delivered {delivered} times" in page.locator("#instant").inner_text()
 
 
-def test_the_map_has_the_contacts_of_the_instant(site: Path, lake: Path, watched: Watched) -> None:
+def test_the_map_has_the_contacts_of_the_instant(site: Path, lake: Lake, watched: Watched) -> None:
     page = watched.open(run_of(site, "fifo"))
-    contacts = pq.read_table(lake / "contacts" / "day@200m.parquet")
-    zero = min(pq.read_table(lake / "segments" / "day.parquet")["t0_us"].to_pylist())
+    contacts = lake.read("contacts", "day@200m")
+    zero = min(lake.read("segments", "day")["t0_us"].to_pylist())
     spans = list(zip(contacts["start_us"].to_pylist(), contacts["end_us"].to_pylist(), strict=True))
     for share in (0.2, 0.5, 0.77):
         at = page.evaluate(
@@ -248,10 +248,10 @@ def test_hosts_stand_beside_the_station_they_heard(site: Path, watched: Watched)
 
 
 def test_a_violation_opens_with_the_two_messages_and_the_chain(
-    site: Path, lake: Path, watched: Watched
+    site: Path, lake: Lake, watched: Watched
 ) -> None:
     path = run_of(site, "unordered")
-    rows = pq.read_table(lake / "violations" / "office.parquet").to_pylist()
+    rows = lake.read("violations", "office").to_pylist()
     first = next(row for row in rows if row["run_id"] == path.stem.removeprefix("run-"))
     page = watched.open(path)
     page.get_by_role("link", name="open 1", exact=True).click()
@@ -279,7 +279,7 @@ def test_a_violation_opens_with_the_two_messages_and_the_chain(
 
 
 def test_shiviz_gets_the_same_from_the_page_and_from_the_command(
-    site: Path, lake: Path, watched: Watched
+    site: Path, lake: Lake, watched: Watched
 ) -> None:
     path = run_of(site, "vector_clock")
     page = watched.open(path)

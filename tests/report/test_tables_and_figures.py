@@ -51,7 +51,7 @@ def test_csv_keeps_every_digit(tmp_path: Path) -> None:
 
 
 def test_a_row_of_another_length_is_refused() -> None:
-    with pytest.raises(ValueError, match="1 cells under 2"):
+    with pytest.raises(ValueError, match="1 cells for 2"):
         Table("t", ("a", "b"), [("x",)])
 
 
@@ -91,5 +91,5 @@ def test_a_logarithmic_axis_has_no_zero() -> None:
     )
     drawing = ElementTree.fromstring(svg(figure))
     assert len([p for p in drawing.iter(f"{SVG}path") if p.get("class") == "point"]) == 2
-    with pytest.raises(ValueError, match="figure of nothing"):
+    with pytest.raises(ValueError, match="figure without values"):
         svg(Figure("t", "n", "b", [Curve("c", [])]))

@@ -20,6 +20,7 @@ from precede import __version__
 from precede.core.errors import BadInput
 from precede.eventlog.sinks import EVENTS, GAUGES
 from precede.experiments.run import RUN_FILE, Run, carry_out_into
+from precede.lake.layout import Lake
 from precede.lake.stored_contacts import stored_files
 from precede.measures import measure_run
 from precede.witness.verify import verify
@@ -93,7 +94,7 @@ def _with_its_files(run: Run, folder: Path) -> Run:
                 shutil.copyfile(source, folder / source.name)
                 table[key] = source.name
     if "trace" in run.world:
-        lake = Path(run.base) / run.world.get("lake", "lake")
+        lake = Lake(Path(run.base) / run.world.get("lake", "lake"))
         range_m = run.world.get("range")
         for path in stored_files(lake, run.world["trace"], None if range_m is None else float(range_m)):
             target = folder / "lake" / path.parent.name / path.name

@@ -30,6 +30,7 @@ from precede.experiments.code_version import made_by
 from precede.experiments.tables import Table
 from precede.experiments.workload_and_faults import read_clocks, read_faults, read_workload
 from precede.experiments.worlds.kinds import BuiltWorld, Presence, find_kind
+from precede.lake.layout import Lake
 from precede.lake.stored_contacts import stored_files
 from precede.protocols import registry
 from precede.sim.faults import plan_faults
@@ -306,7 +307,7 @@ def _paths(run: Run) -> list[tuple[str, str]]:
             if isinstance(value, str) and run.base and (Path(run.base) / value).is_file():
                 found.append((f"{name}.{key}", value))
     if "trace" in run.world:
-        lake, range_m = Path(run.base) / run.world.get("lake", "lake"), run.world.get("range")
+        lake, range_m = Lake(Path(run.base) / run.world.get("lake", "lake")), run.world.get("range")
         stored = stored_files(lake, run.world["trace"], None if range_m is None else float(range_m))
         found += [(f"trace.{path.parent.name}", str(path.absolute())) for path in stored]
     return found

@@ -13,6 +13,7 @@ from precede.experiments.run import RUN_KEYS, Run
 from precede.experiments.tables import Table, read_toml
 from precede.experiments.workload_and_faults import FAULT_KEYS, WORKLOAD_KEYS
 from precede.experiments.worlds.kinds import find_kind
+from precede.lake.layout import Lake
 from precede.lake.stored_contacts import stored_traces
 from precede.protocols import registry
 from precede.protocols.options import Option
@@ -108,7 +109,7 @@ def find_scenario(scenario: str, lake: Path = Path("lake")) -> Path | None:
     built_in = files("precede.experiments") / "builtin" / f"{scenario}.toml"
     if built_in.is_file():
         return Path(str(built_in))
-    if scenario in stored_traces(lake):
+    if scenario in stored_traces(Lake(lake)):
         return None
     near = get_close_matches(scenario, builtin_names(), n=1)
     hint = f"did you mean {near[0]!r}?" if near else f"built in: {', '.join(builtin_names())}"
@@ -118,7 +119,7 @@ def find_scenario(scenario: str, lake: Path = Path("lake")) -> Path | None:
 def _of_trace(trace: str, lake: Path) -> dict[str, Any]:
     """What a trace in the lake stands for: its contacts, and the messages that came with it or some every now
     and then."""
-    messages = (lake / "messages" / f"{trace}.csv").absolute()
+    messages = Lake(lake).workload(trace)
     workload = {"every": "20min", "first": "20s", "size": 1000}
     return {
         "world": {"kind": "contacts", "trace": trace, "lake": str(lake.absolute())},

@@ -1,96 +1,53 @@
-"""Reading and writing the lake, which nothing else does: whole files or none (DESIGN section 5).
+"""Jobs: the one writer of a lake. A unit of a table appears whole or not at all.
 
-A table is a folder, and one unit of it (a trace, a run, a sweep) is one Parquet file. A file is written in the
-scratch folder of its job and renamed when it is complete, so a reader sees the old one, then the new one, never
-half of one; a killed job leaves scratch that no reader looks at and the next attempt removes. Folders and files
-whose names begin with `_` are the jobs' own: Spark, pandas and DuckDB's `*.parquet` pass them by.
+A job writes a file in its own scratch folder and renames it when it is complete. A reader therefore sees the
+old file or the new one, never a part of one. A killed job leaves a scratch folder that no reader looks at; the
+next attempt removes it. A unit of work that is finished gets a *done mark*, a small JSON record; it comes last,
+so a unit with a mark is complete and is not worked on again.
 
-    LAKE/<table>/<unit>.parquet     LAKE/_jobs/<job>/{lock,scratch-*/,done/<unit>.json}
+    LAKE/_jobs/<job>/lock                held by the process that runs the job
+    LAKE/_jobs/<job>/scratch-*/          files of one attempt
+    LAKE/_jobs/<job>/done/<unit>.json    one mark
+    LAKE/_jobs/<job>/plan/<number>.json  the input of one task
 """
 
 from __future__ import annotations
 
 import fcntl
 import os
-import re
 import secrets
 import shutil
 from collections.abc import Iterable, Iterator, Sequence
 from contextlib import contextmanager
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Final
-from urllib.parse import unquote, urlsplit
+from typing import Any, TypeVar
 
 import msgspec
 import pyarrow as pa
 import pyarrow.parquet as pq
 
 from precede.core.errors import BadInput
+from precede.lake.layout import ROWS_A_GROUP, Lake, check_unit
 from precede.lake.schemas import TABLES
 
-if TYPE_CHECKING:
-    from pyspark.sql import DataFrame, SparkSession
-
-DEFAULT_LAKE: Final = "lake"
-ROWS_A_GROUP: Final = 1 << 17
-_UNIT: Final = re.compile(r"[^\W_][\w.+@=-]*")
-_GLOB: Final = re.compile(r"([\[\]{}*?\\])")
-
-
-class Lake:
-    """A folder of tables that the driver and every worker can reach under the same path."""
-
-    def __init__(self, where: str | Path = DEFAULT_LAKE) -> None:
-        self.root = _folder(str(where)).absolute()
-
-    def __reduce__(self) -> tuple[type[Lake], tuple[str]]:
-        return Lake, (str(self.root),)
-
-    def __repr__(self) -> str:
-        return f"Lake({str(self.root)!r})"
-
-    def path(self, table: str, unit: str) -> Path:
-        """The file of one unit of a table, there or not."""
-        assert table in TABLES, table
-        return self.root / table / f"{check_unit(unit)}.parquet"
-
-    def units(self, table: str) -> list[str]:
-        """Every unit a table has, in order."""
-        return sorted(path.stem for path in (self.root / table).glob("*.parquet") if _UNIT.match(path.name))
-
-    def has(self, table: str, unit: str) -> bool:
-        return self.path(table, unit).is_file()
-
-    def read(self, session: SparkSession, table: str, units: Sequence[str] | None = None) -> DataFrame:
-        """A table, or some units of it, as a DataFrame of its declared schema; a missing file has no rows."""
-        chosen = self.units(table) if units is None else [unit for unit in units if self.has(table, unit)]
-        schema = TABLES[table].spark()
-        if not chosen:
-            return session.createDataFrame([], schema)
-        if units is None:
-            return session.read.schema(schema).parquet(for_spark(self.root / table))
-        return session.read.schema(schema).parquet(*(for_spark(self.path(table, unit)) for unit in chosen))
-
-    def job(self, name: str) -> Job:
-        """The job of that name, begun or not."""
-        return Job(self, name)
+Piece = TypeVar("Piece")
 
 
 class Job:
-    """One piece of work on a lake that can be killed at any instant and typed again."""
+    """One piece of work on a lake. It can be killed at any time; run it again and it continues."""
 
     def __init__(self, lake: Lake, name: str) -> None:
         self.lake = lake
         self.name = check_unit(name)
         self.folder = lake.root / "_jobs" / self.name
         self.done = self.folder / "done"
-        # a name of its own, so that nothing a killed attempt left running can write where this one does
+        # every attempt has a scratch of its own: a task of a killed attempt may still be writing to the old one
         self.scratch = self.folder / f"scratch-{secrets.token_hex(4)}"
 
     @contextmanager
     def hold(self) -> Iterator[Job]:
-        """Be the only one at this job; what a killed attempt left half written is removed first."""
-        nothing_before = not self.folder.exists()
+        """Lock the job for this process, and remove the scratch of killed attempts."""
+        is_new = not self.folder.exists()
         try:
             self.folder.mkdir(parents=True, exist_ok=True)
             lock = (self.folder / "lock").open("a+")
@@ -101,86 +58,116 @@ class Job:
                 fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
             except BlockingIOError:
                 raise BadInput(f"{self.name!r} is being run by another process on {self.lake.root}") from None
-            for left in self.folder.glob("scratch-*"):
-                shutil.rmtree(left, ignore_errors=True)
+            for abandoned in self.folder.glob("scratch-*"):
+                shutil.rmtree(abandoned, ignore_errors=True)
             self.scratch.mkdir()
             self.done.mkdir(exist_ok=True)
             try:
                 yield self
             except BadInput:
                 shutil.rmtree(self.scratch, ignore_errors=True)
-                if nothing_before:
-                    self._never_was()
+                if is_new:
+                    self._undo_creation()
                 raise
             shutil.rmtree(self.scratch, ignore_errors=True)
 
-    def _never_was(self) -> None:
-        """Bad input leaves the lake as it was: a lake that did not exist does not exist now."""
+    def _undo_creation(self) -> None:
+        """Remove the folders that this job created: bad input leaves the lake as it was."""
         self.forget()
         for folder in (self.lake.root / "_jobs", self.lake.root):
             if not any(folder.iterdir()):
                 folder.rmdir()
 
     def forget(self) -> None:
-        """The job is over and its tables are written: nothing of it needs to be remembered."""
+        """Delete the job's folder; call it when the tables are written and no mark is needed any more."""
         shutil.rmtree(self.folder, ignore_errors=True)
 
     def write(self, table: str, unit: str, rows: pa.Table | Iterable[pa.RecordBatch]) -> int:
-        """Replace one unit of a table by these rows; how many there were."""
+        """Replace one unit of a table by these rows; returns how many rows it has now."""
+        staged = self.stage(table, unit, rows)
+        self.publish(staged, table, unit)
+        return self.lake.count(table, unit)
+
+    def stage(self, table: str, unit: str, rows: pa.Table | Iterable[pa.RecordBatch]) -> Path:
+        """Write rows to a file in scratch, in the declared schema; `publish` gives it its name."""
         schema = TABLES[table].arrow()
         batches = rows.cast(schema).to_batches() if isinstance(rows, pa.Table) else rows
         temporary = self.scratch / f"{table}-{unit}-{os.getpid()}.parquet"
-        count = 0
         with pq.ParquetWriter(temporary, schema, compression="zstd") as writer:
-            for group in in_groups(batches):
+            for group in _row_groups(batches):
                 writer.write_table(group, ROWS_A_GROUP)
-                count += group.num_rows
-        self.publish(temporary, table, unit)
-        return count
+        return temporary
 
     def publish(self, temporary: Path, table: str, unit: str) -> None:
-        """A finished file gets its name: it appears whole, in place of an older one."""
-        path = self.lake.path(table, unit)
-        path.parent.mkdir(parents=True, exist_ok=True)
-        with temporary.open("rb") as file:
-            os.fsync(file.fileno())
-        temporary.replace(path)
+        """Rename a complete file to its place in a table, where it replaces an older one."""
+        _replace(temporary, self.lake.path(table, unit))
 
-    def mark(self, unit: str, told: Any, scratch: Path | None = None) -> None:
-        """Remember that a unit is done, and what was told about it; by way of another job's scratch."""
+    def publish_workload(self, temporary: Path | None, trace: str) -> Path:
+        """Replace the messages of a trace by a complete CSV file, or remove them; returns where they are."""
+        path = self.lake.workload(trace)
+        if temporary is None:
+            path.unlink(missing_ok=True)
+        else:
+            _replace(temporary, path)
+        return path
+
+    def mark(self, unit: str, record: Any, scratch: Path | None = None) -> None:
+        """Mark a unit as done, with a record about it.
+
+        A job that is not held has no scratch of its own; `scratch` is then that of the job that is.
+        """
         temporary = (scratch or self.scratch) / f"{check_unit(unit)}-{os.getpid()}.json"
-        temporary.write_bytes(msgspec.json.encode(told))
-        with temporary.open("rb") as file:
-            os.fsync(file.fileno())
-        temporary.replace(self.done / f"{unit}.json")
+        temporary.write_bytes(msgspec.json.encode(record))
+        _replace(temporary, self.done / f"{unit}.json")
 
     def unmark(self, unit: str) -> None:
-        """Forget that a unit is done."""
+        """Remove the mark of a unit, if it has one."""
         (self.done / f"{check_unit(unit)}.json").unlink(missing_ok=True)
 
     def marked(self) -> set[str]:
-        """Every unit that is done."""
+        """All units that are done."""
         if not self.done.is_dir():
             return set()
         return {entry.name.removesuffix(".json") for entry in os.scandir(self.done)}
 
     def is_marked(self, unit: str) -> bool:
+        """Is the unit done?"""
         return (self.done / f"{unit}.json").is_file()
 
-    def told(self, unit: str) -> Any:
-        """What was told about a unit that is done."""
+    def record(self, unit: str) -> Any:
+        """The record that was stored with a unit's mark."""
         return msgspec.json.decode((self.done / f"{unit}.json").read_bytes())
 
+    def write_plan(self, pieces: Sequence[Any]) -> int:
+        """Store the input of every task in a file, so that tasks receive only a number; returns how many."""
+        folder = self.folder / "plan"
+        shutil.rmtree(folder, ignore_errors=True)
+        folder.mkdir()
+        for number, piece in enumerate(pieces):
+            (folder / f"{number}.json").write_bytes(msgspec.json.encode(piece))
+        return len(pieces)
 
-def check_unit(name: str) -> str:
-    """A name that can be a file's: letters, digits and `. + @ = - _`, beginning with a letter or digit."""
-    if not _UNIT.fullmatch(name) or len(name.encode()) > 200:
-        raise BadInput(f"not a name: {name!r} (letters, digits and .+@=-_, beginning with a letter or digit)")
-    return name
+    def read_plan(self, number: int, kind: type[Piece]) -> Piece:
+        """The input of one task, as `write_plan` stored it."""
+        return msgspec.json.decode((self.folder / "plan" / f"{number}.json").read_bytes(), type=kind)
+
+    def keep_folder(self, name: str) -> Path:
+        """A folder of the job whose files the next attempt finds again."""
+        folder = self.folder / name
+        folder.mkdir(exist_ok=True)
+        return folder
 
 
-def in_groups(batches: Iterable[pa.RecordBatch]) -> Iterator[pa.Table]:
-    """The same rows in row groups of one size: how they came in must not show in the file."""
+def _replace(temporary: Path, path: Path) -> None:
+    """Put a complete file in its place atomically, after its bytes have reached the disk."""
+    with temporary.open("rb") as file:
+        os.fsync(file.fileno())
+    path.parent.mkdir(parents=True, exist_ok=True)
+    temporary.replace(path)
+
+
+def _row_groups(batches: Iterable[pa.RecordBatch]) -> Iterator[pa.Table]:
+    """The same rows in row groups of one size, so that the file does not depend on how rows were batched."""
     held: list[pa.RecordBatch] = []
     rows = 0
     for batch in batches:
@@ -193,18 +180,3 @@ def in_groups(batches: Iterable[pa.RecordBatch]) -> Iterator[pa.Table]:
             rows -= ROWS_A_GROUP
     if rows:
         yield pa.Table.from_batches(held).combine_chunks()
-
-
-def for_spark(path: Path) -> str:
-    """A path as Spark's readers want it: with the characters they take for patterns escaped."""
-    return _GLOB.sub(r"\\\1", str(path))
-
-
-def _folder(where: str) -> Path:
-    """A lake's folder; a URL of a file system that is not mounted cannot be renamed in, and is refused."""
-    parts = urlsplit(where)
-    if parts.scheme == "file":
-        return Path(unquote(parts.path))
-    if re.fullmatch(r"[a-z][a-z0-9+.-]+", parts.scheme) and "://" in where:
-        raise BadInput(f"--lake {where!r}: a lake that jobs write to is a folder (mounted on every worker)")
-    return Path(where)

@@ -1,22 +1,26 @@
-"""The lake's tables as a report reads them: plain rows of the small ones, paths of the large ones."""
+"""The results of a lake as a report reads them: the rows of the small tables, in memory."""
 
 from __future__ import annotations
 
 import json
 from dataclasses import dataclass, field
-from pathlib import Path
 from typing import Any, TypeAlias
 
-import pyarrow.parquet as pq
+from precede.core.errors import BadInput
+from precede.lake.layout import Lake
+from precede.lake.stored_contacts import find_contacts_unit
 
 Row: TypeAlias = dict[str, Any]
 
 
 @dataclass(frozen=True)
 class Results:
-    """Everything small that a lake knows, and where the rest is."""
+    """Runs, verdicts, violations, measures and comparisons of a lake. Events are read from `lake` when needed.
 
-    root: Path
+    `verdicts`, `violations` and `by_run` (the measures of each run) are indexed by `run_id`.
+    """
+
+    lake: Lake
     runs: list[Row] = field(default_factory=list)
     verdicts: dict[str, Row] = field(default_factory=dict)
     violations: dict[str, list[Row]] = field(default_factory=dict)
@@ -25,63 +29,43 @@ class Results:
     comparisons: list[Row] = field(default_factory=list)
 
     def sweeps(self) -> list[str]:
-        """Names of the sweeps, in order."""
+        """The names of all sweeps, sorted."""
         return sorted({row["sweep"] for row in self.runs})
 
     def groups(self, sweep: str) -> list[Row]:
-        """Measures of runs that differ in their seed alone."""
+        """The measures of a sweep's groups; a group is all runs that differ only in their seed."""
         return [row for row in self.measures if row["scope"] == "group" and row["sweep"] == sweep]
 
     def of_run(self, run_id: str) -> dict[str, float]:
-        """The measures of one run."""
+        """The measures of one run by name."""
         return self.by_run.get(run_id, {})
 
-    def events(self, run_id: str) -> Path:
-        return self.root / "events" / f"{run_id}.parquet"
-
-    def gauges(self, run_id: str) -> Path:
-        return self.root / "gauges" / f"{run_id}.parquet"
-
-    def contacts(self, trace: str, range_m: float | None) -> Path | None:
-        """Contacts of a trace: as it gave them, or within a range."""
-        folder = self.root / "contacts"
-        if range_m is not None and (folder / f"{trace}@{range_m:.12g}m.parquet").is_file():
-            return folder / f"{trace}@{range_m:.12g}m.parquet"
-        exact = folder / f"{trace}.parquet"
-        computed = sorted(folder.glob(f"{trace}@*m.parquet"))
-        return exact if exact.is_file() else computed[0] if computed else None
-
-    def segments(self, trace: str) -> Path | None:
-        path = self.root / "segments" / f"{trace}.parquet"
-        return path if path.is_file() else None
+    def contacts_unit(self, trace: str, range_m: float | None) -> str | None:
+        """The unit of `contacts` that a run on this trace used; None if it is no longer in the lake."""
+        try:
+            return find_contacts_unit(self.lake, trace, range_m)
+        except BadInput:
+            return None
 
 
-def read_results(root: Path) -> Results:
-    """The tables of a lake; one that is not there has no rows."""
+def read_results(lake: Lake) -> Results:
+    """Read the small tables of a lake. A table that does not exist has no rows."""
     violations: dict[str, list[Row]] = {}
-    for row in _rows(root, "violations"):
+    for row in lake.rows("violations"):
         violations.setdefault(row["run_id"], []).append(row)
-    measures, by_run = _rows(root, "measures"), dict[str, dict[str, float]]()
+    measures, by_run = lake.rows("measures"), dict[str, dict[str, float]]()
     for row in measures:
         if row["scope"] == "run":
             by_run.setdefault(row["run_id"], {})[row["measure"]] = row["value"]
     runs: dict[str, Row] = {}
-    for row in _rows(root, "runs"):
+    for row in lake.rows("runs"):
         runs.setdefault(row["run_id"], row | {"about": json.loads(row["description"])})
     return Results(
-        root=root,
+        lake=lake,
         runs=list(runs.values()),
-        verdicts={row["run_id"]: row for row in _rows(root, "verdicts")},
+        verdicts={row["run_id"]: row for row in lake.rows("verdicts")},
         violations=violations,
         measures=measures,
         by_run=by_run,
-        comparisons=_rows(root, "comparisons"),
+        comparisons=lake.rows("comparisons"),
     )
-
-
-def _rows(root: Path, table: str) -> list[Row]:
-    found: list[Row] = []
-    for path in sorted((root / table).glob("*.parquet")):
-        if not path.name.startswith("_"):
-            found += pq.read_table(path).to_pylist()
-    return found

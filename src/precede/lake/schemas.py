@@ -1,20 +1,17 @@
-"""The ten tables of the lake, declared once: names, types and meaning of every column (DESIGN section 5).
+"""The ten tables of the lake, declared once: name, type and meaning of every column.
 
-From one declaration come the Arrow schema that tasks write with, the Spark schema that a read is held to, and
-`docs/reference/tables.md`.
+The Arrow schema of every file, the Spark schema (`precede.pipeline.sessions.frames`) and the page
+`docs/reference/tables.md` come from this declaration.
 """
 
 from __future__ import annotations
 
 from collections.abc import Mapping
-from typing import TYPE_CHECKING, Final, Literal, NamedTuple
+from typing import Final, Literal, NamedTuple
 
 import pyarrow as pa
 
 from precede.eventlog.schema import SCHEMA_VERSION, VERSION_KEY
-
-if TYPE_CHECKING:
-    from pyspark.sql.types import StructType
 
 Kind = Literal["string", "int", "bigint", "double", "array<string>"]
 
@@ -28,7 +25,7 @@ _ARROW: Final[dict[str, pa.DataType]] = {
 
 
 class Column(NamedTuple):
-    """One column; `optional` ones may be null."""
+    """One column of a table; `kind` is its type in SQL, and an `optional` column may be null."""
 
     name: str
     kind: Kind
@@ -37,7 +34,7 @@ class Column(NamedTuple):
 
 
 class Table(NamedTuple):
-    """One table: what a row is, what names it, which part of it one file holds."""
+    """One table: what a `row` is, the columns that identify it (`key`), and what one `file` holds."""
 
     name: str
     row: str
@@ -46,88 +43,66 @@ class Table(NamedTuple):
     columns: tuple[Column, ...]
 
     def arrow(self) -> pa.Schema:
-        """As tasks and the driver write it."""
+        """The Arrow schema of the table's files."""
         fields = [pa.field(c.name, _ARROW[c.kind], nullable=c.optional) for c in self.columns]
         return pa.schema(fields, metadata={VERSION_KEY: str(SCHEMA_VERSION).encode()})
 
-    def ddl(self) -> str:
-        """As Spark reads it."""
-        return ", ".join(f"`{c.name}` {c.kind}" for c in self.columns)
-
-    def spark(self) -> StructType:
-        """The same as a type; made without a session, so that it also works in a Connect client."""
-        from pyspark.sql.types import (
-            ArrayType,
-            DoubleType,
-            IntegerType,
-            LongType,
-            StringType,
-            StructField,
-            StructType,
-        )
-
-        types = {
-            "string": StringType(),
-            "int": IntegerType(),
-            "bigint": LongType(),
-            "double": DoubleType(),
-            "array<string>": ArrayType(StringType()),
-        }
-        return StructType([StructField(c.name, types[c.kind]) for c in self.columns])
-
     def names(self) -> list[str]:
+        """The names of all columns, in order."""
         return [column.name for column in self.columns]
 
 
 _TRACE = Column("trace", "string", "name of the trace, as given to `precede ingest --name`")
 _RUN = Column("run_id", "string", "the run: protocol, seed and a hash of everything that describes it")
-_SWEEP = Column("sweep", "string", "name of the sweep that asked for the run")
+_SWEEP = Column("sweep", "string", "name of the sweep that the run belongs to")
 
 SEGMENTS: Final = Table(
     "segments",
-    "one node in straight motion at constant speed (or at rest) between two instants",
+    "the straight motion of one node at constant speed (or its rest) between two instants",
     ("trace", "node", "t0_us"),
     "one trace",
     (
         _TRACE,
-        Column("node", "string", "who moves"),
-        Column("t0_us", "bigint", "when it begins, in microseconds of the trace's own clock"),
-        Column("x0", "double", "where it begins, metres"),
-        Column("y0", "double", "where it begins, metres"),
-        Column("t1_us", "bigint", "when it ends; the node is absent between two segments that do not join"),
-        Column("x1", "double", "where it ends, metres"),
-        Column("y1", "double", "where it ends, metres"),
+        Column("node", "string", "the node that moves"),
+        Column("t0_us", "bigint", "start of the motion, in microseconds of the trace's own clock"),
+        Column("x0", "double", "x at the start, metres"),
+        Column("y0", "double", "y at the start, metres"),
+        Column(
+            "t1_us", "bigint", "end of the motion; the node is absent between two segments that do not join"
+        ),
+        Column("x1", "double", "x at the end, metres"),
+        Column("y1", "double", "y at the end, metres"),
     ),
 )
 CONTACTS: Final = Table(
     "contacts",
-    "two nodes within reach of each other, from the first to the last whole microsecond",
+    "one contact: two nodes in range of each other, from the first to the last whole microsecond",
     ("trace", "range_m", "a", "b", "start_us"),
     "one trace and one range",
     (
         _TRACE,
-        Column("a", "string", "one node; of a pair, always the one that comes first"),
+        Column("a", "string", "the node of the pair that comes first in natural order"),
         Column("b", "string", "the other node"),
-        Column("start_us", "bigint", "when the contact begins"),
-        Column("end_us", "bigint", "when it ends; contacts of one pair neither overlap nor abut"),
-        Column("range_m", "double", "range it was computed for; null where the trace says who met", True),
+        Column("start_us", "bigint", "start of the contact"),
+        Column("end_us", "bigint", "end of the contact; contacts of one pair neither overlap nor touch"),
+        Column("range_m", "double", "the radio range it was computed for; null for a trace of meetings", True),
     ),
 )
 REJECTS: Final = Table(
     "rejects",
-    "one row of an input file that was not used, and why",
+    "one row of an input file that was rejected, with the reason",
     ("trace", "file", "line"),
     "one trace",
     (
         _TRACE,
         Column("file", "string", "the file, or the member of an archive"),
-        Column("line", "bigint", "line number in it, from 1; null where the row has none", True),
-        Column("reason", "string", "what was wrong with it"),
+        Column("line", "bigint", "line number in it, from 1; null if the row has none", True),
+        Column("reason", "string", "why the row was rejected"),
     ),
 )
 RUNS: Final = Table(
     "runs",
-    "one run that a sweep asked for, finished or failed",
+    "one run of a sweep, finished or failed",
     ("sweep", "run_id"),
     "one sweep",
     (
@@ -136,55 +111,66 @@ RUNS: Final = Table(
         Column("scenario", "string", "name or file of the scenario"),
         Column("protocol", "string", "name of the protocol"),
         Column("options", "string", "what the grid set besides scenario, protocol and seed, as JSON"),
-        Column("seed", "bigint", "one seed is one world"),
+        Column("seed", "bigint", "the seed of all randomness of the run"),
         Column("status", "string", "`finished` or `failed`"),
         Column("order", "string", "the order the protocol promises", True),
-        Column("nodes", "bigint", "how many nodes", True),
+        Column("nodes", "bigint", "number of nodes", True),
         Column("rows", "bigint", "rows in `events`", True),
-        Column("events", "bigint", "events the engine handled", True),
+        Column("events", "bigint", "events that the simulator handled", True),
         Column("end_us", "bigint", "world time when it ended", True),
         Column("cpu_s", "double", "CPU seconds of the simulation alone", True),
-        Column("attempt", "int", "which attempt of its task finished it, from 0"),
-        Column("worker", "string", "host and process that finished it"),
-        Column("finished_at", "string", "when, UTC"),
-        Column("version", "string", "version of this package that ran it, and a digest of its text"),
-        Column("error", "string", "of a failed run: the error in one line", True),
-        Column("traceback", "string", "of a failed run: where it happened", True),
-        Column("description", "string", "the whole run as JSON: `precede simulate` can run it again"),
+        Column("attempt", "int", "the attempt of its task that finished it, from 0"),
+        Column("worker", "string", "host and process that ran it"),
+        Column("finished_at", "string", "when it finished, UTC"),
+        Column("version", "string", "version of Precede that ran it, and a digest of its source"),
+        Column("error", "string", "for a failed run: the error in one line", True),
+        Column("traceback", "string", "for a failed run: the Python traceback", True),
+        Column("description", "string", "the complete description of the run as JSON: enough to run it again"),
     ),
 )
 EVENTS: Final = Table(
     "events",
-    "one thing that happened at one node",
+    "one event at one node",
     ("run_id", "node", "incarnation", "step"),
     "one run",
     (
         _RUN,
-        Column("node", "string", "where it happened"),
-        Column("incarnation", "int", "which life of the node, from 0; a restart with saved state goes on"),
-        Column("step", "bigint", "the node's own counter: order is per node only"),
+        Column("node", "string", "the node at which it happened"),
+        Column(
+            "incarnation",
+            "int",
+            "incarnation of the node, from 0; a restart with saved state continues the incarnation",
+        ),
+        Column("step", "bigint", "the node's own event counter: events are ordered within one node only"),
         Column("at_us", "bigint", "world time"),
-        Column("clock_us", "bigint", "the node's own clock"),
+        Column("clock_us", "bigint", "the node's own clock at the event"),
         Column(
             "kind",
             "string",
-            "started, crashed, left, broadcast, sent, packet_received, received (first copy of somebody else's "
-            "message), delivered, discarded or observed",
+            "started, crashed, left, broadcast, sent, packet_received, received (the first copy of another "
+            "node's message), delivered, discarded or observed",
         ),
-        Column("message_source", "string", "who broadcast the message", True),
-        Column("message_incarnation", "int", "in which life", True),
-        Column("message_number", "bigint", "its number in that life, growing", True),
-        Column("destinations", "array<string>", "of a broadcast: to whom; null is everybody", True),
-        Column("deadline_us", "bigint", "of a broadcast: until when, by the source's clock", True),
-        Column("peer", "string", "of a packet: the other end; null for whoever hears it", True),
-        Column("medium", "string", "of a packet: radio or wired", True),
-        Column("packet_kind", "string", "of a packet: its kind, in its paper's words", True),
-        Column("packet_bytes", "bigint", "of a packet: its size by its paper's size model", True),
-        Column("wire_bytes", "bigint", "of a packet over real sockets: bytes on the wire", True),
-        Column("control_bytes", "bigint", "of a packet: the part that exists for order or dissemination", True),
-        Column("control_entries", "bigint", "of a packet: entries of vectors, barriers, matrices", True),
-        Column("messages_in_packet", "int", "of a packet: how many messages it carries", True),
-        Column("reason", "string", "why a message was discarded; the name of an observation", True),
+        Column("message_source", "string", "the node that broadcast the message", True),
+        Column("message_incarnation", "int", "incarnation of the source", True),
+        Column("message_number", "bigint", "number of the message in its stream, ascending", True),
+        Column("destinations", "array<string>", "for a broadcast: the addressed nodes; null means all", True),
+        Column("deadline_us", "bigint", "for a broadcast: its deadline, by the source's clock", True),
+        Column(
+            "peer", "string", "for a packet: the node at the other end; null if sent to all neighbours", True
+        ),
+        Column("medium", "string", "for a packet: radio or wired", True),
+        Column("packet_kind", "string", "for a packet: its kind, named as in the paper", True),
+        Column("packet_bytes", "bigint", "for a packet: its size by the paper's size model", True),
+        Column("wire_bytes", "bigint", "for a packet over real sockets: bytes on the wire", True),
+        Column(
+            "control_bytes",
+            "bigint",
+            "for a packet: bytes that serve ordering or dissemination, not payload",
+            True,
+        ),
+        Column("control_entries", "bigint", "for a packet: entries of vectors, barriers, matrices", True),
+        Column("messages_in_packet", "int", "for a packet: number of messages in it", True),
+        Column("reason", "string", "why a message was discarded; for an observation, its name", True),
     ),
 )
 GAUGES: Final = Table(
@@ -194,105 +180,118 @@ GAUGES: Final = Table(
     "one run",
     (
         _RUN,
-        Column("node", "string", "whose"),
-        Column("at_us", "bigint", "when it was sampled, world time"),
-        Column("name", "string", "which registry or buffer"),
-        Column("value", "bigint", "entries in it when sampled"),
-        Column("peak", "bigint", "the most since the sample before"),
+        Column("node", "string", "the node"),
+        Column("at_us", "bigint", "world time of the sample"),
+        Column("name", "string", "name of the registry or buffer"),
+        Column("value", "bigint", "number of entries when sampled"),
+        Column("peak", "bigint", "largest number of entries since the previous sample"),
     ),
 )
 VERDICTS: Final = Table(
     "verdicts",
-    "what the witness says about one run",
+    "the verifier's verdict about one run",
     ("sweep", "run_id"),
     "one sweep",
     (
         _SWEEP,
         _RUN,
-        Column("order", "string", "the order that was checked: what the protocol promises, else causal"),
-        Column("promised", "string", "the order the protocol promises; `none` promises nothing"),
+        Column("order", "string", "the order that was checked: the promised one, else causal"),
+        Column("promised", "string", "the order the protocol promises; `none` if it promises none"),
         Column("verdict", "string", "`holds`, `violated` or `unknown`"),
-        Column("rows", "bigint", "rows of the log; null where the log was not kept", True),
-        Column("deliveries_checked", "bigint", "deliveries among them; null likewise", True),
-        Column("violations", "bigint", "breaches of order or integrity, all of them counted"),
+        Column("rows", "bigint", "rows of the log; null if the log was not kept", True),
+        Column(
+            "deliveries_checked", "bigint", "deliveries that were checked; null if the log was not kept", True
+        ),
+        Column("violations", "bigint", "number of all violations of order or integrity"),
         Column("reasons", "array<string>", "why a verdict is unknown"),
-        Column("findings", "array<string>", "worth knowing, and no violation"),
+        Column("findings", "array<string>", "remarkable facts that are no violation"),
     ),
 )
 VIOLATIONS: Final = Table(
     "violations",
-    "one delivery that broke a rule (the first hundred of a run)",
+    "one delivery that violates an order or integrity (the first hundred of a run)",
     ("sweep", "run_id", "number"),
     "one sweep",
     (
         _SWEEP,
         _RUN,
-        Column("number", "int", "place in the run's list, from 0"),
+        Column("number", "int", "index in the run's list of violations, from 0"),
         Column("order", "string", "the order that was checked"),
         Column(
             "kind",
             "string",
             "ghost, before_broadcast, duplicate, not_addressed, fifo, causal, multicast, expired or total",
         ),
-        Column("node", "string", "who delivered it"),
-        Column("incarnation", "int", "in which life"),
-        Column("step", "bigint", "at which step"),
-        Column("message", "string", "the message: source:number"),
-        Column("other", "string", "the message it should have come before, or disagrees about", True),
-        Column("explanation", "string", "the story of it, told for the first violation of a run", True),
+        Column("node", "string", "the node that delivered the message"),
+        Column("incarnation", "int", "incarnation of the node"),
+        Column("step", "bigint", "step of the delivery at that node"),
+        Column("message", "string", "the message, as `source:number`"),
+        Column(
+            "other", "string", "the second message involved: delivered before it, but ordered after it", True
+        ),
+        Column(
+            "explanation",
+            "string",
+            "a text that explains the violation; for the first violation of a run",
+            True,
+        ),
     ),
 )
 MEASURES: Final = Table(
     "measures",
-    "one number about one run, or about all runs that differ in their seed alone",
+    "one measure of one run, or of a group of runs that differ only in their seed",
     ("sweep", "scope", "run_id", "scenario", "protocol", "options", "measure"),
     "one sweep",
     (
         _SWEEP,
         Column("scope", "string", "`run` or `group`"),
-        Column("run_id", "string", "of scope `run`: which", True),
+        Column("run_id", "string", "for scope `run`: the run", True),
         Column("scenario", "string", "name or file of the scenario"),
         Column("protocol", "string", "name of the protocol"),
         Column("options", "string", "what the grid set besides scenario, protocol and seed, as JSON"),
         Column("measure", "string", "subject_quantity_unit_statistic: `wait_us_mean`"),
-        Column("value", "double", "of a run: the number; of a group: the mean over its runs"),
-        Column("runs", "bigint", "how many runs went in (those that have the measure)"),
-        Column("sd", "double", "of a group: standard deviation over its runs", True),
-        Column("low", "double", "of a group: lower end of the 95 % confidence interval of the mean", True),
-        Column("high", "double", "of a group: upper end", True),
+        Column("value", "double", "for a run: the value; for a group: the mean over its runs"),
+        Column("runs", "bigint", "number of runs that have the measure"),
+        Column("sd", "double", "for a group: standard deviation over its runs", True),
+        Column("low", "double", "for a group: lower end of the 95 % confidence interval of the mean", True),
+        Column("high", "double", "for a group: upper end of that interval", True),
     ),
 )
 COMPARISONS: Final = Table(
     "comparisons",
-    "one claim beside what a sweep measured",
+    "one claim, compared with the measures of a sweep",
     ("sweep", "paper", "claim", "reading"),
     "one sweep",
     (
         _SWEEP,
-        Column("paper", "string", "who claims it"),
+        Column("paper", "string", "key of the paper that makes the claim"),
         Column("claim", "string", "its id in the claims file"),
-        Column("place", "string", "where it stands: section, table, figure"),
-        Column("says", "string", "the sentence"),
+        Column("place", "string", "section, table or figure of the paper"),
+        Column("says", "string", "the claim as a sentence"),
         Column("measure", "string", "the measure it is about"),
         Column("kind", "string", "about, between, at_most, at_least, rises, falls, withheld, ..."),
-        Column("published_low", "double", "lower bound of what is claimed; null is none", True),
-        Column("published_high", "double", "upper bound of what is claimed; null is none", True),
-        Column("ours_low", "double", "the smallest of our means at the points it speaks of", True),
-        Column("ours_high", "double", "the largest", True),
+        Column("published_low", "double", "lower bound of the claimed value; null if there is none", True),
+        Column("published_high", "double", "upper bound of the claimed value; null if there is none", True),
+        Column("ours_low", "double", "the smallest of our means at the points the claim selects", True),
+        Column("ours_high", "double", "the largest of those means", True),
         Column("interval_low", "double", "lower end of the confidence intervals of those means", True),
-        Column("interval_high", "double", "upper end", True),
-        Column("points", "bigint", "how many points of the sweep it speaks of"),
+        Column("interval_high", "double", "upper end of those intervals", True),
+        Column("points", "bigint", "number of points of the sweep that the claim selects"),
         Column(
             "status",
             "string",
             "`reproduced`, `close`, `better than published`, `not reproduced`, `withheld` (nothing published), "
             "`paper scale only` (this scale cannot answer it) or `no points` (the sweep has none)",
         ),
-        Column("reading", "string", "where a text can be read in several ways: which reading", True),
+        Column("reading", "string", "for a text with several readings: the reading that was used", True),
         Column("exhibit", "string", "the table, figure or section: `table2`, `figure7`", True),
-        Column("off_percent", "double", "how far the farthest point is off what is claimed, in percent", True),
-        Column("runs", "bigint", "how many runs went in", True),
-        Column("reason", "string", "of a claim that is not reproduced: why, as far as we found it", True),
+        Column(
+            "off_percent", "double", "largest deviation of a point from the claimed value, in percent", True
+        ),
+        Column("runs", "bigint", "number of runs used", True),
+        Column(
+            "reason", "string", "for a claim that is not reproduced: the reason, as far as we know it", True
+        ),
         Column("shown_by", "string", "the experiment or test that supports the reason", True),
     ),
 )
@@ -301,14 +300,14 @@ TABLES: Final[Mapping[str, Table]] = {table.name: table for table in _ALL}
 
 
 def describe_tables() -> str:
-    """`docs/reference/tables.md`: every table, column by column."""
+    """The text of `docs/reference/tables.md`: every table with all its columns."""
     lines = [
         "# The tables of the lake",
         "",
-        "A lake is a folder; a table is a folder in it; one file is one unit of the table and appears whole or",
-        'not at all. Every table is read by `spark.read.parquet("lake/events")`,',
-        "`pandas.read_parquet(\"lake/events\")` and by DuckDB (`from 'lake/events/*.parquet'`).",
-        "Times are whole microseconds, places metres.",
+        "A lake is a folder; a table is a folder in it. One file is one unit of the table; it appears whole",
+        'or not at all. Spark reads a table with `spark.read.parquet("lake/events")`, pandas with',
+        "`pandas.read_parquet(\"lake/events\")`, DuckDB with `from 'lake/events/*.parquet'`.",
+        "Times are whole microseconds, coordinates are metres.",
         "Folders whose names begin with `_` belong to jobs and are no tables.",
         "",
         "This page is written by `python -m precede.lake.schemas`.",
@@ -316,10 +315,10 @@ def describe_tables() -> str:
     for table in TABLES.values():
         lines += ["", f"## {table.name}", "", f"A row is {table.row}."]
         keys = ", ".join(f"`{name}`" for name in table.key)
-        lines += [f"Rows are named by {keys}; one file holds {table.file}.", ""]
+        lines += [f"The columns {keys} identify a row; one file holds {table.file}.", ""]
         lines += ["| column | type | null | meaning |", "| --- | --- | --- | --- |"]
         for column in table.columns:
-            null = "may be" if column.optional else ""
+            null = "yes" if column.optional else ""
             lines.append(f"| `{column.name}` | {column.kind} | {null} | {column.meaning} |")
     return "\n".join(lines) + "\n"
 

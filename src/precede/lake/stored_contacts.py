@@ -1,105 +1,112 @@
-"""Contacts of a trace in the lake, read without Spark: what `trace = "NAME"` in a scenario means.
+"""Contacts of a trace in the lake: what `trace = "NAME"` in a scenario means.
 
-The lake keeps `contacts/NAME.parquet` for a trace that says who met, `contacts/NAME@50m.parquet` for contacts
-computed from movement within a range, and `segments/NAME.parquet` for that movement, which also says who was
-there when (DESIGN section 5).
+A trace has contacts from one of two sources. A file of meetings becomes the unit `NAME` of `contacts`. A file
+of movement becomes the unit `NAME` of `segments`; `precede contacts` computes its contacts for a radio range,
+the unit `NAME@50m`. Segments also tell when each node is present.
 """
 
 from __future__ import annotations
 
 from pathlib import Path
-from typing import Any
 
 import numpy as np
 
 from precede.core.errors import BadInput
-from precede.core.natural_order import natural
+from precede.lake.columns import distinct_names, indices
+from precede.lake.layout import Lake, contacts_unit, trace_of
 from precede.traces.contacts import ContactList, Presence, of_intervals
 from precede.traces.intervals import Intervals, Ints
 
 
-def stored_files(lake: str | Path, trace: str, range_m: float | None = None) -> list[Path]:
-    """The files that a trace's contacts are read from: contacts, then segments where there are any."""
-    folder = Path(lake) / "contacts"
-    segments = Path(lake) / "segments" / f"{trace}.parquet"
-    moved = [segments] if segments.is_file() else []
+def find_contacts_unit(lake: Lake, trace: str, range_m: float | None = None) -> str:
+    """The unit of `contacts` to use for a trace: for the range if one is given, else the only one there is.
+
+    Raises BadInput when there is none, or when the trace has several ranges and `range_m` does not choose.
+    """
     if range_m is not None:
-        wanted = folder / f"{trace}@{range_m:.12g}m.parquet"
-        if not wanted.is_file():
-            raise BadInput(_missing(lake, trace, f"within {range_m:g} m", range_m, moved))
-        return [wanted, *moved]
-    if (folder / f"{trace}.parquet").is_file():
-        return [folder / f"{trace}.parquet"]
-    computed = [path for path in sorted(folder.glob("*.parquet")) if path.stem.rpartition("@")[0] == trace]
+        unit = contacts_unit(trace, range_m)
+        if not lake.has("contacts", unit):
+            raise BadInput(_missing(lake, trace, range_m))
+        return unit
+    if lake.has("contacts", trace):
+        return trace
+    computed = computed_units(lake, trace)
     if len(computed) > 1:
-        ranges = ", ".join(path.stem.rpartition("@")[2].removesuffix("m") for path in computed)
+        ranges = ", ".join(unit.rpartition("@")[2].removesuffix("m") for unit in computed)
         raise BadInput(f"trace {trace!r} has contacts for several ranges: say which (range = one of {ranges})")
     if not computed:
-        raise BadInput(_missing(lake, trace, "", None, moved))
-    return [computed[0], *moved]
+        raise BadInput(_missing(lake, trace, None))
+    return computed[0]
 
 
-def stored_traces(lake: str | Path) -> list[str]:
-    """Every trace that a lake has, with or without contacts."""
-    found = [path.stem for table in ("contacts", "segments") for path in (Path(lake) / table).glob("*.parquet")]
-    return sorted({stem.rpartition("@")[0] or stem for stem in found})
+def computed_units(lake: Lake, trace: str) -> list[str]:
+    """The units of `contacts` that were computed from a trace's movement, one for each range."""
+    return [unit for unit in lake.units("contacts") if unit.rpartition("@")[0] == trace]
 
 
-def read_stored_contacts(lake: str | Path, trace: str, range_m: float | None = None) -> ContactList:
-    """Who meets whom, and who is there when: presence is known for a trace of movement, else everybody is."""
-    import pyarrow.parquet as pq
-
-    contacts, *movement = stored_files(lake, trace, range_m)
-    table = pq.read_table(contacts, columns=["a", "b", "start_us", "end_us"])
-    moved = pq.read_table(movement[0], columns=["node", "t0_us", "t1_us"]) if movement else None
-    met = {*table["a"].unique().to_pylist(), *table["b"].unique().to_pylist()}
-    names = sorted(met | set(moved["node"].unique().to_pylist() if moved else ()), key=natural)
-    found = Intervals(
-        _places(table["a"], names),
-        _places(table["b"], names),
-        table["start_us"].to_numpy(),
-        table["end_us"].to_numpy(),
-    )
-    if moved is None:
-        return of_intervals(names, found)
-    node = _places(moved["node"], names)
-    return of_intervals(names, found, _presence(node, moved["t0_us"].to_numpy(), moved["t1_us"].to_numpy()))
+def stored_files(lake: Lake, trace: str, range_m: float | None = None) -> list[Path]:
+    """The files that `read_stored_contacts` reads: contacts, and segments if the contacts were computed."""
+    unit = find_contacts_unit(lake, trace, range_m)
+    files = [lake.path("contacts", unit)]
+    return [*files, lake.path("segments", trace)] if _is_of_movement(lake, trace, unit) else files
 
 
-def _places(column: Any, names: list[str]) -> Ints:
-    """Names as their places in the list."""
-    import pyarrow as pa
-    import pyarrow.compute as pc
+def stored_traces(lake: Lake) -> list[str]:
+    """The names of all traces in a lake, with or without contacts."""
+    return sorted({trace_of(unit) for table in ("contacts", "segments") for unit in lake.units(table)})
 
-    places: Ints = pc.index_in(column.cast(pa.string()), value_set=pa.array(names, pa.string())).to_numpy()
-    return places.astype(np.int64)
+
+def read_stored_contacts(lake: Lake, trace: str, range_m: float | None = None) -> ContactList:
+    """The contacts of a trace.
+
+    For a trace of movement also the presence of every node; else all are present.
+    """
+    unit = find_contacts_unit(lake, trace, range_m)
+    table = lake.read("contacts", unit, ["a", "b", "start_us", "end_us"])
+    start, end = table["start_us"].to_numpy(), table["end_us"].to_numpy()
+    if not _is_of_movement(lake, trace, unit):
+        names = distinct_names(table["a"], table["b"])
+        return of_intervals(
+            names, Intervals(indices(table["a"], names), indices(table["b"], names), start, end)
+        )
+    moves = lake.read("segments", trace, ["node", "t0_us", "t1_us"])
+    names = distinct_names(table["a"], table["b"], moves["node"])
+    intervals = Intervals(indices(table["a"], names), indices(table["b"], names), start, end)
+    node = indices(moves["node"], names)
+    return of_intervals(names, intervals, _presence(node, moves["t0_us"].to_numpy(), moves["t1_us"].to_numpy()))
+
+
+def _is_of_movement(lake: Lake, trace: str, unit: str) -> bool:
+    """Was this unit of `contacts` computed from movement that is still in the lake?"""
+    return unit != trace and lake.has("segments", trace)
 
 
 def _presence(node: Ints, enter: Ints, leave: Ints) -> Presence:
-    """Segments that join or overlap are one presence."""
+    """When each node is present: segments of one node that touch or overlap are one interval."""
     order = np.lexsort((enter, node))
     node, enter, leave = node[order], enter[order], leave[order]
     if not len(node):
         return Presence(node, enter, leave)
     begins = np.ones(len(node), dtype=bool)
-    begins[1:] = (node[1:] != node[:-1]) | (enter[1:] > _reach(node, leave)[:-1])
+    begins[1:] = (node[1:] != node[:-1]) | (enter[1:] > _latest_end(node, leave)[:-1])
     ends = np.append(np.flatnonzero(begins)[1:] - 1, len(node) - 1)
-    return Presence(node[begins], enter[begins], _reach(node, leave)[ends])
+    return Presence(node[begins], enter[begins], _latest_end(node, leave)[ends])
 
 
-def _reach(node: Ints, leave: Ints) -> Ints:
-    """The latest end so far of each node's segments."""
+def _latest_end(node: Ints, leave: Ints) -> Ints:
+    """For every segment the latest end among the node's segments up to it; rows are sorted by node."""
     base = leave.min()
     width = int(leave.max() - base) + 1
-    reach: Ints = np.maximum.accumulate(node * width + (leave - base)) - node * width + base
-    return reach
+    latest: Ints = np.maximum.accumulate(node * width + (leave - base)) - node * width + base
+    return latest
 
 
-def _missing(lake: str | Path, trace: str, within: str, range_m: float | None, moved: list[Path]) -> str:
-    """What is not there, and the command that makes it."""
-    if moved:
-        wanted = "METRES" if range_m is None else f"{range_m:g}"
-        said = f"no contacts {within}".strip()
-        return f"trace {trace!r} has {said} in {lake}: precede contacts {trace} --range {wanted} --lake {lake}"
-    known = sorted({path.stem.partition("@")[0] for path in (Path(lake) / "contacts").glob("*.parquet")})
-    return f"no trace {trace!r} in {lake} (there are: {', '.join(known) or 'none'})"
+def _missing(lake: Lake, trace: str, range_m: float | None) -> str:
+    """The error for contacts that are not in the lake, with the command that computes them."""
+    if lake.has("segments", trace):
+        missing = "no contacts" if range_m is None else f"no contacts within {range_m:g} m"
+        metres = "METRES" if range_m is None else f"{range_m:g}"
+        command = f"precede contacts {trace} --range {metres} --lake {lake.root}"
+        return f"trace {trace!r} has {missing} in {lake.root}: {command}"
+    traces = sorted({trace_of(unit) for unit in lake.units("contacts")})
+    return f"no trace {trace!r} in {lake.root} (there are: {', '.join(traces) or 'none'})"

@@ -1,6 +1,14 @@
-"""Spark, and nowhere else: session, schemas, ingest, contacts, sweeps, verdicts, measures.
+"""Everything that runs on Spark; no other package imports pyspark.
 
-`precede.pipeline.verify(df, order="causal", by=["topic"])` is the witness on a DataFrame of yours.
+Spark distributes the work: a task receives a number, reads its own input and writes its own file through
+`precede.lake`. Bulk rows do not pass through the JVM. Every job can be killed at any time and run again.
+`precede.pipeline.verify(df, order="causal", by=["topic"])` verifies a DataFrame of your own.
+
+* `sessions`: the Spark session, its Java, tasks, lake tables as DataFrames
+* `mobility`: trace files to segments, segments to contacts
+* `sweeps`: many runs: simulated, verified, measured, compared with claims
+* `judging`: the verifier on DataFrames, on files, and on logs that grow
+* `reproduction`: the experiments of a paper
 
 May import: core, eventlog, traces, experiments, reproduction, witness, measures, lake
 """
@@ -12,7 +20,7 @@ from typing import Any
 
 def __getattr__(name: str) -> Any:
     if name == "verify":
-        from precede.pipeline.judging.witness import verify
+        from precede.pipeline.judging.frames import verify
 
         return verify
     raise AttributeError(f"module {__name__!r} has no attribute {name!r}")

@@ -1,4 +1,16 @@
-"""Tables, figures and the site, made from tables on disk.
+"""Tables, figures and the site, made from the results in a lake.
+
+Tables are written as Markdown, LaTeX, HTML and CSV; figures as SVG and PNG. The site is a folder of static
+pages that open from a disk without a network. A run's page draws its messages in space and time from packed
+data.
+
+* `tables`, `axes`, `figures`: one table or figure in every format
+* `packing`: columns of numbers as text in a page
+* `run_data`, `map_data`: the data of a run's page: its log and its map
+* `shiviz`: a run's log for ShiViz
+* `writing`: pages from templates
+* `run_pages`, `sweep_pages`, `paper_pages`, `protocol_pages`, `emulation_pages`: one kind of page each
+* `site`: the whole site
 
 May import: measures, lake
 """

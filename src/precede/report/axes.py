@@ -1,4 +1,4 @@
-"""Where numbers fall on an axis, and which of them are written beside it."""
+"""Axes of a figure: from values to coordinates, and the values at which ticks stand."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from dataclasses import dataclass
 
 @dataclass(frozen=True)
 class Axis:
-    """From a value to a place between `start` and `end`; logarithmic where asked."""
+    """Maps values from `low` to `high` to coordinates from `start` to `end`, linearly or logarithmically."""
 
     low: float
     high: float
@@ -18,6 +18,7 @@ class Axis:
     logarithmic: bool = False
 
     def place(self, value: float) -> float:
+        """The coordinate of a value."""
         if self.logarithmic:
             share = (math.log(value) - math.log(self.low)) / (math.log(self.high) - math.log(self.low))
         else:
@@ -25,14 +26,14 @@ class Axis:
         return self.start + share * (self.end - self.start)
 
     def ticks(self) -> list[float]:
-        """Round numbers in reach, six or so."""
+        """Round values on the axis, about six."""
         return log_ticks(self.low, self.high) if self.logarithmic else linear_ticks(self.low, self.high)
 
 
 def fitting(values: Sequence[float], start: float, end: float, logarithmic: bool, zero: bool) -> Axis:
-    """An axis on which all values have room; `zero` lets it begin at 0 where nothing is negative."""
+    """An axis for these values with a margin. With `zero` it begins at 0 if no value is negative."""
     if logarithmic and any(value <= 0 for value in values):
-        raise ValueError("a logarithmic axis has no place for values that are not positive")
+        raise ValueError("a logarithmic axis needs positive values")
     low, high = min(values), max(values)
     if logarithmic:
         spread = (high / low) ** 0.06 if high > low else 2.0
@@ -44,7 +45,7 @@ def fitting(values: Sequence[float], start: float, end: float, logarithmic: bool
 
 
 def linear_ticks(low: float, high: float) -> list[float]:
-    """Multiples of 1, 2 or 5 times a power of ten.
+    """Values at multiples of 1, 2 or 5 times a power of ten.
 
     >>> linear_ticks(0, 1.08)
     [0.0, 0.2, 0.4, 0.6, 0.8, 1.0]
@@ -58,15 +59,15 @@ def linear_ticks(low: float, high: float) -> list[float]:
 
 
 def log_ticks(low: float, high: float) -> list[float]:
-    """Powers of ten, and 2 and 5 times them where there is room.
+    """Powers of ten, with 2 and 5 times them if that is not too many.
 
     >>> log_ticks(3, 300)
     [5.0, 10.0, 20.0, 50.0, 100.0, 200.0]
     """
     powers = range(math.floor(math.log10(low)), math.ceil(math.log10(high)) + 1)
     for factors in ((1, 2, 5), (1, 3), (1,)):
-        found = [f * 10.0**power for power in powers for f in factors if low <= f * 10.0**power <= high]
-        if len(found) <= 8:
-            return found
-    every = -(-len(found) // 8)
-    return found[::every]
+        ticks = [f * 10.0**power for power in powers for f in factors if low <= f * 10.0**power <= high]
+        if len(ticks) <= 8:
+            return ticks
+    every = -(-len(ticks) // 8)
+    return ticks[::every]

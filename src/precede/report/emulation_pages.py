@@ -1,4 +1,4 @@
-"""Pages of an emulation: real nodes beside the simulations of the same scenario, and each one's own page."""
+"""The pages of an emulation: real nodes compared with simulations of the same scenario, and a page for each."""
 
 from __future__ import annotations
 
@@ -34,59 +34,62 @@ def write_emulation(
     differences: Sequence[Sequence[Cell]],
     command: str,
 ) -> Path:
-    """The front page, and a page for every run in `results`; where the front page is."""
+    """Write the front page and a page for every run in `results`; returns the path of the front page."""
     pages = fresh_folder(out)
     writer = RunPages(pages, results, EVENTS)
     for run in results.runs:
         writer.write(run)
     sections = [
-        Section("What happened", tables=[tabled(Table("The emulation", ("", ""), [list(f) for f in facts]))]),
+        Section("The emulation", tables=[tabled(Table("Facts", ("", ""), [list(f) for f in facts]))]),
         _agreement(sets),
         _differences(kinds, differences),
         _measures(results),
-        Section("When", _AGES, figures=[with_numbers(_ages(ages))]),
-        Section("The same again", command=command),
+        Section("Ages", _AGES, figures=[with_numbers(_ages(ages))]),
+        Section("Run it again", command=command),
     ]
     page = pages.write("index.html", "tables.html", title=title, lead="", sections=sections)
     return out / page
 
 
 _AGES: Final = Markup(
-    "<p>How old messages were when others than their source delivered them. Instants differ between a"
-    " simulation in which transfers take no time and real nodes, whose transfers take the machine's time"
-    " multiplied by the speed.</p>"
+    "<p>The age of messages when nodes other than their source delivered them. Transfers take no time in the"
+    " simulation; between real nodes they take the machine's time multiplied by the speed. The instants"
+    " therefore differ.</p>"
 )
 
 
 def _agreement(sets: Sequence[Sequence[Cell]]) -> Section:
-    header = ("the emulation beside", "deliveries there", "emulated", "in both", "there alone", "here alone")
+    """The sets of deliveries, compared with each simulation."""
+    header = ("simulated with", "simulated", "emulated", "in both", "only simulated", "only emulated")
     text = Markup(
-        "<p>Who delivered what. Beside the scenario's own network, and beside the simulation in which links and"
-        " transfers take the instants and times that were measured in the emulation.</p>"
+        "<p>The deliveries of the emulation, compared with two simulations: with the scenario's own network,"
+        " and with the link instants and transfer times that were measured in the emulation.</p>"
     )
-    return Section("What agrees", text, tables=[tabled(Table("Delivered sets", header, sets))])
+    return Section("Agreement", text, tables=[tabled(Table("Delivered sets", header, sets))])
 
 
 def _differences(kinds: Sequence[Mapping[str, Any]], differences: Sequence[Sequence[Cell]]) -> Section:
+    """The deliveries that only one side has, with their kinds."""
     if not differences:
-        return Section("What differs", Markup("<p>With measured times, nothing: every set is the same.</p>"))
+        return Section("Differences", Markup("<p>None: with measured times all deliveries are the same.</p>"))
     rows: list[list[Cell]] = [
         [one["kind"], one["only_in"], one["count"], one["margin_s_max"], one["says"]] for one in kinds
     ]
-    header = ("kind", "only in", "deliveries", "farthest from the edge, s", "what it means")
+    header = ("kind", "only in", "deliveries", "largest margin, s", "meaning")
     more = f" (the first {_LISTED} of {len(differences):,})" if len(differences) > _LISTED else ""
-    each = ("node", "source", "number", "only in", "kind", "came from", "from the edge, s")
+    each = ("node", "source", "number", "only in", "kind", "came from", "margin, s")
     return Section(
-        "What differs",
-        Markup("<p>Deliveries that the emulation or the simulation with measured times has alone.</p>"),
+        "Differences",
+        Markup("<p>Deliveries that only the emulation or only the simulation with measured times has.</p>"),
         tables=[
             tabled(Table("Differences by kind", header, rows)),
-            tabled(Table(f"Each of them{more}", each, list(differences)[:_LISTED])),
+            tabled(Table(f"All differences{more}", each, list(differences)[:_LISTED])),
         ],
     )
 
 
 def _measures(results: Results) -> Section:
+    """The main measures, one column for each run."""
     names = [run["run_id"] for run in results.runs]
     header = ("measure", *names)
     rows: list[list[Cell]] = [
@@ -104,6 +107,7 @@ def _verdict(results: Results, run: Row) -> str:
 
 
 def _ages(ages: Mapping[str, Sequence[float]]) -> Figure:
+    """The cumulative distribution of the ages, one curve for each run."""
     curves = []
     for name, values in ages.items():
         ordered = sorted(values)

@@ -1,13 +1,13 @@
-"""A figure of results, drawn as SVG: curves with their intervals, and what a paper published beside them.
+"""A figure of results as SVG: curves with confidence intervals, and the values that a paper published.
 
     figure = Figure("Waits", "lifetime, min", "wait, s",
                     [Curve("delta_causal", [Point(5, 12.5, 11, 14), Point(20, 80.25, 78, 83)])],
                     [Mark(20, 80, says="Table II: 80 s")])
     write_figure(figure, Path("out"), "waits")        # out/waits.svg, out/waits.png
 
-A curve has a colour, a dash and a shape of its own, so it can be told apart in print and without colours. The
-colours are attributes, which a page's style sheet overrides (dark paper); a file stands on its own. Everything
-drawn has a title that a pointer or a screen reader finds; `table_of` is the same in numbers.
+Every curve has its own colour, dash and point shape, so curves differ in print and without colours. Colours are
+SVG attributes, so that a page's style sheet can override them for dark mode and a file needs no style sheet.
+Every point has a title for pointers and screen readers. `table_of` gives the same data as a table.
 """
 
 from __future__ import annotations
@@ -23,7 +23,7 @@ from precede.report.tables import Cell, Table, shown
 
 
 class Point(NamedTuple):
-    """A measured value, and its confidence interval where there is one."""
+    """A measured value, with its confidence interval if there is one."""
 
     x: float
     y: float
@@ -32,7 +32,7 @@ class Point(NamedTuple):
 
 
 class Curve(NamedTuple):
-    """Points under one name, in the order of x; `joined` by a line, each `marked` by a shape."""
+    """Points with one name, sorted by x. `joined`: drawn with a line; `marked`: each point has a shape."""
 
     name: str
     points: Sequence[Point]
@@ -41,7 +41,10 @@ class Curve(NamedTuple):
 
 
 class Mark(NamedTuple):
-    """What was published: a value, or a range `low` to `high` (either end may be open). No `x`: everywhere."""
+    """A published value, or a range from `low` to `high` (either may be None).
+
+    Without `x` it holds for all x.
+    """
 
     x: float | None
     y: float | None = None
@@ -52,7 +55,7 @@ class Mark(NamedTuple):
 
 @dataclass(frozen=True)
 class Figure:
-    """Curves and marks over two axes. With `categories`, x counts them from 0."""
+    """Curves and published marks over two axes. With `categories`, x is an index into them."""
 
     title: str
     x_label: str
@@ -64,6 +67,7 @@ class Figure:
     log_y: bool = False
 
     def x_shown(self, x: float) -> str:
+        """An x value as text: its category, or the number."""
         return self.categories[round(x)] if self.categories else shown(float(x))
 
 
@@ -74,7 +78,7 @@ _LEFT, _RIGHT, _TOP, _BOTTOM, _ROW = 74.0, 18.0, 40.0, 52.0, 20.0
 
 
 def svg(figure: Figure, width: int = 720, height: int = 400) -> str:
-    """The figure as one element that needs nothing else; its height grows with the legend."""
+    """The figure as one self-contained SVG element; its height grows with the legend."""
     legend_rows = _legend_rows(figure, width)
     bottom = height - _BOTTOM
     whole = round(height + _ROW * len(legend_rows))
@@ -96,11 +100,11 @@ def svg(figure: Figure, width: int = 720, height: int = 400) -> str:
 
 
 def png(figure: Figure, width: int = 1440) -> bytes:
-    """The figure as a picture, for where SVG is not wanted; letters from a font that is installed with it."""
+    """The figure as a PNG image, with a font that is installed as a package."""
     import font_source_sans_pro
     import resvg_py
 
-    picture: bytes = resvg_py.svg_to_bytes(
+    image: bytes = resvg_py.svg_to_bytes(
         svg_string=svg(figure),
         width=width,
         background="#ffffff",
@@ -109,20 +113,20 @@ def png(figure: Figure, width: int = 1440) -> bytes:
         font_family="Source Sans Pro",
         sans_serif_family="Source Sans Pro",
     )
-    return bytes(picture)
+    return bytes(image)
 
 
 def write_figure(figure: Figure, folder: Path, name: str) -> list[Path]:
-    """`name.svg` and `name.png`."""
+    """Write `name.svg` and `name.png`; returns their paths."""
     folder.mkdir(parents=True, exist_ok=True)
-    drawing, picture = folder / f"{name}.svg", folder / f"{name}.png"
-    drawing.write_text(svg(figure), encoding="utf-8")
-    picture.write_bytes(png(figure))
-    return [drawing, picture]
+    svg_file, png_file = folder / f"{name}.svg", folder / f"{name}.png"
+    svg_file.write_text(svg(figure), encoding="utf-8")
+    png_file.write_bytes(png(figure))
+    return [svg_file, png_file]
 
 
 def table_of(figure: Figure) -> Table:
-    """What a figure shows, as numbers."""
+    """The data of a figure as a table."""
     rows: list[list[Cell]] = []
     for curve in figure.curves:
         rows += [[curve.name, figure.x_shown(p.x), p.y, p.low, p.high] for p in curve.points]
@@ -133,29 +137,30 @@ def table_of(figure: Figure) -> Table:
 
 
 def describe(figure: Figure) -> str:
-    """What a figure shows, in a sentence for who cannot see it."""
-    told = []
+    """The content of a figure as a sentence, for screen readers."""
+    sentences = []
     for curve in figure.curves:
         if curve.points:
             first, last = curve.points[0], curve.points[-1]
             values = [point.y for point in curve.points]
-            told.append(
+            sentences.append(
                 f"{curve.name}: {len(values)} points from {figure.x_shown(first.x)}"
                 f" to {figure.x_shown(last.x)}, between {shown(float(min(values)))}"
                 f" and {shown(float(max(values)))}"
             )
     marks = f" {len(figure.marks)} published marks." if figure.marks else ""
-    return f"{figure.y_label} over {figure.x_label}. " + "; ".join(told) + "." + marks
+    return f"{figure.y_label} over {figure.x_label}. " + "; ".join(sentences) + "." + marks
 
 
 def _axes(figure: Figure, width: float, bottom: float) -> tuple[Axis, Axis]:
+    """The horizontal and the vertical axis, such that all points, intervals and marks fit."""
     points = [point for curve in figure.curves for point in curve.points]
     heights = [p.y for p in points] + [v for p in points for v in (p.low, p.high) if v is not None]
     heights += [v for m in figure.marks for v in (m.y, m.low, m.high) if v is not None]
     if figure.log_y:
         heights = [value for value in heights if value > 0]
     if not heights:
-        raise ValueError(f"{figure.title}: a figure of nothing")
+        raise ValueError(f"{figure.title}: a figure without values")
     up = fitting(heights, bottom, _TOP, figure.log_y, zero=True)
     if figure.categories:
         return Axis(-0.5, len(figure.categories) - 0.5, _LEFT, width - _RIGHT), up
@@ -164,6 +169,7 @@ def _axes(figure: Figure, width: float, bottom: float) -> tuple[Axis, Axis]:
 
 
 def _draw_axes(figure: Figure, across: Axis, up: Axis, bottom: float, width: float) -> Iterator[str]:
+    """Grid lines, ticks and labels."""
     yield '<g class="grid" aria-hidden="true">'
     for value in up.ticks():
         y = up.place(value)
@@ -184,6 +190,7 @@ def _draw_axes(figure: Figure, across: Axis, up: Axis, bottom: float, width: flo
 
 
 def _draw_curve(k: int, curve: Curve, across: Axis, up: Axis, figure: Figure) -> Iterator[str]:
+    """Line, intervals and points of curve number k."""
     colour = COLOURS[k % len(COLOURS)]
     shift = 0.0
     if figure.categories and len(figure.curves) > 1:
@@ -201,15 +208,15 @@ def _draw_curve(k: int, curve: Curve, across: Axis, up: Axis, figure: Figure) ->
             top, foot = up.place(point.high), up.place(point.low)
             whisker = f"M{x:.1f} {foot:.1f}V{top:.1f}M{x - 3:.1f} {foot:.1f}h6M{x - 3:.1f} {top:.1f}h6"
             yield f'<path d="{whisker}" fill="none" stroke-width="1.2"/>'
-        said = f"{curve.name} at {figure.x_shown(point.x)}: {shown(float(point.y))}"
+        title = f"{curve.name} at {figure.x_shown(point.x)}: {shown(float(point.y))}"
         if point.low is not None and point.high is not None:
-            said += f" ({shown(float(point.low))} to {shown(float(point.high))})"
-        yield f'<path class="point" d="{_shape(k, x, y)}"><title>{escape(said)}</title></path>'
+            title += f" ({shown(float(point.low))} to {shown(float(point.high))})"
+        yield f'<path class="point" d="{_shape(k, x, y)}"><title>{escape(title)}</title></path>'
     yield "</g>"
 
 
 def _shape(k: int, x: float, y: float, r: float = 3.6) -> str:
-    """A circle, square, triangle or the same on its head: which curve it is, without its colour."""
+    """The shape of a point of curve k: circle, square, triangle or inverted triangle."""
     match k % 4:
         case 0:
             return f"M{x - r:.1f} {y:.1f}a{r} {r} 0 1 0 {2 * r} 0a{r} {r} 0 1 0 {-2 * r} 0z"
@@ -222,7 +229,7 @@ def _shape(k: int, x: float, y: float, r: float = 3.6) -> str:
 
 
 def _draw_marks(marks: Sequence[Mark], across: Axis, up: Axis, figure: Figure) -> Iterator[str]:
-    """Published values as open diamonds, ranges as bands; an open end reaches the edge."""
+    """Published values as open diamonds and ranges as bands; a band without an end reaches the edge."""
     yield f'<g class="published" stroke="{PAPER_MARK}" fill="none">'
     for mark in marks:
         title = f"<title>{escape('published: ' + mark.says)}</title>"
@@ -250,7 +257,7 @@ def _draw_marks(marks: Sequence[Mark], across: Axis, up: Axis, figure: Figure) -
 
 
 def _legend_rows(figure: Figure, width: float) -> list[list[tuple[int, str, float]]]:
-    """Names in rows that fit; -1 is what was published."""
+    """The legend in rows that fit: curve number (-1 for published marks), name and x of each entry."""
     entries = [(k, curve.name) for k, curve in enumerate(figure.curves)]
     if figure.marks:
         entries.append((-1, "published"))
@@ -267,6 +274,7 @@ def _legend_rows(figure: Figure, width: float) -> list[list[tuple[int, str, floa
 
 
 def _draw_legend(rows: Sequence[Sequence[tuple[int, str, float]]], top: float) -> Iterator[str]:
+    """The rows of the legend below the figure."""
     yield '<g class="legend" aria-hidden="true">'
     for number, row in enumerate(rows):
         y = top + number * _ROW + 4

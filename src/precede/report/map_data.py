@@ -1,7 +1,8 @@
-"""Where a run happens, as its page's map carries it: everybody's way, and who reaches whom when.
+"""The map of a run: the paths of all nodes, and which nodes reach each other when.
 
-From the trace where there is one; of a cellular run the cells are read off the log (whose station a host
-hears); else nodes stand in a circle and a link lights up when a packet crosses it.
+The paths and links come from the trace if the run has one. For a cellular run the cells are read from the log:
+a host is placed at the station that it heard last. In other worlds nodes have no position; they stand in a
+circle, and a link appears when a packet crosses it.
 """
 
 from __future__ import annotations
@@ -10,26 +11,30 @@ import json
 import re
 from collections.abc import Mapping, Sequence
 from math import cos, pi, sin, sqrt
-from pathlib import Path
 from typing import Any, Final, NamedTuple
 
 import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
-import pyarrow.parquet as pq
 
-from precede.report.packing import Ints, pack, places, planes, zigzag
-from precede.report.run_data import natural
+from precede.lake.columns import distinct_names, indices
+from precede.lake.layout import Lake
+from precede.report.packing import Ints, pack, planes, zigzag
 
 _FINE: Final = 20_000
 _MOST_LINKS: Final = 20_000
 _STATION: Final = re.compile(r"s\d+")
+_HOST: Final = re.compile(r"h\d+")
 
 Way = tuple[int, int, float, float, int, float, float]
+"""A straight part of a node's path: node, t0, x0, y0, t1, x1, y1."""
 
 
 class Stage(NamedTuple):
-    """Nodes, their ways (node, t0, x0, y0, t1, x1, y1) and links (a, b, start, end), times in microseconds."""
+    """The content of a map: nodes, their paths, and links (a, b, start, end); times in microseconds.
+
+    Nodes in paths and links, and `stations`, are indices into `nodes`.
+    """
 
     nodes: list[str]
     ways: list[Way]
@@ -37,47 +42,48 @@ class Stage(NamedTuple):
     stations: list[int] = []  # noqa: RUF012
 
 
-def of_trace(contacts: Path | None, segments: Path | None) -> Stage | None:
-    """A trace of the lake; its time counted from its first instant, as in a run."""
-    if contacts is None:
-        return None
-    met = pq.read_table(contacts, columns=["a", "b", "start_us", "end_us"])
-    columns = ["node", "t0_us", "x0", "y0", "t1_us", "x1", "y1"]
-    moved = pq.read_table(segments, columns=columns) if segments is not None else None
-    names = {*met["a"].unique().to_pylist(), *met["b"].unique().to_pylist()}
-    names |= set(moved["node"].unique().to_pylist()) if moved is not None else set()
-    nodes = sorted(names, key=natural)
-    starts = [pc.min(met["start_us"]).as_py(), pc.min(moved["t0_us"]).as_py() if moved is not None else None]
-    zero = min((start for start in starts if start is not None), default=0)
-    order = np.argsort(met["start_us"].to_numpy(), kind="stable")
-    ends = [(met[name].to_numpy() - zero)[order].tolist() for name in ("start_us", "end_us")]
-    pairs = [places(met[name], nodes)[order].tolist() for name in ("a", "b")]
-    links = list(zip(*pairs, *ends, strict=True))
-    if moved is None:
+def of_trace(lake: Lake, contacts_unit: str, trace: str) -> Stage:
+    """The map of a trace in the lake. Time counts from its first instant, as in a run."""
+    met = lake.read("contacts", contacts_unit, ["a", "b", "start_us", "end_us"])
+    if not lake.has("segments", trace):
+        nodes = distinct_names(met["a"], met["b"])
+        links = _links(met, nodes, pc.min(met["start_us"]).as_py() or 0)
         until = max((end for *_, end in links), default=1)
         return Stage(nodes, _circle(range(len(nodes)), until), links)
-    who = places(moved["node"], nodes)
-    by = np.lexsort((moved["t0_us"].to_numpy(), who))
-    t0, t1 = ((moved[name].to_numpy() - zero)[by].tolist() for name in ("t0_us", "t1_us"))
-    x0, y0, x1, y1 = (moved[name].to_numpy()[by].tolist() for name in ("x0", "y0", "x1", "y1"))
-    return Stage(nodes, list(zip(who[by].tolist(), t0, x0, y0, t1, x1, y1, strict=True)), links)
+    moved = lake.read("segments", trace, ["node", "t0_us", "x0", "y0", "t1_us", "x1", "y1"])
+    nodes = distinct_names(met["a"], met["b"], moved["node"])
+    starts = [pc.min(met["start_us"]).as_py(), pc.min(moved["t0_us"]).as_py()]
+    zero = min((start for start in starts if start is not None), default=0)
+    node = indices(moved["node"], nodes)
+    order = np.lexsort((moved["t0_us"].to_numpy(), node))
+    t0, t1 = ((moved[name].to_numpy() - zero)[order].tolist() for name in ("t0_us", "t1_us"))
+    x0, y0, x1, y1 = (moved[name].to_numpy()[order].tolist() for name in ("x0", "y0", "x1", "y1"))
+    ways = list(zip(node[order].tolist(), t0, x0, y0, t1, x1, y1, strict=True))
+    return Stage(nodes, ways, _links(met, nodes, zero))
 
 
-def of_log(events: Path, until: int) -> Stage | None:
-    """From the packets of a log, up to an instant; None where it has none."""
-    wanted = pc.field("kind").isin(["sent", "packet_received"]) & (pc.field("at_us") <= until)
-    table = pq.read_table(events, columns=["node", "kind", "at_us", "peer", "medium"], filters=wanted)
+def _links(met: pa.Table, nodes: Sequence[str], zero: int) -> list[tuple[int, int, int, int]]:
+    """Contacts as links sorted by start; time counts from `zero`."""
+    order = np.argsort(met["start_us"].to_numpy(), kind="stable")
+    pairs = [indices(met[name], nodes)[order].tolist() for name in ("a", "b")]
+    times = [(met[name].to_numpy() - zero)[order].tolist() for name in ("start_us", "end_us")]
+    return list(zip(*pairs, *times, strict=True))
+
+
+def of_log(lake: Lake, run_id: str, until: int) -> Stage | None:
+    """The map of a run without a trace, from the packets in its log up to an instant; None if it has none."""
+    about_packets = pc.field("kind").isin(["sent", "packet_received"]) & (pc.field("at_us") <= until)
+    table = lake.read("events", run_id, ["node", "kind", "at_us", "peer", "medium"], about_packets)
     table = table.filter(pc.is_valid(table["peer"]))
-    heard = table.filter(pc.equal(_strings(table["kind"]), "packet_received"))
-    table = heard if heard.num_rows else table
+    received = table.filter(pc.equal(table["kind"].cast(pa.string()), "packet_received"))
+    table = received if received.num_rows else table
     if not table.num_rows:
         return None
-    everybody = pq.read_table(events, columns=["node"])["node"].unique().to_pylist()
-    nodes = sorted({*everybody, *table["peer"].unique().to_pylist()}, key=natural)
-    stations = [place for place, name in enumerate(nodes) if _STATION.fullmatch(name)]
-    hosts = [place for place, name in enumerate(nodes) if re.fullmatch(r"h\d+", name)]
+    nodes = distinct_names(lake.read("events", run_id, ["node"])["node"], table["peer"])
+    stations = [index for index, name in enumerate(nodes) if _STATION.fullmatch(name)]
+    hosts = [index for index, name in enumerate(nodes) if _HOST.fullmatch(name)]
     order = np.argsort(table["at_us"].to_numpy(), kind="stable")
-    node, peer = (places(table[name], nodes)[order] for name in ("node", "peer"))
+    node, peer = (indices(table[name], nodes)[order] for name in ("node", "peer"))
     at: Ints = table["at_us"].to_numpy()[order]
     if stations and hosts and len(stations) + len(hosts) == len(nodes):
         return _cells(nodes, stations, hosts, (node, peer, at), until)
@@ -88,21 +94,22 @@ def of_log(events: Path, until: int) -> Stage | None:
 
 
 def _cells(
-    nodes: list[str], stations: list[int], hosts: list[int], heard: tuple[Ints, Ints, Ints], until: int
+    nodes: list[str], stations: list[int], hosts: list[int], packets: tuple[Ints, Ints, Ints], until: int
 ) -> Stage:
-    """Stations in a circle, hosts around the station they heard last; they move over when they hear another."""
+    """Stations in a circle, and every host near the station that it heard last."""
+    receivers, senders, instants = packets
     middle = {way[0]: (way[2], way[3]) for way in _circle(stations, until)}
     ways: list[Way] = [(s, 0, *middle[s], until, *middle[s]) for s in stations]
     links = []
     for number, host in enumerate(hosts):
-        mine = (heard[0] == host) & np.isin(heard[1], stations)
-        peer, at = heard[1][mine], heard[2][mine]
-        if not len(peer):
+        from_stations = (receivers == host) & np.isin(senders, stations)
+        station_heard, at = senders[from_stations], instants[from_stations]
+        if not len(station_heard):
             continue
-        changes = np.flatnonzero(np.diff(peer, prepend=-1))
-        angle, far = 2.4 * number, 60 + 130 * sqrt((number + 1) / len(hosts))
-        offset = far * cos(angle), far * sin(angle)
-        stays = [(int(peer[c]), int(at[c])) for c in changes]
+        changes = np.flatnonzero(np.diff(station_heard, prepend=-1))
+        angle, distance = 2.4 * number, 60 + 130 * sqrt((number + 1) / len(hosts))
+        offset = distance * cos(angle), distance * sin(angle)
+        stays = [(int(station_heard[c]), int(at[c])) for c in changes]
         stays[0] = (stays[0][0], 0)
         for k, (station, since) in enumerate(stays):
             end = stays[k + 1][1] if k + 1 < len(stays) else until
@@ -114,22 +121,18 @@ def _cells(
     return Stage(nodes, ways, links, stations)
 
 
-def _circle(who: Sequence[int], until: int) -> list[Way]:
-    """Who stands where, for ever, when nobody knows where they are."""
+def _circle(nodes: Sequence[int], until: int) -> list[Way]:
+    """Nodes that stand still in a circle, for worlds without positions."""
     ways: list[Way] = []
-    for number, node in enumerate(who):
-        angle = pi / 2 - 2 * pi * number / len(who)
+    for number, node in enumerate(nodes):
+        angle = pi / 2 - 2 * pi * number / len(nodes)
         x, y = 1000 * cos(angle), 1000 * sin(angle)
         ways.append((node, 0, x, y, until, x, y))
     return ways
 
 
-def _strings(column: Any) -> Any:
-    return pc.cast(column.combine_chunks(), pa.string())
-
-
 def page_map(stage: Stage) -> dict[str, Any]:
-    """What `map.js` reads: whole units of place and of time, each way as a difference from the one before."""
+    """The data for `map.js`: coordinates and times in whole units, as differences from the part before."""
     node = np.array([way[0] for way in stage.ways], dtype=np.int64)
     clock = np.array([(way[1], way[4]) for way in stage.ways], dtype=np.int64).reshape(-1, 2)
     span = np.array([way[2:4] + way[5:7] for way in stage.ways], dtype=np.float64).reshape(-1, 4)
@@ -160,7 +163,7 @@ def page_map(stage: Stage) -> dict[str, Any]:
     }
 
 
-def script(function: str, told: Mapping[str, Any]) -> str:
-    """Data as a script that calls a function of the page: what a page opened from a disk may load."""
-    text = json.dumps(told, separators=(",", ":"), ensure_ascii=False)
+def script(function: str, data: Mapping[str, Any]) -> str:
+    """Data as a script that calls a function of the page: a page opened from a disk may not fetch files."""
+    text = json.dumps(data, separators=(",", ":"), ensure_ascii=False)
     return f"PRECEDE.{function}({text});\n"

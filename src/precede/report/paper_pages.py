@@ -1,4 +1,4 @@
-"""A page for each paper and each of its exhibits: what is claimed, what we measured, how to run it again."""
+"""The pages of papers and their exhibits: claims, our measurements, and the command to run them again."""
 
 from __future__ import annotations
 
@@ -10,9 +10,10 @@ from typing import Final
 
 from markupsafe import Markup
 
+from precede.lake.layout import Lake
 from precede.lake.results import Row
 from precede.report.figures import Curve, Figure, Mark, Point
-from precede.report.tables import Cell, Link, Table
+from precede.report.tables import Cell, Link, Table, shown
 from precede.report.writing import Pages, Section, rendered, slug, tabled, with_numbers
 
 _EXHIBIT: Final = re.compile(r"(?:Table|Figure|Fig\.)s?\s+[0-9IVX]+[a-z]?\b|[Ss]ection\s+[0-9A-Z.\-]+")
@@ -27,96 +28,97 @@ _ROMAN: Final = {
     "VIII": "8",
     "IX": "9",
 }
-_AT_ONCE: Final = 24
+_CLAIMS_A_FIGURE: Final = 24
 NOT_MEASURED: Final = "not measured here"
 
 
-def write_papers(pages: Pages, lake: Path, comparisons: list[Row], papers: Path | None) -> Table:
-    """Every paper with claims in the lake or beside it; the table of them for the index."""
+def write_papers(pages: Pages, lake: Lake, comparisons: list[Row], papers: Path | None) -> Table:
+    """Write the pages of all papers with claims in the lake or in `papers`; returns the index's table."""
     claims = _claims(comparisons, papers)
     rows: list[list[Cell]] = []
     for paper, listed in sorted(claims.items()):
         page = _write_paper(pages, lake, paper, listed, papers)
-        found = Counter(row["status"] for row in listed)
-        counts: list[Cell] = [found[word] or None for word in _STATUSES]
+        by_status = Counter(row["status"] for row in listed)
+        counts: list[Cell] = [by_status[word] or None for word in _STATUSES]
         rows.append([Link(paper, page), len(listed), *counts])
-    return Table("Claims by what became of them", ("paper", "claims", *_STATUSES), rows)
+    return Table("Claims by status", ("paper", "claims", *_STATUSES), rows)
 
 
 _STATUSES: Final = ("reproduced", "close", "better", "not reproduced", "withheld", NOT_MEASURED)
 
 
 def exhibit_of(place: str) -> str:
-    """Where a claim stands, short: a figure or table before a section.
+    """The exhibit in the place of a claim: a figure or table if one is named, else a section.
 
     >>> [exhibit_of(p) for p in ("section 7.1, Figure 4", "Table II", "section 5.1", "beyond")]
     ['Figure 4', 'Table II', 'section 5.1', 'beyond']
     """
-    found = [match[0] for match in _EXHIBIT.finditer(place)]
-    figures = [one for one in found if not one.lower().startswith("section")]
-    return (figures or found or [place])[0]
+    exhibits = [match[0] for match in _EXHIBIT.finditer(place)]
+    figures = [exhibit for exhibit in exhibits if not exhibit.lower().startswith("section")]
+    return (figures or exhibits or [place])[0]
 
 
 def _claims(comparisons: list[Row], papers: Path | None) -> dict[str, list[Row]]:
-    """Comparisons by paper, and the claims of the files that no sweep of this lake speaks of."""
+    """Comparisons by paper, and the claims of the files that this lake has no comparison of."""
     claims: dict[str, list[Row]] = {}
-    known: set[tuple[str, str]] = set()
+    compared: set[tuple[str, str]] = set()
     for row in comparisons:
         status = NOT_MEASURED if row["status"] == "no points" else row["status"]
         claims.setdefault(row["paper"], []).append(row | {"status": status})
-        known.add((row["paper"], row["claim"]))
+        compared.add((row["paper"], row["claim"]))
     for path in sorted(papers.glob("*/claims.toml")) if papers is not None else ():
-        told = tomllib.loads(path.read_text(encoding="utf-8"))
-        for claim in told.get("claim", ()):
-            if (told["paper"], claim["id"]) not in known:
-                claims.setdefault(told["paper"], []).append(_bare(claim))
+        content = tomllib.loads(path.read_text(encoding="utf-8"))
+        for claim in content.get("claim", ()):
+            if (content["paper"], claim["id"]) not in compared:
+                claims.setdefault(content["paper"], []).append(_not_measured(claim))
     return claims
 
 
-def _bare(claim: Row) -> Row:
-    value, slack = claim.get("value"), claim.get("tolerance", 0)
+def _not_measured(claim: Row) -> Row:
+    """A claim that nothing was measured for, as a row of `comparisons`."""
+    value, tolerance = claim.get("value"), claim.get("tolerance", 0)
     return {
         "claim": claim["id"],
         "place": claim.get("place", ""),
         "says": claim.get("says", ""),
         "measure": claim.get("measure", ""),
         "kind": claim.get("kind", ""),
-        "published_low": claim.get("low", None if value is None else value - slack),
-        "published_high": claim.get("high", None if value is None else value + slack),
+        "published_low": claim.get("low", None if value is None else value - tolerance),
+        "published_high": claim.get("high", None if value is None else value + tolerance),
         **dict.fromkeys(("ours_low", "ours_high", "interval_low", "interval_high")),
         "status": "withheld" if claim.get("kind") == "withheld" else NOT_MEASURED,
         "points": 0,
     }
 
 
-def _write_paper(pages: Pages, lake: Path, paper: str, claims: list[Row], papers: Path | None) -> str:
+def _write_paper(pages: Pages, lake: Lake, paper: str, claims: list[Row], papers: Path | None) -> str:
+    """Write the page of a paper and the pages of its exhibits; returns the name of the first."""
     exhibits: dict[str, list[Row]] = {}
     for row in claims:
         exhibits.setdefault(row.get("exhibit") or exhibit_key(exhibit_of(row["place"])), []).append(row)
     rows: list[list[Cell]] = []
     for name, listed in exhibits.items():
         page = _write_exhibit(pages, paper, name, listed, _curves(lake, paper, name))
-        found = Counter(row["status"] for row in listed)
-        rows.append(
-            [Link(exhibit_title(name), page), len(listed), *(found[word] or None for word in _STATUSES)]
-        )
+        by_status = Counter(row["status"] for row in listed)
+        counts: list[Cell] = [by_status[word] or None for word in _STATUSES]
+        rows.append([Link(exhibit_title(name), page), len(listed), *counts])
     reading = papers / paper / "reading.md" if papers is not None else None
     prose = rendered(reading.read_text(encoding="utf-8")) if reading is not None and reading.is_file() else ""
-    table = Table("Its exhibits", ("exhibit", "claims", *_STATUSES), rows)
+    table = Table("Exhibits", ("exhibit", "claims", *_STATUSES), rows)
     return pages.write(
         f"paper-{slug(paper)}.html",
         "tables.html",
         title=paper,
-        lead=f"{len(claims)} claims. Each has its tolerance from before the runs; none is left out.",
+        lead=f"All {len(claims)} claims. The tolerance of each was set before the runs.",
         sections=[
             Section(tables=[tabled(table)], command=f"precede reproduce {paper}"),
-            *([Section("How we read it, and what is wrong in it", prose)] if prose else []),
+            *([Section("Our reading, and errors in the paper", prose)] if prose else []),
         ],
     )
 
 
 def exhibit_key(exhibit: str) -> str:
-    """As `precede reproduce` is told which one.
+    """The exhibit as `precede reproduce` names it.
 
     >>> [exhibit_key(e) for e in ("Figure 4", "Table II", "section 5.1")]
     ['figure4', 'table2', 'section5.1']
@@ -126,7 +128,7 @@ def exhibit_key(exhibit: str) -> str:
 
 
 def exhibit_title(key: str) -> str:
-    """As a person reads it.
+    """The key of an exhibit as a title.
 
     >>> exhibit_title("figure4"), exhibit_title("section5.1"), exhibit_title("text")
     ('Figure 4', 'Section 5.1', 'Text')
@@ -134,21 +136,22 @@ def exhibit_title(key: str) -> str:
     return re.sub(r"^([a-z]+)(?=[0-9])", r"\1 ", key).capitalize()
 
 
-def _curves(lake: Path, paper: str, exhibit: str) -> list[Markup]:
-    """The figures that a reproduction left in the lake, drawn by this package: they go in as they are."""
-    folders = sorted((lake / "exhibits").glob(f"{paper}*"))
-    found = [path for folder in folders for path in sorted(folder.glob(f"{exhibit}*-curves.svg"))]
-    return [Markup(path.read_text(encoding="utf-8")) for path in found]
+def _curves(lake: Lake, paper: str, exhibit: str) -> list[Markup]:
+    """The figures with curves that reproductions of the paper left in the lake."""
+    folders = lake.exhibits_of(paper)
+    files = [path for folder in folders for path in sorted(folder.glob(f"{exhibit}*-curves.svg"))]
+    return [Markup(path.read_text(encoding="utf-8")) for path in files]
 
 
 def _write_exhibit(pages: Pages, paper: str, exhibit: str, claims: list[Row], curves: list[Markup]) -> str:
+    """Write the page of one table, figure or section; returns its name."""
     title = exhibit_title(exhibit)
     measured = [row for row in claims if row["ours_low"] is not None]
     figures = []
     for measure in dict.fromkeys(row["measure"] for row in measured):
         listed = [row for row in measured if row["measure"] == measure]
-        for at in range(0, len(listed), _AT_ONCE):
-            figures.append(_figure(f"{title}: {measure}", measure, listed[at : at + _AT_ONCE]))
+        for at in range(0, len(listed), _CLAIMS_A_FIGURE):
+            figures.append(_figure(f"{title}: {measure}", measure, listed[at : at + _CLAIMS_A_FIGURE]))
     rows: list[list[Cell]] = [
         [
             row["claim"] + (f" ({row['reading']})" if row.get("reading") else ""),
@@ -161,13 +164,13 @@ def _write_exhibit(pages: Pages, paper: str, exhibit: str, claims: list[Row], cu
         ]
         for row in claims
     ]
-    columns = ("claim", "the paper says", "published, with tolerance", "ours", "95 % interval", "status", "why")
-    back = Markup('<p><a href="paper-{0}.html">All of {1}</a></p>').format(slug(paper), paper)
+    columns = ("claim", "statement", "published, with tolerance", "ours", "95 % interval", "status", "reason")
+    back = Markup('<p><a href="paper-{0}.html">All exhibits of {1}</a></p>').format(slug(paper), paper)
     return pages.write(
         f"exhibit-{slug(paper)}-{slug(exhibit)}.html",
         "tables.html",
         title=f"{paper}: {title}",
-        lead="" if measured else "No sweep of this lake measured it yet.",
+        lead="" if measured else "This lake has no measurements for these claims yet.",
         sections=[
             Section(text=back, figures=[{"svg": curve, "table": Markup()} for curve in curves]),
             Section(figures=[with_numbers(figure) for figure in figures]),
@@ -181,7 +184,7 @@ def _write_exhibit(pages: Pages, paper: str, exhibit: str, claims: list[Row], cu
 
 
 def _figure(title: str, measure: str, rows: list[Row]) -> Figure:
-    """Claims side by side, as the table has them: what is published as marks, ours with intervals."""
+    """The claims of the table in one figure: published values as marks, ours with confidence intervals."""
     ours, marks = [], []
     for x, row in enumerate(rows):
         low, high = row["interval_low"], row["interval_high"]
@@ -196,9 +199,7 @@ def _figure(title: str, measure: str, rows: list[Row]) -> Figure:
 
 
 def _span(low: float | None, high: float | None) -> str:
-    """A value or a range, open where an end is."""
-    from precede.report.tables import shown
-
+    """A value or a range as text; an open end is written with ≤ or ≥."""
     if low is None and high is None:
         return ""
     if low is None or high is None:

@@ -1,4 +1,4 @@
-"""A page for each protocol: order, network, what it cost in this lake, what was wrong in its paper."""
+"""The pages of protocols: order, network, options, costs measured in this lake, notes on the paper."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ _COSTS: Final = (
 
 
 class Card(NamedTuple):
-    """What the registry says of a protocol; `options` are (name, default, what it does)."""
+    """The registry's description of a protocol; `options` are (name, default, help)."""
 
     name: str
     title: str
@@ -26,17 +26,17 @@ class Card(NamedTuple):
     worlds: Sequence[str]
     options: Sequence[tuple[str, str, str]]
     key: str = ""
-    """The paper's folder, where it is one of ours."""
+    """The key of the paper's folder, if the protocol is from a reproduced paper."""
 
 
 def write_protocols(pages: Pages, results: Results, cards: Sequence[Card], papers: Path | None) -> Table:
-    """Every protocol that is known or was run; the table of them for the index."""
-    known = {card.name: card for card in cards}
+    """Write the pages of all protocols, registered or run; returns their table for the index."""
+    by_name = {card.name: card for card in cards}
     for run in results.runs:
         name = run["protocol"]
-        known.setdefault(name, Card(name, "", "", run["order"] or "", (), ()))
+        by_name.setdefault(name, Card(name, "", "", run["order"] or "", (), ()))
     rows: list[list[Cell]] = []
-    for card in known.values():
+    for card in by_name.values():
         rows.append(
             [
                 Link(card.name, _write(pages, results, card, papers)),
@@ -45,46 +45,49 @@ def write_protocols(pages: Pages, results: Results, cards: Sequence[Card], paper
                 card.title,
             ]
         )
-    return Table("Protocols", ("protocol", "order", "networks", "what it is"), rows)
+    return Table("Protocols", ("protocol", "order", "networks", "description"), rows)
 
 
 def _write(pages: Pages, results: Results, card: Card, papers: Path | None) -> str:
+    """Write the page of one protocol; returns its name."""
     sections = [Section("Order and network", tables=[tabled(_facts(card))])]
     cost = _cost(results, card.name)
     if cost.rows:
-        sections.append(Section("What it cost", tables=[tabled(cost)]))
+        sections.append(Section("Measured costs", tables=[tabled(cost)]))
     if card.options:
         options: list[list[Cell]] = [list(option) for option in card.options]
-        table = Table("Options", ("option", "default", "what it does"), options)
+        table = Table("Options", ("option", "default", "meaning"), options)
         line = f"precede simulate SCENARIO --protocol {card.name} --set KEY=VALUE"
         sections.append(Section("Options", tables=[tabled(table)], command=line))
     reading = papers / card.key / "reading.md" if papers is not None and card.key else None
     if reading is not None and reading.is_file():
         text = rendered(reading.read_text(encoding="utf-8"))
-        sections.append(Section("What was wrong or silent in its paper", text))
+        sections.append(Section("Errors and gaps in the paper", text))
     return pages.write(
         f"protocol-{card.name}.html", "tables.html", title=card.name, lead=card.title, sections=sections
     )
 
 
 def _facts(card: Card) -> Table:
+    """Order, networks and paper of a protocol."""
     rows: list[list[Cell]] = [
         ["order", card.order],
         ["networks", ", ".join(card.worlds)],
         ["paper", card.paper],
     ]
-    return Table(f"{card.name}, as it is registered", ("", "value"), rows)
+    return Table(f"{card.name} in the registry", ("", "value"), rows)
 
 
 def _cost(results: Results, protocol: str) -> Table:
+    """The mean measures of every group of runs of a protocol."""
     groups: dict[tuple[str, str, str], dict[str, float]] = {}
     for row in results.measures:
         if row["scope"] == "group" and row["protocol"] == protocol:
             key = (row["sweep"], row["scenario"], row["options"])
             groups.setdefault(key, {})[row["measure"]] = row["value"]
-    shown = [name for name in _COSTS if any(name in found for found in groups.values())]
+    shown = [name for name in _COSTS if any(name in measures for measures in groups.values())]
     rows: list[list[Cell]] = [
-        [sweep, scenario, options_text(options), *(found.get(name) for name in shown)]
-        for (sweep, scenario, options), found in groups.items()
+        [sweep, scenario, options_text(options), *(measures.get(name) for name in shown)]
+        for (sweep, scenario, options), measures in groups.items()
     ]
     return Table("Means over the runs of each group", ("sweep", "scenario", "options", *shown), rows)

@@ -1,21 +1,20 @@
-"""A run's log as its page carries it: the rows about messages, from the beginning, up to a number of them."""
+"""The log of a run as its page carries it: events about messages from the beginning, up to a limit."""
 
 from __future__ import annotations
 
-import re
 from collections.abc import Mapping, Sequence
-from pathlib import Path
 from typing import Any, Final, NamedTuple
 
 import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
-import pyarrow.parquet as pq
 
-from precede.report.packing import Ints, pack, places, planes
+from precede.lake.columns import distinct_names, indices
+from precede.lake.layout import Lake
+from precede.report.packing import Ints, pack, planes
 
 SHOWN: Final = ("started", "crashed", "left", "broadcast", "received", "delivered", "discarded")
-"""The kinds of rows a page carries, in the order of their codes in `model.js`."""
+"""The kinds of events that a page carries, in the order of their codes in `model.js`."""
 NO_MESSAGE: Final = 0xFFFFFFFF
 _STRETCH: Final = 5
 _COLUMNS: Final = (
@@ -25,7 +24,11 @@ _COLUMNS: Final = (
 
 
 class Log(NamedTuple):
-    """Rows in columns, in order of time; at one instant as they were written, causes first."""
+    """Events as columns, sorted by time; events of one instant stay in the order of the file, causes first.
+
+    `message` is an index into `messages`, which holds (source, incarnation, number); a source is an index into
+    `nodes`.
+    """
 
     nodes: list[str]
     node: Ints
@@ -35,72 +38,62 @@ class Log(NamedTuple):
     message: Ints
     messages: list[tuple[int, int, int]]
     rows: int
-    """How many rows about messages the whole run has."""
+    """The number of events about messages in the whole run."""
 
     def name(self, message: int) -> str:
-        source, life, number = self.messages[message]
-        return f"{self.nodes[source]}{chr(39) + str(life) if life else ''}:{number}"
+        """A message as the verifier writes it: `source:number`, or `source'incarnation:number`."""
+        source, incarnation, number = self.messages[message]
+        return f"{self.nodes[source]}{chr(39) + str(incarnation) if incarnation else ''}:{number}"
 
 
-def natural(name: str) -> list[tuple[int, int | str]]:
-    """Sorts `n2` before `n10`."""
-    return [(0, int(part)) if part.isdigit() else (1, part) for part in re.split(r"(\d+)", name) if part]
-
-
-def read_log(path: Path, limit: int, reach: tuple[str, int] | None = None) -> Log:
-    """The first `limit` rows about messages; more, up to five times as many, to reach a node's step."""
-    table = pq.read_table(path, columns=list(_COLUMNS), filters=pc.field("kind").isin(SHOWN))
-    table = table.take(
-        pc.sort_indices(_with_place(table), sort_keys=[("at_us", "ascending"), ("_", "ascending")])
-    )
+def read_log(lake: Lake, run_id: str, limit: int, include: tuple[str, int] | None = None) -> Log:
+    """The first `limit` events about messages. With `include`, up to five times as many, to show that step."""
+    table = lake.read("events", run_id, _COLUMNS, pc.field("kind").isin(SHOWN))
+    keys = [("at_us", "ascending"), ("_", "ascending")]
+    table = table.take(pc.sort_indices(_with_row_numbers(table), sort_keys=keys))
     rows = table.num_rows
-    table = table.slice(0, max(limit, min(_place_of(table, reach), _STRETCH * limit)))
-    names = pc.unique(
-        pa.concat_arrays([_strings(table["node"]), _strings(table["message_source"]).drop_null()])
-    )
-    nodes = sorted(names.to_pylist(), key=natural)
-    source = places(table["message_source"], nodes)
-    life, number = (_numbers(table[f"message_{name}"]) for name in ("incarnation", "number"))
-    triples, message = np.unique(np.stack([source, life, number]), axis=1, return_inverse=True)
-    known = triples[0] >= 0
-    shift = int((~known).sum())
+    table = table.slice(0, max(limit, min(_rows_until(table, include), _STRETCH * limit)))
+    nodes = distinct_names(table["node"], table["message_source"])
+    source = indices(table["message_source"], nodes)
+    incarnation, number = (_numbers(table[f"message_{name}"]) for name in ("incarnation", "number"))
+    triples, message = np.unique(np.stack([source, incarnation, number]), axis=1, return_inverse=True)
+    is_message = triples[0] >= 0
+    shift = int((~is_message).sum())
     codes: Ints = np.where(message.ravel() >= shift, message.ravel() - shift, NO_MESSAGE)
     return Log(
         nodes=nodes,
-        node=places(table["node"], nodes),
+        node=indices(table["node"], nodes),
         step=table["step"].to_numpy().astype(np.int64),
         at_us=table["at_us"].to_numpy().astype(np.int64),
-        kind=places(table["kind"], SHOWN),
+        kind=indices(table["kind"], SHOWN),
         message=codes,
-        messages=[(int(s), int(i), int(n)) for s, i, n in triples[:, known].T],
+        messages=[(int(s), int(i), int(n)) for s, i, n in triples[:, is_message].T],
         rows=rows,
     )
 
 
-def _with_place(table: pa.Table) -> pa.Table:
+def _with_row_numbers(table: pa.Table) -> pa.Table:
+    """The table with a column `_` of row numbers, to sort stably."""
     return table.append_column("_", pa.array(np.arange(table.num_rows)))
 
 
-def _place_of(table: pa.Table, reach: tuple[str, int] | None) -> int:
-    """How many rows it takes to see a node's step; 0 where there is none."""
-    if reach is None:
+def _rows_until(table: pa.Table, include: tuple[str, int] | None) -> int:
+    """The number of rows up to and including a node's step; 0 if there is none."""
+    if include is None:
         return 0
-    node, step = reach
-    found = pc.and_(pc.equal(_strings(table["node"]), node), pc.equal(table["step"], step))
-    return int(pc.index(found, True).as_py()) + 1
-
-
-def _strings(column: Any) -> Any:
-    return pc.cast(column.combine_chunks(), pa.string())
+    node, step = include
+    matches = pc.and_(pc.equal(table["node"].cast(pa.string()), node), pc.equal(table["step"], step))
+    return int(pc.index(matches, True).as_py()) + 1
 
 
 def _numbers(column: Any) -> Ints:
+    """A column of whole numbers as an array; -1 for null."""
     numbers: Ints = column.fill_null(-1).to_numpy().astype(np.int64)
     return numbers
 
 
 def page_data(log: Log, run_id: str, violations: Sequence[Mapping[str, Any]]) -> dict[str, Any]:
-    """What `model.js` reads. Times are kept to a thousandth of a second in a run of more than an hour."""
+    """The data for `model.js`. A run of more than an hour has times in milliseconds, else in microseconds."""
     count = len(log.at_us)
     end = int(log.at_us[-1]) if count else 0
     begin = min(0, int(log.at_us[0])) if count else 0

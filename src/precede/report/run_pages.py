@@ -1,4 +1,4 @@
-"""A page for a run: its verdict, its messages in space and time, the map, sizes over time, every measure."""
+"""The page of a run: verdict, space-time diagram, map, sizes over time, all measures."""
 
 from __future__ import annotations
 
@@ -8,13 +8,12 @@ from pathlib import Path
 from typing import Any, Final
 
 import numpy as np
-import pyarrow.parquet as pq
 from markupsafe import Markup
 
+from precede.lake.columns import indices
 from precede.lake.results import Results, Row
 from precede.report.figures import Curve, Figure, Point
 from precede.report.map_data import Stage, of_log, of_trace, page_map, script
-from precede.report.packing import places
 from precede.report.run_data import Log, page_data, read_log
 from precede.report.tables import Cell, Link, Table, html
 from precede.report.writing import Pages, drawn, options_text, slug
@@ -28,16 +27,17 @@ _MAIN: Final = (
 
 
 class RunPages:
-    """Writes them; maps that several runs share are written once."""
+    """Writes the pages of runs. A map that several runs share is written once."""
 
     def __init__(self, pages: Pages, results: Results, events: int) -> None:
         self.pages, self.results, self.events = pages, results, events
         self._maps: dict[str, str | None] = {}
 
     def write(self, run: Row) -> str:
+        """Write the page of a run; returns the name of its file."""
         run_id = run["run_id"]
-        finished = run["status"] == "finished" and self.results.events(run_id).is_file()
-        told = self._diagram(run) if finished else _nothing()
+        has_log = run["status"] == "finished" and self.results.lake.has("events", run_id)
+        diagram = self._diagram(run) if has_log else _no_diagram()
         measures = self.results.of_run(run_id)
         rows: list[list[Cell]] = [[name, value] for name, value in sorted(measures.items())]
         main: list[list[Cell]] = [[name, measures[name]] for name in _MAIN if name in measures]
@@ -46,49 +46,50 @@ class RunPages:
             "run.html",
             title=f"{run['protocol']}, {options_text(run['options']) or run['scenario']}, seed {run['seed']}",
             facts=self._facts(run),
-            gauges=self._gauges(run_id) if self.results.gauges(run_id).is_file() else [],
+            gauges=self._gauges(run_id) if self.results.lake.has("gauges", run_id) else [],
             measures=html(Table("The main measures", ("measure", "value"), main)),
             all_measures=html(Table("Every measure of this run", ("measure", "value"), rows)),
             command=run.get("command") or _command(run),
             description=json.dumps(run["about"], indent=2, ensure_ascii=False),
             traceback=run["traceback"],
-            **told,
+            **diagram,
         )
 
     def _facts(self, run: Row) -> list[tuple[str, Any]]:
+        """The list at the top of the page: names and values."""
         verdict = self.results.verdicts.get(run["run_id"])
         facts: list[tuple[str, Any]] = [("run", run["run_id"])]
         if verdict is not None:
-            said = f"{verdict['order']} order: {verdict['verdict']}"
+            text = f"{verdict['order']} order: {verdict['verdict']}"
             if verdict["promised"] != verdict["order"]:
-                said += f" (the protocol promises {verdict['promised']})"
+                text += f" (the protocol promises {verdict['promised']})"
             checked = verdict["deliveries_checked"]
-            facts.append(("verdict", said if checked is None else f"{said}, {checked:,} deliveries checked"))
-            facts += [("why", reason) for reason in verdict["reasons"] or ()]
+            facts.append(("verdict", text if checked is None else f"{text}, {checked:,} deliveries checked"))
+            facts += [("reason", reason) for reason in verdict["reasons"] or ()]
         if run["status"] != "finished":
             facts.append(("status", f"{run['status']}: {run['error']}"))
         page = run["protocol"]
-        if "command" not in run:  # a run of a lake, whose report has a page for each protocol
+        if "command" not in run:  # a run in a lake: its report has a page for each protocol
             page = Markup('<a href="protocol-{0}.html">{0}</a>').format(page)
         facts += [("protocol", page), ("scenario", run["scenario"]), ("seed", run["seed"])]
         facts += [(name, f"{run[name]:,}") for name in ("nodes", "rows") if run[name] is not None]
         return facts
 
     def _diagram(self, run: Row) -> dict[str, Any]:
+        """The template's values for the diagram and the map; writes their data."""
         run_id = run["run_id"]
         violations = self.results.violations.get(run_id, [])
-        reach = (violations[0]["node"], violations[0]["step"]) if violations else None
-        log = read_log(self.results.events(run_id), self.events, reach)
+        first = (violations[0]["node"], violations[0]["step"]) if violations else None
+        log = read_log(self.results.lake, run_id, self.events, first)
         if not len(log.at_us):
-            return _nothing()
+            return _no_diagram()
         data = page_data(log, run_id, violations)
         until = data["end"]
-        told = self._map(run, until)
         return {
             "diagram": True,
             "data": self.pages.data(run_id, script("run", data)),
-            "map": told,
-            "map_says": _map_says(run),
+            "map": self._map(run, until),
+            "map_text": _map_text(run),
             "window": _window(log, until),
             "example": ", ".join(log.nodes[:2]),
             "example_message": log.name(0) if log.messages else "",
@@ -97,23 +98,25 @@ class RunPages:
         }
 
     def _map(self, run: Row, until: int) -> str | None:
-        world = run["about"]["world"]
+        """Write the data of the map; returns its address, or None if the run has no map."""
+        world, lake = run["about"]["world"], self.results.lake
         if "trace" not in world:
-            stage = of_log(self.results.events(run["run_id"]), until)
-            return self._store(f"map-{run['run_id']}", stage)
+            return self._store(f"map-{run['run_id']}", of_log(lake, run["run_id"], until))
         key = slug(f"map {world['trace']} {world.get('range', '')}")
         if key not in self._maps:
-            contacts = self.results.contacts(world["trace"], world.get("range"))
-            self._maps[key] = self._store(key, of_trace(contacts, self.results.segments(world["trace"])))
+            unit = self.results.contacts_unit(world["trace"], world.get("range"))
+            stage = None if unit is None else of_trace(lake, unit, world["trace"])
+            self._maps[key] = self._store(key, stage)
         return self._maps[key]
 
     def _store(self, name: str, stage: Stage | None) -> str | None:
         return None if stage is None else self.pages.data(name, script("map", page_map(stage)))
 
     def _gauges(self, run_id: str) -> list[Markup]:
-        table = pq.read_table(self.results.gauges(run_id), columns=["at_us", "name", "value", "peak"])
+        """A figure for each registry and buffer of the nodes."""
+        table = self.results.lake.read("gauges", run_id, ["at_us", "name", "value", "peak"])
         names = sorted(table["name"].unique().to_pylist())
-        which = places(table["name"], names)
+        which = indices(table["name"], names)
         at = table["at_us"].to_numpy().astype(np.int64)
         values, peaks = (table[name].to_numpy().astype(np.float64) for name in ("value", "peak"))
         return [
@@ -123,15 +126,14 @@ class RunPages:
 
 
 def _sizes(name: str, at: Any, values: Any, peaks: Any) -> Figure:
-    """Mean over the nodes and the largest of them, in so many stretches of time."""
+    """The sizes of one registry over time: mean over the nodes, and largest."""
     width = max(1, int(at.max()) // _SAMPLES + 1)
-    stretch = at // width
-    kept = np.unique(stretch)
+    interval = at // width
     hours = at.max() > 7_200_000_000
     scale = 3.6e9 if hours else 1e6
     mean, most = [], []
-    for one in kept:
-        chosen = stretch == one
+    for number in np.unique(interval):
+        chosen = interval == number
         x = float(at[chosen].mean()) / scale
         mean.append(Point(x, float(values[chosen].mean())))
         most.append(Point(x, float(peaks[chosen].max())))
@@ -142,32 +144,36 @@ def _sizes(name: str, at: Any, values: Any, peaks: Any) -> Figure:
     return Figure(name.replace("_", " "), "time, h" if hours else "time, s", "entries", curves)
 
 
-def _nothing() -> dict[str, Any]:
-    told = dict.fromkeys(("data", "map", "map_says", "window", "example", "example_message", "story"), "")
-    return {**told, "diagram": False, "violations": ""}
+def _no_diagram() -> dict[str, Any]:
+    """The template's values for a run without a log."""
+    names = ("data", "map", "map_text", "window", "example", "example_message", "story", "violations")
+    return {**dict.fromkeys(names, ""), "diagram": False}
 
 
 def _window(log: Log, until: int) -> str:
+    """A sentence about which part of the run the page shows."""
     count = len(log.at_us)
     if count == log.rows:
         return f"All {count:,} events about messages."
     hours, rest = divmod(until // 1_000_000, 3600)
     end = f"{hours}:{rest // 60:02}:{rest % 60:02}"
-    more = "precede report --events shows more"
+    more = "use precede report --events to show more"
     return f"The first {count:,} of {log.rows:,} events about messages, up to {end} ({more})."
 
 
-def _map_says(run: Row) -> str:
+def _map_text(run: Row) -> str:
+    """A sentence about what the map shows."""
     world = run["about"]["world"]
     if "trace" in world:
         within = f" within {world['range']:g} m" if "range" in world else ""
         return f"The trace {world['trace']}: a line joins two nodes{within} of each other."
     if world.get("kind") == "cellular":
-        return "Squares are stations; a host stands beside the station it heard last."
-    return "Nobody has a place in this world: nodes stand in a circle, and a line is a packet that arrives."
+        return "Squares are stations; a host is drawn next to the station it heard last."
+    return "Nodes have no positions in this world: they are drawn in a circle. A line is a packet that arrives."
 
 
 def _violation_table(violations: list[Row], log: Log) -> Table:
+    """The first violations, with links into the diagram."""
     rows: list[list[Cell]] = []
     names = {log.name(message) for message in range(len(log.messages))}
     for row in violations[:_LISTED]:
@@ -182,7 +188,7 @@ def _violation_table(violations: list[Row], log: Log) -> Table:
 
 
 def _command(run: Row) -> str:
-    """The line that runs it again; a scenario in a file is named as it is found from here."""
+    """The command that runs it again; a scenario file gets its path relative to the working directory."""
     settings = "".join(f" --set {key}={value}" for key, value in json.loads(run["options"]).items())
     scenario = run["scenario"]
     file = Path(run["about"].get("base", "")) / scenario

@@ -1,7 +1,7 @@
-"""A run's log as ShiViz (https://bestchai.bitbucket.io/shiviz) reads it: each event with its vector clock.
+"""A run's log for ShiViz (https://bestchai.bitbucket.io/shiviz): each event with its vector clock.
 
-Its default expression reads it: `(?<event>.*)\\n(?<host>\\S*) (?<clock>{.*})`. Broadcasts and deliveries are
-the events: a delivery has its message's broadcast in its past.
+ShiViz's default expression reads it: `(?<event>.*)\\n(?<host>\\S*) (?<clock>{.*})`. Events are broadcasts and
+deliveries; the broadcast of a message happens before its deliveries.
 """
 
 from __future__ import annotations
@@ -13,7 +13,7 @@ from precede.report.run_data import SHOWN, Log
 
 
 def shiviz_lines(log: Log) -> Iterator[str]:
-    """Two lines for each broadcast and delivery, causes first."""
+    """Two lines for each broadcast and delivery, in an order in which causes come first."""
     hosts = ["_".join(name.split()) for name in log.nodes]
     clocks: list[dict[int, int]] = [{} for _ in hosts]
     stamps: dict[int, dict[int, int]] = {}

@@ -1,9 +1,9 @@
-"""The site: static pages that open from a disk, without network, server or build step.
+"""The site of a lake: static pages that open from a disk, without network, server or build step.
 
-    build_site(Path("lake"), Path("report"), cards, Path("papers"))      # then open report/index.html
+    build_site(Lake("lake"), Path("report"), cards, Path("papers"))      # then open report/index.html
 
-Pages are flat in one folder beside `assets/` and `data/`. A page loads nothing that is not in the folder, and
-data as scripts, since a page opened from a disk may not fetch files.
+All pages are in one folder, with `assets/` and `data/`. A page loads only files of this folder. Data are
+scripts, because a page opened from a disk may not fetch files.
 """
 
 from __future__ import annotations
@@ -14,6 +14,7 @@ from importlib.resources import files
 from pathlib import Path
 from typing import Any, Final, NamedTuple
 
+from precede.lake.layout import Lake
 from precede.lake.results import Results, Row, read_results
 from precede.report.paper_pages import write_papers
 from precede.report.protocol_pages import Card, write_protocols
@@ -26,11 +27,11 @@ EVENTS: Final = 100_000
 RUNS: Final = 200
 _ASSETS: Final = ("style.css", "page.js", "model.js", "diagram.js", "map.js", "run.js")
 _LIST: Final = "pages.txt"
-"""Which pages a report wrote, so that the next one removes these and no others."""
+"""Lists the pages of a report, so that the next report removes these and no other files."""
 
 
 class Built(NamedTuple):
-    """What was written."""
+    """The result of `build_site`: the front page, and what was written."""
 
     front: Path
     pages: int
@@ -39,7 +40,7 @@ class Built(NamedTuple):
 
 
 def build_site(
-    lake: Path,
+    lake: Lake,
     out: Path,
     cards: Sequence[Card] = (),
     papers: Path | None = None,
@@ -48,7 +49,10 @@ def build_site(
     runs: int = RUNS,
     progress: Callable[[int, int], None] | None = None,
 ) -> Built:
-    """The site of a lake: at most so many `events` on a run's page, and so many `runs` with a page."""
+    """Write the site of a lake.
+
+    At most `events` events on a run's page, and at most `runs` runs with a page.
+    """
     results = read_results(lake)
     pages = fresh_folder(out)
     chosen = _chosen(results, runs)
@@ -59,18 +63,18 @@ def build_site(
         writer.write(run)
     with_page = {run["run_id"] for run in chosen}
     sweeps = [write_sweep(pages, results, name, with_page) for name in results.sweeps()]
-    told = write_papers(pages, lake, results.comparisons, papers)
+    paper_table = write_papers(pages, lake, results.comparisons, papers)
     protocols = write_protocols(pages, results, cards, papers)
     pages.write(
         "index.html",
         "index.html",
         title="Ordered broadcast for networks that move"
         if not results.runs
-        else "What was promised, and what was kept",
+        else "Promised and verified orders",
         summary=_summary(results),
         verdicts=html(glance(results)) if results.verdicts else "",
         sweeps=sweeps,
-        papers=html(told) if told.rows else "",
+        papers=html(paper_table) if paper_table.rows else "",
         runs=html(_run_table(results, with_page)) if results.runs else "",
         protocols=html(protocols) if protocols.rows else "",
     )
@@ -80,7 +84,7 @@ def build_site(
 
 
 def fresh_folder(out: Path) -> Pages:
-    """An empty folder with the assets; only what an earlier report left there is removed."""
+    """A folder with the assets. Removes what an earlier report wrote there, and nothing else."""
     out.mkdir(parents=True, exist_ok=True)
     listed = out / "assets" / _LIST
     if listed.is_file():
@@ -97,18 +101,19 @@ def fresh_folder(out: Path) -> Pages:
 
 
 def _chosen(results: Results, most: int) -> list[Row]:
-    """Who gets a page, if its log is there: what failed or broke its order, then the others as they come."""
+    """The runs that get a page: failed ones and ones with violations first. A finished run needs its log."""
 
     def rank(run: Row) -> int:
         verdict = results.verdicts.get(run["run_id"], {}).get("verdict", "holds")
         return 0 if run["status"] != "finished" or verdict != "holds" else 1
 
-    logged = [r for r in results.runs if r["status"] != "finished" or results.events(r["run_id"]).is_file()]
+    lake = results.lake
+    logged = [run for run in results.runs if run["status"] != "finished" or lake.has("events", run["run_id"])]
     return sorted(logged, key=rank)[:most]
 
 
 def _summary(results: Results) -> str:
-    """The whole report in two sentences."""
+    """The results of the lake in one or two sentences."""
     if not results.runs:
         return "This lake has no runs yet."
     promised = [v for v in results.verdicts.values() if v["promised"] == v["order"]]
@@ -121,12 +126,13 @@ def _summary(results: Results) -> str:
     if broken:
         runs = "a run" if len(free) == 1 else f"{len(free)} runs"
         text += (
-            f" For contrast, {runs} of a protocol that promises no order broke causal order {broken:,} times."
+            f" For contrast, {runs} of protocols that promise no order violated causal order {broken:,} times."
         )
     return text
 
 
 def _run_table(results: Results, with_page: set[str]) -> Table:
+    """The table of all runs on the index page."""
     rows: list[list[Cell]] = []
     for run in results.runs:
         verdict: dict[str, Any] = results.verdicts.get(run["run_id"], {})
@@ -142,4 +148,4 @@ def _run_table(results: Results, with_page: set[str]) -> Table:
                 run["rows"],
             ]
         )
-    return Table("Every run", ("run", "protocol", "options", "seed", "order", "verdict", "rows"), rows)
+    return Table("All runs", ("run", "protocol", "options", "seed", "order", "verdict", "rows"), rows)

@@ -1,4 +1,4 @@
-"""A page for a sweep: measures of each group of runs, with their intervals, as figures and as a table."""
+"""The page of a sweep: measures of each group of runs with confidence intervals, as figures and a table."""
 
 from __future__ import annotations
 
@@ -24,53 +24,59 @@ _UNITS: Final = {"us": 1e-6, "ms": 1e-3, "s": 1.0, "min": 60.0, "h": 3600.0}
 
 
 def write_sweep(pages: Pages, results: Results, sweep: str, with_page: set[str]) -> dict[str, Any]:
-    """The page; and what the index says of it."""
+    """Write the page of a sweep; returns its entry for the index."""
     groups = results.groups(sweep)
     figures = [figure for name in _DRAWN for figure in _figure(groups, name)]
     runs = [run for run in results.runs if run["sweep"] == sweep]
     page = pages.write(
         f"sweep-{slug(sweep)}.html",
         "tables.html",
-        title=f"The sweep {sweep}",
-        lead=_says(runs),
+        title=f"Sweep {sweep}",
+        lead=_summary(runs),
         sections=[
             Section("Figures", figures=[with_numbers(figure) for figure in figures]),
             Section("Numbers", tables=[tabled(_table(groups))]),
-            Section("Its runs", tables=[tabled(_runs(results, runs, with_page))]),
+            Section("Runs", tables=[tabled(_runs(results, runs, with_page))]),
         ],
     )
-    return {"name": sweep, "page": page, "says": _says(runs), "figure": drawn(figures[0]) if figures else ""}
+    return {
+        "name": sweep,
+        "page": page,
+        "summary": _summary(runs),
+        "figure": drawn(figures[0]) if figures else "",
+    }
 
 
 def glance(results: Results) -> Table:
-    """Verdicts by sweep and protocol: what is promised, what was checked, what was found."""
+    """The verdicts by sweep and protocol: promised order, checked order, result."""
     rows: list[list[Cell]] = []
     for sweep in results.sweeps():
         runs = [run for run in results.runs if run["sweep"] == sweep and run["run_id"] in results.verdicts]
         for protocol in dict.fromkeys(run["protocol"] for run in runs):
-            told = [results.verdicts[run["run_id"]] for run in runs if run["protocol"] == protocol]
-            found = Counter(verdict["verdict"] for verdict in told)
-            word = "violated" if found["violated"] else "unknown" if found["unknown"] else "holds"
+            verdicts = [results.verdicts[run["run_id"]] for run in runs if run["protocol"] == protocol]
+            counts = Counter(verdict["verdict"] for verdict in verdicts)
+            overall = "violated" if counts["violated"] else "unknown" if counts["unknown"] else "holds"
             rows.append(
                 [
                     Link(protocol, f"protocol-{protocol}.html"),
                     Link(sweep, f"sweep-{slug(sweep)}.html"),
-                    told[0]["promised"],
-                    told[0]["order"],
-                    word,
-                    f"{found['holds']} of {len(told)}",
-                    sum(verdict["deliveries_checked"] or 0 for verdict in told),
-                    sum(verdict["violations"] or 0 for verdict in told),
+                    verdicts[0]["promised"],
+                    verdicts[0]["order"],
+                    overall,
+                    f"{counts['holds']} of {len(verdicts)}",
+                    sum(verdict["deliveries_checked"] or 0 for verdict in verdicts),
+                    sum(verdict["violations"] or 0 for verdict in verdicts),
                 ]
             )
     columns = (
         *("protocol", "sweep", "promises", "checked for", "verdict", "runs that hold", "deliveries"),
         "violations",
     )
-    return Table("What each protocol promises, and what the witness found", columns, rows)
+    return Table("The order that each protocol promises, and the verdicts", columns, rows)
 
 
-def _says(runs: list[Row]) -> str:
+def _summary(runs: list[Row]) -> str:
+    """A sentence: how many runs of which scenarios, protocols, settings and seeds."""
     protocols = list(dict.fromkeys(run["protocol"] for run in runs))
     scenarios = list(dict.fromkeys(run["scenario"] for run in runs))
     settings = len({run["options"] for run in runs})
@@ -82,7 +88,7 @@ def _says(runs: list[Row]) -> str:
 
 
 def _figure(groups: list[Row], measure: str) -> list[Figure]:
-    """The measure over what the grid varied first, a curve for each protocol and for each of the rest."""
+    """A measure over the first setting that the grid varied; one curve for each protocol and other settings."""
     rows = [row for row in groups if row["measure"] == measure]
     if len(rows) < 2 or all(row["value"] == 0 for row in rows):
         return []
@@ -108,34 +114,39 @@ def _figure(groups: list[Row], measure: str) -> list[Figure]:
 
 
 def _size(text: str) -> tuple[int, float, str]:
-    """Numbers and durations by size, other words behind them by name."""
-    found = re.fullmatch(r"(-?[\d.]+)\s*(us|ms|s|min|h)?", text)
-    return (0, float(found[1]) * _UNITS.get(found[2] or "s", 1.0), text) if found else (1, 0.0, text)
+    """A sort key: numbers and durations by size, then other words by name."""
+    match = re.fullmatch(r"(-?[\d.]+)\s*(us|ms|s|min|h)?", text)
+    return (0, float(match[1]) * _UNITS.get(match[2] or "s", 1.0), text) if match else (1, 0.0, text)
 
 
 def _table(groups: list[Row]) -> Table:
-    wanted = [name for name in _DRAWN if any(row["measure"] == name for row in groups)]
+    """The means of the drawn measures, one row for each group."""
+    measures = [name for name in _DRAWN if any(row["measure"] == name for row in groups)]
     cells: dict[tuple[str, str], dict[str, Row]] = {}
     for row in groups:
         cells.setdefault((row["protocol"], row["options"]), {})[row["measure"]] = row
     rows: list[list[Cell]] = []
-    for (protocol, options), found in cells.items():
-        line: list[Cell] = [protocol, options_text(options), max(row["runs"] for row in found.values())]
-        for name in wanted:
-            mean, scale = found.get(name), _DRAWN[name][2]
+    for (protocol, options), group in cells.items():
+        line: list[Cell] = [protocol, options_text(options), max(row["runs"] for row in group.values())]
+        for name in measures:
+            mean, scale = group.get(name), _DRAWN[name][2]
             line += [None, None] if mean is None else [mean["value"] / scale, _half(mean, scale)]
         rows.append(line)
-    columns = [part for name in wanted for part in (f"{_DRAWN[name][0]}, {_DRAWN[name][1]}", "±")]
+    columns = [part for name in measures for part in (f"{_DRAWN[name][0]}, {_DRAWN[name][1]}", "±")]
     return Table(
-        "Means over seeds, with half of their 95 % intervals", ["protocol", "options", "runs", *columns], rows
+        "Means over seeds; ± is half of the 95 % confidence interval",
+        ["protocol", "options", "runs", *columns],
+        rows,
     )
 
 
 def _half(row: Row, scale: float) -> float | None:
+    """Half the width of a confidence interval; None for a single run."""
     return None if row["low"] is None or row["high"] is None else (row["high"] - row["low"]) / 2 / scale
 
 
 def _runs(results: Results, runs: list[Row], with_page: set[str]) -> Table:
+    """The runs of a sweep with links to their pages."""
     rows: list[list[Cell]] = []
     for run in runs:
         name = run["run_id"]

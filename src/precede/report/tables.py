@@ -1,9 +1,9 @@
-"""A table of results, and how it is written: Markdown, LaTeX, HTML, CSV.
+"""A table of results, and its text in Markdown, LaTeX, HTML and CSV.
 
     table = Table("Waits by lifetime", ("lifetime", "wait, s"), [("5min", 12.5), ("20min", 80.25)])
     write_table(table, Path("out"), "waits")          # out/waits.md, .tex, .html, .csv
 
-A number is rounded for reading (`shown`) everywhere but in CSV, which keeps every digit. None is an empty cell.
+Numbers are rounded for reading (`shown`), except in CSV, which keeps all digits. None is an empty cell.
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ from typing import Final, NamedTuple, TypeAlias
 
 
 class Link(NamedTuple):
-    """A cell that leads somewhere in HTML, and is plain text elsewhere."""
+    """A cell that is a link in HTML and plain text in other formats."""
 
     text: str
     target: str
@@ -41,7 +41,7 @@ WORDS: Final = {
     "not reproduced": "bad",
     "failed": "bad",
 }
-"""Words of verdict, and the class that colours them in HTML (they stay words: colour is never alone)."""
+"""Verdicts and statuses, with the CSS class that colours them in HTML."""
 
 _LATEX: Final = {
     "\\": r"\textbackslash{}",
@@ -64,7 +64,7 @@ _LATEX: Final = {
 
 @dataclass(frozen=True)
 class Table:
-    """A caption, the names of the columns, the rows."""
+    """A caption, column names and rows."""
 
     caption: str
     header: Sequence[str]
@@ -73,16 +73,16 @@ class Table:
     def __post_init__(self) -> None:
         for row in self.rows:
             if len(row) != len(self.header):
-                raise ValueError(f"{self.caption}: a row of {len(row)} cells under {len(self.header)} columns")
+                raise ValueError(f"{self.caption}: a row has {len(row)} cells for {len(self.header)} columns")
 
     def numeric(self, column: int) -> bool:
-        """Is there a number in a column, and nothing but numbers?"""
+        """Does a column have numbers, and only numbers?"""
         cells = [row[column] for row in self.rows if row[column] is not None]
         return bool(cells) and all(isinstance(cell, int | float) for cell in cells)
 
 
 def shown(cell: Cell) -> str:
-    """A cell as a person reads it: four significant digits, thousands apart.
+    """A cell as text: four significant digits, thousands separated by commas.
 
     >>> [shown(c) for c in (None, 1234567, 0.123456, 12345.678, 3.0, -0.00001234, "a", True)]
     ['', '1,234,567', '0.1235', '12,346', '3', '-1.234e-05', 'a', 'yes']
@@ -101,7 +101,7 @@ def shown(cell: Cell) -> str:
 
 
 def markdown(table: Table) -> str:
-    """A table for a README or an issue."""
+    """The table in Markdown."""
 
     def line(cells: Sequence[str]) -> str:
         return "| " + " | ".join(cells) + " |"
@@ -113,7 +113,7 @@ def markdown(table: Table) -> str:
 
 
 def latex(table: Table, label: str = "") -> str:
-    """A `table` environment with the rules of the package `booktabs`."""
+    """The table as a LaTeX `table` environment; it needs the package `booktabs`."""
     align = "".join("r" if table.numeric(c) else "l" for c in range(len(table.header)))
     lines = [
         r"\begin{table}",
@@ -133,11 +133,12 @@ def latex(table: Table, label: str = "") -> str:
 
 
 def _latex_text(text: str) -> str:
-    return re.sub(r"[\\&%$#_{}~^Δ≤≥×–]", lambda found: _LATEX[found[0]], " ".join(text.split()))
+    """A text on one line with LaTeX's special characters escaped."""
+    return re.sub(r"[\\&%$#_{}~^Δ≤≥×–]", lambda match: _LATEX[match[0]], " ".join(text.split()))
 
 
 def html(table: Table) -> str:
-    """A real table: caption, headers with their scope, the first column heading its row."""
+    """The table as an accessible HTML table: caption, header scopes, the first column as row header."""
     right = [table.numeric(c) for c in range(len(table.header))]
     head = "".join(
         f'<th scope="col"{_class("number" if right[c] else "")}>{escape(name)}</th>'
@@ -154,6 +155,7 @@ def html(table: Table) -> str:
 
 
 def _html_cell(cell: Cell, column: int, number: bool) -> str:
+    """One cell of the body."""
     text = escape(shown(cell))
     if isinstance(cell, Link):
         text = f'<a href="{escape(cell.target)}">{text}</a>'
@@ -165,11 +167,12 @@ def _html_cell(cell: Cell, column: int, number: bool) -> str:
 
 
 def _class(name: str) -> str:
+    """A class attribute, or nothing."""
     return f' class="{name}"' if name else ""
 
 
 def csv_text(table: Table) -> str:
-    """Every digit, for a spreadsheet or a script."""
+    """The table as CSV, with all digits."""
     out = io.StringIO()
     writer = csv.writer(out, lineterminator="\n")
     writer.writerow(table.header)
@@ -179,7 +182,7 @@ def csv_text(table: Table) -> str:
 
 
 def write_table(table: Table, folder: Path, name: str) -> list[Path]:
-    """The table in every form: `name.md`, `name.tex`, `name.html` (the element alone), `name.csv`."""
+    """Write `name.md`, `name.tex`, `name.html` (only the table element) and `name.csv`; returns their paths."""
     folder.mkdir(parents=True, exist_ok=True)
     forms = {
         "md": markdown(table),

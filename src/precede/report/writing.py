@@ -1,4 +1,4 @@
-"""Pages from templates, and the words that several pages share."""
+"""Writes pages from templates, with helpers that several kinds of pages share."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ from precede.report.tables import Table, html
 
 
 class Section(NamedTuple):
-    """A part of a page: prose, figures, tables, and the line that makes them again."""
+    """A section of a page: text, figures, tables, and the command that makes them again."""
 
     title: str = ""
     text: Markup | str = ""
@@ -26,7 +26,7 @@ class Section(NamedTuple):
 
 
 class Pages:
-    """A folder of pages under way."""
+    """The folder of a site: writes its pages and lists them in `written`."""
 
     def __init__(self, out: Path) -> None:
         self.out = out
@@ -39,41 +39,42 @@ class Pages:
             keep_trailing_newline=True,
         )
 
-    def write(self, page: str, template: str, **told: Any) -> str:
-        """One page; markup that this package made goes in as it is, everything else is escaped."""
-        marked = {name: Markup(value) if _is_markup(value) else value for name, value in told.items()}
+    def write(self, page: str, template: str, **values: Any) -> str:
+        """Write one page and return its name. Tables and figures of this package are not escaped, texts are."""
+        marked = {name: Markup(value) if _is_markup(value) else value for name, value in values.items()}
         text = self._templates.get_template(template).render(**marked)
         (self.out / page).write_text(text, encoding="utf-8")
         self.written.append(page)
         return page
 
     def data(self, name: str, script: str) -> str:
-        """A script of data; its address from a page."""
+        """Write a script with data; returns its address relative to a page."""
         (self.out / "data" / f"{name}.js").write_text(script, encoding="utf-8")
         return f"data/{name}.js"
 
 
 def _is_markup(value: Any) -> bool:
+    """Is this value a table or figure in HTML?"""
     return isinstance(value, str) and value.startswith(("<table>", "<svg "))
 
 
 def drawn(figure: Figure) -> Markup:
-    """A figure as it stands in a page."""
+    """A figure as markup for a page."""
     return Markup(svg(figure))
 
 
 def tabled(table: Table) -> Markup:
-    """A table as it stands in a page."""
+    """A table as markup for a page."""
     return Markup(html(table))
 
 
 def with_numbers(figure: Figure) -> dict[str, Markup]:
-    """A figure, and the same in numbers."""
+    """A figure and the table of its numbers, as markup."""
     return {"svg": drawn(figure), "table": tabled(table_of(figure))}
 
 
 def rendered(markdown: str) -> Markup:
-    """Prose that was written in Markdown; headings go below those of the page."""
+    """Markdown as markup: headings one level lower, relative links as plain text, wide tables scrollable."""
     from markdown_it import MarkdownIt
 
     text = MarkdownIt("commonmark", {"html": False}).enable("table").render(markdown)
@@ -84,7 +85,7 @@ def rendered(markdown: str) -> Markup:
 
 
 def slug(text: str) -> str:
-    """A name for a file.
+    """A text as a file name.
 
     >>> slug("Table II, 5 min")
     'table-ii-5-min'
@@ -93,14 +94,14 @@ def slug(text: str) -> str:
 
 
 def options_text(options: str) -> str:
-    """What a grid varied, as a person reads it.
+    """The settings that a grid varied, from JSON to readable text.
 
     >>> options_text('{"workload.lifetime":"5min","size":3}')
     'lifetime 5min, size 3'
     """
-    told = json.loads(options)
+    settings = json.loads(options)
     return ", ".join(
         f"{key.rpartition('.')[2]} {value}"
-        for key, value in told.items()
+        for key, value in settings.items()
         if value is not None and key != "protocol"
     )

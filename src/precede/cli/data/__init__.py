@@ -1,1 +1,8 @@
-"""Verbs of the data pipeline."""
+"""Commands of the data pipeline: from traces to sweeps and reports.
+
+* `ingest`: `precede ingest`, trace files into the lake
+* `contacts`: `precede contacts`, contacts for a radio range
+* `sweep`: `precede sweep`, many runs on Spark
+* `report`: `precede report`, a lake as a site
+* `spark`: options, session and progress that these commands share
+"""

@@ -1,4 +1,4 @@
-"""`precede contacts`: from movement to who could reach whom."""
+"""`precede contacts`: computes the contacts of a trace of movement for a radio range."""
 
 from __future__ import annotations
 
@@ -16,25 +16,25 @@ def command(
     lake: LakeOption = "lake",
     master: MasterOption = None,
     conf: ConfOption = None,
-    slices: Annotated[int | None, typer.Option(min=1, help="cut time into so many tasks")] = None,
+    slices: Annotated[int | None, typer.Option(min=1, help="number of tasks that time is cut into")] = None,
 ) -> None:
-    """Find all contacts of a trace: every pass, to the microsecond.
+    """Compute all contacts of a trace, exactly to the microsecond.
 
-    A trace of fewer than 100,000 segments is swept in this process unless --master is given; a larger one on
-    Spark. The result is the same file, whatever the number of slices and workers.
+    A trace of fewer than 100,000 segments is computed in this process unless --master is given; a larger one
+    on Spark. The file is the same for any number of slices and workers.
 
     \b
     Example:
       precede ingest feed.zip --as gtfs --name bus
       precede contacts bus --range 100
     """
-    from precede.lake.jobs import Lake
+    from precede.lake.layout import Lake
     from precede.pipeline.mobility.contacts import SMALL, compute_contacts, count_segments
 
-    where = Lake(lake)
-    here = master is None and count_segments(where, name) < SMALL
-    with nullcontext() if here else session_for(master, conf, f"contacts {name}") as session:  # noqa: SIM117
+    store = Lake(lake)
+    is_local = master is None and count_segments(store, name) < SMALL
+    with nullcontext() if is_local else session_for(master, conf, f"contacts {name}") as session:  # noqa: SIM117
         with counting("slices") as progress:
-            found = compute_contacts(where, name, range_m, session, slices, progress)
-    print(f"{found.nodes:,} nodes in {found.segments:,} segments, range {found.range_m:g} m")
-    print(f"{found.contacts:,} contacts in {found.file}")
+            computed = compute_contacts(store, name, range_m, session, slices, progress)
+    print(f"{computed.nodes:,} nodes in {computed.segments:,} segments, range {computed.range_m:g} m")
+    print(f"{computed.contacts:,} contacts in {computed.file}")

@@ -1,4 +1,4 @@
-"""`precede ingest`: real traces into the lake."""
+"""`precede ingest`: reads trace files into the lake."""
 
 from __future__ import annotations
 
@@ -20,31 +20,32 @@ def command(
         str,
         typer.Option("--as", metavar="FORMAT", help="gtfs, gps, positions, ns2, walkers, one, tij or contacts"),
     ],
-    name: Annotated[str | None, typer.Option(help="what the trace is called (default: as its file)")] = None,
+    name: Annotated[str | None, typer.Option(help="name of the trace (default: from the file's name)")] = None,
     lake: LakeOption = "lake",
     date: Annotated[str | None, typer.Option(help="gtfs: the service day, YYYY-MM-DD")] = None,
     columns: Annotated[
-        str | None, typer.Option(help="which column is which: node=cab,time=t or id,frame,x,y")
+        str | None,
+        typer.Option(help="names of the columns: node=cab,time=t; or all columns in order: id,frame,x,y"),
     ] = None,
-    framerate: Annotated[float | None, typer.Option(help="positions: frames in a second")] = None,
+    framerate: Annotated[float | None, typer.Option(help="positions: frames per second")] = None,
     scale: Annotated[
-        float | None, typer.Option(help="positions: metres in a unit (0.01 for centimetres)")
+        float | None, typer.Option(help="positions: metres per unit (0.01 for centimetres)")
     ] = None,
     gap: Annotated[
-        str | None, typer.Option(help="gps, positions: a longer silence is an absence (10min)")
+        str | None, typer.Option(help="gps, positions: a longer gap means that the node was absent (10min)")
     ] = None,
     max_speed: Annotated[
-        float | None, typer.Option(help="gps, positions: metres a second; more is a jump")
+        float | None, typer.Option(help="gps, positions: metres per second; faster steps are rejected as jumps")
     ] = None,
-    window: Annotated[str | None, typer.Option(help="tij: how long one row lasts (20s)")] = None,
+    window: Annotated[str | None, typer.Option(help="tij: the time that one row covers (20s)")] = None,
     master: MasterOption = None,
     conf: ConfOption = None,
 ) -> None:
-    """Read real traces into the lake, and say of every row what became of it.
+    """Read trace files into the lake, and count every row as kept or rejected.
 
     Movement goes to the table segments, meetings to contacts, rows that cannot be used to rejects with file,
-    line and reason. Several files are read side by side on Spark. A file that cannot be used leaves the lake
-    as it was.
+    line and reason. Several files are read in parallel on Spark. If a file cannot be used, the lake stays as
+    it was.
 
     \b
     Example:
@@ -52,7 +53,7 @@ def command(
       precede ingest taxis.csv.gz --as gps --gap 5min
       precede ingest contacts.txt --as tij
     """
-    from precede.lake.jobs import Lake
+    from precede.lake.layout import Lake
     from precede.pipeline.mobility.ingest import ingest, sources_of
     from precede.traces.reading import Options
 
@@ -66,29 +67,30 @@ def command(
         window=_duration("--window", window),
     )
     sources = sources_of(files, format, name, options)
-    here = master is None and len(sources) == 1
-    context: Any = nullcontext() if here else session_for(master, conf, "ingest")
+    is_local = master is None and len(sources) == 1
+    context: Any = nullcontext() if is_local else session_for(master, conf, "ingest")
     with context as session:
-        for one in ingest(Lake(lake), sources, session):
-            print("\n".join(describe(one)))
+        for ingested in ingest(Lake(lake), sources, session):
+            print("\n".join(describe(ingested)))
 
 
-def describe(one: Ingested) -> list[str]:
-    """What became of a file, as a person reads it."""
-    lines = one.summary.lines()
-    if one.again:
-        lines.append("  unchanged since it was read before; nothing was read again")
-    lines += [f"  {table}: {path}" for table, path in one.tables.items()]
-    if "segments" in one.tables:
-        lines.append(f"Next: precede contacts {one.name} --range METRES")
+def describe(ingested: Ingested) -> list[str]:
+    """The result for one file as lines of text."""
+    lines = ingested.summary.lines()
+    if ingested.again:
+        lines.append("  the file is unchanged since it was ingested; it was not read again")
+    lines += [f"  {table}: {path}" for table, path in ingested.tables.items()]
+    if "segments" in ingested.tables:
+        lines.append(f"Next: precede contacts {ingested.name} --range METRES")
     return lines
 
 
-def _duration(option: str, written: str | None) -> int | None:
+def _duration(option: str, text: str | None) -> int | None:
+    """Parse a duration option; the error names the option."""
     from precede.core.errors import BadInput
     from precede.core.instants import parse_duration
 
     try:
-        return None if written is None else parse_duration(written)
+        return None if text is None else parse_duration(text)
     except BadInput as error:
         raise BadInput(f"{option}: {error}") from None

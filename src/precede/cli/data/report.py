@@ -1,4 +1,4 @@
-"""`precede report`: the lake as pages."""
+"""`precede report`: writes a site from the results in a lake."""
 
 from __future__ import annotations
 
@@ -10,23 +10,29 @@ import typer
 from precede.cli.data.spark import LakeOption, counting
 
 if TYPE_CHECKING:
+    from precede.lake.layout import Lake
     from precede.report.protocol_pages import Card
 
 
 def command(
     out: Annotated[Path, typer.Option("--out", metavar="DIR", help="folder for the site")],
     lake: LakeOption = "lake",
-    events: Annotated[int, typer.Option(min=1, help="most events that a run's page shows")] = 100_000,
-    runs: Annotated[int, typer.Option(min=0, help="most runs that get a page (broken ones first)")] = 200,
+    events: Annotated[int, typer.Option(min=1, help="largest number of events on a run's page")] = 100_000,
+    runs: Annotated[
+        int, typer.Option(min=0, help="largest number of runs with a page (runs with violations first)")
+    ] = 200,
     papers: Annotated[
         Path | None,
-        typer.Option(metavar="DIR", help="folder of claims (default: papers here or beside the source)"),
+        typer.Option(
+            metavar="DIR", help="folder of claims (default: papers in this folder or of the source checkout)"
+        ),
     ] = None,
     shiviz: Annotated[
-        str | None, typer.Option(metavar="RUN", help="instead of a site: a run's log in ShiViz's format")
+        str | None,
+        typer.Option(metavar="RUN", help="write the log of this run in ShiViz's format instead of a site"),
     ] = None,
 ) -> None:
-    """Make a site of a lake: opens from a disk in any browser, needs no network.
+    """Write a site from a lake. It opens from a disk in any browser and needs no network.
 
     \b
     Example:
@@ -35,43 +41,42 @@ def command(
       precede report --shiviz fifo-s1-0fc0bc6b4725 --out site
     """
     from precede.core.errors import BadInput
+    from precede.lake.layout import Lake
     from precede.report.site import build_site
 
-    if not Path(lake).is_dir():
-        raise BadInput(f"--lake {lake}: there is no such folder (precede sweep makes one)")
+    store = Lake(lake)
+    if not store.root.is_dir():
+        raise BadInput(f"--lake {lake}: no such folder (precede sweep creates one)")
     if shiviz is not None:
-        print(write_shiviz(Path(lake), shiviz, events, out))
+        print(write_shiviz(store, shiviz, events, out))
         return
     with counting("run pages") as progress:
         built = build_site(
-            Path(lake), out, protocol_cards(), find_papers(papers), events=events, runs=runs, progress=progress
+            store, out, protocol_cards(), find_papers(papers), events=events, runs=runs, progress=progress
         )
     print(f"{built.pages:,} pages, {built.bytes / 1e6:.1f} MB, in {out}")
     if built.runs_left_out:
-        print(f"{built.runs_left_out:,} runs have no page (--runs allows more; a page needs the run's log)")
+        print(f"{built.runs_left_out:,} runs have no page (use --runs for more; a page needs the run's log)")
     print(f"Open {built.front}")
 
 
-def write_shiviz(lake: Path, run_id: str, events: int, out: Path) -> str:
-    """One run's log for ShiViz; says where it is."""
+def write_shiviz(lake: Lake, run_id: str, events: int, out: Path) -> str:
+    """Write one run's log for ShiViz; returns a sentence about it."""
     from precede.core.errors import BadInput
     from precede.report.run_data import read_log
     from precede.report.shiviz import shiviz_lines
 
-    path = lake / "events" / f"{run_id}.parquet"
-    if not path.is_file():
-        raise BadInput(f"--shiviz {run_id}: the lake {lake} has no such run")
-    log = read_log(path, events)
+    if not lake.has("events", run_id):
+        raise BadInput(f"--shiviz {run_id}: the lake {lake.root} has no such run")
+    log = read_log(lake, run_id, events)
     out.mkdir(parents=True, exist_ok=True)
     file = out / f"{run_id}.shiviz.log"
-    with file.open("w", encoding="utf-8") as opened:
-        for line in shiviz_lines(log):
-            opened.write(line + "\n")
+    file.write_text("".join(f"{line}\n" for line in shiviz_lines(log)), encoding="utf-8")
     return f"{len(log.at_us):,} of {log.rows:,} events read; {file} opens in ShiViz with its default expression"
 
 
 def protocol_cards() -> list[Card]:
-    """What the registry says of every protocol."""
+    """The description of every registered protocol."""
     from precede.protocols import registry
     from precede.report.protocol_pages import Card
 
@@ -103,11 +108,11 @@ _PAPERS = {
 }
 
 
-def find_papers(given: Path | None) -> Path | None:
-    """The folder of claims: as given, in the working directory, or of the checkout this runs from."""
+def find_papers(chosen: Path | None) -> Path | None:
+    """The folder of claims: the chosen one, `papers` in this directory, or that of the source checkout."""
     from precede.core.errors import BadInput
 
-    if given is not None and not given.is_dir():
-        raise BadInput(f"--papers {given}: there is no such folder")
-    beside = (given, Path("papers"), Path(__file__).parents[4] / "papers")
-    return next((path for path in beside if path is not None and any(path.glob("*/claims.toml"))), None)
+    if chosen is not None and not chosen.is_dir():
+        raise BadInput(f"--papers {chosen}: no such folder")
+    candidates = (chosen, Path("papers"), Path(__file__).parents[4] / "papers")
+    return next((path for path in candidates if path is not None and any(path.glob("*/claims.toml"))), None)

@@ -1,4 +1,4 @@
-"""What the verbs that run on Spark share: their options, the session, progress with rate and time left."""
+"""Options, session and progress display of the commands that run on Spark."""
 
 from __future__ import annotations
 
@@ -14,9 +14,9 @@ if TYPE_CHECKING:
     from pyspark.sql import SparkSession
 
 Progress: TypeAlias = Callable[[int, int], None]
-"""Called with how many are done, and of how many."""
+"""Called with the number of units that are done and the number of all units."""
 
-LakeOption = Annotated[str, typer.Option("--lake", metavar="DIR", help="folder of tables")]
+LakeOption = Annotated[str, typer.Option("--lake", metavar="DIR", help="folder of the lake")]
 MasterOption = Annotated[
     str | None,
     typer.Option(
@@ -26,11 +26,11 @@ MasterOption = Annotated[
     ),
 ]
 ConfOption = Annotated[
-    list[str] | None, typer.Option("--conf", metavar="KEY=VALUE", help="a Spark setting; may be given again")
+    list[str] | None, typer.Option("--conf", metavar="KEY=VALUE", help="a Spark setting; can be repeated")
 ]
 
 SameCodeOption = Annotated[
-    bool, typer.Option("--same-code", help="run again what other code of this version left in the lake")
+    bool, typer.Option("--same-code", help="run again what other code of the same version left in the lake")
 ]
 
 _QUIET_LINE_S = 10.0
@@ -40,7 +40,7 @@ _QUIET_LINE_S = 10.0
 def session_for(
     master: str | None, conf: Sequence[str] | None, name: str, light: bool = False
 ) -> Iterator[SparkSession]:
-    """A session for one verb; says on a terminal that it is being opened, which takes some seconds."""
+    """A Spark session for one command; a terminal shows a note while it opens, which takes some seconds."""
     from precede.pipeline.sessions.session import EMBEDDED, open_session
 
     if sys.stderr.isatty():
@@ -52,15 +52,15 @@ def session_for(
 
 
 def by_other_code(count: int) -> list[str]:
-    """The line that says so, when results are not of this very code."""
+    """A line that counts results of other code of this version; none if there are none."""
     if not count:
         return []
     return [f"  {count:,} of them by other code of this version (--same-code runs them again)"]
 
 
 @contextmanager
-def counting(what: str) -> Iterator[Progress]:
-    """Done, rate and time left: a line that is redrawn on a terminal, a line every ten seconds elsewhere."""
+def counting(units: str) -> Iterator[Progress]:
+    """A progress display: done, rate and time left. One line on a terminal, else a line every ten seconds."""
     began = time.monotonic()
     terminal = sys.stderr.isatty()
     state = {"first": -1, "shown": began}
@@ -74,7 +74,7 @@ def counting(what: str) -> Iterator[Progress]:
         state["shown"] = now
         rate = (done - state["first"]) / (now - began)
         left = f", {_clock((total - done) / rate)} left" if rate > 0 else ""
-        line = f"{what}: {done:,} of {total:,}, {rate:.1f}/s{left}"
+        line = f"{units}: {done:,} of {total:,}, {rate:.1f}/s{left}"
         print(
             f"\r\033[K{line}" if terminal else line, end="" if terminal else "\n", file=sys.stderr, flush=True
         )
@@ -87,7 +87,7 @@ def counting(what: str) -> Iterator[Progress]:
 
 
 def _clock(seconds: float) -> str:
-    """A length of time as a person reads it.
+    """A duration as hours, minutes and seconds.
 
     >>> _clock(75), _clock(7260)
     ('1:15', '2:01:00')

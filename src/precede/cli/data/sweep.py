@@ -1,4 +1,4 @@
-"""`precede sweep`: many runs, on Spark."""
+"""`precede sweep`: carries out many runs on Spark."""
 
 from __future__ import annotations
 
@@ -27,17 +27,17 @@ def command(
     lake: LakeOption = "lake",
     master: MasterOption = None,
     conf: ConfOption = None,
-    verdicts: Annotated[bool, typer.Option(help="have the witness judge every run")] = True,
-    measures: Annotated[bool, typer.Option(help="count the measures of every run and group")] = True,
+    verdicts: Annotated[bool, typer.Option(help="verify every run")] = True,
+    measures: Annotated[bool, typer.Option(help="compute the measures of every run and group")] = True,
     same_code: SameCodeOption = False,
-    as_json: Annotated[bool, typer.Option("--json", help="print what it came to as one JSON object")] = False,
+    as_json: Annotated[bool, typer.Option("--json", help="print the summary as one JSON object")] = False,
 ) -> int:
-    """Run every combination of a grid, have each run judged and measured, and write the tables.
+    """Run every combination of a grid, verify and measure each run, and write the tables.
 
-    What is finished is not run again: kill it at any time and type the same line again. What another version
-    of this package left in the lake is. A run that fails is recorded with its traceback and does not stop the
-    others. Exit code 0: all runs finished and keep what their protocols promise. 1: a promise is broken, a
-    verdict unknown, or a claim missed. 3: some runs failed.
+    Kill the command at any time and run it again: finished runs are not repeated, except those that another
+    version of this package left. A run that fails is recorded with its traceback and does not stop the others.
+    Exit code 0: all runs finished and keep the promised orders. 1: a promised order is violated or unknown, or
+    a claim is missed. 3: some runs failed.
 
     \b
     Example:
@@ -51,34 +51,34 @@ def command(
       precede sweep buses.toml --lake lake
     """
     from precede.experiments.grid import read_grid
-    from precede.lake.jobs import Lake
-    from precede.pipeline.sweeps.simulate import Wanted
+    from precede.lake.layout import Lake
+    from precede.pipeline.sweeps.simulate import SweepOptions
     from precede.pipeline.sweeps.sweep import sweep, swept_before
     from precede.reproduction.claims import read_claims
 
-    where = Lake(lake)
-    grid = read_grid(spec, where.root)
+    store = Lake(lake)
+    grid = read_grid(spec, store.root)
     if grid.claims is not None:
         read_claims(Path(grid.claims))
-    wanted = Wanted(verdicts, measures, same_code)
-    summary = swept_before(where, grid, wanted)
+    options = SweepOptions(verdicts, measures, same_code)
+    summary = swept_before(store, grid, options)
     if summary is None:
         with (
             session_for(master, conf, f"sweep {grid.name}", light=True) as session,
             counting("runs") as progress,
         ):
-            summary = sweep(where, grid, session, wanted, progress)
+            summary = sweep(store, grid, session, options, progress)
     if as_json:
         import msgspec
 
         print(json.dumps(msgspec.to_builtins(summary), indent=2))
     else:
-        print("\n".join(describe(summary, where.root)))
+        print("\n".join(describe(summary, store.root)))
     return 3 if summary.failed else 1 if summary.broken_promises or summary.missed_claims else 0
 
 
 def describe(summary: SweepSummary, root: Path) -> list[str]:
-    """What a sweep came to, as a person reads it."""
+    """The summary of a sweep as lines of text."""
     again = f" ({summary.finished_before:,} were finished before)" if summary.finished_before else ""
     lines = [
         f"{summary.name}: {summary.runs:,} runs{again}, {summary.rows:,} rows, {summary.cpu_s:,.1f} s of CPU"
@@ -91,9 +91,8 @@ def describe(summary: SweepSummary, root: Path) -> list[str]:
             "  verdicts: " + ", ".join(f"{count:,} {word}" for word, count in summary.verdicts.items())
         )
     if summary.broken_promises:
-        lines.append(
-            f"  {len(summary.broken_promises):,} break their promise; the first: {summary.broken_promises[0]}"
-        )
+        count, first = len(summary.broken_promises), summary.broken_promises[0]
+        lines.append(f"  {count:,} break the promised order; the first: {first}")
     if summary.claims:
         counts = ", ".join(f"{count:,} {status}" for status, count in summary.claims.items())
         lines.append(f"  claims: {counts}" + "".join(f"; missed: {claim}" for claim in summary.missed_claims))

@@ -12,7 +12,7 @@ from precede.core.errors import BadInput
 from precede.core.instants import parse_duration
 
 if TYPE_CHECKING:
-    from precede.pipeline.judging.ledger import Heard
+    from precede.pipeline.judging.ledger import BatchReport
     from precede.witness.verdict import Verdict
 
 _STATUS_S: Final = 10.0
@@ -38,7 +38,7 @@ def follow_log(
     speaker = _Speaker(as_json)
     with session_for(master, conf, f"verify --follow {log}") as session:
         speaker.say(f"following {log} (Ctrl-C ends it)")
-        return follow(session, log, order, **options, checkpoint=checkpoint, idle_s=idle_s, hear=speaker.hear)
+        return follow(session, log, order, **options, checkpoint=checkpoint, idle_s=idle_s, report=speaker.hear)
 
 
 class _Speaker:
@@ -51,7 +51,7 @@ class _Speaker:
     def say(self, line: str) -> None:
         print(line, file=sys.stderr, flush=True)
 
-    def hear(self, heard: list[Heard]) -> None:
+    def hear(self, heard: list[BatchReport]) -> None:
         for one in heard:
             self._violations(one)
             for conflict in one.standing.new_conflicts:
@@ -61,7 +61,7 @@ class _Speaker:
             for one in heard:
                 self.say(_status(one))
 
-    def _violations(self, heard: Heard) -> None:
+    def _violations(self, heard: BatchReport) -> None:
         for violation in heard.standing.violations:
             if self.as_json:
                 told = {"run": heard.standing.group, "lag_s": round(heard.lag_s, 3), **violation.json()}
@@ -71,11 +71,11 @@ class _Speaker:
                 print(f"{when} {_name(heard)}: {violation.kind} violation\n{violation.story}\n", flush=True)
 
 
-def _name(heard: Heard) -> str:
+def _name(heard: BatchReport) -> str:
     return "run " + ", ".join(heard.standing.group)
 
 
-def _status(heard: Heard) -> str:
+def _status(heard: BatchReport) -> str:
     run = heard.standing
     line = (
         f"{_name(heard)}: {run.rows:,} rows, {run.deliveries:,} deliveries checked, "

@@ -61,7 +61,7 @@ def command(
       precede reproduce all --json
     """
     from precede.cli.evidence.exhibits import write_exhibits
-    from precede.lake.jobs import Lake
+    from precede.lake.layout import Lake
     from precede.pipeline.reproduction.reproduce import is_finished, reproduce
 
     requests = read_requests(paper, scale, papers or find_papers(), same_code)
@@ -71,7 +71,7 @@ def command(
     else:
         with session_for(master, conf, f"reproduce {paper}") as session, counting("runs") as progress:
             results = reproduce(where, requests, session, progress)
-    folders = [(out or where.root / "exhibits") / request.name for request in requests]
+    folders = [out / request.name if out else where.exhibits(request.name) for request in requests]
     for result, folder in zip(results, folders, strict=True):
         write_exhibits(result, folder)
     if page is not None:

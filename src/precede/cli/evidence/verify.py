@@ -99,7 +99,7 @@ def command(
 def _on_spark(
     log: str, order: str | None, options: dict[str, Any], master: str, conf: list[str] | None
 ) -> Verdict:
-    from precede.pipeline.judging.verify_files import verify_path
+    from precede.pipeline.judging.files import verify_path
 
     with session_for(master, conf, f"verify {log}") as session:
         return verify_path(session, log, order, **options)

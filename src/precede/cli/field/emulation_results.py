@@ -16,6 +16,7 @@ from precede.experiments.emulation.compare import ages_of, compared, read_segmen
 from precede.experiments.emulation.explain import Difference, explained, summed_up, write_differences
 from precede.experiments.emulation.replay import Measured, put_together, run_again
 from precede.experiments.run import Run
+from precede.lake.layout import Lake
 from precede.lake.results import Results
 from precede.measures import measure_events
 from precede.report.emulation_pages import write_emulation
@@ -66,7 +67,7 @@ def judged(
         **result,
     }
     for name, log in logs.items():
-        path = folder / "runs" / "events" / f"{_slug(name)}.parquet"
+        path = Lake(folder / "runs").path("events", _slug(name))
         path.parent.mkdir(parents=True, exist_ok=True)
         pq.write_table(log, path, compression="zstd")
     _write_pages(run, plan, folder, logs, verdicts, result, differences, command)
@@ -128,7 +129,7 @@ def _write_pages(
     differences: list[Difference],
     command: str,
 ) -> None:
-    results = Results(root=folder / "runs")
+    results = Results(lake=Lake(folder / "runs"))
     for name, log in logs.items():
         run_id, verdict = _slug(name), verdicts[name]
         results.runs.append(_row(run, plan, run_id, name, log, command))

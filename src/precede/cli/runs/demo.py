@@ -1,4 +1,4 @@
-"""`precede demo`: the whole story on a bundled day of buses, from movement to a report you can open."""
+"""`precede demo`: the whole pipeline on a bundled day of buses, from movement to a report."""
 
 from __future__ import annotations
 
@@ -14,26 +14,27 @@ import typer
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
 
-    from precede.lake.jobs import Lake
+    from precede.lake.layout import Lake
     from precede.pipeline.sweeps.sweep import SweepSummary
+    from precede.report.site import Built
     from precede.witness.verdict import Verdict
 
 TRACE: Final = "bus-day"
 RANGE_M: Final = 200.0
 EVENTS: Final = 20_000
-"""Events on a run's page: enough to look at, little enough that the whole site stays small."""
+"""Events on a run's page; a small number keeps the site small."""
 
 
 def command(
     out: Annotated[Path, typer.Option(metavar="DIR", help="folder for the lake and the site")] = Path(
         "demo-out"
     ),
-    small: Annotated[bool, typer.Option(help="one chat and one office, in seconds, without Spark")] = False,
+    small: Annotated[bool, typer.Option(help="a chat and an office, in seconds, without Spark")] = False,
 ) -> int:
-    """A day of buses: contacts on Spark, 36 runs, every order judged, and a site to look at.
+    """A day of buses: contacts on Spark, 36 verified runs, and a site with the results.
 
-    Four protocols carry messages with three lifetimes over the same day, three seeds each. What is finished is
-    not done again when the command is typed again. Exit code 0: every protocol kept what it promises.
+    Four protocols carry messages with three lifetimes over the same day, with three seeds each. Run the command
+    again and finished steps are not repeated. Exit code 0: every run keeps the order its protocol promises.
 
     \b
     Example:
@@ -42,20 +43,20 @@ def command(
     """
     if small:
         return max(compare_chats(), compare_worlds())
-    return tell_the_day(out)
+    return run_day(out)
 
 
-def tell_the_day(out: Path) -> int:
-    """From movement to pages, each step with what it came to."""
-    from precede.lake.jobs import Lake
+def run_day(out: Path) -> int:
+    """Run all steps from movement to pages, and print the result of each."""
+    from precede.lake.layout import Lake
     from precede.pipeline.sessions.session import open_session
 
     began = time.monotonic()
     lake = Lake(out / "lake")
     print(
-        "A day of sixty buses in a made-up town. They hear each other within 200 m, there is no other network,"
+        "A day of sixty buses in a made-up town. Their radios reach 200 m; there is no other network. A message"
     )
-    print("and a message dies with its lifetime. Who sees an answer before its question?\n")
+    print("is discarded at the end of its lifetime. Does anybody see an answer before its question?\n")
     with step("1  the day"):
         segments = store_day(lake)
     print(f"   60 buses, {segments:,} straight segments of movement")
@@ -63,11 +64,11 @@ def tell_the_day(out: Path) -> int:
     with open_session(None, (), "precede demo") as session:
         with step("2  contacts, on Spark"):
             print(f"   {find_contacts(lake, session):,} contacts, to the microsecond")
-        with step("3  4 protocols x 3 lifetimes x 3 seeds, on Spark: simulated, judged, measured"):
+        with step("3  4 protocols x 3 lifetimes x 3 seeds, on Spark: simulated, verified, measured"):
             swept = run_sweep(lake, out / "buses.toml", session)
-        with step("4  the same day without order, for contrast"):
+        with step("4  the same day without ordering, for contrast"):
             bare = run_sweep(lake, out / "without-order.toml", session)
-    print("\n" + told(lake, swept, bare))
+    print("\n" + summary(lake, swept, bare))
     with step("5  the site"):
         site = write_site(lake, out / "site")
     print(f"   {site.pages} pages, {site.bytes / 1e6:.1f} MB, {time.monotonic() - began:.0f} s in all\n")
@@ -78,16 +79,16 @@ def tell_the_day(out: Path) -> int:
 
 
 @contextmanager
-def step(what: str) -> Iterator[None]:
-    """A line before a step, and how long it took behind it."""
-    print(what, flush=True)
+def step(title: str) -> Iterator[None]:
+    """Print a title before a step and its duration after it."""
+    print(title, flush=True)
     began = time.monotonic()
     yield
     print(f"   done in {time.monotonic() - began:.1f} s", flush=True)
 
 
 def store_day(lake: Lake) -> int:
-    """The bundled day's movement into the lake."""
+    """Store the movement of the generated day in the lake; returns the number of segments."""
     from precede.pipeline.mobility.generated import store_mobility
     from precede.traces.city_bus import city_bus
 
@@ -95,13 +96,14 @@ def store_day(lake: Lake) -> int:
 
 
 def copy_specifications(out: Path) -> None:
-    """The scenario and the sweeps beside the lake, where they can be looked at, changed and run again."""
+    """Copy the scenario and the sweeps next to the lake, to read, change and run again."""
     for item in (files("precede.cli") / "day").iterdir():
         if item.name.endswith(".toml"):
             (out / item.name).write_text(item.read_text(encoding="utf-8"), encoding="utf-8")
 
 
 def find_contacts(lake: Lake, session: SparkSession) -> int:
+    """Compute the contacts of the day; returns how many there are."""
     from precede.cli.data.spark import counting
     from precede.pipeline.mobility.contacts import compute_contacts
 
@@ -110,64 +112,67 @@ def find_contacts(lake: Lake, session: SparkSession) -> int:
 
 
 def run_sweep(lake: Lake, spec: Path, session: SparkSession) -> SweepSummary:
+    """Carry out a sweep, unless it is finished."""
     from precede.cli.data.spark import counting
     from precede.experiments.grid import read_grid
-    from precede.pipeline.sweeps.simulate import Wanted
+    from precede.pipeline.sweeps.simulate import SweepOptions
     from precede.pipeline.sweeps.sweep import sweep, swept_before
 
     grid = read_grid(spec, lake.root)
-    wanted = Wanted(same_code=True)
-    before = swept_before(lake, grid, wanted)
+    options = SweepOptions(same_code=True)
+    before = swept_before(lake, grid, options)
     if before is not None:
         return before
     with counting("runs") as progress:
-        return sweep(lake, grid, session, wanted, progress)
+        return sweep(lake, grid, session, options, progress)
 
 
-def told(lake: Lake, swept: SweepSummary, bare: SweepSummary) -> str:
-    """What the runs came to: verdicts, and what a lifetime costs each protocol."""
+def summary(lake: Lake, swept: SweepSummary, unordered: SweepSummary) -> str:
+    """The results as text: verdicts, and how many messages each protocol delivers for each lifetime."""
     from precede.lake.results import read_results
 
-    results = read_results(lake.root)
+    results = read_results(lake)
     held = swept.verdicts["holds"]
-    lines = [f"Verdicts: {held} of {swept.runs} hold what their protocol promises."]
-    lines += [f"   broken: {run_id}" for run_id in swept.broken_promises]
+    lines = [f"Verdicts: {held} of {swept.runs} runs keep the order that their protocol promises."]
+    lines += [f"   violated: {run_id}" for run_id in swept.broken_promises]
     violations = sum(
         verdict["violations"] for verdict in results.verdicts.values() if verdict["promised"] == "none"
     )
-    lines.append(f"Without order ({bare.runs} run), causal order was broken {violations:,} times.\n")
-    lines.append("Messages delivered in a day (mean of three seeds), by lifetime:")
+    lines.append(f"Without ordering ({unordered.runs} run), causal order was violated {violations:,} times.\n")
+    lines.append("Deliveries in a day (mean of three seeds), by lifetime:")
     lines += _delivered(results.groups("buses"))
     return "\n".join(lines)
 
 
 def _delivered(groups: list[dict[str, Any]]) -> list[str]:
+    """A table of mean deliveries: a row for each protocol, a column for each lifetime."""
     import json
 
     lifetimes = ("5min", "20min", "1h")
-    found: dict[str, dict[str, float]] = {}
+    by_protocol: dict[str, dict[str, float]] = {}
     for row in groups:
         if row["measure"] == "deliveries":
             lifetime = json.loads(row["options"])["workload.lifetime"]
-            found.setdefault(row["protocol"], {})[lifetime] = row["value"]
+            by_protocol.setdefault(row["protocol"], {})[lifetime] = row["value"]
     lines = [f"   {'':<14}" + "".join(f"{lifetime:>10}" for lifetime in lifetimes)]
-    for protocol, means in found.items():
+    for protocol, means in by_protocol.items():
         lines.append(f"   {protocol:<14}" + "".join(f"{means[lifetime]:>10,.0f}" for lifetime in lifetimes))
     return [
         *lines,
-        "   Whoever waits for ever for what died on the way delivers little; a bounded wait shows what came.",
+        "   A protocol that waits for ever for lost messages delivers few; a bounded wait delivers many more.",
     ]
 
 
-def write_site(lake: Lake, out: Path) -> Any:
+def write_site(lake: Lake, out: Path) -> Built:
+    """Write the site of the lake."""
     from precede.cli.data.report import find_papers, protocol_cards
     from precede.report.site import build_site
 
-    return build_site(lake.root, out, protocol_cards(), find_papers(None), events=EVENTS)
+    return build_site(lake, out, protocol_cards(), find_papers(None), events=EVENTS)
 
 
 def compare_chats() -> int:
-    """A chat as four people saw it, and a copy in which one phone shows messages as they come in."""
+    """Verify the log of a chat, and of a copy in which one phone shows messages in the order of arrival."""
     from precede.witness.verify import verify
 
     verdicts = []
@@ -175,9 +180,9 @@ def compare_chats() -> int:
         for name in ("chat.csv", "chat-sabotaged.csv"):
             verdicts.append(verify(folder / name, "causal"))
         kept, sabotaged = verdicts
-        print("Four people chat. Each phone logs what it sends and what it shows, in its own order.")
-        print("In the second log dora's phone shows messages as they arrive, not in causal order.\n")
-        print(side_by_side(("kept in order", kept), ("sabotaged", sabotaged)))
+        print("Four people chat. Each phone logs the messages that it sends and shows, in its own order.")
+        print("In the second log dora's phone shows messages in the order of arrival, not in causal order.\n")
+        print(side_by_side(("in causal order", kept), ("sabotaged", sabotaged)))
         if sabotaged.first is not None:
             print(f"\nWhat went wrong:\n{sabotaged.first.story}")
         print("\nThe logs are plain CSV. Look at one, change it, verify it:")
@@ -186,30 +191,30 @@ def compare_chats() -> int:
 
 
 def compare_worlds() -> int:
-    """One lossy, reordering, crashing world, with order and without."""
+    """Simulate one world with loss, reordering and crashes, with causal order and without."""
     from precede.experiments.simulation import simulate
 
-    print("\nNow eight nodes on a network that loses, doubles and reorders packets; two of them crash.")
+    print("\nNow eight nodes on a network that loses, duplicates and reorders packets; two of them crash.")
     print("The same world twice: with vector clocks, and with delivery on arrival.\n")
     ordered = simulate("small-office", "vector_clock", seed=7)
     arrival = simulate("small-office", "unordered", seed=7)
-    kept, broken = ordered.verify(), arrival.verify("causal")
-    print(side_by_side(("vector_clock", kept), ("unordered", broken)))
+    kept, violated = ordered.verify(), arrival.verify("causal")
+    print(side_by_side(("vector_clock", kept), ("unordered", violated)))
     for name, run in (("vector_clock", ordered), ("unordered", arrival)):
-        found = run.measures()
+        measures = run.measures()
         print(
-            f"  {name:<12}  {found['broadcasts']} broadcasts, {found['crashed']} crashes,"
-            f" a message is {found['age_us_mean'] / 1000:.0f} ms old when it is shown"
+            f"  {name:<12}  {measures['broadcasts']} broadcasts, {measures['crashed']} crashes,"
+            f" a message is {measures['age_us_mean'] / 1000:.0f} ms old when it is shown"
         )
-    if broken.first is not None:
-        print(f"\nWhat happens without order, for example:\n{broken.first.story}")
+    if violated.first is not None:
+        print(f"\nThe first violation without ordering:\n{violated.first.story}")
     print("\nRun it yourself:  precede simulate small-office --protocol unordered --seed 7 --out out/office")
     print("                  precede verify out/office --order causal")
-    return 0 if kept.holds and broken.verdict == "violated" else 1
+    return 0 if kept.holds and violated.verdict == "violated" else 1
 
 
-def side_by_side(*told: tuple[str, Verdict]) -> str:
-    """Verdicts in columns."""
+def side_by_side(*titled: tuple[str, Verdict]) -> str:
+    """Verdicts as columns of text, each under its title."""
     columns = [
         [
             title,
@@ -218,7 +223,7 @@ def side_by_side(*told: tuple[str, Verdict]) -> str:
             f"{verdict.rows:,} rows, {verdict.deliveries_checked:,} deliveries",
             f"{verdict.violations:,} violation{'' if verdict.violations == 1 else 's'}",
         ]
-        for title, verdict in told
+        for title, verdict in titled
     ]
     widths = [max(map(len, column)) for column in columns]
     return "\n".join(

@@ -87,12 +87,14 @@ def _listed(table: Table, seed: int) -> ContactList:
 
 def _stored(table: Table) -> ContactList:
     """From the lake, as `precede ingest` and `precede contacts` left it there."""
+    from precede.lake.layout import Lake
     from precede.lake.stored_contacts import read_stored_contacts
 
     _only(table, ("trace", "lake", "range"), "does not go with `trace`")
     range_m = table.number("range") if table.has("range") else None
     try:
-        found = read_stored_contacts(table.base / table.text("lake", "lake"), table.text("trace"), range_m)
+        lake = Lake(table.base / table.text("lake", "lake"))
+        found = read_stored_contacts(lake, table.text("trace"), range_m)
     except BadInput as error:
         raise table.wrong("trace", str(error)) from None
     return found.since(found.span()[0])

@@ -1,1 +1,11 @@
-"""The witness on Spark: files, DataFrames, growing logs."""
+"""The verifier on Spark.
+
+It gives the same answers as `precede.verify` in one process. Independent orders (runs, topics) are verified in
+parallel; one order is always verified by one task.
+
+* `answers`: the verdict about one order as a row, and one verdict from many rows
+* `frames`: a DataFrame
+* `files`: a log in files, for `precede verify --master`
+* `follow`: a log that grows, for `precede verify --follow`
+* `ledger`: what a follower has reported, so that it continues after a kill
+"""

@@ -1,9 +1,9 @@
-"""`precede verify --follow`: a log that grows, watched by Structured Streaming.
+"""`precede verify --follow`: verifies a log that grows, with Structured Streaming.
 
-Nodes put Parquet segments of the event log into a folder, whole files or none (docs/reference/formats.md). The
-state of a run is the live witness itself (`verify.live`), kept in Spark's state store under the run's name;
-a batch brings rows, the witness says what they prove. What was said is in the ledger beside the checkpoint, so
-the job can be killed at any time and typed again: no row is counted twice, no violation forgotten.
+Nodes write Parquet segments of the event log into a folder (docs/reference/formats.md). For every run Spark's
+state store keeps the state of an incremental verifier (`precede.witness.live`); a batch adds rows, and the
+verifier returns the violations that they prove. The ledger next to the checkpoint records what was reported, so
+the job can be killed at any time and run again: no row is counted twice and no violation is lost.
 """
 
 from __future__ import annotations
@@ -18,10 +18,11 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 
 from precede.core.errors import BadInput
-from precede.lake.jobs import for_spark
-from precede.pipeline.judging.ledger import Heard, Ledger, Standing
-from precede.pipeline.judging.verify_files import gather, plain_error
-from precede.pipeline.judging.witness import Asked, settle_question
+from precede.pipeline.judging.answers import combine
+from precede.pipeline.judging.files import plain_error
+from precede.pipeline.judging.frames import Query, settle_query
+from precede.pipeline.judging.ledger import BatchReport, Ledger, Standing
+from precede.pipeline.sessions.frames import escape_path
 from precede.pipeline.sessions.tasks import cores
 from precede.witness.live.live import STARTED, LiveRow, LiveRun
 from precede.witness.reading.column_names import BROADCAST, DELIVERED, OTHER, Layout
@@ -37,16 +38,16 @@ if TYPE_CHECKING:
     from pyspark.sql.streaming.state import GroupState
 
 CHECKPOINT: Final = "_follow"
-"""The folder inside the log's that remembers how far we are; readers of Parquet pass it by."""
+"""The folder of the checkpoint, inside the log's folder; readers of Parquet skip it."""
 
 _FILES_AT_ONCE: Final = 1_000
 _POLL_S: Final = 0.2
 _ABSENT: Final = -(1 << 63)
 _IDLE: Final = ("Waiting", "Getting offsets")
-"""How Spark's status of a query begins while there is nothing to do; else it starts up or works."""
+"""The beginnings of Spark's status message while a query has nothing to do."""
 
-_TOLD: Final = "standing string"
-_KEPT: Final = "version bigint, run binary"
+_OUTPUT: Final = "standing string"
+_STATE: Final = "version bigint, run binary"
 _SETTINGS: Final = {"spark.sql.streaming.minBatchesToRetain": "5"}
 
 
@@ -61,12 +62,12 @@ def follow(
     duplicates: str = "forbid",
     checkpoint: str | Path | None = None,
     idle_s: float | None = None,
-    hear: Callable[[list[Heard]], None] | None = None,
+    report: Callable[[list[BatchReport]], None] | None = None,
 ) -> Verdict:
-    """Watch a folder of segments until nothing came for `idle_s` seconds, or until KeyboardInterrupt.
+    """Follow a folder of segments until none came for `idle_s` seconds, or until KeyboardInterrupt.
 
-    `hear` is called with what each batch brought: how every run stands, and violations with their stories. The
-    verdict is of all that came since the checkpoint was begun; it is unknown while rows wait for others.
+    `report` is called after each batch with the state of every run and its new violations. The verdict covers
+    all rows since the checkpoint was begun; it is unknown while rows wait for others.
     """
     folder = Path(folder).absolute()
     first = _first_segment(folder, idle_s)
@@ -74,30 +75,30 @@ def follow(
         raise BadInput(f"{folder}: no Parquet segment came")
     promised = read_promise(folder / "run.json")
     settled = order or (promised if promised in ORDERS else None)
-    there = pq.read_schema(first.path).names
-    named = [name for name in first.named if name not in there]
-    asked, layout = settle_question([*there, *named], settled, by, columns, kinds, "counted", duplicates)
-    for name in named:
+    in_file = pq.read_schema(first.path).names
+    in_folders = [name for name in first.named if name not in in_file]
+    query, layout = settle_query([*in_file, *in_folders], settled, by, columns, kinds, "counted", duplicates)
+    for name in in_folders:
         if name in layout.wanted():
             raise BadInput(f"{first.path}: --follow reads columns from files, not from folders ({name}=…)")
     _check_layout(first.path, layout)
-    ledger = Ledger.open(Path(checkpoint or folder / CHECKPOINT).absolute(), asked)
-    watch = _Watch(ledger, hear)
+    ledger = Ledger.open(Path(checkpoint or folder / CHECKPOINT).absolute(), query)
+    reporter = _Reporter(ledger, report)
     for key, value in _SETTINGS.items():
         session.conf.set(key, value)
     session.conf.set("spark.sql.shuffle.partitions", str(cores(session)))
-    query = _start(_rows(session, folder, first.path, layout), asked, layout, ledger, watch)
+    stream = _start(_rows(session, folder, first.path, layout), query, layout, ledger, reporter)
     try:
-        _wait(query, watch, idle_s)
+        _wait(stream, reporter, idle_s)
     except KeyboardInterrupt:
         pass
     finally:
-        query.stop()
-    return gather(ledger.answers(layout.columns), layout.by)
+        stream.stop()
+    return combine(ledger.answers(layout.columns), layout.by)
 
 
 def _first_segment(folder: Path, idle_s: float | None) -> Piece | None:
-    """The first segment, which tells the columns; nodes may not have written any yet."""
+    """Wait for the first segment, whose columns are those of the log; None if none comes."""
     if not folder.is_dir():
         raise BadInput(f"{folder}: no such folder")
     until = None if idle_s is None else time.monotonic() + idle_s
@@ -111,6 +112,7 @@ def _first_segment(folder: Path, idle_s: float | None) -> Piece | None:
 
 
 def _check_parquet(path: Path) -> None:
+    """Raise BadInput if a file is not Parquet."""
     try:
         pq.read_schema(path)
     except pa.ArrowInvalid:
@@ -118,6 +120,7 @@ def _check_parquet(path: Path) -> None:
 
 
 def _check_layout(first: Path, layout: Layout) -> None:
+    """Raise BadInput if a column is missing that a follower needs."""
     if not layout.numbered:
         raise BadInput(f"{first}: --follow needs message_source and message_number, not one opaque id")
     if layout.row_order or layout.constant_kind is not None:
@@ -127,18 +130,18 @@ def _check_layout(first: Path, layout: Layout) -> None:
 
 
 def _rows(session: SparkSession, folder: Path, first: Path, layout: Layout) -> DataFrame:
-    """The growing table, every value in the form the live witness takes it, nothing null."""
+    """The growing log as a streaming DataFrame in the form of `_Follow`: without nulls."""
     from pyspark.sql import functions as sf
     from pyspark.sql.types import ArrayType, StructType
 
-    known = {field.name: field for field in session.read.parquet(for_spark(first)).schema.fields}
+    fields = {field.name: field for field in session.read.parquet(escape_path(first)).schema.fields}
     stream = (
-        session.readStream.schema(StructType([known[name] for name in layout.wanted()]))
+        session.readStream.schema(StructType([fields[name] for name in layout.wanted()]))
         .option("recursiveFileLookup", "true")
         .option("pathGlobFilter", "*.parquet")
-        .option("ignoreMissingFiles", "true")  # a longer segment may have taken the place of one
+        .option("ignoreMissingFiles", "true")  # a longer segment may have replaced it
         .option("maxFilesPerTrigger", _FILES_AT_ONCE)
-        .parquet(for_spark(folder))
+        .parquet(escape_path(folder))
     )
 
     def column(ours: str, kind: str, absent: Any) -> Any:
@@ -151,12 +154,12 @@ def _rows(session: SparkSession, folder: Path, first: Path, layout: Layout) -> D
     to = column("destinations", "string", "")
     if "destinations" in layout.columns:
         theirs = layout.columns["destinations"]
-        if isinstance(known[theirs].dataType, ArrayType):
+        if isinstance(fields[theirs].dataType, ArrayType):
             to = sf.coalesce(sf.to_json(sf.col(f"`{theirs}`")), sf.lit(""))
     return stream.select(
-        *(sf.col(f"`{name}`").cast("string").alias(f"by{place}") for place, name in enumerate(layout.by)),
+        *(sf.col(f"`{name}`").cast("string").alias(f"by{index}") for index, name in enumerate(layout.by)),
         column("node", "string", "").alias("node"),
-        column("incarnation", "int", 0).alias("life"),
+        column("incarnation", "int", 0).alias("incarnation"),
         column("step", "bigint", -1).alias("step"),
         sf.when(kind == words[BROADCAST], BROADCAST)
         .when(kind == words[DELIVERED], DELIVERED)
@@ -164,7 +167,7 @@ def _rows(session: SparkSession, folder: Path, first: Path, layout: Layout) -> D
         .otherwise(OTHER)
         .alias("kind"),
         column("message_source", "string", "").alias("source"),
-        column("message_incarnation", "int", -1).alias("source_life"),
+        column("message_incarnation", "int", -1).alias("source_incarnation"),
         column("message_number", "bigint", _ABSENT).alias("number"),
         to.alias("to"),
         column("deadline_us", "bigint", _ABSENT).alias("deadline"),
@@ -173,58 +176,62 @@ def _rows(session: SparkSession, folder: Path, first: Path, layout: Layout) -> D
     )
 
 
-def _start(frame: DataFrame, asked: Asked, layout: Layout, ledger: Ledger, watch: _Watch) -> StreamingQuery:
-    groups = [f"by{place}" for place in range(len(layout.by))]
-    told = frame.groupBy(*groups).applyInPandasWithState(
-        _Follow(asked, str(ledger.folder)), _TOLD, _KEPT, "update", "NoTimeout"
+def _start(
+    frame: DataFrame, query: Query, layout: Layout, ledger: Ledger, reporter: _Reporter
+) -> StreamingQuery:
+    """Start the streaming query: one state for each run, one call of the reporter for each batch."""
+    groups = [f"by{index}" for index in range(len(layout.by))]
+    standings = frame.groupBy(*groups).applyInPandasWithState(
+        _Follow(query, str(ledger.folder)), _OUTPUT, _STATE, "update", "NoTimeout"
     )
     return (
-        told.writeStream.outputMode("update")
-        .foreachBatch(watch.batch)
+        standings.writeStream.outputMode("update")
+        .foreachBatch(reporter.batch)
         .option("checkpointLocation", str(ledger.folder / "spark"))
         .start()
     )
 
 
-def _wait(query: StreamingQuery, watch: _Watch, idle_s: float | None) -> None:
-    """Until the query ends by itself, which is a failure, or nothing has come for long enough."""
+def _wait(stream: StreamingQuery, reporter: _Reporter, idle_s: float | None) -> None:
+    """Wait until nothing has come for `idle_s` seconds, or until the query fails."""
     from pyspark.errors import PySparkException
 
     try:
-        while not query.awaitTermination(_POLL_S):
-            if not query.status["message"].startswith(_IDLE):
-                watch.latest = time.monotonic()
-            if idle_s is not None and time.monotonic() - watch.latest > idle_s:
+        while not stream.awaitTermination(_POLL_S):
+            if not stream.status["message"].startswith(_IDLE):
+                reporter.latest = time.monotonic()
+            if idle_s is not None and time.monotonic() - reporter.latest > idle_s:
                 return
     except PySparkException as error:
         raise plain_error(error) from None
 
 
-class _Watch:
-    """What the driver does with each batch: remember it, then say it."""
+class _Reporter:
+    """The driver's work on each batch: record it in the ledger, then report it."""
 
-    def __init__(self, ledger: Ledger, hear: Callable[[list[Heard]], None] | None) -> None:
-        self.ledger, self.hear = ledger, hear
+    def __init__(self, ledger: Ledger, report: Callable[[list[BatchReport]], None] | None) -> None:
+        self.ledger, self.report = ledger, report
         self.latest = time.monotonic()
 
     def batch(self, frame: DataFrame, number: int) -> None:
-        told = frame.toArrow()["standing"].to_pylist()
+        """Handle the output of one batch; Spark calls it."""
+        texts = frame.toArrow()["standing"].to_pylist()
         self.latest = time.monotonic()
-        heard = self.ledger.enter(number, [msgspec.json.decode(text, type=Standing) for text in told])
-        if self.hear is not None and heard:
-            self.hear(heard)
+        reports = self.ledger.enter(number, [msgspec.json.decode(text, type=Standing) for text in texts])
+        if self.report is not None and reports:
+            self.report(reports)
         self.ledger.close(number)
 
 
 _RUNS: dict[tuple[str, tuple[Any, ...]], LiveRun] = {}
-"""Runs this worker had last, so that it need not unpack what it packed itself a second ago."""
+"""The runs that this worker process handled last: a cache that saves unpacking the state."""
 
 
 class _Follow:
-    """The work on one run's rows of one batch."""
+    """Adds the rows of one batch to one run; Spark calls it with the run's state."""
 
-    def __init__(self, asked: Asked, where: str) -> None:
-        self.asked, self.where = asked, where
+    def __init__(self, query: Query, checkpoint: str) -> None:
+        self.query, self.checkpoint = query, checkpoint
 
     def __call__(
         self, key: tuple[Any, ...], frames: Iterator[pd.DataFrame], state: GroupState
@@ -235,14 +242,14 @@ class _Follow:
         run = self._run(tuple(group), state)
         rows: list[tuple[str, int, LiveRow]] = []
         written: dict[str, int] = {}
-        for frame in frames:  # a group may come in several pieces; they are one
+        for frame in frames:  # Spark may hand over the rows of a group in several frames
             rows += self._read(frame)
             for at, count in frame["written"].value_counts().items():
                 written[str(at)] = written.get(str(at), 0) + int(count)
-        known = len(run.conflicts)
+        conflicts_before = len(run.conflicts)
         violations = run.add(rows)
         state.update((run.version, run.pack()))
-        _RUNS[self.where, tuple(group)] = run
+        _RUNS[self.checkpoint, tuple(group)] = run
         standing = Standing(
             group=group,
             order=run.order,
@@ -253,7 +260,7 @@ class _Follow:
             parked=run.parked,
             waits_for=run.waits_for(),
             conflicts=run.conflicts,
-            new_conflicts=run.conflicts[known:],
+            new_conflicts=run.conflicts[conflicts_before:],
             violations=violations,
             written=written,
             timed=bool(run.deadline),
@@ -262,35 +269,42 @@ class _Follow:
         yield pd.DataFrame({"standing": [msgspec.json.encode(standing).decode()]})
 
     def _run(self, group: tuple[str, ...], state: GroupState) -> LiveRun:
+        """The run before this batch: new, from this process's cache, or unpacked from the state."""
         if not state.exists:
-            order = next(known for known in ORDERS if known == self.asked.order)
-            return LiveRun(order, self.asked.duplicates == "allow")
+            order = next(order for order in ORDERS if order == self.query.order)
+            return LiveRun(order, self.query.duplicates == "allow")
         version, packed = state.get
-        run = _RUNS.get((self.where, group))
+        run = _RUNS.get((self.checkpoint, group))
         return run if run is not None and run.version == version else LiveRun.unpack(packed)
 
     def _read(self, frame: pd.DataFrame) -> Iterator[tuple[str, int, LiveRow]]:
-        names = ("node", "life", "step", "kind", "source", "source_life", "number", "to", "deadline", "clock")
-        for node, life, step, kind, source, source_life, number, to, deadline, clock in zip(
+        """The rows of a frame, checked; with each its node and incarnation."""
+        names = (
+            *("node", "incarnation", "step", "kind", "source", "source_incarnation"),
+            *("number", "to", "deadline", "clock"),
+        )
+        for node, incarnation, step, kind, source, source_incarnation, number, to, deadline, clock in zip(
             *(frame[name].tolist() for name in names), strict=True
         ):
             if node == "" or step < 0:
                 raise BadInput(f"a row without {'step' if node else 'node'} (node {node!r})")
             if kind in (OTHER, STARTED):
-                yield node, life, LiveRow(step, kind)
+                yield node, incarnation, LiveRow(step, kind)
                 continue
             if number == _ABSENT or (source == "" and kind == DELIVERED):
                 raise BadInput(f"step {step} of node {node!r}: message_source or message_number is missing")
             if kind == DELIVERED:
                 moment = None if clock == _ABSENT else clock
-                yield node, life, LiveRow(step, kind, source, max(source_life, 0), number, clock=moment)
+                stream = (source, max(source_incarnation, 0), number)
+                yield node, incarnation, LiveRow(step, kind, *stream, clock=moment)
                 continue
             addressed = destinations(to, 0, lambda _: f"step {step} of node {node!r}")  # noqa: B023
+            own = incarnation if source_incarnation < 0 else source_incarnation
             yield (
                 node,
-                life,
+                incarnation,
                 LiveRow(
-                    *(step, kind, source or node, life if source_life < 0 else source_life, number),
+                    *(step, kind, source or node, own, number),
                     to=None if addressed is None else sorted(addressed),
                     deadline=None if deadline == _ABSENT else deadline,
                 ),

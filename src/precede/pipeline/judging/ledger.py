@@ -1,7 +1,8 @@
-"""What a follower has said, kept beside its checkpoint, so that it can go on after it was killed.
+"""The ledger of a follower: what it has reported, kept with its checkpoint, so that it continues after a kill.
 
-`ledger.json` holds how every run stands after the last batch that was told, `violations/<batch>.jsonl` what was
-found in a batch. A batch that Spark repeats after a kill is told again only if it had not been told to its end.
+`ledger.json` holds the state of every run after the last reported batch; `violations/<batch>.jsonl` holds the
+violations of one batch. Spark repeats the last batch after a kill. It is reported again only if its report had
+not been completed.
 """
 
 from __future__ import annotations
@@ -15,21 +16,22 @@ import msgspec
 from msgspec import Struct
 
 from precede.core.errors import BadInput
-from precede.pipeline.judging.witness import Asked
+from precede.pipeline.judging.frames import Query
 from precede.witness.verdict import Violation
 
 FORMAT: Final = 2
-"""Of what a follower keeps, here and as the state of a run (`verify.live.State`): change them, change it."""
+"""Version of the stored data: of the ledger, and of the state of a run (`precede.witness.live`)."""
 
-_ANOTHER: Final = "name another --checkpoint, or remove it and begin anew"
+_REMEDY: Final = "name another --checkpoint, or remove it and begin anew"
 _Kept = TypeVar("_Kept")
 
 
 class Standing(Struct, kw_only=True):
-    """How a run stands after a batch; `violations`, `new_conflicts` and `written` are what that batch brought.
+    """The state of one run after a batch.
 
-    `written` says how many rows came from segments of which modification time (Unix seconds). `timed` says that
-    a broadcast had a deadline, `clock_missing` that a delivery had no clock.
+    `violations`, `new_conflicts` and `written` are what this batch added. `written` maps modification times of
+    segments (Unix seconds) to the number of rows that came from them. `timed` is true if a broadcast had a
+    deadline, `clock_missing` if a delivery had no clock.
     """
 
     group: list[str]
@@ -49,69 +51,75 @@ class Standing(Struct, kw_only=True):
     clock_missing: bool = False
 
 
-class Heard(Struct, kw_only=True):
-    """One run in one batch, as it is told."""
+class BatchReport(Struct, kw_only=True):
+    """One run in one batch, as a follower reports it."""
 
     batch: int
     standing: Standing
     lag_s: float
-    """How long ago the segments were written that this batch brought: the median over their rows."""
+    """The age of the segments of this batch: the median over their rows."""
 
 
 class _Page(Struct):
+    """The content of `ledger.json`."""
+
     batch: int = -1
     runs: list[Standing] = []
 
 
 class Ledger:
-    """The folder of one follower."""
+    """The folder of one follower. `reported` is the number of the last batch whose report was completed."""
 
     def __init__(self, folder: Path, page: _Page) -> None:
         self.folder = folder
-        self.told = page.batch
+        self.reported = page.batch
         self.runs = {tuple(run.group): run for run in page.runs}
 
     @staticmethod
-    def open(folder: Path, asked: Asked) -> Ledger:
-        """Begin, or go on where another left off; a follower that asks something else needs another folder."""
+    def open(folder: Path, query: Query) -> Ledger:
+        """Begin a ledger, or continue an existing one; raises BadInput if it was begun with another query."""
         folder.mkdir(parents=True, exist_ok=True)
         question = folder / "question.json"
-        wanted = {"format": FORMAT, **msgspec.json.decode(msgspec.json.encode(asked))}
+        current = {"format": FORMAT, **msgspec.json.decode(msgspec.json.encode(query))}
         if not question.is_file():
-            _replace(question, msgspec.json.encode(wanted))
+            _replace(question, msgspec.json.encode(current))
         begun = _read(question, dict[str, Any])
         if begun.get("format") != FORMAT:
-            raise BadInput(f"{folder}: was begun by another version of precede; {_ANOTHER}")
-        if begun != wanted:
-            raise BadInput(f"{folder}: was begun with other options; {_ANOTHER}")
+            raise BadInput(f"{folder}: was begun by another version of precede; {_REMEDY}")
+        if begun != current:
+            raise BadInput(f"{folder}: was begun with other options; {_REMEDY}")
         page = folder / "ledger.json"
         return Ledger(folder, _read(page, _Page) if page.is_file() else _Page())
 
-    def enter(self, batch: int, standings: list[Standing]) -> list[Heard]:
-        """Take in what a batch brought; what of it is to be told."""
+    def enter(self, batch: int, standings: list[Standing]) -> list[BatchReport]:
+        """Record a batch; returns what to report, which is nothing if the batch was reported before."""
         now = time.time()
-        if batch <= self.told:
+        if batch <= self.reported:
             return []
-        heard = []
+        reports = []
         for standing in standings:
             before = self.runs.get(tuple(standing.group))
             standing.first = before.first if before is not None else None
             if standing.first is None and standing.violations:
                 standing.first = standing.violations[0]
             self.runs[tuple(standing.group)] = standing
-            heard.append(Heard(batch=batch, standing=standing, lag_s=now - _median(standing.written)))
-        found = [(standing.group, one.json()) for standing in standings for one in standing.violations]
-        if found:
+            reports.append(BatchReport(batch=batch, standing=standing, lag_s=now - _median(standing.written)))
+        lines = [
+            {"by": standing.group} | violation.json()
+            for standing in standings
+            for violation in standing.violations
+        ]
+        if lines:
             file = self.folder / "violations" / f"{batch}.jsonl"
             file.parent.mkdir(exist_ok=True)
-            _replace(file, msgspec.json.Encoder().encode_lines({"by": group} | one for group, one in found))
-        return heard
+            _replace(file, msgspec.json.Encoder().encode_lines(lines))
+        return reports
 
     def close(self, batch: int) -> None:
-        """The batch was told to its end."""
-        if batch <= self.told:
+        """Record that the report of a batch is complete."""
+        if batch <= self.reported:
             return
-        self.told = batch
+        self.reported = batch
         kept = [
             msgspec.structs.replace(run, violations=[], new_conflicts=[], written={})
             for run in self.runs.values()
@@ -119,13 +127,13 @@ class Ledger:
         _replace(self.folder / "ledger.json", msgspec.json.encode(_Page(batch, kept)))
 
     def answers(self, columns: Collection[str]) -> list[dict[str, Any]]:
-        """How every run stands, in the form of answers about independent orders; `columns` are those it has."""
+        """The state of every run as an answer (`judging.answers`); `columns` are the columns of the log."""
         timed = any(run.timed for run in self.runs.values())
         return [_answer(run, [*_lacking(run, columns, timed)]) for run in self.runs.values()]
 
 
 def _lacking(run: Standing, columns: Collection[str], timed: bool) -> Iterator[str]:
-    """What the order needs and the log does not have, in the words of the witness."""
+    """What the order needs and the log does not have, in the verifier's words."""
     if run.order == "multicast" and "destinations" not in columns:
         yield "multicast order needs the column destinations"
     if run.order == "delta" and not timed:
@@ -135,6 +143,7 @@ def _lacking(run: Standing, columns: Collection[str], timed: bool) -> Iterator[s
 
 
 def _answer(run: Standing, lacking: list[str]) -> dict[str, Any]:
+    """One run's state as an answer."""
     reasons = [*lacking, *run.conflicts, *run.waits_for]
     if not run.deliveries:
         reasons.append("no deliveries at all")
@@ -154,7 +163,7 @@ def _answer(run: Standing, lacking: list[str]) -> dict[str, Any]:
 
 
 def _median(written: dict[str, int]) -> float:
-    """The middle of the modification times, each as often as rows came from it."""
+    """The median of modification times, each counted once for every row."""
     half = sum(written.values()) / 2
     for at, count in sorted((float(at), count) for at, count in written.items()):
         half -= count
@@ -164,13 +173,15 @@ def _median(written: dict[str, int]) -> float:
 
 
 def _read(path: Path, kind: type[_Kept]) -> _Kept:
+    """Decode a JSON file of the ledger."""
     try:
         return msgspec.json.decode(path.read_bytes(), type=kind)
     except msgspec.DecodeError as error:
-        raise BadInput(f"{path}: {error}; {_ANOTHER}") from None
+        raise BadInput(f"{path}: {error}; {_REMEDY}") from None
 
 
 def _replace(path: Path, content: bytes) -> None:
+    """Write a file so that a reader sees the old content or the new one, never a part."""
     temporary = path.with_name(f".{path.name}.partial")
     temporary.write_bytes(content)
     temporary.replace(path)

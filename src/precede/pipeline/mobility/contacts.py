@@ -1,9 +1,9 @@
-"""Contacts of a trace for a radio range: the exact kernel on slices of time, merged (DESIGN section 5).
+"""Contacts of a trace for a radio range: the exact kernel on slices of time.
 
-A slice is one task: it reads the segments that overlap it, runs the compiled kernel and writes its pieces; a
-contact that crosses a cut comes in two pieces that abut, and the merge joins them. A piece depends on the two
-segments alone and never on the cut, so any number of slices and workers gives the same file, byte for byte.
-A slice that is done is not done again after a kill.
+A slice is one task. It reads the segments that overlap it, runs the numba kernel and writes *pieces* of
+contacts. A contact that crosses the cut between two slices comes in two pieces that touch; the merge joins
+them. A piece depends on its two segments only, not on the cuts, so any number of slices and workers gives the
+same file, byte for byte. After a kill, finished slices are not computed again.
 """
 
 from __future__ import annotations
@@ -25,28 +25,29 @@ from msgspec import Struct
 from precede.core.errors import BadInput
 from precede.core.instants import Instant
 from precede.core.natural_order import natural
-from precede.lake.jobs import Job, Lake
+from precede.lake.columns import indices
+from precede.lake.jobs import Job
+from precede.lake.layout import ROWS_A_GROUP, Lake, contacts_unit
 from precede.lake.schemas import CONTACTS, SEGMENTS
-from precede.pipeline.sessions.tasks import cores, spread
-from precede.traces.intervals import Intervals, merge_contacts
-from precede.traces.kernel import Segments, cut_time, find_contacts
+from precede.pipeline.sessions.tasks import Progress, cores, spread
+from precede.traces.intervals import Intervals, Segments, merge_contacts
+from precede.traces.kernel import cut_time, find_contacts
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
 
 SMALL: Final = 100_000
-"""Segments that this process sweeps sooner than a session starts."""
+"""A trace with fewer segments is computed in this process, in less time than a session needs to start."""
 
 _PIECES: Final = pa.schema(
     [("a", pa.int32()), ("b", pa.int32()), ("start_us", pa.int64()), ("end_us", pa.int64())]
 )
 _SEGMENTS_A_SLICE: Final = 100_000
 _PIECES_A_MERGE: Final = 4_000_000
-_ROWS_A_GROUP: Final = 1 << 17
 
 
-class ContactsFound(Struct, frozen=True, kw_only=True):
-    """What came out."""
+class ComputedContacts(Struct, frozen=True, kw_only=True):
+    """A summary of the computed contacts, and the file that holds them."""
 
     trace: str
     range_m: float
@@ -63,182 +64,169 @@ def compute_contacts(
     range_m: float,
     session: SparkSession | None = None,
     slices: int | None = None,
-    progress: Callable[[int, int], None] | None = None,
-) -> ContactsFound:
-    """All contacts of a trace within a range, into the lake's `contacts`."""
-    path = _find_segments(lake, trace)
+    progress: Progress | None = None,
+) -> ComputedContacts:
+    """Compute all contacts of a trace within a range, and write them to the lake's table `contacts`."""
+    _check_segments(lake, trace)
     if not (np.isfinite(range_m) and range_m > 0):
-        raise BadInput(f"--range {range_m}: a positive number of metres is wanted")
-    names, instants = _survey(path)
+        raise BadInput(f"--range {range_m}: expected a positive number of metres")
+    names, instants = _survey(lake, trace)
     count = slices or max(-(-len(instants.t0_us) // _SEGMENTS_A_SLICE), 4 * cores(session))
     cuts = cut_time(instants, count)
     unit = contacts_unit(trace, range_m)
     with lake.job(f"contacts-{unit}").hold() as job:
-        known = _finished(job, lake, unit, path)
-        if known is not None:
-            return known
-        sweep = _Slice(path, names, range_m, cuts, _pieces_folder(job, path, cuts))
-        spread(session, sweep, len(cuts), _watch(sweep, progress))
-        found = ContactsFound(
+        earlier = _earlier_result(job, unit, trace)
+        if earlier is not None:
+            return earlier
+        state = lake.state("segments", trace)
+        work = _Slices(lake, trace, names, range_m, cuts, _pieces_folder(job, state, cuts))
+        spread(session, work, len(cuts), _watch(work, progress))
+        computed = ComputedContacts(
             trace=trace,
             range_m=range_m,
             nodes=len(names),
             segments=len(instants.t0_us),
             slices=len(cuts),
-            contacts=job.write("contacts", unit, _merged(sweep, trace, range_m)),
+            contacts=job.write("contacts", unit, _merged(work)),
             file=str(lake.path("contacts", unit)),
         )
-        job.mark(unit, {"state": _state(path), "found": found})
-        shutil.rmtree(sweep.folder)
-    return found
+        job.mark(unit, {"state": state, "computed": computed})
+        shutil.rmtree(work.folder)
+    return computed
 
 
 def count_segments(lake: Lake, trace: str) -> int:
-    """How many segments a trace has."""
-    return int(pq.read_metadata(_find_segments(lake, trace)).num_rows)
+    """The number of segments of a trace."""
+    _check_segments(lake, trace)
+    return lake.count("segments", trace)
 
 
-def contacts_unit(trace: str, range_m: float) -> str:
-    """The unit of `contacts` that holds a trace's contacts for a range.
-
-    >>> contacts_unit("bus", 100.0), contacts_unit("bus", 0.5)
-    ('bus@100m', 'bus@0.5m')
-    """
-    return f"{trace}@{range_m:.12g}m"
-
-
-def contacts_of(lake: Lake, trace: str) -> list[str]:
-    """Every unit of `contacts` that was computed from a trace's movement."""
-    return [unit for unit in lake.units("contacts") if unit.rpartition("@")[0] == trace]
-
-
-class _Slice:
-    """One slice of time as one piece of work."""
+class _Slices:
+    """The slices of time as pieces of work for `spread`; each writes one file of pieces."""
 
     def __init__(
         self,
-        path: Path,
+        lake: Lake,
+        trace: str,
         names: Sequence[str],
         range_m: float,
         cuts: Sequence[tuple[Instant, Instant]],
         folder: Path,
     ) -> None:
-        self.path, self.names, self.range_m, self.cuts, self.folder = path, names, range_m, cuts, folder
+        self.lake, self.trace, self.names, self.range_m = lake, trace, names, range_m
+        self.cuts, self.folder = cuts, folder
 
     def __call__(self, number: int) -> int:
-        """Write the pieces of a slice, unless an earlier attempt has; how many there are."""
+        """Write the pieces of a slice, unless an earlier attempt did; returns how many there are."""
         target = self.file(number)
         if not target.is_file():
             begin, end = self.cuts[number]
-            found = find_contacts(self._read(begin, end), self.range_m, begin, end)
+            pieces = find_contacts(self._read(begin, end), self.range_m, begin, end)
             temporary = target.with_name(f"_{number}-{os.getpid()}.partial")
-            pq.write_table(_piece_table(found), temporary, compression="zstd", row_group_size=_ROWS_A_GROUP)
+            pq.write_table(_piece_table(pieces), temporary, compression="zstd", row_group_size=ROWS_A_GROUP)
             temporary.replace(target)
         return int(pq.read_metadata(target).num_rows)
 
     def file(self, number: int) -> Path:
+        """The file with the pieces of a slice."""
         return self.folder / f"{number}.parquet"
 
     def _read(self, begin: Instant, end: Instant) -> Segments:
-        """The segments that overlap a slice, with nodes as their places among the names."""
+        """The segments that overlap a slice."""
+        overlapping = (pc.field("t1_us") > begin) & (pc.field("t0_us") < end)
         columns = SEGMENTS.names()[1:]
-        wanted = (pc.field("t1_us") > begin) & (pc.field("t0_us") < end)
-        table = pq.read_table(self.path, columns=columns, filters=wanted, read_dictionary=["node"])
-        return segments_of(table, self.names)
+        return segments_of(
+            self.lake.read("segments", self.trace, columns, overlapping, dictionaries=["node"]), self.names
+        )
 
 
 def segments_of(table: pa.Table, names: Sequence[str]) -> Segments:
-    """Rows of `segments` as the kernel takes them; a node is its place among `names`."""
-    node = table["node"].cast(pa.string())
-    codes = pc.index_in(node, value_set=pa.array(names, pa.string())).to_numpy().astype(np.int64)
+    """Rows of `segments` as the kernel's arrays; a node is its index in `names`."""
     numbers: list[Any] = [table[name].to_numpy() for name in SEGMENTS.names()[2:]]
-    return Segments(codes, *numbers)
+    return Segments(indices(table["node"], names), *numbers)
 
 
-def _find_segments(lake: Lake, trace: str) -> Path:
+def _check_segments(lake: Lake, trace: str) -> None:
+    """Raise BadInput if the lake has no movement of the trace."""
     if lake.has("segments", trace):
-        return lake.path("segments", trace)
+        return
     if lake.has("contacts", trace):
-        raise BadInput(f"trace {trace!r} says who met, not who moved: its contacts are in the lake already")
-    known = ", ".join(lake.units("segments")) or "none"
-    raise BadInput(f"no trace {trace!r} in {lake.root} (traces with movement: {known})")
+        raise BadInput(
+            f"trace {trace!r} consists of meetings, not of movement: the lake already has its contacts"
+        )
+    traces = ", ".join(lake.units("segments")) or "none"
+    raise BadInput(f"no trace {trace!r} in {lake.root} (traces with movement: {traces})")
 
 
-def _survey(path: Path) -> tuple[list[str], Segments]:
-    """Who moves, in natural order, and when: the instants of all segments, no places."""
+def _survey(lake: Lake, trace: str) -> tuple[list[str], Segments]:
+    """The nodes of a trace in natural order, and the begin and end of all segments without coordinates."""
     names: set[str] = set()
     begins, ends = [], []
-    with pq.ParquetFile(path, read_dictionary=["node"]) as file:
-        for batch in file.iter_batches(_ROWS_A_GROUP, columns=["node", "t0_us", "t1_us"]):
-            names.update(batch.column("node").unique().to_pylist())
-            begins.append(batch.column("t0_us").to_numpy())
-            ends.append(batch.column("t1_us").to_numpy())
-    none = np.empty(0, np.int64)
-    t0, t1 = np.concatenate([none, *begins]), np.concatenate([none, *ends])
-    nowhere = np.empty(0, np.float64)
-    return sorted(names, key=natural), Segments(none, t0, nowhere, nowhere, t1, nowhere, nowhere)
+    for batch in lake.batches("segments", trace, ["node", "t0_us", "t1_us"], dictionaries=["node"]):
+        names.update(batch.column("node").unique().to_pylist())
+        begins.append(batch.column("t0_us").to_numpy())
+        ends.append(batch.column("t1_us").to_numpy())
+    no_ints, no_floats = np.empty(0, np.int64), np.empty(0, np.float64)
+    t0, t1 = np.concatenate([no_ints, *begins]), np.concatenate([no_ints, *ends])
+    return sorted(names, key=natural), Segments(no_ints, t0, no_floats, no_floats, t1, no_floats, no_floats)
 
 
-def _state(path: Path) -> list[int]:
-    """What tells a file from what it was before."""
-    found = path.stat()
-    return [found.st_size, found.st_mtime_ns]
-
-
-def _finished(job: Job, lake: Lake, unit: str, path: Path) -> ContactsFound | None:
-    """What an earlier call found, if the contacts are there and the segments are still the same."""
-    if not job.is_marked(unit) or not lake.has("contacts", unit):
+def _earlier_result(job: Job, unit: str, trace: str) -> ComputedContacts | None:
+    """The result of an earlier call, if the contacts exist and the segments have not changed since."""
+    if not job.is_marked(unit) or not job.lake.has("contacts", unit):
         return None
-    told = job.told(unit)
-    return msgspec.convert(told["found"], ContactsFound) if told["state"] == _state(path) else None
+    record = job.record(unit)
+    if record["state"] != job.lake.state("segments", trace):
+        return None
+    return msgspec.convert(record["computed"], ComputedContacts)
 
 
-def _pieces_folder(job: Job, path: Path, cuts: Sequence[tuple[Instant, Instant]]) -> Path:
-    """Where the pieces of this trace, as it stands now, cut like this, are kept while the job lasts."""
-    digest = blake2b(repr((_state(path), cuts)).encode(), digest_size=6).hexdigest()
-    folder = job.folder / f"pieces-{digest}"
-    folder.mkdir(exist_ok=True)
-    return folder
+def _pieces_folder(job: Job, state: list[int], cuts: Sequence[tuple[Instant, Instant]]) -> Path:
+    """The folder for the pieces; its name depends on the segments' file and on the cuts."""
+    digest = blake2b(repr((state, cuts)).encode(), digest_size=6).hexdigest()
+    return job.keep_folder(f"pieces-{digest}")
 
 
-def _watch(sweep: _Slice, progress: Callable[[int, int], None] | None) -> Callable[[], None] | None:
+def _watch(work: _Slices, progress: Progress | None) -> Callable[[], None] | None:
+    """A function that reports how many slices are finished; None if nobody wants to know."""
     if progress is None:
         return None
 
     def watch() -> None:
-        progress(sum(1 for _ in sweep.folder.glob("*.parquet")), len(sweep.cuts))
+        progress(sum(1 for _ in work.folder.glob("*.parquet")), len(work.cuts))
 
     return watch
 
 
-def _piece_table(found: Intervals) -> pa.Table:
-    columns = [pa.array(column, field.type) for column, field in zip(found, _PIECES, strict=True)]
+def _piece_table(pieces: Intervals) -> pa.Table:
+    """Pieces as an Arrow table."""
+    columns = [pa.array(column, field.type) for column, field in zip(pieces, _PIECES, strict=True)]
     return pa.table(columns, schema=_PIECES)
 
 
-def _merged(sweep: _Slice, trace: str, range_m: float) -> Iterator[pa.RecordBatch]:
-    """Pieces joined across the cuts, sorted by pair and time; a share of the pairs at a time."""
-    files = [sweep.file(number) for number in range(len(sweep.cuts))]
-    names = pa.array(sweep.names, pa.string())
-    for low, high in _shares(files, len(sweep.names)):
-        wanted = (pc.field("a") >= low) & (pc.field("a") < high)
-        tables = [pq.read_table(file, filters=wanted) for file in files]
+def _merged(work: _Slices) -> Iterator[pa.RecordBatch]:
+    """All contacts, sorted by pair and time. Only a share of the pairs is in memory at once."""
+    files = [work.file(number) for number in range(len(work.cuts))]
+    names = pa.array(work.names, pa.string())
+    for low, high in _shares(files, len(work.names)):
+        in_share = (pc.field("a") >= low) & (pc.field("a") < high)
+        tables = [pq.read_table(file, filters=in_share) for file in files]
         parts = [Intervals(*(t[name].to_numpy().astype(np.int64) for name in _PIECES.names)) for t in tables]
-        found = merge_contacts(parts)
-        rows = len(found.a)
+        contacts = merge_contacts(parts)
+        rows = len(contacts.a)
         columns = [
-            pa.repeat(trace, rows),
-            names.take(pa.array(found.a)),
-            names.take(pa.array(found.b)),
-            pa.array(found.start_us),
-            pa.array(found.end_us),
-            pa.repeat(pa.scalar(range_m, pa.float64()), rows),
+            pa.repeat(work.trace, rows),
+            names.take(pa.array(contacts.a)),
+            names.take(pa.array(contacts.b)),
+            pa.array(contacts.start_us),
+            pa.array(contacts.end_us),
+            pa.repeat(pa.scalar(work.range_m, pa.float64()), rows),
         ]
-        yield from pa.table(columns, schema=CONTACTS.arrow()).to_batches(_ROWS_A_GROUP)
+        yield from pa.table(columns, schema=CONTACTS.arrow()).to_batches(ROWS_A_GROUP)
 
 
 def _shares(files: Sequence[Path], nodes: int) -> list[tuple[int, int]]:
-    """Ranges of `a` whose pieces fit in memory together."""
+    """Ranges of the first node `a` whose pieces fit in memory together."""
     pieces = np.zeros(nodes, np.int64)
     for file in files:
         pieces += np.bincount(pq.read_table(file, columns=["a"])["a"].to_numpy(), minlength=nodes)

@@ -1,23 +1,23 @@
-"""A generated trace into the lake, as if it had been ingested."""
+"""Stores a generated trace in the lake, as `precede ingest` stores a trace from a file."""
 
 from __future__ import annotations
 
 import pyarrow as pa
 
-from precede.lake.jobs import Lake
+from precede.lake.layout import Lake
 from precede.lake.schemas import SEGMENTS
 from precede.traces.mobility import Mobility
 
 
 def store_mobility(lake: Lake, name: str, mobility: Mobility) -> int:
-    """The segments of a trace into `segments`; how many there are. What is there already is left as it is."""
+    """Write a trace to `segments` unless the lake has one of that name; returns the number of segments."""
+    segments = mobility.segments
     if lake.has("segments", name):
-        return len(mobility.segments.node)
-    s = mobility.segments
+        return len(segments.node)
     columns = {
-        "trace": pa.array([name] * len(s.node), pa.string()),
-        "node": pa.array(mobility.names).take(pa.array(s.node)),
-        **{column: pa.array(getattr(s, column)) for column in ("t0_us", "x0", "y0", "t1_us", "x1", "y1")},
+        "trace": pa.array([name] * len(segments.node), pa.string()),
+        "node": pa.array(mobility.names).take(pa.array(segments.node)),
+        **{column: pa.array(getattr(segments, column)) for column in SEGMENTS.names()[2:]},
     }
     with lake.job(f"generate-{name}").hold() as job:
         count = job.write("segments", name, pa.table(columns, schema=SEGMENTS.arrow()))

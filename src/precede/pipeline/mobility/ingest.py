@@ -1,8 +1,9 @@
-"""Real files into the lake: `segments` or `contacts`, `rejects`, and a summary that adds up (DESIGN section 5).
+"""Trace files into the lake: `segments` or `contacts`, `rejects`, and a summary that adds up.
 
-A file is one task: a reader of `traces` gives rows in bounded batches, and they go to scratch. Only when every
-file of a call was read to its end do the tables appear in the lake, so a file that cannot be used leaves it as
-it was. Segments are kept in order of time, so that a slice of time is a stretch of the file.
+A file is one task: a reader of `precede.traces` yields rows in bounded batches, and they go to scratch. The
+tables appear in the lake only when every file of the call was read to its end, so a file that cannot be used
+leaves the lake as it was. Segments are sorted by time, so that a slice of time is a contiguous part of the
+file.
 """
 
 from __future__ import annotations
@@ -24,9 +25,11 @@ from msgspec import Struct
 
 from precede.core.errors import BadInput
 from precede.core.natural_order import natural
-from precede.lake.jobs import Job, Lake, check_unit, in_groups
+from precede.lake.columns import distinct_names, indices
+from precede.lake.jobs import Job
+from precede.lake.layout import Lake, check_unit
 from precede.lake.schemas import CONTACTS, REJECTS, SEGMENTS, Table
-from precede.pipeline.mobility.contacts import contacts_of
+from precede.lake.stored_contacts import computed_units
 from precede.pipeline.sessions.tasks import attempt_number, spread
 from precede.traces.reading import Options, Reading
 from precede.traces.records import Batch, MessageRow, Summary
@@ -35,15 +38,13 @@ from precede.traces.writers import seconds_text
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
 
-MESSAGES: Final = "messages"
-"""A folder beside the tables: workloads that came with a trace, as CSV for `[workload] messages`."""
-
+_MESSAGES: Final = "messages"
 _ROWS_IN_MEMORY: Final = 4_000_000
 _SUFFIXES: Final = re.compile(r"(\.(csv|txt|tsv|dat|zip|gz|tcl|ns2|one|tij))+$", re.IGNORECASE)
 
 
 class Source(Struct, frozen=True):
-    """One file to read, and the name its trace gets."""
+    """A file to read, the name of its trace, its format, and the format's options."""
 
     path: str
     name: str
@@ -52,7 +53,10 @@ class Source(Struct, frozen=True):
 
 
 class Ingested(Struct, frozen=True):
-    """What became of one file. `again` says that the lake had it already, unchanged."""
+    """The result for one file: its summary, and the files that were written, by table.
+
+    `again` means that the lake already had this trace from the same, unchanged file.
+    """
 
     name: str
     summary: Summary
@@ -63,42 +67,42 @@ class Ingested(Struct, frozen=True):
 def sources_of(
     paths: Sequence[Path], format: str, name: str | None = None, options: Options | None = None
 ) -> list[Source]:
-    """Files with the names of their traces: the one that is said, else each file's own."""
+    """Files with the names of their traces: `name` for a single file, else a name made from the file's."""
     if name is not None and len(paths) > 1:
-        raise BadInput(f"--name {name!r} is for one file, and there are {len(paths)}")
+        raise BadInput(f"--name {name!r} is for one file, but {len(paths)} are given")
     if name is not None and "@" in name:
-        raise BadInput(f"--name {name!r}: an @ parts a trace from the range of its contacts (bus@50m)")
+        raise BadInput(f"--name {name!r}: an @ separates a trace from the range of its contacts (bus@50m)")
     options = options or Options()
-    made = []
+    sources = []
     for path in paths:
-        Reading(path, format, options)
+        Reading(path, format, options)  # raises BadInput for an unknown format or an option it does not have
         if not path.exists():
             raise BadInput(f"{path}: no such file")
-        made.append(Source(str(path.absolute()), check_unit(name or _name_of(path)), format, options))
-    names = [source.name for source in made]
-    twice = next((one for one in names if names.count(one) > 1), None)
-    if twice is not None:
-        raise BadInput(f"two files would both be the trace {twice!r}: ingest them one by one, with --name")
-    return made
+        sources.append(Source(str(path.absolute()), check_unit(name or _name_of(path)), format, options))
+    names = [source.name for source in sources]
+    repeated = next((one for one in names if names.count(one) > 1), None)
+    if repeated is not None:
+        raise BadInput(f"two files would both be the trace {repeated!r}: ingest them one by one, with --name")
+    return sources
 
 
 def ingest(lake: Lake, sources: Sequence[Source], session: SparkSession | None = None) -> list[Ingested]:
-    """Every file into the lake, or none."""
+    """Read all files into the lake, or none of them if one cannot be used."""
     with ExitStack() as stack:
         jobs = [stack.enter_context(lake.job(f"ingest-{source.name}").hold()) for source in sources]
-        known = [_known(job, source) for job, source in zip(jobs, sources, strict=True)]
-        missing = [number for number, found in enumerate(known) if found is None]
+        earlier = [_earlier_result(job, source) for job, source in zip(jobs, sources, strict=True)]
+        missing = [number for number, result in enumerate(earlier) if result is None]
         work = _Files([jobs[number] for number in missing], [sources[number] for number in missing])
         staged = dict(zip(missing, spread(session, work, len(missing)), strict=True))
-        done = []
+        results = []
         for number, source in enumerate(sources):
-            found = known[number]
-            done.append(found if found is not None else _publish(jobs[number], source, staged[number]))
-        return done
+            result = earlier[number]
+            results.append(result if result is not None else _publish(jobs[number], source, staged[number]))
+        return results
 
 
 def _name_of(path: Path) -> str:
-    """A trace's name from its file's: without endings, odd characters as dashes.
+    """A trace's name from the name of its file: without suffixes, and with dashes for other characters.
 
     >>> _name_of(Path("a/bus@day (2).csv.gz"))
     'bus-day-2'
@@ -108,50 +112,51 @@ def _name_of(path: Path) -> str:
 
 
 def _identity(source: Source) -> list[Any]:
-    """What tells this reading of a file from another."""
+    """Everything that the result depends on: options, and size and time of every file, as plain data."""
     path = Path(source.path)
     files = sorted(path.rglob("*")) if path.is_dir() else [path]
     stats = [(str(file), file.stat().st_size, file.stat().st_mtime_ns) for file in files]
-    told: list[Any] = msgspec.json.decode(msgspec.json.encode([source, stats]))
-    return told
+    identity: list[Any] = msgspec.json.decode(msgspec.json.encode([source, stats]))
+    return identity
 
 
-def _known(job: Job, source: Source) -> Ingested | None:
-    """What an earlier call made of the very same file, if it is all still there."""
+def _earlier_result(job: Job, source: Source) -> Ingested | None:
+    """The result of an earlier call for the same, unchanged file, if all its tables still exist."""
     if not job.is_marked(source.name):
         return None
-    told = job.told(source.name)
-    if told["identity"] != _identity(source):
+    record = job.record(source.name)
+    if record["identity"] != _identity(source):
         return None
-    found = msgspec.convert(told["ingested"], Ingested)
-    if not all(Path(path).is_file() for path in found.tables.values()):
+    ingested = msgspec.convert(record["ingested"], Ingested)
+    if not all(Path(path).is_file() for path in ingested.tables.values()):
         return None
-    return msgspec.structs.replace(found, again=True)
+    return msgspec.structs.replace(ingested, again=True)
 
 
 class _Files:
-    """The files as pieces of work."""
+    """The files as pieces of work for `spread`."""
 
     def __init__(self, jobs: Sequence[Job], sources: Sequence[Source]) -> None:
         self.jobs, self.sources = jobs, sources
 
     def __call__(self, number: int) -> dict[str, Any]:
-        staging = _Staging(self.jobs[number].scratch, self.sources[number])
+        staging = _Staging(self.jobs[number], self.sources[number])
         summary = staging.read()
         return {"summary": msgspec.to_builtins(summary), "files": staging.finish()}
 
 
 class _Staging:
-    """One file on its way to scratch: raw rows as they come, then sorted."""
+    """One file on its way to scratch: unsorted rows as they are read, then sorted files."""
 
-    def __init__(self, scratch: Path, source: Source) -> None:
-        self.folder = scratch / f"{attempt_number()}-{os.getpid()}"
+    def __init__(self, job: Job, source: Source) -> None:
+        self.job, self.source = job, source
+        self.folder = job.scratch / f"{attempt_number()}-{os.getpid()}"
         self.folder.mkdir(exist_ok=True)
-        self.source = source
         self.writers: dict[str, pq.ParquetWriter] = {}
         self.messages: list[MessageRow] = []
 
     def read(self) -> Summary:
+        """Write all rows of the file to scratch as they come."""
         reading = Reading(self.source.path, self.source.format, self.source.options)
         try:
             for batch in reading.batches():
@@ -168,6 +173,7 @@ class _Staging:
         self.messages += batch.messages
 
     def _write(self, table: Table, columns: Sequence[Sequence[Any]]) -> None:
+        """Append rows; the trace's name is the first column, and columns that the reader lacks are null."""
         rows = len(columns[0])
         schema = table.arrow()
         arrays = [pa.repeat(self.source.name, rows)]
@@ -176,64 +182,59 @@ class _Staging:
         ]
         arrays += [pa.nulls(rows, field.type) for field in list(schema)[len(arrays) :]]
         if table.name not in self.writers:
-            self.writers[table.name] = pq.ParquetWriter(
-                self._file(table.name, "raw"), schema, compression="lz4"
-            )
+            self.writers[table.name] = pq.ParquetWriter(self._raw(table.name), schema, compression="lz4")
         self.writers[table.name].write_table(pa.table(arrays, schema=schema))
 
     def finish(self) -> dict[str, str]:
-        """Sorted files, ready to be given their names."""
-        made = {}
-        for name in self.writers:
-            raw, made[name] = self._file(name, "raw"), str(self._file(name, "sorted"))
-            sort = {"segments": _segments_by_time, "contacts": _contacts_by_pair, "rejects": _as_they_came}[
-                name
-            ]
-            with pq.ParquetWriter(made[name], pq.read_schema(raw), compression="zstd") as writer:
-                for group in in_groups(sort(raw)):
-                    writer.write_table(group)
+        """Write the sorted files to scratch, ready to be published; their paths by table."""
+        sorters = {"segments": _segments_by_time, "contacts": _contacts_by_pair, "rejects": _in_file_order}
+        staged = {}
+        for table in self.writers:
+            raw = self._raw(table)
+            staged[table] = str(self.job.stage(table, self.source.name, sorters[table](raw)))
             raw.unlink()
         if self.messages:
-            made[MESSAGES] = str(self._file(MESSAGES, "csv"))
-            _write_messages(Path(made[MESSAGES]), self.messages)
-        return made
+            path = self.folder / "messages.csv"
+            _write_messages(path, self.messages)
+            staged[_MESSAGES] = str(path)
+        return staged
 
-    def _file(self, table: str, kind: str) -> Path:
-        return self.folder / f"{table}.{kind}"
+    def _raw(self, table: str) -> Path:
+        return self.folder / f"{table}.raw"
 
 
 def _segments_by_time(raw: Path) -> Iterator[pa.RecordBatch]:
-    """Sorted by beginning, a share of the time at once."""
+    """Segments sorted by start; only a share of the time is in memory at once."""
     begins = pq.read_table(raw, columns=["t0_us"])["t0_us"].to_numpy()
     shares = -(-len(begins) // _ROWS_IN_MEMORY)
     edges = np.unique(np.quantile(begins, np.arange(1, shares) / shares, method="nearest")).tolist()
     for low, high in zip([None, *edges], [*edges, None], strict=True):
-        wanted = pc.scalar(True)
+        in_share = pc.scalar(True)
         if low is not None:
-            wanted = wanted & (pc.field("t0_us") >= low)
+            in_share = in_share & (pc.field("t0_us") >= low)
         if high is not None:
-            wanted = wanted & (pc.field("t0_us") < high)
-        table = pq.read_table(raw, filters=None if low is None and high is None else wanted)
+            in_share = in_share & (pc.field("t0_us") < high)
+        table = pq.read_table(raw, filters=None if low is None and high is None else in_share)
         keys = [("t0_us", "ascending"), ("node", "ascending"), ("t1_us", "ascending")]
         yield from table.sort_by(keys).to_batches()
 
 
 def _contacts_by_pair(raw: Path) -> Iterator[pa.RecordBatch]:
-    """Sorted by pair, as people sort names, and beginning."""
+    """Contacts sorted by pair, in natural order of the names, and by start."""
     table = pq.read_table(raw)
-    names = sorted({*table["a"].unique().to_pylist(), *table["b"].unique().to_pylist()}, key=natural)
-    known = pa.array(names, pa.string())
-    a, b = (pc.index_in(table[side], value_set=known).to_numpy() for side in ("a", "b"))
+    names = distinct_names(table["a"], table["b"])
+    a, b = indices(table["a"], names), indices(table["b"], names)
     yield from table.take(pa.array(np.lexsort((table["start_us"].to_numpy(), b, a)))).to_batches()
 
 
-def _as_they_came(raw: Path) -> Iterator[pa.RecordBatch]:
+def _in_file_order(raw: Path) -> Iterator[pa.RecordBatch]:
+    """Rows in the order in which they were read."""
     with pq.ParquetFile(raw) as file:
         yield from file.iter_batches()
 
 
 def _write_messages(path: Path, messages: Sequence[MessageRow]) -> None:
-    """A workload as a scenario reads it."""
+    """A workload as the CSV file that a scenario reads (`[workload] messages`)."""
     with path.open("w", newline="", encoding="utf-8") as file:
         writer = csv.writer(file)
         writer.writerow(("id", "src", "dst", "time", "size"))
@@ -242,23 +243,20 @@ def _write_messages(path: Path, messages: Sequence[MessageRow]) -> None:
 
 
 def _publish(job: Job, source: Source, staged: dict[str, Any]) -> Ingested:
-    """The tables of a trace in place of what was there; contacts of an older movement go with it."""
-    lake, name = job.lake, source.name
+    """Replace the tables of a trace. Contacts that were computed from its earlier movement are removed."""
+    lake, name, files = job.lake, source.name, staged["files"]
     tables = {}
     for table in ("rejects", "segments", "contacts"):
-        if table in staged["files"]:
-            job.publish(Path(staged["files"][table]), table, name)
+        if table in files:
+            job.publish(Path(files[table]), table, name)
             tables[table] = str(lake.path(table, name))
         else:
-            lake.path(table, name).unlink(missing_ok=True)
-    for unit in contacts_of(lake, name):
-        lake.path("contacts", unit).unlink()
-    workload = lake.root / MESSAGES / f"{name}.csv"
-    workload.unlink(missing_ok=True)
-    if MESSAGES in staged["files"]:
-        workload.parent.mkdir(exist_ok=True)
-        Path(staged["files"][MESSAGES]).replace(workload)
-        tables[MESSAGES] = str(workload)
+            lake.remove(table, name)
+    for unit in computed_units(lake, name):
+        lake.remove("contacts", unit)
+    workload = job.publish_workload(Path(files[_MESSAGES]) if _MESSAGES in files else None, name)
+    if _MESSAGES in files:
+        tables[_MESSAGES] = str(workload)
     ingested = Ingested(name, msgspec.convert(staged["summary"], Summary), tables)
     job.mark(name, {"identity": _identity(source), "ingested": ingested})
     return ingested

@@ -1,30 +1,26 @@
-"""A paper's experiments on Spark: each unit of work once, verified and measured, whoever is killed when.
+"""The experiments of a paper on Spark: each unit of work is run, verified and measured once.
 
-A task carries out one unit (a point and a seed), has the witness judge its log, measures it, and leaves a mark;
-rows are not kept, for a paper's own repetitions would fill a disk. A unit that has a mark is not run again,
-unless another version of this package left it (`experiments.made_by`).
-Where a paper adds runs until an interval is narrow, units are requested again after each round.
+A task carries out one unit (a point and a seed), has the verifier judge its log, measures it, and leaves a done
+mark. Logs are not kept: the repetitions of a paper would fill a disk. A unit with a mark is not run again,
+unless another version of this package left the mark (`experiments.code_version`). Some papers add runs until an
+interval is narrow enough; after each round they are asked which units are needed now.
 """
 
 from __future__ import annotations
 
-import os
-import platform
-import shutil
 import time
 import traceback
 from collections.abc import Callable, Sequence
-from datetime import UTC, datetime
-from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final
 
 import msgspec
 from msgspec import Struct
 
 from precede.experiments.code_version import is_current, made_by
-from precede.lake.jobs import Job, Lake
+from precede.lake.jobs import Job
+from precede.lake.layout import Lake
 from precede.pipeline.reproduction.tables import result_tables
-from precede.pipeline.sessions.tasks import attempt_number, spread
+from precede.pipeline.sessions.tasks import Progress, spread, task_facts
 from precede.reproduction.claims import Claims, read_reasons
 from precede.reproduction.judging import Sample, judge
 from precede.reproduction.request import Reproduction, Request
@@ -33,43 +29,43 @@ from precede.reproduction.units import Unit, find_paper
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
 
-Progress = Callable[[int, int], None]
 MARKS: Final = "units"
+"""The job that holds the done marks of all units."""
 
 
 class _Prepared(Struct, frozen=True):
-    """A request with what it takes to answer it."""
+    """A request with its paper, its claims, and the experiments that answer them."""
 
     request: Request
     paper: Any
     claims: Claims
-    wanted: frozenset[str]
+    experiments: frozenset[str]
 
 
 def reproduce(
-    lake: Lake, several: Sequence[Request], session: SparkSession | None, progress: Progress | None = None
+    lake: Lake, requests: Sequence[Request], session: SparkSession | None, progress: Progress | None = None
 ) -> list[Reproduction]:
-    """Run what is missing, all requests together; compare; write the tables."""
-    prepared = [_prepare(request) for request in several]
-    name = "-".join(request.name for request in several) if len(several) == 1 else f"all-{several[0].scale}"
+    """Run the missing units of all requests together, compare with the claims, and write the tables."""
+    prepared = [_prepare(request) for request in requests]
+    name = requests[0].name if len(requests) == 1 else f"all-{requests[0].scale}"
     with lake.job(f"reproduce-{name}").hold() as job:
         answered = _run_missing(lake, job, prepared, session, progress)
-        told = []
+        results = []
         for one, (units, before) in zip(prepared, answered, strict=True):
-            marks = [(unit, _read(lake, unit)) for unit in units]
-            found = _summarise(one, marks, before)
-            for table, rows in result_tables(one.request.name, one.paper, marks, found.comparisons).items():
+            marks = [(unit, _read_mark(lake, unit)) for unit in units]
+            result = _summarise(one, marks, before)
+            for table, rows in result_tables(one.request.name, one.paper, marks, result.comparisons).items():
                 job.write(table, one.request.name, rows)
-            told.append(found)
+            results.append(result)
         job.forget()
-    return told
+    return results
 
 
-def is_finished(lake: Lake, several: Sequence[Request]) -> bool:
-    """Is everything measured, so that no session is needed?"""
+def is_finished(lake: Lake, requests: Sequence[Request]) -> bool:
+    """Are all units measured, so that no Spark session is needed?"""
     marks = lake.job(MARKS)
-    units = [(request, unit) for request in several for unit in _units(_prepare(request), marks)]
-    return bool(units) and not any(_is_missing(marks, request, unit, again=True) for request, unit in units)
+    units = [(request, unit) for request in requests for unit in _units(_prepare(request), marks)]
+    return bool(units) and not any(_is_missing(marks, request, unit, retry=True) for request, unit in units)
 
 
 def _prepare(request: Request) -> _Prepared:
@@ -85,58 +81,55 @@ def _run_missing(
     session: SparkSession | None,
     progress: Progress | None,
 ) -> list[tuple[list[Unit], int]]:
-    """For each request every unit that is wanted, each with its mark; and how many had one before."""
+    """Run units until all are marked or some failed. For each request: its units, and how many had a mark."""
     marks = lake.job(MARKS)
-    marks.done.mkdir(parents=True, exist_ok=True)
     before: list[int] = []
     while True:
-        units_of = [_units(one, marks) for one in prepared]
-        again = not before
+        needed = [_units(one, marks) for one in prepared]
+        is_first_round = not before
         missing = [
-            [unit for unit in units if _is_missing(marks, one.request, unit, again)]
-            for one, units in zip(prepared, units_of, strict=True)
+            [unit for unit in units if _is_missing(marks, one.request, unit, retry=is_first_round)]
+            for one, units in zip(prepared, needed, strict=True)
         ]
-        if not before:
-            pairs = zip(units_of, missing, strict=True)
-            before = [len(units) - len(todo) for units, todo in pairs]
+        if is_first_round:
+            before = [len(units) - len(absent) for units, absent in zip(needed, missing, strict=True)]
         todo = list({unit.id: unit for units in missing for unit in units}.values())
         if not todo:
-            return list(zip(units_of, before, strict=True))
+            return list(zip(needed, before, strict=True))
         for unit in todo:
             marks.unmark(unit.id)
-        work = _Work(lake, job, _write_plan(job, todo))
-        total = sum(len(units) for units in units_of)
-        spread(session, work, len(work.files), _watch(marks, todo, total, progress))
-        if any(marks.told(unit.id)["status"] == "failed" for unit in todo):
-            return list(zip(units_of, before, strict=True))
+        total = sum(len(units) for units in needed)
+        spread(session, _Work(lake, job), job.write_plan(todo), _watch(marks, todo, total, progress))
+        if any(marks.record(unit.id)["status"] == "failed" for unit in todo):
+            return list(zip(needed, before, strict=True))
 
 
 def _units(one: _Prepared, marks: Job) -> list[Unit]:
-    """What is wanted, given what is measured: a paper may ask for more runs of a point."""
+    """The units that a request needs now; a paper may need more runs after it sees the first samples."""
     folder, scale = one.request.folder, one.request.scale
-    done = _samples(one.paper.units(folder, scale, ()), marks, one.request.same_code)
-    units = [unit for unit in one.paper.units(folder, scale, done) if unit.experiment in one.wanted]
+    samples = _samples(one.paper.units(folder, scale, ()), marks, one.request.same_code)
+    units = [unit for unit in one.paper.units(folder, scale, samples) if unit.experiment in one.experiments]
     return list({unit.id: unit for unit in units}.values())
 
 
-def _is_missing(marks: Job, request: Request, unit: Unit, again: bool) -> bool:
-    """What failed, or is not current, is tried again when the command is typed again, and not within one."""
+def _is_missing(marks: Job, request: Request, unit: Unit, retry: bool) -> bool:
+    """Must the unit be run? With `retry` also if it failed or is not of current code."""
     if not marks.is_marked(unit.id):
         return True
-    if not again:
+    if not retry:
         return False
-    mark = marks.told(unit.id)
+    mark = marks.record(unit.id)
     return mark["status"] == "failed" or not is_current(mark["version"], request.same_code)
 
 
 class _Work:
-    """One unit as one piece of work; the unit stands in a file of the job."""
+    """Units as pieces of work for `spread`; the job's plan has the unit of each piece."""
 
-    def __init__(self, lake: Lake, job: Job, files: Sequence[Path]) -> None:
-        self.lake, self.job, self.files = lake, job, list(files)
+    def __init__(self, lake: Lake, job: Job) -> None:
+        self.lake, self.job = lake, job
 
     def __call__(self, number: int) -> str:
-        unit = msgspec.json.decode(self.files[number].read_bytes(), type=Unit)
+        unit = self.job.read_plan(number, Unit)
         marks = self.lake.job(MARKS)
         if not marks.is_marked(unit.id):
             marks.mark(unit.id, carry_out_unit(unit), self.job.scratch)
@@ -144,47 +137,30 @@ class _Work:
 
 
 def carry_out_unit(unit: Unit) -> dict[str, Any]:
-    """A unit's mark: what it measured, or how it failed."""
-    began, clock = time.process_time(), time.monotonic()
-    facts = {
-        "unit": msgspec.to_builtins(unit),
-        "version": made_by(),
-        "attempt": attempt_number(),
-        "worker": f"{platform.node()}:{os.getpid()}",
-    }
+    """Run and measure a unit; returns its mark: the measures, or the error."""
+    cpu_began, wall_began = time.process_time(), time.monotonic()
     try:
-        found = find_paper(unit.paper).measure(unit)
-        told = {
+        measured = find_paper(unit.paper).measure(unit)
+        outcome = {
             "status": "finished",
-            "measures": found.measures,
-            "violations": found.violations,
-            "order": found.order,
+            "measures": measured.measures,
+            "violations": measured.violations,
+            "order": measured.order,
         }
     except Exception as error:
-        told = {
+        outcome = {
             "status": "failed",
             "error": f"{type(error).__name__}: {error}",
             "traceback": traceback.format_exc(),
         }
-    times = {"cpu_s": time.process_time() - began, "wall_s": time.monotonic() - clock}
-    return facts | told | times | {"finished_at": datetime.now(UTC).isoformat(timespec="seconds")}
-
-
-def _write_plan(job: Job, units: Sequence[Unit]) -> list[Path]:
-    folder = job.folder / "plan"
-    shutil.rmtree(folder, ignore_errors=True)
-    folder.mkdir()
-    files = []
-    for number, unit in enumerate(units):
-        file = folder / f"{number}.json"
-        file.write_bytes(msgspec.json.encode(unit))
-        files.append(file)
-    return files
+    times = {"cpu_s": time.process_time() - cpu_began, "wall_s": time.monotonic() - wall_began}
+    return {"unit": msgspec.to_builtins(unit), "version": made_by(), **task_facts(), **outcome, **times}
 
 
 def _watch(
     marks: Job, todo: Sequence[Unit], total: int, progress: Progress | None
 ) -> Callable[[], None] | None:
+    """A function that reports how many units are marked; None if nobody wants to know."""
     if progress is None:
         return None
     ids = {unit.id for unit in todo}
@@ -195,37 +171,40 @@ def _watch(
     return watch
 
 
-def _read(lake: Lake, unit: Unit) -> dict[str, Any]:
-    mark: dict[str, Any] = lake.job(MARKS).told(unit.id)
+def _read_mark(lake: Lake, unit: Unit) -> dict[str, Any]:
+    mark: dict[str, Any] = lake.job(MARKS).record(unit.id)
     return mark
 
 
 def _samples(first: Sequence[Unit], marks: Job, same_code: bool) -> list[Sample]:
-    """Everything current that was measured of the points that a paper asks for, whatever its seed."""
+    """The current samples of the points of these units, with any seed."""
     if not first:
         return []
-    points = {(unit.experiment, _text(unit.given)) for unit in first}
-    found = []
+    points = {_point(unit) for unit in first}
+    samples = []
     for name in sorted(marks.marked()):
         if name.startswith(f"{first[0].paper}-"):
-            mark = marks.told(name)
+            mark = marks.record(name)
             unit = msgspec.convert(mark["unit"], Unit)
             if not is_current(mark["version"], same_code):
                 continue
-            if mark["status"] == "finished" and (unit.experiment, _text(unit.given)) in points:
-                found.append(_sample(unit, mark))
-    return sorted(found, key=lambda sample: sample.replicate.rjust(6))
+            if mark["status"] == "finished" and _point(unit) in points:
+                samples.append(_sample(unit, mark))
+    return sorted(samples, key=lambda sample: sample.replicate.rjust(6))
 
 
-def _text(given: Any) -> bytes:
-    return msgspec.json.encode(given, order="sorted")
+def _point(unit: Unit) -> tuple[str, bytes]:
+    """The point that a unit measures, without its seed."""
+    return unit.experiment, msgspec.json.encode(unit.given, order="sorted")
 
 
 def _sample(unit: Unit, mark: dict[str, Any]) -> Sample:
+    """A finished unit as a sample of its point."""
     return Sample(unit.experiment, unit.varied, unit.replicate, mark["measures"])
 
 
 def _summarise(one: _Prepared, marks: Sequence[tuple[Unit, dict[str, Any]]], before: int) -> Reproduction:
+    """The result of a request from the marks of its units."""
     request, claims = one.request, one.claims
     reasons = read_reasons(request.folder / "reasons.toml").reason
     finished = [(unit, mark) for unit, mark in marks if mark["status"] == "finished"]

@@ -1,4 +1,4 @@
-"""A reproduction's tables for the lake, from its units' marks: runs, verdicts, measures, comparisons."""
+"""A reproduction's tables for the lake, from the marks of its units: runs, verdicts, measures, comparisons."""
 
 from __future__ import annotations
 
@@ -6,119 +6,90 @@ import math
 from collections.abc import Mapping, Sequence
 from typing import Any
 
-import msgspec
 import pyarrow as pa
 
 from precede.lake.schemas import COMPARISONS, MEASURES, RUNS, VERDICTS
 from precede.measures.statistics import confidence_interval
+from precede.pipeline.sweeps.results import measure_rows, run_row, sorted_json, table_of
 from precede.reproduction.judging import Comparison
 from precede.reproduction.units import Paper, Unit
 
 Marked = Sequence[tuple[Unit, Mapping[str, Any]]]
+"""Units with their done marks."""
 
 
 def result_tables(
     name: str, paper: Paper, marks: Marked, comparisons: Sequence[Comparison]
 ) -> dict[str, pa.Table]:
-    """Every table, rows in the order in which units were asked for."""
+    """All tables of a reproduction, with rows in the order of the units; `name` is their unit in the lake."""
     finished = [(unit, mark) for unit, mark in marks if mark["status"] == "finished"]
-    ids = {unit.id: [run.id for run in paper.runs(unit)] for unit, _ in marks}
+    runs = {unit.id: [(run.id, run) for run in paper.runs(unit)] for unit, _ in marks}
+    run_rows = [
+        {**run_row(run_id, run, _labels(name, unit), mark), "seed": unit.seed}
+        for unit, mark in marks
+        for run_id, run in runs[unit.id]
+    ]
+    verdicts = [row for unit, mark in finished for row in _verdicts(name, runs[unit.id], mark)]
+    measures = [
+        row
+        for unit, mark in finished
+        for row in measure_rows(_protocol_labels(name, unit), runs[unit.id][0][0], mark["measures"])
+    ]
+    key = finished[0][0].paper if finished else name
     return {
-        "runs": pa.Table.from_pylist(
-            [row for unit, mark in marks for row in _runs(name, paper, unit, mark)], RUNS.arrow()
-        ),
-        "verdicts": pa.Table.from_pylist(
-            [row for unit, mark in finished for row in _verdicts(name, ids[unit.id], mark)], VERDICTS.arrow()
-        ),
-        "measures": pa.Table.from_pylist(
-            [row for unit, mark in finished for row in _measures(name, unit, ids[unit.id][0], mark)]
-            + _groups(name, finished),
-            MEASURES.arrow(),
-        ),
-        "comparisons": pa.Table.from_pylist(
-            [comparison_row(name, finished[0][0].paper if finished else name, one) for one in comparisons],
-            COMPARISONS.arrow(),
-        ),
+        "runs": table_of(RUNS, run_rows),
+        "verdicts": table_of(VERDICTS, verdicts),
+        "measures": table_of(MEASURES, measures + _groups(name, finished)),
+        "comparisons": table_of(COMPARISONS, [comparison_row(name, key, one) for one in comparisons]),
     }
 
 
-def _runs(name: str, paper: Paper, unit: Unit, mark: Mapping[str, Any]) -> list[dict[str, Any]]:
-    return [
-        {
-            "sweep": name,
-            "run_id": run.id,
-            "scenario": unit.experiment,
-            "protocol": run.protocol,
-            "options": options_text(unit),
-            "seed": unit.seed,
-            "status": mark["status"],
-            "cpu_s": mark["cpu_s"],
-            "attempt": mark["attempt"],
-            "worker": mark["worker"],
-            "finished_at": mark["finished_at"],
-            "version": mark["version"],
-            "error": mark.get("error"),
-            "traceback": mark.get("traceback"),
-            "description": msgspec.json.encode(run).decode(),
-        }
-        for run in paper.runs(unit)
-    ]
+def _labels(name: str, unit: Unit) -> dict[str, str]:
+    """The columns that tell the rows of one point from those of another."""
+    return {"sweep": name, "scenario": unit.experiment, "options": sorted_json(unit.varied)}
 
 
-def options_text(unit: Unit) -> str:
-    """What the experiment varied, as JSON with sorted keys."""
-    return msgspec.json.encode(unit.varied, order="sorted").decode()
+def _protocol_labels(name: str, unit: Unit) -> dict[str, str]:
+    """The labels with the protocol; a unit that compares protocols itself has the paper's key."""
+    return {**_labels(name, unit), "protocol": str(unit.varied.get("protocol", unit.paper))}
 
 
-def _verdicts(name: str, ids: Sequence[str], mark: Mapping[str, Any]) -> list[dict[str, Any]]:
-    """The runs of one unit share its verdict; a unit that the witness was not asked about has none."""
+def _verdicts(name: str, runs: Sequence[tuple[str, Any]], mark: Mapping[str, Any]) -> list[dict[str, Any]]:
+    """The runs of one unit share its verdict; a unit that was not verified has none."""
     if mark["violations"] is None:
         return []
-    verdict = "violated" if mark["violations"] else "holds"
     return [
         {
             "sweep": name,
             "run_id": run_id,
             "order": mark["order"],
             "promised": mark["order"],
-            "verdict": verdict,
+            "verdict": "violated" if mark["violations"] else "holds",
             "violations": mark["violations"],
             "reasons": [],
             "findings": [],
         }
-        for run_id in ids
+        for run_id, _ in runs
     ]
 
 
-def _measures(name: str, unit: Unit, run_id: str, mark: Mapping[str, Any]) -> list[dict[str, Any]]:
-    about = {**_about(name, unit), "scope": "run", "run_id": run_id, "runs": 1}
-    return [{**about, "measure": measure, "value": float(value)} for measure, value in mark["measures"].items()]
-
-
-def _about(name: str, unit: Unit) -> dict[str, Any]:
-    return {
-        "sweep": name,
-        "scenario": unit.experiment,
-        "protocol": str(unit.varied.get("protocol", unit.paper)),
-        "options": options_text(unit),
-    }
-
-
 def _groups(name: str, finished: Marked) -> list[dict[str, Any]]:
-    """The mean of every measure over the repetitions of a point."""
+    """The mean of every measure over the repetitions of each point."""
     points: dict[tuple[str, str], list[tuple[Unit, Mapping[str, Any]]]] = {}
     for unit, mark in finished:
-        points.setdefault((unit.experiment, options_text(unit)), []).append((unit, mark))
+        points.setdefault((unit.experiment, sorted_json(unit.varied)), []).append((unit, mark))
     rows = []
-    for several in points.values():
-        names = dict.fromkeys(measure for _, mark in several for measure in mark["measures"])
-        for measure in names:
-            values = [float(mark["measures"][measure]) for _, mark in several if measure in mark["measures"]]
-            rows.append(_about(name, several[0][0]) | {"scope": "group", "measure": measure} | _mean(values))
+    for repetitions in points.values():
+        labels = _protocol_labels(name, repetitions[0][0])
+        marks = [mark for _, mark in repetitions]
+        for measure in dict.fromkeys(measure for mark in marks for measure in mark["measures"]):
+            values = [float(mark["measures"][measure]) for mark in marks if measure in mark["measures"]]
+            rows.append(labels | {"scope": "group", "measure": measure} | _mean(values))
     return rows
 
 
 def _mean(values: Sequence[float]) -> dict[str, Any]:
+    """Mean, deviation and confidence interval, as columns of `measures`."""
     mean = math.fsum(values) / len(values)
     interval = confidence_interval(values) if len(values) > 1 else None
     variance = math.fsum((value - mean) ** 2 for value in values) / max(len(values) - 1, 1)
@@ -132,7 +103,7 @@ def _mean(values: Sequence[float]) -> dict[str, Any]:
 
 
 def comparison_row(name: str, paper: str, one: Comparison) -> dict[str, Any]:
-    """A judged claim as a row of `comparisons`."""
+    """One claim as a row of `comparisons`."""
     low, high = one.claim.bounds
     return {
         "sweep": name,

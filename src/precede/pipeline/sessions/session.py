@@ -1,9 +1,9 @@
-"""The one place where a Spark session is made: embedded by default, on any master when asked.
+"""Opens a Spark session: embedded by default, or on the master that the caller names.
 
-Embedded means `local[*,4]`: every core, and a Python worker that dies is tried again, as on a cluster. Anywhere
-else this package is zipped and shipped to the workers, so they run the code that the driver runs; what it needs
-(Python, numpy, pyarrow, numba, msgspec) must be installed there. Spark's own chatter goes to a file that
-is named when something fails.
+Embedded means `local[*,4]`: all cores, and a task whose Python worker dies is tried again, as on a cluster. On
+a cluster this package is zipped and shipped to the workers, so they run the same code as the driver; its
+dependencies (Python, numpy, pyarrow, numba, msgspec) must be installed there. Spark's own log goes to a file;
+its last error is part of the message when the session does not start.
 """
 
 from __future__ import annotations
@@ -28,14 +28,14 @@ if TYPE_CHECKING:
     from pyspark.sql import SparkSession
 
 EMBEDDED: Final = "local[*,4]"
-CHATTER: Final = "PRECEDE_SPARK_LOG"
-"""An environment variable: where Spark's own log goes (`-` is standard error)."""
+SPARK_LOG: Final = "PRECEDE_SPARK_LOG"
+"""An environment variable: the file for Spark's own log (`-` is standard error)."""
 
 _LOOPBACK: Final = re.compile(r"local|spark://(127\.0\.0\.1|localhost)\b")
 _MASTER: Final = re.compile(
     r"local|local\[(\*|\d+)(,\d+)?\]|local-cluster\[\d+,\d+,\d+\]|spark://[^/]+:\d+(,[^/]+:\d+)*|yarn|k8s://.+"
 )
-_QUIET: Final = Path(__file__).parent / "log4j2.properties"
+_LOG_SETTINGS: Final = Path(__file__).parent / "log4j2.properties"
 _SETTINGS: Final = {
     "spark.ui.enabled": "false",
     "spark.ui.showConsoleProgress": "false",
@@ -48,8 +48,6 @@ _SETTINGS: Final = {
     "spark.executorEnv.OMP_NUM_THREADS": "1",
     "spark.log.level": "ERROR",
 }
-
-
 _LIGHT: Final = "-XX:TieredStopAtLevel=1 -XX:+UseSerialGC"
 
 
@@ -60,10 +58,10 @@ def open_session(
     name: str = "precede",
     light: bool = False,
 ) -> Iterator[SparkSession]:
-    """A Spark session for the length of a `with` block; the Java process is gone when the block ends.
+    """A Spark session for a `with` block; the Java process ends with the block.
 
-    `light` says that the work is Python's and Java only hands it out: an embedded Java then does not spend the
-    cores on compiling itself.
+    Use `light` when Java only distributes work to Python: an embedded Java then compiles its own code less, and
+    leaves the cores to the tasks.
     """
     from pyspark import SparkConf, SparkContext
     from pyspark.java_gateway import launch_gateway
@@ -71,12 +69,12 @@ def open_session(
 
     master, settings = read_master(master), read_conf(conf)
     if SparkContext._active_spark_context is not None:
-        raise RuntimeError("this process has a Spark session already; use that one")
+        raise RuntimeError("this process already has a Spark session; use that one")
     with tempfile.TemporaryDirectory(prefix="precede-spark-") as scratch:
         settings = _settings(master, settings, Path(scratch), name)
         if light and is_embedded(master):
             settings["spark.driver.extraJavaOptions"] += f" {_LIGHT}"
-        with _environment(master), _chatter(Path(scratch)) as log:
+        with _environment(master), _spark_log(Path(scratch)) as log:
             try:
                 gateway = launch_gateway(SparkConf(False).setAll(list(settings.items())), {"stderr": log})
             except Exception as error:
@@ -85,9 +83,9 @@ def open_session(
                 context = SparkContext(conf=SparkConf(False).setAll(list(settings.items())), gateway=gateway)
                 session = SparkSession(context)
             except BaseException as error:
-                said = _explain(error, master, log)
+                explained = _explain(error, master, log)
                 _close(gateway, log)
-                raise said from None  # a Java error cannot be printed once its process is gone
+                raise explained from None  # a Java error cannot be printed once its process is gone
             try:
                 yield session
             finally:
@@ -96,7 +94,7 @@ def open_session(
 
 
 def read_master(master: str | None) -> str:
-    """A master as Spark writes it; said here, because Spark takes seconds to refuse a misspelt one.
+    """Check a master URL: Spark itself takes seconds to refuse a misspelt one.
 
     >>> read_master(None), read_master("spark://127.0.0.1:7077")
     ('local[*,4]', 'spark://127.0.0.1:7077')
@@ -110,34 +108,34 @@ def read_master(master: str | None) -> str:
 
 
 def read_conf(conf: Sequence[str] | Mapping[str, str]) -> dict[str, str]:
-    """`--conf key=value` as a mapping.
+    """Parse `--conf key=value` options.
 
     >>> read_conf(["spark.executor.memory=4g"])
     {'spark.executor.memory': '4g'}
     """
     if isinstance(conf, Mapping):
         return dict(conf)
-    read: dict[str, str] = {}
-    for written in conf:
-        key, equals, value = written.partition("=")
+    settings: dict[str, str] = {}
+    for option in conf:
+        key, equals, value = option.partition("=")
         if not equals or not key.startswith("spark."):
-            raise BadInput(f"--conf {written!r}: write spark.some.key=value")
-        read[key.strip()] = value.strip()
-    return read
+            raise BadInput(f"--conf {option!r}: write spark.some.key=value")
+        settings[key.strip()] = value.strip()
+    return settings
 
 
 def is_embedded(master: str) -> bool:
-    """Do the tasks run on this machine, in processes that see what the driver sees?"""
+    """Do the tasks run on this machine, in processes with the same files and packages as the driver?"""
     return master == "local" or master.startswith("local[")
 
 
 def _settings(master: str, conf: Mapping[str, str], scratch: Path, name: str) -> dict[str, str]:
-    """Ours, then what the place needs, then what the user said."""
+    """All settings: our defaults, then those the master needs, then the user's."""
     settings = dict(_SETTINGS)
     settings["spark.master"] = master
     settings["spark.app.name"] = name
     settings["spark.sql.warehouse.dir"] = (scratch / "warehouse").as_uri()
-    settings["spark.driver.extraJavaOptions"] = f"-Dlog4j2.configurationFile={_QUIET.as_uri()}"
+    settings["spark.driver.extraJavaOptions"] = f"-Dlog4j2.configurationFile={_LOG_SETTINGS.as_uri()}"
     if _LOOPBACK.match(master):
         settings["spark.driver.host"] = settings["spark.driver.bindAddress"] = "127.0.0.1"
     if not is_embedded(master):
@@ -153,7 +151,7 @@ def _settings(master: str, conf: Mapping[str, str], scratch: Path, name: str) ->
 
 
 def _zip_package(scratch: Path) -> Path:
-    """This package as one archive that Python can import from."""
+    """This package as a zip file that Python can import from."""
     root = Path(precede.__file__).parent
     archive = scratch / "precede.zip"
     with zipfile.ZipFile(archive, "w", zipfile.ZIP_DEFLATED) as file:
@@ -165,17 +163,17 @@ def _zip_package(scratch: Path) -> Path:
 
 @contextmanager
 def _environment(master: str) -> Iterator[None]:
-    """What Spark reads from the environment, for as long as the session lives."""
-    wanted = {"JAVA_HOME": str(find_java_home())}
-    wanted.setdefault("PYSPARK_PYTHON", os.environ.get("PYSPARK_PYTHON") or sys.executable)
-    wanted["PYTHONWARNINGS"] = "ignore:PySpark does not yet fully support pandas"
+    """The environment variables that Spark reads, set while the session is open."""
+    variables = {"JAVA_HOME": str(find_java_home())}
+    variables["PYSPARK_PYTHON"] = os.environ.get("PYSPARK_PYTHON") or sys.executable
+    variables["PYTHONWARNINGS"] = "ignore:PySpark does not yet fully support pandas"
     if _LOOPBACK.match(master):
-        wanted["SPARK_LOCAL_IP"] = "127.0.0.1"
-    before = {key: os.environ.get(key) for key in (*wanted, "SPARK_HOME", "PYSPARK_SUBMIT_ARGS")}
-    # another Spark's home or submit arguments would start something else than what is installed here
+        variables["SPARK_LOCAL_IP"] = "127.0.0.1"
+    before = {key: os.environ.get(key) for key in (*variables, "SPARK_HOME", "PYSPARK_SUBMIT_ARGS")}
+    # the home or submit arguments of another Spark would start that one instead of the installed package
     for key in ("SPARK_HOME", "PYSPARK_SUBMIT_ARGS"):
         os.environ.pop(key, None)
-    os.environ.update(wanted)
+    os.environ.update(variables)
     try:
         with warnings.catch_warnings():
             warnings.filterwarnings("ignore", message="PySpark does not yet fully support pandas")
@@ -189,28 +187,28 @@ def _environment(master: str) -> Iterator[None]:
 
 
 @contextmanager
-def _chatter(scratch: Path) -> Iterator[IO[bytes]]:
-    """Where the Java process writes what nobody asked for."""
-    wanted = os.environ.get(CHATTER)
-    if wanted == "-":
+def _spark_log(scratch: Path) -> Iterator[IO[bytes]]:
+    """The open file that receives the output of the Java process."""
+    chosen = os.environ.get(SPARK_LOG)
+    if chosen == "-":
         yield sys.stderr.buffer
         return
-    with open(wanted or scratch / "spark.log", "ab+") as log:
+    with open(chosen or scratch / "spark.log", "ab+") as log:
         yield log
 
 
 def _cause(log: IO[bytes]) -> str:
-    """The last line of Spark's log that names an error."""
+    """The last line of Spark's log that names an error, in parentheses; empty if there is none."""
     if not log.seekable():
         return ""
     log.seek(max(0, log.seek(0, os.SEEK_END) - 100_000))
-    said = log.read().decode(errors="replace").splitlines()
-    named = [line.strip() for line in said if re.search(r"(Exception|Error|ERROR)\b.*:", line)]
-    return f" ({named[-1]})" if named else ""
+    lines = log.read().decode(errors="replace").splitlines()
+    errors = [line.strip() for line in lines if re.search(r"(Exception|Error|ERROR)\b.*:", line)]
+    return f" ({errors[-1]})" if errors else ""
 
 
 def _explain(error: BaseException, master: str, log: IO[bytes]) -> BaseException:
-    """One line for what went wrong between asking for a session and having it."""
+    """The error of a session that did not start, as one line."""
     if not isinstance(error, Exception):
         return error
     text = str(getattr(error, "java_exception", None) or error).strip()
@@ -219,12 +217,12 @@ def _explain(error: BaseException, master: str, log: IO[bytes]) -> BaseException
 
 
 def _close(gateway: Any, log: IO[bytes]) -> None:
-    """End the Java process and forget it, so that another session can be opened in this process."""
+    """End the Java process and reset pyspark, so that this process can open another session."""
     from py4j.protocol import Py4JNetworkError
     from pyspark import SparkContext
 
     process: Popen[bytes] | None = getattr(gateway, "proc", None)
-    with suppress(OSError, Py4JNetworkError):  # it is gone already where the session never came up
+    with suppress(OSError, Py4JNetworkError):  # the process has already ended if the session did not start
         gateway.shutdown()
     if process is not None:
         assert process.stdin is not None

@@ -1,14 +1,16 @@
-"""Spreading numbered pieces of work over Spark's tasks, or doing them here when there is no session.
+"""Numbered pieces of work as Spark tasks, or in this process when there is no session.
 
 A piece is a call `function(number)` that reads its own input, writes its own files and returns something small.
-Only numbers go out and small answers come back: bulk rows never pass through the JVM. Nothing here needs a
-`SparkContext`, so a Connect session serves as well.
+Only numbers are sent and small answers come back: bulk rows never pass through the JVM. This needs no
+`SparkContext`, so a Spark Connect session works too.
 """
 
 from __future__ import annotations
 
 import os
+import platform
 from collections.abc import Callable, Iterator
+from datetime import UTC, datetime
 from threading import Event, Thread
 from typing import TYPE_CHECKING, Any, TypeAlias
 
@@ -21,18 +23,22 @@ if TYPE_CHECKING:
     from pyspark.sql import SparkSession
 
 Work: TypeAlias = Callable[[int], Any]
-"""Called with 0, 1, 2 ...; picklable; what it returns is plain data."""
+"""Called with 0, 1, 2, …; it is picklable and returns plain data."""
+
+Progress: TypeAlias = Callable[[int, int], None]
+"""Called with the number of pieces that are done and the number of all pieces."""
 
 Watch: TypeAlias = Callable[[], None]
-"""Called every half second while the work goes on."""
+"""Called every half second while tasks run."""
 
 _POLL_S = 0.5
 
 
 def spread(session: SparkSession | None, function: Work, count: int, watch: Watch | None = None) -> list[Any]:
-    """`[function(0), ..., function(count - 1)]`, each as one task that is tried again when its worker dies.
+    """`[function(0), …, function(count - 1)]`, each call as one task.
 
-    A BadInput is raised here as it was raised there, and not tried again; any other error is, three times.
+    A task whose worker dies is run again. A BadInput that a task raises is raised here and not tried again; a
+    task that fails with another error is tried again three times.
     """
     if session is None or count == 0:
         answers = []
@@ -44,17 +50,17 @@ def spread(session: SparkSession | None, function: Work, count: int, watch: Watc
     frame = session.range(0, count, 1, count).mapInArrow(_Task(function), "number bigint, answer binary")
     with _watched(watch):
         table = frame.toArrow()
-    found: dict[int, Any] = {}
-    for number, answer in zip(table["number"].to_pylist(), table["answer"].to_pylist(), strict=True):
-        told = msgspec.msgpack.decode(answer)
-        if "refused" in told:
-            raise BadInput(told["refused"])
-        found[number] = told["answer"]
-    return [found[number] for number in range(count)]
+    by_number: dict[int, Any] = {}
+    for number, packed in zip(table["number"].to_pylist(), table["answer"].to_pylist(), strict=True):
+        reply = msgspec.msgpack.decode(packed)
+        if "refused" in reply:
+            raise BadInput(reply["refused"])
+        by_number[number] = reply["answer"]
+    return [by_number[number] for number in range(count)]
 
 
 def cores(session: SparkSession | None) -> int:
-    """How many tasks can run at once, as well as it is known; 1 without a session."""
+    """How many tasks can run at once, as far as the session tells; 1 without a session."""
     if session is None:
         return 1
     from pyspark.errors import PySparkException
@@ -66,11 +72,20 @@ def cores(session: SparkSession | None) -> int:
 
 
 def attempt_number() -> int:
-    """Which attempt of its task this is, from 0; 0 outside Spark."""
+    """The number of this attempt of the running task, from 0; 0 outside Spark."""
     from pyspark import TaskContext
 
     context = TaskContext.get()
     return context.attemptNumber() if context is not None else 0
+
+
+def task_facts() -> dict[str, Any]:
+    """Which attempt on which worker finished a unit, and when: for its done mark."""
+    return {
+        "attempt": attempt_number(),
+        "worker": f"{platform.node()}:{os.getpid()}",
+        "finished_at": datetime.now(UTC).isoformat(timespec="seconds"),
+    }
 
 
 class _Task:
@@ -83,16 +98,18 @@ class _Task:
         for batch in batches:
             for number in batch.column(0).to_pylist():
                 try:
-                    told = {"answer": self.function(number)}
+                    reply = {"answer": self.function(number)}
                 except BadInput as error:
-                    told = {"refused": str(error)}
-                answer = msgspec.msgpack.encode(told)
-                columns = [pa.array([number], pa.int64()), pa.array([answer], pa.binary())]
+                    reply = {"refused": str(error)}
+                columns = [
+                    pa.array([number], pa.int64()),
+                    pa.array([msgspec.msgpack.encode(reply)], pa.binary()),
+                ]
                 yield pa.record_batch(columns, names=["number", "answer"])
 
 
 class _watched:  # noqa: N801 - used as a word in a with statement
-    """Calls a watch from a thread of its own while the driver waits for Spark."""
+    """Calls a watch from its own thread while the driver waits for Spark."""
 
     def __init__(self, watch: Watch | None) -> None:
         self.over = Event()

@@ -1,1 +1,10 @@
-"""Many runs: simulated, judged, measured, compared."""
+"""Many runs: simulated, verified, measured and compared with claims.
+
+* `sweep`: a whole sweep as one job, for `precede sweep`
+* `simulate`: the runs of a sweep as tasks, each with a done mark
+* `verdicts`: the verdict about one run's log
+* `results`: the lake's tables from the marks
+* `measures`: measures as DataFrame code, and the means of groups of runs
+* `compare`: measures compared with a claims file
+* `swarm`: random worlds as tasks, for `precede swarm`
+"""

@@ -1,9 +1,8 @@
-"""Measures as DataFrame code: of every run in a table of events, and of groups of runs with intervals.
+"""Measures as DataFrame code: of every run in a table of events, and of groups of runs.
 
-The definitions are those of `precede.measures`, and a test holds the two against each other. A sweep counts
-where it simulates, in the task that has the run's file at hand; this is for events from anywhere, on the
-caller's own session. Every stage is a function from DataFrames to a DataFrame that ends in a `select`. Nothing
-here needs a `SparkContext`.
+The definitions are those of `precede.measures`; a test compares the two. A sweep measures a run in the task
+that simulates it; this module is for events from any source, on the caller's session. Every stage is a function
+from DataFrames to a DataFrame and ends in a `select`. Nothing here needs a `SparkContext`.
 """
 
 from __future__ import annotations
@@ -22,14 +21,14 @@ if TYPE_CHECKING:
 LEVEL: Final = 0.95
 _GROUP: Final = ("sweep", "scenario", "protocol", "options", "measure")
 COUNTED: Final = "^(discarded_|packets_|observed_(?!.*_age_us_))"
-"""What a run has a row for only where it happened at all."""
+"""Counts for which a run has a row only if the event happened at least once."""
 
 
 def group_measures(measures: DataFrame, level: float = LEVEL) -> DataFrame:
-    """Runs that differ in their seed alone, as one row per measure: mean, deviation, Student's interval.
+    """Mean, deviation and Student's confidence interval of every measure over each group of runs.
 
-    Takes rows of scope `run` and gives rows of scope `group`. A run in which something never happened has no
-    row for its count, and counts as 0.
+    A group is all runs that differ only in their seed. Takes rows of scope `run` and gives rows of scope
+    `group`. A run without a row for a count contributes 0.
     """
     from pyspark.sql import functions as sf
 
@@ -56,24 +55,24 @@ def group_measures(measures: DataFrame, level: float = LEVEL) -> DataFrame:
 
 
 def _with_zeros(groups: DataFrame) -> DataFrame:
-    """Counts over all runs of their group, those that left no row included.
+    """The same groups, with a 0 for every run that has no row for a count.
 
-    With k values of mean m and deviation s among n, the others 0, the squares around the mean m k/n sum up to
-    (k - 1) s^2 + m^2 k (n - k) / n.
+    If k of n values have mean m and deviation s and the others are 0, the mean is m k/n, and the squared
+    deviations from it sum up to (k - 1) s^2 + m^2 k (n - k) / n.
     """
     from pyspark.sql import Window
     from pyspark.sql import functions as sf
 
     mean, k, sd = sf.col("mean"), sf.col("runs"), sf.coalesce("sd", sf.lit(0.0))
-    everyone = sf.max("runs").over(Window.partitionBy(*_GROUP[:-1]))
-    n = sf.when(sf.col("measure").rlike(COUNTED), everyone).otherwise(k)
+    all_runs = sf.max("runs").over(Window.partitionBy(*_GROUP[:-1]))
+    n = sf.when(sf.col("measure").rlike(COUNTED), all_runs).otherwise(k)
     squares = (k - 1) * sd * sd + mean * mean * k * (n - k) / n
-    spread = sf.when(n > k, sf.sqrt(squares / (n - 1))).otherwise(sf.col("sd"))
-    return groups.select(*_GROUP, (mean * k / n).alias("mean"), n.alias("runs"), spread.alias("sd"))
+    deviation = sf.when(n > k, sf.sqrt(squares / (n - 1))).otherwise(sf.col("sd"))
+    return groups.select(*_GROUP, (mean * k / n).alias("mean"), n.alias("runs"), deviation.alias("sd"))
 
 
 def _student(groups: DataFrame, level: float) -> Column:
-    """Student's quantile for each group's number of runs; null for a single one."""
+    """Student's quantile for the number of runs of each group; null for a single run."""
     from pyspark.sql import functions as sf
 
     sizes = [row.runs for row in groups.select("runs").distinct().collect() if row.runs > 1]
@@ -84,18 +83,18 @@ def _student(groups: DataFrame, level: float) -> Column:
 
 
 def measure(events: DataFrame, gauges: DataFrame | None = None) -> DataFrame:
-    """Every measure of every run in `events` and `gauges`: run_id, measure, value; no row without a value."""
+    """All measures of every run in `events` and `gauges`, as rows of run_id, measure and value."""
     parts = [_latencies(events), _counts(events), _packets(events)]
     if gauges is not None:
         parts.append(_sizes(gauges))
-    found = parts[0]
+    rows = parts[0]
     for part in parts[1:]:
-        found = found.unionByName(part)
-    return found.select("run_id", "measure", "value")
+        rows = rows.unionByName(part)
+    return rows.select("run_id", "measure", "value")
 
 
 def _latencies(events: DataFrame) -> DataFrame:
-    """Transit, wait and age, each with its statistics; own messages and observations apart."""
+    """Statistics of transit, wait and age; a source's own deliveries and observations are separate measures."""
     from pyspark.sql import Window
     from pyspark.sql import functions as sf
 
@@ -104,21 +103,21 @@ def _latencies(events: DataFrame) -> DataFrame:
     at, kind = sf.col("at_us"), sf.col("kind")
     timed = (
         events.where(kind.isin("broadcast", "received", "delivered", "observed"))
-        .withColumn("born", sf.min(sf.when(kind == "broadcast", at)).over(of_message))
-        .withColumn("first", sf.min(sf.when(kind == "received", at)).over(here))
+        .withColumn("broadcast_us", sf.min(sf.when(kind == "broadcast", at)).over(of_message))
+        .withColumn("received_us", sf.min(sf.when(kind == "received", at)).over(here))
         .withColumn("own", _own())
     )
-    age, wait = at - sf.col("born"), at - sf.col("first")
+    age, wait = at - sf.col("broadcast_us"), at - sf.col("received_us")
     delivered, observed = kind == "delivered", kind == "observed"
-    whose = sf.when(sf.col("own"), sf.lit("own_age_us")).otherwise(sf.lit("age_us"))
+    age_name = sf.when(sf.col("own"), sf.lit("own_age_us")).otherwise(sf.lit("age_us"))
     named = timed.select(
         "run_id",
         sf.explode(
             sf.array(
                 _pair(sf.lit("transit_us"), (kind == "received") & ~sf.col("own"), age),
                 _pair(sf.lit("wait_us"), delivered & ~sf.col("own"), wait),
-                _pair(whose, delivered, age),
-                _pair(sf.concat(sf.lit("observed_"), sf.col("reason"), sf.lit("_"), whose), observed, age),
+                _pair(age_name, delivered, age),
+                _pair(sf.concat(sf.lit("observed_"), sf.col("reason"), sf.lit("_"), age_name), observed, age),
             )
         ).alias("one"),
     ).where("one.value is not null")
@@ -126,6 +125,7 @@ def _latencies(events: DataFrame) -> DataFrame:
 
 
 def _own() -> Column:
+    """Is the message one of the node's own incarnation?"""
     from pyspark.sql import functions as sf
 
     same = sf.col("message_source") == sf.col("node")
@@ -133,14 +133,14 @@ def _own() -> Column:
 
 
 def _pair(name: Column, when: Column, value: Column) -> Column:
-    """A named value, null where it does not apply."""
+    """A name with a value; the value is null where the condition does not hold."""
     from pyspark.sql import functions as sf
 
     return sf.struct(name.alias("name"), sf.when(when, value).alias("value"))
 
 
 def _summarised(values: DataFrame) -> DataFrame:
-    """The statistics of every run's named values; percentiles are exact."""
+    """The statistics of each run's values by name; percentiles are exact."""
     from pyspark.sql import functions as sf
 
     value = sf.col("value")
@@ -157,7 +157,7 @@ def _summarised(values: DataFrame) -> DataFrame:
 
 
 def _long(wide: DataFrame, columns: Sequence[str]) -> DataFrame:
-    """`name` and a column become one measure `name_column`."""
+    """One row for each name and column; the measure is called `name_column`."""
     from pyspark.sql import functions as sf
 
     pairs = [sf.struct(sf.lit(column).alias("of"), sf.col(column).alias("value")) for column in columns]
@@ -168,7 +168,7 @@ def _long(wide: DataFrame, columns: Sequence[str]) -> DataFrame:
 
 
 def _melted(wide: DataFrame) -> DataFrame:
-    """Every column but `run_id` becomes a measure of its name."""
+    """One row for each column except `run_id`; the measure has the column's name."""
     from pyspark.sql import functions as sf
 
     names = [name for name in wide.columns if name != "run_id"]
@@ -177,7 +177,7 @@ def _melted(wide: DataFrame) -> DataFrame:
 
 
 def _counts(events: DataFrame) -> DataFrame:
-    """How many of what, and the shares that follow."""
+    """Counts of events by kind and reason, and the shares that follow from them."""
     from pyspark.sql import functions as sf
 
     kind, reason = sf.col("kind"), sf.col("reason")
@@ -196,21 +196,21 @@ def _counts(events: DataFrame) -> DataFrame:
         _ratio(deliveries - own, receptions).alias("delivered_share"),
         _ratio(expired, receptions).alias("expired_share"),
     )
-    why = events.where((kind == "discarded") & reason.isNotNull()).groupBy("run_id", "reason").count()
-    seen = events.where(kind == "observed").groupBy("run_id", "reason").count()
+    discards = events.where((kind == "discarded") & reason.isNotNull()).groupBy("run_id", "reason").count()
+    observations = events.where(kind == "observed").groupBy("run_id", "reason").count()
     named = [
         rows.select(
             "run_id",
             sf.concat(sf.lit(prefix), "reason").alias("measure"),
             sf.col("count").cast("double").alias("value"),
         )
-        for prefix, rows in (("discarded_", why), ("observed_", seen))
+        for prefix, rows in (("discarded_", discards), ("observed_", observations))
     ]
     return _melted(wide).unionByName(named[0]).unionByName(named[1])
 
 
 def _packets(events: DataFrame) -> DataFrame:
-    """What was sent: one transmission is one packet, however many hear it."""
+    """Sent packets and their sizes; one transmission is one packet, whatever the number of receivers."""
     from pyspark.sql import functions as sf
 
     sent, packets = sf.col("kind") == "sent", sf.count_if(sf.col("kind") == "sent")
@@ -222,23 +222,23 @@ def _packets(events: DataFrame) -> DataFrame:
         *(_ratio(total, packets).alias(f"{name}_mean") for name, total in sums.items()),
         _ratio(sums["control_bytes"], sums["packet_bytes"]).alias("control_bytes_share"),
     )
-    found = _melted(wide)
+    rows = _melted(wide)
     for column, prefix in (("packet_kind", "packets_"), ("medium", "packets_over_")):
         each = events.where(sent & sf.col(column).isNotNull()).groupBy("run_id", column)
         sizes = each.agg(sf.count("*").alias("count"), sf.sum("packet_bytes").alias("bytes"))
         for name, ending in (("count", ""), ("bytes", "_bytes")):
-            found = found.unionByName(
+            rows = rows.unionByName(
                 sizes.select(
                     "run_id",
                     sf.concat(sf.lit(prefix), column, sf.lit(ending)).alias("measure"),
                     sf.coalesce(sf.col(name), sf.lit(0)).cast("double").alias("value"),
                 )
             )
-    return found
+    return rows
 
 
 def _sizes(gauges: DataFrame) -> DataFrame:
-    """Registries and buffers: peak, mean of the samples, and what was left at the end."""
+    """Sizes of registries and buffers: peak, mean of the samples, and sum over the nodes at the end."""
     from pyspark.sql import functions as sf
 
     last = gauges.groupBy("run_id", "name", "node").agg(sf.max_by("value", "at_us").alias("left"))
@@ -251,7 +251,7 @@ def _sizes(gauges: DataFrame) -> DataFrame:
 
 
 def _ratio(part: Column, whole: Column) -> Column:
-    """A quotient; null where there is nothing to divide by."""
+    """A quotient; null if the divisor is 0."""
     from pyspark.sql import functions as sf
 
     return sf.when(whole > 0, part / whole)

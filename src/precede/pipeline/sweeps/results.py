@@ -1,69 +1,87 @@
-"""A sweep's tables from the marks of its runs: `runs`, `verdicts`, `violations`, `measures` of scope `run`."""
+"""A sweep's tables from the done marks of its runs: `runs`, `verdicts`, `violations`, `measures` of scope
+`run`."""
 
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from typing import Any
+from typing import Any, Final
 
 import msgspec
 import pyarrow as pa
 
 from precede.experiments.grid import Grid, Point
-from precede.lake.schemas import MEASURES, RUNS, TABLES, VERDICTS, VIOLATIONS, Table
+from precede.experiments.run import Run
+from precede.lake.schemas import MEASURES, RUNS, VERDICTS, VIOLATIONS, Table
 
 Marks = Mapping[str, Mapping[str, Any]]
+_OUTCOME: Final = ("order", "nodes", "rows", "events", "end_us")
 
 
 def result_tables(grid: Grid, marks: Marks) -> dict[str, pa.Table]:
-    """Every table of a sweep but the measures of groups, sorted by run as the grid lists them."""
+    """The tables of a sweep without the measures of groups; rows are in the order of the grid."""
     finished = [point for point in grid.points if marks[point.id]["status"] == "finished"]
     judged = [point for point in finished if "verdicts" in marks[point.id]]
     measured = [point for point in finished if "measures" in marks[point.id]]
     return {
-        "runs": _table(RUNS, [_run(grid.name, point, marks[point.id]) for point in grid.points]),
-        "verdicts": _table(VERDICTS, [_verdict(grid.name, point, marks[point.id]) for point in judged]),
-        "violations": _table(
+        "runs": table_of(RUNS, [_run(grid.name, point, marks[point.id]) for point in grid.points]),
+        "verdicts": table_of(VERDICTS, [_verdict(grid.name, point, marks[point.id]) for point in judged]),
+        "violations": table_of(
             VIOLATIONS, [row for point in judged for row in _violations(grid.name, point, marks[point.id])]
         ),
-        "measures": _table(
+        "measures": table_of(
             MEASURES, [row for point in measured for row in _measures(grid.name, point, marks[point.id])]
         ),
     }
 
 
-def varied_text(point: Point) -> str:
-    """What the grid set for a run, as JSON with sorted keys."""
-    return msgspec.json.encode(point.varied, order="sorted").decode()
-
-
-def _table(table: Table, rows: Sequence[Mapping[str, Any]]) -> pa.Table:
-    """Rows in the declared schema; a key that is no column is a mistake, a missing optional one is null."""
-    assert table is TABLES[table.name]
+def table_of(table: Table, rows: Sequence[Mapping[str, Any]]) -> pa.Table:
+    """Rows in the declared schema. A missing optional column is null; an unknown key is a programming error."""
     for row in rows[:1]:
         assert not set(row) - set(table.names()), set(row) - set(table.names())
     return pa.Table.from_pylist(list(rows), schema=table.arrow())
 
 
-def _run(sweep: str, point: Point, mark: Mapping[str, Any]) -> dict[str, Any]:
-    copied = (
-        *("status", "order", "nodes", "rows", "events", "end_us", "cpu_s"),
-        *("attempt", "worker", "finished_at", "version", "error", "traceback"),
-    )
+def sorted_json(values: Any) -> str:
+    """A mapping as JSON with sorted keys: equal settings are equal texts."""
+    return msgspec.json.encode(values, order="sorted").decode()
+
+
+def run_row(run_id: str, run: Run, labels: Mapping[str, str], mark: Mapping[str, Any]) -> dict[str, Any]:
+    """The row of `runs` for a run and its mark; columns about the simulation's outcome are left null.
+
+    `labels` are sweep, scenario and options.
+    """
+    copied = ("status", "cpu_s", "attempt", "worker", "finished_at", "version", "error", "traceback")
     return {
-        "sweep": sweep,
-        "run_id": point.id,
-        "scenario": point.run.scenario,
-        "protocol": point.run.protocol,
-        "options": varied_text(point),
-        "seed": point.run.seed,
-        "description": msgspec.json.encode(point.run).decode(),
+        **labels,
+        "run_id": run_id,
+        "protocol": run.protocol,
+        "seed": run.seed,
+        "description": msgspec.json.encode(run).decode(),
         **{name: mark.get(name) for name in copied},
     }
 
 
+def measure_rows(
+    labels: Mapping[str, Any], run_id: str, measures: Mapping[str, float | None]
+) -> list[dict[str, Any]]:
+    """The rows of `measures` for one run. `labels` are sweep, scenario, protocol and options."""
+    common = {**labels, "scope": "run", "run_id": run_id, "runs": 1}
+    return [
+        {**common, "measure": name, "value": float(value)}
+        for name, value in measures.items()
+        if value is not None
+    ]
+
+
+def _run(sweep: str, point: Point, mark: Mapping[str, Any]) -> dict[str, Any]:
+    labels = {"sweep": sweep, "scenario": point.run.scenario, "options": sorted_json(point.varied)}
+    return {**run_row(point.id, point.run, labels, mark), **{name: mark.get(name) for name in _OUTCOME}}
+
+
 def _verdict(sweep: str, point: Point, mark: Mapping[str, Any]) -> dict[str, Any]:
-    told = {name: value for name, value in mark["verdicts"].items() if name != "listed"}
-    return {"sweep": sweep, "run_id": point.id, **told}
+    verdict = {name: value for name, value in mark["verdicts"].items() if name != "listed"}
+    return {"sweep": sweep, "run_id": point.id, **verdict}
 
 
 def _violations(sweep: str, point: Point, mark: Mapping[str, Any]) -> list[dict[str, Any]]:
@@ -74,27 +92,23 @@ def _violations(sweep: str, point: Point, mark: Mapping[str, Any]) -> list[dict[
             "run_id": point.id,
             "number": number,
             "order": verdict["order"],
-            "kind": listed["kind"],
-            "node": listed["node"],
-            "incarnation": listed.get("incarnation", 0),
-            "step": listed["step"],
-            "message": listed["message"],
-            "other": listed.get("other"),
-            "explanation": listed.get("story"),
+            "kind": violation["kind"],
+            "node": violation["node"],
+            "incarnation": violation.get("incarnation", 0),
+            "step": violation["step"],
+            "message": violation["message"],
+            "other": violation.get("other"),
+            "explanation": violation.get("story"),
         }
-        for number, listed in enumerate(verdict["listed"])
+        for number, violation in enumerate(verdict["listed"])
     ]
 
 
 def _measures(sweep: str, point: Point, mark: Mapping[str, Any]) -> list[dict[str, Any]]:
-    about = {
+    labels = {
         "sweep": sweep,
-        "scope": "run",
-        "run_id": point.id,
         "scenario": point.run.scenario,
         "protocol": point.run.protocol,
-        "options": varied_text(point),
-        "runs": 1,
+        "options": sorted_json(point.varied),
     }
-    measures = mark["measures"].items()
-    return [{**about, "measure": name, "value": float(value)} for name, value in measures if value is not None]
+    return measure_rows(labels, point.id, mark["measures"])

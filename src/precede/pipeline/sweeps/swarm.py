@@ -1,7 +1,7 @@
-"""The swarm on Spark: worlds spread over tasks, every failing seed brought back with what it showed.
+"""The swarm on Spark: random worlds as tasks; every failing seed comes back with its failure.
 
-A world is a seed, so a task is told numbers and draws its worlds itself. Tasks go out in rounds, so that
-failing worlds are shown while others still run, and 100,000 worlds need no more memory than a hundred.
+A world is determined by its seed, so a task receives numbers and draws its worlds itself. Tasks run in rounds:
+failing worlds are reported while others still run, and 100,000 worlds need no more memory than a hundred.
 """
 
 from __future__ import annotations
@@ -18,30 +18,31 @@ if TYPE_CHECKING:
     from pyspark.sql import SparkSession
 
 WORLDS_A_TASK: Final = 40
-"""Some seconds of work for a task."""
+"""A task then has some seconds of work."""
 
 _TASKS_A_ROUND: Final = 16
 
 
 def swarm_results(session: SparkSession | None, work: Sequence[tuple[str, int]]) -> Iterator[WorldResult]:
-    """What every (protocol, seed) showed, in order."""
+    """The result of every (protocol, seed), in order."""
     size = max(1, min(WORLDS_A_TASK, len(work) // (4 * cores(session))))
     in_a_round = size * _TASKS_A_ROUND * cores(session)
     for begin in range(0, len(work), in_a_round):
-        batches = _Worlds(work[begin : begin + in_a_round], size)
-        for told in spread(session, batches, batches.count()):
-            yield from (msgspec.convert(one, WorldResult) for one in told)
+        worlds = _Worlds(work[begin : begin + in_a_round], size)
+        for results in spread(session, worlds, worlds.count()):
+            yield from (msgspec.convert(result, WorldResult) for result in results)
 
 
 class _Worlds:
-    """Some worlds as one piece of work."""
+    """Worlds as pieces of work for `spread`, `size` of them in each."""
 
     def __init__(self, work: Sequence[tuple[str, int]], size: int) -> None:
         self.work, self.size = list(work), size
 
     def count(self) -> int:
+        """The number of pieces."""
         return -(-len(self.work) // self.size)
 
     def __call__(self, number: int) -> list[Any]:
-        mine = self.work[number * self.size : (number + 1) * self.size]
-        return [msgspec.to_builtins(run_seed(protocol, seed)) for protocol, seed in mine]
+        share = self.work[number * self.size : (number + 1) * self.size]
+        return [msgspec.to_builtins(run_seed(protocol, seed)) for protocol, seed in share]

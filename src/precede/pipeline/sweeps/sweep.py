@@ -1,25 +1,25 @@
-"""A whole sweep: runs, verdicts, measures, tables, as one job that can be killed and typed again."""
+"""A whole sweep: runs, verdicts, measures and tables, as one job that can be killed and run again."""
 
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Callable
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final
 
 import msgspec
 import pyarrow as pa
-import pyarrow.parquet as pq
 from msgspec import Struct
 
 from precede.experiments.code_version import is_current
 from precede.experiments.grid import Grid
-from precede.lake.jobs import Job, Lake
+from precede.lake.jobs import Job
+from precede.lake.layout import Lake
 from precede.lake.schemas import MEASURES
+from precede.pipeline.sessions.tasks import Progress
 from precede.pipeline.sweeps.compare import compare, missed
 from precede.pipeline.sweeps.measures import group_measures
 from precede.pipeline.sweeps.results import result_tables
-from precede.pipeline.sweeps.simulate import Marks, Swept, Wanted, run_sweep
+from precede.pipeline.sweeps.simulate import Marks, SweepOptions, SweptRuns, run_sweep
 from precede.reproduction.claims import Claims, read_claims
 
 if TYPE_CHECKING:
@@ -30,7 +30,11 @@ RESULTS: Final = ("runs", "verdicts", "violations", "measures")
 
 
 class SweepSummary(Struct, frozen=True, kw_only=True):
-    """What a sweep came to, for whoever typed it."""
+    """The result of a sweep in numbers, for the command's output.
+
+    `broken_promises` are the runs whose promised order does not hold, `by_other_code` counts runs that other
+    code of this version left, `claims` counts claims by status.
+    """
 
     name: str
     runs: int
@@ -50,26 +54,25 @@ def sweep(
     lake: Lake,
     grid: Grid,
     session: SparkSession,
-    wanted: Wanted | None = None,
-    progress: Callable[[int, int], None] | None = None,
+    options: SweepOptions | None = None,
+    progress: Progress | None = None,
 ) -> SweepSummary:
-    """Every run of a grid into the lake, then its tables."""
+    """Carry out every run of a grid into the lake, then write the sweep's tables."""
     with lake.job(f"sweep-{grid.name}").hold() as job:
         claims = None if grid.claims is None else read_claims(Path(grid.claims))
-        swept = run_sweep(lake, grid, session, wanted or Wanted(), job, progress)
+        swept = run_sweep(lake, grid, session, options or SweepOptions(), job, progress)
         write_results(job, grid, swept.marks, session)
         summary = summarise_sweep(swept)
         if claims is not None:
-            summary = _hold_against(job, grid, summary, claims)
+            summary = _compare_with_claims(job, grid, summary, claims)
         job.forget()
     return summary
 
 
-def _hold_against(job: Job, grid: Grid, summary: SweepSummary, claims: Claims) -> SweepSummary:
+def _compare_with_claims(job: Job, grid: Grid, summary: SweepSummary, claims: Claims) -> SweepSummary:
     """Compare the measures just written with the claims, and write the table `comparisons`."""
-    measures = pq.read_table(job.lake.path("measures", summary.name))
     seeds = {point.id: point.run.seed for point in grid.points}
-    table = compare(measures, seeds, claims, summary.name)
+    table = compare(job.lake.read("measures", summary.name), seeds, claims, summary.name)
     job.write("comparisons", summary.name, table)
     rows = table.to_pylist()
     return msgspec.structs.replace(
@@ -77,28 +80,29 @@ def _hold_against(job: Job, grid: Grid, summary: SweepSummary, claims: Claims) -
     )
 
 
-def swept_before(lake: Lake, grid: Grid, wanted: Wanted) -> SweepSummary | None:
-    """What a sweep came to, when every run of it is finished and its tables are written; else None."""
+def swept_before(lake: Lake, grid: Grid, options: SweepOptions) -> SweepSummary | None:
+    """The summary of a sweep whose runs are all finished and whose tables are written; else None."""
     marks = Marks(lake)
     if grid.claims is not None or not all(lake.has(table, grid.name) for table in RESULTS):
         return None
-    rows = pq.read_table(lake.path("runs", grid.name), columns=["run_id"])["run_id"].to_pylist()
+    listed = lake.read("runs", grid.name, ["run_id"])["run_id"].to_pylist()
     ids = [point.id for point in grid.points]
-    if rows != ids or not all(marks.complete(run_id, wanted) for run_id in ids):
+    if listed != ids or not all(marks.is_complete(run_id, options) for run_id in ids):
         return None
-    if any(marks.is_stale(run_id, wanted) for run_id in ids):
+    if any(marks.is_stale(run_id, options) for run_id in ids):
         return None
-    rows_in = {table: pq.read_metadata(lake.path(table, grid.name)).num_rows for table in RESULTS}
-    if (wanted.verdicts and rows_in["verdicts"] != len(ids)) or (wanted.measures and not rows_in["measures"]):
+    if options.verdicts and lake.count("verdicts", grid.name) != len(ids):
         return None
-    told = {run_id: marks.read(run_id) for run_id in ids}
+    if options.measures and not lake.count("measures", grid.name):
+        return None
+    by_id = {run_id: marks.read(run_id) for run_id in ids}
     return summarise_sweep(
-        Swept(name=grid.name, runs=len(ids), finished_before=len(ids), failed=(), marks=told)
+        SweptRuns(name=grid.name, runs=len(ids), finished_before=len(ids), failed=(), marks=by_id)
     )
 
 
 def write_results(job: Job, grid: Grid, marks: dict[str, dict[str, Any]], session: SparkSession) -> None:
-    """The tables of a sweep, each replaced as a whole; groups are counted by Spark."""
+    """Write the tables of a sweep; Spark computes the measures of groups."""
     tables = result_tables(grid, marks)
     measures = tables["measures"]
     if measures.num_rows:
@@ -108,15 +112,15 @@ def write_results(job: Job, grid: Grid, marks: dict[str, dict[str, Any]], sessio
         job.write(name, grid.name, table)
 
 
-def summarise_sweep(swept: Swept) -> SweepSummary:
-    """Counts over the marks of a sweep."""
+def summarise_sweep(swept: SweptRuns) -> SweepSummary:
+    """Count the marks of a sweep."""
     verdicts = {"holds": 0, "violated": 0, "unknown": 0}
     broken = []
     for run_id, mark in swept.marks.items():
         if "verdicts" in mark:
-            told = mark["verdicts"]
-            verdicts[told["verdict"]] += 1
-            if told["verdict"] != "holds" and told["promised"] == told["order"]:
+            verdict = mark["verdicts"]
+            verdicts[verdict["verdict"]] += 1
+            if verdict["verdict"] != "holds" and verdict["promised"] == verdict["order"]:
                 broken.append(run_id)
     marks = swept.marks.values()
     return SweepSummary(

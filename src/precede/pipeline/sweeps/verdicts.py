@@ -1,42 +1,40 @@
-"""The witness over run files: one file, one task, one pass (DESIGN sections 5 and 6)."""
+"""The verdict about the log of one run, as plain data for its done mark."""
 
 from __future__ import annotations
 
 from pathlib import Path
 from typing import Any
 
+from precede.pipeline.judging.answers import answer_of
 from precede.witness.verdict import ORDERS, Verdict
 from precede.witness.verify import verify
 
 
 def judge(events: Path, promised: str) -> dict[str, Any]:
-    """The verdict about one run's log, as plain data: on the order that it promises, else on causal."""
+    """Verify a run's log on the order that its protocol promises, else on causal order."""
     verdict = verify(events, promised if promised in ORDERS else "causal")
-    return {"promised": promised, **plain_verdict(verdict)}
+    answer = answer_of(verdict, verdict.rows)
+    kept = {name: value for name, value in answer.items() if name not in ("counts", "first")}
+    return {"promised": promised, **kept, "listed": listed_violations(verdict)}
 
 
-def plain_verdict(verdict: Verdict) -> dict[str, Any]:
-    """A verdict with its violations, as they go into the tables."""
-    first = verdict.first
+def listed_violations(verdict: Verdict) -> list[dict[str, Any]]:
+    """The violations that a verdict lists.
+
+    The first violation has its explanation and is always in the list.
+    """
     listed = [violation.json() for violation in verdict.listed]
-    if first is not None:
-        told = first.json()
-        place = next((i for i, one in enumerate(listed) if _same(one, told)), None)
-        if place is not None:
-            listed[place] = told
+    if verdict.first is not None:
+        first = verdict.first.json()
+        index = next((index for index, violation in enumerate(listed) if _is_same(violation, first)), None)
+        if index is not None:
+            listed[index] = first
         else:
-            listed.insert(0, told)
-    return {
-        "order": verdict.order,
-        "verdict": verdict.verdict,
-        "rows": verdict.rows,
-        "deliveries_checked": verdict.deliveries_checked,
-        "violations": verdict.violations,
-        "reasons": list(verdict.reasons),
-        "findings": list(verdict.findings),
-        "listed": listed,
-    }
+            listed.insert(0, first)
+    return listed
 
 
-def _same(one: dict[str, Any], other: dict[str, Any]) -> bool:
-    return all(one.get(key) == other.get(key) for key in ("kind", "node", "incarnation", "step", "message"))
+def _is_same(violation: dict[str, Any], other: dict[str, Any]) -> bool:
+    """Do two violations concern the same delivery and the same rule?"""
+    keys = ("kind", "node", "incarnation", "step", "message")
+    return all(violation.get(key) == other.get(key) for key in keys)

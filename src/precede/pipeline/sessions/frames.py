@@ -1,0 +1,59 @@
+"""Tables of the lake as Spark DataFrames."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Sequence
+from pathlib import Path
+from typing import TYPE_CHECKING, Final
+
+from precede.lake.layout import Lake
+from precede.lake.schemas import TABLES, Table
+
+if TYPE_CHECKING:
+    from pyspark.sql import DataFrame, SparkSession
+    from pyspark.sql.types import StructType
+
+_GLOB: Final = re.compile(r"([\[\]{}*?\\])")
+
+
+def read_frame(session: SparkSession, lake: Lake, table: str, units: Sequence[str] | None = None) -> DataFrame:
+    """A table of the lake, or some of its units, as a DataFrame with the declared schema.
+
+    Units that do not exist have no rows.
+    """
+    schema = spark_schema(TABLES[table])
+    existing = [unit for unit in lake.units(table) if units is None or unit in units]
+    if not existing:
+        return session.createDataFrame([], schema)
+    reader = session.read.schema(schema)
+    if units is None:
+        return reader.parquet(escape_path(lake.path(table, existing[0]).parent))
+    return reader.parquet(*(escape_path(lake.path(table, unit)) for unit in existing))
+
+
+def spark_schema(table: Table) -> StructType:
+    """The declared schema as a Spark type; needs no session, so it also works in a Connect client."""
+    from pyspark.sql.types import (
+        ArrayType,
+        DoubleType,
+        IntegerType,
+        LongType,
+        StringType,
+        StructField,
+        StructType,
+    )
+
+    types = {
+        "string": StringType(),
+        "int": IntegerType(),
+        "bigint": LongType(),
+        "double": DoubleType(),
+        "array<string>": ArrayType(StringType()),
+    }
+    return StructType([StructField(column.name, types[column.kind]) for column in table.columns])
+
+
+def escape_path(path: Path) -> str:
+    """A path for Spark's readers, with the characters escaped that they would take for patterns."""
+    return _GLOB.sub(r"\\\1", str(path))
