@@ -17,12 +17,12 @@ import tempfile
 from pathlib import Path
 from typing import Any
 
-from precede.cli.field.emulate import live_through
+from precede.cli.field.emulate import run_plan
 from precede.experiments.emulation.compare import read_segments
 from precede.experiments.emulation.plan import plan_of
 from precede.experiments.emulation.replay import put_together
 from precede.experiments.scenario import read_scenario
-from precede.runtime.emulation.transfers import read_told
+from precede.runtime.emulation.transfers import read_transfers
 
 PAPER_NODES = 200
 """guidec2021 ran "some 200" to a workstation, in real time."""
@@ -95,10 +95,10 @@ def lived(nodes: int, speed: float) -> dict[str, Any]:
         run = read_scenario(str(folder / "scenario.toml"), None, 1, {}, folder)
         plan, _ = plan_of(run)
         out = folder / "out"
-        summary = live_through(plan, out, speed, 2, max(5.0, nodes / 10), quiet=True)
+        summary = run_plan(plan, out, speed, 2, max(5.0, nodes / 10), quiet=True)
         events = read_segments(out / "log")
         kinds = events["kind"].cast("string").to_pylist()
-        measured = put_together(read_told(out / "transfers"))
+        measured = put_together(read_transfers(out / "transfers"))
         times = measured.times()
     return {
         "lag_ms": max(summary["lag_ms"], round(times[len(times) * 99 // 100] / 1000 / speed)),

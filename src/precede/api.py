@@ -58,59 +58,64 @@ def join(
 ) -> Group:
     """Become a member of a group. Use the result with `async with`.
 
-    * `key`: the group's 32 secret bytes (`precede keys make`), or several, newest first, while the group
-      changes keys. None sends frames unencrypted, for links that have their own encryption.
-    * `order`: "none", "fifo", "causal", "delta" (causal with lifetimes), "multicast" (causal, each message to
-      its own set of members) or "total".
-    * `lifetime`: how long a message may travel and be waited for, "20min" or a timedelta. "delta" needs it and
-      needs clocks that roughly agree; "none" accepts it; the other orders have no lifetimes.
-    * `store`: a file that survives restarts; the member continues where it stopped. Without a store every start
-      is a new incarnation. "multicast" needs a store.
-    * `members`: the names of the other members. "multicast" and "total" need them; the other orders use them
-      only to show names.
-    * `bind`, `peers`, `lan`: the UDP address to listen on, the addresses of some members, and a multicast
-      address through which members on a LAN find each other. `transport` replaces all three.
+    * `key`: 32 secret bytes (`precede keys make`), or several, newest first. None: frames are not encrypted.
+    * `order`: "delta" is causal order with a `lifetime` ("20min" or a timedelta); it needs clocks that roughly
+      agree. The other orders need no clocks.
+    * `store`: a file. A member that restarts continues where it stopped; without a store it is a new
+      incarnation.
+    * `members`: the names of the others. "total" and "multicast" need them; "multicast" also needs a store.
+    * `bind`, `peers`, `lan`: UDP addresses: of this member, of some others, and a multicast address for finding
+      members on a LAN. A `transport` replaces all three.
     * `log`: a folder for the event log, which `precede verify` reads.
     * `beacon`: seconds between two beacons. A neighbour that is silent for more than four beacons is gone.
-    * `identity`, `roster`: this member's secret seed and everybody's public key by name. Then every message is
-      signed, and unsigned ones are dropped (docs/security.md).
+    * `identity`, `roster`: a secret seed and everybody's public key: messages are signed (docs/security.md).
     * `options`: options of the protocol that implements the order (`precede protocols NAME` lists them).
-
-    Raises BadInput if the settings do not fit together.
 
     >>> import asyncio, precede
     >>> async def main() -> None:
     ...     async with precede.join("picnic", "ana", key=bytes(32), order="causal") as group:
     ...         await group.broadcast(b"who brings bread?")
     ...         async for message in group:
-    ...             print(message.source, message.payload)
-    ...             break
+    ...             return print(message.source, message.payload)
     >>> asyncio.run(main())
     ana b'who brings bread?'
     """
+    _check_names(group, name, members)
+    _check_addresses(bind, peers, lan)
+    duration = read_lifetime(lifetime)
+    chosen = {"durable": store is not None, **plain_options(options)}
+    if duration is not None:
+        chosen["lifetime"] = duration
+    keys = tuple(group_key(secret, group) for secret in _read_secrets(key))
+    settings = _settings(members, keys, store, log, beacon, identity, roster)
+    protocol = _protocol_for(order, duration, members, store is not None)
+    return open_member(
+        protocol, "node", group, name, chosen, transport or UdpTransport(bind, peers, lan), settings
+    )
+
+
+def _settings(
+    members: Sequence[str],
+    keys: tuple[bytes, ...],
+    store: str | Path | None,
+    log: str | Path | None,
+    beacon: float,
+    identity: bytes | None,
+    roster: Mapping[str, bytes] | None,
+) -> MemberSettings:
+    """The settings of a member over sockets, checked."""
     if (identity is None) != (roster is None):
         raise BadInput("identity and roster go together: one signs, the other says whose signatures count")
-    _check_names(group, name, members)
     if not beacon > 0:
         raise BadInput(f"beacon: expected more than 0 seconds, got {beacon!r}")
-    for setting, address in (("bind", bind), *(("peers", peer) for peer in peers), ("lan", lan or bind)):
-        _check_address(setting, address)
-    duration = read_lifetime(lifetime)
-    protocol = _protocol_for(order, duration, members, store is not None)
-    settings = MemberSettings(
+    return MemberSettings(
         members=members,
-        keys=tuple(group_key(secret, group) for secret in _read_secrets(key)),
+        keys=keys,
         store=None if store is None else Path(store),
         log=None if log is None else Path(log),
         beacon=beacon,
         identity=identity,
         roster=roster,
-    )
-    chosen = {"durable": store is not None, **plain_options(options)}
-    if duration is not None:
-        chosen["lifetime"] = duration
-    return open_member(
-        protocol, "node", group, name, chosen, transport or UdpTransport(bind, peers, lan), settings
     )
 
 
@@ -173,11 +178,14 @@ def _check_names(group: object, name: object, members: Iterable[object]) -> None
         raise BadInput(f"members: expected a list of names, got {members!r}")
 
 
-def _check_address(setting: str, address: object) -> None:
-    match address:
-        case (str(), int(port)) if 0 <= port <= 65535:
-            return
-    raise BadInput(f'{setting}: expected an address such as ("10.0.0.7", 5001), got {address!r}')
+def _check_addresses(bind: object, peers: Iterable[object], lan: object) -> None:
+    for setting, address in (("bind", bind), *(("peers", peer) for peer in peers), ("lan", lan)):
+        match address:
+            case (str(), int(port)) if 0 <= port <= 65535:
+                continue
+            case None if setting == "lan":
+                continue
+        raise BadInput(f'{setting}: expected an address such as ("10.0.0.7", 5001), got {address!r}')
 
 
 def _read_secrets(key: bytes | Sequence[bytes] | None) -> Sequence[bytes]:

@@ -84,7 +84,7 @@ def put_through(plan: Plan, folder: Path, speed: float, random: Random) -> tuple
                     time.sleep(0.05)  # on a busy machine: who does not live cannot be killed
                 processes.kill(node)
             else:
-                processes.start(node, again=True)
+                processes.start(node, restart=True)
         wait(clock, plan.end)
         settle(processes)
     finally:

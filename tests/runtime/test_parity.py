@@ -104,7 +104,7 @@ def emulate(plan: Plan, folder: Path, speed: float, expected: int) -> pa.Table:
         stage.close()
     for node in range(len(plan.names)):
         stage.write_log(node)
-    assert emulated.tally.said == len(plan.said)
+    assert emulated.tally.broadcasts == len(plan.said)
     return pa.concat_tables([pq.read_table(path) for path in sorted(stage.log.rglob("*.parquet"))])
 
 

@@ -9,7 +9,7 @@ import pytest
 from precede.core.identity import MessageId
 from precede.core.transfers import DOWN, RECEIVED, SENT, UP, Told
 from precede.protocols.layered.epidemic.packets import HavePacket, SummaryPacket
-from precede.runtime.emulation.transfers import Transfers, read_told
+from precede.runtime.emulation.transfers import Transfers, read_transfers
 
 ID = MessageId(1, 0, 7)
 
@@ -29,7 +29,7 @@ def written(tmp_path: Path) -> Path:
 
 
 def test_all_of_it_in_its_order(written: Path) -> None:
-    assert list(read_told(written)) == [
+    assert list(read_transfers(written)) == [
         Told(UP, 10, 1, 2),
         Told(SENT, 11, 1, 2, "summary"),
         Told(SENT, 12, 1, 2, "have", (ID,)),
@@ -43,4 +43,4 @@ def test_a_block_that_was_cut_off_is_left_out(written: Path) -> None:
     data = file.read_bytes()
     for kept in (len(data) - 1, len(data) - 20):
         file.write_bytes(data[:kept])
-        assert [told.at for told in read_told(written)] == [10, 11]
+        assert [told.at for told in read_transfers(written)] == [10, 11]

@@ -1,4 +1,21 @@
-"""The real world: asyncio driver, transports, codec, store, identity and keys.
+"""Runs nodes over real sockets: an asyncio driver, links to neighbours, transports, a store on disk.
+
+The same node classes run here as in the simulator, and the same event log comes out. A member is a node, its
+driver, its store, and the links and transports that connect it to its neighbours.
+
+Modules in reading order:
+  group         one member of a group, as an application sees it
+  settings      the settings of a member
+  names         members' names and their node ids
+  deliveries    hands delivered messages to the application
+  driver        runs a node: inputs through one queue, effects in order
+  clock         a clock that never runs backwards, and timers
+  store         the durable state of a node, in SQLite
+  rows          the event log of a real node
+  codec         packets to bytes and back
+  links/        neighbours, channels, encryption, signatures
+  transports/   UDP, TCP, and the interface for others
+  emulation/    real processes that run a simulated scenario
 
 May import: core, eventlog
 """

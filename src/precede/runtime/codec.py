@@ -1,8 +1,8 @@
-"""Packets to bytes and back: versioned, compact, strict (docs/reference/wire.md).
+"""Encodes packets as bytes and decodes them: versioned, compact, strict (docs/reference/wire.md).
 
-A packet is one byte of version, one byte that numbers its kind within the protocol, and its fields one after
-the other in MessagePack. What cannot be decoded into exactly the declared types is a `Garbled`, with a reason
-that is counted; nothing else is ever raised, whatever the bytes.
+A packet is one byte of version, one byte with the number of its kind within the protocol, and its fields in
+MessagePack. Bytes that do not decode into exactly the declared types raise `Garbled` with a reason that can be
+counted. No bytes raise anything else.
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ LARGEST: Final = 1 << 20
 
 
 class Garbled(Exception):
-    """Bytes that are no packet of this protocol; `reason` is one of a few words that can be counted."""
+    """The bytes are no packet of this protocol; `reason` is one of a few words, for counters."""
 
     def __init__(self, reason: str) -> None:
         super().__init__(reason)
@@ -28,7 +28,7 @@ class Garbled(Exception):
 
 
 class Codec:
-    """The wire form of one protocol's packets. `stamp_type` is what an ordering's stamps are, if it has one."""
+    """Encodes and decodes one protocol's packets. `stamp_type` is the type of the ordering's stamps, if any."""
 
     def __init__(self, packets: Sequence[type[Packet]], stamp_type: Any = Any) -> None:
         self._encoder = msgspec.msgpack.Encoder()
@@ -38,12 +38,12 @@ class Codec:
         self._stamp_type = stamp_type
 
     def encode(self, packet: Packet) -> bytes:
-        """A packet of ours as bytes."""
+        """A packet as bytes."""
         kind = self._kinds[type(packet)]
         return bytes((VERSION, kind)) + self._encoder.encode(packet)[len(self._heads[kind]) :]
 
     def decode(self, data: bytes) -> Packet:
-        """Bytes of anybody's as a packet of ours, or `Garbled`."""
+        """Bytes from the network as a packet; raises Garbled."""
         if len(data) > LARGEST:
             raise Garbled("oversize")
         if len(data) < 2:
@@ -61,7 +61,7 @@ class Codec:
             raise Garbled("encoding") from None
 
     def _with_stamps(self, packet: Packet) -> Packet:
-        """Stamps travel as plain data; each becomes what its ordering declares, or the packet is garbled."""
+        """Convert the stamps, which travel as plain data, to the type that the ordering declares."""
         if self._stamp_type is Any:
             return packet
         revived: Packet = _revive(packet, self._stamp_type)
@@ -69,9 +69,9 @@ class Codec:
 
 
 def _head(packet: type[Packet]) -> bytes:
-    """How every packet of a kind begins in MessagePack: that it is an array, its length, its name.
+    """The first bytes of every packet of a kind in MessagePack: array marker, length, name.
 
-    The kind says all that, so it does not travel.
+    The kind's number implies them, so they are not sent.
     """
     fields = len(packet.__struct_fields__)
     if fields > 14:
@@ -81,31 +81,31 @@ def _head(packet: type[Packet]) -> bytes:
 
 
 def _revive(value: Any, stamp_type: Any) -> Any:
-    """The same value with its stamps converted; only fields that lead to one are looked at."""
+    """The same value with its stamps converted; visits only fields that can contain a stamp."""
     if isinstance(value, tuple):
         return tuple([_revive(item, stamp_type) for item in value])
     kind: Any = type(value)
     changed = {}
-    for field in _leading(kind):
-        held = getattr(value, field)
-        changed[field] = msgspec.convert(held, stamp_type) if field == "stamp" else _revive(held, stamp_type)
+    for field in _fields_with_stamps(kind):
+        inner = getattr(value, field)
+        changed[field] = msgspec.convert(inner, stamp_type) if field == "stamp" else _revive(inner, stamp_type)
     return msgspec.structs.replace(value, **changed) if changed else value
 
 
 @cache
-def _leading(kind: Any) -> tuple[str, ...]:
-    """The fields of a structure that are a stamp or hold one, however deep."""
+def _fields_with_stamps(kind: Any) -> tuple[str, ...]:
+    """The fields of a struct that are a stamp or contain one at any depth."""
     if not issubclass(kind, msgspec.Struct):
         return ()
     return tuple(
         field.name
         for field in msgspec.structs.fields(kind)
-        if field.name == "stamp" or any(_leading(inner) for inner in _structures_in(field.type))
+        if field.name == "stamp" or any(_fields_with_stamps(inner) for inner in _structs_in(field.type))
     )
 
 
-def _structures_in(declared: Any) -> list[Any]:
-    """The structures that a declared type mentions: itself, in a tuple, in a union."""
+def _structs_in(declared: Any) -> list[Any]:
+    """The structs in a declared type: the type itself, or those in a tuple or union."""
     if isinstance(declared, type) and issubclass(declared, msgspec.Struct):
         return [declared]
-    return [found for part in get_args(declared) for found in _structures_in(part)]
+    return [struct for part in get_args(declared) for struct in _structs_in(part)]

@@ -1,4 +1,4 @@
-"""`precede emulate`: a scenario lived through by real nodes, over sockets, compressed in time."""
+"""`precede emulate`: real nodes over sockets run a scenario, compressed in time."""
 
 from __future__ import annotations
 
@@ -38,50 +38,53 @@ def command(
     as_json: Annotated[bool, typer.Option("--json", help="print the outcome as one JSON object")] = False,
     lake: Annotated[Path, typer.Option(metavar="DIR", help="where traces are looked up")] = Path("lake"),
 ) -> int:
-    """Put real nodes through a scenario: links open and close as its contacts do, nodes come, go, are killed.
+    """Run a scenario with real nodes: links open and close as its contacts do; nodes start, stop, are killed.
 
-    Logs are segments in OUT/log (precede verify --follow reads along). At the end the witness judges them, and
-    they are held against two simulations of the same scenario: with its own network, and with the links and
-    transfer times that were measured (OUT/runs, OUT/report/index.html). Ctrl-C stops everything.
+    Logs are segments in OUT/log (precede verify --follow reads them while they grow). At the end they are
+    verified and compared with two simulations of the same scenario: one with its own network, one with the
+    links and transfer times that were measured (OUT/runs, OUT/report/index.html). Ctrl-C stops everything.
 
     \b
     Example:
       precede emulate city-bus --speed 60 --set end=1h --out out/buses
       precede verify out/buses/log
     """
-    from precede.cli.field.emulation_results import judged, told
+    from precede.cli.field.emulation_results import as_text, evaluate
     from precede.cli.runs.simulate import read_settings
     from precede.core.errors import BadInput
     from precede.experiments.emulation.plan import plan_of
     from precede.experiments.scenario import read_scenario
 
     if not 0 < speed < inf:
-        raise BadInput(f"--speed {speed}: more than 0 is wanted")
+        raise BadInput(f"--speed {speed}: expected more than 0")
     if segment is not None and not 0 < segment < inf:
-        raise BadInput(f"--segment {segment}: more than 0 seconds are wanted")
+        raise BadInput(f"--segment {segment}: expected more than 0 seconds")
     run = read_scenario(scenario, protocol, seed, read_settings(settings or []), lake)
     folder = out if out is not None else Path("out") / f"emulated-{run.id}"
     if folder.exists() and any(folder.iterdir()):
-        raise BadInput(f"{folder}: not empty; an emulation begins with an empty folder")
+        raise BadInput(f"{folder}: not empty; an emulation needs an empty folder")
     plan, simulated = plan_of(run)
-    lived = live_through(plan, folder, speed, processes, segment or _usual_segment(plan), quiet=as_json)
-    again = "".join(f" --set {setting}" for setting in settings or [])
-    command = f"precede emulate {scenario} --protocol {run.protocol} --seed {run.seed}{again} --speed {speed:g}"
-    result = judged(run, plan, simulated, folder, lived, command)
+    outcome = run_plan(plan, folder, speed, processes, segment or _usual_segment(plan), quiet=as_json)
+    repeated = "".join(f" --set {setting}" for setting in settings or [])
+    command = (
+        f"precede emulate {scenario} --protocol {run.protocol} --seed {run.seed}{repeated} --speed {speed:g}"
+    )
+    result = evaluate(run, plan, simulated, folder, outcome, command)
     (folder / "emulation.json").write_text(json.dumps(result, indent=2) + "\n", encoding="utf-8")
-    print(json.dumps(result, indent=2) if as_json else told(result, folder))
+    print(json.dumps(result, indent=2) if as_json else as_text(result, folder))
     return 0 if result["verdict"] == "holds" else 1
 
 
 def _usual_segment(plan: Plan) -> float:
-    """A file costs some milliseconds, so many nodes write theirs more rarely."""
+    """Seconds between two log files of a node: a file costs some milliseconds, so more nodes write less
+    often."""
     return max(5.0, len(plan.names) / 10)
 
 
-def live_through(
+def run_plan(
     plan: Plan, folder: Path, speed: float, processes: int, segment: float, quiet: bool
 ) -> dict[str, Any]:
-    """The nodes' lives; what they did, in numbers."""
+    """Run a plan with real processes; returns what happened, in numbers."""
     import sys
     import time
 
@@ -91,21 +94,20 @@ def live_through(
     from precede.runtime.emulation.play import deal, play, until_killed
     from precede.runtime.emulation.stage import Stage
 
-    shares, doings = deal(plan, processes)
+    shares, actions = deal(plan, processes)
     clock = Clock(time.time_ns() // 1000 + int(_HEAD_START * SECOND), speed)
     killed = {stay.node for stay in plan.stays if stay.ends == "crashed"}
     stage = Stage(until_killed(plan), folder, open_member, clock, beacon=2.0, segment=segment, killed=killed)
-    lags: list[int] = []
 
-    def tell(now: Instant, tally: Tally) -> None:
-        lags.append(tally.late_us)
+    def report(now: Instant, tally: Tally) -> None:
         if not quiet:
-            line = f"{now / SECOND:9.0f} s  up {tally.up:4}  said {tally.said:6}  delivered {tally.delivered:8}"
-            print(f"{line}  lag {tally.late_us / speed / 1000:6.0f} ms", file=sys.stderr, flush=True)
+            counts = f"up {tally.up:4}  broadcast {tally.broadcasts:6}  delivered {tally.delivered:8}"
+            lag = f"lag {tally.late_us / speed / 1000:6.0f} ms"
+            print(f"{now / SECOND:9.0f} s  {counts}  {lag}", file=sys.stderr, flush=True)
 
     began, cpu = time.monotonic(), _cpu()
     try:
-        tally = play(stage, shares, doings, tell)
+        tally = play(stage, shares, actions, report)
     finally:
         stage.close()
     for node in range(len(plan.names)):
@@ -113,11 +115,11 @@ def live_through(
     return {
         "nodes": len(plan.names),
         "processes": len(shares),
-        "killed": sum(what == "kill" for _, _, what in doings),
+        "killed": sum(action == "kill" for _, _, action in actions),
         "speed": speed,
         "wall_s": round(time.monotonic() - began, 1),
         "cpu_s": round(_cpu() - cpu, 1),
-        "said": tally.said,
+        "said": tally.broadcasts,
         "said_in_simulation": len(plan.said),
         "refused": tally.refused,
         "lag_ms": round(tally.late_us / speed / 1000),
@@ -125,6 +127,7 @@ def live_through(
 
 
 def _cpu() -> float:
+    """CPU seconds used by this process and its ended children."""
     import resource
 
     used = [resource.getrusage(who) for who in (resource.RUSAGE_SELF, resource.RUSAGE_CHILDREN)]

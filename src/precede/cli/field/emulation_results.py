@@ -1,4 +1,4 @@
-"""What came out of an emulation, beside simulations of the same scenario: verdicts, sets, measures, pages."""
+"""Evaluates an emulation: verdicts, comparison with simulations of the same scenario, measures, pages."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ from precede.lake.layout import Lake
 from precede.lake.results import Results
 from precede.measures import measure_events
 from precede.report.emulation_pages import write_emulation
-from precede.runtime.emulation.transfers import read_told
+from precede.runtime.emulation.transfers import read_transfers
 from precede.witness.verdict import Verdict
 from precede.witness.verify import verify
 
@@ -29,21 +29,21 @@ MEASURED: Final = "simulated with measured times"
 REAL: Final = "emulated"
 
 
-def judged(
-    run: Run, plan: Plan, simulated: pa.Table, folder: Path, lived: dict[str, Any], command: str
+def evaluate(
+    run: Run, plan: Plan, simulated: pa.Table, folder: Path, outcome: dict[str, Any], command: str
 ) -> dict[str, Any]:
-    """To what the emulation `lived` through: the witness's verdict, and the logs beside each other.
+    """Add the verdict and the comparison with simulations to the `outcome` of an emulation.
 
     Tables and pages are written into the folder.
     """
     everything = read_segments(folder / "log")
     ours = pc.is_in(everything["node"].cast(pa.string()), pa.array(plan.names))
-    real = everything.filter(ours)  # the witness judges whatever is there; only our nodes can be compared
+    real = everything.filter(ours)  # all rows are verified, but only our nodes can be compared
     logs = {REAL: everything, NOMINAL: simulated}
     result: dict[str, Any] = {"measured": None}
     differences: list[Difference] = []
     if run.world["kind"] == "contacts":
-        measured = put_together(read_told(folder / "transfers"))
+        measured = put_together(read_transfers(folder / "transfers"))
         again = run_again(run, plan, measured, real)
         logs[MEASURED] = again.events
         differences = explained(plan, measured, again, real)
@@ -58,7 +58,7 @@ def judged(
     verdicts = {name: verify(log, order) for name, log in logs.items()}
     verdict = verdicts[REAL]
     result = {
-        **lived,
+        **outcome,
         "order": order,
         "verdict": verdict.verdict,
         "deliveries_checked": verdict.deliveries_checked,
@@ -74,8 +74,8 @@ def judged(
     return result
 
 
-def told(result: dict[str, Any], folder: Path) -> str:
-    """The outcome as a person reads it."""
+def as_text(result: dict[str, Any], folder: Path) -> str:
+    """The result as a text of some lines."""
     measured = result["measured"]
     lines = [
         f"{result['nodes']} nodes in {result['processes']} processes, {result['killed']} killed, "
@@ -89,15 +89,15 @@ def told(result: dict[str, Any], folder: Path) -> str:
         again = f"{measured[name]['simulated']:,}" if measured else ""
         pair = result[name]
         lines.append(f"{name:<24}{pair['simulated']:>12,}{again:>20}{pair['emulated']:>12,}")
-    for name, says in (
+    for name, label in (
         ("delivered_in_both", "in both"),
         ("delivered_in_simulation_alone", "in the simulation alone"),
         ("delivered_in_emulation_alone", "in the emulation alone"),
     ):
         again = f"{measured[name]:,}" if measured else ""
-        lines.append(f"{says:<24}{result[name]:>12,}{again:>20}")
-    for one in measured["differences"] if measured else ():
-        lines.append(f"  {one['count']:,} only in the {one['only_in']}: {one['kind']} ({one['says']})")
+        lines.append(f"{label:<24}{result[name]:>12,}{again:>20}")
+    for group in measured["differences"] if measured else ():
+        lines.append(f"  {group['count']:,} only in the {group['only_in']}: {group['kind']} ({group['says']})")
     if measured:
         lines += [
             "",
@@ -109,6 +109,7 @@ def told(result: dict[str, Any], folder: Path) -> str:
 
 
 def _times(measured: Measured) -> dict[str, Any]:
+    """How many packets were sent and arrived, and how long the transfers took."""
     times = measured.times() or [0]
     return {
         "packets": measured.packets,
@@ -177,7 +178,7 @@ def _sets(name: str, pair: dict[str, Any]) -> list[Any]:
 
 
 def _row(run: Run, plan: Plan, run_id: str, name: str, log: pa.Table, command: str) -> dict[str, Any]:
-    """As the lake's table of runs has it."""
+    """A row of the lake's table of runs."""
     return {
         "run_id": run_id,
         "status": "finished",

@@ -28,7 +28,7 @@ def make(file: Annotated[Path, _FILE]) -> None:
 
 @app.command()
 def show(file: Annotated[Path, _FILE]) -> None:
-    """Fingerprints, the key that seals first; two members compare these, not the keys.
+    """Print the keys' fingerprints, the sealing key first; two members compare these, not the keys.
 
     \b
     Example:
@@ -42,7 +42,7 @@ def show(file: Annotated[Path, _FILE]) -> None:
 
 @app.command()
 def export(file: Annotated[Path, _FILE]) -> None:
-    """Print the newest key itself, to be carried to another member by a way you trust.
+    """Print the newest key itself, to be carried to another member over a channel that you trust.
 
     \b
     Example:
@@ -101,7 +101,7 @@ def promote(
     \b
     Example:
       precede keys promote picnic.keys
-      precede keys promote picnic.keys --keep 1      # the old key is worth nothing any more
+      precede keys promote picnic.keys --keep 1      # the old key opens nothing any more
     """
     from precede.runtime.links.keyring import fingerprint, promote_key
 
@@ -113,7 +113,7 @@ def promote(
 def identity(
     file: Annotated[Path, _FILE], name: Annotated[str, typer.Argument(help="the member's name")]
 ) -> None:
-    """Make what a member signs with, readable by you alone, and print its line for everybody's roster.
+    """Make a member's signing key, readable by you alone, and print its line for everybody's roster.
 
     \b
     Example:

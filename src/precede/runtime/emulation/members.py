@@ -1,8 +1,9 @@
-"""Real nodes put through a plan: links opened and closed, messages said, lives begun and ended, by the clock.
+"""The nodes of one process in an emulation: they start, stop, broadcast and change links as a plan says.
 
-Any number of nodes share a process and an event loop; all processes of an emulation share one epoch and one
-speed. Both ends of a link change it by their own schedule, at the same instant of the same clock; whoever hears
-a frame first makes up what is due, so that neither end ever hears the other too early.
+Any number of nodes share a process and an event loop; all processes of an emulation have the same epoch and
+speed. Both ends of a link open and close it by their own schedule, at the same instant of the same clock. A
+frame may arrive before the receiver's timer has opened the link, so a node applies all due changes before each
+frame.
 """
 
 from __future__ import annotations
@@ -26,32 +27,36 @@ _PATIENCE: int = 60 * SECOND
 
 
 class Clock(Struct, frozen=True):
-    """The world's time: `speed` seconds of it pass in one of the machine's, from `epoch` (wall clock) on."""
+    """The time in the scenario: it starts at `epoch` (wall clock) and runs `speed` times as fast."""
 
     epoch: Instant
     speed: float = 1.0
 
     def now(self) -> Instant:
+        """The current time in the scenario."""
         return int((time.time_ns() // 1000 - self.epoch) * self.speed)
 
     async def until(self, at: Instant) -> None:
+        """Sleep until an instant of the scenario."""
         while (left := at - self.now()) > 0:
             await asyncio.sleep(left / SECOND / self.speed)
 
 
 class Tally(Struct):
-    """What the nodes of one process have done; `late_us` is the most that anything came too late:
-    a message said, a link opened or closed."""
+    """Counts of one process: nodes that run, messages broadcast, refused and delivered.
+
+    `late_us` is the largest delay of a broadcast or a link change behind the plan.
+    """
 
     up: int = 0
-    said: int = 0
+    broadcasts: int = 0
     refused: int = 0
     delivered: int = 0
     late_us: int = 0
 
 
 class Emulated:
-    """The nodes of one process."""
+    """Runs the nodes of one process through a plan."""
 
     def __init__(
         self,
@@ -60,10 +65,10 @@ class Emulated:
         open_group: Callable[[NodeId], Group],
         places: Mapping[NodeId, Address],
         clock: Clock,
-        again: bool = False,
+        restarted: bool = False,
     ) -> None:
-        """`again`: the nodes lived before, in a process that was killed; what is past is not said again."""
-        self._since = clock.now() if again else 0
+        """`restarted`: the nodes ran before, in a process that was killed; past messages are not sent again."""
+        self._since = clock.now() if restarted else 0
         self.tally = Tally()
         self.groups: dict[NodeId, Group] = {}
         self._plan = plan
@@ -73,35 +78,36 @@ class Emulated:
         self._nodes = {node: _Script(plan, node) for node in nodes}
 
     async def run(self, until: Instant) -> None:
-        """Everybody through the plan, up to an instant; then all stop in good order."""
-        lives = [asyncio.create_task(self._lives(node, until)) for node in self._nodes]
+        """Run every node up to an instant, then stop all in good order."""
+        tasks = [asyncio.create_task(self._run_stays(node, until)) for node in self._nodes]
         try:
-            await asyncio.gather(*lives)
+            await asyncio.gather(*tasks)
         finally:
-            for life in lives:
-                life.cancel()
-            await asyncio.gather(*lives, return_exceptions=True)
+            for task in tasks:
+                task.cancel()
+            await asyncio.gather(*tasks, return_exceptions=True)
 
-    async def _lives(self, node: NodeId, until: Instant) -> None:
-        """One after the other; a life that should have ended before this process began is not lived."""
+    async def _run_stays(self, node: NodeId, until: Instant) -> None:
+        """Run a node's stays one after the other, without those that end before this process started."""
         for stay in self._nodes[node].stays:
             end = until if stay.end is None else min(stay.end, until)
             if end <= self._clock.now():
                 continue
             await self._clock.until(stay.start)
-            await self._live(node, stay, end)
+            await self._run_stay(node, stay, end)
 
-    async def _live(self, node: NodeId, stay: Stay, end: Instant) -> None:
+    async def _run_stay(self, node: NodeId, stay: Stay, end: Instant) -> None:
+        """Start a node, let it work until the end of a stay, and end it as the plan says."""
         group, script = self._open_group(node), self._nodes[node]
         links = _LinkSchedule(group, script.links, node, self._places, self._clock, self._was_late)
-        group.links.on_tick = links.make_up
+        group.links.on_tick = links.apply_due
         crashed = False
         async with group:
             self.groups[node] = group
             self.tally.up += 1
             tasks = [
                 asyncio.create_task(work)
-                for work in (links.run(), self._say(node, stay.start, stay.end), self._take(group))
+                for work in (links.run(), self._broadcast_all(node, stay.start, stay.end), self._take(group))
             ]
             try:
                 await self._clock.until(end)
@@ -117,29 +123,30 @@ class Emulated:
                 if crashed:
                     await group.crash()
 
-    async def _say(self, node: NodeId, start: Instant, end: Instant | None) -> None:
+    async def _broadcast_all(self, node: NodeId, start: Instant, end: Instant | None) -> None:
+        """Broadcast a node's messages at their instants; retry those that are refused for a while."""
         group, script = self.groups[node], self._nodes[node]
         since = max(self._since, start)
-        for said in script.said:
-            if said.at < since or (end is not None and said.at > end):
+        for message in script.messages:
+            if message.at < since or (end is not None and message.at > end):
                 continue
-            await self._clock.until(said.at)
-            while not self._said(group, said):
+            await self._clock.until(message.at)
+            while not self._try_broadcast(group, message):
                 await asyncio.sleep(_RETRY / SECOND / self._clock.speed)
             await asyncio.sleep(0)
 
-    def _said(self, group: Group, said: Said) -> bool:
-        """True when it is over, one way or the other."""
-        late = self._clock.now() - said.at
+    def _try_broadcast(self, group: Group, message: Said) -> bool:
+        """Broadcast a message; False if it was refused and should be tried again."""
+        late = self._clock.now() - message.at
         self._was_late(late)
         try:
-            group.driver.broadcast(bytes(said.size), said.to, said.lifetime)
+            group.driver.broadcast(bytes(message.size), message.to, message.lifetime)
         except Refused:
             if late < _PATIENCE:
                 return False
             self.tally.refused += 1
             return True
-        self.tally.said += 1
+        self.tally.broadcasts += 1
         return True
 
     def _was_late(self, late: Duration) -> None:
@@ -151,16 +158,16 @@ class Emulated:
 
 
 class _Script:
-    """One node's part of a plan."""
+    """One node's part of a plan: its stays, its messages and its radio links."""
 
     def __init__(self, plan: Plan, node: NodeId) -> None:
         self.stays = [stay for stay in plan.stays if stay.node == node]
-        self.said = [said for said in plan.said if said.node == node]
+        self.messages = [message for message in plan.said if message.node == node]
         self.links = [link for link in plan.links if link.over == RADIO and node in (link.a, link.b)]
 
 
 class _LinkSchedule:
-    """Opens and closes one node's links in time; a node that begins late finds them as they are by then."""
+    """Opens and closes one node's links at their instants."""
 
     def __init__(
         self,
@@ -171,9 +178,9 @@ class _LinkSchedule:
         clock: Clock,
         was_late: Callable[[Duration], None],
     ) -> None:
-        """`was_late` is told how late a change came, but for those of before this life."""
+        """`was_late(delay)` is called for each change that was due after this node started."""
         self._since = clock.now()
-        self._tell_late = was_late
+        self._report_late = was_late
         self._group = group
         self._changes = changes
         self._node = node
@@ -181,8 +188,8 @@ class _LinkSchedule:
         self._clock = clock
         self._next = 0
 
-    def make_up(self) -> None:
-        """Everything that is due; of several changes of one link only the last counts."""
+    def apply_due(self) -> None:
+        """Apply all changes that are due; of several changes of one link only the last one."""
         now = self._clock.now()
         if self._next >= len(self._changes) or self._changes[self._next].at > now:
             return
@@ -200,10 +207,11 @@ class _LinkSchedule:
 
     def _was_late(self, late: Duration) -> None:
         if self._changes[self._next].at >= self._since:
-            self._tell_late(late)
+            self._report_late(late)
 
     async def run(self) -> None:
+        """Apply all changes, each at its instant."""
         while self._next < len(self._changes):
-            self.make_up()
+            self.apply_due()
             if self._next < len(self._changes):
                 await self._clock.until(self._changes[self._next].at)

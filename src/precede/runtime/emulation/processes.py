@@ -1,7 +1,7 @@
-"""Real processes for an emulation: nodes dealt out to them, killed and begun again, stopped with nothing left.
+"""The processes of an emulation: each runs some nodes, and can be killed and started again.
 
-A process is a fork of this one, so it costs no imports. It writes its tally where its parent can read it, and
-ends when the plan is over, when it is told to (SIGTERM), when its parent is gone, or when it is killed.
+A process is a fork of this one, so it needs no imports. It writes its tally into memory that its parent reads.
+It ends when the plan is over, on SIGTERM, when its parent is gone, or when it is killed.
 """
 
 from __future__ import annotations
@@ -28,7 +28,7 @@ _LOOK: Final = 0.2
 
 
 class Processes:
-    """`shares` says which nodes live in which process; `until` is when all of them end."""
+    """The processes of a stage. `shares` lists the nodes of each; `until` is when all of them end."""
 
     def __init__(self, stage: Stage, shares: Sequence[Sequence[NodeId]], until: Instant) -> None:
         self.stage = stage
@@ -39,9 +39,9 @@ class Processes:
         self._tallies = mmap.mmap(-1, max(1, len(shares)) * _TALLY.size)
         self._before = [Tally() for _ in shares]
 
-    def start(self, number: int, again: bool = False) -> None:
-        """One process, for the first time or after it was killed."""
-        if again:
+    def start(self, number: int, restart: bool = False) -> None:
+        """Start a process, for the first time or after it was killed."""
+        if restart:
             self._before[number] = self._sum(self._before[number], self._read(number))
             _TALLY.pack_into(self._tallies, number * _TALLY.size, *([0] * 5))
         gc.collect()
@@ -53,9 +53,9 @@ class Processes:
             self._pids[number] = pid
             return
         code = 1
-        gc.set_threshold(50_000, 20, 50)  # many objects live as long as the process
+        gc.set_threshold(50_000, 20, 50)  # many objects exist until the process ends
         try:
-            asyncio.run(self._work(number, again, parent))
+            asyncio.run(self._work(number, restart, parent))
             code = 0
         except BaseException:
             traceback.print_exc()
@@ -64,14 +64,14 @@ class Processes:
             os._exit(code)
 
     def kill(self, number: int) -> None:
-        """`kill -9`."""
+        """Kill a process with SIGKILL."""
         pid = self._pids.pop(number, None)
         if pid is not None:
             os.kill(pid, signal.SIGKILL)
             os.waitpid(pid, 0)
 
     def running(self) -> list[int]:
-        """Which processes still run; one that ended with an error is named in `failed`."""
+        """The numbers of the processes that still run; those that ended with an error are added to `failed`."""
         for number, pid in list(self._pids.items()):
             done, status = os.waitpid(pid, os.WNOHANG)
             if done:
@@ -81,7 +81,7 @@ class Processes:
         return sorted(self._pids)
 
     def stop(self, seconds: float = 10.0) -> None:
-        """All of them end in good order; whoever does not in time is killed."""
+        """Stop all processes in good order; kill those that do not end in time."""
         for pid in self._pids.values():
             os.kill(pid, signal.SIGTERM)
         deadline = time.monotonic() + seconds
@@ -92,11 +92,11 @@ class Processes:
             self.failed.append(number)
 
     def up(self, number: int) -> int:
-        """How many nodes of a process live now."""
+        """How many nodes of a process run now."""
         return self._read(number).up if number in self._pids else 0
 
     def tally(self) -> Tally:
-        """What all of them have done."""
+        """The sum of all processes' tallies."""
         total = Tally()
         for number in range(len(self.shares)):
             total = self._sum(total, self._sum(self._before[number], self._read(number)))
@@ -109,11 +109,14 @@ class Processes:
     @staticmethod
     def _sum(a: Tally, b: Tally) -> Tally:
         late = max(a.late_us, b.late_us)
-        return Tally(b.up, a.said + b.said, a.refused + b.refused, a.delivered + b.delivered, late)
+        return Tally(b.up, a.broadcasts + b.broadcasts, a.refused + b.refused, a.delivered + b.delivered, late)
 
-    async def _work(self, number: int, again: bool, parent: int) -> None:
+    async def _work(self, number: int, restarted: bool, parent: int) -> None:
+        """What a forked process does: run its nodes and publish its tally."""
         stage = self.stage
-        emulated = Emulated(stage.plan, self.shares[number], stage.open_group, stage.places, stage.clock, again)
+        emulated = Emulated(
+            stage.plan, self.shares[number], stage.open_group, stage.places, stage.clock, restarted
+        )
         signal.signal(signal.SIGINT, signal.SIG_IGN)
         running = asyncio.ensure_future(emulated.run(self._until))
         asyncio.get_running_loop().add_signal_handler(signal.SIGTERM, running.cancel)
@@ -131,5 +134,5 @@ class Processes:
         self._write(number, emulated.tally)
 
     def _write(self, number: int, tally: Tally) -> None:
-        values = (tally.up, tally.said, tally.refused, tally.delivered, tally.late_us)
+        values = (tally.up, tally.broadcasts, tally.refused, tally.delivered, tally.late_us)
         _TALLY.pack_into(self._tallies, number * _TALLY.size, *values)

@@ -1,7 +1,7 @@
-"""Where an emulation plays: a socket for every node, bound before anybody lives, and a folder for what is kept.
+"""The sockets, stores and log folders of an emulation.
 
-Sockets outlive their nodes, so a node that was killed comes back at the same place; what was sent to it while
-it was dead is gone.
+Every node's socket is bound before the first process starts and outlives the node, so a node that was killed
+comes back at the same address. Datagrams sent to it in between are dropped.
 """
 
 from __future__ import annotations
@@ -9,7 +9,6 @@ from __future__ import annotations
 import socket
 from collections.abc import Callable, Collection
 from pathlib import Path
-from typing import Any
 
 from precede.core.effects import RADIO, WIRED
 from precede.core.identity import NodeId
@@ -27,7 +26,7 @@ BEACON = 0.5
 
 
 class Stage:
-    """`open_member` builds a node of any protocol (`precede.api.open_member`)."""
+    """Opens the members of an emulation. `open_member` is `precede.api.open_member`."""
 
     def __init__(
         self,
@@ -42,9 +41,9 @@ class Stage:
         segment: float | None = None,
         killed: Collection[NodeId] | None = None,
     ) -> None:
-        """With `segment` nodes write their logs themselves, a file every so many seconds.
+        """With `segment`, nodes write a log file every so many seconds.
 
-        Only those that are `killed` or come again then need a store; None: nobody knows, everybody has one.
+        Then only nodes that are `killed` or start again need a store; with None every node has one.
         """
         self.plan = plan
         self.folder = folder
@@ -67,7 +66,7 @@ class Stage:
         self._book = {name: node for node, name in enumerate(plan.names)}
 
     def open_group(self, node: NodeId) -> Group:
-        """A node about to live; its rows stay in its store until `write_log`."""
+        """A member that is ready to start; without `segment` its rows stay in its store until `write_log`."""
         plan = self.plan
         name = plan.names[node]
         stored = self._needs_store(node)
@@ -100,13 +99,13 @@ class Stage:
         )
 
     def transfers(self) -> Transfers:
-        """What this process writes down of its links; a fork that asks first has one of its own."""
+        """This process's record of transfers; each forked process makes its own."""
         if self._transfers is None:
             self._transfers = Transfers(self.folder / "transfers")
         return self._transfers
 
     def write_log(self, node: NodeId) -> int:
-        """The rows of a node that lives no more, from its store into its folder; how many."""
+        """Move the rows of a stopped node from its store into its log folder; returns how many."""
         path = self._store(node)
         if not path.exists():
             return 0
@@ -124,19 +123,20 @@ class Stage:
         return self.folder / "log"
 
     def close(self) -> None:
-        """Release all places."""
+        """Close all sockets."""
         for bound in (*self._sockets.values(), *self._wires.values()):
             bound.close()
 
     def _needs_store(self, node: NodeId) -> bool:
-        """A node that may be killed, or that comes again; the others write their log and need no memory."""
-        lives = [stay for stay in self.plan.stays if stay.node == node]
-        return self._segment is None or self._kill_any or len(lives) != 1 or node in self._killed
+        """Whether a node may be killed or starts again; the others need no store."""
+        stays = [stay for stay in self.plan.stays if stay.node == node]
+        return self._segment is None or self._kill_any or len(stays) != 1 or node in self._killed
 
     def _store(self, node: NodeId) -> Path:
         return self.folder / "stores" / f"{self.plan.names[node]}.db"
 
-    def _wire(self, node: NodeId) -> Any:
+    def _wire(self, node: NodeId) -> TcpTransport | None:
+        """The wired transport of a station; None for other nodes."""
         if node not in self._wires:
             return None
         ends = [(link.a, link.b) for link in self.plan.links if link.over == WIRED and node in (link.a, link.b)]

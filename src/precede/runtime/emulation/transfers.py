@@ -1,7 +1,7 @@
-"""A process writes down what crossed its nodes' links, for the simulation that is held against an emulation.
+"""Records what crossed the links of one process, so that a simulation can repeat the measured times.
 
-One file for each process (and for each time it is begun again); blocks of a msgpack array with their length
-before them. A process that is killed leaves what it had written, at most some seconds less than it saw.
+There is one file for each process and each restart. A file has blocks, each a length and a MessagePack array. A
+process that is killed loses at most the last seconds of its record.
 """
 
 from __future__ import annotations
@@ -23,37 +23,40 @@ _LENGTH: Final = Layout("<I")
 
 
 class Transfers:
-    """What the nodes of one process tell, each with the instant that the node itself was given."""
+    """The record of one process. Each entry has the instant that the node's input had."""
 
     def __init__(self, folder: Path) -> None:
         self._folder = folder
-        self._told: list[tuple[Any, ...]] = []
+        self._entries: list[tuple[Any, ...]] = []
         self._file: BinaryIO | None = None
         self._encode = msgspec.msgpack.Encoder().encode
 
     def link(self, at: Instant, node: NodeId, peer: NodeId, up: bool) -> None:
-        self._told.append((UP if up else DOWN, at, node, peer))
+        """A node's link to a peer came up or went down."""
+        self._entries.append((UP if up else DOWN, at, node, peer))
 
     def sent(self, at: Instant, node: NodeId, peer: NodeId, packet: Packet) -> None:
-        self._told.append((SENT, at, node, peer, *content_of(packet)))
+        """A node sent a packet to a peer."""
+        self._entries.append((SENT, at, node, peer, *content_of(packet)))
 
     def received(self, at: Instant, node: NodeId, peer: NodeId, packet: Packet) -> None:
-        self._told.append((RECEIVED, at, node, peer, *(content_of(packet) if packet.messages else ())))
+        """A node received a packet from a peer."""
+        self._entries.append((RECEIVED, at, node, peer, *(content_of(packet) if packet.messages else ())))
 
     def flush(self) -> None:
-        """Into the file, for good."""
-        if not self._told:
+        """Append the entries so far to the file."""
+        if not self._entries:
             return
         if self._file is None:
             self._folder.mkdir(parents=True, exist_ok=True)
             self._file = (self._folder / f"{os.getpid()}.told").open("ab", buffering=0)
-        block = self._encode(self._told)
+        block = self._encode(self._entries)
         self._file.write(_LENGTH.pack(len(block)) + block)
-        self._told.clear()
+        self._entries.clear()
 
 
-def read_told(folder: Path) -> Iterator[Told]:
-    """Everything that all processes told; a block that was cut off by a kill is left out."""
+def read_transfers(folder: Path) -> Iterator[Told]:
+    """The entries of all processes; a block that was cut off by a kill is skipped."""
     decode = msgspec.msgpack.Decoder(list[Told]).decode
     for path in sorted(folder.glob("*.told")):
         data = path.read_bytes()

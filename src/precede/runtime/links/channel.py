@@ -1,9 +1,9 @@
-"""A reliable, ordered channel to one neighbour over frames that may be lost, doubled or overtaken.
+"""A reliable, ordered channel to one neighbour, over frames that may be lost, duplicated or reordered.
 
-Pieces are numbered; the receiver takes them in order and says how far it has come; what is not acknowledged is
-sent again. A channel lives as long as both ends think that the link is up: each end names its own life by a
-session number and repeats the other's, so an end that began anew is noticed (docs/reference/wire.md). What
-waits is bounded, and a keyed packet that still waits can be replaced or taken back.
+Pieces are numbered. The receiver delivers them in order and acknowledges the last one in order; the sender
+retransmits pieces that are not acknowledged. Each end has a session number and repeats the other's in every
+frame, so an end notices when the other has started anew (docs/reference/wire.md). The queue is bounded. A keyed
+packet that is still queued can be replaced or cancelled.
 """
 
 from __future__ import annotations
@@ -17,7 +17,7 @@ from typing import Final
 from precede.core.effects import Key
 
 HEADER: Final = struct.Struct(">IIII")
-"""Own session, the neighbour's session, number of this piece (0: none), number of the last piece received."""
+"""Own session, the neighbour's session, number of this piece (0: none), last piece received in order."""
 
 WINDOW: Final = 64
 MOST_QUEUED: Final = 4096
@@ -29,19 +29,20 @@ _REPEATED_ACKS: Final = 3
 
 
 class Queued:
-    """A packet on its way: its pieces, how many have left, and under which key it can be taken back."""
+    """A packet in a channel: its pieces, how many were sent, the last one's number (0: not all sent), its
+    key."""
 
-    __slots__ = ("gone", "key", "last", "pieces")
+    __slots__ = ("key", "last", "pieces", "sent")
 
     def __init__(self, pieces: Sequence[bytes], key: Key | None) -> None:
         self.pieces = pieces
         self.key = key
-        self.gone = 0
+        self.sent = 0
         self.last = 0
 
 
 class Channel:
-    """One end. `transmit` sends a header and a piece; `left` is told when a keyed packet has left."""
+    """One end of a channel. `transmit(header, piece)` sends a frame; `left(key, ok)` reports keyed packets."""
 
     def __init__(
         self, session: int, transmit: Callable[[bytes, bytes], None], left: Callable[[Key, bool], None]
@@ -53,12 +54,12 @@ class Channel:
         self._left = left
         self._queue: deque[Queued] = deque()
         self._queued = 0
-        self._flying: dict[int, bytes] = {}
-        self._gone: deque[Queued] = deque()
+        self._unacknowledged_pieces: dict[int, bytes] = {}
+        self._sent_packets: deque[Queued] = deque()
         self._next = 1
         self._received = 0
         self._early: dict[int, bytes] = {}
-        self._unacknowledged = 0
+        self._to_acknowledge = 0
         self._last_ack = 0
         self._repeated = 0
         self._wait = _FIRST_WAIT
@@ -68,10 +69,10 @@ class Channel:
     # -- out ---------------------------------------------------------------------------------------------
 
     def send(self, pieces: Sequence[bytes], key: Key | None = None) -> bool:
-        """Queue a packet; False when too much waits already."""
+        """Queue a packet, or replace a queued one with the same key; False if the queue is full."""
         if key is not None:
             for queued in self._queue:
-                if queued.key == key and not queued.gone:
+                if queued.key == key and not queued.sent:
                     self._queued += len(pieces) - len(queued.pieces)
                     queued.pieces = pieces
                     return True
@@ -83,68 +84,74 @@ class Channel:
         return True
 
     def cancel(self, key: Key) -> None:
-        """Take back what has not left."""
+        """Remove a queued packet of which no piece was sent."""
         for queued in self._queue:
-            if queued.key == key and not queued.gone:
+            if queued.key == key and not queued.sent:
                 self._queue.remove(queued)
                 self._queued -= len(queued.pieces)
                 return
 
     def _pump(self) -> None:
-        while self._queue and len(self._flying) < WINDOW:
+        """Send queued pieces while the window has room."""
+        while self._queue and len(self._unacknowledged_pieces) < WINDOW:
             queued, number = self._queue[0], self._next
             self._next += 1
             self._queued -= 1
-            piece = queued.pieces[queued.gone]
-            queued.gone += 1
-            self._flying[number] = piece
-            if queued.gone == len(queued.pieces):
+            piece = queued.pieces[queued.sent]
+            queued.sent += 1
+            self._unacknowledged_pieces[number] = piece
+            if queued.sent == len(queued.pieces):
                 queued.last = number
-                self._gone.append(self._queue.popleft())
+                self._sent_packets.append(self._queue.popleft())
             self._put(number, piece)
             if queued.last and queued.key is not None:
                 self._left(queued.key, True)  # may send again, through this very function
-        if self._flying and self._resend is None:
+        if self._unacknowledged_pieces and self._resend is None:
             self._resend = asyncio.get_running_loop().call_later(self._wait, self._repeat)
 
     def _put(self, number: int, piece: bytes) -> None:
-        self._unacknowledged = 0
+        """Send one piece; its header acknowledges the pieces received."""
+        self._to_acknowledge = 0
         self._transmit(HEADER.pack(self.session, self.theirs, number, self._received), piece)
 
     def _repeat(self) -> None:
-        """Nothing was acknowledged for a while: the oldest pieces again, ever more rarely."""
+        """No acknowledgement came in time: send the oldest pieces again, with exponential backoff."""
         self._resend = None
-        if not self._flying:
+        if not self._unacknowledged_pieces:
             return
-        for number in list(self._flying)[:_ACK_EVERY]:
-            self._put(number, self._flying[number])
+        for number in list(self._unacknowledged_pieces)[:_ACK_EVERY]:
+            self._put(number, self._unacknowledged_pieces[number])
         self._wait = min(2 * self._wait, _LONGEST_WAIT)
         self._resend = asyncio.get_running_loop().call_later(self._wait, self._repeat)
 
     def _acknowledged(self, upto: int, carries: bool) -> None:
+        """The neighbour has all pieces up to a number. `carries`: the same frame brought a piece.
+
+        Three acknowledgements of the same piece in a row mean that the next one is lost: send it again at once.
+        """
         if upto >= self._next:
             return
         if upto > self._last_ack:
             for number in range(self._last_ack + 1, upto + 1):
-                self._flying.pop(number, None)
+                self._unacknowledged_pieces.pop(number, None)
             self._last_ack = upto
-            while self._gone and self._gone[0].last <= upto:
-                self._gone.popleft()
+            while self._sent_packets and self._sent_packets[0].last <= upto:
+                self._sent_packets.popleft()
             self._repeated, self._wait = 0, _FIRST_WAIT
             if self._resend is not None:
                 self._resend.cancel()
                 self._resend = None
             self._pump()
-        elif self._flying and not carries:
+        elif self._unacknowledged_pieces and not carries:
             self._repeated += 1
             if self._repeated == _REPEATED_ACKS:
-                first = next(iter(self._flying))
-                self._put(first, self._flying[first])
+                first = next(iter(self._unacknowledged_pieces))
+                self._put(first, self._unacknowledged_pieces[first])
 
     # -- in ----------------------------------------------------------------------------------------------
 
     def received(self, number: int, ack: int, piece: bytes) -> Sequence[bytes]:
-        """What can be taken now, in order."""
+        """Process a frame and return the pieces that are now in order."""
         self._acknowledged(ack, number > 0)
         if number == 0:
             return ()
@@ -158,57 +165,57 @@ class Channel:
         while self._early and (early := self._early.pop(self._received + 1, None)) is not None:
             self._received += 1
             ready.append(early)
-        self._unacknowledged += len(ready)
-        if self._unacknowledged >= _ACK_EVERY:
+        self._to_acknowledge += len(ready)
+        if self._to_acknowledge >= _ACK_EVERY:
             self.acknowledge()
         elif self._acking is None:
             self._acking = asyncio.get_running_loop().call_later(_ACK_WITHIN, self._ack_late)
         return ready
 
     def acknowledge(self) -> None:
-        """Say how far we have come, now; also a sign of life, and how the sessions are agreed on."""
+        """Send an acknowledgement now. It also agrees on the sessions of both ends."""
         self._put(0, b"")
 
     def _ack_late(self) -> None:
         self._acking = None
-        if self._unacknowledged:
+        if self._to_acknowledge:
             self.acknowledge()
 
     def begin_again(self, theirs: int) -> None:
-        """The neighbour counts from the beginning."""
+        """The neighbour has a new session, whose pieces start at 1."""
         self.theirs = theirs
         self._received = 0
         self._early.clear()
 
     def pause(self) -> None:
-        """The link is down for now: nothing is sent until `resume`, and nothing is forgotten."""
+        """The link is down: stop the timers and keep all state until `resume`."""
         for handle in (self._resend, self._acking):
             if handle is not None:
                 handle.cancel()
         self._resend = self._acking = None
 
     def resume(self) -> None:
-        """What was under way goes again under its numbers: the other end knows which of it has come."""
+        """The link is up again: retransmit what is not acknowledged, under the same numbers."""
         self._wait = _FIRST_WAIT
         self._repeat()
         self._pump()
 
     def close(self) -> list[Queued]:
-        """The link is down; which packets may not have arrived, those that left first."""
+        """End the channel and return the packets that may not have arrived, in the order of sending."""
         self.pause()
-        rest = [*self._gone, *self._queue]
+        rest = [*self._sent_packets, *self._queue]
         self._queue.clear()
-        self._gone.clear()
-        self._flying.clear()
+        self._sent_packets.clear()
+        self._unacknowledged_pieces.clear()
         self._queued = 0
         return rest
 
     @property
     def worn_out(self) -> bool:
-        """No numbers are left: the link must begin again."""
+        """Whether the piece numbers are used up, so that the link must start anew."""
         return self._next > 0xFFFF0000
 
     @property
     def queued(self) -> int:
-        """Pieces that wait to leave or to be acknowledged."""
-        return self._queued + len(self._flying)
+        """How many pieces wait to be sent or acknowledged."""
+        return self._queued + len(self._unacknowledged_pieces)

@@ -1,7 +1,7 @@
-"""Packets larger than a datagram: cut, sent, and put together again in bounded memory.
+"""Cuts packets that are larger than a frame into pieces, and joins pieces in bounded memory.
 
-A fragment is `packet number, place, count` and a piece. A receiver keeps at most a few unfinished packets per
-sender and a bounded number of bytes in all; the oldest go first.
+A piece starts with the packet's number, its place and the number of pieces. A receiver keeps a bounded number
+of incomplete packets per sender and a bounded number of bytes in total; it drops the oldest first.
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ _MOST_PER_SENDER: Final = 32
 
 
 class Fragments:
-    """Both directions of one node."""
+    """Cuts one node's outgoing packets and joins its incoming ones. `dropped` counts by reason."""
 
     def __init__(self) -> None:
         self.dropped: Counter[str] = Counter()
@@ -32,26 +32,26 @@ class Fragments:
         self._bytes = 0
 
     def cut(self, data: bytes, largest: int) -> list[bytes]:
-        """The pieces of a packet, each at most `largest` bytes; Refused when there would be too many."""
-        room = largest - HEADER_BYTES
-        count = max(1, -(-len(data) // room)) if room > 0 else _MOST_PIECES + 1
+        """The pieces of a packet, each at most `largest` bytes; raises Refused if there would be too many."""
+        payload_bytes = largest - HEADER_BYTES
+        count = max(1, -(-len(data) // payload_bytes)) if payload_bytes > 0 else _MOST_PIECES + 1
         if count > _MOST_PIECES:
             raise Refused(
                 f"a packet of {len(data)} bytes does not fit this transport ({largest} bytes a frame)"
             )
         self._number = (self._number + 1) & 0xFFFFFFFF
         return [
-            _HEADER.pack(self._number, place, count) + data[place * room : (place + 1) * room]
+            _HEADER.pack(self._number, place, count) + data[place * payload_bytes : (place + 1) * payload_bytes]
             for place in range(count)
         ]
 
     @staticmethod
     def most(largest: int) -> int:
-        """How many bytes of a packet go in pieces of `largest` bytes."""
+        """The largest packet that fits into pieces of `largest` bytes."""
         return max(0, largest - HEADER_BYTES) * _MOST_PIECES
 
     def join(self, piece: bytes, sender: NodeId) -> bytes | None:
-        """The whole packet once its last piece is here."""
+        """Add a piece; returns the packet when it is complete."""
         if len(piece) < HEADER_BYTES:
             self.dropped["truncated"] += 1
             return None
@@ -65,7 +65,7 @@ class Fragments:
         return self._gather((sender, number), place, count, data)
 
     def forget(self, sender: NodeId) -> None:
-        """Its unfinished packets will never be whole."""
+        """Drop a sender's incomplete packets: the missing pieces will not come."""
         if self._per_sender[sender]:
             for key in [key for key in self._open if key[0] == sender]:
                 self._forget(key)
@@ -89,7 +89,7 @@ class Fragments:
         return None
 
     def _bound(self, sender: NodeId) -> None:
-        """Unfinished packets are given up, this sender's oldest first, then anybody's."""
+        """Enforce the limits: drop this sender's oldest incomplete packet, then the oldest of all."""
         if self._per_sender[sender] > _MOST_PER_SENDER:
             self._give_up(next(key for key in self._open if key[0] == sender))
         while self._bytes > _MOST_BYTES:

@@ -1,10 +1,10 @@
-"""Key files: a group's secret keys, a member's identity, and the roster of whose signature is whose.
+"""Key files: a group's secret keys, a member's identity, and the roster of public keys.
 
-A group's file has its keys, newest first: all of them open, and the first that is not marked `opens` seals. So
-a group changes keys without a pause: a fresh key opens everywhere before anybody seals with it (`rotate` here,
-`take` elsewhere, then `promote`). An identity file has the secret that one member signs with; a roster has a
-line `NAME PUBLIC-KEY` for each member. A secret that others can read, or a roster that others can write, is
-refused.
+A group's file lists its keys, newest first. All of them open frames; the first that is not marked `opens` seals
+frames. A group changes keys without a pause: every member adds the new key as one that only opens (`rotate` on
+one machine, `take` on the others) before any member seals with it (`promote`). An identity file has the secret
+seed that one member signs with. A roster has a line `NAME PUBLIC-KEY` for each member. A secret file that other
+users can read, or a roster that they can write, is refused.
 """
 
 from __future__ import annotations
@@ -29,23 +29,23 @@ _OTHERS_WRITE: Final = stat.S_IWGRP | stat.S_IWOTH
 
 
 def make_keys(path: Path) -> bytes:
-    """A new file with one fresh key; an existing file is never overwritten."""
+    """Make a file with a new key and return the key; an existing file is never overwritten."""
     key = new_key()
     _write_new(path, _HEAD + key.hex() + "\n", "`rotate` adds a key to it")
     return key
 
 
 def take_key(path: Path, key: bytes) -> None:
-    """A key that came from another member: it opens from now on; in a new file it seals too."""
+    """Add a key from another member: it opens from now on; in a new file it also seals."""
     if not path.exists():
         _write_new(path, _HEAD + key.hex() + "\n", "try again")
         return
-    known = [entry for entry in _entries(path) if entry[0] != key]
-    _replace(path, [(key, True), *known[: _MOST - 1]])
+    others = [entry for entry in _entries(path) if entry[0] != key]
+    _replace(path, [(key, True), *others[: _MOST - 1]])
 
 
 def rotate_keys(path: Path) -> bytes:
-    """A fresh key that opens and does not seal yet."""
+    """Add a new key that opens and does not seal yet."""
     _entries(path)
     key = new_key()
     take_key(path, key)
@@ -53,83 +53,87 @@ def rotate_keys(path: Path) -> bytes:
 
 
 def promote_key(path: Path, keep: int = 2) -> tuple[bytes, ...]:
-    """The newest key seals from now on; the newest `keep` still open."""
+    """Seal with the newest key from now on; only the newest `keep` keys still open."""
     keys = [key for key, _ in _entries(path)]
     _replace(path, [(key, False) for key in keys[: max(1, min(keep, _MOST))]])
     return read_keys(path)
 
 
 def newest_key(path: Path) -> bytes:
-    """The key that was added last, whether it seals already or not."""
+    """The key that was added last, whether it seals or not."""
     return _entries(path)[0][0]
 
 
 def read_keys(path: Path) -> tuple[bytes, ...]:
-    """The keys of a file, the one that seals first; refused when others could read it."""
+    """The keys of a file, the sealing one first; refused if other users can read the file."""
     entries = _entries(path)
     sealing = next((key for key, opens in entries if not opens), entries[0][0])
     return (sealing, *(key for key, _ in entries if key != sealing))
 
 
 def _entries(path: Path) -> list[tuple[bytes, bool]]:
-    """Keys, newest first, and whether each only opens."""
-    found = []
+    """The keys of a file, newest first, each with whether it only opens."""
+    entries = []
     for number, line in _lines(path, _OTHERS, "others can read it"):
-        written, _, mark = line.partition(" ")
+        digits, _, mark = line.partition(" ")
         if mark.strip() not in ("", "opens"):
-            raise BadInput(f"{path}:{number}: {mark.strip()[:40]!r} after a key; only `opens` may stand there")
-        found.append((_bytes(written, KEY_BYTES, f"{path}:{number}"), bool(mark.strip())))
-    if not found:
+            raise BadInput(f"{path}:{number}: {mark.strip()[:40]!r} after a key; expected `opens` or nothing")
+        entries.append((_bytes(digits, KEY_BYTES, f"{path}:{number}"), bool(mark.strip())))
+    if not entries:
         raise BadInput(f"{path}: no key in it")
-    return found
+    return entries
 
 
 def make_identity(path: Path) -> bytes:
-    """A new file with a member's secret; its public key."""
+    """Make a file with a member's secret seed and return the public key."""
     seed = os.urandom(SEED_BYTES)
     _write_new(path, _IDENTITY_HEAD + seed.hex() + "\n", "an identity is made once")
     return public_of(seed)
 
 
 def read_identity(path: Path) -> bytes:
-    """The secret of a member; refused when others could read it."""
+    """The secret seed of a member; refused if other users can read the file."""
     lines = list(_lines(path, _OTHERS, "others can read it"))
     if len(lines) != 1:
-        raise BadInput(f"{path}: an identity is one secret, and there are {len(lines)}")
+        raise BadInput(f"{path}: expected one secret, found {len(lines)}")
     return _bytes(lines[0][1], SEED_BYTES, f"{path}:{lines[0][0]}")
 
 
 def read_roster(path: Path) -> dict[str, bytes]:
-    """Public keys by name; refused when others could change them."""
+    """The public keys of a roster by name; refused if other users can change the file."""
     roster: dict[str, bytes] = {}
     for number, line in _lines(path, _OTHERS_WRITE, "others can change it"):
         words = line.split()
         if len(words) != 2:
-            raise BadInput(f"{path}:{number}: a line of a roster is NAME PUBLIC-KEY")
+            raise BadInput(f"{path}:{number}: expected NAME PUBLIC-KEY")
         if words[0] in roster:
-            raise BadInput(f"{path}:{number}: {words[0]} is there twice")
+            raise BadInput(f"{path}:{number}: {words[0]} appears twice")
         roster[words[0]] = _bytes(words[1], PUBLIC_BYTES, f"{path}:{number}")
     if not roster:
-        raise BadInput(f"{path}: nobody is in it")
+        raise BadInput(f"{path}: no member in it")
     return roster
 
 
 def fingerprint(key: bytes) -> str:
-    """What can be shown and compared without giving the key away."""
+    """A short digest of a key, which can be shown and compared without revealing the key."""
     return blake2b(key, digest_size=6, person=b"precede-key").hexdigest()
 
 
 def _lines(path: Path, forbidden: int, why: str) -> Iterator[tuple[int, str]]:
-    """What is written in a file, without comments. The rights looked at are those of the file that is read."""
+    """The numbered lines of a file without comments and blank lines.
+
+    The file's permissions are checked on the open descriptor, so the file that is checked is the file that is
+    read.
+    """
     try:
         with path.open("rb") as file:
-            found = os.fstat(file.fileno())
+            status = os.fstat(file.fileno())
             content = file.read(_MOST_BYTES + 1)
     except OSError as error:
         raise BadInput(f"{path}: {error.strerror}") from error
-    if found.st_mode & forbidden:
-        raise BadInput(f"{path}: {why} (mode {stat.S_IMODE(found.st_mode):o}); chmod 600 it")
-    if found.st_uid not in (os.getuid(), 0):
+    if status.st_mode & forbidden:
+        raise BadInput(f"{path}: {why} (mode {stat.S_IMODE(status.st_mode):o}); chmod 600 it")
+    if status.st_uid not in (os.getuid(), 0):
         raise BadInput(f"{path}: belongs to another user")
     try:
         text = content.decode("utf-8" if forbidden == _OTHERS_WRITE else "ascii")
@@ -138,27 +142,28 @@ def _lines(path: Path, forbidden: int, why: str) -> Iterator[tuple[int, str]]:
     if len(content) > _MOST_BYTES:
         raise BadInput(f"{path}: not a key file")
     for number, line in enumerate(text.splitlines(), 1):
-        written = line.partition("#")[0].strip()
-        if written:
-            yield number, written
+        content_of_line = line.partition("#")[0].strip()
+        if content_of_line:
+            yield number, content_of_line
 
 
-def _bytes(written: str, size: int, place: str) -> bytes:
+def _bytes(digits: str, size: int, place: str) -> bytes:
+    """A key from hexadecimal digits; `place` is the file and line, for errors."""
     try:
-        key = bytes.fromhex(written)
+        key = bytes.fromhex(digits)
     except ValueError:
         raise BadInput(f"{place}: not a key in hexadecimal") from None
     if len(key) != size:
-        raise BadInput(f"{place}: a key has {size} bytes, not {len(key)}")
+        raise BadInput(f"{place}: expected a key of {size} bytes, got {len(key)}")
     return key
 
 
-def _write_new(path: Path, text: str, else_do: str) -> None:
-    """Only its owner can read it from the first instant on."""
+def _write_new(path: Path, text: str, advice: str) -> None:
+    """Make a file that only its owner can read. `advice` ends the error if it exists already."""
     try:
         descriptor = os.open(path, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600)
     except FileExistsError:
-        raise BadInput(f"{path}: exists already; {else_do}") from None
+        raise BadInput(f"{path}: exists already; {advice}") from None
     except OSError as error:
         raise BadInput(f"{path}: {error.strerror}") from error
     with os.fdopen(descriptor, "w", encoding="ascii") as file:
@@ -168,7 +173,7 @@ def _write_new(path: Path, text: str, else_do: str) -> None:
 
 
 def _replace(path: Path, entries: Sequence[tuple[bytes, bool]]) -> None:
-    """The file changes whole or not at all."""
+    """Replace a key file in one step: a reader sees the old or the new content."""
     temporary = path.with_name(f".{path.name}.{os.getpid()}")
     text = "".join(f"{key.hex()}{' opens' if opens else ''}\n" for key, opens in entries)
     _write_new(temporary, _HEAD + text, "remove it")

@@ -1,12 +1,12 @@
-"""Who can be heard: from places and frames to nodes and packets.
+"""The neighbours on one transport: turns frames from places into packets from nodes, and back.
 
-Seals and opens frames, cuts and joins packets, learns which node is behind a place from its admitted frames,
-sends beacons, and says when a neighbour appears and when it has been silent too long. A packet to one neighbour
-goes through a `Channel`: it arrives once, in order, while the link lasts; one to all neighbours is sent once
-and may be lost. Counts all it drops.
+It seals and opens frames, cuts and joins packets, learns each neighbour's place from its frames, sends beacons,
+and reports when a neighbour appears and when it has been silent too long. A packet to one neighbour goes
+through a `Channel`: it arrives once and in order while the link is up. A packet to all neighbours is sent once
+and may be lost. Everything that is dropped is counted.
 
-Links come from beacons (whoever is heard is a neighbour), or are `open`ed and `close`d by hand: from a file, or
-by a trace of contacts. An opened link too is up only while the other end is heard.
+Every node that is heard is a neighbour; or, `by_hand`, only nodes whose link the program has opened, for
+example from a trace of contacts. An opened link is up only while the other end is heard.
 """
 
 from __future__ import annotations
@@ -32,7 +32,7 @@ MOST_HELD: Final = 1024
 
 
 class Door(Protocol):
-    """Admission: `sealing.Sealer`, or `sealing.OpenDoor`."""
+    """Admission of frames: `sealing.Sealer` or `sealing.OpenDoor`."""
 
     dropped: Counter[str]
 
@@ -42,7 +42,7 @@ class Door(Protocol):
 
 
 class Neighbour:
-    """A node that is heard: where, in which boot, since how many beacons silent, and the channel to it."""
+    """A node that is heard: its place, its boot, the beacons since it was last heard, the channel to it."""
 
     __slots__ = ("boot", "channel", "silent", "where")
 
@@ -54,12 +54,12 @@ class Neighbour:
 
 
 class Links:
-    """One transport's neighbours; `packet`, `up`, `down` and `left` are called as things happen.
+    """The neighbours on one transport. It calls `packet`, `up`, `down` and `left` as events happen.
 
-    `by_hand`: only opened links count. `patient`: what cannot go now, or was on its way when a link broke, is
-    kept (within bounds) and sent when the neighbour is there again, once: a wire, as protocols without
-    acknowledgements of their own expect it (a neighbour that has restarted may hear something again).
-    `alone`: one neighbour at a time, as a host has one cell.
+    `by_hand`: only opened links count. `patient`: packets that cannot be sent, or were not acknowledged when a
+    link went down, are kept within bounds and sent when the neighbour returns, as protocols without
+    acknowledgements expect of a wire (a neighbour that has restarted may receive a packet twice). `alone`: one
+    neighbour at a time, as a mobile host has one cell.
     """
 
     def __init__(
@@ -80,7 +80,7 @@ class Links:
         self.on_tick: Callable[[], None] = lambda: None
         self._transport = transport
         self._door = door
-        self._room = transport.largest - seal_overhead - 1 - HEADER.size
+        self._piece_bytes = transport.largest - seal_overhead - 1 - HEADER.size
         self._packet = packet
         self._up = up
         self._down = down
@@ -101,9 +101,9 @@ class Links:
     # -- out ---------------------------------------------------------------------------------------------
 
     def send(self, data: bytes, to: NodeId, key: Key | None = None) -> int:
-        """A packet to a neighbour or to all of them; how many bytes it is on the wire, 0 if it cannot go."""
+        """Send a packet to one neighbour or to all; returns its bytes on the wire, 0 if it cannot be sent."""
         try:
-            pieces = self._fragments.cut(data, self._room)
+            pieces = self._fragments.cut(data, self._piece_bytes)
         except Refused:
             self.dropped_here["does_not_fit"] += 1
             return 0
@@ -121,7 +121,7 @@ class Links:
         return sum(map(len, pieces))
 
     def cancel(self, key: Key) -> None:
-        """Take back a keyed packet that still waits."""
+        """Cancel a keyed packet that is still queued."""
         for near in self._near.values():
             near.channel.cancel(key)
 
@@ -136,7 +136,7 @@ class Links:
         return sent
 
     def _broadcast(self, frame: bytes) -> None:
-        """To whoever is near; also to those who found us, while we did not know where to look for them."""
+        """Send a frame to all neighbours, also to those that a broadcast of the transport does not reach."""
         if not self._by_hand:
             self._transport.broadcast(frame)
         for near in self._near.values():
@@ -144,6 +144,7 @@ class Links:
                 self._transport.send(frame, near.where)
 
     def _hold(self, to: NodeId, queued: Queued) -> int:
+        """Keep a packet for an absent neighbour; returns its bytes, 0 if there are too many."""
         held = self._held.setdefault(to, deque())
         if len(held) >= MOST_HELD:
             self.dropped_here["queue_full"] += 1
@@ -159,7 +160,7 @@ class Links:
     # -- in ----------------------------------------------------------------------------------------------
 
     def frame(self, frame: bytes, where: Where) -> None:
-        """Something was heard."""
+        """A frame was received from a place."""
         opened = self._door.open(frame)
         if opened is None:
             return
@@ -170,7 +171,7 @@ class Links:
             return
         near = self._near.get(sender)
         if near is not None and near.boot != boot:
-            self._forget(sender, for_good=True)  # it has restarted: whatever we thought it had is gone
+            self._forget(sender, for_good=True)  # it has restarted and lost the state of its channel
             near = None
         if near is None:
             near = self._meet(sender, boot, where)
@@ -193,7 +194,7 @@ class Links:
         theirs, mine, number, ack = HEADER.unpack_from(data, 1)
         channel = near.channel
         if theirs < channel.theirs:
-            return  # late, from a life of the link that is over
+            return  # a late frame of an earlier session
         if theirs > channel.theirs:
             if channel.confirmed:
                 self._forget(sender, for_good=True)
@@ -214,7 +215,7 @@ class Links:
             self._packet(packet, sender)
 
     def _meet(self, node: NodeId, boot: int, where: Where) -> Neighbour | None:
-        """Somebody new is heard."""
+        """A node is heard for the first time, or again: make it a neighbour. None if there are too many."""
         if len(self._near) >= (1 if self._alone else self._most_peers):
             if not self._alone:
                 self.dropped_here["too_many_peers"] += 1
@@ -239,7 +240,7 @@ class Links:
     # -- links -------------------------------------------------------------------------------------------
 
     def tick(self) -> None:
-        """Once each beacon interval: say that we are here, and miss those who are not."""
+        """Once each beacon interval: send a beacon, and drop neighbours that were silent too long."""
         beacon = self._door.seal(bytes((BEACON,)))
         if self._by_hand:
             for where in self._opened.values():
@@ -252,18 +253,18 @@ class Links:
                 self._forget(node)
 
     def open(self, node: NodeId, where: Where) -> None:
-        """A link is there from now on; it is up as soon as the other end is heard."""
+        """Open a link by hand; it is up as soon as the other end is heard."""
         self._opened[node] = where
         self._transport.send(self._door.seal(bytes((BEACON,))), where)
 
     def close(self, node: NodeId) -> None:
-        """The link is gone."""
+        """Close a link by hand."""
         self._opened.pop(node, None)
         if node in self._near:
             self._forget(node)
 
     def _on_link(self, where: Where, up: bool) -> None:
-        """The transport noticed something: greet whoever is there, or miss those who were."""
+        """The transport reports a place: send it a beacon, or drop the neighbours there."""
         if up:
             self._transport.send(self._door.seal(bytes((BEACON,))), where)
             return
@@ -272,30 +273,31 @@ class Links:
 
     @property
     def largest_packet(self) -> int:
-        """How many bytes of a packet can go at all."""
-        return self._fragments.most(self._room)
+        """The size in bytes of the largest packet that can be sent."""
+        return self._fragments.most(self._piece_bytes)
 
     def neighbours(self) -> list[NodeId]:
+        """The nodes that are heard now."""
         return sorted(self._near)
 
     def queued(self) -> int:
-        """Pieces that wait to leave or to be acknowledged."""
+        """How many pieces wait to be sent or acknowledged."""
         return sum(near.channel.queued for near in self._near.values())
 
     def dropped(self) -> dict[str, int]:
-        """What was dropped here, by reason."""
+        """How many frames, pieces and packets were dropped, by reason."""
         counts = Counter(self._door.dropped) + self._fragments.dropped + self.dropped_here
         return dict(sorted(counts.items()))
 
     def stop(self) -> None:
-        """No further frame leaves."""
+        """Send nothing any more."""
         for near in (*self._near.values(), *self._paused.values()):
             near.channel.close()
         self._near.clear()
         self._paused.clear()
 
     def _forget(self, node: NodeId, *, for_good: bool = False) -> None:
-        """It is not heard any more; or, `for_good`, it is another life of it that is heard."""
+        """A neighbour is no longer heard; or, `for_good`, its channel must start anew."""
         near = self._near.pop(node)
         self._transport.known(near.where, False)
         if self._patient and not for_good:
@@ -309,13 +311,13 @@ class Links:
         self._down(node)
 
     def _give_up(self, node: NodeId, channel: Channel) -> None:
-        """This life of the link is over; what may not have arrived waits for the next, or is lost."""
+        """End a channel. Packets that may not have arrived are kept if the links are patient, else lost."""
         lost = channel.close()
         self._fragments.forget(node)
         if self._patient:
             waiting = self._held.pop(node, deque())
             for queued in (*lost, *waiting):
-                queued.gone = 0
+                queued.sent = 0
                 self._hold(node, queued)
             return
         for queued in lost:

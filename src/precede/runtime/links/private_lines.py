@@ -1,8 +1,9 @@
-"""Sockets of their own for neighbours that were admitted, so that strangers cannot fill their buffers.
+"""A UDP socket for each admitted neighbour, so that strangers cannot fill the neighbours' receive buffers.
 
-A UDP socket has one buffer for everybody: a stranger who sends faster than a node reads crowds the members out
-before a key is looked at. A second socket on the same port, connected to a member's address, gets that member's
-datagrams alone: the system sorts them, and the stranger fills only the buffer he shares with other strangers.
+A UDP socket has one receive buffer for all senders. A stranger who sends faster than the node reads fills it,
+and members' datagrams are dropped before any key is checked. A second socket on the same port, connected to a
+member's address, receives only that member's datagrams: the operating system sorts them by sender, and the
+stranger fills only the common socket's buffer.
 """
 
 from __future__ import annotations
@@ -22,7 +23,7 @@ _LARGEST: Final = 1 << 16
 
 
 class PrivateLines:
-    """At most `MOST_LINES` neighbours; whoever has none is heard on the common socket."""
+    """Sockets for at most `MOST_LINES` neighbours; the others are heard on the common socket."""
 
     def __init__(self, bound: Address, heard: Callable[[bytes, Address], None]) -> None:
         self._bound = bound
@@ -33,7 +34,7 @@ class PrivateLines:
         return len(self._lines)
 
     def open(self, peer: Address) -> None:
-        """A line to this place; none where the system cannot do it (then nothing changes)."""
+        """Open a socket for a neighbour. If the system refuses, it is heard on the common socket as before."""
         if peer in self._lines or len(self._lines) >= MOST_LINES:
             return
         line = socket.socket(socket.AF_INET, socket.SOCK_DGRAM)
@@ -50,7 +51,7 @@ class PrivateLines:
         asyncio.get_running_loop().add_reader(line, self._read, line, peer)
 
     def close(self, peer: Address) -> None:
-        """The neighbour is gone; it is heard on the common socket if it comes again."""
+        """Close a neighbour's socket; from now on it is heard on the common socket."""
         line = self._lines.pop(peer, None)
         if line is not None:
             asyncio.get_running_loop().remove_reader(line)
@@ -61,23 +62,23 @@ class PrivateLines:
             self.close(peer)
 
     def _read(self, line: socket.socket, peer: Address) -> None:
-        """Some datagrams, then let others run."""
+        """Read some datagrams, then let other tasks run."""
         for _ in range(_AT_ONCE):
             try:
                 data = line.recv(_LARGEST)
             except BlockingIOError:
                 return
             except OSError:
-                continue  # the peer's port is closed: its beacons will stop, which says the same to everybody
+                continue  # the peer's port is closed; its missing beacons report that
             self._heard(data, peer)
             if self._lines.get(peer) is not line:
                 return
 
 
 def share_port(endpoint: socket.socket) -> bool:
-    """Let private lines bind to the port of this socket; False where the system does not sort by peer.
+    """Let private lines bind to the port of this socket; False if the system does not sort by sender.
 
-    After the socket was bound: before, the system might have given it a port that somebody else shares.
+    Call it after `bind`: before, the system could choose a port that another process shares.
     """
     if not sys.platform.startswith("linux"):
         return False

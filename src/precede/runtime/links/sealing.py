@@ -1,11 +1,11 @@
-"""Admission: every datagram is from a stranger until the group key says otherwise.
+"""Admission: encrypts frames with the group key and accepts only frames that open with it.
 
-A frame is `version, sender, boot, counter` in the clear and the rest sealed with ChaCha20-Poly1305. The key is
-derived from the group key, the sender and its boot number, the nonce is the counter. A boot number is the time
-of the start (milliseconds, 44 bits) and 20 random bits: so no nonce is used twice under one key, whatever is
-lost in a restart, and a later start has a larger number. A receiver keeps, for the latest boot of each sender,
-a window of counters and drops what it has seen. Several group keys may be valid at once while a group changes
-keys: frames are sealed with the first and opened with any.
+A frame has version, sender, boot and counter in the clear; the rest is sealed with ChaCha20-Poly1305. The key
+is derived from the group key, the sender and its boot number; the nonce is the counter. A boot number is the
+time of the start in milliseconds (44 bits) and 20 random bits. So no nonce is used twice under one key, even if
+a node loses its state, and a later start has a larger boot number. For the latest boot of each sender a
+receiver keeps a window of counters and drops replays. While a group changes keys several keys are valid: the
+first seals, all open.
 """
 
 from __future__ import annotations
@@ -34,10 +34,11 @@ OVERHEAD: Final = _HEADER.size + 16
 
 
 class Sealer:
-    """Seals our frames and opens others'; counts what it drops, by reason.
+    """Seals this node's frames and opens those of others. `dropped` counts by reason.
 
-    Boots of one sender ascend: once a later one is heard, earlier ones are replays. The senders least recently
-    met are forgotten first when there are too many. A frame costs a key derivation only at a boot's first.
+    Boot numbers of one sender ascend: frames of an earlier boot than the latest are replays. If there are too
+    many senders, the one first heard longest ago is forgotten. Only the first frame of a boot needs a key
+    derivation.
     """
 
     def __init__(self, node: NodeId, keys: tuple[bytes, ...], after: int = 0) -> None:
@@ -49,7 +50,7 @@ class Sealer:
         self.rekey(keys)
 
     def rekey(self, keys: tuple[bytes, ...]) -> None:
-        """Other keys from now on, newest first; links stay as they are."""
+        """Use other keys from now on, newest first; links stay up."""
         if not keys or any(len(key) != KEY_BYTES for key in keys):
             raise ValueError(f"a group key has {KEY_BYTES} bytes")
         self._keys = keys
@@ -58,13 +59,13 @@ class Sealer:
             peer.ciphers = [_cipher(key, sender, peer.boot) for key in keys]
 
     def seal(self, data: bytes) -> bytes:
-        """One frame for the network."""
+        """Data as a sealed frame."""
         self._counter += 1
         header = _HEADER.pack(_VERSION, self._node, self.boot, self._counter)
         return header + self._own.encrypt(_nonce(self._counter), data, header)
 
     def open(self, frame: bytes) -> tuple[NodeId, int, bytes] | None:
-        """The sender, its boot and what it sealed; None, and a count, for anything else."""
+        """The sender, its boot and the data of a frame; None if it is dropped."""
         if len(frame) < OVERHEAD:
             return self._drop("truncated")
         version, sender, boot, counter = _HEADER.unpack_from(frame)
@@ -74,17 +75,17 @@ class Sealer:
             return self._drop("own")
         if sender < 0:
             return self._drop("absurd")
-        known = self._peers.get(sender)
-        if known is not None and (boot < known.boot or (boot == known.boot and known.seen(counter))):
+        latest = self._peers.get(sender)
+        if latest is not None and (boot < latest.boot or (boot == latest.boot and latest.seen(counter))):
             return self._drop("replayed")
-        if known is not None and boot == known.boot:
-            peer = known
+        if latest is not None and boot == latest.boot:
+            peer = latest
         else:
             peer = _Peer(boot, [_cipher(key, sender, boot) for key in self._keys])
         data = peer.opened(frame, counter)
         if data is None:
-            return self._drop("tampered" if peer is known else "stranger")
-        if peer is not known:
+            return self._drop("tampered" if peer is latest else "stranger")
+        if peer is not latest:
             self._peers[sender] = peer
             self._peers.move_to_end(sender)
             if len(self._peers) > _MOST_PEERS:
@@ -108,7 +109,7 @@ class _Peer:
         self._bits = 0
 
     def opened(self, frame: bytes, counter: int) -> bytes | None:
-        """What was sealed, by whichever key; the key that fits is tried first the next time."""
+        """The data of a sealed frame, or None. The key that opened it is tried first the next time."""
         header, sealed, nonce = frame[: _HEADER.size], frame[_HEADER.size :], _nonce(counter)
         for place, cipher in enumerate(self.ciphers):
             try:
@@ -122,6 +123,7 @@ class _Peer:
         return None
 
     def seen(self, counter: int) -> bool:
+        """Whether a counter was used before, or is too old to tell."""
         behind = self._highest - counter
         return behind >= 0 and (behind >= _WINDOW or bool(self._bits >> behind & 1))
 
@@ -135,7 +137,7 @@ class _Peer:
 
 
 class OpenDoor:
-    """No key: for links that have encryption of their own. The sender is whoever the frame says."""
+    """Admission without a key, for links with their own encryption. The sender in a frame is believed."""
 
     def __init__(self, node: NodeId) -> None:
         self.dropped: Counter[str] = Counter()
@@ -143,9 +145,11 @@ class OpenDoor:
         self.boot = new_boot()
 
     def seal(self, data: bytes) -> bytes:
+        """Data as an open frame."""
         return _OPEN.pack(0, self._node, self.boot) + data
 
     def open(self, frame: bytes) -> tuple[NodeId, int, bytes] | None:
+        """The sender, its boot and the data of a frame; None if it is dropped."""
         if len(frame) < _OPEN.size or frame[0] != 0:
             self.dropped["truncated" if len(frame) < _OPEN.size else "version"] += 1
             return None
@@ -157,12 +161,12 @@ class OpenDoor:
 
 
 def new_key() -> bytes:
-    """A fresh group key."""
+    """A new random group key."""
     return os.urandom(KEY_BYTES)
 
 
 def new_boot() -> int:
-    """A number for this start: larger than that of any earlier one, by the machine's clock."""
+    """A boot number: larger than those of earlier starts, by the machine's clock."""
     return (time.time_ns() // 1_000_000 & (1 << 44) - 1) << 20 | secrets.randbits(20)
 
 

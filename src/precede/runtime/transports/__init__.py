@@ -1,1 +1,7 @@
-"""How bytes travel."""
+"""Transports: they move frames between places, best effort.
+
+Modules in reading order:
+  transport   the interface; a radio of your own implements four methods
+  udp         UDP, unicast and multicast
+  tcp         TCP, for wired links
+"""

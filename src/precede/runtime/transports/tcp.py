@@ -1,10 +1,10 @@
-"""TCP for wired links: one connection between two addresses, made again when it breaks.
+"""TCP for wired links: one connection between two addresses, opened again when it breaks.
 
-Of two that know each other the smaller address dials. A frame is four bytes of length and its bytes. What is
-under way when a connection breaks is lost here and sent again by the channel above (`runtime.channel`). A
-neighbour that does not read is not waited for: frames beyond a bound are dropped, and the channel sends them
-again later. A connection on which no member has been heard for a while is closed, and when there are too many
-the oldest of these makes room: strangers who keep connections open keep nobody out.
+Of two peers the one with the smaller address connects. A frame is four bytes of length and its bytes. Frames
+that are lost when a connection breaks are retransmitted by the channel above (`runtime.links.channel`); so are
+frames that are dropped because a neighbour does not read. A connection on which no member was heard for a while
+is closed; if there are too many connections, the oldest such one is closed first. So strangers who keep
+connections open keep no member out.
 """
 
 from __future__ import annotations
@@ -29,7 +29,24 @@ STRANGER_SECONDS: Final = 10.0
 
 
 class TcpTransport(Transport):
-    """Listens on `bind` and keeps a connection to every peer that does not dial here itself."""
+    """Frames over TCP: listens on `bind` and connects to those `peers` whose address is larger.
+
+    `largest` is the largest frame in bytes; `endpoint` is a socket that is bound already; it stays open.
+
+    >>> import asyncio, precede
+    >>> async def main() -> None:
+    ...     ours, theirs = precede.TcpTransport(("127.0.0.1", 0)), precede.TcpTransport(("127.0.0.1", 0))
+    ...     ana = precede.join("picnic", "ana", key=None, transport=ours, beacon=0.05)
+    ...     ben = precede.join("picnic", "ben", key=None, transport=theirs, beacon=0.05, members=["ana"])
+    ...     async with ana, ben:
+    ...         ours.add_peer(theirs.address)
+    ...         theirs.add_peer(ours.address)
+    ...         await ana.broadcast(b"hello")
+    ...         async for message in ben:
+    ...             return print(message.source, message.payload)
+    >>> asyncio.run(main())
+    ana b'hello'
+    """
 
     def __init__(
         self,
@@ -38,13 +55,12 @@ class TcpTransport(Transport):
         largest: int = LARGEST,
         endpoint: socket.socket | None = None,
     ) -> None:
-        """`endpoint` is a socket that is bound already; it stays open."""
         self.largest = largest
         self._given = endpoint
         self._bind = bind
         self._peers = list(peers)
         self._server: asyncio.Server | None = None
-        self._dialling: dict[Address, asyncio.Task[None]] = {}
+        self._connecting: dict[Address, asyncio.Task[None]] = {}
         self._connections: dict[int, _Connection] = {}
         self._strangers: dict[int, asyncio.TimerHandle] = {}
         self._number = 0
@@ -62,20 +78,20 @@ class TcpTransport(Transport):
             place = f"{self._bind[0]}:{self._bind[1]}"
             raise BadInput(f"cannot listen on {place}: {error.strerror or error}") from error
         for peer in self._peers:
-            self._dial(peer)
+            self._connect_to(peer)
 
     @property
     def address(self) -> Address:
-        """Where it really listens (the port may have been given as 0)."""
+        """The address it listens on, with the real port if 0 was given."""
         assert self._server is not None
         host, port = self._server.sockets[0].getsockname()[:2]
         return str(host), int(port)
 
     def add_peer(self, address: Address) -> None:
-        """One more to be connected with."""
+        """Add the address of another member."""
         self._peers.append(address)
         if self._server is not None:
-            self._dial(address)
+            self._connect_to(address)
 
     def send(self, frame: bytes, where: Where) -> None:
         connection = self._connections.get(cast(int, where))
@@ -87,7 +103,7 @@ class TcpTransport(Transport):
             connection.send(frame)
 
     async def stop(self) -> None:
-        for task in self._dialling.values():
+        for task in self._connecting.values():
             task.cancel()
         for handle in self._strangers.values():
             handle.cancel()
@@ -97,12 +113,12 @@ class TcpTransport(Transport):
             self._server.close()
             self._server = None
 
-    def _dial(self, peer: Address) -> None:
-        if self.address < peer and peer not in self._dialling:
-            self._dialling[peer] = asyncio.get_running_loop().create_task(self._keep(peer))
+    def _connect_to(self, peer: Address) -> None:
+        if self.address < peer and peer not in self._connecting:
+            self._connecting[peer] = asyncio.get_running_loop().create_task(self._keep_connected(peer))
 
-    async def _keep(self, peer: Address) -> None:
-        """A connection, and another one when it has broken."""
+    async def _keep_connected(self, peer: Address) -> None:
+        """Connect, and connect again whenever the connection breaks."""
         loop, wait = asyncio.get_running_loop(), _FIRST_WAIT
         while True:
             try:
@@ -113,14 +129,14 @@ class TcpTransport(Transport):
                 wait = min(2 * wait, _LONGEST_WAIT)
             await asyncio.sleep(wait)
 
-    # -- what connections tell -----------------------------------------------------------------------------
+    # -- what connections report ---------------------------------------------------------------------------
 
     def opened(self, connection: _Connection) -> int | None:
-        """Its number; None when there are too many, and members on all of them."""
+        """Register a connection and return its number; None if there are too many and all have members."""
         if len(self._connections) >= _MOST_CONNECTIONS:
             if not self._strangers:
                 return None
-            self._show_out(next(iter(self._strangers)))
+            self._remove(next(iter(self._strangers)))
         self._number += 1
         self._connections[self._number] = connection
         self._watch(self._number)
@@ -128,6 +144,7 @@ class TcpTransport(Transport):
         return self._number
 
     def closed(self, number: int) -> None:
+        """Forget a connection that is closed."""
         self._trust(number)
         if self._connections.pop(number, None) is not None:
             self.on_link(number, False)
@@ -140,28 +157,31 @@ class TcpTransport(Transport):
             self._watch(number)
 
     def _watch(self, number: int) -> None:
+        """Close a connection in a while, unless a member is heard on it."""
         self._trust(number)
         loop = asyncio.get_running_loop()
-        self._strangers[number] = loop.call_later(STRANGER_SECONDS, self._show_out, number)
+        self._strangers[number] = loop.call_later(STRANGER_SECONDS, self._remove, number)
 
     def _trust(self, number: int) -> None:
+        """Keep a connection: a member was heard on it."""
         handle = self._strangers.pop(number, None)
         if handle is not None:
             handle.cancel()
 
-    def _show_out(self, number: int) -> None:
-        """The connection is gone for us at once, however long the other end takes."""
+    def _remove(self, number: int) -> None:
+        """Close a connection without waiting for the other end."""
         connection = self._connections[number]
         self.closed(number)
         connection.abort()
 
     def heard(self, frame: bytes, number: int) -> None:
+        """A frame was received on a connection."""
         assert self._on_frame is not None
         self._on_frame(frame, number)
 
 
 class _Connection(asyncio.Protocol):
-    """One stream of frames, either way."""
+    """One connection: frames in both directions."""
 
     def __init__(self, owner: TcpTransport) -> None:
         self._owner = owner
@@ -188,7 +208,7 @@ class _Connection(asyncio.Protocol):
         while whole - start >= _LENGTH.size:
             (length,) = _LENGTH.unpack_from(self._buffer, start)
             if length > self._owner.largest:
-                self.close()  # nobody of ours sends this
+                self.close()  # no member sends such a frame
                 return
             end = start + _LENGTH.size + length
             if end > whole:
@@ -207,6 +227,6 @@ class _Connection(asyncio.Protocol):
             self._transport.close()
 
     def abort(self) -> None:
-        """What is unsent is not waited for."""
+        """Close at once and drop unsent data."""
         if self._transport is not None:
             self._transport.abort()

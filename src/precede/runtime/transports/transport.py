@@ -1,7 +1,7 @@
-"""The transport: a small public interface, so that a radio is twenty lines.
+"""The interface of a transport; a radio of your own implements four methods.
 
-A transport moves frames: best effort, each whole or not at all, perhaps late or twice. It knows places, not
-nodes, keys or order; who is behind a place is the business of `links`.
+A transport moves frames, best effort: each arrives complete or not at all, perhaps late or twice. It knows
+places, not nodes, keys or order; `links` learns which node is at which place.
 """
 
 from __future__ import annotations
@@ -11,19 +11,35 @@ from collections.abc import Callable, Hashable
 from typing import TypeAlias
 
 Where: TypeAlias = Hashable
-"""A place a frame can be sent to: an address, a port of a radio, a file descriptor."""
+"""A place that a frame can be sent to: an address, a port of a radio, a file descriptor."""
 
 OnFrame: TypeAlias = Callable[[bytes, Where], None]
-
-
 OnLink: TypeAlias = Callable[[Where, bool], None]
 
 
 class Transport(ABC):
-    """`largest` is the most bytes one frame may have.
+    """Moves frames of at most `largest` bytes between places. Subclass it for a radio of your own.
 
-    A transport that notices when a place can be reached and when it cannot any more says so to `on_link`; for
-    one that does not, beacons find out.
+    A transport that notices when a place becomes reachable or unreachable calls `on_link(place, up)`; otherwise
+    beacons find out. examples/serial_line.py is a transport for a serial line.
+
+    >>> import asyncio, precede
+    >>> class Loopback(precede.Transport):
+    ...     largest = 1000
+    ...     async def start(self, on_frame):
+    ...         self.hear = on_frame
+    ...     def send(self, frame, where):
+    ...         self.hear(frame, "here")
+    ...     def broadcast(self, frame):
+    ...         self.hear(frame, "here")
+    ...     async def stop(self):
+    ...         pass
+    >>> async def main() -> None:
+    ...     async with precede.join("picnic", "ana", key=None, transport=Loopback()) as group:
+    ...         await asyncio.sleep(0.01)
+    ...         print(group.neighbours(), group.status()["dropped"])
+    >>> asyncio.run(main())
+    [] {'own': 1}
     """
 
     largest: int
@@ -31,23 +47,23 @@ class Transport(ABC):
 
     @abstractmethod
     async def start(self, on_frame: OnFrame) -> None:
-        """Begin to listen; every frame heard goes to `on_frame`, on this event loop."""
+        """Start to listen: call `on_frame(frame, place)` on this event loop for every frame received."""
 
     @abstractmethod
     def send(self, frame: bytes, where: Where) -> None:
-        """One frame to one place."""
+        """Send a frame to one place."""
 
     @abstractmethod
     def broadcast(self, frame: bytes) -> None:
-        """One frame to whoever can hear it."""
+        """Send a frame to every place in range."""
 
     def broadcast_reaches(self, where: Where) -> bool:
-        """Does `broadcast` get to this place? On most media it gets to everybody in range."""
+        """Whether `broadcast` reaches a place. By default it reaches every place."""
         return True
 
     def known(self, where: Where, near: bool) -> None:
-        """A member was admitted from this place (`near`), or has gone: one may keep it apart from strangers."""
+        """A member was admitted from this place (`near`) or has gone. A transport may treat members better."""
 
     @abstractmethod
     async def stop(self) -> None:
-        """Release everything."""
+        """Stop to listen and release all resources."""

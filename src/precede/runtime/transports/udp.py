@@ -1,7 +1,7 @@
-"""UDP: unicast to known addresses, and to a multicast group on a LAN when one is given.
+"""UDP: unicast to known addresses, and multicast on a LAN.
 
-With a multicast group a node finds the others by itself: one-to-many frames go to the group, one by one frames
-to wherever a neighbour was heard from. The group's port is shared by all members on a machine.
+With a multicast group members find each other: frames to all neighbours go to the group, frames to one
+neighbour go to the address it was heard from. All members on a machine share the group's port.
 """
 
 from __future__ import annotations
@@ -20,9 +20,19 @@ LARGEST: Final = 1400
 
 
 class UdpTransport(Transport, asyncio.DatagramProtocol):
-    """A socket for everybody, and one for each admitted neighbour, so that strangers cannot crowd it out.
+    """Frames as UDP datagrams: `bind` is the address to listen on, `peers` are addresses of other members.
 
-    What arrives faster than it is handled waits in the system's buffer, and drops there.
+    Each admitted neighbour has a socket of its own, so that strangers cannot fill its receive buffer.
+    `multicast` is the address of a multicast group, `interface` the local address it is joined on, `endpoint` a
+    socket that is bound already; it stays open.
+
+    >>> import asyncio, precede
+    >>> async def main() -> None:
+    ...     transport = precede.UdpTransport(("127.0.0.1", 0))
+    ...     async with precede.join("picnic", "ana", key=None, transport=transport):
+    ...         print(transport.address[0])
+    >>> asyncio.run(main())
+    127.0.0.1
     """
 
     def __init__(
@@ -34,7 +44,6 @@ class UdpTransport(Transport, asyncio.DatagramProtocol):
         interface: str = "0.0.0.0",
         endpoint: socket.socket | None = None,
     ) -> None:
-        """`endpoint` is a socket that is bound already: what it heard before is forgotten; it stays open."""
         self.largest = largest
         self._bind = bind
         self._peers: dict[Address, None] = dict.fromkeys(peers)
@@ -73,7 +82,7 @@ class UdpTransport(Transport, asyncio.DatagramProtocol):
         return endpoint
 
     def _join(self, group: Address) -> socket.socket:
-        """A socket that hears the group; any number of members on one machine may have one."""
+        """A socket that receives the multicast group's datagrams; members on one machine share the port."""
         shared = socket.socket(socket.AF_INET, socket.SOCK_DGRAM)
         shared.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
         shared.bind(group)
@@ -84,17 +93,17 @@ class UdpTransport(Transport, asyncio.DatagramProtocol):
 
     @property
     def address(self) -> Address:
-        """Where it really listens (the port may have been given as 0)."""
+        """The address it listens on, with the real port if 0 was given."""
         assert self._transport is not None
         host, port = self._transport.get_extra_info("sockname")[:2]
         return str(host), int(port)
 
     def add_peer(self, address: Address) -> None:
-        """One more address to speak to."""
+        """Add an address of another member."""
         self._peers[address] = None
 
     def remove_peer(self, address: Address) -> None:
-        """Speak to it no more."""
+        """Remove an address of another member."""
         self._peers.pop(address, None)
 
     def send(self, frame: bytes, where: Where) -> None:
@@ -135,10 +144,11 @@ class UdpTransport(Transport, asyncio.DatagramProtocol):
         self._on_frame(data, (addr[0], addr[1]))
 
     def error_received(self, exc: Exception) -> None:
-        """A peer's port is closed. Its beacons will stop, which says the same to everybody."""
+        """Ignore a peer whose port is closed: its missing beacons report that."""
 
 
 def _emptied(endpoint: socket.socket) -> socket.socket:
+    """A bound socket without the datagrams that it received before."""
     endpoint.setblocking(False)
     try:
         while True:
