@@ -138,7 +138,7 @@ class LiteralCausal(Ordering):
         return own or id in self._pending
 
     def waiting(self) -> Sequence[Waiting]:
-        """Which messages the tags stand for is not known here: only hosts are."""
+        """Names no predecessors: a tag does not tell the number of its message."""
         return [Waiting(id, (), since) for id, (_, _, since) in self._pending.items()]
 
     def sizes(self) -> Mapping[str, int]:

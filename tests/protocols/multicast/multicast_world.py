@@ -120,7 +120,7 @@ class History:
     to: dict[Id, tuple[int, ...]] = field(default_factory=dict)
     past: dict[Id, int] = field(default_factory=dict)
     """By message: the messages in its causal past."""
-    known: dict[Id, list[int]] = field(default_factory=dict)
+    delivered_before: dict[Id, list[int]] = field(default_factory=dict)
     """By message and process: the deliveries to the process in the causal past of the message."""
 
     def set_of(self, bits: int) -> list[Id]:
@@ -137,7 +137,7 @@ class _Process:
     def __init__(self, processes: int) -> None:
         self.number = 0
         self.past = 0
-        self.known = [0] * processes
+        self.delivered_before = [0] * processes
         self.got = 0
         self.waiting: list[Id] = []
 
@@ -158,7 +158,7 @@ def oracle(schedule: Sequence[Sending], processes: int) -> History:
             history.bit[message] = 1 << len(history.messages)
             history.messages.append(message)
             history.past[message] = here.past
-            history.known[message] = list(here.known)
+            history.delivered_before[message] = list(here.delivered_before)
             history.to[message] = sending.to
             here.past |= history.bit[message]
             for to, delay in zip(sending.to, sending.delays, strict=True):
@@ -173,10 +173,11 @@ def oracle(schedule: Sequence[Sending], processes: int) -> History:
             bit = history.bit[free[0]]
             here.got |= bit
             here.past |= history.past[free[0]] | bit
-            here.known = [
-                mine | theirs for mine, theirs in zip(here.known, history.known[free[0]], strict=True)
+            here.delivered_before = [
+                mine | theirs
+                for mine, theirs in zip(here.delivered_before, history.delivered_before[free[0]], strict=True)
             ]
-            here.known[process] |= bit
+            here.delivered_before[process] |= bit
             history.deliveries[process].append((now, free[0]))
     assert not any(process.waiting for process in state)
     return history
@@ -195,7 +196,7 @@ def necessary(history: History, message: Id) -> set[tuple[int, Id]]:
         (to, earlier)
         for to, sent in latest.items()
         for earlier in history.maximal(sent)
-        if not history.known[message][to] & history.bit[earlier]
+        if not history.delivered_before[message][to] & history.bit[earlier]
     }
 
 

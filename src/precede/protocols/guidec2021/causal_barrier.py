@@ -207,7 +207,7 @@ class CausalBarrier(Ordering):
 
 ENTRY: Final = Entry(
     name="causal_barrier",
-    title="causal order from immediate predecessors, no group to know",
+    title="causal order from immediate predecessors, without a known group",
     paper="Guidec, Launay, Mahéo: Causal and Δ-causal broadcast in opportunistic networks (2021), section IV",
     order="causal",
     worlds=("contacts", "point_to_point", "flood"),

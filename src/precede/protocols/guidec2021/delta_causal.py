@@ -290,7 +290,7 @@ class DeltaCausal(Ordering):
 
 ENTRY: Final = Entry(
     name="delta_causal",
-    title="causal order for messages with a lifetime: a bounded wait for what was lost",
+    title="causal order for messages with a lifetime: the wait for a lost message is bounded",
     paper="Guidec, Launay, Mahéo: Causal and Δ-causal broadcast in opportunistic networks (2021), section V",
     order="delta",
     worlds=("contacts", "point_to_point", "flood"),

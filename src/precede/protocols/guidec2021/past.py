@@ -31,7 +31,7 @@ class Top:
     """The last delivered message of a stream: all messages up to `number` are delivered or expired here.
 
     By `until` all of them have expired. `name`, `number` and `deadline` are those of the last message;
-    `in_barrier` says that it is an entry of the next barrier.
+    `in_barrier` is True while it is an entry of the next barrier.
     """
 
     __slots__ = ("deadline", "in_barrier", "name", "number", "until")

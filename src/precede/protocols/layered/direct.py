@@ -92,7 +92,7 @@ class Direct(Dissemination):
 
 DISSEMINATION: Final = DisseminationEntry(
     name="direct",
-    title="the sender to each addressee, with acknowledgements",
+    title="from the sender to each addressee, with acknowledgements",
     worlds=("point_to_point",),
     options=DirectOptions,
     build=Direct,

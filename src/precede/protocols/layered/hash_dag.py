@@ -178,7 +178,7 @@ def digest_of(envelope: Envelope) -> Digest:
 
 ENTRY: Final = Entry(
     name="hash_dag",
-    title="causal order from hashes of the sender's heads: waits for ever for what was lost",
+    title="causal order from hashes of the sender's heads: waits for ever for a lost message",
     paper="(practice today: Git, Matrix, Merkle-CRDTs; a rival of guidec2021)",
     order="causal",
     worlds=("contacts", "point_to_point", "flood"),

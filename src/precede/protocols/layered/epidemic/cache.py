@@ -1,8 +1,9 @@
 """The cache of `epidemic`: the messages a node carries, in the order of reception (guidec2021, section III).
 
 The cache works on batches. The ids are a set: a summary is a copy of it, and the messages a peer lacks are a
-set difference, which is mostly empty. A log beside the set keeps the order; removed messages leave it only
-from time to time. Deadlines are kept per batch and examined one by one only after the first of them has passed.
+set difference, which is mostly empty. A log keeps the order; it is compacted from time to time, and until then
+it has removed messages too. Deadlines are kept per batch; they are examined one by one only after the first of
+them has passed.
 """
 
 from __future__ import annotations

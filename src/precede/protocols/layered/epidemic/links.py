@@ -16,9 +16,9 @@ class Link:
     """One contact with one peer.
 
     `lacked` are the messages that the peer lacks as far as this node knows; `_queue` has them by rank, and also
-    messages that the peer received meanwhile. `synced` says that the peer has sent its summary. Where transfers
-    take time, `in_flight` is the message that the network transmits, since `sent_at`. `number` tells this
-    contact from earlier ones with the same peer.
+    messages that the peer received meanwhile. `synced` is True once the peer has sent its summary. If transfers
+    take time, `in_flight` is the message that the network transmits since `sent_at`. `number` distinguishes
+    this contact from earlier ones with the same peer.
     """
 
     __slots__ = ("_order", "_queue", "_serial", "in_flight", "lacked", "number", "sent_at", "synced")

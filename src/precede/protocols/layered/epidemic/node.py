@@ -336,7 +336,7 @@ def _key(id: MessageId) -> Key:
 
 DISSEMINATION: Final = DisseminationEntry(
     name="epidemic",
-    title="store, carry, forward: to whoever is met, what it lacks",
+    title="store, carry and forward: peers in contact exchange the messages they lack",
     worlds=("contacts",),
     options=EpidemicOptions,
     build=Epidemic,
