@@ -1,4 +1,4 @@
-"""CK and section 9 of prs1997 through the swarm: cells that lose, hurry, interfere; nodes that are wrong."""
+"""CK and prs_mobile in swarm worlds, and wrong versions of them that must be caught."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ from precede.protocols.was2021.ck import CkRule, CkStation
 
 @pytest.mark.parametrize("protocol", ["ck", "prs_mobile"])
 @pytest.mark.parametrize("place", range(len(REGIMES)), ids=REGIMES)
-def test_worlds_break_heal_and_hold(protocol: str, place: int) -> None:
+def test_worlds_with_faults_hold(protocol: str, place: int) -> None:
     tally = Tally()
     deliveries = 0
     for seed in range(5_000 + place - 5_000 % len(REGIMES), 5_000 + place + 17 * len(REGIMES), len(REGIMES)):

@@ -1,4 +1,4 @@
-"""WAS through the swarm: four regimes of cells that break, then heal, and must hold."""
+"""WAS in swarm worlds: four regimes of radio cells with faults that end before the run does."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from tests.protocols.was2021.literal import literal_entry
 
 
 @pytest.mark.parametrize("place", range(len(REGIMES)), ids=REGIMES)
-def test_worlds_break_heal_and_hold(place: int) -> None:
+def test_worlds_with_faults_hold(place: int) -> None:
     tally = Tally()
     deliveries = 0
     for seed in range(9_000 + place, 9_000 + place + 15 * len(REGIMES), len(REGIMES)):
@@ -24,10 +24,11 @@ def test_worlds_break_heal_and_hold(place: int) -> None:
 
 
 def run_without(fix: str, seed: int) -> WorldResult:
+    """One world with one fix taken out."""
     drawer = find_drawer("was")
     return run_plan(draw_plan("was", seed, drawer), drawer, literal_entry(fix))
 
 
 @pytest.mark.parametrize("fix", ["E1", "E6", "E7", "E9", "E17"])
-def test_the_swarm_sees_what_a_fix_is_for(fix: str) -> None:
+def test_the_swarm_finds_the_error_that_a_fix_prevents(fix: str) -> None:
     assert any(run_without(fix, seed).failed for seed in range(9_000, 9_012))

@@ -1,6 +1,6 @@
-"""Algorithm 2 of vcube2018 line by line, with whole vectors and scans of *pending*: the oracle.
+"""Algorithm 2 of vcube2018 line by line, with whole vectors and scans of *pending*: an oracle for tests.
 
-`variant` picks one of the readings that lose, duplicate or send twice; None is the reading that is right.
+`variant` selects a wrong reading, which loses, duplicates or sends twice; None is the correct reading.
 """
 
 from __future__ import annotations
@@ -34,6 +34,8 @@ class Stamped:
 
 
 class LiteralPacket(Packet, frozen=True, gc=False):
+    """Messages with whole vectors, with the sizes of `VCubePacket`."""
+
     kind: ClassVar[str] = "vcube_literal"
     content: tuple
 
@@ -55,6 +57,8 @@ class LiteralPacket(Packet, frozen=True, gc=False):
 
 
 class LiteralNode(Node):
+    """A node with the paper's names: *vector_clock*, *vector_max*, *pending*, CHECKAGG, CHECKDELIVERY."""
+
     def __init__(self, context: Context, variant: str | None = None) -> None:
         assert variant is None or variant in VARIANTS
         self.variant = variant
@@ -68,15 +72,17 @@ class LiteralNode(Node):
         self.pending: list[Stamped] = []
 
     def children_in(self, r: NodeId) -> list[NodeId]:
-        found = children(self.i, r, self.live)
+        """The children of this node in the tree of r."""
+        below = children(self.i, r, self.live)
         if self.variant == "children_without_cluster_1":
-            return [k for k in found if cluster(self.i, k) != 1]
-        return found
+            return [k for k in below if cluster(self.i, k) != 1]
+        return below
 
     def children_below(self, h: int) -> list[NodeId]:
+        """The children of this node in its first h clusters."""
         lowest = 2 if self.variant == "children_without_cluster_1" else 1
-        found = [first_child(self.i, s, self.live) for s in range(lowest, h + 1)]
-        return [k for k in found if k is not None]
+        firsts = [first_child(self.i, s, self.live) for s in range(lowest, h + 1)]
+        return [k for k in firsts if k is not None]
 
     def broadcast(
         self,
@@ -118,28 +124,31 @@ class LiteralNode(Node):
         return effects
 
     def insert(self, m: Stamped) -> None:
+        """Lines 15 to 17: insert a message into *pending* and advance *vector_max*."""
         self.pending.append(m)
         while any(x.vc[x.s] == self.vector_max[x.s] + 1 for x in self.pending):
             x = next(x for x in self.pending if x.vc[x.s] == self.vector_max[x.s] + 1)
             self.vector_max[x.s] += 1
 
     def check_agg(self, k: NodeId, m: Stamped) -> list[Stamped]:
+        """CHECKAGG: the messages to send to child k now."""
         agg = []
         for x in self.pending:
             if k not in self.children_in(x.s):
                 continue
             first = x.vc[m.s] >= m.vc[m.s] or self.variant == "line_26_without_first_condition"
-            asked = m if self.variant == "line_26_second_condition_on_trigger" else x
+            subject = m if self.variant == "line_26_second_condition_on_trigger" else x
             owed = any(
-                asked.vc[other] > self.vector_max[other] and k in self.children_in(other)
-                for other in range(len(asked.vc))
-                if asked.vc[other] > self.vector_max[other]
+                subject.vc[other] > self.vector_max[other] and k in self.children_in(other)
+                for other in range(len(subject.vc))
+                if subject.vc[other] > self.vector_max[other]
             )
             if first and not owed:
                 agg.append(x)
         return agg
 
     def fill(self, agg: list[Stamped]) -> list[list[Stamped]]:
+        """Divide messages into packets of at most `mtu` bytes."""
         parts: list[list[Stamped]] = []
         size = 0
         for m in agg:
@@ -152,6 +161,7 @@ class LiteralNode(Node):
         return parts
 
     def check_delivery(self, effects: list[Effect]) -> None:
+        """CHECKDELIVERY: deliver every pending message whose dependencies are delivered."""
         delivered = True
         while delivered:
             delivered = False

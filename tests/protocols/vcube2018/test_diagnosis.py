@@ -1,4 +1,4 @@
-"""VCube when nodes crash, join and leave: schedules, swarm worlds, and what goes wrong without each part."""
+"""VCube with crashes, joins and leaves: schedules, swarm worlds, and nodes without one of the parts."""
 
 from __future__ import annotations
 
@@ -36,9 +36,9 @@ def play(
     cut_after: Sequence[tuple[NodeId, Instant, int]] = (),
     **faults: Any,
 ) -> tuple[Prepared, dict[int, list[tuple[int, int]]], Any]:
-    """A small world with constant delays; who delivered what, in which order, and the log.
+    """Run a small world with constant delays; returns it, each node's deliveries in order, and the log.
 
-    `cut_after` is (node, instant, steps): from that instant on the node has so many effects to live.
+    `cut_after` is (node, instant, steps): the node crashes that many effects after the instant.
     """
     run = Run(
         world={
@@ -70,7 +70,7 @@ def play(
 
 
 def sizes(prepared: Prepared) -> list[int]:
-    """What must have drained at the nodes that work."""
+    """The sizes that must be zero in the end, of all working nodes."""
     return [
         hosted.node.sizes()[name]
         for hosted in prepared.world.nodes
@@ -80,7 +80,7 @@ def sizes(prepared: Prepared) -> list[int]:
 
 
 def test_the_next_node_of_a_cluster_takes_over_from_a_forwarder_that_crashed() -> None:
-    """Node 4 feeds 5, 6 and 7 in the tree of 0, and is down when the message comes."""
+    """Node 4 forwards to 5, 6 and 7 in the tree of 0, and is down when the message comes."""
     prepared, delivered, _ = play(8, [(0, "100ms")], [{"node": "4", "at": "150ms"}])
     assert [delivered[node] for node in range(8)] == [[(0, 1)]] * 4 + [[]] + [[(0, 1)]] * 3
     assert not any(sizes(prepared))
@@ -104,8 +104,8 @@ TREES_WITHOUT_4 = (
 
 
 @pytest.mark.parametrize("packets", [0, 1, 2])
-def test_what_left_a_source_before_it_crashed_comes_to_all(packets: int) -> None:
-    """Accept, own delivery and so many packets of three: nobody has it, or everybody."""
+def test_a_message_sent_once_before_its_source_crashed_reaches_all(packets: int) -> None:
+    """The source sends so many of its three packets: every other node has the message, or none."""
     cut = (0, SECOND - 1, 2 + packets)
     prepared, delivered, _ = play(8, [(0, "1s")], cut_after=[cut])
     assert delivered[0] == [(0, 1)]
@@ -114,12 +114,12 @@ def test_what_left_a_source_before_it_crashed_comes_to_all(packets: int) -> None
 
 
 def lost_with_its_source() -> tuple[Prepared, dict[int, list[tuple[int, int]]], Any]:
-    """0 tells 1 and no other; 1 says something after it, to all; both are down before anybody asks 1."""
+    """0 sends a message to 1 only; 1 broadcasts after it; both crash before any node tests 1."""
     script = [(0, "1s"), (1, "1105ms")]
     return play(4, script, [{"node": "1", "at": "1110ms"}], seconds=8, cut_after=[(0, SECOND - 1, 3)])
 
 
-def test_what_waits_for_a_message_that_nobody_has_is_given_up_by_all() -> None:
+def test_messages_that_wait_for_a_lost_message_are_discarded_everywhere() -> None:
     prepared, delivered, log = lost_with_its_source()
     assert delivered[1] == [(0, 1), (1, 1)]
     assert (delivered[2], delivered[3]) == ([], [])
@@ -129,7 +129,7 @@ def test_what_waits_for_a_message_that_nobody_has_is_given_up_by_all() -> None:
     assert verify(log, "causal").holds
 
 
-def test_a_newcomer_begins_where_its_sponsor_is_and_misses_nothing_after() -> None:
+def test_a_newcomer_begins_at_its_sponsors_vector_and_misses_nothing_after() -> None:
     script = [(0, "100ms"), (1, "500ms"), (2, "3500ms"), (5, "5s"), (0, "6s")]
     prepared, delivered, log = play(6, script, stays=[{"node": "5", "enter": "1s"}], seconds=9)
     newcomer = prepared.world.nodes[5].node
@@ -143,12 +143,12 @@ def test_a_newcomer_begins_where_its_sponsor_is_and_misses_nothing_after() -> No
         for row in log.select(["node", "kind", "at_us", "packet_kind", "control_entries"]).to_pylist()
         if (row["node"], row["kind"], row["at_us"], row["packet_kind"]) == ("5", "sent", 5 * SECOND, "vcube")
     ]
-    assert set(entries) == {4}, "its first message says what it began with: 0, 1, 2 and itself"
+    assert set(entries) == {4}, "its first message has entries for 0, 1, 2 and itself"
     assert not any(sizes(prepared))
 
 
-def test_what_only_the_sponsor_had_comes_to_all_by_the_newcomer() -> None:
-    """6 tells 7 and 4 and no other; 4 tells the newcomer where to begin; then 4, 6 and 7 are down."""
+def test_a_newcomer_passes_on_messages_that_only_its_sponsor_had() -> None:
+    """6 sends a message to 7 and 4 only; 4 sponsors the newcomer; then 4, 6 and 7 crash."""
     prepared, delivered, _ = play(
         8,
         [(6, "3060ms"), (5, "8s")],
@@ -159,7 +159,7 @@ def test_what_only_the_sponsor_had_comes_to_all_by_the_newcomer() -> None:
     )
     newcomer = prepared.world.nodes[5].node
     assert isinstance(newcomer, DiagnosedVCubeNode)
-    assert newcomer.begins_after == {6: 1}, "the schedule is not the one that this is about"
+    assert newcomer.begins_after == {6: 1}, "the newcomer must begin after the message of 6"
     assert [delivered[node] for node in range(4)] == [[(6, 1), (5, 1)]] * 4
     assert delivered[5] == [(5, 1)]
     assert not any(sizes(prepared))
@@ -171,7 +171,7 @@ def test_a_newcomer_that_has_not_joined_refuses_to_broadcast() -> None:
     assert not any(delivered.values())
 
 
-def test_a_node_that_leaves_in_peace_is_known_to_have_left_before_any_test_fails() -> None:
+def test_the_others_know_of_a_leave_before_any_test_fails() -> None:
     stays = [{"node": "3", "leave": "1s"}]
     prepared, delivered, _ = play(4, [(0, "900ms"), (1, "1500ms")], stays=stays, seconds=5)
     assert all(not prepared.world.nodes[node].node._view.is_working(3) for node in range(3))
@@ -179,20 +179,20 @@ def test_a_node_that_leaves_in_peace_is_known_to_have_left_before_any_test_fails
     assert not any(sizes(prepared))
 
 
-def test_a_node_that_was_wrongly_buried_learns_it_and_stops() -> None:
+def test_a_node_declared_crashed_by_mistake_learns_it_and_stops() -> None:
     stalls = [{"node": "2", "at": "1s", "duration": "2s"}]
     prepared, delivered, _ = play(4, [(0, "4s"), (2, "5s")], stalls=stalls, seconds=8)
-    buried = prepared.world.nodes[2].node
-    assert isinstance(buried, DiagnosedVCubeNode)
+    stopped = prepared.world.nodes[2].node
+    assert isinstance(stopped, DiagnosedVCubeNode)
     with pytest.raises(Refused, match="cannot come back"):
-        buried.broadcast(b"", 9 * SECOND)
+        stopped.broadcast(b"", 9 * SECOND)
     assert prepared.world.refused == 1
     assert [delivered[node] for node in range(4)] == [[(0, 1)], [(0, 1)], [], [(0, 1)]]
 
 
 @pytest.mark.parametrize("keep", [True, False])
-def test_a_node_that_comes_back_stays_out(keep: bool) -> None:
-    """Crash-stop: with its state or without, it does not answer, so it is noticed however short it was away."""
+def test_a_node_that_restarts_stays_out(keep: bool) -> None:
+    """With or without its state, a restarted node answers no test, so the others notice even a short crash."""
     crash = {"node": "1", "at": "1s", "restart": "1010ms", "keep": keep}
     prepared, delivered, _ = play(4, [(0, "900ms"), (1, "2s"), (0, "3s")], [crash], seconds=7)
     assert prepared.world.refused == 1
@@ -229,7 +229,7 @@ def test_2000_worlds_without_faults_hold(block: int) -> None:
 
 
 class ForgetsAtOnce(DiagnosedVCubeNode):
-    """Keeps no log: what a crashed forwarder had is not sent again."""
+    """Keeps no log: messages that a crashed node should have forwarded are not sent again."""
 
     def _take(self, stamped: StampedMessage, below: int, now: Instant, effects: list[Effect]) -> Any:
         covered = super()._take(stamped, below, now, effects)
@@ -246,15 +246,15 @@ class NeverRepairs(DiagnosedVCubeNode):
         return
 
 
-class NeverBuries(DiagnosedVCubeNode):
-    """No answer is no news."""
+class NeverDetectsCrashes(DiagnosedVCubeNode):
+    """Ignores missing answers."""
 
     def _miss_answer(self, node: NodeId, now: Instant, effects: list[Effect]) -> None:
         self._tests.by_node.pop(node, None)
 
 
 class KeepsOrphans(DiagnosedVCubeNode):
-    """Waits for ever for what nobody has."""
+    """Waits for ever for lost messages."""
 
     def _give_up_orphans(self, report: Any, effects: list[Effect]) -> None:
         return
@@ -263,7 +263,7 @@ class KeepsOrphans(DiagnosedVCubeNode):
 SABOTEURS: dict[type[DiagnosedVCubeNode], range] = {
     ForgetsAtOnce: range(0, 20),
     NeverRepairs: range(0, 20),
-    NeverBuries: range(0, 20),
+    NeverDetectsCrashes: range(0, 20),
 }
 
 
@@ -279,7 +279,7 @@ def entry_of(saboteur: type[DiagnosedVCubeNode]) -> registry.Entry:
 
 
 @pytest.mark.parametrize("saboteur", SABOTEURS, ids=lambda kind: kind.__name__)
-def test_every_part_is_needed(saboteur: type[DiagnosedVCubeNode]) -> None:
+def test_a_node_without_one_part_is_caught(saboteur: type[DiagnosedVCubeNode]) -> None:
     entry = entry_of(saboteur)
     for seed in SABOTEURS[saboteur]:
         if run_plan(draw_plan("vcube", seed, FAULTY), FAULTY, entry).failed:
@@ -287,13 +287,13 @@ def test_every_part_is_needed(saboteur: type[DiagnosedVCubeNode]) -> None:
     pytest.fail(f"{saboteur.__name__} was never caught")
 
 
-def test_without_giving_up_orphans_wait_for_ever(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_orphans_wait_for_ever_if_they_are_not_given_up(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(DiagnosedVCubeNode, "_give_up_orphans", KeepsOrphans._give_up_orphans)
     prepared, _, _ = lost_with_its_source()
     assert [len(hosted.node.waiting()) for hosted in prepared.world.nodes if hosted.up] == [1, 1]
 
 
-def test_a_copy_from_one_who_took_over_is_served_to_more_clusters() -> None:
+def test_a_duplicate_from_a_node_that_took_over_is_forwarded_to_more_clusters() -> None:
     context = Context(
         2,
         tuple(range(8)),

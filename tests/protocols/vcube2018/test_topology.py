@@ -1,4 +1,4 @@
-"""The topology against the paper's table for 8 nodes, and against brute force up to 1,024 nodes (vcube2018)."""
+"""The topology compared with the paper's table for 8 nodes, and with brute force up to 1,024 nodes."""
 
 from __future__ import annotations
 
@@ -33,13 +33,13 @@ def recursive_children(i: int, r: int, h: int, live: set[int]) -> list[int]:
     return recursive_children(i, first, s - 1, live)
 
 
-def test_clusters_of_eight_nodes_are_the_papers_table() -> None:
+def test_clusters_of_eight_nodes_equal_the_papers_table() -> None:
     for s, row in TABLE_OF_EIGHT.items():
         for i, written in enumerate(row):
             assert topology.members(i, s) == [int(word) for word in written.split()]
 
 
-def test_the_papers_examples_of_the_auxiliary_functions() -> None:
+def test_auxiliary_functions_give_the_papers_examples() -> None:
     everybody = (1 << 8) - 1
     assert topology.first_child(0, 1, everybody) == 1
     assert topology.first_child(1, 2, everybody) == 3
@@ -52,14 +52,14 @@ def test_the_papers_examples_of_the_auxiliary_functions() -> None:
     ]  # fmt: skip
 
 
-def test_members_are_the_recursive_definition_up_to_1024() -> None:
+def test_members_equal_the_recursive_definition_up_to_1024() -> None:
     for s in range(1, 11):
         for i in (0, 1, 5, 511, 640, 1023):
             assert topology.members(i, s) == recursive_cluster(i, s)
 
 
 @pytest.mark.parametrize("positions", [1, 2, 3, 4, 5, 7, 8, 11, 16])
-def test_children_are_algorithm_1_for_every_root_and_node(positions: int) -> None:
+def test_children_equal_algorithm_1_for_every_root_and_node(positions: int) -> None:
     live = set(range(positions))
     mask = topology.live_mask(live)
     d = topology.dimension(mask)
@@ -68,7 +68,7 @@ def test_children_are_algorithm_1_for_every_root_and_node(positions: int) -> Non
             assert topology.children(i, r, mask) == recursive_children(i, r, d, live)
 
 
-def test_children_with_any_set_of_live_nodes_are_algorithm_1() -> None:
+def test_children_equal_algorithm_1_for_any_set_of_working_nodes() -> None:
     rng = random.Random(5)
     for _ in range(120):
         live = {x for x in range(32) if rng.random() < rng.choice((0.2, 0.5, 0.9))} | {rng.randrange(32)}
@@ -80,7 +80,7 @@ def test_children_with_any_set_of_live_nodes_are_algorithm_1() -> None:
 
 
 @pytest.mark.parametrize("positions", [1, 2, 6, 13, 64, 100, 1000, 1024])
-def test_every_tree_reaches_everybody_exactly_once(positions: int) -> None:
+def test_every_tree_reaches_every_node_exactly_once(positions: int) -> None:
     live = (1 << positions) - 1
     rng = random.Random(positions)
     for root in {0, positions - 1, *(rng.randrange(positions) for _ in range(3))}:
@@ -96,7 +96,7 @@ def test_every_tree_reaches_everybody_exactly_once(positions: int) -> None:
 
 
 @pytest.mark.parametrize("positions", [1, 2, 3, 8, 21, 32])
-def test_responsibilities_are_what_the_walk_says(positions: int) -> None:
+def test_responsibilities_agree_with_heights(positions: int) -> None:
     rng = random.Random(positions)
     for _ in range(8):
         live = (1 << positions) - 1 if rng.random() < 0.3 else rng.getrandbits(positions) | 1
@@ -109,7 +109,7 @@ def test_responsibilities_are_what_the_walk_says(positions: int) -> None:
                 ]
 
 
-def test_the_identity_of_children_by_arithmetic_up_to_1024() -> None:
+def test_a_childs_sources_agree_modulo_a_power_of_two_up_to_1024() -> None:
     live = (1 << 1024) - 1
     rng = random.Random(1)
     for _ in range(2000):

@@ -1,4 +1,4 @@
-"""VCube's state machine against Algorithm 2 read literally, over random worlds (vcube2018, section 4)."""
+"""VCube compared with the literal Algorithm 2 over random worlds, and its edge cases (vcube2018, section 4)."""
 
 from __future__ import annotations
 
@@ -43,7 +43,7 @@ def draw(seed: int) -> tuple[int, dict[str, object]]:
 
 
 @pytest.mark.parametrize("block", range(4))
-def test_indexed_and_literal_send_the_same_packets_at_the_same_instants(block: int) -> None:
+def test_the_index_and_the_literal_algorithm_send_the_same_packets(block: int) -> None:
     for seed in range(block * 60, block * 60 + 60):
         nodes, options = draw(seed)
         literal = play(nodes, lambda i, n=nodes, o=options: LiteralNode(context(i, n, **o)), seed)
@@ -57,8 +57,8 @@ def test_indexed_and_literal_send_the_same_packets_at_the_same_instants(block: i
 def check_clean(seed: int) -> None:
     nodes, options = draw(seed)
     trace = play(nodes, lambda i: indexed(i, nodes, **options), seed)
-    found = trace.undelivered(), trace.duplicates(), trace.sent_twice(), trace.disorder()
-    assert found == (0, 0, 0, 0), f"seed {seed}: undelivered, duplicates, sent twice, disorder = {found}"
+    faults = trace.undelivered(), trace.duplicates(), trace.sent_twice(), trace.disorder()
+    assert faults == (0, 0, 0, 0), f"seed {seed}: undelivered, duplicates, sent twice, disorder = {faults}"
     assert len(trace.broadcasts) * (nodes - 1) == sum(len(ids) for _, _, _, ids, _ in trace.packets)
     for machine in trace.machines:
         assert [machine.sizes()[name] for name in machine.drains()] == [0, 0]
@@ -73,7 +73,7 @@ def test_every_message_is_sent_once_to_each_child_and_delivered_in_causal_order(
 
 @pytest.mark.long
 @pytest.mark.parametrize("block", range(20))
-def test_two_thousand_worlds_are_clean(block: int) -> None:
+def test_2000_worlds_have_no_loss_duplicate_or_disorder(block: int) -> None:
     for seed in range(20_000 + block * 100, 20_000 + block * 100 + 100):
         check_clean(seed)
 
@@ -88,8 +88,8 @@ def test_a_wrong_reading_is_caught(variant: str) -> None:
     pytest.fail(f"{variant} was never caught")
 
 
-def test_the_rows_that_make_room_change_nothing(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Numbers far apart leave the window of kept rows; the answers must stay the same."""
+def test_dropping_old_rows_changes_no_packet(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Numbers far apart leave the kept rows; the packets must stay the same."""
     monkeypatch.setattr(vcube_progress, "KEPT_ROWS", 2)
     for seed in range(30):
         literal = play(6, lambda i: LiteralNode(context(i, 6)), seed, most_messages=25)
@@ -123,8 +123,8 @@ def test_without_aggregation_there_are_exactly_n_times_n_minus_1_packets(nodes: 
     assert packets == nodes * (nodes - 1)
 
 
-def test_sizes_are_the_papers() -> None:
-    """20 of header, 4 for each changed entry (the own one included), the payload."""
+def test_packet_sizes_follow_the_paper() -> None:
+    """20 bytes of header, 4 for each changed entry (the own one included), and the payload."""
     a, b = indexed(0, 4), indexed(1, 4)
     first = next(e for e in a.broadcast(bytes(50), 0) if isinstance(e, Send) and e.to == 1).packet
     assert (first.size_bytes, first.control_bytes, first.control_entries, first.messages) == (74, 4, 1, 1)
@@ -152,7 +152,7 @@ def test_a_packet_survives_the_wire() -> None:
     assert (waits.message, waits.waits_for, waits.since) == (MessageId(1, 0, 1), (MessageId(0, 0, 1),), 3)
 
 
-def test_nonsense_from_a_wire_is_dropped() -> None:
+def test_messages_with_impossible_ids_are_dropped() -> None:
     node = indexed(0, 4)
     for id in (
         MessageId(-1, 0, 1),
@@ -165,7 +165,7 @@ def test_nonsense_from_a_wire_is_dropped() -> None:
         assert node.receive(packet, 1, 0, WIRED) == []
 
 
-def test_what_it_cannot_take_is_refused_and_changes_nothing() -> None:
+def test_refused_broadcasts_change_nothing_and_bad_members_are_rejected() -> None:
     node = indexed(0, 4)
     with pytest.raises(Refused, match="everybody"):
         node.broadcast(b"", 0, to=(1,))
@@ -177,8 +177,8 @@ def test_what_it_cannot_take_is_refused_and_changes_nothing() -> None:
         registry.make("vcube", "node", Context(1, (1, 2), {"tree": "single"}, random.Random(0)))
 
 
-def test_a_message_that_went_everywhere_is_freed() -> None:
-    """A cycle through packets would never be collected: they are no business of the garbage collector."""
+def test_a_delivered_message_is_freed() -> None:
+    """Packets are not tracked by the garbage collector, so a cycle through one would never be freed."""
     payload = bytes(range(50))
     before = sys.getrefcount(payload)
     machines = [indexed(i, 4) for i in range(4)]

@@ -1,7 +1,7 @@
-"""Random worlds small enough to run thousands of: every link delays every packet as it likes, nothing is FIFO.
+"""Small random worlds, cheap enough to run thousands: each packet has a random delay, and links are not FIFO.
 
-A delay depends on the link and on the how-manieth packet of that link it is, never on what is in the packet, so
-two implementations that send alike meet the same world.
+A delay depends on the link and on the packet's ordinal number on that link, never on its content. So two
+implementations that send the same packets see the same world.
 """
 
 from __future__ import annotations
@@ -17,7 +17,7 @@ from precede.core.node import Node
 
 
 class Trace:
-    """What happened: packets in the order in which they were sent, deliveries in the order of each node."""
+    """The packets of a run in the order of sending, and each node's broadcasts and deliveries in order."""
 
     def __init__(self, nodes: int) -> None:
         self.packets: list[tuple[int, NodeId, NodeId, tuple[MessageId, ...], int]] = []
@@ -25,21 +25,24 @@ class Trace:
         self.broadcasts: list[MessageId] = []
 
     def delivered(self, node: NodeId) -> list[MessageId]:
+        """The messages that a node delivered, in order."""
         return [id for kind, id in self.history[node] if kind == "deliver"]
 
     def undelivered(self) -> int:
+        """How many deliveries are missing."""
         return sum(len(set(self.broadcasts) - set(self.delivered(node))) for node in range(len(self.history)))
 
     def duplicates(self) -> int:
+        """How many deliveries are repeated."""
         return sum(len(ids) - len(set(ids)) for ids in map(self.delivered, range(len(self.history))))
 
     def sent_twice(self) -> int:
-        """Copies of one message that one node got more than once."""
+        """How many times a message was sent again to a node that was sent it before."""
         copies = Counter((to, id) for _, _, to, ids, _ in self.packets for id in ids)
         return sum(count - 1 for count in copies.values())
 
     def disorder(self) -> int:
-        """Deliveries before something that happened before, from the histories alone."""
+        """How many deliveries violate causal order, judged by the histories alone."""
         past: dict[MessageId, frozenset[MessageId]] = {}
         delivered = [set[MessageId]() for _ in self.history]
         pasts = [set[MessageId]() for _ in self.history]
@@ -71,7 +74,7 @@ def play(
     most_messages: int = 4,
     heavy: bool = True,
 ) -> Trace:
-    """One world: random broadcasts, heavy-tailed delays, until nothing flies any more."""
+    """Run one world of random broadcasts and heavy-tailed delays until no packet is in flight."""
     rng = random.Random(seed)
     machines = [make(node) for node in range(nodes)]
     trace = Trace(nodes)

@@ -1,9 +1,9 @@
 """Every interleaving of one host's handoffs among three stations, up to stated bounds.
 
-The real host and station run; time stands still and every timer may fire at any moment. A radio frame, once
-sent, may arrive never, once or again, at any later moment and in any order: that covers loss, delay,
-reordering and repetition. Wired links are first-in first-out. A state is the nodes, the links, the frames on
-the air and what is left of the bounds; equal states are met once.
+The real host and stations run. Time does not pass, and every timer may fire at any moment. A radio frame may
+arrive never, once or several times, at any later moment and in any order: this covers loss, delay, reordering
+and repetition. Wired links are first-in first-out. A state consists of the nodes, the packets on links and in
+the air, and the remaining bounds. Equal states are explored once.
 
     python -m tests.protocols.was2021.exploration --sessions 4
 """
@@ -14,11 +14,8 @@ import argparse
 import pickle
 import time
 from collections.abc import Iterator
-from dataclasses import dataclass, field
-from random import Random
 from typing import Any
 
-from msgspec import Struct
 from msgspec.structs import replace
 
 from precede.core.effects import RADIO, WIRED, Accept, Deliver, Effects, Persist, Send
@@ -27,94 +24,18 @@ from precede.core.messages import Message, Packet
 from precede.core.node import Context, Node
 from precede.protocols.registry import make_entry
 from precede.protocols.was2021.packets import AppPacket, SecondResponsePacket
-from precede.protocols.was2021.record import Record
 from precede.sim.world import round_trip
+from tests.protocols.was2021.exploration_state import Bounds, Report, State, Still, canonical
 from tests.protocols.was2021.literal import literal_entry
 
 STATIONS = (0, 1, 2)
 HOST = 3
 TREE = {0: (1, 2), 1: (0,), 2: (0,)}
 LINKS = tuple((one, other) for one in STATIONS for other in TREE[one])
-SKIPPED = ("random", "options", "durable", "draining", "without")
-
-
-class Still(Random):
-    """No jitter and no state."""
-
-    def random(self) -> float:
-        return 0.5
-
-    def __reduce__(self) -> Any:
-        return (Still, ())
-
-
-class Bounds(Struct, frozen=True):
-    """What may still happen."""
-
-    sessions: int
-    messages: int = 0
-    crashes: int = 0
-    downs: int = 0
-    """Down decisions against a host that is there, or that has its record there."""
-    acks: int = 0
-    """1: a connected host may acknowledge at any moment."""
-
-
-class State(Struct, frozen=True, order=False):
-    """Interned nodes (numbers), the host's cell, links and air (numbers of packets), deliveries, bounds,
-    disk.
-    """
-
-    nodes: tuple[int, ...]
-    cell: int
-    links: tuple[tuple[int, ...], ...]
-    air: frozenset[tuple[int, int, int]]
-    delivered: tuple[int, ...]
-    bounds: Bounds
-    disk: tuple[tuple[Any, Any], ...]
-
-
-@dataclass
-class Report:
-    states: int = 0
-    transitions: int = 0
-    broken: list[str] = field(default_factory=list)
-    stuck: int = 0
-    seconds: float = 0.0
-
-    def line(self) -> str:
-        return (
-            f"states={self.states} transitions={self.transitions} broken={len(self.broken)} stuck={self.stuck}"
-            f" seconds={self.seconds:.1f}"
-        )
-
-
-def canonical(value: Any, visited: dict[int, None] | None = None) -> Any:
-    """A value that is equal for equal states, whatever the order of insertion.
-
-    A node's parts share objects, so each object is followed once.
-    """
-    visited = {} if visited is None else visited
-    if isinstance(value, (set, frozenset)):
-        return tuple(sorted(map(repr, value)))
-    if isinstance(value, Struct):
-        return repr(value)
-    if isinstance(value, (list, tuple)):
-        return tuple(canonical(item, visited) for item in value)
-    if isinstance(value, Record):
-        return tuple(canonical(getattr(value, name), visited) for name in Record.__slots__)
-    if not isinstance(value, dict) and not hasattr(value, "__dict__"):
-        return value
-    if id(value) in visited:
-        return "visited"
-    visited[id(value)] = None
-    items = value if isinstance(value, dict) else vars(value)
-    pairs = ((repr(key), item) for key, item in items.items() if key not in SKIPPED)
-    return tuple((key, canonical(item, visited)) for key, item in sorted(pairs, key=lambda pair: pair[0]))
 
 
 class Explorer:
-    """Breadth first from a host that has joined at station 0, or (`joined` false) from one that has not."""
+    """Explores breadth first, from a host that has joined at station 0 or (`joined` false) has not joined."""
 
     def __init__(self, bounds: Bounds, without: str = "", joined: bool = True, most: int = 10_000_000) -> None:
         self.entry = literal_entry(without)
@@ -132,6 +53,7 @@ class Explorer:
     # Nodes as values --------------------------------------------------------------------------------
 
     def intern(self, node: Node) -> int:
+        """The number of a node's state."""
         key = (type(node).__name__, canonical(node))
         number = self.known.get(key)
         if number is None:
@@ -140,9 +62,11 @@ class Explorer:
         return number
 
     def node(self, number: int) -> Any:
+        """A fresh copy of a node's state."""
         return pickle.loads(self.pickles[number])
 
     def packet(self, packet: Packet) -> int:
+        """The number of a packet."""
         text = repr(packet)
         number = self.packet_numbers.get(text)
         if number is None:
@@ -151,7 +75,7 @@ class Explorer:
         return number
 
     def step(self, number: int, event: tuple[Any, ...]) -> tuple[int, tuple[Any, ...]]:
-        """A node's next state and effects; the same question is answered once."""
+        """A node's next state and effects after one input; results are cached."""
         answer = self.steps.get((number, event))
         if answer is None:
             node = self.node(number)
@@ -173,7 +97,7 @@ class Explorer:
             node._declare_down(HOST, effects)
         else:
             effects = list(node.timer(event[1], 0))
-        # What is queued has left at once.
+        # Queued frames are sent at once.
         for effect in effects:
             if isinstance(effect, Send) and effect.key is not None and effect.over == RADIO:
                 effects += [later for later in node.sent(effect.key, 0, True) if isinstance(later, Send)]
@@ -182,6 +106,7 @@ class Explorer:
     # The world --------------------------------------------------------------------------------
 
     def first(self) -> State:
+        """The initial state."""
         numbers = []
         for node in (*STATIONS, HOST):
             role = "host" if node == HOST else "station"
@@ -202,6 +127,7 @@ class Explorer:
         return replace(state, bounds=left)
 
     def _drain(self, state: State) -> State:
+        """Let all packets on wired links arrive."""
         while True:
             busy = next((place for place, queue in enumerate(state.links) if queue), None)
             if busy is None:
@@ -209,7 +135,7 @@ class Explorer:
             state = self._pass(state, busy)
 
     def act(self, state: State, node: int, event: tuple[Any, ...]) -> State:
-        """One input of one node, and its effects on links, air, application and disk."""
+        """Apply one input of one node and carry out its effects."""
         number, effects = self.step(state.nodes[node], event)
         nodes = (*state.nodes[:node], number, *state.nodes[node + 1 :])
         links, air, delivered = list(state.links), state.air, state.delivered
@@ -234,6 +160,7 @@ class Explorer:
         return State(nodes, state.cell, tuple(links), air, delivered, state.bounds, disk)
 
     def move(self, state: State, cell: int) -> State:
+        """Move the host to another cell."""
         if state.cell >= 0:
             state = self.act(state, HOST, ("down", state.cell))
         state = replace(state, cell=cell)
@@ -247,7 +174,7 @@ class Explorer:
         return self.act(replace(state, links=links), other, ("receive", one, packet, WIRED))
 
     def _deliver(self, state: State, frame: tuple[int, int, int]) -> State | None:
-        """A frame arrives (again); None when it cannot, or changes nothing."""
+        """A radio frame arrives; None if it cannot arrive or changes nothing."""
         sender, target, packet = frame
         if target == HOST and state.cell != sender:
             return None
@@ -255,6 +182,7 @@ class Explorer:
         return None if after == state else after
 
     def successors(self, state: State) -> Iterator[State]:
+        """All states that one event leads to."""
         bounds = state.bounds
         for place, queue in enumerate(state.links):
             if queue:
@@ -281,7 +209,7 @@ class Explorer:
             yield self._crash(state)
 
     def _expiries(self, state: State) -> Iterator[State]:
-        """A record is given up: of an abandoned handoff at any moment, another one within the bound."""
+        """Down decisions: unlimited for an abandoned handoff, limited by the bounds for other records."""
         for station, record in enumerate(self.facts_of(state)[0]):
             if record is None:
                 continue
@@ -292,7 +220,7 @@ class Explorer:
                 yield self.act(replace(state, bounds=left), station, ("expire",))
 
     def _crash(self, state: State) -> State:
-        """Down and up again in one step, in the same cell, with what was on disk."""
+        """Crash and restart the host in one step, in the same cell, with what it persisted."""
         host = make_entry(self.entry, "host", Context(HOST, (), self.options, Still(0)))
         host.start(0, round_trip(dict(state.disk)))
         left = replace(state.bounds, crashes=state.bounds.crashes - 1, sessions=state.bounds.sessions - 1)
@@ -318,7 +246,9 @@ class Explorer:
         return self.facts[number]
 
     def broken(self, state: State) -> str | None:
-        """The token: at most one owner or Rsp2; whoever is connected is connected to the owner; nothing
+        """What is wrong with a state, or None.
+
+        There is at most one owner or Rsp2, a connected host is connected to the owner, nothing is delivered
         twice.
         """
         records, ses, connected = self.facts_of(state)
@@ -335,14 +265,14 @@ class Explorer:
         return None
 
     def _carries_token(self, packet: Packet, records: Any) -> bool:
-        """An Rsp2 to a station that has given up waiting for it is nobody's."""
+        """Is this an Rsp2 that its receiver still waits for?"""
         if not isinstance(packet, SecondResponsePacket):
             return False
         record = records[packet.to]
         return record is not None and packet.ses in record[2]
 
     def good(self, state: State) -> bool:
-        """Connected to the one station that has a record, nothing on the wires, everything delivered."""
+        """Is the host connected to the only station with a record, all links empty, all messages delivered?"""
         records, ses, connected = self.facts_of(state)
         home = [station for station, record in enumerate(records) if record]
         due = self.bounds.messages - state.bounds.messages if not self.bounds.downs else 0
@@ -355,7 +285,7 @@ class Explorer:
         )
 
     def run(self) -> Report:
-        """Explore, then ask of every state whether a good one can still be reached."""
+        """Explore all states, then count those from which no good state can be reached."""
         began = time.process_time()
         report = Report()
         first = self.first()
@@ -388,7 +318,7 @@ class Explorer:
 
 
 def _reaching(before: list[list[int]], finished: list[int]) -> int:
-    """How many states can reach a finished one."""
+    """The number of states that can reach a finished one."""
     seen = bytearray(len(before))
     stack = list(finished)
     for number in stack:
@@ -407,9 +337,9 @@ def main() -> None:
         parser.add_argument(f"--{name}", type=int, default=default)
     parser.add_argument("--without", default="")
     parser.add_argument("--from-scratch", action="store_true")
-    said = parser.parse_args()
-    bounds = Bounds(said.sessions, said.messages, said.crashes, said.downs, said.acks)
-    report = Explorer(bounds, said.without, not said.from_scratch).run()
+    arguments = parser.parse_args()
+    bounds = Bounds(arguments.sessions, arguments.messages, arguments.crashes, arguments.downs, arguments.acks)
+    report = Explorer(bounds, arguments.without, not arguments.from_scratch).run()
     print(bounds, report.line())
     for line in report.broken[:5]:
         print(" ", line)

@@ -1,4 +1,4 @@
-"""CK, the rival of WAS: causal by the witness, everything delivered and deleted, on walking hosts."""
+"""CK, the rival of WAS, on walking hosts: causal order holds, and all messages are delivered and deleted."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from precede.witness.verify import verify
 
 @pytest.mark.parametrize("frames", ["cell", "host"])
 @pytest.mark.parametrize("speed", [1.39, 30.0])
-def test_order_and_completeness(frames: str, speed: float) -> None:
+def test_all_messages_are_delivered_in_causal_order_and_deleted(frames: str, speed: float) -> None:
     hosts = 12
     run = Run(
         world={

@@ -1,7 +1,7 @@
-"""The errors of the WAS paper as directed schedules: each violates with one fix off and is clean with it on.
+"""The errors of the WAS paper as directed schedules: each is violated with one fix off and clean with it on.
 
-s1 - s0 - s2 is a line; a wired hop takes 10 ms, a radio frame 1 ms. Host 10 moves; 11 and 12 sit in cells 1
-and 2, 13 in cell 0. The story of each is told in docs/papers/was2021.md.
+The stations form a line s1 - s0 - s2; a wired hop takes 10 ms, a radio frame 1 ms. Host 10 moves; hosts 11, 12
+and 13 stay in cells 1, 2 and 0. docs/papers/was2021.md explains each schedule.
 """
 
 from __future__ import annotations
@@ -29,12 +29,13 @@ def stage(without: str, first: int | None, others: tuple[int, ...], **options: A
 
 
 def say(theatre: Theatre, host: int, start: float, step: float, *words: str) -> None:
+    """Broadcast several messages, `step` ms apart."""
     for place, word in enumerate(words):
         theatre.at(start + place * step, theatre.say, host, word)
 
 
 def duplicate_connect_ack(without: str) -> Verdict:
-    """E1: a second connectACK for the same connection comes after the host has delivered."""
+    """E1: a second connectACK for the same connection arrives after the host has delivered messages."""
     theatre = stage(without, 0, (13,), connect_retry="41ms")
     theatre.at(1000, theatre.enter, 10, 2)
     # The handoff ends at 1041; connect is repeated just then, and the answer to that is late.
@@ -46,9 +47,7 @@ def duplicate_connect_ack(without: str) -> Verdict:
 
 
 def number_taken_back(without: str) -> Verdict:
-    """E2: two own messages are lost on the air, the host moves, connectACK says 1, the next message is (10,
-    2).
-    """
+    """E2: two own messages are lost, the host moves, connectACK says 1, and the next message is (10, 2)."""
     theatre = stage(without, 1, (13,))
     say(theatre, 10, 1000, 10, "a", "b", "c")
     theatre.lose(1005, 1200, "up", host=10)
@@ -69,7 +68,7 @@ def second_request_overtaken(without: str) -> Verdict:
 
 
 def no_delete(without: str) -> Verdict:
-    """E4: back at s0 before Req1 gets there. s0 answers at once, and s1 waits in a handoff that never ends."""
+    """E4: the host is back at s0 before Req1 arrives there. s0 confirms at once; s1's handoff never ends."""
     theatre = stage(without, 0, (11, 13))
     theatre.at(1000, theatre.enter, 10, 1)
     theatre.at(1005, theatre.enter, 10, 0)
@@ -87,9 +86,7 @@ def missed_and_discarded(without: str) -> Theatre:
 
 
 def recovery_deadlock(without: str) -> Verdict:
-    """E5: the host leaves before it acknowledges what was recovered; the handoff never ends, the next one
-    waits.
-    """
+    """E5: the host moves before it acknowledges the recovered messages: the handoff never ends."""
     theatre = missed_and_discarded(without)
     theatre.lose(1100, 1160, "private", host=10)
     theatre.at(1100, theatre.enter, 10, 0)
@@ -100,9 +97,7 @@ def recovery_deadlock(without: str) -> Verdict:
 
 
 def recovery_duplicate(without: str) -> Verdict:
-    """E5: recovered messages are delivered, their acknowledgement lost, and they are sent again in a later
-    Ses.
-    """
+    """E5: the acknowledgement of recovered messages is lost, and they are sent again in a later Ses."""
     theatre = missed_and_discarded(without)
     theatre.at(1100, theatre.enter, 10, 0)
     theatre.lose(1100, 1190, "ack", host=10)
@@ -114,17 +109,17 @@ def recovery_duplicate(without: str) -> Verdict:
 
 
 def no_boundary(without: str) -> Verdict:
-    """E6: what s2 receives between Rsp1 and Rsp2, and s1 had not at Req2, counts as delivered."""
+    """E6: messages that s2 receives between Rsp1 and Rsp2, and s1 did not have at Req2, count as delivered."""
     theatre = stage(without, 1, (12,))
     theatre.at(1000, theatre.enter, 10, 2)
-    # At s2: connect 1001, Rsp1 1041, Rsp2 1081. Said in cell 2 after 1041, at s1 only after Req2 (1061).
+    # At s2: connect 1001, Rsp1 1041, Rsp2 1081. Broadcast in cell 2 after 1041, at s1 only after Req2 (1061).
     say(theatre, 12, 1043, 2, *(f"w{number}" for number in range(10)))
     theatre.run(8000)
     return theatre.verdict(due=(10, 12))
 
 
 def range_discard(without: str) -> Verdict:
-    """E7: "b" after "a"; s2 discards "b" by range while "a" is missing in its cell; then host 10 comes."""
+    """E7: s2 discards "b" by range while "a", which precedes it, is missing in its cell; then host 10 comes."""
     theatre = stage(without, 1, (12, 13))
     say(theatre, 13, 1000, 20, "a", "b")
     theatre.lose(1000, 1200, "data", host=10)
@@ -135,7 +130,7 @@ def range_discard(without: str) -> Verdict:
 
 
 def stale_ranges(without: str) -> Verdict:
-    """E8: host 10 reports "b" by range, goes out of coverage and back: its RBuffer is empty, s1 thinks not."""
+    """E8: host 10 reports "b" by range and reconnects: its RBuffer is empty, but s1 does not repeat "b"."""
     theatre = stage(without, 1, (13,))
     say(theatre, 13, 1000, 20, "a", "b")
     theatre.lose(1000, 1200, "data", host=10, word="a")
@@ -146,7 +141,7 @@ def stale_ranges(without: str) -> Verdict:
 
 
 def heard_in_handoff(without: str) -> Verdict:
-    """E9: s1 has a, b and s2 has b, a. Host 10 delivered a at s1, hears a again at s2 while connecting."""
+    """E9: s1 has a, b and s2 has b, a. Host 10 delivered a at s1 and receives it at s2 while connecting."""
     theatre = stage(without, 1, (11, 12))
     theatre.at(1000, theatre.say, 11, "a")
     theatre.at(1000, theatre.say, 12, "b")
@@ -157,7 +152,7 @@ def heard_in_handoff(without: str) -> Verdict:
 
 
 def late_uplink(without: str) -> Verdict:
-    """E10: host 10's frame is in the air while s1 has already told s0 what it accepted."""
+    """E10: host 10's message reaches s1 after s1 has told s0 which messages it accepted."""
     theatre = stage(without, 1, (12, 13))
     theatre.delay(1000, 1000, 22, "up", host=10)
     theatre.at(1000, theatre.say, 10, "a")
@@ -178,7 +173,7 @@ def late_connect(without: str) -> Verdict:
 
 
 def leave_in_handoff(without: str) -> Verdict:
-    """E12: host 10 leaves while its handoff runs: PS names s1 alone, under a number that is no longer s1's."""
+    """E12: host 10 leaves during a handoff: PS names only s1, with a number that s1 no longer has."""
     theatre = stage(without, 1, (12, 13))
     theatre.at(1000, theatre.enter, 10, 0)
     theatre.at(1015, theatre.leave, 10)
@@ -200,7 +195,7 @@ def newer_connect(without: str) -> Verdict:
 
 
 def no_negative_answer(without: str) -> Verdict:
-    """E14: s1 has declared host 10 down; s2 asks s1, which does not answer."""
+    """E14: s1 has declared host 10 down; s2 sends Req1 to s1, which does not answer."""
     theatre = stage(without, 1, (13,), down_after="500ms")
     theatre.at(1000, theatre.enter, 10, None)
     theatre.at(3000, theatre.enter, 10, 2)
@@ -211,7 +206,7 @@ def no_negative_answer(without: str) -> Verdict:
 
 
 def rejoin_duplicates(without: str) -> Verdict:
-    """E15: after a down decision host 10 gets what s2 still caches, which it delivered long ago."""
+    """E15: after a down decision host 10 gets messages that s2 still keeps and that it delivered long ago."""
     theatre = stage(without, 1, (12, 13), down_after="500ms", ack_interval="100ms", retransmit="200ms")
     say(theatre, 13, 1000, 20, "a", "b", "c")
     theatre.lose(1000, 4000, "data", host=12, word="a")
@@ -222,7 +217,7 @@ def rejoin_duplicates(without: str) -> Verdict:
 
 
 def silent_down(without: str) -> Verdict:
-    """E16: nothing to acknowledge for longer than the down time-out."""
+    """E16: a host has nothing to acknowledge for longer than the down time-out."""
     theatre = stage(without, 1, (13,), down_after="2s")
     say(theatre, 13, 6000, 20, "a", "b")
     theatre.run(8000)
@@ -232,7 +227,7 @@ def silent_down(without: str) -> Verdict:
 
 
 def crash_after_delivery(without: str) -> Verdict:
-    """E17: crash between a delivery and the acknowledgement with which it would have been saved."""
+    """E17: a host crashes between a delivery and the acknowledgement that would have saved it."""
     theatre = stage(without, 0, (13,), durable=True)
     say(theatre, 13, 1000, 20, "a")
     theatre.at(1100, theatre.crash, 10)
@@ -242,7 +237,7 @@ def crash_after_delivery(without: str) -> Verdict:
 
 
 def crash_after_connect_ack(without: str) -> Verdict:
-    """E17: crash with the new Ses_LC and the old seq_NC saved: recovery acknowledges what it never had."""
+    """E17: a host crashes with a new Ses_LC and an old seq_NC saved: recovery acknowledges too much."""
     theatre = stage(without, 1, (11, 12), durable=True)
     # s1 numbers x, y, z and s2 numbers z, x, y; host 10 has x and y, so 3 is next at s1 and 1 at s2.
     say(theatre, 11, 1000, 2, "x", "y")
@@ -257,7 +252,7 @@ def crash_after_connect_ack(without: str) -> Verdict:
 
 
 def recover_same_number(without: str) -> Verdict:
-    """E18a: host 10 crashes at s0 and comes up at s1 under the same Ses: s0 takes it for an old request."""
+    """E18a: host 10 crashes at s0 and restarts at s1 with the same Ses: s0 ignores Req1 as an old one."""
     theatre = stage(without, 0, (13,), durable=True)
     theatre.at(1000, theatre.crash, 10)
     theatre.at(1100, theatre.enter, 10, 1)
@@ -268,7 +263,7 @@ def recover_same_number(without: str) -> Verdict:
 
 
 def recover_without_stations(without: str) -> Verdict:
-    """E18b: PS is gone with the crash; s1 finds nobody to ask and takes the host in anew, s0 keeps it too."""
+    """E18b: PS is lost in the crash; s1 asks no station and makes a new record, and s0 keeps the old one."""
     theatre = stage(without, 0, (13,), durable=True)
     theatre.at(1000, theatre.crash, 10)
     theatre.at(1050, theatre.enter, 10, 1)
@@ -279,7 +274,7 @@ def recover_without_stations(without: str) -> Verdict:
 
 
 def two_owners(without: str) -> Verdict:
-    """E18c: joined at s1 (answer lost), then at s2; a recovery at s1 before s2's Delete gets there."""
+    """E18c: a host joins at s1 (answer lost), then at s2, and recovers at s1 before s2's Delete arrives."""
     theatre = stage(without, None, (11, 12), durable=True, retransmit="107ms")
     # s1 numbers a, b and s2 numbers b, a.
     theatre.at(1000, theatre.say, 11, "a")
@@ -325,7 +320,7 @@ CASES: tuple[tuple[str, Schedule, str], ...] = (
 @pytest.mark.parametrize(
     ("fix", "schedule", "wrong"), CASES, ids=lambda value: getattr(value, "__name__", value)
 )
-def test_schedule_violates_only_without_the_fix(fix: str, schedule: Schedule, wrong: str) -> None:
+def test_schedule_is_violated_only_without_the_fix(fix: str, schedule: Schedule, wrong: str) -> None:
     assert schedule("").clean(), schedule("")
     broken = schedule(fix)
     assert getattr(broken, wrong), broken

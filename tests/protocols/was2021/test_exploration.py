@@ -1,10 +1,11 @@
-"""Every interleaving of one host's handoffs among three stations: one token, and nothing gets stuck."""
+"""Every interleaving of one host's handoffs among three stations: one token, and no state gets stuck."""
 
 from __future__ import annotations
 
 import pytest
 
-from tests.protocols.was2021.exploration import Bounds, Explorer
+from tests.protocols.was2021.exploration import Explorer
+from tests.protocols.was2021.exploration_state import Bounds
 
 
 @pytest.mark.parametrize(
@@ -22,7 +23,7 @@ from tests.protocols.was2021.exploration import Bounds, Explorer
     ],
     ids=repr,
 )
-def test_no_reachable_state_breaks_the_token(bounds: Bounds, joined: bool) -> None:
+def test_no_reachable_state_has_two_tokens_or_gets_stuck(bounds: Bounds, joined: bool) -> None:
     report = Explorer(bounds, joined=joined).run()
     print(bounds, report.line())
     assert not report.broken
@@ -31,7 +32,7 @@ def test_no_reachable_state_breaks_the_token(bounds: Bounds, joined: bool) -> No
 
 
 @pytest.mark.parametrize("fix", ["E3", "E4", "E11", "E12"])
-def test_the_exploration_sees_a_doubled_or_lost_token(fix: str) -> None:
+def test_the_exploration_finds_a_doubled_or_lost_token(fix: str) -> None:
     assert Explorer(Bounds(sessions=4), without=fix).run().broken
 
 
@@ -44,7 +45,7 @@ def test_the_exploration_sees_a_doubled_or_lost_token(fix: str) -> None:
         ("E14", Bounds(sessions=3, downs=1, acks=1)),
     ],
 )
-def test_the_exploration_sees_a_host_that_waits_for_ever(fix: str, bounds: Bounds) -> None:
+def test_the_exploration_finds_a_host_that_waits_for_ever(fix: str, bounds: Bounds) -> None:
     report = Explorer(bounds, without=fix).run()
     assert not report.broken
     assert report.stuck > 0

@@ -1,4 +1,4 @@
-"""Figures 2 to 5 of the WAS paper, step by step, and one schedule that the fixes themselves once failed."""
+"""Figures 2 to 5 of the WAS paper, step by step, and a schedule that an earlier version of our fixes failed."""
 
 from __future__ import annotations
 
@@ -17,11 +17,12 @@ PAIR = ((1, 2),)
 
 
 def kinds(theatre: Theatre, node: int, target: int) -> list[str]:
+    """The kinds of the packets from one node to another, in order."""
     return [packet.kind for _, sender, to, packet in theatre.frames if (sender, to) == (node, target)]
 
 
 def test_figure_2_loss_is_repaired_and_everything_is_discarded() -> None:
-    """h1 at s1 says m1, misses it and its acknowledgement, gets m2 first; h2 at s2 answers m1 with m2."""
+    """h1 broadcasts m1, misses it and its acknowledgement, and gets m2 first, which h2 sends after m1."""
     theatre = Theatre(hosts=(11, 12), tree=PAIR)
     theatre.at(100, theatre.enter, 11, 1)
     theatre.at(100, theatre.enter, 12, 2)
@@ -40,7 +41,7 @@ def test_figure_2_loss_is_repaired_and_everything_is_discarded() -> None:
 
 
 @pytest.mark.parametrize("lost", ["nothing", "connect", "connect_ack"])
-def test_figure_3_a_join_succeeds_whatever_is_lost_first(lost: str) -> None:
+def test_figure_3_a_join_succeeds_if_its_first_frame_is_lost(lost: str) -> None:
     theatre = Theatre(hosts=(11,), tree=PAIR)
     theatre.lose(100, 150, lost, host=11)
     theatre.at(100, theatre.enter, 11, 1)
@@ -53,7 +54,7 @@ def test_figure_3_a_join_succeeds_whatever_is_lost_first(lost: str) -> None:
 
 
 def crossing() -> Theatre:
-    """Figure 4: m1 is said in cell 1 and m2 in cell 2 at once, so s1 has m1, m2 and s2 has m2, m1."""
+    """Figure 4: m1 is broadcast in cell 1 and m2 in cell 2 at once, so s1 has m1, m2 and s2 has m2, m1."""
     theatre = Theatre(hosts=(11, 12, 13), tree=PAIR)
     theatre.at(100, theatre.enter, 11, 1)
     theatre.at(100, theatre.enter, 12, 2)
@@ -74,10 +75,10 @@ def test_figure_4_stations_number_concurrent_messages_differently() -> None:
 
 
 def test_figure_5_handoff_recovers_what_was_discarded_and_skips_what_was_delivered() -> None:
-    """h1 has m1 and not m2; s1 has discarded m1, s2 has discarded m2; m3 comes during the handoff."""
+    """h1 has m1 and not m2; s1 has discarded m1, s2 has discarded m2; m3 is broadcast during the handoff."""
     theatre = crossing()
     theatre.lose(1000, 1900, "data", host=11, word="m2")
-    # In cell 2 the copy of m1 for h2 stays away, so that s2 keeps m1 and discards m2, as in the figure.
+    # In cell 2 h2 misses m1, so that s2 keeps m1 and discards m2, as in the figure.
     theatre.lose(1000, 2500, "data", host=12, word="m1")
     theatre.at(1800, theatre.enter, 11, 2)
     theatre.at(1815, theatre.say, 13, "m3")
@@ -101,7 +102,7 @@ def test_figure_5_handoff_recovers_what_was_discarded_and_skips_what_was_deliver
 
 
 def test_a_denial_in_an_overtaken_connection_makes_no_second_owner() -> None:
-    """s0 gave the record to the newest connection; its denial to an older one must not let that one start anew.
+    """s0 gave the record to the newest connection and denies an older one, which must not start a new record.
 
     The chain is s1 - s3 - s4 - s0 - s2. Host 10: s0, then s1 (Ses 2), then s2 (Ses 3), then s1 again (Ses 4).
     """

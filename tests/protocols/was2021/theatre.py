@@ -1,7 +1,7 @@
-"""A small deterministic stage for directed WAS schedules: 10 ms per wired hop, 1 ms per radio frame.
+"""A small deterministic world for directed WAS schedules: 10 ms per wired hop, 1 ms per radio frame.
 
-Times are in milliseconds. A schedule says who moves where and when, and which frames are lost or late. What the
-applications saw is judged by `verdict`, which knows payloads and nothing of the protocol.
+Times are in milliseconds. A schedule says which host moves where and when, and which frames are lost or late.
+`Theatre.verdict` judges the broadcasts and deliveries by their payloads; it knows nothing of the protocol.
 """
 
 from __future__ import annotations
@@ -27,7 +27,7 @@ LINE = ((1, 0), (0, 2))
 
 
 class Steady(Random):
-    """No jitter: every draw is in the middle."""
+    """A generator without jitter: every draw is 0.5."""
 
     def random(self) -> float:
         return 0.5
@@ -35,7 +35,7 @@ class Steady(Random):
 
 @dataclass
 class Rule:
-    """Frames between two times (ms) that match: lost, or late by some milliseconds."""
+    """Radio frames sent between two times (ms) that match are lost, or late by `late` milliseconds."""
 
     start: float
     end: float
@@ -45,7 +45,11 @@ class Rule:
 
 @dataclass
 class Verdict:
-    """What went wrong, in the words of section 0 of the specification."""
+    """What went wrong, as a list of hosts, messages or stations for each kind.
+
+    `causal`, `duplicates` and `missing` are deliveries; `zombies` are records at stations where no such host
+    is, `kept` stations that have not discarded everything, `unconnected` hosts in a cell without a connection.
+    """
 
     causal: list[str] = field(default_factory=list)
     duplicates: list[str] = field(default_factory=list)
@@ -61,7 +65,7 @@ class Verdict:
 
 
 class Theatre:
-    """Stations and hosts, a heap of events, and a record of what the applications did."""
+    """Stations and hosts, a heap of events, and a log of broadcasts and deliveries."""
 
     def __init__(
         self,
@@ -97,10 +101,11 @@ class Theatre:
     # The schedule -------------------------------------------------------------------------------------------
 
     def at(self, ms: float, action: Callable[..., None], *arguments: Any) -> None:
+        """Schedule an action."""
         self._push(round(ms * MS), action, *arguments)
 
     def enter(self, host: int, station: int | None) -> None:
-        """The host is now in this cell (None: in no cell)."""
+        """Move a host to this cell (None: out of coverage)."""
         old = self.cell.get(host)
         self.cell[host] = station
         if self.up[host]:
@@ -110,6 +115,7 @@ class Theatre:
                 self._do(host, self.nodes[host].link_up(station, self.now, RADIO))
 
     def say(self, host: int, word: str) -> None:
+        """Broadcast a message; each payload is used once."""
         self._do(host, self.nodes[host].broadcast(word.encode(), self.now))
 
     def leave(self, host: int) -> None:
@@ -117,23 +123,27 @@ class Theatre:
         self._do(host, self.nodes[host].leave(self.now))
 
     def crash(self, host: int) -> None:
+        """Stop a host and its timers; what it persisted stays."""
         self.up[host] = False
         self.timers = {key: token for key, token in self.timers.items() if key[0] != host}
 
     def restart(self, host: int) -> None:
+        """Start a crashed host with what it persisted."""
         self._make(host)
         cell = self.cell.get(host)
         if cell is not None:
             self._do(host, self.nodes[host].link_up(cell, self.now, RADIO))
 
     def lose(self, start: float, end: float, *kinds: str, **where: Any) -> None:
-        """Radio frames of these kinds sent in this time are lost; `host`, `at` (station), `word` narrow it."""
+        """Lose radio frames of these kinds in this time; `host`, `at` (station) and `word` restrict it."""
         self.rules.append(Rule(start, end, matching(kinds, **where)))
 
     def delay(self, start: float, end: float, by: float, *kinds: str, **where: Any) -> None:
+        """Delay radio frames by `by` milliseconds, selected as in `lose`."""
         self.rules.append(Rule(start, end, matching(kinds, **where), by))
 
     def run(self, until: float) -> None:
+        """Run all events up to an instant."""
         while self.heap and self.heap[0][0] <= round(until * MS):
             self.now, _, action, arguments = heapq.heappop(self.heap)
             action(*arguments)
@@ -142,34 +152,35 @@ class Theatre:
     # The judgement ------------------------------------------------------------------------------------------
 
     def delivered(self, host: int) -> list[str]:
-        return [word.decode() for _, kind, who, word in self.log if kind == "deliver" and who == host]
+        """The payloads that a host delivered, in order."""
+        return [word.decode() for _, kind, node, word in self.log if kind == "deliver" and node == host]
 
     def verdict(self, due: Sequence[int] = ()) -> Verdict:
-        """`due`: hosts that were up all the time and owe every message broadcast after their first delivery."""
-        found = Verdict()
-        self._judge_order(found)
+        """Judge the run; the hosts in `due` must have delivered every message."""
+        verdict = Verdict()
+        self._judge_order(verdict)
         words = [word for _, kind, _, word in self.log if kind == "broadcast"]
         for host in due:
             had = set(self.delivered(host))
-            found.missing += [f"{host}:{word.decode()}" for word in words if word.decode() not in had]
+            verdict.missing += [f"{host}:{word.decode()}" for word in words if word.decode() not in had]
         for host in self.hosts:
             home = self.cell.get(host) if self.up[host] and host not in self.left else None
-            found.zombies += [
+            verdict.zombies += [
                 f"{host}@{station}"
                 for station in self.stations
                 if station != home and host in self.nodes[station].records  # type: ignore[attr-defined]
             ]
             if home is not None and not self.nodes[host].connected:  # type: ignore[attr-defined]
-                found.unconnected.append(str(host))
-        found.kept = [
+                verdict.unconnected.append(str(host))
+        verdict.kept = [
             f"{station}:{size}"
             for station in self.stations
             if (size := self.nodes[station].sizes()["sbuffer"]) > 0
         ]
-        return found
+        return verdict
 
-    def _judge_order(self, found: Verdict) -> None:
-        """Happened-before by vectors of broadcasts; each payload is one message."""
+    def _judge_order(self, verdict: Verdict) -> None:
+        """Find duplicates and causal violations, by vectors of the numbers of broadcasts."""
         clock: dict[int, dict[int, int]] = {host: {} for host in self.hosts}
         stamp: dict[bytes, tuple[int, int, dict[int, int]]] = {}
         past: dict[int, dict[int, int]] = {host: {} for host in self.hosts}
@@ -182,9 +193,9 @@ class Theatre:
             source, number, vector = stamp[word]
             name = f"{host}:{word.decode()}"
             if (host, word) in had:
-                found.duplicates.append(name)
+                verdict.duplicates.append(name)
             elif past[host].get(source, 0) >= number:
-                found.causal.append(name)
+                verdict.causal.append(name)
             had.add((host, word))
             for target in (clock[host], past[host]):
                 for other, value in vector.items():
@@ -203,6 +214,7 @@ class Theatre:
         heapq.heappush(self.heap, (at, next(self.order), action, arguments))
 
     def _do(self, node: int, effects: Effects) -> None:
+        """Carry out the effects of one input."""
         for effect in effects:
             match effect:
                 case Send():
@@ -244,6 +256,7 @@ class Theatre:
             self._fly(node, target, send.packet)
 
     def _fly(self, node: int, target: int, packet: Packet) -> None:
+        """Transmit a radio frame, unless a rule loses it."""
         self.frames.append((self.now / MS, node, target, packet))
         late = 0.0
         for rule in self.rules:
@@ -269,6 +282,8 @@ class Theatre:
 def matching(
     kinds: Sequence[str], host: int | None = None, at: int | None = None, word: str | None = None
 ) -> Callable[[int, int, Packet], bool]:
+    """A predicate over sender, receiver and packet: all conditions that are given must hold."""
+
     def matches(node: int, target: int, packet: Packet) -> bool:
         message = getattr(packet, "message", None)
         return (

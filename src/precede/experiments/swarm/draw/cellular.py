@@ -1,7 +1,8 @@
-"""Swarm worlds of cells: lossy, reordering radio, hosts that hardly stay, crashes, joins, leaves, dead spots.
+"""Draws swarm worlds for WAS: radio cells with loss, fast movement, crashes, joins, leaves and dead spots.
 
-Four regimes: a radio that reorders and loses a fifth; one that loses two fifths with hosts that stay a tenth of
-a second; a down time-out shorter than many absences; and the real contention channel with fast walkers.
+There are four regimes. `reordering`: the radio reorders frames and loses up to a fifth. `hurried`: it loses two
+fifths, and hosts stay a tenth of a second in a cell. `forgetful`: the down time-out is shorter than many
+absences. `contention`: a shared channel with collisions, and fast walkers.
 """
 
 from __future__ import annotations
@@ -25,7 +26,7 @@ _SETTLE: Final = 30 * SECOND
 
 
 def draw(protocol: str, seed: int, random: Random) -> Plan:
-    """A few stations, a few hosts, a few seconds; everything that can go wrong does."""
+    """Draw a world of a few stations and hosts that runs for a few seconds, with faults of all kinds."""
     regime = REGIMES[seed % len(REGIMES)]
     stations, hosts = random.randint(2, 6), random.randint(2, 7)
     heal_at = random.choice((2, 4)) * SECOND
@@ -52,13 +53,17 @@ def draw(protocol: str, seed: int, random: Random) -> Plan:
 def _spare_leavers(
     world: dict[str, Any], crashes: list[dict[str, Any]], options: dict[str, Any]
 ) -> tuple[dict[str, Any], list[dict[str, Any]], dict[str, Any]]:
-    """No down decision cleans up behind the protocol: everybody lives, and a leaver has time to say so."""
+    """Let leavers leave in peace: they do not crash, and have 20 s to be confirmed.
+
+    Down decisions are switched off, so that they cannot hide an error of the protocol.
+    """
     leavers = {stay["node"] for stay in world["stays"] if "leave" in stay}
     kept = [crash for crash in crashes if crash["node"] not in leavers]
     return world | {"linger": "20s"}, kept, options | {"down_after": "10min", "collision_limit": 1.0}
 
 
 def draw_world(random: Random, regime: str, stations: int, hosts: int, heal_at: Instant) -> dict[str, Any]:
+    """Draw the world's table: stations on a tree, delays, movement, radio."""
     world: dict[str, Any] = {
         "kind": "cellular",
         "stations": stations,
@@ -91,7 +96,7 @@ def draw_world(random: Random, regime: str, stations: int, hosts: int, heal_at: 
 
 
 def _draw_stays(random: Random, hosts: int, heal_at: Instant) -> list[dict[str, Any]]:
-    """Some come late, some leave before the end."""
+    """Draw the hosts that enter late and those that leave before the end."""
     stays = []
     for number in range(1, hosts):
         stay: dict[str, Any] = {"node": f"h{number}"}
@@ -107,7 +112,7 @@ def _draw_stays(random: Random, hosts: int, heal_at: Instant) -> list[dict[str, 
 def _draw_moves(
     random: Random, stations: int, hosts: int, dwell: int, heal_at: Instant
 ) -> list[dict[str, Any]]:
-    """Each host goes from cell to cell, now and then out of coverage, often back to where it was."""
+    """Draw each host's cells and when it enters them; sometimes it is out of coverage."""
     moves = []
     for number in range(hosts):
         at, cell = 0, -1
@@ -122,7 +127,7 @@ def _draw_moves(
 
 
 def _draw_crashes(random: Random, hosts: int, heal_at: Instant) -> list[dict[str, Any]]:
-    """At an instant or in the middle of an effect list; most come back soon, few without their memory."""
+    """Draw crashes at an instant or between two effects; most hosts restart soon, few without saved state."""
     crashes = []
     for _ in range(random.choice((0, 1, 3, 8))):
         at = random.randrange(heal_at)
@@ -137,6 +142,7 @@ def _draw_crashes(random: Random, hosts: int, heal_at: Instant) -> list[dict[str
 
 
 def _draw_workload(random: Random, hosts: int, heal_at: Instant) -> dict[str, Any]:
+    """Draw the rate of broadcasts, and whether hosts reply to messages."""
     return {
         "poisson": f"{random.choice((30, 80, 300))}ms",
         "until": seconds_text(heal_at),
@@ -146,6 +152,7 @@ def _draw_workload(random: Random, hosts: int, heal_at: Instant) -> dict[str, An
 
 
 def _draw_options(random: Random, regime: str, stations: int) -> dict[str, Any]:
+    """Draw the protocol's times and windows."""
     quick = random.random() < 0.5
     return {
         "stations": stations,
@@ -163,10 +170,10 @@ def _draw_options(random: Random, regime: str, stations: int) -> dict[str, Any]:
 
 
 def missing(plan: Plan, prepared: Prepared, log: pa.Table) -> list[str]:
-    """What a host that is up owes: everything broadcast since it was last admitted without a record.
+    """The messages that a working host should have delivered and has not.
 
-    A message of a host that left, died or lost its memory may have died with it; once anybody delivered it,
-    it is due like any other.
+    Due is every message broadcast since the host was last admitted without a record from another station. A
+    message of a host that left, crashed or lost its state is due only if some host delivered it.
     """
     world, names = prepared.world, prepared.built.names
     admitted = _admissions(prepared)
@@ -177,53 +184,53 @@ def missing(plan: Plan, prepared: Prepared, log: pa.Table) -> list[str]:
     }
     sent: dict[tuple[str, int, int], int] = {}
     delivered: dict[tuple[str, int], dict[tuple[str, int, int], None]] = {}
-    spread: dict[tuple[str, int, int], None] = {}
+    delivered_anywhere: dict[tuple[str, int, int], None] = {}
     for row in events_of(log, "broadcast", "delivered"):
         message = (row["message_source"], row["message_incarnation"], row["message_number"])
         if row["kind"] == "broadcast":
             sent[message] = row["at_us"]
         else:
             delivered.setdefault((row["node"], row["incarnation"]), {})[message] = None
-            spread[message] = None
+            delivered_anywhere[message] = None
     return [
         f"{node} never delivered {message[0]}:{message[2]}"
-        for (node, life), since in up.items()
+        for (node, incarnation), since in up.items()
         for message, at in sent.items()
         if at > since
-        and (message in spread or message[:2] in up)
-        and message not in delivered.get((node, life), {})
+        and (message in delivered_anywhere or message[:2] in up)
+        and message not in delivered.get((node, incarnation), {})
     ]
 
 
 def _admissions(prepared: Prepared) -> dict[NodeId, Instant]:
-    """When each host was last taken in, at whichever station."""
-    found: dict[NodeId, Instant] = {}
+    """When each host was last admitted by any station."""
+    admissions: dict[NodeId, Instant] = {}
     for hosted in prepared.world.nodes:
         if isinstance(hosted.node, WasStation):
             for host, at in hosted.node.registrations.admitted.items():
-                found[host] = max(at, found.get(host, 0))
-    return found
+                admissions[host] = max(at, admissions.get(host, 0))
+    return admissions
 
 
 def checks(plan: Plan, prepared: Prepared, log: pa.Table) -> Mapping[str, Sequence[str]]:
-    """Everybody is connected, and registered nowhere else."""
+    """At the end every working host is connected, and registered only at the station of its cell."""
     world, names = prepared.world, prepared.built.names
     network: Any = prepared.built.network
-    lost, zombies = [], []
+    unconnected, leftovers = [], []
     home: dict[NodeId, NodeId] = {}
     for hosted in world.nodes:
         if isinstance(hosted.node, WasHost) and hosted.up and not hosted.gone:
             home[hosted.id] = network.cell[hosted.id]
             if not hosted.node.connected:
-                lost.append(f"{names[hosted.id]} is not connected")
+                unconnected.append(f"{names[hosted.id]} is not connected")
     for hosted in world.nodes:
         if isinstance(hosted.node, WasStation):
-            zombies += [
+            leftovers += [
                 f"{names[hosted.id]} has a record of {names[host]}"
                 for host in hosted.node.records
                 if home.get(host) != hosted.id
             ]
-    return {"undelivered": lost, "leaks": zombies}
+    return {"undelivered": unconnected, "leaks": leftovers}
 
 
 DRAWER: Final = Drawer(draw, missing, checks)

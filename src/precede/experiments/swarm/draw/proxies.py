@@ -1,7 +1,7 @@
-"""Swarm worlds of cells for CK and section 9 of prs1997: lossy radio, hosts that hardly stay, late joins.
+"""Draws swarm worlds for CK and prs_mobile: radio cells with loss, fast movement and late joins.
 
-Three regimes of `draw_cellular`, without crashes and leaves: neither paper has them. prs1997 sends to sets of
-hosts, CK to everybody.
+The worlds are those of three regimes of `cellular`, without crashes and leaves, which neither paper has.
+prs_mobile sends to sets of hosts, CK to everybody.
 """
 
 from __future__ import annotations
@@ -22,12 +22,12 @@ from precede.protocols.cells.proxy_station import ProxyStation
 
 REGIMES: Final = ("reordering", "hurried", "contention")
 _SETTLE: Final = 30 * SECOND
-_TOLD: Final = SECOND
-"""By then every station knows of a host that joined."""
+_JOIN_KNOWN_AFTER: Final = SECOND
+"""So long after a host joined, every station knows of it."""
 
 
 def draw(protocol: str, seed: int, random: Random) -> Plan:
-    """A few stations, a few hosts, a few seconds."""
+    """Draw a world of a few stations and hosts that runs for a few seconds."""
     stations, hosts = random.randint(2, 6), random.randint(2, 7)
     heal_at = random.choice((2, 4)) * SECOND
     world = draw_world(random, REGIMES[seed % len(REGIMES)], stations, hosts, heal_at)
@@ -61,7 +61,7 @@ def draw(protocol: str, seed: int, random: Random) -> Plan:
 
 
 def _draw_script(random: Random, hosts: int, heal_at: Instant) -> list[dict[str, Any]]:
-    """Messages to some hosts, few or many, now and then to everybody."""
+    """Draw the messages of prs_mobile: most go to a random set of hosts, some to everybody."""
     gap = random.choice((30, 80, 300)) * 1000 / hosts
     births = []
     at = random.expovariate(1 / gap)
@@ -77,7 +77,7 @@ def _draw_script(random: Random, hosts: int, heal_at: Instant) -> list[dict[str,
 
 
 def missing_of_ck(plan: Plan, prepared: Prepared, log: pa.Table) -> list[str]:
-    """Everything broadcast since a host has been known to every station."""
+    """The messages that a host should have delivered: all broadcast since every station knows of it."""
     names = prepared.built.names
     admitted: dict[str, Instant] = {}
     for hosted in prepared.world.nodes:
@@ -95,25 +95,25 @@ def missing_of_ck(plan: Plan, prepared: Prepared, log: pa.Table) -> list[str]:
         f"{host} never delivered {message[0]}:{message[1]}"
         for host, since in admitted.items()
         for message, at in sent.items()
-        if at > since + _TOLD and message not in delivered.get(host, {})
+        if at > since + _JOIN_KNOWN_AFTER and message not in delivered.get(host, {})
     ]
 
 
 def checks(plan: Plan, prepared: Prepared, log: pa.Table) -> Mapping[str, Sequence[str]]:
-    """Every host is connected, its record is at its station, and nowhere else."""
+    """At the end every host is connected, and its record is only at the station of its cell."""
     names = prepared.built.names
     network: Any = prepared.built.network
-    lost, zombies = [], []
+    unconnected, leftovers = [], []
     for hosted in prepared.world.nodes:
         if isinstance(hosted.node, ProxyHost) and not hosted.node.connected:
-            lost.append(f"{names[hosted.id]} is not connected")
+            unconnected.append(f"{names[hosted.id]} is not connected")
         if isinstance(hosted.node, ProxyStation):
-            zombies += [
+            leftovers += [
                 f"{names[hosted.id]} has a record of {names[host]}"
                 for host in hosted.node.hosts
                 if network.cell[host] != hosted.id
             ]
-    return {"undelivered": lost, "leaks": zombies}
+    return {"undelivered": unconnected, "leaks": leftovers}
 
 
 CK: Final = Drawer(draw, missing_of_ck, checks)

@@ -1,8 +1,9 @@
-"""Swarm worlds for VCube: heavy-tailed delays without FIFO; with diagnosis also crashes, joins and leaves.
+"""Draws swarm worlds for VCube: heavy-tailed delays, no FIFO; with diagnosis also crashes, joins and leaves.
 
-A world with crashes keeps VCube's promise: nobody comes back, nothing is cut off, and delays are capped so that
-the test time-out is longer than a test and its answer fly. What a crashed or departed node said is due at all
-that remain if one of them delivered it; a newcomer is due what lies beyond the vector it began with.
+A world with crashes fulfils VCube's assumptions: no node restarts, there are no partitions, and delays are
+limited so that the test time-out is longer than a test and its answer are in flight. A message of a crashed or
+departed node is due at all remaining nodes if one of them delivered it. A newcomer is due the messages beyond
+the vector it began with.
 """
 
 from __future__ import annotations
@@ -36,13 +37,16 @@ _FAR_AHEAD: Final = 150
 
 
 def draw(protocol: str, seed: int, random: Random) -> Plan:
-    """Most worlds are the paper's, where nobody fails; the others are its future work."""
+    """Draw a world: most are the paper's, where no node fails; the others are its future work."""
     drawn = draw_calm if random.random() < 0.6 else draw_faulty
     return _vary(drawn(protocol, seed, random), Streams(seed).python("swarm", "forms", protocol))
 
 
 def _vary(plan: Plan, random: Random) -> Plan:
-    """Rarer forms, drawn apart: the old vector, a single tree, a source far ahead of the others."""
+    """Vary a plan by rare forms: no compression, a single tree, a source far ahead of the others.
+
+    They have a generator of their own, so that older plans stay as they were.
+    """
     options = {**plan.run.options, "compression": random.random() < 0.8}
     if not options.get("diagnosis") and random.random() < 0.2:
         options["tree"] = "single"
@@ -60,7 +64,7 @@ def _born(birth: dict[str, str]) -> Instant:
 
 
 def draw_calm(protocol: str, seed: int, random: Random) -> Plan:
-    """Nobody fails; packets overtake each other by far."""
+    """Draw a world without faults, in which packets overtake each other by far."""
     nodes = random.choice((1, 2, 3, 5, 8, 8, 11, 16, 16, 21, 32))
     heal_at = random.choice((1, 3, 8)) * SECOND
     run = Run(
@@ -75,7 +79,7 @@ def draw_calm(protocol: str, seed: int, random: Random) -> Plan:
 
 
 def draw_faulty(protocol: str, seed: int, random: Random) -> Plan:
-    """Up to half of the nodes crash at random instants, between any two effects; some come late, some leave."""
+    """Draw a world in which up to half of the nodes crash, between any two effects; others come or leave."""
     nodes = random.choice((2, 3, 4, 5, 6, 7, 8, 8, 11, 16, 16, 32))
     heal_at = random.choice((1, 2, 5, 8)) * SECOND
     longest = random.choice((50, 100, 300)) * MILLISECOND
@@ -104,6 +108,7 @@ def draw_faulty(protocol: str, seed: int, random: Random) -> Plan:
 
 
 def _draw_world(random: Random, nodes: int, longest: Duration) -> dict[str, Any]:
+    """Draw the world's table."""
     return {
         "kind": "switched",
         "nodes": nodes,
@@ -116,6 +121,7 @@ def _draw_world(random: Random, nodes: int, longest: Duration) -> dict[str, Any]
 
 
 def _draw_options(random: Random) -> dict[str, Any]:
+    """Draw the protocol's options."""
     return {
         "aggregation": random.random() < 0.9,
         "unpack": random.choice(("insertion", "insertion", "causal")),
@@ -124,7 +130,7 @@ def _draw_options(random: Random) -> dict[str, Any]:
 
 
 def _draw_workload(random: Random, nodes: int, heal_at: Instant) -> dict[str, Any]:
-    """A busy script and, often, answers: dependencies come from deliveries."""
+    """Draw broadcasts and, often, replies: a reply depends on the message it answers."""
     births = sorted(random.randrange(heal_at) for _ in range(nodes * random.choice((1, 2, 4))))
     return {
         "script": [{"src": str(random.randrange(nodes)), "at": seconds_text(at)} for at in births],
@@ -136,7 +142,7 @@ def _draw_workload(random: Random, nodes: int, heal_at: Instant) -> dict[str, An
 
 
 def _draw_crash(random: Random, node: NodeId, within: Duration, script: list[dict[str, str]]) -> dict[str, Any]:
-    """At any instant, between any two effects; often while one of its own messages is on its way out."""
+    """Draw one node's crash at any instant, between any two effects; often while it sends an own message."""
     own = [parse_duration(birth["at"]) for birth in script if birth["src"] == str(node)]
     if own and random.random() < 0.4:
         before = max(random.choice(own) - 1, 0)
@@ -148,9 +154,9 @@ def _draw_crash(random: Random, node: NodeId, within: Duration, script: list[dic
 
 
 def _draw_stays(random: Random, others: list[NodeId], heal_at: Instant) -> list[dict[str, Any]]:
-    """Of the nodes that do not crash the first is always there; up to a third come late or leave early.
+    """Draw who enters late or leaves early: up to a third of the nodes that do not crash, never the first.
 
-    Newcomers come soon, so that most of them join while others still send, and send themselves.
+    Newcomers enter soon, so that most of them join while others still broadcast, and broadcast themselves.
     """
     stays = []
     for node in sorted(random.sample(others[1:], random.randint(0, len(others) // 3))):
@@ -164,7 +170,7 @@ def _draw_stays(random: Random, others: list[NodeId], heal_at: Instant) -> list[
 
 
 def missing(plan: Plan, prepared: Prepared, log: pa.Table) -> list[str]:
-    """What working nodes sent, or any working node has, and another of them has not."""
+    """The messages that a working node broadcast or delivered and another working node has not delivered."""
     names = prepared.built.names
     working = [hosted for hosted in prepared.world.nodes if hosted.up and not hosted.gone]
     delivered: dict[str, dict[tuple[str, int], None]] = {names[hosted.id]: {} for hosted in working}
@@ -190,7 +196,7 @@ def missing(plan: Plan, prepared: Prepared, log: pa.Table) -> list[str]:
 
 
 def _begins_after(node: object, names: tuple[str, ...]) -> Mapping[str, int] | None:
-    """The vector a node began with, by name; None for one that is still waiting to join."""
+    """The vector a node began with, by name; None if it has not joined."""
     if not isinstance(node, DiagnosedVCubeNode):
         return {}
     return {names[source]: count for source, count in node.begins_after.items()} if node.joined else None

@@ -1,0 +1,91 @@
+"""The states of the WAS exploration: bounds, states of the world, and a canonical form of nodes."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from random import Random
+from typing import Any
+
+from msgspec import Struct
+
+from precede.protocols.was2021.record import Record
+
+SKIPPED = ("random", "options", "durable", "draining", "without")
+
+
+class Still(Random):
+    """A generator without jitter and without state."""
+
+    def random(self) -> float:
+        return 0.5
+
+    def __reduce__(self) -> Any:
+        return (Still, ())
+
+
+class Bounds(Struct, frozen=True):
+    """How many events of each kind may still happen."""
+
+    sessions: int
+    messages: int = 0
+    crashes: int = 0
+    downs: int = 0
+    """Down decisions against a host that is in the cell, or whose record the station owns."""
+    acks: int = 0
+    """1: a connected host may acknowledge at any moment."""
+
+
+class State(Struct, frozen=True, order=False):
+    """A state of the world; nodes and packets are stored once and referred to by number.
+
+    `air` has (sender, receiver, packet) of each radio frame ever sent; `disk` is what the host persisted.
+    """
+
+    nodes: tuple[int, ...]
+    cell: int
+    links: tuple[tuple[int, ...], ...]
+    air: frozenset[tuple[int, int, int]]
+    delivered: tuple[int, ...]
+    bounds: Bounds
+    disk: tuple[tuple[Any, Any], ...]
+
+
+@dataclass
+class Report:
+    """The result of an exploration: `stuck` states cannot reach a good one any more."""
+
+    states: int = 0
+    transitions: int = 0
+    broken: list[str] = field(default_factory=list)
+    stuck: int = 0
+    seconds: float = 0.0
+
+    def line(self) -> str:
+        return (
+            f"states={self.states} transitions={self.transitions} broken={len(self.broken)} stuck={self.stuck}"
+            f" seconds={self.seconds:.1f}"
+        )
+
+
+def canonical(value: Any, visited: dict[int, None] | None = None) -> Any:
+    """A value that is equal for equal states, whatever the order of insertion.
+
+    A node's parts share objects, so each object is followed once.
+    """
+    visited = {} if visited is None else visited
+    if isinstance(value, (set, frozenset)):
+        return tuple(sorted(map(repr, value)))
+    if isinstance(value, Struct):
+        return repr(value)
+    if isinstance(value, (list, tuple)):
+        return tuple(canonical(item, visited) for item in value)
+    if isinstance(value, Record):
+        return tuple(canonical(getattr(value, name), visited) for name in Record.__slots__)
+    if not isinstance(value, dict) and not hasattr(value, "__dict__"):
+        return value
+    if id(value) in visited:
+        return "visited"
+    visited[id(value)] = None
+    items = value if isinstance(value, dict) else vars(value)
+    pairs = ((repr(key), item) for key, item in items.items() if key not in SKIPPED)
+    return tuple((key, canonical(item, visited)) for key, item in sorted(pairs, key=lambda pair: pair[0]))
