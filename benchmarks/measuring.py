@@ -11,7 +11,7 @@ import time
 from array import array
 from collections.abc import Callable, Mapping
 
-import precede.sim.turn
+import precede.sim.fast_path
 from precede.core.compiling import is_compiled
 
 
@@ -32,7 +32,7 @@ def interleaved(contenders: Mapping[str, Callable[[], object]], rounds: int = 3)
 
 def built() -> str:
     """Was the engine compiled, or does it run from its text?"""
-    return "compiled" if is_compiled(precede.sim.turn) else "plain"
+    return "compiled" if is_compiled(precede.sim.fast_path) else "plain"
 
 
 class Tape:

@@ -25,9 +25,9 @@ from precede.eventlog.sinks import TableSink
 from precede.experiments.swarm.plan import draw_plan, find_drawer
 from precede.experiments.swarm.swarm import run_plan
 from precede.protocols import registry
-import precede.sim.turn
+import precede.sim.fast_path
 
-found = {{"turn": precede.sim.turn.__file__}}
+found = {{"module": precede.sim.fast_path.__file__}}
 for protocol in registry.names():
     drawer = find_drawer(protocol)
     for seed in range({SEEDS}):
@@ -63,13 +63,13 @@ def test_every_module_of_the_list_is_there() -> None:
 
 def test_compiled_and_plain_worlds_are_the_same(tmp_path: Path) -> None:
     modules = [path for path in MODULES if path != "src/precede/eventlog/machine_rows.py"]
-    if not is_compiled(import_module("precede.sim.turn")):
+    if not is_compiled(import_module("precede.sim.fast_path")):
         pytest.skip("not compiled here: no C compiler, or `make compile` was not run")
     assert [path for path in modules if not is_compiled(import_module(name_of(path)))] == []
     plain = tmp_path / "src"
     shutil.copytree(ROOT / "src", plain, ignore=shutil.ignore_patterns("*.so", "*.egg-info", "__pycache__"))
     ours, theirs = worlds(ROOT / "src"), worlds(plain)
-    assert str(ours.pop("turn")).endswith(".so")
-    assert str(theirs.pop("turn")).endswith("turn.py")
+    assert str(ours.pop("module")).endswith(".so")
+    assert str(theirs.pop("module")).endswith("fast_path.py")
     assert [world for world in ours if ours[world] != theirs[world]] == []
     assert len(ours) > 50

@@ -256,7 +256,7 @@ def test_a_queued_keyed_send_is_replaced_cancelled_and_answered() -> None:
     for text, key in (("first", "k1"), ("old", "k2"), ("gone", "k3")):
         world.network.send(0, Send(Note(text), 1, 0, key))
     world.network.send(0, Send(Note("new"), 1, 0, "k2"))
-    world._carry_out(world.nodes[0], [CancelSend("k3")], 0)
+    world.carry_out(0, [CancelSend("k3")], 0)
     world.run()
     assert [page[3] for page in pages if page[2] == "receive"] == ["first", "new"]
     assert [page[3:] for page in pages if page[2] == "sent"] == [("k1", True), ("k2", True)]
@@ -325,7 +325,7 @@ def test_a_node_that_sets_timers_for_now_and_for_ever_is_named() -> None:
 
 
 def test_timers_that_are_due_at_once_are_no_fault_while_time_goes_on(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("precede.sim.world.MOST_TIMERS", 3)
+    monkeypatch.setattr("precede.sim.node_effects.MOST_TIMERS", 3)
     fired: list[int] = []
 
     def script(id: int, what: str, now: int, given: Any) -> Effects:

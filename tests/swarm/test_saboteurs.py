@@ -8,6 +8,7 @@ import msgspec
 import pytest
 
 from precede.core.effects import Effect, Effects, Medium
+from precede.core.identity import NodeId
 from precede.core.instants import Instant
 from precede.core.messages import Packet
 from precede.experiments import run as runs
@@ -19,7 +20,7 @@ from precede.protocols.layered.envelope import Envelope
 from precede.protocols.layered.vector_clock import VectorClock
 from precede.protocols.registry import Entry
 from precede.sim.clocks import Clock
-from precede.sim.world import HostedNode, World
+from precede.sim.world import World
 from tests.swarm.saboteurs import SABOTEURS, entry_of
 
 WORLDS = 200
@@ -50,22 +51,17 @@ def test_a_saboteur_is_caught(name: str) -> None:
 class ReversesEffects(World):
     """Carries every list of effects out backwards."""
 
-    def _carry_out(self, hosted: HostedNode, effects: Effects, clock: Instant) -> None:
-        super()._carry_out(hosted, list(reversed(effects)), clock)
+    def carry_out(self, node: NodeId, effects: Effects, now: Instant) -> None:
+        super().carry_out(node, list(reversed(effects)), now)
 
 
 class SplitsTheAtom(World):
     """Can crash between a Persist and the Deliver that belongs to it."""
 
-    def _carry_out_until_crash(self, hosted: HostedNode, effects: Sequence[object], clock: Instant) -> None:
-        allowed, hosted.crash_after = hosted.crash_after or 0, None
-        for effect in effects[:allowed]:
-            if hosted.up:
-                self._carry_out(hosted, [effect], clock)  # type: ignore[list-item]
-        if len(effects) > allowed:
-            self.crash(hosted.id)
-        else:
-            hosted.crash_after = allowed - len(effects)
+    def carry_out(self, node: NodeId, effects: Effects, now: Instant) -> None:
+        for effect in effects:
+            if self.is_up(node):
+                super().carry_out(node, [effect], now)
 
 
 class LosesWhatWasPersisted(World):

@@ -14,7 +14,7 @@ from typing import Any
 
 import msgspec
 
-from precede.core.effects import Effect, Effects, Persist
+from precede.core.effects import Deliver, Effect, Effects, Persist
 from precede.core.instants import Instant
 from precede.core.node import Context, Node, Saved
 from precede.eventlog.sinks import TableSink
@@ -23,7 +23,6 @@ from precede.experiments.swarm.plan import Plan, seconds_text
 from precede.protocols import registry
 from precede.protocols.around import Around
 from precede.protocols.registry import Entry
-from precede.sim.world import atomic_steps
 from tests.entries import wrapped
 
 Shape = tuple[str, ...]
@@ -126,3 +125,14 @@ def _name(effect: Effect) -> str:
         key = effect.key[0] if isinstance(effect.key, tuple) else effect.key
         return f"-{key}" if effect.value is None else f"+{key}"
     return type(effect).__name__
+
+
+def atomic_steps(effects: Effects) -> list[list[Effect]]:
+    """The steps between which a node may crash: a Persist and the Deliver behind it are one step."""
+    steps: list[list[Effect]] = []
+    for effect in effects:
+        if steps and type(effect) is Deliver and type(steps[-1][-1]) is Persist:
+            steps[-1].append(effect)
+        else:
+            steps.append([effect])
+    return steps

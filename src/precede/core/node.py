@@ -24,7 +24,7 @@ Saved: TypeAlias = Mapping[Key, Any]
 
 T = TypeVar("T")
 
-__all__ = ["Context", "Node", "Saved", "Waiting", "restore"]
+__all__ = ["Context", "Node", "Saved", "Waiting", "restore", "round_trip"]
 
 
 @mypyc_attr(allow_interpreted_subclasses=True)
@@ -93,3 +93,8 @@ def restore(saved: Saved, key: Key, kind: type[T], default: T) -> T:
     if key not in saved:
         return default
     return msgspec.convert(saved[key], kind)
+
+
+def round_trip(store: Saved) -> dict[Key, Any]:
+    """What a disk gives back of a store: values as plain data (tuples become lists), keys unchanged."""
+    return {key: msgspec.msgpack.decode(msgspec.msgpack.encode(value)) for key, value in store.items()}

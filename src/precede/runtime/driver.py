@@ -15,6 +15,7 @@ from collections.abc import Callable, Sequence
 from contextlib import suppress
 from typing import Final, Protocol
 
+from precede.core.dispatch import EffectHandler
 from precede.core.effects import (
     RADIO,
     WIRED,
@@ -24,7 +25,6 @@ from precede.core.effects import (
     CancelTimer,
     Deliver,
     Discard,
-    Effect,
     Effects,
     Key,
     Medium,
@@ -69,7 +69,7 @@ class Outside(Protocol):
     def cancel(self, key: Key) -> None: ...
 
 
-class Driver:
+class Driver(EffectHandler):
     """Runs one node. Inputs are plain calls on the event loop's thread; they are queued and run one by one.
 
     `speed` is how many of the node's seconds pass in one second of the machine's. Packets wait until `wires`
@@ -137,7 +137,7 @@ class Driver:
         now = self._clock.now()
         effects = self.node.broadcast(payload, now, to, lifetime)
         try:
-            self._carry_out(effects, now)
+            self.carry_out(self.node_id, effects, now)
         except StoreFailed as error:
             self.fail(error)
             raise
@@ -280,7 +280,7 @@ class Driver:
                 for _ in range(min(len(self._inputs), _MOST_TOGETHER)):
                     call = self._inputs.popleft()
                     now = self._clock.now()
-                    self._carry_out(call(now), now)
+                    self.carry_out(self.node_id, call(now), now)
                 self._commit()
                 self._release()
             self._commit()
@@ -305,63 +305,16 @@ class Driver:
             self.rows_logged += len(self._rows)
             self.store.log(self._rows.taken())
 
-    # -- effects ------------------------------------------------------------------------------------------
-
-    def _carry_out(self, effects: Effects, now: Instant) -> None:
-        """Carry out the effects of one input; sends and deliveries wait for the commit."""
-        for effect in effects:
-            if type(effect) is Send:
-                self._leaving.append((now, effect))
-            elif type(effect) is Deliver:
-                if self.inspection is not None:
-                    self.inspection.delivered(effect.message.id)
-                self._leaving.append((self.store.deliver(effect.message), effect.message))
-                self._log(DELIVERED, effect.message, now)
-            else:
-                self._carry_out_rare(effect, now)
-
-    def _carry_out_rare(self, effect: Effect, now: Instant) -> None:
-        match effect:
-            case Persist(key, value):
-                self.store.persist(key, value)
-            case SetTimer(key, at):
-                self._timers.set(key, at)
-            case CancelTimer(key):
-                self._timers.cancel(key)
-            case Accept(message, destinations, deadline):
-                if message.id.number > self._accepted:
-                    self._accepted = message.id.number
-                    self.store.remember("accepted", self._accepted)
-                    if self._rows is not None:
-                        self._rows.broadcast(now, message.id, destinations, deadline)
-            case Arrive(messages):
-                for message in messages:
-                    self._log(RECEIVED, message, now)
-                    self.on_arrive(message)
-            case Discard(message, reason):
-                self._log(DISCARDED, message, now, reason)
-                self.on_discard(message, reason)
-            case Observe(name, message):
-                self._log(OBSERVED, message, now, name)
-            case CancelSend(key):
-                self._leaving = [
-                    item for item in self._leaving if not (isinstance(item[1], Send) and item[1].key == key)
-                ]
-                for outside in self.outside.values():
-                    outside.cancel(key)
-            case _:
-                raise TypeError(f"the node returned {effect!r}, which is no effect")
-
     def _release(self) -> None:
         """Everything is committed: transmit the sends and hand the deliveries to the application."""
         leaving, self._leaving = self._leaving, []
         for number, item in leaving:
             if isinstance(item, Send):
-                self._send(item, number)
+                self._transmit(item, number)
             else:
                 self.on_deliver(number, item)
 
-    def _send(self, send: Send, decided: Instant) -> None:
+    def _transmit(self, send: Send, decided: Instant) -> None:
         outside = self.outside.get(send.over)
         if send.packet is not self._encoded[0]:  # one packet often goes to many neighbours
             if self.inspection is not None:
@@ -376,6 +329,55 @@ class Driver:
                 self._rows.packet(SENT, self._clock.now(), send.packet, send.to, send.over, wire_bytes)
         elif send.key is not None:
             self.left(send.key, False)
+
+    # -- effects ------------------------------------------------------------------------------------------
+
+    def send(self, node: NodeId, effect: Send, now: Instant) -> None:
+        self._leaving.append((now, effect))
+
+    def deliver(self, node: NodeId, effect: Deliver, now: Instant) -> None:
+        message = effect.message
+        if self.inspection is not None:
+            self.inspection.delivered(message.id)
+        self._leaving.append((self.store.deliver(message), message))
+        self._log(DELIVERED, message, now)
+
+    def persist(self, node: NodeId, effect: Persist, now: Instant) -> None:
+        self.store.persist(effect.key, effect.value)
+
+    def accept(self, node: NodeId, effect: Accept, now: Instant) -> None:
+        id = effect.message.id
+        if id.number > self._accepted:
+            self._accepted = id.number
+            self.store.remember("accepted", self._accepted)
+            if self._rows is not None:
+                self._rows.broadcast(now, id, effect.destinations, effect.deadline)
+
+    def arrive(self, node: NodeId, effect: Arrive, now: Instant) -> None:
+        for message in effect.messages:
+            self._log(RECEIVED, message, now)
+            self.on_arrive(message)
+
+    def discard(self, node: NodeId, effect: Discard, now: Instant) -> None:
+        self._log(DISCARDED, effect.message, now, effect.reason)
+        self.on_discard(effect.message, effect.reason)
+
+    def observe(self, node: NodeId, effect: Observe, now: Instant) -> None:
+        self._log(OBSERVED, effect.message, now, effect.name)
+
+    def cancel_send(self, node: NodeId, effect: CancelSend, now: Instant) -> None:
+        key = effect.key
+        self._leaving = [
+            entry for entry in self._leaving if not (isinstance(entry[1], Send) and entry[1].key == key)
+        ]
+        for outside in self.outside.values():
+            outside.cancel(key)
+
+    def set_timer(self, node: NodeId, effect: SetTimer, now: Instant) -> None:
+        self._timers.set(effect.key, effect.at)
+
+    def cancel_timer(self, node: NodeId, effect: CancelTimer, now: Instant) -> None:
+        self._timers.cancel(effect.key)
 
     def _log(self, kind: int, message: Message, now: Instant, reason: str = "") -> None:
         if self._rows is not None:

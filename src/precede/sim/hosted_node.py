@@ -1,4 +1,4 @@
-"""One node's place in the world."""
+"""What the simulator keeps about one node: the node itself, its clock, its disk, its timers."""
 
 from __future__ import annotations
 
@@ -7,6 +7,7 @@ from typing import Any, final
 
 from precede.core.effects import Key
 from precede.core.identity import NodeId
+from precede.core.instants import Instant
 from precede.core.node import Node
 from precede.sim.clocks import Clock
 from precede.sim.networks.network import Flight
@@ -14,7 +15,12 @@ from precede.sim.networks.network import Flight
 
 @final
 class HostedNode:
-    """It outlives crashes. `plain`: the node keeps the world's time and nothing unusual is done to it."""
+    """The state of one node in the simulator. It outlives crashes and restarts; `node` is replaced by them.
+
+    `up`: the node runs. `gone`: its application has left. `stalled`: inputs wait in `deferred`.
+    `plain`: the fast path may be used: the node is up, not stalled, reads the world's time, and no crash
+    is planned. `process` is the recorder's number for this node and incarnation.
+    """
 
     __slots__ = (
         "accepted",
@@ -24,21 +30,21 @@ class HostedNode:
         "flight",
         "gone",
         "id",
+        "immediate_at",
+        "immediate_timers",
         "incarnation",
         "node",
         "peaks",
         "plain",
         "process",
         "stalled",
-        "standing",
-        "standing_at",
         "store",
         "timers",
         "up",
     )
 
     def __init__(self, id: NodeId, clock: Clock | None) -> None:
-        self.plain = False  # what every packet touches stands together
+        self.plain = False  # the fields that every packet touches come first: they share a cache line
         self.up = False
         self.gone = False
         self.stalled = False
@@ -54,5 +60,13 @@ class HostedNode:
         self.timers: dict[Key, object] = {}
         self.deferred: list[tuple[Callable[..., None], tuple[Any, ...]]] = []
         self.peaks: dict[str, int] = {}
-        self.standing_at = -1
-        self.standing = 0
+        self.immediate_at = -1
+        self.immediate_timers = 0
+
+    def clock_at(self, now: Instant) -> Instant:
+        """What the node's own clock reads at an instant of the world."""
+        return now if self.clock is None else self.clock.read(now)
+
+    def update_plain(self) -> None:
+        """Sets `plain` anew; call it after a change of what it depends on."""
+        self.plain = self.up and self.clock is None and self.crash_after is None and not self.stalled

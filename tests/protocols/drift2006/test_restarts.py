@@ -8,7 +8,7 @@ from typing import Any
 from precede.core.effects import RADIO, Effect, Effects, Persist, Send, SetTimer
 from precede.core.identity import MessageId
 from precede.core.messages import Message
-from precede.core.node import Context
+from precede.core.node import Context, round_trip
 from precede.protocols import registry
 from precede.protocols.drift2006.node import DriftNode
 from precede.protocols.drift2006.options import DriftOptions
@@ -23,7 +23,6 @@ from precede.protocols.drift2006.packets import (
     ViewRecord,
 )
 from precede.protocols.floods.reliable_floods import StreamId
-from precede.sim.world import round_trip
 
 THREE: tuple[StreamId, ...] = ((0, 0), (1, 0), (2, 0))
 Store = dict[Any, Any]

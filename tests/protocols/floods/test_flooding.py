@@ -11,13 +11,12 @@ from precede.core.context import Context
 from precede.core.effects import RADIO, Deliver, Effects, Persist
 from precede.core.identity import MessageId
 from precede.core.messages import Message
-from precede.core.node import Node
+from precede.core.node import Node, round_trip
 from precede.eventlog.sinks import TableSink
 from precede.experiments.run import Run, carry_out
 from precede.protocols import registry
 from precede.protocols.floods.flooding import FloodDigestPacket, FloodPacket
 from precede.protocols.layered.envelope import Envelope
-from precede.sim.world import round_trip
 from precede.witness.verify import verify
 
 

@@ -14,7 +14,9 @@ from typing import Any
 import msgspec
 import pyarrow as pa
 
+from precede.core.dispatch import EffectHandler, store_value
 from precede.core.effects import Accept, Deliver, Discard, Persist, SetTimer
+from precede.core.identity import NodeId
 from precede.core.instants import SECOND
 from precede.core.node import Context
 from precede.protocols.layered.envelope import Envelope
@@ -24,7 +26,7 @@ from precede.protocols.registry import Entry, find
 from precede.witness.verify import verify
 
 
-class Stage:
+class Stage(EffectHandler):
     """Orderings (actors) by letter. World time never goes backwards from one call to the next."""
 
     def __init__(
@@ -149,20 +151,25 @@ class Stage:
         return self.at + self._ahead(actor)
 
     def _carry_out(self, actor: str, effects: Any) -> None:
-        for effect in effects:
-            if isinstance(effect, SetTimer):
-                self.timers[actor, effect.key] = max(effect.at - self._ahead(actor), self.at)
-            elif isinstance(effect, Persist):
-                self.stores[actor].pop(effect.key, None)
-                if effect.value is not None:
-                    self.stores[actor][effect.key] = effect.value
-            elif isinstance(effect, Discard):
-                self.discarded.append((actor, effect.reason, name(effect.message.id)))
-            elif isinstance(effect, Accept) and effect.message.id not in self.accepted:
-                self.accepted.append(effect.message.id)
-                self._row(actor, "broadcast", effect.message.id, effect.deadline)
-            elif isinstance(effect, Deliver):
-                self._row(actor, "delivered", effect.message.id, None)
+        self.carry_out(ord(actor), effects, self._clock(actor))
+
+    def set_timer(self, node: NodeId, effect: SetTimer, now: int) -> None:
+        self.timers[chr(node), effect.key] = max(effect.at - self._ahead(chr(node)), self.at)
+
+    def persist(self, node: NodeId, effect: Persist, now: int) -> None:
+        store_value(self.stores[chr(node)], effect)
+
+    def discard(self, node: NodeId, effect: Discard, now: int) -> None:
+        self.discarded.append((chr(node), effect.reason, name(effect.message.id)))
+
+    def accept(self, node: NodeId, effect: Accept, now: int) -> None:
+        id = effect.message.id
+        if id not in self.accepted:
+            self.accepted.append(id)
+            self._row(chr(node), "broadcast", id, effect.deadline)
+
+    def deliver(self, node: NodeId, effect: Deliver, now: int) -> None:
+        self._row(chr(node), "delivered", effect.message.id, None)
 
     def _row(self, actor: str, kind: str, id: Any, deadline: int | None) -> None:
         self.steps[actor] += 1

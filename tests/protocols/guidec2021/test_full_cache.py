@@ -11,11 +11,10 @@ from precede.core.effects import RADIO, Deliver, Effects, Persist
 from precede.core.identity import MessageId
 from precede.core.instants import MINUTE
 from precede.core.messages import Message
-from precede.core.node import Context, Node
+from precede.core.node import Context, Node, round_trip
 from precede.protocols import registry
 from precede.protocols.layered.envelope import Envelope
 from precede.protocols.layered.epidemic.packets import packed
-from precede.sim.world import round_trip
 
 
 def new_node(protocol: str) -> Node:

@@ -9,10 +9,9 @@ import pytest
 
 from precede.core.effects import RADIO, Accept, Deliver, Effects, Persist, Send
 from precede.core.instants import MINUTE, SECOND
-from precede.core.node import Context, Node
+from precede.core.node import Context, Node, round_trip
 from precede.protocols import registry
 from precede.protocols.layered.epidemic.packets import MessagesPacket, SummaryPacket
-from precede.sim.world import round_trip
 
 
 def new_node(protocol: str = "delta_causal", incarnation: int = 0) -> Node:

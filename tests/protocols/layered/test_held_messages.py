@@ -10,10 +10,9 @@ import pytest
 from precede.core.context import Context
 from precede.core.effects import RADIO, Deliver, Effects, Persist, Send
 from precede.core.messages import Packet
-from precede.core.node import Node
+from precede.core.node import Node, round_trip
 from precede.protocols import registry
 from precede.protocols.layered.direct import DirectPacket
-from precede.sim.world import round_trip
 
 
 def node(protocol: str, number: int) -> Node:

@@ -13,6 +13,7 @@ from heapq import heappop, heappush
 from random import Random
 from typing import Any
 
+from precede.core.dispatch import EffectHandler
 from precede.core.effects import Accept, Deliver, Send
 from precede.core.node import Context, Node
 from precede.protocols import registry
@@ -31,13 +32,37 @@ class Sending:
     delays: tuple[int, ...]
 
 
-@dataclass
-class Played:
-    """The result of a schedule: deliveries (instant, message) by process; packets by message and receiver."""
+class Played(EffectHandler):
+    """Plays a schedule. Result: deliveries (instant, message) by process; packets by message and receiver."""
 
-    deliveries: dict[int, list[tuple[int, Id]]]
-    packets: dict[Id, dict[int, Any]] = field(default_factory=dict)
-    nodes: Sequence[Any] = ()
+    def __init__(self, nodes: Sequence[Any]) -> None:
+        self.nodes = nodes
+        self.deliveries: dict[int, list[tuple[int, Id]]] = {process: [] for process in range(len(nodes))}
+        self.packets: dict[Id, dict[int, Any]] = {}
+        self.queue: list[tuple[int, int, int, Any]] = []
+        self.sending: Sending | None = None
+        """The sending that is carried out now; None while a packet is received."""
+        self._tie = 0
+
+    def push(self, at: int, process: int, event: Any) -> None:
+        """Something happens to a process; events of one instant keep their order."""
+        self._tie += 1
+        heappush(self.queue, (at, self._tie, process, event))
+
+    def send(self, node: int, effect: Send, now: int) -> None:
+        assert self.sending is not None
+        id = effect.packet.message.id  # type: ignore[attr-defined]
+        self.packets.setdefault((id.source, id.number), {})[effect.to] = effect.packet
+        delay = self.sending.delays[self.sending.to.index(effect.to)]
+        self.push(now + delay, effect.to, (effect.packet, node))
+
+    def deliver(self, node: int, effect: Deliver, now: int) -> None:
+        id = effect.message.id
+        self.deliveries[node].append((now, (id.source, id.number)))
+
+    def accept(self, node: int, effect: Accept, now: int) -> None:
+        assert self.sending is not None
+        assert effect.destinations == self.sending.to
 
 
 def draw(
@@ -78,33 +103,20 @@ def play(
     **options: Any,
 ) -> Played:
     """Run a schedule. `watch` is called after each event with the process of the event."""
-    nodes = [make(protocol, process, processes, **options) for process in range(processes)]
-    played = Played({process: [] for process in range(processes)}, nodes=nodes)
-    queue: list[tuple[int, int, int, Any]] = [
-        (sending.at, place, sending.source, sending) for place, sending in enumerate(schedule)
-    ]
-    queue.sort()
-    tie = len(schedule)
-    while queue:
-        now, _, process, event = heappop(queue)
-        delays: dict[int, int] = {}
+    played = Played([make(protocol, process, processes, **options) for process in range(processes)])
+    for sending in schedule:
+        played.push(sending.at, sending.source, sending)
+    while played.queue:
+        now, _, process, event = heappop(played.queue)
+        node = played.nodes[process]
         if isinstance(event, Sending):
-            delays = dict(zip(event.to, event.delays, strict=True))
-            effects = nodes[process].broadcast(b"", now, event.to)
+            played.sending = event
+            effects = node.broadcast(b"", now, event.to)
         else:
             packet, sender = event
-            effects = nodes[process].receive(packet, sender, now, 0)
-        for effect in effects:
-            if isinstance(effect, Send):
-                tie += 1
-                id = effect.packet.message.id  # type: ignore[attr-defined]
-                played.packets.setdefault((id.source, id.number), {})[effect.to] = effect.packet
-                heappush(queue, (now + delays[effect.to], tie, effect.to, (effect.packet, process)))
-            elif isinstance(effect, Deliver):
-                id = effect.message.id
-                played.deliveries[process].append((now, (id.source, id.number)))
-            elif isinstance(effect, Accept):
-                assert effect.destinations == event.to
+            played.sending = None
+            effects = node.receive(packet, sender, now, 0)
+        played.carry_out(process, effects, now)
         if watch is not None:
             watch(played, process)
     return played

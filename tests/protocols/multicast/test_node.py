@@ -11,11 +11,10 @@ import pytest
 from precede.core.effects import Accept, Arrive, Deliver, Effects, Persist, Send, SetTimer
 from precede.core.errors import BadInput, Refused
 from precede.core.identity import MessageId
-from precede.core.node import Context, Node
+from precede.core.node import Context, Node, round_trip
 from precede.protocols import registry
 from precede.protocols.multicast.rule import LifePacket
 from precede.protocols.outbox import AckPacket
-from precede.sim.world import round_trip
 from tests.protocols.multicast.multicast_world import make
 
 RIVALS = (("prs", {}), ("rst", {}), ("ses", {}), ("prs", {"pruning": "optimal"}))

@@ -21,10 +21,9 @@ from msgspec.structs import replace
 from precede.core.effects import RADIO, WIRED, Accept, Deliver, Effects, Persist, Send
 from precede.core.identity import NEIGHBOURS, MessageId
 from precede.core.messages import Message, Packet
-from precede.core.node import Context, Node
+from precede.core.node import Context, Node, round_trip
 from precede.protocols.registry import make_entry
 from precede.protocols.was2021.packets import AppPacket, SecondResponsePacket
-from precede.sim.world import round_trip
 from tests.protocols.was2021.exploration_state import Bounds, Report, State, Still, canonical
 from tests.protocols.was2021.literal import literal_entry
 

@@ -13,12 +13,12 @@ from itertools import count
 from random import Random
 from typing import Any
 
+from precede.core.dispatch import EffectHandler, store_value
 from precede.core.effects import RADIO, WIRED, Accept, CancelTimer, Deliver, Effects, Persist, Send, SetTimer
 from precede.core.identity import NEIGHBOURS
 from precede.core.messages import Packet
-from precede.core.node import Context, Node
+from precede.core.node import Context, Node, round_trip
 from precede.protocols.registry import make_entry
-from precede.sim.world import round_trip
 from tests.protocols.was2021.literal import literal_entry
 
 MS = 1000
@@ -64,7 +64,7 @@ class Verdict:
         )
 
 
-class Theatre:
+class Theatre(EffectHandler):
     """Stations and hosts, a heap of events, and a log of broadcasts and deliveries."""
 
     def __init__(
@@ -215,45 +215,46 @@ class Theatre:
 
     def _do(self, node: int, effects: Effects) -> None:
         """Carry out the effects of one input."""
-        for effect in effects:
-            match effect:
-                case Send():
-                    self._send(node, effect)
-                case SetTimer(key, at):
-                    token = self.timers[node, key] = next(self.order)
-                    self._push(max(at, self.now), self._timer, node, key, token)
-                case CancelTimer(key):
-                    self.timers.pop((node, key), None)
-                case Deliver(message):
-                    self.log.append((self.now, "deliver", node, message.payload))
-                case Accept(message):
-                    if message.payload not in self.words:
-                        self.words.add(message.payload)
-                        self.log.append((self.now, "broadcast", node, message.payload))
-                case Persist(key, value):
-                    self.store[node].pop(key, None)
-                    if value is not None:
-                        self.store[node][key] = value
+        self.carry_out(node, effects, self.now)
+
+    def set_timer(self, node: int, effect: SetTimer, now: int) -> None:
+        token = self.timers[node, effect.key] = next(self.order)
+        self._push(max(effect.at, now), self._timer, node, effect.key, token)
+
+    def cancel_timer(self, node: int, effect: CancelTimer, now: int) -> None:
+        self.timers.pop((node, effect.key), None)
+
+    def deliver(self, node: int, effect: Deliver, now: int) -> None:
+        self.log.append((now, "deliver", node, effect.message.payload))
+
+    def accept(self, node: int, effect: Accept, now: int) -> None:
+        payload = effect.message.payload
+        if payload not in self.words:
+            self.words.add(payload)
+            self.log.append((now, "broadcast", node, payload))
+
+    def persist(self, node: int, effect: Persist, now: int) -> None:
+        store_value(self.store[node], effect)
 
     def _timer(self, node: int, key: Any, token: int) -> None:
         if self.timers.get((node, key)) == token:
             del self.timers[node, key]
             self._do(node, self.nodes[node].timer(key, self.now))
 
-    def _send(self, node: int, send: Send) -> None:
-        if send.over == WIRED:
-            at = max(self.now + 10 * MS, self.wired_at.get((node, send.to), 0))
-            self.wired_at[node, send.to] = at
-            self.frames.append((self.now / MS, node, send.to, send.packet))
-            self._push(at, self._receive, send.to, send.packet, node, WIRED)
+    def send(self, node: int, effect: Send, now: int) -> None:
+        if effect.over == WIRED:
+            at = max(self.now + 10 * MS, self.wired_at.get((node, effect.to), 0))
+            self.wired_at[node, effect.to] = at
+            self.frames.append((self.now / MS, node, effect.to, effect.packet))
+            self._push(at, self._receive, effect.to, effect.packet, node, WIRED)
             return
-        if send.key is not None:
-            self._push(self.now, self._sent, node, send.key)
-        targets = [send.to]
-        if send.to == NEIGHBOURS:
+        if effect.key is not None:
+            self._push(self.now, self._sent, node, effect.key)
+        targets = [effect.to]
+        if effect.to == NEIGHBOURS:
             targets = [host for host in self.hosts if self.cell.get(host) == node]
         for target in targets:
-            self._fly(node, target, send.packet)
+            self._fly(node, target, effect.packet)
 
     def _fly(self, node: int, target: int, packet: Packet) -> None:
         """Transmit a radio frame, unless a rule loses it."""

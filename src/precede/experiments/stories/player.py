@@ -13,13 +13,13 @@ from typing import Any, Final
 import msgspec
 from msgspec import Struct
 
+from precede.core.dispatch import EffectHandler, store_value
 from precede.core.effects import (
     RADIO,
     Accept,
     CancelTimer,
     Deliver,
     Discard,
-    Effect,
     Effects,
     Key,
     Observe,
@@ -31,10 +31,9 @@ from precede.core.errors import BadInput, Refused
 from precede.core.identity import NEIGHBOURS, MessageId, NodeId
 from precede.core.instants import Duration, Instant, format_duration
 from precede.core.messages import Message, Packet
-from precede.core.node import Context, Node
+from precede.core.node import Context, Node, round_trip
 from precede.experiments.stories.text import ScenarioText, Step
 from precede.protocols import registry
-from precede.sim.world import atomic_steps, round_trip
 
 _MOST_TIMERS: Final = 10_000
 
@@ -84,7 +83,7 @@ class Actor:
         self.held: dict[MessageId, None] = {}
 
 
-class Player:
+class Player(EffectHandler):
     """The stage: actors by name, packets in the air, who is in contact with whom."""
 
     def __init__(self, text: ScenarioText, entry: registry.Entry[Any] | None = None) -> None:
@@ -248,43 +247,52 @@ class Player:
         self._carry_out(actor, actor.node.receive(packet, sender, self._clock(actor), RADIO))
 
     def _carry_out(self, actor: Actor, effects: Effects) -> None:
-        for step in atomic_steps(effects):
-            if actor.crash_after is not None:
-                if actor.crash_after == 0:
-                    self.lines.append(f"{self.names[actor.id]} is down")
-                    self._down(actor)
-                    return
-                actor.crash_after -= 1
-            for effect in step:
-                self._do(actor, effect)
+        self.carry_out(actor.id, effects, self._clock(actor))
 
-    def _do(self, actor: Actor, effect: Effect) -> None:
-        name = self.names[actor.id]
-        match effect:
-            case Send(packet, to, _, key):
-                self._send(actor, packet, to)
-                if key is not None:
-                    self._carry_out(actor, actor.node.sent(key, self._clock(actor), True))
-            case Deliver(message):
-                self.lines.append(f"{name} delivers {self._called(message.id)}")
-            case Discard(message, reason):
-                self.lines.append(f"{name} discards {self._called(message.id)} ({reason})")
-            case Observe(what, message):
-                self.lines.append(f"{name} observes {what} of {self._called(message.id)}")
-            case Accept(message, _, _):
-                if message.id.number > actor.accepted:
-                    actor.accepted = message.id.number
-                    self.said[message.id] = self._name
-                    self.ids[self._name] = message.id
-            case Persist(key, value):
-                if value is None:
-                    actor.store.pop(key, None)
-                else:
-                    actor.store[key] = value
-            case SetTimer(key, at):
-                actor.timers[key] = at
-            case CancelTimer(key):
-                actor.timers.pop(key, None)
+    def _actor(self, node: NodeId) -> Actor:
+        return self.actors[self.names[node]]
+
+    def begin_step(self, node: NodeId) -> bool:
+        """Counts down to a crash that the page puts into the middle of a list of effects."""
+        actor = self._actor(node)
+        if actor.crash_after is not None:
+            if actor.crash_after == 0:
+                self.lines.append(f"{self.names[node]} is down")
+                self._down(actor)
+                return False
+            actor.crash_after -= 1
+        return True
+
+    def send(self, node: NodeId, effect: Send, now: Instant) -> None:
+        actor = self._actor(node)
+        self._send(actor, effect.packet, effect.to)
+        if effect.key is not None:
+            self.carry_out(node, actor.node.sent(effect.key, now, True), now)
+
+    def deliver(self, node: NodeId, effect: Deliver, now: Instant) -> None:
+        self.lines.append(f"{self.names[node]} delivers {self._called(effect.message.id)}")
+
+    def discard(self, node: NodeId, effect: Discard, now: Instant) -> None:
+        self.lines.append(f"{self.names[node]} discards {self._called(effect.message.id)} ({effect.reason})")
+
+    def observe(self, node: NodeId, effect: Observe, now: Instant) -> None:
+        self.lines.append(f"{self.names[node]} observes {effect.name} of {self._called(effect.message.id)}")
+
+    def accept(self, node: NodeId, effect: Accept, now: Instant) -> None:
+        actor, id = self._actor(node), effect.message.id
+        if id.number > actor.accepted:
+            actor.accepted = id.number
+            self.said[id] = self._name
+            self.ids[self._name] = id
+
+    def persist(self, node: NodeId, effect: Persist, now: Instant) -> None:
+        store_value(self._actor(node).store, effect)
+
+    def set_timer(self, node: NodeId, effect: SetTimer, now: Instant) -> None:
+        self._actor(node).timers[effect.key] = effect.at
+
+    def cancel_timer(self, node: NodeId, effect: CancelTimer, now: Instant) -> None:
+        self._actor(node).timers.pop(effect.key, None)
 
     def _send(self, actor: Actor, packet: Packet, to: NodeId) -> None:
         if to != NEIGHBOURS:

@@ -15,7 +15,7 @@ from msgspec import Struct
 from precede.core.effects import RADIO, WIRED, Key, Send
 from precede.core.identity import NodeId
 from precede.core.instants import SECOND, Duration, Instant
-from precede.sim.networks.network import CONTACTS_BEGIN, Network, World
+from precede.sim.networks.network import CONTACTS_BEGIN, Network, Simulator
 from precede.sim.networks.radio import Radio
 from precede.sim.randomness import Distribution
 from precede.traces.cells import OUTSIDE, Positions, Whole
@@ -61,7 +61,7 @@ class Cellular(Network):
         self._wires: dict[tuple[NodeId, NodeId], _Wire] = {}
         self._handovers = 0
 
-    def attach(self, world: World, nodes: int) -> None:
+    def attach(self, world: Simulator, nodes: int) -> None:
         super().attach(world, nodes)
         hosts = nodes - self.stations
         self.cell: list[NodeId] = [*range(self.stations), *([OUTSIDE] * hosts)]

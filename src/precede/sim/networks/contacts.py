@@ -19,10 +19,10 @@ from precede.core.effects import RADIO, Key, Send
 from precede.core.identity import NEIGHBOURS, NodeId
 from precede.core.instants import SECOND, Duration, Instant
 from precede.core.messages import Packet
-from precede.sim.networks.network import CONTACTS_BEGIN, CONTACTS_END, Network, World
+from precede.sim.networks.network import CONTACTS_BEGIN, CONTACTS_END, Network, Simulator
 
 if TYPE_CHECKING:
-    from precede.sim.world import World as Engine
+    from precede.sim.node_inputs import NodeInputs
 
 Contact: TypeAlias = tuple[NodeId, NodeId, Instant, Instant]
 INFINITE: Final = float("inf")
@@ -59,9 +59,9 @@ class ContactNetwork(Network):
             "transfers_unheard": 0,
         }
 
-    def attach(self, world: World, nodes: int) -> None:
+    def attach(self, world: Simulator, nodes: int) -> None:
         super().attach(world, nodes)
-        self._engine = cast("Engine", world)  # compiled, its methods are then called without a look-up
+        self._engine = cast("NodeInputs", world)  # compiled, its methods are then called without a look-up
         self._in_range = {node: {} for node in range(nodes)}
         self._lanes = {node: {} for node in range(nodes)}
 

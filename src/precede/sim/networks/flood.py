@@ -20,7 +20,7 @@ from precede.core.identity import NEIGHBOURS, NodeId
 from precede.core.instants import SECOND, Duration, Instant
 from precede.core.messages import Packet
 from precede.sim.networks.motion import Motion
-from precede.sim.networks.network import Network, World
+from precede.sim.networks.network import Network, Simulator
 from precede.sim.networks.partition import Partition
 from precede.sim.randomness import Distribution
 
@@ -62,7 +62,7 @@ class FloodRadio(Network):
         self._cut = 0
         self._transmissions = 0
 
-    def attach(self, world: World, nodes: int) -> None:
+    def attach(self, world: Simulator, nodes: int) -> None:
         super().attach(world, nodes)
         self._radios = [_Radio(node, self) for node in range(nodes)]
         self._everybody = [[peer for peer in range(nodes) if peer != node] for node in range(nodes)]

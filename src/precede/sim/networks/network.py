@@ -23,7 +23,7 @@ CONTACTS_END, NODES_LEAVE, NODES_ENTER, CONTACTS_BEGIN, MESSAGES_BORN, REST = ra
 """At one instant things happen in this order; within one phase in the order in which they were scheduled."""
 
 
-class World(Protocol):
+class Simulator(Protocol):
     """The world as a network sees it. Calls are carried out before they return, but for `schedule`, `soon`."""
 
     now: Instant
@@ -79,7 +79,7 @@ class Network(ABC):
     crashes = True
     """May nodes go down in this run? A network that is told not may take a shorter way."""
 
-    def attach(self, world: World, nodes: int) -> None:
+    def attach(self, world: Simulator, nodes: int) -> None:
         """Called once, before anything happens: remember the world, open the random streams.
 
         Node ids are 0 .. nodes-1.

@@ -17,7 +17,7 @@ from precede.core.identity import NEIGHBOURS, NodeId
 from precede.core.instants import SECOND, Duration, Instant
 from precede.core.messages import Packet
 from precede.sim.draws import Draws
-from precede.sim.networks.network import REST, Flight, Network, World
+from precede.sim.networks.network import REST, Flight, Network, Simulator
 from precede.sim.networks.partition import Partition
 from precede.sim.randomness import Distribution
 
@@ -51,7 +51,7 @@ class PointToPoint(Network):
         self._duplicated = 0
         self._cut = 0
 
-    def attach(self, world: World, nodes: int) -> None:
+    def attach(self, world: Simulator, nodes: int) -> None:
         super().attach(world, nodes)
         self._links = [{} for _ in range(nodes)]
         self._instant = self._bandwidth == float("inf") and self._overhead == 0

@@ -9,13 +9,13 @@ from typing import Protocol
 from precede.core.effects import Key, Send
 from precede.core.identity import NEIGHBOURS, NodeId
 from precede.core.instants import Instant
-from precede.sim.networks.network import World
+from precede.sim.networks.network import Simulator
 
 
 class Cells(Protocol):
     """The cellular network as its radio sees it."""
 
-    world: World
+    world: Simulator
     stations: int
     cell: list[NodeId]
     """Each node's station; a station's is itself, a host out of coverage has none (-1)."""

@@ -23,7 +23,7 @@ from precede.core.identity import NEIGHBOURS, NodeId
 from precede.core.instants import SECOND, Duration, Instant
 from precede.core.messages import Packet
 from precede.sim.draws import Draws
-from precede.sim.networks.network import Flight, Network, World
+from precede.sim.networks.network import Flight, Network, Simulator
 from precede.sim.randomness import Distribution
 
 Drawn: TypeAlias = Literal["packet", "link"]
@@ -53,7 +53,7 @@ class Switched(Network):
         self._packets = 0
         self._dropped = 0
 
-    def attach(self, world: World, nodes: int) -> None:
+    def attach(self, world: Simulator, nodes: int) -> None:
         super().attach(world, nodes)
         self._per_packet = self._drawn == "packet"
         self._ports = [_Port(node, self._delays(node)) for node in range(nodes)]

@@ -1,0 +1,126 @@
+"""The fast path of the simulator: the effects of plain nodes, written for speed.
+
+For a plain node (`HostedNode.plain`) it does what the shared dispatch does with the methods of `NodeEffects`,
+in half the instructions: 12,800 for a packet of `benchmarks.engine` instead of 26,500, and half of them for a
+packet of `benchmarks.vcube` too (256 nodes, compiled, counted by cachegrind).
+
+It looks at the most frequent effect first. It writes a message that is received and delivered at once as one
+pair of rows. It puts a packet that can only take time (`Flight`) straight into the queue. Every other effect,
+and every other node, goes through the shared dispatch.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+from mypy_extensions import mypyc_attr
+
+from precede.core.effects import Arrive, Deliver, Discard, Effects, Send
+from precede.core.identity import NodeId
+from precede.core.instants import Instant
+from precede.eventlog.recorder import Recorder
+from precede.eventlog.schema import DISCARDED, SENT
+from precede.sim.hosted_node import HostedNode
+from precede.sim.networks.network import Network
+from precede.sim.node_effects import NodeEffects
+from precede.sim.queue import LAST_PHASE, PHASE_BITS, RING, SHIFT, Landing
+
+
+@mypyc_attr(allow_interpreted_subclasses=True)
+class FastPath(NodeEffects):
+    """Carries out the effects of plain nodes quickly, and those of all other nodes as `NodeEffects` does."""
+
+    def __init__(self, nodes: list[HostedNode], network: Network, recorder: Recorder) -> None:
+        super().__init__(nodes, network, recorder)
+        self.packet_codes = recorder.packet_kinds
+        self._node_count = len(nodes)
+        self._ring = self.queue.ring
+        self._packet_type: object = None  # the type of the last packet, and the code of its kind
+        self._packet_code = 0
+        self._reason = ""  # the last reason of a discard, and its code
+        self._reason_code = 0
+
+    def carry_out(self, node: NodeId, effects: Effects, now: Instant) -> None:
+        hosted = self.nodes[node]
+        if hosted.plain:
+            self.carry_out_plain(hosted, effects, now)
+        else:
+            super().carry_out(node, effects, now)
+
+    def carry_out_plain(self, hosted: HostedNode, effects: Effects, now: Instant) -> None:
+        """Carries out the effects of a plain node.
+
+        The row of an `Arrive` is written with the next effect, because that is most often its `Deliver`.
+        """
+        rows, process = self.rows, hosted.process
+        arrived: Arrive | None = None
+        written = 0
+        listed: list[Any] = effects if isinstance(effects, list) else list(effects)
+        effect: Any
+        for place, effect in enumerate(listed):
+            if place < written:
+                continue
+            if isinstance(effect, Deliver):
+                if arrived is None:
+                    rows.delivered(process, now, effect)
+                elif arrived.only is effect.message:
+                    rows.received_and_delivered(process, now, effect)
+                    arrived = None
+                else:
+                    rows.received(process, now, arrived)
+                    rows.delivered(process, now, effect)
+                    arrived = None
+                if self.on_deliver is not None:
+                    self.on_deliver(hosted.id, effect.message)
+                continue
+            if arrived is not None:
+                rows.received(process, now, arrived)
+                arrived = None
+            if isinstance(effect, Send):
+                self._send_plain(hosted, effect, now)
+            elif isinstance(effect, Arrive):
+                if effect.only is None and self._all_delivered(effect.messages, listed, place):
+                    written = place + 1 + len(effect.messages)
+                    rows.received_then_delivered(process, now, listed[place + 1 : written])
+                else:
+                    arrived = effect
+            elif type(effect) is Discard:
+                if effect.reason != self._reason:
+                    self._reason, self._reason_code = effect.reason, self.recorder.reason_code(effect.reason)
+                rows.message(DISCARDED, self._reason_code, process, now, now, effect.message.id)
+            else:
+                self.apply(hosted.id, effect, now)
+        if arrived is not None:
+            rows.received(process, now, arrived)
+
+    def _all_delivered(self, messages: tuple[Any, ...], effects: list[Any], place: int) -> bool:
+        """True if the deliveries of these messages follow in the same order and no application answers."""
+        if len(effects) <= place + len(messages) or self.on_deliver is not None:
+            return False
+        effect: Any
+        for message in messages:
+            place += 1
+            effect = effects[place]
+            if not isinstance(effect, Deliver) or effect.message is not message:
+                return False
+        return True
+
+    def _send_plain(self, hosted: HostedNode, send: Send, now: Instant) -> None:
+        """Sends a packet. If it can only take time on its way, its landing goes straight into the queue."""
+        flight, to = hosted.flight, send.to
+        if flight is None or send.key is not None or not 0 <= to < self._node_count:
+            self.network.send(hosted.id, send)
+            return
+        packet, over = send.packet, send.over
+        if type(packet) is not self._packet_type:
+            self._packet_type = type(packet)
+            self._packet_code = self.packet_codes[packet.kind]
+        self.rows.packet(SENT, self._packet_code, hosted.process, now, now, packet, to, over)
+        when = now + flight.takes(now) << PHASE_BITS | LAST_PHASE
+        landing = Landing(when, to, packet, hosted.id, over)
+        bucket = when >> SHIFT
+        waiting = self._ring[bucket & RING - 1]
+        if waiting and 0 < bucket - self.queue.base < RING:
+            waiting.append(landing)
+        else:
+            self.queue.insert(landing)

@@ -1,0 +1,144 @@
+"""The simulator's side of the effects: what each effect of a node does to rows, queue, network and disk."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Final
+
+from mypy_extensions import mypyc_attr
+
+from precede.core.dispatch import EffectHandler, store_value
+from precede.core.effects import (
+    Accept,
+    Arrive,
+    CancelSend,
+    CancelTimer,
+    Deliver,
+    Discard,
+    Key,
+    Observe,
+    Persist,
+    Send,
+    SetTimer,
+)
+from precede.core.identity import NodeId
+from precede.core.instants import Instant, format_duration
+from precede.core.messages import Message
+from precede.core.node import Node
+from precede.eventlog.recorder import Recorder
+from precede.eventlog.schema import CRASHED, DELIVERED, DISCARDED, OBSERVED, RECEIVED
+from precede.sim.hosted_node import HostedNode
+from precede.sim.networks.network import Network
+from precede.sim.queue import EventQueue
+
+MOST_TIMERS: Final = 1_000_000
+"""A node that sets more timers than this within one instant, all due at once, would stop the world's clock."""
+
+
+@mypyc_attr(allow_interpreted_subclasses=True)
+class NodeEffects(EffectHandler):
+    """Carries out effects of simulated nodes; crashes a node in the middle of a list if a fault plans it.
+
+    `now` is the world's time; the methods take the reading of the node's own clock. `on_deliver` is called for
+    every delivery, with the node and the message.
+    """
+
+    def __init__(self, nodes: list[HostedNode], network: Network, recorder: Recorder) -> None:
+        self.now: Instant = 0
+        self.queue = EventQueue()
+        self.nodes = nodes
+        self.network = network
+        self.recorder = recorder
+        self.rows = recorder.units
+        self.on_deliver: Callable[[NodeId, Message], None] | None = None
+
+    def begin_step(self, node: NodeId) -> bool:
+        """Counts down to the planned crash of a node."""
+        hosted = self.nodes[node]
+        if hosted.crash_after is not None:
+            if hosted.crash_after == 0:
+                self.crash_now(hosted)
+            else:
+                hosted.crash_after -= 1
+        return hosted.up
+
+    def crash_now(self, hosted: HostedNode) -> None:
+        """The node crashes: everything but its disk is lost."""
+        self.recorder.node_event(CRASHED, hosted.process, self.now, hosted.clock_at(self.now))
+        self.take_down(hosted)
+
+    def take_down(self, hosted: HostedNode) -> None:
+        """The node stops running; the network drops its queues."""
+        hosted.node = Node()  # a world that thousands of nodes pass through keeps only their stores
+        hosted.up = hosted.stalled = hosted.plain = False
+        hosted.crash_after = None
+        hosted.timers = {}
+        hosted.deferred = []
+        self.network.node_down(hosted.id)
+
+    def accept(self, node: NodeId, effect: Accept, now: Instant) -> None:
+        hosted, id = self.nodes[node], effect.message.id
+        if id.number > hosted.accepted:
+            hosted.accepted = id.number
+            self.recorder.broadcast(hosted.process, self.now, now, id, effect.destinations, effect.deadline)
+
+    def arrive(self, node: NodeId, effect: Arrive, now: Instant) -> None:
+        process = self.nodes[node].process
+        for message in effect.messages:
+            self.rows.message(RECEIVED, 0, process, self.now, now, message.id)
+
+    def send(self, node: NodeId, effect: Send, now: Instant) -> None:
+        self.network.send(node, effect)
+
+    def cancel_send(self, node: NodeId, effect: CancelSend, now: Instant) -> None:
+        self.network.cancel(node, effect.key)
+
+    def deliver(self, node: NodeId, effect: Deliver, now: Instant) -> None:
+        self.rows.message(DELIVERED, 0, self.nodes[node].process, self.now, now, effect.message.id)
+        if self.on_deliver is not None:
+            self.on_deliver(node, effect.message)
+
+    def discard(self, node: NodeId, effect: Discard, now: Instant) -> None:
+        process = self.nodes[node].process
+        self.recorder.message(DISCARDED, process, self.now, now, effect.message.id, effect.reason)
+
+    def observe(self, node: NodeId, effect: Observe, now: Instant) -> None:
+        process = self.nodes[node].process
+        self.recorder.message(OBSERVED, process, self.now, now, effect.message.id, effect.name)
+
+    def set_timer(self, node: NodeId, effect: SetTimer, now: Instant) -> None:
+        hosted, key, at = self.nodes[node], effect.key, effect.at
+        due: Instant = at if hosted.clock is None else hosted.clock.world_time(at)
+        if due <= self.now:
+            self._count_immediate_timer(hosted, key)
+            due = self.now
+        token = hosted.timers[key] = object()
+        self.queue.push(due, self.timer_due, (hosted, key, token))
+
+    def cancel_timer(self, node: NodeId, effect: CancelTimer, now: Instant) -> None:
+        self.nodes[node].timers.pop(effect.key, None)
+
+    def persist(self, node: NodeId, effect: Persist, now: Instant) -> None:
+        store_value(self.nodes[node].store, effect)
+
+    def timer_due(self, hosted: HostedNode, key: Key, token: object) -> None:
+        """Calls the node's `timer`, unless that timer was cancelled or replaced (its token differs)."""
+        if hosted.timers.get(key) is not token:
+            return
+        if hosted.stalled:
+            hosted.deferred.append((self.timer_due, (hosted, key, token)))
+            return
+        del hosted.timers[key]
+        clock = hosted.clock_at(self.now)
+        self.carry_out(hosted.id, hosted.node.timer(key, clock), clock)
+
+    def _count_immediate_timer(self, hosted: HostedNode, key: Key) -> None:
+        """Raises if a node keeps setting timers that are due at once, because time would never pass."""
+        if hosted.immediate_at != self.now:
+            hosted.immediate_at, hosted.immediate_timers = self.now, 0
+        hosted.immediate_timers += 1
+        if hosted.immediate_timers > MOST_TIMERS:
+            raise RuntimeError(
+                f"node {hosted.id} has set {MOST_TIMERS:,} timers that were due at once (the last one: {key!r})"
+                f": time stands still at {format_duration(self.now)}"
+            )

@@ -1,0 +1,105 @@
+"""The inputs of simulated nodes: what networks call when a packet arrives or a link changes.
+
+Each input reads the node's clock, calls the node, and carries out the effects it returns. The inputs of a
+stalled node wait until the stall is over. `sim.networks.network.Simulator` documents what networks may call.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from typing import Any
+
+from mypy_extensions import mypyc_attr
+
+from precede.core.effects import Key, Medium
+from precede.core.identity import NodeId
+from precede.core.instants import Instant
+from precede.core.messages import Packet
+from precede.eventlog.recorder import Recorder
+from precede.eventlog.schema import PACKET_RECEIVED, SENT
+from precede.sim.fast_path import FastPath
+from precede.sim.hosted_node import HostedNode
+from precede.sim.networks.network import Network
+from precede.sim.queue import LAST_PHASE, PHASE_BITS, Landing
+
+
+@mypyc_attr(allow_interpreted_subclasses=True)
+class NodeInputs(FastPath):
+    """Gives inputs to nodes. `on_link` is called for every link that comes up or goes down at a node."""
+
+    def __init__(self, nodes: list[HostedNode], network: Network, recorder: Recorder) -> None:
+        super().__init__(nodes, network, recorder)
+        self.on_link: Callable[[NodeId, NodeId, Medium, bool], None] | None = None
+        self._log_packets = recorder.packets_received
+
+    def schedule(self, at: Instant, function: Callable[..., None], *arguments: Any) -> None:
+        self.queue.push(at, function, arguments)
+
+    def schedule_phase(self, phase: int, at: Instant, function: Callable[..., None], *arguments: Any) -> None:
+        self.queue.push_phase(phase, at, function, arguments)
+
+    def soon(self, function: Callable[..., None], *arguments: Any) -> None:
+        self.queue.soon.append((function, arguments))
+
+    def is_up(self, node: NodeId) -> bool:
+        return self.nodes[node].up
+
+    def dispatch(self, at: Instant, to: NodeId, packet: Packet, sender: NodeId, over: Medium) -> None:
+        self.transmitted(sender, packet, to, over)
+        self.queue.insert(Landing(at << PHASE_BITS | LAST_PHASE, to, packet, sender, over))
+
+    def transmitted(self, node: NodeId, packet: Packet, to: NodeId, over: Medium) -> None:
+        hosted = self.nodes[node]
+        code = self.packet_codes[packet.kind]
+        self.rows.packet(SENT, code, hosted.process, self.now, hosted.clock_at(self.now), packet, to, over)
+
+    def receive(self, to: NodeId, packet: Packet, sender: NodeId, over: Medium) -> None:
+        hosted = self.nodes[to]
+        clock = self.now
+        if not hosted.plain:
+            if hosted.stalled:
+                hosted.deferred.append((self.receive, (to, packet, sender, over)))
+                return
+            if not hosted.up:
+                return
+            clock = hosted.clock_at(clock)
+        if self._log_packets:
+            code = self.packet_codes[packet.kind]
+            self.rows.packet(PACKET_RECEIVED, code, hosted.process, self.now, clock, packet, sender, over)
+        effects = hosted.node.receive(packet, sender, clock, over)
+        if effects:
+            self.carry_out(to, effects, clock)
+
+    def receive_all(self, nodes: Sequence[NodeId], packet: Packet, sender: NodeId, over: Medium) -> None:
+        for to in nodes:
+            self.receive(to, packet, sender, over)
+
+    def sent(self, node: NodeId, key: Key, ok: bool) -> None:
+        hosted = self.nodes[node]
+        if hosted.stalled:
+            hosted.deferred.append((self.sent, (node, key, ok)))
+        elif hosted.up:
+            clock = hosted.clock_at(self.now)
+            effects = hosted.node.sent(key, clock, ok)
+            if effects:
+                self.carry_out(node, effects, clock)
+
+    def link_up(self, node: NodeId, peer: NodeId, over: Medium) -> None:
+        if self.on_link is not None:
+            self.on_link(node, peer, over, True)
+        hosted = self.nodes[node]
+        if hosted.stalled:
+            hosted.deferred.append((self.link_up, (node, peer, over)))
+        elif hosted.up:
+            clock = hosted.clock_at(self.now)
+            self.carry_out(node, hosted.node.link_up(peer, clock, over), clock)
+
+    def link_down(self, node: NodeId, peer: NodeId, over: Medium) -> None:
+        if self.on_link is not None:
+            self.on_link(node, peer, over, False)
+        hosted = self.nodes[node]
+        if hosted.stalled:
+            hosted.deferred.append((self.link_down, (node, peer, over)))
+        elif hosted.up:
+            clock = hosted.clock_at(self.now)
+            self.carry_out(node, hosted.node.link_down(peer, clock, over), clock)
