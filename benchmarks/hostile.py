@@ -19,16 +19,16 @@ from multiprocessing.sharedctypes import Synchronized
 from random import Random
 from typing import Any
 
-from benchmarks.members import KEY, Members
+from benchmarks.members import KEY, ROSTER, SEEDS, Members
 from precede.core.identity import MessageId
 from precede.core.messages import Message, Packet
 from precede.protocols import registry
 from precede.protocols.layered.envelope import Envelope
 from precede.protocols.layered.epidemic.packets import HavePacket, MessagesPacket, SummaryPacket, packed
 from precede.runtime.codec import Codec, Garbled
-from precede.runtime.links.sealing import Sealer
-from precede.runtime.names import group_key, node_id
+from precede.runtime.names import node_id
 from tests.hostile.packets import any_packet
+from tests.runtime.insider import Insider
 
 _EPIDEMIC = Codec((SummaryPacket, HavePacket, MessagesPacket))
 
@@ -39,10 +39,10 @@ ANA, BEN, MAL = map(node_id, ("ana", "ben", "mal"))
 class Attacker:
     """Datagrams of every kind of wrong: a stranger's, a replayer's, and a bad member's."""
 
-    def __init__(self, victim: Any, random: Random) -> None:
+    def __init__(self, victim: Any, insider: Insider, random: Random) -> None:
         self._victim = victim
         self._random = random
-        self._door = Sealer(MAL, (group_key(KEY, "bench"),))
+        self._admission = insider.admission
         self._outside = [self._noise, self._bent, self._bent, self._again]
         self._inside = [
             self._sealed_noise,
@@ -73,12 +73,21 @@ class Attacker:
     def _again(self) -> bytes:
         return self._genuine()
 
+    def _for_all(self, piece: bytes) -> bytes:
+        """A piece of a packet to everybody, in the name of this member."""
+        return self._admission.seal_to_all(b"\x01" + MAL.to_bytes(8, "big") + piece)
+
+    def _in_session(self, data: bytes) -> bytes:
+        sealed = self._admission.seal_to(ANA, data)
+        return sealed[0] if sealed is not None else self._noise()
+
     def _piece(self, packet: bytes) -> bytes:
         number = self._random.getrandbits(32).to_bytes(4, "big")
-        return self._door.seal(b"\x01" + number + b"\x00\x00\x00\x01" + packet[:1300])
+        return self._for_all(number + b"\x00\x00\x00\x01\x00" + packet[:1300])
 
     def _sealed_noise(self) -> bytes:
-        return self._door.seal(self._random.randbytes(self._random.choice((0, 1, 9, 20, 300))))
+        noise = self._random.randbytes(self._random.choice((0, 1, 9, 20, 300)))
+        return self._in_session(noise) if self._random.random() < 0.5 else self._admission.seal_to_all(noise)
 
     def _packet(self) -> Packet:
         """Well-formed, and a lie."""
@@ -111,13 +120,11 @@ class Attacker:
         """Pieces of packets that are never whole, doubled, out of order, with counts that do not agree."""
         random = self._random
         header = random.randrange(40).to_bytes(4, "big") + random.randrange(9).to_bytes(2, "big")
-        return self._door.seal(
-            b"\x01" + header + random.choice((0, 2, 3, 4000)).to_bytes(2, "big") + bytes(900)
-        )
+        return self._for_all(header + random.choice((0, 2, 3, 4000)).to_bytes(2, "big") + bytes(900))
 
     def _channel(self) -> bytes:
         random = self._random
-        return self._door.seal(b"\x02" + random.randbytes(random.choice((3, 16, 24))) + self._encoded())
+        return self._in_session(random.randbytes(random.choice((3, 16, 24))) + self._encoded())
 
 
 def bend(data: bytes, random: Random) -> bytes:
@@ -144,7 +151,9 @@ async def fire(datagrams: int, seed: int, rest: float = 8.0, limit: float = 1e9)
     random = Random(seed)
     async with Members(("ana", "ben")) as members:
         victim = members.transports[0]
-        attacker = Attacker(victim, random)
+        insider = Insider("mal", "bench", KEY, victim.address, SEEDS["mal"], ROSTER)
+        await insider.meet("ana")
+        attacker = Attacker(victim, insider, random)
         sockets = [socket.socket(socket.AF_INET, socket.SOCK_DGRAM) for _ in range(2)]
         for one in sockets:
             one.connect(victim.address)
@@ -159,6 +168,7 @@ async def fire(datagrams: int, seed: int, rest: float = 8.0, limit: float = 1e9)
         await asyncio.sleep(rest)
         ended = rss()
         talking.cancel()
+        await insider.stop()
         for one in sockets:
             one.close()
         return {
@@ -244,7 +254,7 @@ def stranger(addresses: list[tuple[str, int]], stop: Any, sent: Synchronized[int
         one = socket.socket(socket.AF_INET, socket.SOCK_DGRAM)
         one.connect(address)
         sockets.append(one)
-    frame = b"\x01" + BEN.to_bytes(8, "big") + os.urandom(8) + (9).to_bytes(8, "big") + os.urandom(240)
+    frame = b"\x05" + os.urandom(8) + (9).to_bytes(4, "big") + os.urandom(240)
     count = 0
     while not stop.is_set():
         for _ in range(100):

@@ -11,7 +11,7 @@ from typing import Any
 import precede
 from precede.runtime.group import Group
 from precede.runtime.links.authorship import public_of
-from precede.runtime.links.sealing import new_key
+from precede.runtime.links.keyring import new_key
 from precede.runtime.transports.transport import OnFrame, Where
 from precede.runtime.transports.udp import UdpTransport
 

@@ -21,7 +21,8 @@ from typing import Any
 import precede
 from precede.runtime.codec import Codec
 from precede.runtime.group import Group
-from precede.runtime.links.sealing import OpenDoor, Sealer, new_key
+from precede.runtime.links.admission import OpenAdmission, SealedAdmission
+from precede.runtime.links.keyring import new_key
 from precede.runtime.store import Store
 from precede.runtime.transports.udp import UdpTransport
 
@@ -151,11 +152,11 @@ async def echo(size: int, seconds: float) -> dict[str, float]:
 
 
 def watch_everything(split: Split) -> None:
-    """Time what all members share: codec, stores, doors, and every call of the system."""
+    """Time what all members share: codec, stores, admission, and every call of the system."""
     split.watch(Codec, ("encode", "decode"), "codec")
     split.watch(Store, STORING, "storage")
-    for door in (Sealer, OpenDoor):
-        split.watch(door, ("seal", "open"), "sealing")
+    for admission in (SealedAdmission, OpenAdmission):
+        split.watch(admission, ("seal_to", "seal_to_all", "frame"), "sealing")
 
     class TimedSocket(socket.socket):
         """System calls, counted and timed."""

@@ -21,8 +21,13 @@ from precede.core.identity import MessageId
 from precede.core.messages import Message
 from precede.protocols.layered.envelope import Envelope
 from precede.protocols.layered.epidemic.packets import MessagesPacket, packed
+from precede.runtime.links.admission import SealedAdmission
 from precede.runtime.links.authorship import SIGNATURE_BYTES, Authors
-from precede.runtime.links.sealing import OVERHEAD, Sealer, new_key
+from precede.runtime.links.group_seal import GroupSeal, derive_keys
+from precede.runtime.links.introductions import Directory, Identity
+from precede.runtime.links.keyring import new_key
+from precede.runtime.links.link_events import LinkEvents
+from precede.runtime.links.sessions import DATA_OVERHEAD
 from precede.runtime.names import node_id
 
 MODES = {"open": (False, False), "sealed": (True, False), "signed": (True, True)}
@@ -48,20 +53,53 @@ def alone(count: int) -> dict[str, float]:
     result["check_again_us"] = per_call(
         [lambda p=p: ben.check(list(p.written())) for p in packets[-1000:]]  # type: ignore[misc]
     )
-    key = new_key()
-    here, there = Sealer(ANA, (key,)), Sealer(BEN, (key,))
+    here, there, result["handshake_both_us"] = pair()
     frames: list[bytes] = []
     data = [msgspec.msgpack.encode(packet) for packet in packets]
-    result["seal_us"] = per_call([lambda d=d: frames.append(here.seal(d)) for d in data])  # type: ignore[misc]
-    result["open_us"] = per_call([lambda f=f: there.open(f) for f in frames])  # type: ignore[misc]
-    strangers = [Sealer(ANA, (new_key(),)).seal(d) for d in data[:500]]
-    result["stranger_us"] = per_call([lambda f=f: there.open(f) for f in strangers])  # type: ignore[misc]
+
+    def seal(packet: bytes) -> None:
+        sealed = here.seal_to(BEN, packet)
+        assert sealed is not None
+        frames.append(sealed[0])
+
+    result["seal_us"] = per_call([lambda d=d: seal(d) for d in data])  # type: ignore[misc]
+    result["open_us"] = per_call([lambda f=f: there.frame(f, "a", 0.0) for f in frames])  # type: ignore[misc]
+    strangers = [GroupSeal([derive_keys(new_key())]).seal(d) for d in data[:500]]
+    result["stranger_us"] = per_call([lambda f=f: there.frame(f, "x", 0.0) for f in strangers])  # type: ignore[misc]
     plain = len(msgspec.msgpack.encode(one_message(1)))
     result["message_bytes"] = plain
     result["signature_bytes"] = len(data[0]) - plain
-    result["seal_bytes"] = OVERHEAD
+    result["seal_bytes"] = DATA_OVERHEAD
     assert result["signature_bytes"] >= SIGNATURE_BYTES
     return result
+
+
+def pair() -> tuple[SealedAdmission, SealedAdmission, float]:
+    """Two members with a session, and the microseconds of CPU that both took to agree on it."""
+    key, members = new_key(), dict[str, SealedAdmission]()
+    own = {name: Identity.shared("bench", name) for name in ("ana", "ben")}
+    in_flight: list[tuple[str, bytes]] = []
+    for name, other in (("ana", "ben"), ("ben", "ana")):
+        directory = Directory("bench", own[name].introduce("bench", name), node_id)
+        directory.accept(own[other].introduce("bench", other))
+        member = members[name] = SealedAdmission(node_id(name), own[name], directory, "bench", (key,), 1)
+        member.connect(
+            LinkEvents(
+                lambda frame, where: in_flight.append((str(where), frame)),
+                lambda peer, boot, where: None,
+                lambda peer, where: None,
+                lambda peer: None,
+                lambda where: None,
+            )
+        )
+        member.trust(other)
+    begin = time.process_time()
+    for name, other in (("ana", "ben"), ("ben", "ana")):
+        members[name].beacon_heard(members[other].beacon(), other, 0.0)
+    while in_flight:
+        to, frame = in_flight.pop(0)
+        members[to].frame(frame, "ben" if to == "ana" else "ana", 0.0)
+    return members["ana"], members["ben"], round((time.process_time() - begin) * 1e6, 1)
 
 
 def one_message(number: int) -> MessagesPacket:

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import asyncio
 import os
-import socket
 from collections.abc import Sequence
 from pathlib import Path
 from random import Random
@@ -25,10 +24,12 @@ from precede.protocols.layered.own_messages import restored_envelope
 from precede.protocols.prs1997.prs import PrsPacket, PrsStamp
 from precede.runtime.codec import Codec
 from precede.runtime.links.authorship import Authors, public_of
+from precede.runtime.links.group_seal import GroupSeal, derive_keys
 from precede.runtime.links.inspection import MOST_AHEAD, MOST_LIFETIME, Inspection
-from precede.runtime.links.sealing import Sealer, new_key
+from precede.runtime.links.keyring import new_key
 from precede.runtime.names import group_key, node_id
 from precede.runtime.transports.udp import UdpTransport
+from tests.runtime.insider import Insider
 from tests.runtime.test_group import introduce, take
 
 KEY = new_key()
@@ -155,26 +156,6 @@ def test_a_signed_message_goes_through_a_relay() -> None:
     asyncio.run(run())
 
 
-class Insider:
-    """A member that went bad: it has the group key and its own identity, and sends what it likes."""
-
-    def __init__(self, to: tuple[str, int]) -> None:
-        self.socket = socket.socket(socket.AF_INET, socket.SOCK_DGRAM)
-        self.socket.bind(("127.0.0.1", 0))
-        self.door = Sealer(MAL, (group_key(KEY, "picnic"),))
-        self.to = to
-        self.number = 0
-
-    def frame(self, packet: bytes) -> bytes:
-        """A packet in one loose piece, sealed."""
-        self.number += 1
-        return self.door.seal(b"\x01" + self.number.to_bytes(4, "big") + b"\x00\x00\x00\x01" + packet)
-
-    def send(self, *frames: bytes) -> None:
-        for frame in frames:
-            self.socket.sendto(frame, self.to)
-
-
 def codec() -> Codec:
     entry = registry.find("causal_barrier")
     context = Context(CEM, (CEM,), {"dissemination": "epidemic"}, Random(1), 0)
@@ -205,31 +186,37 @@ def test_what_is_forged_replayed_tampered_or_misaddressed_is_counted_and_never_d
 
         async with cem, ben:
             listening = asyncio.create_task(listen())
-            insider = Insider(c.address)
-            genuine = insider.frame(encoded([honest]))
-            tampered = bytearray(insider.frame(encoded([honest])))
+            insider = Insider("mal", "picnic", KEY, c.address, SEEDS["mal"], ROSTER)
+            await insider.meet("cem")
+            cem_dropped_before = dict(cem.status()["dropped"])
+            assert not cem_dropped_before.get("replayed"), cem_dropped_before
+            genuine = insider.send(encoded([honest]), "cem")
+            tampered = bytearray(genuine)
             tampered[-1] ^= 1
-            stranger = Sealer(ANA, (new_key(),)).seal(b"\x00")
-            other_group = Sealer(ANA, (group_key(KEY, "work"),)).seal(b"\x00")
-            insider.send(genuine, genuine, bytes(tampered), stranger, other_group)
+            tampered[8] ^= 64  # another counter, which was not seen
+            stranger = GroupSeal([derive_keys(new_key())]).seal(b"\x00")
+            other_group = GroupSeal([derive_keys(group_key(KEY, "work"))]).seal(b"\x00")
+            for frame in (genuine, bytes(tampered), stranger, other_group):
+                insider.send_frame(frame)
             forged = Message(MessageId(ANA, 0, 1), b"I am ana", honest.message.signature)
             unsigned = Message(MessageId(ANA, 0, 2), b"unsigned")
             unknown = Message(MessageId(5, 0, 1), b"who?", honest.message.signature)
             as_cem = Message(MessageId(CEM, cem.status()["incarnation"], 3), b"cem to cem", b"x" * 64)
             meant = packed([msgspec.structs.replace(mine, destinations=(BEN,))])
             authors("mal").sign(meant)
-            insider.send(
-                insider.frame(by_ana(message=forged)),
-                insider.frame(by_ana(message=unsigned)),
-                insider.frame(by_ana(message=unknown)),
-                insider.frame(by_ana(message=as_cem)),
-                insider.frame(encoded(meant.envelopes)),
-                insider.frame(by_ana(deadline=NOW * 10_000)),
-                insider.frame(b"\x07\x02\x90"),
-                insider.frame(b"\x01\x09\x90"),
-                insider.frame(b"\x01\x02\xc1"),
-                b"short",
-            )
+            for packet in (
+                by_ana(message=forged),
+                by_ana(message=unsigned),
+                by_ana(message=unknown),
+                by_ana(message=as_cem),
+                encoded(meant.envelopes),
+                by_ana(deadline=NOW * 10_000),
+                b"\x07\x02\x90",
+                b"\x01\x09\x90",
+                b"\x01\x02\xc1",
+            ):
+                insider.send(packet, "cem")
+            insider.send_frame(b"\1short")
             introduce(b, c)
             await ben.broadcast(b"still here")
             for _ in range(200):
@@ -237,7 +224,7 @@ def test_what_is_forged_replayed_tampered_or_misaddressed_is_counted_and_never_d
                     break
                 await asyncio.sleep(0.02)
             listening.cancel()
-            insider.socket.close()
+            await insider.stop()
             return got, cem.status()["dropped"]
 
     got, dropped = asyncio.run(run())

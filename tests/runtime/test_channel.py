@@ -5,6 +5,7 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Callable
+from itertools import count
 from random import Random
 from typing import Any
 
@@ -12,8 +13,8 @@ import pytest
 
 from precede.core.effects import Key
 from precede.core.identity import NodeId
+from precede.runtime.links.admission import OpenAdmission
 from precede.runtime.links.neighbours import Links
-from precede.runtime.links.sealing import OVERHEAD, OpenDoor
 from precede.runtime.transports.transport import OnFrame, Transport, Where
 
 
@@ -59,6 +60,9 @@ class Mouth(Transport):
         del self.air.ears[self.place]
 
 
+BOOTS = count(1)
+
+
 class End:
     """One node's links, and what happened to them."""
 
@@ -70,8 +74,7 @@ class End:
         self.mouth = Mouth(air, f"place {node}")
         self.links = Links(
             self.mouth,
-            OpenDoor(node),
-            OVERHEAD,
+            OpenAdmission(node, next(BOOTS)),
             lambda data, sender: self.packets.append(data),
             lambda peer: self.events.append("up"),
             lambda peer: self.events.append("down"),

@@ -11,7 +11,7 @@ import pyarrow.parquet as pq
 import pytest
 
 import precede
-from precede.runtime.links.sealing import new_key
+from precede.runtime.links.keyring import new_key
 from precede.runtime.transports.transport import Where
 from precede.runtime.transports.udp import UdpTransport
 from precede.witness.verify import verify

@@ -16,7 +16,6 @@ from precede.protocols.layered.envelope import Envelope
 from precede.protocols.outbox import AckPacket
 from precede.runtime.codec import LARGEST, Codec, Garbled
 from precede.runtime.links.fragments import Fragments
-from precede.runtime.links.sealing import OpenDoor, Sealer, new_key
 
 CODEC = Codec((DirectPacket, AckPacket), dict[int, int])
 PACKET = DirectPacket(Envelope(Message(MessageId(5, 0, 9), b"hello"), {5: 9, 7: 2}, 10, None, 8, 2))
@@ -71,61 +70,6 @@ def test_mutations_of_a_packet_never_raise_anything_else() -> None:
         for _ in range(random.randint(1, 4)):
             bad[random.randrange(len(bad))] = random.randrange(256)
         decoded(bytes(bad))
-
-
-@pytest.mark.parametrize("door", [Sealer(1, (new_key(),)), OpenDoor(1)])
-def test_a_door_swallows_anything(door: Sealer | OpenDoor) -> None:
-    random = Random(6)
-    for _ in range(5000):
-        door.open(random.randbytes(random.randint(0, 80)))
-    assert sum(door.dropped.values()) >= 4900 or isinstance(door, OpenDoor)
-
-
-def test_a_replayed_tampered_or_foreign_frame_is_dropped_under_its_name() -> None:
-    key = new_key()
-    ana, ben = Sealer(1, (key,)), Sealer(2, (key,))
-    frames = [ana.seal(b"%d" % n) for n in range(3)]
-    assert [ben.open(frame) for frame in (frames[0], frames[2], frames[1])] == [
-        (1, ana.boot, b"0"),
-        (1, ana.boot, b"2"),
-        (1, ana.boot, b"1"),
-    ]
-    assert ben.open(frames[1]) is None
-    broken = bytearray(ana.seal(b"x"))
-    broken[-1] ^= 1
-    assert ben.open(bytes(broken)) is None
-    assert ben.open(Sealer(3, (new_key(),)).seal(b"hi")) is None
-    assert ben.open(ben.seal(b"echo")) is None
-    assert dict(ben.dropped) == {"replayed": 1, "tampered": 1, "stranger": 1, "own": 1}
-
-
-def test_frames_of_an_earlier_start_are_replays_once_a_later_one_was_heard() -> None:
-    key = new_key()
-    before, ben = Sealer(1, (key,)), Sealer(2, (key,))
-    early, late = before.seal(b"early"), before.seal(b"late")
-    after = Sealer(1, (key,), after=before.boot)
-    assert after.boot > before.boot
-    assert ben.open(early) is not None
-    assert ben.open(after.seal(b"again")) is not None
-    assert ben.open(late) is None
-    assert dict(ben.dropped) == {"replayed": 1}
-
-
-def test_what_a_door_remembers_is_bounded() -> None:
-    key = new_key()
-    ben = Sealer(2, (key,))
-    for sender in range(10, 4200):
-        assert ben.open(Sealer(sender, (key,)).seal(b"")) is not None
-    assert len(ben._peers) == 4096
-
-
-def test_keys_can_be_changed_with_an_overlap() -> None:
-    old, new = new_key(), new_key()
-    ana, ben = Sealer(1, (old,)), Sealer(2, (new, old))
-    opened = ben.open(ana.seal(b"still here"))
-    assert opened is not None
-    assert opened[2] == b"still here"
-    assert Sealer(3, (new,)).open(ana.seal(b"too late")) is None
 
 
 @settings(deadline=None)

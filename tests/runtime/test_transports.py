@@ -22,7 +22,7 @@ from precede.protocols.registry import make
 from precede.protocols.vcube2018.forwarding import packet_of
 from precede.protocols.vcube2018.packets import StampedMessage, VCubePacket
 from precede.runtime.codec import LARGEST, Codec, Garbled
-from precede.runtime.links.sealing import new_key
+from precede.runtime.links.keyring import new_key
 from precede.runtime.transports.tcp import TcpTransport
 from precede.runtime.transports.transport import Where
 from precede.runtime.transports.udp import UdpTransport

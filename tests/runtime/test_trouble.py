@@ -24,7 +24,7 @@ from precede.runtime.clock import SteadyClock
 from precede.runtime.codec import Codec
 from precede.runtime.driver import Driver
 from precede.runtime.links.inspection import MOST_AHEAD, Inspection
-from precede.runtime.links.sealing import new_key
+from precede.runtime.links.keyring import new_key
 from precede.runtime.store import NoStore
 from precede.runtime.transports import tcp
 from precede.runtime.transports.tcp import TcpTransport

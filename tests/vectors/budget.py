@@ -17,13 +17,13 @@ from precede.protocols import registry
 from precede.runtime.codec import Codec
 from precede.runtime.links.channel import HEADER
 from precede.runtime.links.fragments import HEADER_BYTES
-from precede.runtime.links.sealing import OVERHEAD
+from precede.runtime.links.sessions import DATA_OVERHEAD
 from tests.entries import wrapped
 
 PAGE: Final = Path(__file__).parent.parent.parent / "docs" / "reference" / "byte-budget.md"
 FRAME: Final = 255
 PAYLOAD: Final = 20
-AROUND: Final = OVERHEAD + 1 + HEADER.size + HEADER_BYTES
+AROUND: Final = DATA_OVERHEAD + HEADER.size + HEADER_BYTES + 1
 _TALK: Final = {"poisson": "300ms", "until": "6s", "size": PAYLOAD}
 _MESH: Final[dict[str, Any]] = {
     "world": {"kind": "point_to_point", "nodes": 8, "delay": "exponential(0.05)"},
@@ -104,7 +104,7 @@ def table() -> str:
         found = weights(protocol)
         middle = int(median(found))
         sealed = FRAME - AROUND - middle
-        opened = FRAME - (AROUND - OVERHEAD + 17) - middle
+        opened = FRAME - (AROUND - DATA_OVERHEAD + 18) - middle
         row = (protocol, min(found), middle, max(found), _room(sealed), _room(opened))
         lines.append("| " + " | ".join(map(str, row)) + " |")
     return "\n".join(lines)

@@ -7,6 +7,7 @@ caller's event loop; there are no threads and no global state.
 from __future__ import annotations
 
 import asyncio
+import secrets
 from collections import Counter
 from collections.abc import AsyncGenerator, AsyncIterator, Callable, Sequence
 from datetime import timedelta
@@ -28,16 +29,18 @@ from precede.runtime.deliveries import (
     MemberState,
 )
 from precede.runtime.driver import Driver
+from precede.runtime.links.admission import Admission, OpenAdmission, SealedAdmission
 from precede.runtime.links.authorship import Authors
 from precede.runtime.links.inspection import Inspection
+from precede.runtime.links.introductions import Directory, Identity
 from precede.runtime.links.neighbours import Links
-from precede.runtime.links.sealing import OVERHEAD, OpenDoor, Sealer
 from precede.runtime.names import MemberNames, group_key
 from precede.runtime.rows import KeptRows, SegmentWriter
 from precede.runtime.settings import MemberSettings, read_lifetime
 from precede.runtime.store import NoStore, Store
 from precede.runtime.transports.transport import Transport
 
+_SESSION_TICK_S: Final = 0.05
 MOST_PAYLOAD: Final = 1_000_000
 """A packet has at most 1 MiB; the rest is for the data that orders the message."""
 
@@ -87,7 +90,7 @@ class Group:
         if settings.log is not None:
             self._segments = SegmentWriter(settings.log, group, name, settings.segment)
         self._driver = self._make_driver(make_node, codec)
-        self._doors: list[Sealer | OpenDoor] = []
+        self._admissions: list[Admission] = []
         how = {"by_hand": settings.by_hand, "patient": settings.patient, "alone": settings.alone}
         self._links = self._make_links(transport, how, RADIO)
         self._transports = [transport]
@@ -99,6 +102,7 @@ class Group:
         self._deliveries = Deliveries(self._driver, self._state, self._names.name_of)
         self._arrivals = ArrivalFeed(self._state, self._names.name_of)
         self._ticking: asyncio.Task[None] | None = None
+        self._ticking_sessions: asyncio.Task[None] | None = None
         self._crashed = False
 
     def _make_driver(self, make_node: Callable[[NodeId, int], Node], codec: Codec) -> Driver:
@@ -131,23 +135,29 @@ class Group:
         return driver
 
     def _make_links(self, transport: Transport, how: dict[str, bool], over: Medium) -> Links:
-        driver, keys = self._driver, self._settings.keys
-        door: Sealer | OpenDoor = OpenDoor(self.id)
-        if keys:
-            door = Sealer(self.id, keys, driver.store.remembered("boot", 0))
-            driver.store.remember("boot", door.boot)
-            driver.store.commit()
-        self._doors.append(door)
+        driver = self._driver
+        admission = self._make_admission()
+        self._admissions.append(admission)
         return Links(
             transport,
-            door,
-            OVERHEAD,
+            admission,
             lambda data, sender: driver.packet(data, sender, over),
             lambda peer: driver.link_up(peer, over),
             lambda peer: driver.link_down(peer, over),
             driver.left,
             **how,
         )
+
+    def _make_admission(self) -> Admission:
+        settings, boot = self._settings, secrets.randbits(63)
+        if not settings.keys:
+            return OpenAdmission(self.id, boot)
+        identity = Identity.shared(self.group, self.name)
+        if settings.identity is not None:
+            identity = Identity(settings.identity)
+        own = identity.introduce(self.group, self.name)
+        directory = Directory(self.group, own, self._names.id_of, settings.roster, self._names.add)
+        return SealedAdmission(self.id, identity, directory, self.group, settings.keys, boot)
 
     # -- joining and leaving ------------------------------------------------------------------------------
 
@@ -163,6 +173,8 @@ class Group:
             await self.crash()
             raise
         self._ticking = asyncio.get_running_loop().create_task(self._tick())
+        if self._settings.keys:
+            self._ticking_sessions = asyncio.get_running_loop().create_task(self._tick_sessions())
         return self
 
     async def __aexit__(self, kind: type[BaseException] | None, *rest: object) -> None:
@@ -181,9 +193,7 @@ class Group:
         if self._state.failure is not None:
             await self.crash()
             return
-        if self._ticking is not None:
-            self._ticking.cancel()
-            self._ticking = None
+        self._stop_ticking()
         self._deliveries.acknowledge()
         for links in self._all_links:
             links.stop()
@@ -198,9 +208,7 @@ class Group:
 
     async def crash(self) -> None:
         """Stop as if killed: changes that were not committed are lost. For emulations and tests."""
-        if self._ticking is not None:
-            self._ticking.cancel()
-            self._ticking = None
+        self._stop_ticking()
         self._crashed = True
         for links in self._all_links:
             links.stop()
@@ -302,11 +310,11 @@ class Group:
             raise Refused(f"{self.name}: this transport has no host and port")
         return str(address[0]), int(address[1])
 
-    def rekey(self, *secrets: bytes) -> None:
+    def rekey(self, *group_secrets: bytes) -> None:
         """Replace the group's secrets while running: the first seals from now on, any of them opens."""
-        for door in self._doors:
-            if isinstance(door, Sealer):
-                door.rekey(tuple(group_key(secret, self.group) for secret in secrets))
+        for admission in self._admissions:
+            if isinstance(admission, SealedAdmission):
+                admission.rekey(tuple(group_key(secret, self.group) for secret in group_secrets))
 
     @property
     def links(self) -> Links:
@@ -354,6 +362,18 @@ class Group:
                 self._driver.rows_logged = 0
                 self._try_to_write(self._segments)
             await asyncio.sleep(self._settings.beacon)
+
+    async def _tick_sessions(self) -> None:
+        while self._state.failure is None:
+            for links in self._all_links:
+                links.tick_sessions()
+            await asyncio.sleep(_SESSION_TICK_S)
+
+    def _stop_ticking(self) -> None:
+        for task in (self._ticking, self._ticking_sessions):
+            if task is not None:
+                task.cancel()
+        self._ticking = self._ticking_sessions = None
 
     def _segment_is_due(self, segments: SegmentWriter) -> bool:
         if segments.time_is_due():

@@ -6,12 +6,15 @@ from collections.abc import Iterable, Mapping
 from hashlib import blake2b
 
 from precede.core.identity import NodeId
-from precede.runtime.links.sealing import KEY_BYTES
+from precede.runtime.links.noise import KEY_BYTES
 
 
 def node_id(name: str) -> NodeId:
-    """The node id of a member's name: 31 bits of its hash, the same on every machine."""
-    return int.from_bytes(blake2b(name.encode(), digest_size=4).digest(), "big") >> 1
+    """The node id of a member's name: 47 bits of its hash, the same on every machine.
+
+    It is a label. A member proves who it is with keys, whose ids have 128 bits (`links/introductions.py`).
+    """
+    return int.from_bytes(blake2b(name.encode(), digest_size=6).digest(), "big") >> 1
 
 
 def group_key(secret: bytes, group: str) -> bytes:

@@ -65,7 +65,7 @@ def take(file: Annotated[Path, _FILE]) -> None:
 
     from precede.core.errors import BadInput
     from precede.runtime.links.keyring import fingerprint, take_key
-    from precede.runtime.links.sealing import KEY_BYTES
+    from precede.runtime.links.noise import KEY_BYTES
 
     try:
         key = bytes.fromhex(sys.stdin.readline(1000))

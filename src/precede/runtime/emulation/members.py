@@ -100,7 +100,7 @@ class Emulated:
         """Start a node, let it work until the end of a stay, and end it as the plan says."""
         group, script = self._open_group(node), self._nodes[node]
         links = _LinkSchedule(group, script.links, node, self._places, self._clock, self._was_late)
-        group.links.on_tick = links.apply_due
+        group.links.on_frame = links.apply_due
         crashed = False
         async with group:
             self.groups[node] = group

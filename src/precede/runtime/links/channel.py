@@ -15,12 +15,14 @@ from collections.abc import Callable, Sequence
 from typing import Final
 
 from precede.core.effects import Key
+from precede.core.identity import NodeId
 
 HEADER: Final = struct.Struct(">IIII")
 """Own session, the neighbour's session, number of this piece (0: none), last piece received in order."""
 
 WINDOW: Final = 64
 MOST_QUEUED: Final = 4096
+MOST_HELD: Final = 1024
 _ACK_EVERY: Final = 8
 _ACK_WITHIN: Final = 0.02
 _FIRST_WAIT: Final = 0.15
@@ -39,6 +41,25 @@ class Queued:
         self.key = key
         self.sent = 0
         self.last = 0
+
+
+class HeldPackets:
+    """Packets for neighbours whose link is down, within a bound for each of them."""
+
+    def __init__(self) -> None:
+        self._packets: dict[NodeId, deque[Queued]] = {}
+
+    def add(self, node: NodeId, queued: Queued) -> bool:
+        """Keep a packet; False when too many are kept for this neighbour."""
+        held = self._packets.setdefault(node, deque())
+        if len(held) >= MOST_HELD:
+            return False
+        held.append(queued)
+        return True
+
+    def take(self, node: NodeId) -> deque[Queued]:
+        """The packets for a neighbour, in order; they are not kept any more."""
+        return self._packets.pop(node, deque())
 
 
 class Channel:

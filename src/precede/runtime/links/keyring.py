@@ -18,7 +18,7 @@ from typing import Final
 
 from precede.core.errors import BadInput
 from precede.runtime.links.authorship import PUBLIC_BYTES, SEED_BYTES, public_of
-from precede.runtime.links.sealing import KEY_BYTES, new_key
+from precede.runtime.links.noise import KEY_BYTES
 
 _HEAD: Final = "# Precede group keys, newest first. Keep this file to yourself.\n"
 _IDENTITY_HEAD: Final = "# Precede identity: what one member signs with. Keep this file to yourself.\n"
@@ -26,6 +26,11 @@ _MOST: Final = 8
 _MOST_BYTES: Final = 1 << 20
 _OTHERS: Final = stat.S_IRWXG | stat.S_IRWXO
 _OTHERS_WRITE: Final = stat.S_IWGRP | stat.S_IWOTH
+
+
+def new_key() -> bytes:
+    """A fresh secret for a group or an identity."""
+    return os.urandom(KEY_BYTES)
 
 
 def make_keys(path: Path) -> bytes:

@@ -1,72 +1,80 @@
-"""The neighbours on one transport: turns frames from places into packets from nodes, and back.
+"""Neighbours: from addresses and frames to nodes and packets.
 
-It seals and opens frames, cuts and joins packets, learns each neighbour's place from its frames, sends beacons,
-and reports when a neighbour appears and when it has been silent too long. A packet to one neighbour goes
-through a `Channel`: it arrives once and in order while the link is up. A packet to all neighbours is sent once
-and may be lost. Everything that is dropped is counted.
+`Links` fragments packets, sends them through one reliable `Channel` per neighbour or once to everybody,
+transmits beacons, and reports which neighbours are up. A packet to one neighbour arrives once and in order
+while the link lasts; a packet to all neighbours is transmitted once and may be lost.
 
-Every node that is heard is a neighbour; or, `by_hand`, only nodes whose link the program has opened, for
-example from a trace of contacts. An opened link is up only while the other end is heard.
+Who a frame is from, and whether it is authentic, is decided by `admission.py`. Only authentic frames of a
+session bring a link up or keep it up; a beacon for everybody, which any member can forge, prolongs a link by a
+few intervals at most.
+
+Links come from beacons (every member that is heard becomes a neighbour), or are opened and closed by hand: from
+a file, or by a trace of contacts. An opened link is up only while the other end is heard.
 """
 
 from __future__ import annotations
 
 import os
-from collections import Counter, deque
+import time
+from collections import Counter
 from collections.abc import Callable
 from functools import partial
-from typing import Final, Protocol
+from typing import Final
 
 from precede.core.effects import Key
 from precede.core.errors import Refused
 from precede.core.identity import NEIGHBOURS, NodeId
-from precede.runtime.links.channel import HEADER, Channel, Queued
+from precede.runtime.links.admission import Admission
+from precede.runtime.links.channel import HEADER, Channel, HeldPackets, Queued
 from precede.runtime.links.fragments import Fragments
+from precede.runtime.links.link_events import LinkEvents
 from precede.runtime.transports.transport import Transport, Where
 
 BEACON: Final = 0
 LOOSE: Final = 1
-CHANNEL: Final = 2
+"""The first byte of data for everybody: a beacon, or a piece of a packet."""
+_SENDER_BYTES: Final = 8
+_UNPROVEN: Final[NodeId] = -1
+
+PACKET: Final = b"\0"
+INTRODUCTIONS: Final = b"\1"
+INTRODUCE_YOURSELF: Final = b"\2"
+"""The first byte of a whole packet. The last kind is an introduction that asks for one in return."""
+
 QUIET_BEACONS: Final = 4
-MOST_HELD: Final = 1024
-
-
-class Door(Protocol):
-    """Admission of frames: `sealing.Sealer` or `sealing.OpenDoor`."""
-
-    dropped: Counter[str]
-
-    def seal(self, data: bytes) -> bytes: ...
-
-    def open(self, frame: bytes) -> tuple[NodeId, int, bytes] | None: ...
+UNPROVEN_BEACONS: Final = 8
+PING_AFTER: Final = 5
 
 
 class Neighbour:
-    """A node that is heard: its place, its boot, the beacons since it was last heard, the channel to it."""
+    """A node whose link is up: address, boot, the channel to it, and intervals since it was heard.
 
-    __slots__ = ("boot", "channel", "silent", "where")
+    `silent` counts from anything heard, `unproven` from the last authentic frame of its session.
+    """
+
+    __slots__ = ("boot", "channel", "silent", "unproven", "where")
 
     def __init__(self, where: Where, boot: int, channel: Channel) -> None:
         self.where = where
         self.boot = boot
         self.silent = 0
+        self.unproven = 0
         self.channel = channel
 
 
 class Links:
-    """The neighbours on one transport. It calls `packet`, `up`, `down` and `left` as events happen.
+    """The neighbours over one transport; `packet`, `up`, `down` and `left` are called as things happen.
 
-    `by_hand`: only opened links count. `patient`: packets that cannot be sent, or were not acknowledged when a
-    link went down, are kept within bounds and sent when the neighbour returns, as protocols without
-    acknowledgements expect of a wire (a neighbour that has restarted may receive a packet twice). `alone`: one
-    neighbour at a time, as a mobile host has one cell.
+    `by_hand`: only opened links count. `patient`: packets that cannot go now, or were on their way when a link
+    broke, are kept (within bounds) and sent once the neighbour is back, as protocols without acknowledgements
+    of their own expect of a wire (a neighbour that restarted may receive a packet again). `alone`: one
+    neighbour at a time, as a host has one cell.
     """
 
     def __init__(
         self,
         transport: Transport,
-        door: Door,
-        seal_overhead: int,
+        admission: Admission,
         packet: Callable[[bytes, NodeId], None],
         up: Callable[[NodeId], None],
         down: Callable[[NodeId], None],
@@ -77,10 +85,9 @@ class Links:
         patient: bool = False,
         alone: bool = False,
     ) -> None:
-        self.on_tick: Callable[[], None] = lambda: None
         self._transport = transport
-        self._door = door
-        self._piece_bytes = transport.largest - seal_overhead - 1 - HEADER.size
+        self._admission = admission
+        self._room = transport.largest - admission.overhead - max(HEADER.size, 1 + _SENDER_BYTES)
         self._packet = packet
         self._up = up
         self._down = down
@@ -91,19 +98,24 @@ class Links:
         self._alone = alone
         self._fragments = Fragments()
         self._near: dict[NodeId, Neighbour] = {}
+        self._ready: dict[NodeId, tuple[int, Where]] = {}
         self._opened: dict[NodeId, Where] = {}
-        self._held: dict[NodeId, deque[Queued]] = {}
+        self._held = HeldPackets()
         self._paused: dict[NodeId, Neighbour] = {}
         self._session = int.from_bytes(os.urandom(3), "big") + 1
         self.dropped_here: Counter[str] = Counter()
+        self.on_frame: Callable[[], None] = lambda: None
+        admission.connect(
+            LinkEvents(transport.send, self._on_ready, self._on_moved, self._on_alive, self._on_stranger)
+        )
         transport.on_link = self._on_link
 
-    # -- out ---------------------------------------------------------------------------------------------
+    # -- out -------------------------------------------------------------------------------------------------
 
     def send(self, data: bytes, to: NodeId, key: Key | None = None) -> int:
-        """Send a packet to one neighbour or to all; returns its bytes on the wire, 0 if it cannot be sent."""
+        """Send a packet to a neighbour or to all of them. Returns its bytes on the wire, 0 if it cannot go."""
         try:
-            pieces = self._fragments.cut(data, self._piece_bytes)
+            pieces = self._fragments.cut(PACKET + data, self._room)
         except Refused:
             self.dropped_here["does_not_fit"] += 1
             return 0
@@ -121,22 +133,26 @@ class Links:
         return sum(map(len, pieces))
 
     def cancel(self, key: Key) -> None:
-        """Cancel a keyed packet that is still queued."""
+        """Take back a keyed packet that still waits."""
         for near in self._near.values():
             near.channel.cancel(key)
 
     def _send_to_all(self, pieces: list[bytes], key: Key | None) -> int:
         sent = 0
         for piece in pieces:
-            frame = self._door.seal(bytes((LOOSE,)) + piece)
+            frame = self._seal_piece(piece)
             sent += len(frame)
             self._broadcast(frame)
         if key is not None:
             self._left(key, True)
         return sent
 
+    def _seal_piece(self, piece: bytes) -> bytes:
+        sender = self._admission.number.to_bytes(_SENDER_BYTES, "big")
+        return self._admission.seal_to_all(bytes((LOOSE,)) + sender + piece)
+
     def _broadcast(self, frame: bytes) -> None:
-        """Send a frame to all neighbours, also to those that a broadcast of the transport does not reach."""
+        """To every node in range, and to neighbours that the transport's broadcast does not reach."""
         if not self._by_hand:
             self._transport.broadcast(frame)
         for near in self._near.values():
@@ -144,57 +160,74 @@ class Links:
                 self._transport.send(frame, near.where)
 
     def _hold(self, to: NodeId, queued: Queued) -> int:
-        """Keep a packet for an absent neighbour; returns its bytes, 0 if there are too many."""
-        held = self._held.setdefault(to, deque())
-        if len(held) >= MOST_HELD:
+        if not self._held.add(to, queued):
             self.dropped_here["queue_full"] += 1
             return 0
-        held.append(queued)
         return sum(map(len, queued.pieces))
 
     def _transmit(self, node: NodeId, header: bytes, piece: bytes) -> None:
-        near = self._near.get(node)
-        if near is not None:
-            self._transport.send(self._door.seal(b"\x02" + header + piece), near.where)
+        sealed = self._admission.seal_to(node, header + piece)
+        if sealed is not None:
+            self._transport.send(*sealed)
 
-    # -- in ----------------------------------------------------------------------------------------------
+    def _on_stranger(self, where: Where) -> None:
+        self._introduce(where, INTRODUCE_YOURSELF)
+
+    def _introduce(self, where: Where, kind: bytes) -> None:
+        """Send our introduction to an address, as far as its budget allows."""
+        introduction = self._admission.own_introduction()
+        if introduction is None:
+            return
+        for piece in self._fragments.cut(kind + introduction, self._room):
+            frame = self._seal_piece(piece)
+            if self._admission.may_send(where, len(frame)):
+                self._transport.send(frame, where)
+
+    # -- in --------------------------------------------------------------------------------------------------
 
     def frame(self, frame: bytes, where: Where) -> None:
-        """A frame was received from a place."""
-        opened = self._door.open(frame)
-        if opened is None:
+        """Handle a frame that was heard at an address."""
+        self.on_frame()
+        now = time.monotonic()
+        arrived = self._admission.frame(frame, where, now)
+        if arrived is None or not arrived.data:
             return
-        sender, boot, data = opened
-        self.on_tick()
-        if not data or (self._by_hand and sender not in self._opened):
+        if arrived.sender is None:
+            self._for_everybody(arrived.data, where, now)
+        elif arrived.sender in self._near:
+            self._channel_frame(arrived.sender, self._near[arrived.sender], arrived.data)
+        else:
             self.dropped_here["no_link"] += 1
+
+    def _for_everybody(self, data: bytes, where: Where, now: float) -> None:
+        if data[0] == BEACON:
+            self._beacon(data[1:], where, now)
+        elif data[0] == LOOSE and len(data) > 1 + _SENDER_BYTES:
+            sender = int.from_bytes(data[1 : 1 + _SENDER_BYTES], "big", signed=True)
+            self._join(data[1 + _SENDER_BYTES :], sender if sender in self._near else _UNPROVEN, where, now)
+        else:
+            self.dropped_here["kind"] += 1
+
+    def _beacon(self, data: bytes, where: Where, now: float) -> None:
+        sender = self._admission.beacon_heard(data, where, now)
+        if sender is None:
             return
-        near = self._near.get(sender)
-        if near is not None and near.boot != boot:
-            self._forget(sender, for_good=True)  # it has restarted and lost the state of its channel
-            near = None
-        if near is None:
-            near = self._meet(sender, boot, where)
-            if near is None:
-                return
-        if near.where != where:
-            self._transport.known(near.where, False)
-            self._transport.known(where, True)
-            near.where = where
-        near.silent = 0
-        if data[0] == CHANNEL:
-            self._channel_frame(sender, near, data)
-        elif data[0] == LOOSE:
-            self._join(data[1:], sender)
+        if sender in self._near:
+            self._near[sender].silent = 0
+            introductions = self._admission.introductions(sender)
+            if introductions is not None:
+                self._near[sender].channel.send(self._fragments.cut(INTRODUCTIONS + introductions, self._room))
+        elif self._may_meet(sender):
+            self._admission.ping(sender)  # its answer proves that it is there
 
     def _channel_frame(self, sender: NodeId, near: Neighbour, data: bytes) -> None:
-        if len(data) < 1 + HEADER.size:
+        if len(data) < HEADER.size:
             self.dropped_here["truncated"] += 1
             return
-        theirs, mine, number, ack = HEADER.unpack_from(data, 1)
+        theirs, mine, number, ack = HEADER.unpack_from(data)
         channel = near.channel
         if theirs < channel.theirs:
-            return  # a late frame of an earlier session
+            return  # late, from an earlier channel of this link
         if theirs > channel.theirs:
             if channel.confirmed:
                 self._forget(sender, for_good=True)
@@ -206,16 +239,59 @@ class Links:
             if number == 0:
                 channel.acknowledge()
         channel.confirmed = channel.confirmed or mine == channel.session
-        for piece in channel.received(number, ack if mine == channel.session else 0, data[1 + HEADER.size :]):
-            self._join(piece, sender)
+        acknowledged = ack if mine == channel.session else 0
+        for piece in channel.received(number, acknowledged, data[HEADER.size :]):
+            self._join(piece, sender, None, 0.0)
 
-    def _join(self, piece: bytes, sender: NodeId) -> None:
+    def _join(self, piece: bytes, sender: NodeId, where: Where | None, now: float) -> None:
+        """A piece of a packet: of a neighbour's session (`where` is None), or for everybody."""
         packet = self._fragments.join(piece, sender)
-        if packet is not None:
-            self._packet(packet, sender)
+        if not packet:
+            return
+        if packet[:1] in (INTRODUCTIONS, INTRODUCE_YOURSELF):
+            self._admission.introduced(packet[1:], now)
+            if packet[:1] == INTRODUCE_YOURSELF and where is not None:
+                self._introduce(where, INTRODUCTIONS)
+        elif packet[:1] != PACKET:
+            self.dropped_here["kind"] += 1
+        elif sender == _UNPROVEN:
+            self.dropped_here["no_link"] += 1
+        else:
+            self._packet(packet[1:], sender)
+
+    # -- links -----------------------------------------------------------------------------------------------
+
+    def _on_ready(self, node: NodeId, boot: int, where: Where) -> None:
+        """A session with a new boot of a member is agreed: what was shared with an earlier boot is gone."""
+        self._ready[node] = (boot, where)
+        if node in self._near:
+            self._forget(node, for_good=True)
+        if self._may_meet(node):
+            self._meet(node, boot, where)
+
+    def _on_alive(self, node: NodeId) -> None:
+        near = self._near.get(node)
+        if near is not None:
+            near.silent = near.unproven = 0
+        elif self._may_meet(node):
+            self._meet(node, *self._ready[node])
+
+    def _on_moved(self, node: NodeId, where: Where) -> None:
+        self._ready[node] = (self._ready[node][0], where)
+        near = self._near.get(node)
+        if near is not None:
+            self._transport.known(near.where, False)
+            self._transport.known(where, True)
+            near.where = where
+
+    def _may_meet(self, node: NodeId) -> bool:
+        if self._by_hand and node not in self._opened:
+            self.dropped_here["no_link"] += 1
+            return False
+        return node in self._ready
 
     def _meet(self, node: NodeId, boot: int, where: Where) -> Neighbour | None:
-        """A node is heard for the first time, or again: make it a neighbour. None if there are too many."""
+        """A link comes up."""
         if len(self._near) >= (1 if self._alone else self._most_peers):
             if not self._alone:
                 self.dropped_here["too_many_peers"] += 1
@@ -232,16 +308,14 @@ class Links:
         self._transport.known(where, True)
         channel.acknowledge()
         channel.resume()
-        for queued in self._held.pop(node, ()):
+        for queued in self._held.take(node):
             channel.send(queued.pieces, queued.key)
         self._up(node)
         return near
 
-    # -- links -------------------------------------------------------------------------------------------
-
     def tick(self) -> None:
-        """Once each beacon interval: send a beacon, and drop neighbours that were silent too long."""
-        beacon = self._door.seal(bytes((BEACON,)))
+        """Call once each beacon interval: transmit a beacon, and take down links that were silent too long."""
+        beacon = self._sealed_beacon()
         if self._by_hand:
             for where in self._opened.values():
                 self._transport.send(beacon, where)
@@ -249,55 +323,69 @@ class Links:
             self._broadcast(beacon)
         for node, near in list(self._near.items()):
             near.silent += 1
-            if near.silent > QUIET_BEACONS:
+            near.unproven += 1
+            if near.silent > QUIET_BEACONS or near.unproven > UNPROVEN_BEACONS:
                 self._forget(node)
+            elif near.unproven >= PING_AFTER:
+                self._admission.ping(node)
+
+    def tick_sessions(self) -> None:
+        """Call about every 50 ms: repeat handshakes that are not answered."""
+        self._admission.tick(time.monotonic())
 
     def open(self, node: NodeId, where: Where) -> None:
-        """Open a link by hand; it is up as soon as the other end is heard."""
+        """A link exists from now on; it is up as soon as the other end is heard."""
         self._opened[node] = where
-        self._transport.send(self._door.seal(bytes((BEACON,))), where)
+        self._greet(where)
 
     def close(self, node: NodeId) -> None:
-        """Close a link by hand."""
+        """The link is gone."""
         self._opened.pop(node, None)
         if node in self._near:
             self._forget(node)
 
+    def _greet(self, where: Where) -> None:
+        self._admission.trust(where)
+        self._transport.send(self._sealed_beacon(), where)
+
+    def _sealed_beacon(self) -> bytes:
+        return self._admission.seal_to_all(bytes((BEACON,)) + self._admission.beacon())
+
     def _on_link(self, where: Where, up: bool) -> None:
-        """The transport reports a place: send it a beacon, or drop the neighbours there."""
+        """The transport noticed that an address can be reached, or cannot any more."""
         if up:
-            self._transport.send(self._door.seal(bytes((BEACON,))), where)
+            self._greet(where)
             return
         for node in [node for node, near in self._near.items() if near.where == where]:
             self._forget(node)
 
     @property
     def largest_packet(self) -> int:
-        """The size in bytes of the largest packet that can be sent."""
-        return self._fragments.most(self._piece_bytes)
+        """The most bytes that a packet can have."""
+        return self._fragments.most(self._room) - 1
 
     def neighbours(self) -> list[NodeId]:
-        """The nodes that are heard now."""
+        """The nodes whose links are up."""
         return sorted(self._near)
 
     def queued(self) -> int:
-        """How many pieces wait to be sent or acknowledged."""
+        """Pieces that wait to leave or to be acknowledged."""
         return sum(near.channel.queued for near in self._near.values())
 
     def dropped(self) -> dict[str, int]:
-        """How many frames, pieces and packets were dropped, by reason."""
-        counts = Counter(self._door.dropped) + self._fragments.dropped + self.dropped_here
+        """What was dropped here, by reason."""
+        counts = Counter(self._admission.dropped) + self._fragments.dropped + self.dropped_here
         return dict(sorted(counts.items()))
 
     def stop(self) -> None:
-        """Send nothing any more."""
+        """No further frame leaves."""
         for near in (*self._near.values(), *self._paused.values()):
             near.channel.close()
         self._near.clear()
         self._paused.clear()
 
     def _forget(self, node: NodeId, *, for_good: bool = False) -> None:
-        """A neighbour is no longer heard; or, `for_good`, its channel must start anew."""
+        """A link goes down; `for_good` if the other end began again, so that nothing of it can be continued."""
         near = self._near.pop(node)
         self._transport.known(near.where, False)
         if self._patient and not for_good:
@@ -311,12 +399,11 @@ class Links:
         self._down(node)
 
     def _give_up(self, node: NodeId, channel: Channel) -> None:
-        """End a channel. Packets that may not have arrived are kept if the links are patient, else lost."""
+        """This channel is over; packets that may not have arrived wait for the next one, or are lost."""
         lost = channel.close()
         self._fragments.forget(node)
         if self._patient:
-            waiting = self._held.pop(node, deque())
-            for queued in (*lost, *waiting):
+            for queued in (*lost, *self._held.take(node)):
                 queued.sent = 0
                 self._hold(node, queued)
             return

@@ -1,0 +1,265 @@
+"""Who is let in: between a transport's frames and the data of neighbours.
+
+`SealedAdmission` admits members of a group: pairs of them talk in sessions, frames for everybody are sealed
+with the group key. `OpenAdmission` is for links that have encryption of their own: the sender is whoever the
+frame names.
+
+Both sort incoming frames into authentic data of one neighbour (`Arrived.sender`) and data for everybody, in
+which the sender only names itself, and both say when a neighbour is there (`on_ready`), alive, or at a new
+address.
+"""
+
+from __future__ import annotations
+
+import struct
+from abc import ABC, abstractmethod
+from collections import Counter, OrderedDict
+from collections.abc import Sequence
+from typing import Final, NamedTuple
+
+import msgspec
+
+from precede.core.identity import NodeId
+from precede.runtime.links.group_seal import OVERHEAD as GROUP_OVERHEAD
+from precede.runtime.links.introductions import Directory, Identity, Introduction
+from precede.runtime.links.link_events import Arrived, LinkEvents
+from precede.runtime.links.sessions import DATA_OVERHEAD, WIRE_VERSION, Sessions
+from precede.runtime.transports.transport import Where
+
+_BEACON: Final = struct.Struct(">qQBQ")
+_OPEN: Final = struct.Struct(">BqQB")
+_MOST_HEARD: Final = 1024
+_INTRODUCTIONS: Final = msgspec.msgpack.Decoder(tuple[Introduction, ...])
+
+
+class Beacon(NamedTuple):
+    """What a beacon says of its sender: number, boot, wire version, and a digest of the members it knows."""
+
+    number: NodeId
+    boot: int
+    version: int
+    digest: int
+
+
+class Admission(ABC):
+    """What `Links` needs of admission."""
+
+    overhead: int
+    """The most bytes that sealing adds to the data of a frame."""
+
+    def __init__(self, number: NodeId, boot: int) -> None:
+        self.number = number
+        self.boot = boot
+        self.dropped: Counter[str] = Counter()
+
+    @abstractmethod
+    def connect(self, events: LinkEvents) -> None:
+        """Called once, before anything else: where frames and reports go."""
+
+    @abstractmethod
+    def frame(self, frame: bytes, where: Where, now: float) -> Arrived | None:
+        """Authentic data in a frame, or None."""
+
+    @abstractmethod
+    def seal_to(self, peer: NodeId, data: bytes) -> tuple[bytes, Where] | None:
+        """A frame for one neighbour and the address it goes to; None if there is no session."""
+
+    @abstractmethod
+    def seal_to_all(self, data: bytes) -> bytes:
+        """A frame for everybody."""
+
+    @abstractmethod
+    def beacon(self) -> bytes:
+        """What a beacon of this member says."""
+
+    @abstractmethod
+    def beacon_heard(self, data: bytes, where: Where, now: float) -> NodeId | None:
+        """The member that a beacon names, if there is a session with it; `STRANGER` if it was never
+        introduced."""
+
+    def trust(self, where: Where) -> None:
+        """The application named this address: frames may go there before it has answered."""
+
+    def ping(self, peer: NodeId) -> None:
+        """Ask a neighbour for a sign of life."""
+
+    def tick(self, now: float) -> None:
+        """Repeat what is not answered; about every 50 ms."""
+
+    def introductions(self, peer: NodeId) -> bytes | None:
+        """The members to tell a neighbour about; None if it knows them or was told."""
+        return None
+
+    def introduced(self, data: bytes, now: float) -> None:
+        """Introductions came."""
+
+    def own_introduction(self) -> bytes | None:
+        """What strangers need to begin a session with this member."""
+        return None
+
+    def may_send(self, where: Where, size: int) -> bool:
+        """May so many bytes go to an address that has not proven itself?"""
+        return True
+
+
+class OpenAdmission(Admission):
+    """No key. A neighbour is there when anything of it is heard."""
+
+    overhead = _OPEN.size
+
+    def __init__(self, number: NodeId, boot: int) -> None:
+        super().__init__(number, boot)
+        self._places: dict[NodeId, tuple[int, Where]] = {}
+
+    def connect(self, events: LinkEvents) -> None:
+        self._events = events
+
+    def frame(self, frame: bytes, where: Where, now: float) -> Arrived | None:
+        if len(frame) < _OPEN.size or frame[0] != 0:
+            self.dropped["truncated" if len(frame) < _OPEN.size else "version"] += 1
+            return None
+        _, sender, boot, to_all = _OPEN.unpack_from(frame)
+        if sender == self.number or sender < 0:
+            self.dropped["own" if sender == self.number else "absurd"] += 1
+            return None
+        known = self._places.get(sender)
+        self._places[sender] = (boot, where)
+        if known is None or known[0] != boot:
+            self._events.on_ready(sender, boot, where)
+        elif known[1] != where:
+            self._events.on_moved(sender, where)
+        self._events.on_alive(sender)
+        return Arrived(None if to_all else sender, frame[_OPEN.size :])
+
+    def seal_to(self, peer: NodeId, data: bytes) -> tuple[bytes, Where] | None:
+        place = self._places.get(peer)
+        return None if place is None else (_OPEN.pack(0, self.number, self.boot, 0) + data, place[1])
+
+    def seal_to_all(self, data: bytes) -> bytes:
+        return _OPEN.pack(0, self.number, self.boot, 1) + data
+
+    def beacon(self) -> bytes:
+        return self.number.to_bytes(8, "big")
+
+    def beacon_heard(self, data: bytes, where: Where, now: float) -> NodeId | None:
+        return int.from_bytes(data, "big", signed=True) if len(data) == 8 else None
+
+
+class SealedAdmission(Admission):
+    """Members of a group only. `versions` counts members that speak another version of the wire format."""
+
+    overhead = max(DATA_OVERHEAD, GROUP_OVERHEAD)
+
+    def __init__(
+        self,
+        number: NodeId,
+        identity: Identity,
+        directory: Directory,
+        group: str,
+        keys: tuple[bytes, ...],
+        boot: int,
+    ) -> None:
+        super().__init__(number, boot)
+        self.directory = directory
+        self.versions: Counter[int] = Counter()
+        self.twins = 0
+        self._heard: OrderedDict[NodeId, tuple[Beacon, Where]] = OrderedDict()
+        self._told: dict[NodeId, tuple[int, int]] = {}
+        self._identity = identity
+        self._group = group
+        self._keys = keys
+
+    def connect(self, events: LinkEvents) -> None:
+        self._events = events
+        self._sessions = Sessions(
+            self.number, self._identity, self.directory, self._group, self._keys, self.boot, events
+        )
+        self.dropped = self._sessions.dropped
+
+    def rekey(self, keys: tuple[bytes, ...]) -> None:
+        """Use other group keys from now on, newest first."""
+        self._sessions.rekey(keys)
+
+    def forget(self, peer: NodeId) -> None:
+        """End the sessions with a member that was removed."""
+        self._sessions.forget(peer)
+
+    def trust(self, where: Where) -> None:
+        self._sessions.paths.prove(where)
+
+    def frame(self, frame: bytes, where: Where, now: float) -> Arrived | None:
+        return self._sessions.frame(frame, where, now)
+
+    def seal_to(self, peer: NodeId, data: bytes) -> tuple[bytes, Where] | None:
+        return self._sessions.seal_to(peer, data)
+
+    def seal_to_all(self, data: bytes) -> bytes:
+        return self._sessions.seal_to_all(data)
+
+    def ping(self, peer: NodeId) -> None:
+        self._sessions.ping(peer)
+
+    def tick(self, now: float) -> None:
+        self._sessions.tick(now)
+
+    def beacon(self) -> bytes:
+        return _BEACON.pack(self.number, self.boot, WIRE_VERSION, self.directory.digest)
+
+    def beacon_heard(self, data: bytes, where: Where, now: float) -> NodeId | None:
+        if len(data) != _BEACON.size:
+            self.dropped["truncated"] += 1
+            return None
+        beacon = Beacon(*_BEACON.unpack(data))
+        if beacon.number == self.number:
+            self.twins += beacon.boot != self.boot
+            return None
+        if beacon.version != WIRE_VERSION:
+            self.versions[beacon.version] += 1
+            return None
+        self._heard[beacon.number] = (beacon, where)
+        self._heard.move_to_end(beacon.number)
+        if len(self._heard) > _MOST_HEARD:
+            self._heard.popitem(last=False)
+        if self.directory.find(beacon.number) is None:
+            self._events.on_stranger(where)
+            return None
+        session = self._sessions.current(beacon.number)
+        if session is None or session.boot != beacon.boot:
+            self._sessions.meet(beacon.number, beacon.boot, where, now)
+            return None
+        return beacon.number
+
+    def introductions(self, peer: NodeId) -> bytes | None:
+        """Every accepted introduction, once for each pair of digests that differ."""
+        heard = self._heard.get(peer)
+        if heard is None or heard[0].digest == self.directory.digest:
+            return None
+        digests = (heard[0].digest, self.directory.digest)
+        if self._told.get(peer) == digests:
+            return None
+        self._told[peer] = digests
+        return encode_introductions(self.directory.everybody())
+
+    def introduced(self, data: bytes, now: float) -> None:
+        """Accept introductions, and begin sessions with new members that were heard."""
+        try:
+            introductions = _INTRODUCTIONS.decode(data)
+        except (msgspec.DecodeError, msgspec.ValidationError, RecursionError):
+            self.dropped["introduction"] += 1
+            return
+        for introduction in introductions:
+            number = self.directory.accept(introduction)
+            if number is not None and number in self._heard:
+                beacon, heard_at = self._heard[number]
+                self._sessions.meet(number, beacon.boot, heard_at, now)
+
+    def own_introduction(self) -> bytes | None:
+        return encode_introductions([self.directory.own])
+
+    def may_send(self, where: Where, size: int) -> bool:
+        return self._sessions.paths.may_send(where, size)
+
+
+def encode_introductions(introductions: Sequence[Introduction]) -> bytes:
+    """Introductions as they travel."""
+    return msgspec.msgpack.encode(tuple(introductions))

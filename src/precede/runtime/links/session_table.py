@@ -1,0 +1,174 @@
+"""The sessions and handshakes under way of one member, by index and by peer, within bounds."""
+
+from __future__ import annotations
+
+import os
+from collections import OrderedDict
+from typing import Final
+
+from precede.core.identity import NodeId
+from precede.runtime.links.noise import Cipher, Handshake
+from precede.runtime.links.replay_window import ReplayWindow
+from precede.runtime.transports.transport import Where
+
+FIRST_RETRY_S: Final = 0.15
+LAST_RETRY_S: Final = 0.6
+MOST_SESSIONS: Final = 4
+MOST_EPHEMERALS: Final = 4096
+MOST_FRAMES: Final = (1 << 32) - 1
+NEVER: Final = float("inf")
+
+
+class Session:
+    """One agreed pair of keys with a boot of a peer.
+
+    `mine` and `theirs` are the indices that name it in frames to us and to the peer. It is unconfirmed until
+    the initiator has used it, which proves that it holds its key; `answer` is message 2, kept to be repeated.
+    """
+
+    def __init__(self, peer: NodeId, boot: int, mine: int, theirs: int, where: Where, now: float) -> None:
+        self.peer = peer
+        self.boot = boot
+        self.mine = mine
+        self.theirs = theirs
+        self.where = where
+        self.sending = Cipher(None)
+        self.receiving = Cipher(None)
+        self.window = ReplayWindow()
+        self.began = self.used = now
+        self.confirmed = False
+        self.answer = b""
+
+    def agree(self, ciphers: tuple[Cipher, Cipher]) -> None:
+        """The handshake is over: these are the ciphers for sending and receiving."""
+        self.sending, self.receiving = ciphers
+
+
+class Attempt:
+    """A handshake that this member began and that is not answered yet. `frame` is message 1, repeated
+    unchanged."""
+
+    def __init__(
+        self, peer: NodeId, boot: int, index: int, where: Where, handshake: Handshake, now: float
+    ) -> None:
+        self.peer = peer
+        self.boot = boot
+        self.index = index
+        self.where = where
+        self.handshake = handshake
+        self.frame = b""
+        self.began = now
+        self.wait = FIRST_RETRY_S
+        self.retry_at = now + FIRST_RETRY_S
+
+
+class PeerSessions:
+    """What is known of one peer.
+
+    `sessions` are ordered by age, confirmed ones last; `ephemerals` maps each message 1 that was accepted to
+    its session; `start_at` is when this member begins a handshake unless the peer has; `ping_at` is when an
+    unanswered ping is repeated.
+    """
+
+    def __init__(self) -> None:
+        self.sessions: list[Session] = []
+        self.attempt: Attempt | None = None
+        self.boot: int | None = None
+        self.ephemerals: OrderedDict[bytes, int] = OrderedDict()
+        self.start_at: tuple[float, int, Where] | None = None
+        self.ping_at = NEVER
+        self.ping_wait = FIRST_RETRY_S
+
+    def current(self) -> Session | None:
+        """The session to send in: the newest confirmed one that has counters left."""
+        for session in reversed(self.sessions):
+            if session.confirmed and session.sending.counter < MOST_FRAMES:
+                return session
+        return None
+
+
+class SessionTable:
+    """Finds sessions and attempts by the index in a frame, and peers by their number."""
+
+    def __init__(self) -> None:
+        self.peers: dict[NodeId, PeerSessions] = {}
+        self._by_index: dict[int, Session | Attempt] = {}
+
+    def peer(self, number: NodeId) -> PeerSessions:
+        """The peer with this number, empty if it is new."""
+        return self.peers.setdefault(number, PeerSessions())
+
+    def current(self, number: NodeId) -> Session | None:
+        """The session to send in to a peer."""
+        peer = self.peers.get(number)
+        return None if peer is None else peer.current()
+
+    def session(self, index: int) -> Session | None:
+        """The session that a frame names."""
+        found = self._by_index.get(index)
+        return found if isinstance(found, Session) else None
+
+    def attempt(self, index: int) -> Attempt | None:
+        """The handshake under way that a frame names."""
+        found = self._by_index.get(index)
+        return found if isinstance(found, Attempt) else None
+
+    def new_index(self) -> int:
+        """An index that nothing has."""
+        while True:
+            index = int.from_bytes(os.urandom(4), "big")
+            if index not in self._by_index:
+                return index
+
+    def begin(self, attempt: Attempt) -> None:
+        """A handshake of ours begins; an earlier one with the same peer is given up."""
+        peer = self.peer(attempt.peer)
+        self.end_attempt(peer)
+        peer.attempt = attempt
+        peer.start_at = None
+        self._by_index[attempt.index] = attempt
+
+    def end_attempt(self, peer: PeerSessions) -> None:
+        """A handshake of ours is over, answered or not."""
+        if peer.attempt is not None:
+            self._by_index.pop(peer.attempt.index, None)
+            peer.attempt = None
+
+    def add(self, session: Session, ephemeral: bytes | None = None) -> None:
+        """A new session; beyond `MOST_SESSIONS` the oldest unconfirmed one of the peer goes, or the oldest."""
+        peer = self.peer(session.peer)
+        self._by_index[session.mine] = session
+        peer.sessions.append(session)
+        if len(peer.sessions) > MOST_SESSIONS:
+            unconfirmed = [each for each in peer.sessions[:-1] if not each.confirmed]
+            self.end(peer, (unconfirmed or peer.sessions)[0])
+        if ephemeral is not None:
+            peer.ephemerals[ephemeral] = session.mine
+            if len(peer.ephemerals) > MOST_EPHEMERALS:
+                peer.ephemerals.popitem(last=False)
+
+    def confirm(self, session: Session) -> bool:
+        """The peer holds its key. Sessions with other boots of it end. Returns True if this boot is new."""
+        peer = self.peers[session.peer]
+        session.confirmed = True
+        fresh = peer.boot != session.boot
+        if fresh:
+            for other in [each for each in peer.sessions if each.boot != session.boot]:
+                self.end(peer, other)
+            peer.boot = session.boot
+        peer.sessions.sort(key=lambda each: (each.confirmed, each.began))
+        peer.start_at = None
+        return fresh
+
+    def end(self, peer: PeerSessions, session: Session) -> None:
+        """A session is over."""
+        peer.sessions.remove(session)
+        self._by_index.pop(session.mine, None)
+
+    def forget(self, number: NodeId) -> None:
+        """Everything with a peer is over: it was removed, or a key was."""
+        peer = self.peers.pop(number, None)
+        if peer is not None:
+            self.end_attempt(peer)
+            for session in list(peer.sessions):
+                self.end(peer, session)
