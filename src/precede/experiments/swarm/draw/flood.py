@@ -1,20 +1,20 @@
 """Swarm worlds on the flood radio: loss, collisions, movement, partitions, crashes, joins, leaves (drift2006).
 
-A view change needs a majority of the current view. So where a source goes for good (it crashes, loses its saved
-state, or leaves), all that can make others go on without a source (crashes, stalls, partitions, walking away)
-befalls one minority of the sources (and any others) only, and the rest stay within hearing of each other.
-Where everybody is back in the end, anything may happen before.
+A view change needs a majority of the current view. So where a source may be gone for good (it crashes, loses
+its saved state, or leaves), every fault that can make others continue without a source (crashes, stalls,
+partitions, walking away) hits only a minority of the sources, and any other nodes; the spared nodes stay
+connected. Where every node is back in the end, any node may have any fault before.
 
-What is due: who is there from the beginning has everything, but for messages of a source that is gone for good
-which nobody delivered; a latecomer has everything behind its first message in the order of those who have it
-all. Causal order is asked of the same log beside total order.
+Required deliveries: a node that is up from the beginning delivers every message, except those of a source that
+is gone for good that no node delivered. A node that comes later delivers everything behind its first message,
+in the order of the nodes that have everything. Each log is checked for causal order as well as for total order.
 """
 
 from __future__ import annotations
 
 from collections.abc import Sequence
 from random import Random
-from typing import Any, Final
+from typing import Any, Final, TypeAlias
 
 import pyarrow as pa
 
@@ -33,7 +33,7 @@ _ALL_IN_REACH: Final = 60
 
 
 def draw(protocol: str, seed: int, random: Random) -> Plan:
-    """A few radios in a small field where much goes wrong."""
+    """Draw a world of a few radios in a small field, with faults."""
     nodes = random.randint(2, 9)
     heal_at = random.choice((10, 20, 40)) * SECOND
     crashing = protocol == "drift" and random.random() < 0.6
@@ -45,7 +45,7 @@ def draw(protocol: str, seed: int, random: Random) -> Plan:
     if not faults.for_good:
         world |= motion
     else:
-        if not faults.spared_hear_each_other(seed, world["field"][0]):
+        if not faults.spared_are_connected(seed, world["field"][0]):
             world["field"] = [_ALL_IN_REACH, _ALL_IN_REACH]
         world |= faults.restrict_motion(motion)
     world |= faults.draw_partitions()
@@ -64,7 +64,7 @@ def draw(protocol: str, seed: int, random: Random) -> Plan:
 
 
 def _draw_air(random: Random, nodes: int, crowded: bool) -> dict[str, Any]:
-    """`crowded`: so many transmissions may collide that a source cannot be heard for a long time."""
+    """Draw the radio. `crowded`: collisions may keep a source from being heard for a long time."""
     side = random.choice((60, 120, 200))
     world: dict[str, Any] = {
         "kind": "flood",
@@ -87,6 +87,7 @@ def _draw_air(random: Random, nodes: int, crowded: bool) -> dict[str, Any]:
 
 
 def _draw_motion(random: Random) -> dict[str, Any]:
+    """Draw whether the nodes start connected, and how fast they move."""
     motion: dict[str, Any] = {"connected": random.random() < 0.6}
     if random.random() < 0.4:
         motion["speed"] = random.choice((1, 5, 20))
@@ -94,6 +95,7 @@ def _draw_motion(random: Random) -> dict[str, Any]:
 
 
 def _draw_workload(random: Random, nodes: int, heal_at: Instant) -> dict[str, Any]:
+    """Draw who broadcasts when, and how often nodes reply to deliveries."""
     script = [
         {"src": str(random.randrange(nodes)), "at": seconds_text(at)}
         for at in sorted(random.randrange(heal_at) for _ in range(random.choice((3, 10, 40))))
@@ -108,6 +110,7 @@ def _draw_workload(random: Random, nodes: int, heal_at: Instant) -> dict[str, An
 
 
 def _draw_options(protocol: str, random: Random, crashing: bool, sources: list[NodeId]) -> dict[str, Any]:
+    """Draw the options of the protocol."""
     options: dict[str, Any] = {
         "durable": crashing,
         "sources": " ".join(str(source) for source in sources),
@@ -133,7 +136,11 @@ def _draw_options(protocol: str, random: Random, crashing: bool, sources: list[N
 
 
 class _Faults:
-    """Draws what goes wrong. It may befall anybody, or a minority of the (later) sources and the others."""
+    """Draws the faults: for any node, or only for nodes without which a majority of the sources remains.
+
+    `for_good`: a source may be gone for good, so only the victims have faults. `dead`: nodes that crash and
+    never restart.
+    """
 
     def __init__(
         self,
@@ -155,26 +162,27 @@ class _Faults:
         self._victims = [node for node in range(nodes) if node not in spared]
 
     def _draw_spared(self, sources: Sequence[NodeId], latecomers: Sequence[NodeId]) -> list[NodeId]:
-        """A majority of the sources, and still one when the latecomers are sources too."""
+        """Draw the nodes without faults: a majority of the sources, even if all latecomers become sources."""
         spared = self._random.sample(sources, len(sources) // 2 + 1)
-        room = 2 * len(spared) - len(sources) - 1
-        return [*spared, *latecomers[min(room, len(latecomers)) :]]
+        surplus = 2 * len(spared) - len(sources) - 1
+        return [*spared, *latecomers[min(surplus, len(latecomers)) :]]
 
-    def spared_hear_each_other(self, seed: int, side: float) -> bool:
-        """Over those whom nothing befalls and who are there all along: forwarders hold a network together."""
+    def spared_are_connected(self, seed: int, side: float) -> bool:
+        """Do the fault-free founders form a connected network?"""
         places = scattered_connected(self._nodes, side, side, _REACH, Streams(seed))
         spared = [places[node] for node in range(self._founders) if node not in self._victims]
         return connected(spared, _REACH)
 
     def restrict_motion(self, motion: dict[str, Any]) -> dict[str, Any]:
-        """Only those whom something may befall walk away."""
-        if "speed" not in motion or not self._victims or not self._may_part():
+        """Let only the victims move."""
+        if "speed" not in motion or not self._victims or not self._may_separate():
             return {}
         return {"speed": motion["speed"], "mobile": [str(node) for node in self._victims]}
 
     def draw_partitions(self) -> dict[str, Any]:
+        """Draw times in which some victims are cut off from the others."""
         random, partitions = self._random, []
-        for _ in range(random.choice((0, 0, 1, 2)) if self._victims and self._may_part() else 0):
+        for _ in range(random.choice((0, 0, 1, 2)) if self._victims and self._may_separate() else 0):
             start = random.randrange(self._heal_at)
             inside = random.sample(self._victims, random.randint(1, min(len(self._victims), self._nodes - 1)))
             partitions.append(
@@ -186,12 +194,12 @@ class _Faults:
             )
         return {"partitions": partitions} if partitions else {}
 
-    def _may_part(self) -> bool:
-        """Without view changes, a source that goes while nobody hears it would be waited for."""
+    def _may_separate(self) -> bool:
+        """May nodes be cut off? Without view changes, nodes that miss a leave wait for ever for that source."""
         return self._crashing or not self.for_good
 
     def draw_presence(self) -> list[dict[str, Any]]:
-        """Latecomers enter; some who are there leave, and say so."""
+        """Draw when latecomers enter, and which victims leave and announce it."""
         random = self._random
         stays: list[dict[str, Any]] = [
             {"node": str(node), "enter": seconds_text(random.randrange(1, self._heal_at))}
@@ -204,6 +212,7 @@ class _Faults:
         return stays
 
     def draw_crashes(self) -> list[dict[str, Any]]:
+        """Draw crashes of victims, with and without a restart, with and without their saved state."""
         random, crashes = self._random, []
         for _ in range(random.choice((0, 1, 2, 4)) if self._victims else 0):
             node = random.choice(self._victims)
@@ -221,6 +230,7 @@ class _Faults:
         return crashes
 
     def draw_stalls(self) -> list[dict[str, Any]]:
+        """Draw times in which a victim does nothing."""
         random = self._random
         return [
             {
@@ -228,62 +238,67 @@ class _Faults:
                 "at": seconds_text(random.randrange(self._heal_at)),
                 "duration": seconds_text(random.randrange(self._heal_at)),
             }
-            for _ in range(random.choice((0, 0, 1)) if self._victims and self._may_part() else 0)
+            for _ in range(random.choice((0, 0, 1)) if self._victims and self._may_separate() else 0)
         ]
 
     def draw_clocks(self) -> dict[str, Any]:
+        """Draw clocks that differ and drift, or none."""
         return {"skew": "uniform(0, 30)", "drift_ppm": 200} if self._random.random() < 0.3 else {}
 
 
+_Process: TypeAlias = tuple[str, int]
+"""A node's name and incarnation."""
+
+_MessageKey: TypeAlias = tuple[str, int, int]
+"""Source, incarnation and number of a message."""
+
+
 def missing(plan: Plan, prepared: Prepared, log: pa.Table) -> list[str]:
-    """What is due and was not delivered."""
-    rows = events_of(log, "started", "broadcast", "delivered")
-    order: dict[tuple[str, int], list[tuple[str, int, int]]] = {}
-    began: dict[tuple[str, int], int] = {}
-    sent: dict[tuple[str, int, int], None] = {}
-    for row in rows:
+    """Describe the required deliveries that the log lacks."""
+    sequences: dict[_Process, list[_MessageKey]] = {}
+    started_at: dict[_Process, int] = {}
+    broadcasts: dict[_MessageKey, None] = {}
+    for row in events_of(log, "started", "broadcast", "delivered"):
         process = (row["node"], row["incarnation"])
         if row["kind"] == "started":
-            began.setdefault(process, row["at_us"])
-            order.setdefault(process, [])
+            started_at.setdefault(process, row["at_us"])
+            sequences.setdefault(process, [])
             continue
         message = (row["message_source"], row["message_incarnation"], row["message_number"])
         if row["kind"] == "broadcast":
-            sent[message] = None
+            broadcasts[message] = None
         else:
-            order[process].append(message)
+            sequences[process].append(message)
     up = _up_at_end(prepared)
-    delivered = {message for process in order for message in order[process]}
-    due = [message for message in sent if message in delivered or (message[0], message[1]) in up]
-    whole = [process for process in up if began[process] == 0 and process[1] == 0]
-    found = []
-    for process in whole:
-        had = set(order[process])
-        found += [f"{process[0]} never delivered {m[0]}:{m[2]}" for m in due if m not in had]
-    return found + _missed_by_latecomers(order, whole, up)
+    delivered = {message for sequence in sequences.values() for message in sequence}
+    due = [message for message in broadcasts if message in delivered or (message[0], message[1]) in up]
+    founders = [process for process in up if started_at[process] == 0 and process[1] == 0]
+    lacking = []
+    for process in founders:
+        own = set(sequences[process])
+        lacking += [f"{process[0]} never delivered {m[0]}:{m[2]}" for m in due if m not in own]
+    return lacking + _missed_by_latecomers(sequences, founders, up)
 
 
 def _missed_by_latecomers(
-    order: dict[tuple[str, int], list[tuple[str, int, int]]],
-    whole: list[tuple[str, int]],
-    up: dict[tuple[str, int], None],
+    sequences: dict[_Process, list[_MessageKey]], founders: list[_Process], up: dict[_Process, None]
 ) -> list[str]:
-    """From its first delivery on, a latecomer delivers what a node that has been there all along does."""
-    found = []
-    reference = max((order[process] for process in whole), key=len, default=[])
-    place = {message: number for number, message in enumerate(reference)}
+    """Describe messages that a founder delivered behind a latecomer's first one, and the latecomer did not."""
+    lacking = []
+    reference = max((sequences[process] for process in founders), key=len, default=[])
+    places = {message: place for place, message in enumerate(reference)}
     for process in up:
-        mine = order[process]
-        if process in whole or not mine or mine[0] not in place:
+        sequence = sequences[process]
+        if process in founders or not sequence or sequence[0] not in places:
             continue
-        had = set(mine)
-        tail = reference[place[mine[0]] :]
-        found += [f"latecomer {process[0]}'{process[1]} missed {m[0]}:{m[2]}" for m in tail if m not in had]
-    return found
+        own = set(sequence)
+        tail = reference[places[sequence[0]] :]
+        lacking += [f"latecomer {process[0]}'{process[1]} missed {m[0]}:{m[2]}" for m in tail if m not in own]
+    return lacking
 
 
-def _up_at_end(prepared: Prepared) -> dict[tuple[str, int], None]:
-    """Processes that are there at the end and deliver."""
+def _up_at_end(prepared: Prepared) -> dict[_Process, None]:
+    """The nodes that are up at the end, with their incarnations."""
     names = prepared.built.names
     return {
         (names[hosted.id], hosted.incarnation): None
@@ -293,13 +308,14 @@ def _up_at_end(prepared: Prepared) -> dict[tuple[str, int], None]:
 
 
 def checks(plan: Plan, prepared: Prepared, log: pa.Table) -> dict[str, list[str]]:
-    """The total order extends causal order, and everybody ends in the same view."""
+    """Check that the log keeps causal order too, and that all nodes end in the same view."""
     verdict = verify(log, "causal")
-    found = []
+    violations = []
     if verdict.verdict == "violated":
-        found.append(verdict.first.story if verdict.first is not None else "causal order violated")
+        violations.append(verdict.first.story if verdict.first is not None else "causal order violated")
     views = sorted({hosted.node.sizes().get("view", 0) for hosted in prepared.world.nodes if hosted.up})
-    return {"violations": found, "leaks": [f"views differ at the end: {views}"] if len(views) > 1 else []}
+    leaks = [f"views differ at the end: {views}"] if len(views) > 1 else []
+    return {"violations": violations, "leaks": leaks}
 
 
 DRAWER: Final = Drawer(draw, missing, checks)
