@@ -1,4 +1,4 @@
-"""What a DRIFT node makes of a store that a crash left between two writes (drift2006, section 7)."""
+"""Restarts of a DRIFT node from a store that a crash left between two writes (drift2006, section 7)."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ Store = dict[Any, Any]
 
 
 def node(me: int, saved: Store, members: tuple[int, ...] = (0, 1, 2)) -> tuple[DriftNode, Effects]:
-    """A node that starts from a store, and what it does about it."""
+    """A node that starts from a store, and the effects of its start."""
     entry = registry.find("drift")
     options = registry.read_options(entry, {"durable": True, "suspect_after": "1s"})
     made = registry.build_node(entry, "node", Context(me, members, options, Random(1), 0))
@@ -38,7 +38,7 @@ def node(me: int, saved: Store, members: tuple[int, ...] = (0, 1, 2)) -> tuple[D
 
 
 def written(store: Store, effects: list[Effect] | Effects) -> Store:
-    """A store after some effects."""
+    """The store after some effects."""
     after = dict(store)
     for effect in effects:
         if isinstance(effect, Persist):
@@ -46,16 +46,18 @@ def written(store: Store, effects: list[Effect] | Effects) -> Store:
     return {key: value for key, value in after.items() if value is not None}
 
 
-def own(number: int, serial: int = 0) -> Flood:
+def own_flood(number: int, serial: int = 0) -> Flood:
+    """A flood of node 1 with a message."""
     return Flood(1, serial, number, 10 + number, Message(MessageId(1, 0, number), b"x"))
 
 
 def held(*floods: Flood) -> Store:
+    """The entries of a store that holds these floods."""
     return {("held", flood.source, flood.serial, flood.number): flood for flood in floods}
 
 
-def said(effects: Effects) -> list[str]:
-    """What is written, in order: + for something, - for nothing."""
+def writes(effects: Effects) -> list[str]:
+    """The keys that are written, in order, with a + for a value and a - for a removal."""
     names = []
     for effect in effects:
         if isinstance(effect, Persist):
@@ -65,34 +67,34 @@ def said(effects: Effects) -> list[str]:
 
 
 def cut_after(first: int) -> ViewRecord:
-    """A view without node 1, whose stream ends there."""
+    """A view without node 1, whose stream ends behind this number."""
     return ViewRecord(1, ((0, 0), (2, 0)), ((1, 0, first),))
 
 
 IN_GROUP: Store = {"group": (0, ViewRecord(0, THREE, ()), THREE), "own": (1, 0), "number": 3, "clock": 300}
 
 
-def test_messages_that_were_cut_off_wait_for_the_next_stream_even_if_only_the_view_was_written() -> None:
-    store = {**IN_GROUP, "view": (0, cut_after(1)), **held(own(1), own(2), own(3))}
+def test_messages_cut_off_are_kept_for_the_next_stream_if_only_the_view_was_written() -> None:
+    store = {**IN_GROUP, "view": (0, cut_after(1)), **held(own_flood(1), own_flood(2), own_flood(3))}
     made, effects = node(1, store)
     assert [message.id.number for message in made.joining.resend] == [2, 3]
-    assert said(effects).index("+restamp") < said(effects).index("-held")
+    assert writes(effects).index("+restamp") < writes(effects).index("-held")
     after = written(store, effects)
     assert [key for key in after if key[0] == "held"] == [("held", 1, 0, 1)]
     again, _ = node(1, after)
     assert [message.id.number for message in again.joining.resend] == [2, 3]
 
 
-def test_what_was_put_down_and_is_still_in_the_old_stream_counts_once() -> None:
-    two = own(2).message
-    store = {**IN_GROUP, "view": (0, cut_after(1)), "restamp": (two,), **held(own(1), own(2))}
+def test_a_message_saved_for_the_next_stream_and_still_held_in_the_old_one_counts_once() -> None:
+    two = own_flood(2).message
+    store = {**IN_GROUP, "view": (0, cut_after(1)), "restamp": (two,), **held(own_flood(1), own_flood(2))}
     made, _ = node(1, store)
     assert made.joining.resend == [two]
 
 
-def test_a_new_stream_that_was_begun_is_filled_with_the_rest() -> None:
-    """It went down while it multicast again: one of three messages is in the new stream already."""
-    messages = tuple(own(number).message for number in (1, 2, 3))
+def test_a_restart_sends_the_rest_of_the_messages_that_were_cut_off() -> None:
+    """The node crashed while it multicast them again: one of three is in the new stream already."""
+    messages = tuple(own_flood(number).message for number in (1, 2, 3))
     new = Flood(1, 1, 1, 20, messages[0])
     sources = ((0, 0), (1, 1), (2, 0))
     store = {
@@ -112,15 +114,15 @@ def test_a_new_stream_that_was_begun_is_filled_with_the_rest() -> None:
     assert made.joining.resend == []
 
 
-def test_where_a_stream_ends_is_what_the_view_says_not_its_closing_word() -> None:
-    """The source had closed its stream, the others agreed on an earlier end, and only that was written."""
-    said = Flood(2, 0, 1, 1, Message(MessageId(2, 0, 1), b"x"))
+def test_the_end_that_a_view_decided_counts_not_the_one_of_the_closing_flood() -> None:
+    """The source had closed its stream, the others agreed on an earlier end, and only the view was written."""
+    first = Flood(2, 0, 1, 1, Message(MessageId(2, 0, 1), b"x"))
     store = {
         "group": (0, ViewRecord(0, THREE, ()), THREE),
         "view": (0, ViewRecord(1, ((0, 0), (1, 0)), ((2, 0, 0),))),
         ("ended", 2, 0): 2,
         "clock": 300,
-        **held(said, Flood(2, 0, 2, 2, closes=True)),
+        **held(first, Flood(2, 0, 2, 2, closes=True)),
     }
     made, effects = node(0, store)
     assert made.state.view.ends[2, 0] == 0
@@ -128,8 +130,8 @@ def test_where_a_stream_ends_is_what_the_view_says_not_its_closing_word() -> Non
     assert [key for key in written(store, effects) if key[0] == "held"] == []
 
 
-def test_an_admission_is_not_read_twice_when_its_stream_has_closed() -> None:
-    """Floods come back by source: the closing word of 1 before the admission that 2 gave it."""
+def test_an_admission_has_no_effect_after_its_stream_has_closed() -> None:
+    """A restart processes floods by source: the closing flood of 1 comes before its admission by 2."""
     admission = Flood(2, 0, 1, 5, admits=(1, 1))
     closing = Flood(1, 1, 1, 7, closes=True)
     store = {
@@ -146,15 +148,15 @@ def test_an_admission_is_not_read_twice_when_its_stream_has_closed() -> None:
         assert not made.floods.streams[1, 1].early
 
 
-def test_a_stream_that_was_admitted_and_not_begun_is_taken_up() -> None:
+def test_a_restart_uses_a_stream_that_was_admitted_and_not_begun() -> None:
     store: Store = {"group": (0, ViewRecord(0, THREE, ()), THREE), "clock": 300}
     made, effects = node(1, store)
     assert made.state.own_stream == (1, 0)
     assert written(store, effects)["own"] == (1, 0)
 
 
-def test_a_join_that_never_happened_is_written_with_the_view_that_undoes_it() -> None:
-    """Whichever of its writes were the last: the newcomer's clock counts before the view or not at all."""
+def test_a_void_join_is_written_together_with_the_view_that_cuts_it() -> None:
+    """After a crash behind any write, the newcomer is a source if and only if the view was not written."""
     store: Store = {"group": (0, ViewRecord(0, THREE, ()), THREE), "own": (0, 0), "clock": 300}
     made, begun = node(0, store)
     store = written(store, begun)
@@ -172,8 +174,8 @@ def checkpoint(sources: tuple[StreamId, ...], done: tuple[tuple[int, int, int], 
     return CheckpointPacket(ViewRecord(4, sources, ()), 50, sources, done, Piggyback(0, 4, 0))
 
 
-def test_a_group_is_entered_whole_or_not_at_all() -> None:
-    """Whichever of its writes were the last: a node never counts some of the sources only."""
+def test_a_node_enters_a_group_completely_or_not_at_all() -> None:
+    """After a crash behind any write, the node has all sources of the group or is in no group."""
     made, begun = node(9, {})
     entering = made.receive(checkpoint(THREE, ((0, 0, 3), (2, 0, 7))), 0, 10, RADIO)
     first = written({}, begun)
@@ -185,15 +187,15 @@ def test_a_group_is_entered_whole_or_not_at_all() -> None:
             assert again.state.view.number == 4
 
 
-def test_a_group_is_left_for_an_older_one_whole_or_not_at_all() -> None:
-    """Whichever of its writes were the last: in ours with all we had, or in theirs with nothing of ours."""
+def test_a_node_moves_to_an_older_group_completely_or_not_at_all() -> None:
+    """After a crash behind any write, it is in its group with all it had, or in the other with nothing of it."""
     ours, theirs = 5, ((7, 0), (8, 0))
     store: Store = {
         "group": (ours, ViewRecord(0, THREE, ()), THREE),
         "own": (1, 0),
         "clock": 300,
         ("done", 0, 0): (2, 2),
-        **held(own(1)),
+        **held(own_flood(1)),
     }
     made, begun = node(1, store, members=())
     store = written(store, begun)
@@ -206,11 +208,8 @@ def test_a_group_is_left_for_an_older_one_whole_or_not_at_all() -> None:
         after = written(store, moving[:place])
         again, more = node(1, after, members=())
         if place == 0:
-            assert (again.state.group, again.state.own_stream, again.state.delivered) == (
-                ours,
-                (1, 0),
-                {(0, 0): (2, 2)},
-            )
+            assert (again.state.group, again.state.own_stream) == (ours, (1, 0))
+            assert again.state.delivered == {(0, 0): (2, 2)}
             continue
         assert again.state.group == 0
         assert again.state.seen.columns == theirs
@@ -219,17 +218,30 @@ def test_a_group_is_left_for_an_older_one_whole_or_not_at_all() -> None:
         assert sorted(kept, key=str) == [("done", 7, 0), "group"]
 
 
-def test_a_place_in_an_older_group_is_given_to_who_asks_from_a_later_one() -> None:
+def test_positions_in_the_group_that_a_node_left_mean_nothing_in_the_next() -> None:
+    """The node had delivered up to timestamp 900 in a later group; the checkpoint of the older one is at 50.
+
+    Its floor must not tell the others that it holds messages up to 900, nor its checkpoints that it is there.
+    """
+    store: Store = {"group": (5, ViewRecord(0, THREE, ()), THREE), ("done", 0, 0): (2, 900), "clock": 1000}
+    made, _ = node(1, store, members=())
+    assert (made.state.position, made.state.view.held_to) == (900, 900)
+    made.receive(checkpoint(((7, 0), (8, 0)), ((7, 0, 3),)), 7, 20, RADIO)
+    assert made.state.group == 0
+    assert (made.state.position, made.state.view.held_to) == (50, 50)
+
+
+def test_a_member_of_a_later_group_gets_a_checkpoint_of_an_older_one() -> None:
     made, _ = node(1, IN_GROUP)
-    asked = made.receive(KnockPacket(Piggyback(9, 0, 0)), 4, 10, RADIO)
-    due = [e for e in asked if isinstance(e, SetTimer) and e.key == ("join", "answer", 4)]
+    effects = made.receive(KnockPacket(Piggyback(9, 0, 0)), 4, 10, RADIO)
+    due = [e for e in effects if isinstance(e, SetTimer) and e.key == ("join", "answer", 4)]
     assert len(due) == 1
     answer = made.timer(due[0].key, due[0].at)
     assert [e.to for e in answer if isinstance(e, Send) and isinstance(e.packet, CheckpointPacket)] == [4]
 
 
-def test_outside_of_a_group_no_number_is_given_twice_either() -> None:
-    """It left a group, went down before it found the next, and founds one: new message, new stream."""
+def test_a_node_that_crashed_outside_any_group_reuses_no_number() -> None:
+    """It left a group, crashed, and founds one: its message and its stream have new numbers."""
     made, _ = node(1, {"number": 7, "lives": 3, "clock": 300}, members=())
     effects: list[Effect] = []
     made.groups.found(10, effects)
@@ -239,8 +251,8 @@ def test_outside_of_a_group_no_number_is_given_twice_either() -> None:
     assert made.state.clock > 300
 
 
-def test_sources_that_a_checkpoint_names_outlive_a_crash() -> None:
-    """A node that lacks what nobody keeps goes on from a neighbour's place: a source joined in between."""
+def test_sources_of_a_checkpoint_survive_a_crash() -> None:
+    """A node that lacks floods nobody keeps continues from a checkpoint; a source joined in between."""
     before: Store = {"group": (0, ViewRecord(0, THREE, ()), THREE), "own": (0, 0), "clock": 300}
     made, _ = node(0, before)
     effects: list[Effect] = []

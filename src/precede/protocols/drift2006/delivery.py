@@ -127,6 +127,7 @@ def leave_group(state: DriftState, floods: Floods[Carried], effects: list[Effect
     state.pending.heap = []
     state.cleared = deque()
     floods.forget_all()
+    state.reset_position()
     state.view.sponsors = {}
     set_sources(state, floods, (), {})
 

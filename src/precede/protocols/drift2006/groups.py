@@ -69,6 +69,7 @@ class Groups:
         self._bootstrap_after = bootstrap_after
         self._answering: dict[NodeId, None] = {}
         self._candidates: dict[NodeId, Instant] = {}
+        self._last_group = NO_GROUP
         self._outside_since: Instant = 0
         self._next_request_at: Instant = -(1 << 62)
 
@@ -112,6 +113,8 @@ class Groups:
 
     def _enter(self, checkpoint: CheckpointPacket, now: Instant, effects: list[Effect]) -> None:
         """Begin in the group of a checkpoint, at its position."""
+        if checkpoint.extra.group != self._last_group:
+            self._state.reset_position()
         skip_to(self._state, self._floods, checkpoint, effects)
         self._begin(checkpoint.extra.group, checkpoint.view, checkpoint.sources, now, effects)
         self._state.raise_floor(self._state.position)
@@ -121,6 +124,7 @@ class Groups:
     def _go_out(self, now: Instant, effects: list[Effect]) -> None:
         """Be in no group, and look for one."""
         state = self._state
+        self._last_group = state.group
         state.group = NO_GROUP
         state.seen.label(NO_GROUP, state.view.number)
         self._outside_since = now

@@ -200,6 +200,11 @@ class DriftState:
         if self.view.raise_floor(timestamp):
             self.piggyback = None
 
+    def reset_position(self) -> None:
+        """Begin at the start of a total order: timestamps of another group mean nothing in this one."""
+        self.position = 0
+        self.view.held_to = 0
+
     # -- persisting --------------------------------------------------------------------------------------
 
     def keep(self, flood: Flood, effects: list[Effect]) -> None:
