@@ -1,4 +1,4 @@
-"""Timestamps that are used again (drift2006, section 4.4): the same deliveries at the same instants."""
+"""Reused timestamps (drift2006, section 4.4) lead to the same deliveries at the same instants."""
 
 from __future__ import annotations
 
@@ -25,27 +25,28 @@ RUN = Run(
 )
 
 
-def rows(run: Run) -> tuple[list[tuple[Any, ...]], dict[str, int]]:
+def deliveries(run: Run) -> tuple[list[tuple[Any, ...]], dict[str, int]]:
+    """The delivered rows of a run, and its counters."""
     sink = TableSink()
     outcome = carry_out(run, sink)
-    found = sink.events().select(["kind", "at_us", "node", "message_source", "message_number"]).to_pylist()
-    return [tuple(row.values()) for row in found if row["kind"] == "delivered"], outcome.counters
+    rows = sink.events().select(["kind", "at_us", "node", "message_source", "message_number"]).to_pylist()
+    return [tuple(row.values()) for row in rows if row["kind"] == "delivered"], outcome.counters
 
 
 @pytest.mark.parametrize("options", [{}, {"limit": "3"}, {"suspect_after": "5s"}])
-def test_with_eight_bits_everything_happens_as_with_all(options: dict[str, str]) -> None:
-    """Some six hundred messages, clocks beyond a thousand, 256 timestamps."""
+def test_eight_bits_lead_to_the_same_deliveries_as_all_bits(options: dict[str, str]) -> None:
+    """The run has some six hundred messages and clocks above a thousand, with 256 different timestamps."""
     whole = msgspec.structs.replace(RUN, options={**RUN.options, **options})
     eight = msgspec.structs.replace(whole, options={**whole.options, "bounded": "8"})
-    all_bits, _ = rows(whole)
-    found, counters = rows(eight)
+    with_all_bits, _ = deliveries(whole)
+    with_eight_bits, counters = deliveries(eight)
     assert counters["refused"] == 0
-    assert found == all_bits
-    assert len(found) > 6 * 500
+    assert with_eight_bits == with_all_bits
+    assert len(with_eight_bits) > 6 * 500
 
 
-def test_a_source_refuses_before_somebody_is_left_behind() -> None:
-    """Node 5 is away for a while: the others stop sending after a quarter of the range, and go on then."""
+def test_a_source_refuses_to_send_while_another_is_too_far_behind() -> None:
+    """While node 5 is cut off, the others stop sending after a quarter of the range; they continue later."""
     away = [{"start": "10s", "end": "40s", "groups": [["5"]]}]
     cut = msgspec.structs.replace(
         RUN,
@@ -53,20 +54,20 @@ def test_a_source_refuses_before_somebody_is_left_behind() -> None:
         options={**RUN.options, "bounded": "8"},
         end="90s",
     )
-    found, counters = rows(cut)
+    rows, counters = deliveries(cut)
     assert counters["refused"] > 50
-    sequences = [[row[3:] for row in found if row[2] == str(node)] for node in range(6)]
-    assert all(mine == sequences[0] for mine in sequences)
+    sequences = [[row[3:] for row in rows if row[2] == str(node)] for node in range(6)]
+    assert all(sequence == sequences[0] for sequence in sequences)
     assert len(sequences[0]) > 150
 
 
 @given(st.integers(0, 10**6), st.integers(-127, 127), st.integers(3, 20))
-def test_the_nearest_number_with_these_bits(known: int, off: int, bits: int) -> None:
-    true = known + off
-    if true >= 0 and -(1 << bits) <= 2 * off < 1 << bits:
-        assert _nearest(known, true % (1 << bits), 1 << bits) == true
+def test_a_number_is_completed_from_its_lowest_bits(reference: int, off: int, bits: int) -> None:
+    number = reference + off
+    if number >= 0 and -(1 << bits) <= 2 * off < 1 << bits:
+        assert _nearest(reference, number % (1 << bits), 1 << bits) == number
 
 
 def test_too_few_bits_are_refused() -> None:
     with pytest.raises(BadInput, match="bounded"):
-        rows(msgspec.structs.replace(RUN, options={"bounded": "3"}))
+        deliveries(msgspec.structs.replace(RUN, options={"bounded": "3"}))

@@ -1,4 +1,4 @@
-"""Tables of clocks in one number against the same in a plain loop."""
+"""Tables of clocks in one integer do the same as a plain loop over entries."""
 
 from __future__ import annotations
 
@@ -13,20 +13,20 @@ CLOCKS = st.lists(st.tuples(st.integers(0, 2000), st.integers(0, 1_000_000)), mi
 
 @pytest.mark.parametrize("form", [NARROW, WIDE])
 @given(st.data())
-def test_merging_takes_the_fresher_entry_of_every_column(form: Form, data: st.DataObject) -> None:
-    mine = data.draw(CLOCKS)
-    theirs = data.draw(
-        st.lists(st.sampled_from(mine) | CLOCKS.map(lambda c: c[0]), min_size=len(mine), max_size=len(mine))
+def test_a_merge_takes_the_fresher_entry_of_every_column(form: Form, data: st.DataObject) -> None:
+    own = data.draw(CLOCKS)
+    received = data.draw(
+        st.lists(st.sampled_from(own) | CLOCKS.map(lambda c: c[0]), min_size=len(own), max_size=len(own))
     )
-    table = ClockTable(mine, form)
-    table.merge([form.pack(theirs)])
+    table = ClockTable(own, form)
+    table.merge([form.pack(received)])
     assert table.clocks() == [
-        max(a, b, key=lambda clock: (clock[1], clock[0])) for a, b in zip(mine, theirs, strict=True)
+        max(a, b, key=lambda clock: (clock[1], clock[0])) for a, b in zip(own, received, strict=True)
     ]
 
 
 @given(CLOCKS, st.integers(0, 1_000_001))
-def test_below_names_the_columns_with_lower_timestamps(clocks: list[tuple[int, int]], timestamp: int) -> None:
+def test_below_gives_the_columns_with_lower_timestamps(clocks: list[tuple[int, int]], timestamp: int) -> None:
     table = ClockTable(clocks)
-    found = table.columns_of(table.below(timestamp))
-    assert found == [column for column, clock in enumerate(clocks) if clock[1] < timestamp]
+    columns = table.columns_of(table.below(timestamp))
+    assert columns == [column for column, clock in enumerate(clocks) if clock[1] < timestamp]

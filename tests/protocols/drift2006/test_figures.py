@@ -14,14 +14,14 @@ from tests.protocols.drift2006.literal import ENTRY, LiteralDrift, PrintedPacket
 
 
 class Line:
-    """Nodes in a line, each hears its neighbours; a flood is relayed once by everybody, nearest first."""
+    """Nodes in a line, each within reach of its neighbours; each relays a flood once, the nearest first."""
 
     def __init__(self, nodes: str) -> None:
         self.nodes = nodes
         self.data: dict[str, VirtualFlooding[str, str]] = {node: VirtualFlooding(Random(1)) for node in nodes}
 
     def flood(self, origin: str) -> list[str]:
-        """One physical flood; after each transmission, who has m'."""
+        """Send one physical flood; returns, after each transmission, the nodes that have m'."""
         steps = []
         start = self.nodes.index(origin)
         for place in sorted(range(len(self.nodes)), key=lambda place: (abs(place - start), place)):
@@ -33,22 +33,22 @@ class Line:
         return steps
 
 
-def test_figure_1_a_virtual_flood_on_a_physical_one() -> None:
+def test_figure_1_virtual_data_spreads_on_a_physical_flood() -> None:
     line = Line("abcde")
     line.data["c"].put("m'", 1, "white box")
     assert line.flood("a") == ["c", "c", "bcd", "bcde", "bcde"]
     assert line.flood("d")[-1] == "abcde"
 
 
-def test_figure_2_one_flood_when_both_begin_at_one_end() -> None:
+def test_figure_2_one_flood_is_enough_when_both_begin_at_the_same_end() -> None:
     line = Line("abc")
     line.data["a"].put("m'", 1, "")
     assert line.flood("a") == ["ab", "abc", "abc"]
 
 
 @pytest.mark.parametrize("nodes", ["abc", "abcde", "abcdefghi"])
-def test_figure_2_as_many_floods_as_hops_from_the_other_end(nodes: str) -> None:
-    """Two in the figure; "proportional to the diameter" in the text, and so it is: one hop a flood."""
+def test_figure_2_data_from_the_other_end_needs_as_many_floods_as_hops(nodes: str) -> None:
+    """The figure shows two floods, the text says "proportional to the diameter": one hop per flood."""
     line = Line(nodes)
     line.data[nodes[-1]].put("m'", 1, "")
     floods = 0
@@ -59,7 +59,7 @@ def test_figure_2_as_many_floods_as_hops_from_the_other_end(nodes: str) -> None:
 
 
 class Figure4:
-    """Figure 3 as printed at a, b (sources), c and d (destinations)."""
+    """Four nodes that run Figure 3 as printed: a and b are sources, c and d destinations."""
 
     def __init__(self) -> None:
         options = {"sources": "0-1", "destinations": "2-3"}
@@ -70,17 +70,18 @@ class Figure4:
             self.nodes[name] = node
 
     def sends(self, node: str, message: str) -> PrintedPacket:
+        """The packet of a new message."""
         return self._packet(self.nodes[node].broadcast(message.encode(), 0))
 
     def receives(self, node: str, packet: PrintedPacket) -> tuple[PrintedPacket | None, list[str]]:
-        """What it forwards and what it delivers."""
+        """The packet that a node forwards, if any, and the messages that it delivers."""
         effects = self.nodes[node].receive(packet, 0, 0, RADIO)
         delivers = [effect.message.payload.decode() for effect in effects if isinstance(effect, Deliver)]
         forwards = any(isinstance(effect, Send) for effect in effects)
         return (self._packet(effects) if forwards else None), delivers
 
     def state(self, node: str) -> tuple[list[int], set[tuple[str, int, int]]]:
-        """RcvdSN and Seen as the figure writes them (of each number the highest timestamp is kept)."""
+        """RcvdSN and Seen as in the figure, with the highest timestamp of each number."""
         own = self.nodes[node]
         seen = {("abcd"[source], number, at) for (source, number), at in own.seen.items()}
         return [own.rcvd_sn[0], own.rcvd_sn[1]], seen

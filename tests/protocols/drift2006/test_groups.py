@@ -1,4 +1,4 @@
-"""Coming and going (drift2006, section 7): no source at first, two groups that meet, joins, leaves, crashes."""
+"""Groups (drift2006, section 7): founding one, two that meet, joins, leaves, crashes."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ OPTIONS: dict[str, Any] = {"quiet": "1s", "beacon": "500ms", "beacon_longest": "
 def run(
     world: dict[str, Any], script: list[tuple[str, int]], seed: int, until: int, **more: Any
 ) -> tuple[Any, pa.Table]:
-    """Messages by (source, second); the world at its end and its log, total order and causality checked."""
+    """Run a script of (source, second); returns the world and its log, which keeps total and causal order."""
     sink = TableSink()
     described = Run(
         world={**WORLD, **world},
@@ -40,7 +40,7 @@ def run(
 
 
 def delivered(log: pa.Table, node: str, since_s: int = 0) -> list[str]:
-    """What a node delivered of the messages broadcast from a second on."""
+    """The messages that a node delivered, of those broadcast from a second on."""
     rows = log.select(["kind", "at_us", "node", "message_source", "message_number"]).to_pylist()
     born = {
         (row["message_source"], row["message_number"])
@@ -57,7 +57,7 @@ def delivered(log: pa.Table, node: str, since_s: int = 0) -> list[str]:
 
 
 @pytest.mark.parametrize("seed", range(8))
-def test_nobody_knows_anybody_and_a_group_begins(seed: int) -> None:
+def test_nodes_without_configured_members_found_one_group(seed: int) -> None:
     world, log = run({"members": []}, [(str(node), 20 + node) for node in range(6)], seed, 60)
     assert world.refused == 0
     assert len({hosted.node.state.group for hosted in world.nodes}) == 1
@@ -65,8 +65,8 @@ def test_nobody_knows_anybody_and_a_group_begins(seed: int) -> None:
 
 
 @pytest.mark.parametrize("seed", range(8))
-def test_two_groups_meet_and_the_later_one_gives_way(seed: int) -> None:
-    """Two halves hear nothing of each other for 30 seconds, found a group each, and are one in the end."""
+def test_when_two_groups_meet_all_nodes_end_in_one(seed: int) -> None:
+    """Two halves are cut off from each other for 30 seconds, found a group each, and become one group."""
     halves = [{"start": "0s", "end": "30s", "groups": [["0", "1", "2"], ["3", "4", "5"]]}]
     apart = [(str(node), 20 + node) for node in range(6)]
     together = [(str(node), 60 + node) for node in range(6)]
@@ -75,18 +75,18 @@ def test_two_groups_meet_and_the_later_one_gives_way(seed: int) -> None:
     assert delivered(log, "0", since_s=20)[:3] != delivered(log, "3", since_s=20)[:3]
     later = [delivered(log, str(node), since_s=60) for node in range(6)]
     assert len(later[0]) == 6
-    assert all(mine == later[0] for mine in later)
+    assert all(sequence == later[0] for sequence in later)
 
 
-def test_alone_one_is_a_group_too() -> None:
+def test_a_single_node_founds_a_group() -> None:
     world, log = run({"nodes": 1, "members": []}, [("0", 10)], 1, 20)
     assert delivered(log, "0") == ["0:1"]
     assert world.nodes[0].node.sizes()["sources"] == 1
 
 
 @pytest.mark.parametrize("seed", range(4))
-def test_a_newcomer_joins_through_a_source_and_a_source_leaves(seed: int) -> None:
-    """Node 5 comes at 10 s as a source; node 0 says that it leaves at 20 s, and nobody waits for it."""
+def test_a_newcomer_becomes_a_source_and_a_source_leaves(seed: int) -> None:
+    """Node 5 enters at 10 s as a source. Node 0 announces its leave at 20 s, and no node waits for it."""
     presence = [{"node": "5", "enter": "10s"}, {"node": "0", "leave": "20s"}]
     script = [("0", 5), ("5", 18), ("1", 30), ("5", 31)]
     world, log = run({"presence": presence, "linger": "2s", "field": [80, 80]}, script, seed, 60)
@@ -96,7 +96,7 @@ def test_a_newcomer_joins_through_a_source_and_a_source_leaves(seed: int) -> Non
 
 
 @pytest.mark.parametrize(("suspect_after", "count"), [("2s", 4), ("0s", 1)])
-def test_without_a_view_change_a_crashed_source_is_waited_for(suspect_after: str, count: int) -> None:
+def test_only_a_view_change_lets_nodes_deliver_after_a_source_crashed(suspect_after: str, count: int) -> None:
     crashes = {"crashes": [{"node": "0", "at": "8s"}]}
     _, log = run(
         {"field": [80, 80]},
@@ -109,8 +109,8 @@ def test_without_a_view_change_a_crashed_source_is_waited_for(suspect_after: str
     assert [len(delivered(log, node)) for node in "12345"] == [count] * 5
 
 
-def test_a_minority_does_not_go_on_without_the_others() -> None:
-    """Three of five are cut off: the two that stay deliver nothing, and afterwards all agree."""
+def test_a_minority_delivers_nothing_while_it_is_cut_off() -> None:
+    """A partition separates two of five nodes: the two deliver nothing, and all agree afterwards."""
     cut = [{"start": "5s", "end": "40s", "groups": [["0", "1"], ["2", "3", "4"]]}]
     world = {"nodes": 5, "field": [60, 60], "partitions": cut}
     script = [("0", 10), ("2", 12), ("3", 20)]

@@ -1,7 +1,7 @@
-"""Nobody knows anybody: groups are founded, meet, give way, and members crash (drift2006, section 7).
+"""Groups that nodes found meet and become one, while nodes crash (drift2006, section 7).
 
-Which messages of a group that gives way are delivered is not promised. Asked for is one order and no message
-twice all along, and in the end one group in which everybody has everything.
+The messages of a group whose members move to another one may be lost. Required are one total order and no
+duplicates at all times, and in the end one group in which every node delivers everything.
 """
 
 from __future__ import annotations
@@ -24,6 +24,7 @@ END = 180 * SECOND
 
 
 def draw(seed: int) -> Run:
+    """Draw a world with early messages and faults, and one late message per node."""
     random = Random(seed)
     nodes = random.randint(2, 6)
     early = [(random.randrange(nodes), random.randrange(HEAL)) for _ in range(random.choice((3, 10, 20)))]
@@ -64,7 +65,7 @@ def draw(seed: int) -> Run:
 
 
 def _draw_partition(random: Random, nodes: int) -> dict[str, Any]:
-    """Mostly from the beginning, so that each part founds a group."""
+    """Draw a partition, mostly from the beginning, so that each part founds a group."""
     start = 0 if random.random() < 0.6 else random.randrange(HEAL)
     inside = random.sample(range(nodes), random.randint(1, nodes - 1))
     return {
@@ -82,7 +83,7 @@ def _draw_crash(random: Random, nodes: int) -> dict[str, Any]:
     return crash | {key: random.randint(0, 12) for key, chance in more.items() if random.random() < chance}
 
 
-def carried_out(run: Run) -> tuple[Prepared, Any]:
+def run_world(run: Run) -> tuple[Prepared, Any]:
     sink = TableSink()
     prepared = prepare(run, sink)
     prepared.world.schedule(HEAL, prepared.world.heal, ())
@@ -92,8 +93,9 @@ def carried_out(run: Run) -> tuple[Prepared, Any]:
 
 
 def check(seed: int) -> None:
+    """Run a world, and assert what is required of it."""
     run = draw(seed)
-    prepared, log = carried_out(run)
+    prepared, log = run_world(run)
     for order in ("total", "causal"):
         verdict = verify(log, order)
         assert verdict.verdict == "holds", (seed, verdict.counts, verdict.first)
@@ -102,25 +104,25 @@ def check(seed: int) -> None:
     late = [row["message_source"] for row in events_of(log, "broadcast") if row["at_us"] >= LATE]
     assert len(late) == len(nodes), (seed, late)
     for node in range(len(nodes)):
-        mine = [r for r in events_of(log, "delivered") if r["node"] == str(node) and r["at_us"] >= LATE]
-        assert len(mine) == len(late), (seed, node)
+        rows = [r for r in events_of(log, "delivered") if r["node"] == str(node) and r["at_us"] >= LATE]
+        assert len(rows) == len(late), (seed, node)
     assert not leaking(prepared), seed
 
 
 @pytest.mark.parametrize("first", range(0, 60, 20))
-def test_groups_meet_and_are_one_in_the_end(first: int) -> None:
+def test_groups_that_meet_become_one(first: int) -> None:
     for seed in range(first, first + 20):
         check(seed)
 
 
 @pytest.mark.parametrize("seed", [147, 412, 427, 463, 665, 709, 947, 1435])
-def test_groups_that_once_failed_to_be_one_are(seed: int) -> None:
-    """Members were let in again by the group they had left, or gave numbers twice, and messages came twice."""
+def test_groups_that_meet_become_one_in_worlds_that_once_failed(seed: int) -> None:
+    """Nodes entered a group again that they had left, or used a number twice, so messages came twice."""
     check(seed)
 
 
 @pytest.mark.long
 @pytest.mark.timeout(3600)
-def test_two_thousand_times_groups_meet_and_are_one_in_the_end() -> None:
+def test_groups_that_meet_become_one_in_two_thousand_worlds() -> None:
     for seed in range(10_000, 12_000):
         check(seed)

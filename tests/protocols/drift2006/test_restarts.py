@@ -188,7 +188,7 @@ def test_a_node_enters_a_group_completely_or_not_at_all() -> None:
 
 
 def test_a_node_moves_to_an_older_group_completely_or_not_at_all() -> None:
-    """After a crash behind any write, it is in its group with all it had, or in the other with nothing of it."""
+    """After a crash behind any write, it is in its group with all it had, or in the other with none of it."""
     ours, theirs = 5, ((7, 0), (8, 0))
     store: Store = {
         "group": (ours, ViewRecord(0, THREE, ()), THREE),

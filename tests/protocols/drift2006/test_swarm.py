@@ -1,4 +1,4 @@
-"""DRIFT and TOF in worlds where much goes wrong; the full count is `precede swarm --protocol drift`."""
+"""DRIFT and TOF in some swarm worlds; `precede swarm --protocol drift` runs more."""
 
 from __future__ import annotations
 
@@ -9,10 +9,10 @@ from precede.experiments.swarm.swarm import run_seed
 
 @pytest.mark.parametrize("first", range(0, 50, 10))
 def test_drift_keeps_total_order_and_delivers_everything(first: int) -> None:
-    bad = [result for seed in range(first, first + 10) if (result := run_seed("drift", seed)).failed]
-    assert not bad, bad[0]
+    failures = [result for seed in range(first, first + 10) if (result := run_seed("drift", seed)).failed]
+    assert not failures, failures[0]
 
 
 def test_tof_keeps_total_order_and_delivers_everything() -> None:
-    bad = [result for seed in range(50) if (result := run_seed("tof", seed)).failed]
-    assert not bad, bad[0]
+    failures = [result for seed in range(50) if (result := run_seed("tof", seed)).failed]
+    assert not failures, failures[0]

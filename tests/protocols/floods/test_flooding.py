@@ -1,4 +1,4 @@
-"""Reliable flooding under any ordering: gaps are noticed, asked for and filled; nothing comes twice."""
+"""Reliable flooding under any ordering: gaps are detected, requested and filled; nothing arrives twice."""
 
 from __future__ import annotations
 
@@ -21,6 +21,7 @@ from precede.witness.verify import verify
 
 
 def run(protocol: str, seed: int, **world: Any) -> Any:
+    """The log of a run with ten nodes."""
     sink = TableSink()
     described = Run(
         world={
@@ -43,6 +44,7 @@ def run(protocol: str, seed: int, **world: Any) -> Any:
 
 
 def counts(log: Any) -> dict[str, int]:
+    """The number of rows of each kind."""
     kinds = log["kind"].to_pylist()
     return {kind: kinds.count(kind) for kind in ("broadcast", "received", "delivered")}
 
@@ -52,20 +54,22 @@ def counts(log: Any) -> dict[str, int]:
     ("protocol", "order"),
     [("unordered", "none"), ("fifo", "fifo"), ("causal_barrier", "causal"), ("drift", "total")],
 )
-def test_everything_comes_to_everybody_although_a_third_is_lost(protocol: str, order: str, seed: int) -> None:
+def test_every_node_delivers_everything_when_a_third_of_the_packets_is_lost(
+    protocol: str, order: str, seed: int
+) -> None:
     log = run(protocol, seed, loss=0.3)
-    found = counts(log)
-    assert found["broadcast"] > 50
-    assert found["received"] == 9 * found["broadcast"]
-    assert found["delivered"] == 10 * found["broadcast"]
+    rows = counts(log)
+    assert rows["broadcast"] > 50
+    assert rows["received"] == 9 * rows["broadcast"]
+    assert rows["delivered"] == 10 * rows["broadcast"]
     if order != "none":
         assert verify(log, order).verdict == "holds"
 
 
 @pytest.mark.parametrize("protocol", ["fifo", "drift"])
-def test_everything_comes_to_everybody_although_all_walk(protocol: str) -> None:
-    found = counts(run(protocol, 1, speed=20, field=[250, 250], loss=0.1))
-    assert found["delivered"] == 10 * found["broadcast"]
+def test_every_node_delivers_everything_while_all_move(protocol: str) -> None:
+    rows = counts(run(protocol, 1, speed=20, field=[250, 250], loss=0.1))
+    assert rows["delivered"] == 10 * rows["broadcast"]
 
 
 def node(protocol: str) -> Node:
@@ -74,17 +78,19 @@ def node(protocol: str) -> Node:
 
 
 def flood(number: int) -> FloodPacket:
+    """A message of node 1 that causally follows the one before it."""
     stamp = ((1, number - 1),) if number > 1 else ()
     return FloodPacket(Envelope(Message(MessageId(1, 0, number), b"x"), stamp, None, None, 4, 1))
 
 
 def delivered(effects: Effects) -> list[int]:
+    """The numbers of the messages that some effects deliver."""
     return [effect.message.id.number for effect in effects if isinstance(effect, Deliver)]
 
 
 @pytest.mark.parametrize("protocol", ["unordered", "fifo", "causal_barrier"])
-def test_what_came_before_a_digest_told_how_far_one_was_is_not_lost(protocol: str) -> None:
-    """After a restart a flood is early until somebody says what came before: that was delivered already."""
+def test_a_message_that_arrives_right_after_a_restart_is_delivered(protocol: str) -> None:
+    """It is early, until a digest shows that the messages before it were delivered before the restart."""
     before, store = node(protocol), {}
     for number in (1, 2):
         effects = before.receive(flood(number), 1, number, RADIO)

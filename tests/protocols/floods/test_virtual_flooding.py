@@ -1,4 +1,4 @@
-"""Virtual flooding as a piece of its own: what is known, what is attached under a limit, nodes as carriers."""
+"""Virtual flooding on its own: merging, attaching under a limit, nodes that carry data for others."""
 
 from __future__ import annotations
 
@@ -16,20 +16,20 @@ from precede.protocols.floods.virtual_flooding import Datum, Policy, VirtualFloo
 ROOT = Path(__file__).parents[3]
 
 
-def test_of_two_versions_the_later_one_is_kept_whatever_comes_first() -> None:
-    here: VirtualFlooding[str, str] = VirtualFlooding(Random(1))
-    here.put("a", 2, "new")
-    assert here.merge([Datum("a", 1, "old"), Datum("b", 1, "other")]) == [Datum("b", 1, "other")]
-    assert here.attach() == (Datum("a", 2, "new"), Datum("b", 1, "other"))
-    assert here.merge(here.attach()) == []
+def test_a_node_keeps_the_later_version_in_whatever_order_they_come() -> None:
+    node: VirtualFlooding[str, str] = VirtualFlooding(Random(1))
+    node.put("a", 2, "new")
+    assert node.merge([Datum("a", 1, "old"), Datum("b", 1, "other")]) == [Datum("b", 1, "other")]
+    assert node.attach() == (Datum("a", 2, "new"), Datum("b", 1, "other"))
+    assert node.merge(node.attach()) == []
 
 
 @pytest.mark.parametrize("policy", get_args(Policy))
-def test_under_a_limit_everything_is_sent_sooner_or_later(policy: str) -> None:
-    here: VirtualFlooding[int, int] = VirtualFlooding(Random(1), limit=3, policy=policy)
+def test_under_a_limit_every_value_is_sent_in_the_end(policy: str) -> None:
+    node: VirtualFlooding[int, int] = VirtualFlooding(Random(1), limit=3, policy=policy)
     for key in range(10):
-        here.put(key, 1, key)
-    sent = [datum.key for _ in range(40) for datum in here.attach()]
+        node.put(key, 1, key)
+    sent = [datum.key for _ in range(40) for datum in node.attach()]
     assert len(sent) == 120
     assert set(sent) == set(range(10))
     if policy in ("least_sent", "round_robin"):
@@ -39,18 +39,18 @@ def test_under_a_limit_everything_is_sent_sooner_or_later(policy: str) -> None:
 @pytest.mark.parametrize(
     ("policy", "next_up"), [("least_sent", True), ("freshest", True), ("round_robin", False)]
 )
-def test_what_has_changed_goes_first_where_the_policy_says_so(policy: str, next_up: bool) -> None:
-    here: VirtualFlooding[int, int] = VirtualFlooding(Random(1), limit=2, policy=policy)
+def test_changed_values_go_first_under_two_of_the_policies(policy: str, next_up: bool) -> None:
+    node: VirtualFlooding[int, int] = VirtualFlooding(Random(1), limit=2, policy=policy)
     for key in range(6):
-        here.put(key, 1, key)
+        node.put(key, 1, key)
     for _ in range(3):
-        here.attach()
-    here.put(4, 2, 99)
-    assert (Datum(4, 2, 99) in here.attach()) == next_up
+        node.attach()
+    node.put(4, 2, 99)
+    assert (Datum(4, 2, 99) in node.attach()) == next_up
 
 
-def test_readings_travel_on_the_time_and_nothing_is_sent_for_them() -> None:
-    """The example: a grid of 25 with the clock in a corner is 8 hops across, so 8 floods bring all to all."""
+def test_the_example_spreads_readings_without_packets_of_their_own() -> None:
+    """A grid of 25 nodes with the clock in a corner is 8 hops wide, so 8 floods spread all readings to all."""
     shown = subprocess.run(
         [sys.executable, str(ROOT / "examples" / "readings_on_the_side.py")],
         env={**os.environ, "PYTHONPATH": str(ROOT / "src")},

@@ -1,4 +1,4 @@
-"""The flood radio and who is where: reach, air time, collisions, loss, queues, random waypoints."""
+"""The flood radio and the motion of its nodes: reach, air time, collisions, loss, queues, random waypoints."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ from precede.sim.world import World
 
 
 class Word(Packet, frozen=True, gc=False):
-    """A packet of a thousand bytes that says something."""
+    """A packet of a thousand bytes with a text."""
 
     kind: ClassVar[str] = "word"
     text: str
@@ -41,55 +41,57 @@ class Word(Packet, frozen=True, gc=False):
 
 
 class Listener(Node):
-    """Notes what it hears and what has left."""
+    """A node that records the packets that it receives, and those of its own that have departed."""
 
-    def __init__(self, node: int, heard: list[tuple[int, int, str]], left: list[tuple[int, Key, bool]]) -> None:
-        self.node, self.heard, self.left = node, heard, left
+    def __init__(
+        self, node: int, received: list[tuple[int, int, str]], departed: list[tuple[int, Key, bool]]
+    ) -> None:
+        self.node, self.received, self.departed = node, received, departed
 
     def receive(self, packet: Packet, sender: int, now: int, over: Any) -> Any:
         assert isinstance(packet, Word)
-        self.heard.append((now, self.node, packet.text))
+        self.received.append((now, self.node, packet.text))
         return ()
 
     def sent(self, key: Key, now: int, ok: bool) -> Any:
-        self.left.append((now, key, ok))
+        self.departed.append((now, key, ok))
         return ()
 
 
 class Air:
-    """Some listeners and a radio; `say` at an instant in milliseconds."""
+    """Some listeners and a radio; `send` transmits at an instant in milliseconds."""
 
     def __init__(self, places: list[tuple[float, float]], seed: int = 1, **settings: Any) -> None:
-        self.heard: list[tuple[int, int, str]] = []
-        self.left: list[tuple[int, Key, bool]] = []
+        self.received: list[tuple[int, int, str]] = []
+        self.departed: list[tuple[int, Key, bool]] = []
         settings.setdefault("delay", Distribution(0))
         self.radio = FloodRadio(Motion(places), reach=100.0, **settings)
         names = [str(node) for node in range(len(places))]
         self.world = World(
             seed,
             len(places),
-            lambda node, incarnation, random: Listener(node, self.heard, self.left),
+            lambda node, incarnation, random: Listener(node, self.received, self.departed),
             self.radio,
             Recorder("radio", names, NoSink()),
         )
         for node in range(len(places)):
             self.world.enter(node)
 
-    def say(self, node: int, at_ms: int, text: str, key: str | None = None, to: int = NEIGHBOURS) -> None:
+    def send(self, node: int, at_ms: int, text: str, key: str | None = None, to: int = NEIGHBOURS) -> None:
         self.world.schedule(at_ms * 1000, self.radio.send, node, Send(Word(text), to, RADIO, key))
 
     def run(self) -> list[tuple[int, int, str]]:
         self.world.run(100 * SECOND)
-        return [(at // 1000, node, text) for at, node, text in self.heard]
+        return [(at // 1000, node, text) for at, node, text in self.received]
 
 
 LINE = [(0.0, 0.0), (90.0, 0.0), (180.0, 0.0), (280.0, 0.0)]
 
 
-def test_one_transmission_is_heard_by_all_within_reach_and_nobody_else() -> None:
+def test_all_nodes_within_reach_receive_a_transmission_and_no_others() -> None:
     air = Air(LINE)
-    air.say(1, 5, "hello")
-    air.say(2, 6, "exactly at the edge")
+    air.send(1, 5, "hello")
+    air.send(2, 6, "exactly at the edge")
     assert air.run() == [
         (5, 0, "hello"),
         (5, 2, "hello"),
@@ -101,78 +103,78 @@ def test_one_transmission_is_heard_by_all_within_reach_and_nobody_else() -> None
 
 def test_a_transmission_takes_its_air_time_and_the_next_one_waits() -> None:
     air = Air(LINE, bandwidth=100_000)
-    air.say(0, 0, "first")
-    air.say(0, 1, "second")
+    air.send(0, 0, "first")
+    air.send(0, 1, "second")
     assert air.run() == [(10, 1, "first"), (20, 1, "second")]
 
 
-def test_a_keyed_packet_that_still_waits_is_replaced_and_one_that_left_is_not() -> None:
+def test_a_keyed_packet_is_replaced_while_it_waits_and_not_after_it_left() -> None:
     air = Air(LINE, bandwidth=100_000)
-    air.say(0, 0, "on the air", key="a")
-    air.say(0, 1, "old", key="b")
-    air.say(0, 2, "new", key="b")
-    air.say(0, 3, "too late to replace", key="a")
+    air.send(0, 0, "on the air", key="a")
+    air.send(0, 1, "old", key="b")
+    air.send(0, 2, "new", key="b")
+    air.send(0, 3, "too late to replace", key="a")
     assert air.run() == [(10, 1, "on the air"), (20, 1, "new"), (30, 1, "too late to replace")]
-    assert [(at // 1000, key, ok) for at, key, ok in air.left] == [
+    assert [(at // 1000, key, ok) for at, key, ok in air.departed] == [
         (0, "a", True),
         (10, "b", True),
         (20, "a", True),
     ]
 
 
-def test_who_hears_two_at_once_loses_both_also_from_a_hidden_sender() -> None:
-    """0 and 2 do not hear each other; 1 does both. 3 hears 2 alone."""
+def test_two_transmissions_at_once_are_both_lost_even_if_the_senders_do_not_hear_each_other() -> None:
+    """0 and 2 are not within reach of each other; 1 is within reach of both, 3 only of 2."""
     air = Air(LINE, bandwidth=100_000, collisions=True)
-    air.say(0, 0, "left")
-    air.say(2, 5, "right")
-    air.say(0, 50, "alone")
+    air.send(0, 0, "left")
+    air.send(2, 5, "right")
+    air.send(0, 50, "alone")
     assert air.run() == [(15, 3, "right"), (60, 1, "alone")]
     assert air.radio.counters()["network_collided"] == 2
 
 
-def test_who_sends_does_not_hear() -> None:
+def test_a_node_receives_nothing_while_it_sends() -> None:
     air = Air(LINE[:2], bandwidth=100_000, collisions=True)
-    air.say(0, 0, "a")
-    air.say(1, 5, "b")
+    air.send(0, 0, "a")
+    air.send(1, 5, "b")
     assert air.run() == []
 
 
 def test_with_carrier_sense_a_neighbour_waits_for_the_channel() -> None:
     air = Air(LINE[:2], bandwidth=100_000, collisions=True, carrier_sense=True)
-    air.say(0, 0, "a")
-    air.say(1, 5, "b")
+    air.send(0, 0, "a")
+    air.send(1, 5, "b")
     assert [(node, text) for _, node, text in air.run()] == [(1, "a"), (0, "b")]
 
 
-def test_loss_is_drawn_per_link_and_does_not_see_the_packet() -> None:
-    heard = []
-    for words in ("aaaa", "bbbb"):
+def test_loss_is_drawn_per_link_and_does_not_depend_on_the_packet() -> None:
+    received = []
+    for prefix in ("aaaa", "bbbb"):
         air = Air([(0.0, 0.0), (1.0, 0.0), (2.0, 0.0)], loss=0.3)
         for number in range(400):
-            air.say(0, number, f"{words}{number}")
-        heard.append([(at, node) for at, node, _ in air.run()])
-    assert heard[0] == heard[1]
-    assert 0.65 < len(heard[0]) / 800 < 0.75
-    assert {node for _, node in heard[0]} == {1, 2}
+            air.send(0, number, f"{prefix}{number}")
+        received.append([(at, node) for at, node, _ in air.run()])
+    assert received[0] == received[1]
+    assert 0.65 < len(received[0]) / 800 < 0.75
+    assert {node for _, node in received[0]} == {1, 2}
 
 
-def test_a_packet_to_one_node_is_heard_by_that_node_only() -> None:
+def test_only_its_destination_receives_a_packet_to_one_node() -> None:
     air = Air(LINE[:3])
-    air.say(1, 0, "psst", to=2)
+    air.send(1, 0, "psst", to=2)
     assert air.run() == [(0, 2, "psst")]
 
 
-def test_on_the_papers_grid_only_adjacent_nodes_hear_each_other() -> None:
+def test_on_the_grid_of_the_paper_only_adjacent_nodes_are_within_reach() -> None:
     places = grid(10, 10, 70.0)
     motion = Motion(places)
     for node in range(100):
         column, row = node % 10, node // 10
-        beside = [(column + 1, row), (column - 1, row), (column, row + 1), (column, row - 1)]
-        known = sorted(r * 10 + c for c, r in beside if 0 <= c < 10 and 0 <= r < 10)
-        assert motion.in_range(node, 88.0, 0) == known
+        adjacent = [(column + 1, row), (column - 1, row), (column, row + 1), (column, row - 1)]
+        expected = sorted(r * 10 + c for c, r in adjacent if 0 <= c < 10 and 0 <= r < 10)
+        assert motion.in_range(node, 88.0, 0) == expected
 
 
-def test_waypoints_are_walked_at_one_speed_without_a_pause() -> None:
+def test_a_node_walks_its_waypoints_at_one_speed_without_a_pause() -> None:
     legs = list(islice(random_waypoints((10.0, 20.0), 400.0, 300.0, 7.0, Random(3)), 50))
     assert (legs[0].x0, legs[0].y0, legs[0].start) == (10.0, 20.0, 0)
     for before, after in pairwise(legs):
@@ -184,7 +186,7 @@ def test_waypoints_are_walked_at_one_speed_without_a_pause() -> None:
         assert 0 <= leg.y1 <= 300
 
 
-def test_who_is_in_range_while_all_move_is_exact() -> None:
+def test_the_nodes_in_range_are_exact_while_all_move() -> None:
     random = Random(5)
     start = scattered(12, 300.0, 300.0, random)
     legs = {
@@ -201,14 +203,14 @@ def test_who_is_in_range_while_all_move_is_exact() -> None:
 
     for at in sorted(random.randrange(100 * SECOND) for _ in range(200)):
         node = random.randrange(12)
-        known = [
+        expected = [
             other for other in range(12) if other != node and dist(place(node, at), place(other, at)) <= 100.0
         ]
-        assert motion.in_range(node, 100.0, at) == known
+        assert motion.in_range(node, 100.0, at) == expected
         assert motion.place(node, at) == pytest.approx(place(node, at))
 
 
-def test_scattered_places_are_drawn_until_connected() -> None:
+def test_scattered_places_are_drawn_until_they_are_connected() -> None:
     places = scattered_connected(30, 400.0, 400.0, 110.0, Streams(4))
     assert connected(places, 110.0)
     assert not connected([(0.0, 0.0), (200.0, 0.0)], 110.0)
