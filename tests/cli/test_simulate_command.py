@@ -53,7 +53,7 @@ def test_a_run_writes_what_is_needed_to_run_it_again(
 @pytest.mark.parametrize(
     ("change", "cause"),
     [
-        (("nodes = 3", "nodes = 0"), "small.toml:4: nodes: 0 is less than 1"),
+        (("nodes = 3", "nodes = 0"), "small.toml:4: nodes: 0 is not between 1 and 1000000"),
         (("nodes = 3", "nods = 3"), "small.toml:4: nods: unknown key in [world] (did you mean 'nodes'?)"),
         (('delay = "10ms"', 'delay = "often"'), "small.toml:5: delay: not a distribution"),
         (('"point_to_point"', '"carrier"'), "unknown world kind 'carrier'"),

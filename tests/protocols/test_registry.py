@@ -1,4 +1,4 @@
-"""The registry: every name builds, mistakes are told with the nearest word, others' packages add names."""
+"""The registry: every protocol builds, errors name the nearest known word, plug-ins add protocols."""
 
 from __future__ import annotations
 
@@ -7,20 +7,25 @@ import subprocess
 import sys
 from pathlib import Path
 from random import Random
-from typing import Any
+from typing import Annotated, Any
 
 import pytest
+from msgspec import Struct
 
+from precede.core.effects import Accept
 from precede.core.errors import BadInput
+from precede.core.instants import SECOND
 from precede.core.node import Context
 from precede.protocols import registry
 from precede.protocols.drift2006.options import parse_node_ids
+from precede.protocols.guidec2021.options import DeltaCausalOptions
+from precede.protocols.options import declared_options, option
 
 SOURCE = Path(__file__).parents[2] / "src"
 
 
 @pytest.mark.parametrize("name", registry.names())
-def test_every_protocol_says_what_it_is_and_builds(name: str) -> None:
+def test_every_protocol_is_described_and_builds(name: str) -> None:
     entry = registry.find(name)
     assert entry.name == name
     assert entry.title
@@ -32,7 +37,7 @@ def test_every_protocol_says_what_it_is_and_builds(name: str) -> None:
 
 
 @pytest.mark.parametrize("name", registry.names())
-def test_every_packet_can_be_told_from_bytes(name: str) -> None:
+def test_every_packet_has_its_sizes_and_can_be_decoded(name: str) -> None:
     import msgspec
 
     for packet in registry.find(name).packets:
@@ -47,22 +52,22 @@ def test_every_packet_can_be_told_from_bytes(name: str) -> None:
     [
         ("vector_clok", {}, "did you mean 'vector_clock'"),
         ("fifo", {"durabel": True}, "no option 'durabel' .did you mean 'durable'"),
-        ("fifo", {"durable": "perhaps"}, "neither true nor false"),
+        ("fifo", {"durable": "perhaps"}, "expected true or false"),
         ("fifo", {"rto": "soon"}, "not a duration"),
         ("fifo", {"dissemination": "pigeon"}, "unknown dissemination"),
     ],
 )
-def test_a_mistake_is_told_in_one_line(name: str, options: dict[str, object], cause: str) -> None:
+def test_a_mistake_is_an_error_that_names_the_cause(name: str, options: dict[str, object], cause: str) -> None:
     with pytest.raises(BadInput, match=cause):
         registry.make(name, "node", Context(0, (0, 1), options, Random(1)))
 
 
-def test_a_role_that_is_not_there_is_refused() -> None:
+def test_an_unknown_role_is_an_error() -> None:
     with pytest.raises(BadInput, match="has no role 'king'"):
         registry.make("fifo", "king", Context(0, (0,), {}, Random(1)))
 
 
-def test_somebody_elses_package_adds_a_protocol(tmp_path: Path) -> None:
+def test_a_plug_in_adds_a_protocol(tmp_path: Path) -> None:
     (tmp_path / "mine.py").write_text(
         "from precede.protocols.layered.fifo import Fifo\n"
         "from precede.protocols.options import Durable\n"
@@ -91,7 +96,7 @@ def test_somebody_elses_package_adds_a_protocol(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize(
-    ("protocol", "options", "said"),
+    ("protocol", "options", "cause"),
     [
         ("vector_clock", {"rto": -5}, "'rto': -5 is not between 0s and"),
         ("vcube", {"test_every": "0s"}, "'test_every': 0 is not between 1ms and"),
@@ -102,17 +107,59 @@ def test_somebody_elses_package_adds_a_protocol(tmp_path: Path) -> None:
         ("delta_causal", {"lifetime": 10**25}, "is not between 0s and"),
     ],
 )
-def test_an_option_that_would_stop_time_or_break_later_is_refused(
-    protocol: str, options: dict[str, Any], said: str
-) -> None:
+def test_an_option_out_of_bounds_is_an_error(protocol: str, options: dict[str, Any], cause: str) -> None:
     entry = registry.find(protocol)
     with pytest.raises(BadInput) as refused:
         registry.read_options(entry, options)
-    assert said in str(refused.value)
+    assert cause in str(refused.value)
 
 
-def test_ids_of_sources_are_read_or_refused() -> None:
+def test_ids_of_sources_are_read() -> None:
     assert parse_node_ids("0 3 5-7") == {0, 3, 5, 6, 7}
     for wrong in ("a", "x-5", "7-5", "0-99999999999"):
         with pytest.raises(BadInput, match="node ids"):
             parse_node_ids(wrong)
+
+
+def test_options_are_grouped_by_the_dissemination_they_apply_to() -> None:
+    groups = registry.option_groups(registry.find("delta_causal"))
+    assert list(groups) == ["", "direct", "epidemic", "flooding"]
+    assert {"lifetime", "durable"} <= set(groups[""])
+    assert set(groups["direct"]) == {"rto"}
+    assert set(groups["epidemic"]) == {"order", "cache", "evict", "sweep", "refresh"}
+    assert {"retention", "beacon"} <= set(groups["flooding"])
+    assert list(registry.option_groups(registry.find("vcube"))) == [""]
+
+
+def test_a_node_is_built_from_its_own_struct_as_well() -> None:
+    options = DeltaCausalOptions(lifetime=5 * SECOND)
+    read = registry.read_options(registry.find("delta_causal"), options)
+    assert read.ordering == options
+    node = registry.make("delta_causal", "node", Context(0, (0, 1), options, Random(1)))
+    (accepted,) = [effect for effect in node.broadcast(b"", 0) if isinstance(effect, Accept)]
+    assert accepted.deadline == 5 * SECOND
+
+
+class NoHelp(Struct, frozen=True, kw_only=True):
+    size: int = 3
+
+
+class NoDefault(Struct, frozen=True, kw_only=True):
+    size: Annotated[int, option("bytes")]
+
+
+class Unreadable(Struct, frozen=True, kw_only=True):
+    sizes: Annotated[list[int], option("bytes")] = []
+
+
+@pytest.mark.parametrize(
+    ("struct", "cause"),
+    [
+        (NoHelp, "NoHelp.size: write Annotated"),
+        (NoDefault, "NoDefault.size: an option needs a default"),
+        (Unreadable, r"Unreadable.sizes: list\[int\] needs a function that reads it"),
+    ],
+)
+def test_an_incomplete_declaration_is_an_error_that_names_the_field(struct: type[Struct], cause: str) -> None:
+    with pytest.raises(TypeError, match=cause):
+        declared_options(struct)

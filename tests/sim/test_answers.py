@@ -64,7 +64,7 @@ def test_a_dialogue_may_go_on_as_long_as_it_takes_time() -> None:
 
 @pytest.mark.parametrize("workload", [{"every": "1s"}, {**ONE_QUESTION, "until": "none", "replies": 0.25}])
 def test_messages_without_end_need_an_end(workload: dict[str, Any]) -> None:
-    with pytest.raises(BadInput, match="until: messages without end in a world without end"):
+    with pytest.raises(BadInput, match="until: endless messages in an endless world"):
         carried_out(workload)
     assert carried_out(workload, end="5s")[1]
 

@@ -12,7 +12,7 @@ from precede.core.instants import SECOND
 from precede.eventlog.sinks import TableSink
 from precede.experiments.run import Run, carry_out
 from precede.experiments.tables import Table
-from precede.experiments.workload_and_faults import read_workload
+from precede.experiments.workload import read_workload
 from precede.sim.workload import Destinations
 from precede.witness.verify import verify
 

@@ -22,21 +22,55 @@ import re
 from collections.abc import Iterator, Mapping, Sequence
 from itertools import product
 from pathlib import Path
-from typing import Any, Final
+from typing import Annotated, Any, Final
 
 import msgspec
 from msgspec import Struct
 
 from precede.core.errors import BadInput
+from precede.experiments.keys import input_file, key, read_table
 from precede.experiments.run import Run
 from precede.experiments.scenario import read_scenario
 from precede.experiments.tables import Table, read_toml
 
 _TABLES: Final = ("sweep", "set", "grid")
-_KEYS: Final = ("name", "scenario", "protocol", "seeds", "claims")
 _NAME: Final = re.compile(r"[^\W_][\w.+-]*")
 _RANGE: Final = re.compile(r"\s*(\d+)\s*(?:-|\.\.)\s*(\d+)\s*")
 MAX_RUNS: Final = 1_000_000
+
+
+def _name(value: Any) -> str:
+    if not isinstance(value, str) or not _NAME.fullmatch(value):
+        raise BadInput(f"not a name: {value!r} (letters, digits and .+-_)")
+    return value
+
+
+def _several(value: Any) -> tuple[str, ...]:
+    texts = value if isinstance(value, list) else [value]
+    if not texts or not all(isinstance(text, str) for text in texts):
+        raise ValueError(f"expected text or a list of texts, got {value!r}")
+    return tuple(texts)
+
+
+def _seeds(value: Any) -> Sequence[int]:
+    ends = _RANGE.fullmatch(value) if isinstance(value, str) else None
+    if ends and int(ends[1]) <= int(ends[2]):
+        return range(int(ends[1]), int(ends[2]) + 1)
+    if isinstance(value, list) and value and all(type(seed) is int and seed >= 0 for seed in value):
+        return list(dict.fromkeys(value))
+    if type(value) is int and value >= 1:
+        return range(1, value + 1)
+    raise ValueError(f'expected a count, a range "5-9" or a list of whole numbers, got {value!r}')
+
+
+class SweepTable(Struct, frozen=True, kw_only=True):
+    """The keys of `[sweep]`."""
+
+    name: Annotated[str | None, key("name of the sweep; none: the file's name", read=_name)] = None
+    scenario: Annotated[tuple[str, ...], key("names, or files relative to this one", read=_several)]
+    protocol: Annotated[tuple[str, ...], key("names of protocols", read=_several)]
+    seeds: Annotated[Sequence[int], key('a count, a range "5-9" or a list', read=_seeds)] = (1,)
+    claims: Annotated[Path | None, input_file("claims that the measures are compared with")] = None
 
 
 class Point(Struct, frozen=True):
@@ -64,14 +98,9 @@ def read_grid(path: Path, lake: Path | None = None) -> Grid:
     for name in tables:
         if name not in _TABLES:
             raise BadInput(f"{path}: unknown table [{name}] (known: {', '.join(_TABLES)})")
-    sweep = Table(tables.get("sweep", {}), "sweep", str(path), text, path.parent)
-    sweep.check(_KEYS)
-    name = sweep.text("name", path.stem)
-    if not _NAME.fullmatch(name):
-        raise sweep.wrong("name", f"not a name: {name!r} (letters, digits and .+-_)")
-    protocols = _several(sweep, "protocol")
+    sweep = read_table(SweepTable, Table(tables.get("sweep", {}), "sweep", str(path), text, path.parent))
     fixed, varied = tables.get("set", {}), Table(tables.get("grid", {}), "grid", str(path), text)
-    scenarios, seeds = _several(sweep, "scenario"), _seeds(sweep)
+    scenarios, protocols, seeds = sweep.scenario, sweep.protocol, sweep.seeds
     cells = [
         (protocol, settings)
         for protocol in protocols
@@ -89,8 +118,8 @@ def read_grid(path: Path, lake: Path | None = None) -> Grid:
             run = msgspec.structs.replace(first, seed=seed)
             run_id = run.id
             points.setdefault(run_id, Point(run_id, run, settings))
-    claims = str(sweep.path("claims").absolute()) if sweep.has("claims") else None
-    return Grid(name, tuple(points.values()), claims)
+    claims = None if sweep.claims is None else str(sweep.claims.absolute())
+    return Grid(sweep.name or _name(path.stem), tuple(points.values()), claims)
 
 
 def _run(folder: Path, lake: Path | None, scenario: str, protocol: str, settings: Mapping[str, Any]) -> Run:
@@ -106,44 +135,20 @@ def _run(folder: Path, lake: Path | None, scenario: str, protocol: str, settings
     return msgspec.structs.replace(run, base=base, scenario=scenario, world=world)
 
 
-def _several(sweep: Table, key: str) -> list[str]:
-    """One text or a list of them."""
-    if key not in sweep.data:
-        raise BadInput(f"{sweep.file}: [sweep] needs {key!r}")
-    value = sweep.data[key]
-    texts = [item for item in (value if isinstance(value, list) else [value]) if isinstance(item, str)]
-    if not texts or (isinstance(value, list) and len(texts) != len(value)):
-        raise sweep.wrong(key, f"a text or a list of texts is wanted, not {value!r}")
-    return texts
-
-
-def _seeds(sweep: Table) -> Sequence[int]:
-    """`20`, `"5-9"` or `[3, 17]`."""
-    value = sweep.data.get("seeds", 1)
-    written = _RANGE.fullmatch(value) if isinstance(value, str) else None
-    if written and int(written[1]) <= int(written[2]):
-        return range(int(written[1]), int(written[2]) + 1)
-    if isinstance(value, list) and value and all(type(seed) is int and seed >= 0 for seed in value):
-        return list(dict.fromkeys(value))
-    if type(value) is int and value >= 1:
-        return range(1, value + 1)
-    raise sweep.wrong("seeds", f'{value!r}: a count, a range "5-9" or a list of whole numbers is wanted')
-
-
-def _combinations(varied: Table, protocol: str, protocols: list[str]) -> Iterator[dict[str, Any]]:
+def _combinations(varied: Table, protocol: str, protocols: Sequence[str]) -> Iterator[dict[str, Any]]:
     """Every combination of what the grid varies for all protocols and for this one."""
     axes: dict[str, list[Any]] = {}
     own: dict[str, list[Any]] = {}
-    for key, value in varied.data.items():
+    for name, value in varied.data.items():
         if isinstance(value, dict):
-            if key not in protocols:
-                raise varied.wrong(key, f"no such protocol in this sweep (it has {', '.join(protocols)})")
-            own |= value if key == protocol else {}
+            if name not in protocols:
+                raise varied.wrong(name, f"no such protocol in this sweep (it has {', '.join(protocols)})")
+            own |= value if name == protocol else {}
         else:
-            axes[key] = value
+            axes[name] = value
     axes |= own
-    for key, value in axes.items():
+    for name, value in axes.items():
         if not isinstance(value, list) or not value:
-            raise varied.wrong(key, f"a list of values is wanted, not {value!r}")
+            raise varied.wrong(name, f"expected a list of values, got {value!r}")
     for values in product(*axes.values()):
         yield dict(zip(axes, values, strict=True))

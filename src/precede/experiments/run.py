@@ -27,9 +27,12 @@ from precede.core.node import Context, Node
 from precede.eventlog.recorder import Recorder, Sink
 from precede.eventlog.sinks import ParquetSink
 from precede.experiments.code_version import made_by
+from precede.experiments.faults import read_clocks, read_faults
+from precede.experiments.keys import read_key, read_table
+from precede.experiments.run_table import NEVER, RunTable
 from precede.experiments.tables import Table
-from precede.experiments.workload_and_faults import read_clocks, read_faults, read_workload
-from precede.experiments.worlds.kinds import BuiltWorld, Presence, find_kind
+from precede.experiments.workload import WorkloadTable, read_workload
+from precede.experiments.worlds.kinds import BuiltWorld, Presence, WorldKind, WorldTable, find_kind
 from precede.lake.layout import Lake
 from precede.lake.stored_contacts import stored_files
 from precede.protocols import registry
@@ -39,20 +42,12 @@ from precede.sim.workload import Workload
 from precede.sim.world import FOREVER, World
 
 RUN_FILE: Final = "run.json"
-RUN_KEYS: Final[dict[str, str]] = {
-    "protocol": "name of the protocol (precede protocols lists them)",
-    "options": 'its options, as a table: { lifetime = "20min" }',
-    "seed": "one seed is one world; default 1",
-    "end": "when the run is over; default: the world's end, or when nothing is left to do",
-    "gauges": 'how often sizes are sampled; default a hundredth of the run, "none": never',
-    "log": "full, or messages (no packet_received rows); default full",
-}
 _LONGEST_IDLE: Final = 10 * MINUTE
 _CHECKS: Final = 10
 
 
 class Run(Struct, frozen=True, kw_only=True):
-    """Everything needed to run it again. The tables are those of a scenario file."""
+    """Everything needed to carry out one simulation, as plain data. The tables are those of a scenario file."""
 
     world: Mapping[str, Any]
     workload: Mapping[str, Any]
@@ -65,6 +60,11 @@ class Run(Struct, frozen=True, kw_only=True):
     log: str = "full"
     scenario: str = ""
     base: str = ""
+
+    def table(self) -> Table:
+        """The values of the `[run]` table, for errors that name file and line."""
+        written = {"end": self.end or None, "gauges": self.gauges or None, "log": self.log}
+        return Table({name: value for name, value in written.items() if value}, "run", self.scenario)
 
     @property
     def id(self) -> str:
@@ -155,7 +155,9 @@ def prepare(
     if replay is not None:
         built.network = replay.network
         built.presence = replay.presence(built.presence)
-    recorder = Recorder(run.id, built.names, sink, packets_received=_logs_packets(run))
+    recorder = Recorder(
+        run.id, built.names, sink, packets_received=read_key(RunTable, run.table(), "log") == "full"
+    )
     world, workload = _assemble(run, entry, built, recorder)
     if replay is not None:
         workload = replay.workload
@@ -205,12 +207,21 @@ def write_run_file(folder: Path, run: Run, outcome: Outcome) -> None:
 def build_world(run: Run) -> BuiltWorld:
     """The world a run names."""
     table = Table(run.world, "world", run.scenario, base=Path(run.base))
-    kind = find_kind(table.text("kind"))
-    table.check(kind.keys)
-    built = kind.build(table, run.seed)
-    table.check_read()
+    kind = kind_of(table)
+    world = read_table(kind.keys, table)
+    for name, reason in world.unused().items():
+        if name in table.data:
+            raise table.wrong(name, f"has no effect {reason}; leave it out")
+    built = kind.build(world, table, run.seed)
     _check_stays(built, run.scenario)
     return built
+
+
+def kind_of(table: Table) -> WorldKind[Any]:
+    """The kind that a `[world]` table names."""
+    if "kind" not in table.data:
+        raise table.lacks("'kind'")
+    return find_kind(read_key(WorldTable, table, "kind"))
 
 
 def _check_stays(built: BuiltWorld, scenario: str) -> None:
@@ -262,30 +273,24 @@ def _schedule_presence(world: World, built: BuiltWorld, workload: Workload) -> N
 
 
 def _end_of(run: Run, built: BuiltWorld, workload: Workload) -> Instant:
-    table = Table({"end": run.end} if run.end else {}, "run", run.scenario)
-    if run.end:
-        return table.duration("end")
+    end = read_key(RunTable, run.table(), "end")
+    if end is not None:
+        return int(end)
     if built.end is not None:
         return max(built.end, workload.last_scripted)
-    said = Table(run.workload, "workload", run.scenario)
+    table = Table(run.workload, "workload", run.scenario)
     if workload.is_endless:
-        raise said.wrong("until", "messages without end in a world without end: say `until`, or `end` in [run]")
-    until = said.maybe_duration("until")
+        raise table.wrong("until", "endless messages in an endless world: set `until`, or `end` in [run]")
+    until = read_key(WorkloadTable, table, "until")
     return FOREVER if until is None else until + _LONGEST_IDLE
 
 
-def _logs_packets(run: Run) -> bool:
-    return Table({"log": run.log}, "run", run.scenario).choice("log", ("full", "messages"), "full") == "full"
-
-
 def _schedule_gauges(world: World, run: Run, end: Instant) -> None:
-    table = Table({"gauges": run.gauges} if run.gauges else {}, "run", run.scenario)
-    usual = max(end // 100, SECOND // 100) if end != FOREVER else 10 * SECOND
-    every = None if run.gauges == "none" else table.duration("gauges", usual)
+    every = read_key(RunTable, run.table(), "gauges")
     if every is None:
+        every = max(end // 100, SECOND // 100) if end != FOREVER else 10 * SECOND
+    if every == NEVER:
         return
-    if every == 0:
-        raise table.wrong("gauges", 'every 0s is without end (write "none" for never)')
     step = max(every // _CHECKS, 1)
 
     def check(count: int) -> None:

@@ -1,4 +1,4 @@
-"""Scenario files (DESIGN section 6): from a name, a TOML file or a trace in the lake to a `Run`."""
+"""Scenario files (docs/reference/scenario.md): from a name, a TOML file or a trace in the lake to a `Run`."""
 
 from __future__ import annotations
 
@@ -9,14 +9,17 @@ from pathlib import Path
 from typing import Any, Final
 
 from precede.core.errors import BadInput
-from precede.experiments.run import RUN_KEYS, Run
+from precede.core.settings import Setting, settings_in
+from precede.experiments.faults import FaultTable
+from precede.experiments.keys import read_key, read_table
+from precede.experiments.run import Run, kind_of
+from precede.experiments.run_table import RunTable
 from precede.experiments.tables import Table, read_toml
-from precede.experiments.workload_and_faults import FAULT_KEYS, WORKLOAD_KEYS
-from precede.experiments.worlds.kinds import find_kind
+from precede.experiments.workload import WorkloadTable
+from precede.experiments.worlds.kinds import WorldKind
 from precede.lake.layout import Lake
 from precede.lake.stored_contacts import stored_traces
 from precede.protocols import registry
-from precede.protocols.options import Option
 
 _TABLES: Final = ("world", "workload", "run", "faults")
 
@@ -34,12 +37,12 @@ def read_scenario(
     settings: Mapping[str, Any] | None = None,
     lake: Path = Path("lake"),
 ) -> Run:
-    """The run that a scenario describes, with the caller's protocol, seed and settings in place of its own.
+    """The run that a scenario describes; the caller's protocol, seed and settings replace those of the file.
 
-    Of the scenario's own options another protocol gets those that it has.
+    If the caller names another protocol, it gets those options of the scenario that it has.
     """
     if seed is not None and type(seed) is not int:
-        raise BadInput(f"seed: a whole number is wanted, not {seed!r}")
+        raise BadInput(f"seed: expected a whole number, got {seed!r}")
     path = find_scenario(scenario, lake)
     tables, text = (_of_trace(scenario, lake), "") if path is None else read_toml(path)
     shown = str(path) if path is not None and Path(scenario).suffix else scenario
@@ -47,62 +50,56 @@ def read_scenario(
     for name in tables:
         if name not in _TABLES:
             raise BadInput(f"{shown}: unknown table [{name}] (known: {', '.join(_TABLES)})")
-    read = {name: Table(tables.get(name, {}), name, shown, text, base) for name in _TABLES}
-    read["run"].check(RUN_KEYS)
-    options = _written_options(read["run"])
-    if protocol and protocol != read["run"].data.get("protocol"):
-        its_own = _all_options(protocol, read["world"].text("kind"), options)
+    written = {name: Table(tables.get(name, {}), name, shown, text, base) for name in _TABLES}
+    written["run"].check(settings_in(RunTable))
+    options = dict(read_key(RunTable, written["run"], "options"))
+    own_protocol = read_key(RunTable, written["run"], "protocol")
+    if protocol and protocol != own_protocol:
+        its_own = _all_options(protocol, kind_of(written["world"]).name, options)
         options = {key: value for key, value in options.items() if key in its_own}
-    if not protocol and read["run"].has("protocol"):
-        _known_protocol(read["run"])
-    _apply(read, options, settings or {}, protocol or str(read["run"].data.get("protocol", "")))
-    name = protocol or read["run"].text("protocol")
-    kind = find_kind(read["world"].text("kind"))
-    for table, known in (
-        ("world", kind.keys),
-        ("workload", WORKLOAD_KEYS),
-        ("faults", FAULT_KEYS),
-        ("run", RUN_KEYS),
-    ):
-        read[table].check(known)
+    if not protocol and own_protocol:
+        _check_protocol(written["run"], own_protocol)
+    _apply(written, options, settings or {}, protocol or own_protocol)
+    kind = kind_of(written["world"])
+    for name, keys in _keys_of(kind).items():
+        written[name].check(keys)
+    run = read_table(RunTable, written["run"])
+    if not (protocol or run.protocol):
+        raise written["run"].lacks("'protocol'")
     return Run(
-        world=read["world"].data,
-        workload=read["workload"].data,
-        faults=read["faults"].data,
-        protocol=name,
-        options=_known_options(name, kind.name, options, read["run"]),
-        seed=seed if seed is not None else read["run"].whole("seed", 1),
-        end=_written_time(read["run"], "end"),
-        gauges=_written_time(read["run"], "gauges"),
-        log=read["run"].text("log", "full"),
+        world=written["world"].data,
+        workload=written["workload"].data,
+        faults=written["faults"].data,
+        protocol=protocol or run.protocol,
+        options=_checked_options(protocol or run.protocol, kind.name, options, written["run"]),
+        seed=run.seed if seed is None else seed,
+        end=written["run"].data.get("end"),
+        gauges=written["run"].data.get("gauges"),
+        log=run.log,
         scenario=shown,
         base=str(base),
     )
 
 
-def _written_options(table: Table) -> dict[str, Any]:
-    options = table.raw("options", {})
-    if not isinstance(options, dict):
-        raise table.wrong("options", f'a table is wanted ({{ lifetime = "20min" }}), not {options!r}')
-    return dict(options)
+def _keys_of(kind: WorldKind[Any]) -> dict[str, Mapping[str, Setting]]:
+    """The keys of each table, for a world of this kind."""
+    return {
+        "world": settings_in(kind.keys),
+        "workload": settings_in(WorkloadTable),
+        "run": settings_in(RunTable),
+        "faults": settings_in(FaultTable),
+    }
 
 
-def _known_protocol(table: Table) -> None:
+def _check_protocol(table: Table, protocol: str) -> None:
     try:
-        registry.find(table.text("protocol"))
+        registry.find(protocol)
     except BadInput as error:
         raise table.wrong("protocol", str(error)) from None
 
 
-def _written_time(table: Table, key: str) -> str | None:
-    """As written, but only what can be read."""
-    if table.has(key) and table.text(key) != "none":
-        table.duration(key)
-    return table.text(key) if table.has(key) else None
-
-
 def find_scenario(scenario: str, lake: Path = Path("lake")) -> Path | None:
-    """The file behind a name; None for a trace in the lake."""
+    """The file of a scenario; None if the name is a trace in the lake."""
     path = Path(scenario)
     if path.suffix == ".toml" or path.is_file():
         return path
@@ -117,8 +114,7 @@ def find_scenario(scenario: str, lake: Path = Path("lake")) -> Path | None:
 
 
 def _of_trace(trace: str, lake: Path) -> dict[str, Any]:
-    """What a trace in the lake stands for: its contacts, and the messages that came with it or some every now
-    and then."""
+    """The scenario of a trace in the lake: its contacts and messages, or one per node every 20min."""
     messages = Lake(lake).workload(trace)
     workload = {"every": "20min", "first": "20s", "size": 1000}
     return {
@@ -128,36 +124,29 @@ def _of_trace(trace: str, lake: Path) -> dict[str, Any]:
 
 
 def _apply(
-    read: Mapping[str, Table], options: dict[str, Any], settings: Mapping[str, Any], protocol: str
+    written: Mapping[str, Table], options: dict[str, Any], settings: Mapping[str, Any], protocol: str
 ) -> None:
-    """`--set key=value`: an option of the protocol, or `table.key`, or a key that one table knows."""
-    kind = find_kind(read["world"].text("kind"))
-    known: dict[str, Mapping[str, Any]] = {
-        "world": kind.keys,
-        "workload": WORKLOAD_KEYS,
-        "run": RUN_KEYS,
-        "faults": FAULT_KEYS,
-    }
+    """Apply `--set key=value`: an option of the protocol, or `table.key`, or a key that one table has."""
+    kind = kind_of(written["world"])
+    tables = _keys_of(kind)
     protocol_options = _all_options(protocol, kind.name, {**options, **settings})
-    for written, value in settings.items():
-        table, _, key = written.rpartition(".")
+    for name, value in settings.items():
+        table, _, key = name.rpartition(".")
         if not table and (key in protocol_options or key == "dissemination"):
             options[key] = value
             continue
+        table = table or next((table for table, keys in tables.items() if key in keys), "")
         if not table:
-            homes = [name for name, keys in known.items() if key in keys]
-            if not homes:
-                everything = [*protocol_options, *(key for keys in known.values() for key in keys)]
-                near = get_close_matches(key, everything, n=1)
-                hint = f"did you mean {near[0]!r}?" if near else f"options: {', '.join(protocol_options)}"
-                raise BadInput(f"--set {written}: neither an option of {protocol} nor a scenario key ({hint})")
-            table = homes[0]
-        if table not in read or key not in known[table]:
-            raise BadInput(f"--set {written}: no such key")
-        read[table].data[key] = value
+            known = [*protocol_options, *(key for keys in tables.values() for key in keys)]
+            near = get_close_matches(key, known, n=1)
+            hint = f"did you mean {near[0]!r}?" if near else f"options: {', '.join(protocol_options)}"
+            raise BadInput(f"--set {name}: neither an option of {protocol} nor a scenario key ({hint})")
+        if table not in written or key not in tables[table]:
+            raise BadInput(f"--set {name}: no such key")
+        written[table].data[key] = value
 
 
-def _all_options(protocol: str, kind: str, options: Mapping[str, Any]) -> dict[str, Option]:
+def _all_options(protocol: str, kind: str, options: Mapping[str, Any]) -> dict[str, Setting]:
     if not protocol:
         return {}
     entry = registry.find(protocol)
@@ -165,22 +154,18 @@ def _all_options(protocol: str, kind: str, options: Mapping[str, Any]) -> dict[s
     return registry.options_of_entry(entry, str(options.get("dissemination", usual)))
 
 
-def _known_options(protocol: str, kind: str, options: dict[str, Any], table: Table) -> dict[str, Any]:
-    """As written, but a bare number where a duration is wanted is an error, not microseconds."""
+def _checked_options(protocol: str, kind: str, options: dict[str, Any], table: Table) -> dict[str, Any]:
+    """The options as written. A bare number for a duration is an error: nobody means microseconds."""
     entry, usual = registry.find(protocol), registry.usual_dissemination(kind)
     known = _all_options(protocol, kind, options)
     for key, value in options.items():
         if key in known and known[key].kind == "duration" and isinstance(value, (int, float)):
-            raise table.wrong("options", f'{key} = {value}: a duration is wanted ("{value}s"?)')
+            raise table.wrong("options", f"{key}: expected a duration such as '{value}s', got {value}")
+    in_file = read_key(RunTable, table, "options")
+    unchanged = {key: value for key, value in options.items() if key in in_file and in_file[key] == value}
     try:
-        registry.read_options(entry, _in_file(table, options), usual)
+        registry.read_options(entry, unchanged, usual)
     except BadInput as error:
         raise table.wrong("options", str(error)) from None
     registry.read_options(entry, options, usual)
     return options
-
-
-def _in_file(table: Table, options: Mapping[str, Any]) -> dict[str, Any]:
-    """Those options that stand in the scenario as they are."""
-    written = table.raw("options", {})
-    return {key: value for key, value in options.items() if key in written and written[key] == value}

@@ -1,26 +1,26 @@
-"""Reading a scenario file's tables: typed, every key known, every mistake said with file, line and cause."""
+"""The tables of a scenario file as they are written: their values, and where in the file each key stands."""
 
 from __future__ import annotations
 
 import csv
 import re
 import tomllib
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from difflib import get_close_matches
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from pathlib import Path
-from typing import Any, Final, TypeVar
+from typing import Any, Final
 
 from precede.core.errors import BadInput
-from precede.core.instants import Duration, Instant, parse_duration
-from precede.sim.randomness import Distribution
+from precede.core.identity import NodeId
+from precede.core.settings import nearest
 
-T = TypeVar("T")
 _MOST_CHARACTERS: Final = 1 << 24
-_MOST_NODES: Final = 1_000_000
 
 
 class Table:
-    """One table of a scenario. `base` is the folder that paths are relative to."""
+    """One table as written. `base` is the folder that paths are relative to.
+
+    `precede.experiments.keys.read_table` turns it into the struct that declares its keys.
+    """
 
     def __init__(
         self,
@@ -35,23 +35,24 @@ class Table:
         self.file = file
         self.base = base or Path()
         self._text = text
-        self._read: dict[str, bool] = {}
 
     def check(self, known: Iterable[str]) -> None:
-        """An unknown key is an error that names it and the nearest known one."""
+        """Raise an error that names the first unknown key and the nearest known one."""
         names = list(known)
         for key in self.data:
             if key not in names:
-                near = get_close_matches(key, names, n=1)
-                hint = f"did you mean {near[0]!r}?" if near else f"known: {', '.join(names)}"
-                raise self.wrong(key, f"unknown key in [{self.name}] ({hint})")
+                raise self.wrong(key, f"unknown key in [{self.name}] {nearest(key, names)}")
 
     def wrong(self, key: str, cause: str) -> BadInput:
-        """The error to raise about a key."""
+        """The error about a key: `file:line: key: cause`."""
         return BadInput(f"{self.where(key)}{key}: {cause}")
 
+    def lacks(self, what: str) -> BadInput:
+        """The error about a key that must be there."""
+        return BadInput(f"{self.file + ': ' if self.file else ''}[{self.name}] needs {what}")
+
     def where(self, key: str) -> str:
-        """`file:line: ` of a key, as well as it can be told."""
+        """`file:line: ` of a key; without the line where the key is not in the file's text."""
         if not self.file:
             return ""
         if not self._text and self.file.endswith(".toml") and Path(self.file).is_file():
@@ -64,139 +65,24 @@ class Table:
                 return f"{self.file}:{number}: "
         return f"{self.file}: "
 
-    def check_read(self) -> None:
-        """A key that nobody asked for, beside the others, is an error: it would change nothing."""
-        for key in self.data:
-            if key not in self._read:
-                raise self.wrong(key, f"has no effect beside the other keys of [{self.name}]; leave it out")
-
-    def has(self, key: str) -> bool:
-        self._read[key] = True
-        return key in self.data
-
-    def raw(self, key: str, default: Any = None) -> Any:
-        """As written."""
-        self._read[key] = True
-        return self.data.get(key, default)
-
-    def text(self, key: str, default: str | None = None) -> str:
-        value = self._get(key, default)
-        if not isinstance(value, str):
-            raise self.wrong(key, f"a text is wanted, not {value!r}")
-        return value
-
-    def choice(self, key: str, choices: tuple[str, ...], default: str) -> str:
-        value = self.text(key, default)
-        if value not in choices:
-            raise self.wrong(key, f"{value!r} is none of {', '.join(choices)}")
-        return value
-
-    def whole(self, key: str, default: int | None = None, least: int = 0, most: int = 1 << 62) -> int:
-        value = self._get(key, default)
-        if isinstance(value, str) and re.fullmatch(r"-?[0-9]{1,40}", value):
-            value = int(value)
-        if not isinstance(value, int) or isinstance(value, bool):
-            raise self.wrong(key, f"a whole number is wanted, not {value!r}")
-        if value < least:
-            raise self.wrong(key, f"{value} is less than {least}")
-        if value > most:
-            raise self.wrong(key, f"{value} is more than {most}")
-        return value
-
-    def count(self, key: str, default: int | None = None, least: int = 1) -> int:
-        """How many nodes: each costs memory, so a slip of the hand must not take the machine down."""
-        return self.whole(key, default, least, _MOST_NODES)
-
-    def number(
-        self, key: str, default: float | None = None, least: float = 0.0, most: float = float("inf")
-    ) -> float:
-        value = self._get(key, default)
-        try:
-            number = float(value)
-        except (TypeError, ValueError):
-            raise self.wrong(key, f"a number is wanted, not {value!r}") from None
-        if isinstance(value, bool) or not least <= number <= most:
-            raise self.wrong(key, f"{value!r} is not between {least} and {most}")
-        return number
-
-    def truth(self, key: str, default: bool = False) -> bool:
-        value = self._get(key, default)
-        if isinstance(value, str) and value in ("true", "false"):
-            return value == "true"
-        if not isinstance(value, bool):
-            raise self.wrong(key, f"true or false is wanted, not {value!r}")
-        return value
-
-    def duration(self, key: str, default: Duration | None = None) -> Duration:
-        if self.raw(key) is None and default is not None:
-            return default
-        value = self._get(key, None)
-        if not isinstance(value, str):
-            raise self.wrong(key, f'a duration is wanted ("20s"), not {value!r}')
-        return self._said(key, parse_duration, value)
-
-    def maybe_duration(self, key: str) -> Duration | None:
-        """A duration, or None when the key is absent or says `none`."""
-        return None if self.raw(key, "none") == "none" else self.duration(key)
-
-    def distribution(self, key: str, default: str | None = None) -> Distribution:
-        value = self._get(key, default)
-        if isinstance(value, str) and re.fullmatch(r"\s*[0-9.]+\s*(us|ms|s|min|h)\s*", value):
-            return Distribution(self._said(key, parse_duration, value) / 1_000_000)
-        return self._said(key, Distribution, value)
-
-    def path(self, key: str) -> Path:
-        path = self.base / self.text(key)
+    def existing_file(self, key: str, path: Path) -> Path:
+        """A path relative to `base`. Raise an error if it is not a file."""
+        path = self.base / path
         if not path.exists():
             raise self.wrong(key, f"no such file: {path}")
         if path.is_dir():
-            raise self.wrong(key, f"{path} is a folder; a file is wanted")
+            raise self.wrong(key, f"expected a file, and {path} is a folder")
         return path
 
-    def items(self, key: str) -> list[Any]:
-        value = self._get(key, [])
-        if not isinstance(value, list):
-            raise self.wrong(key, f"a list is wanted, not {value!r}")
-        return value
-
-    def entries(self, key: str, fields: tuple[str, ...]) -> list[dict[str, Any]]:
-        """A list of tables, each with no other fields than these."""
-        found = self.items(key)
-        for item in found:
-            if not isinstance(item, dict):
-                raise self.wrong(key, f"a list of {{ {', '.join(fields)} }} is wanted, and {item!r} is none")
-            for field in item:
-                if field not in fields:
-                    near = get_close_matches(field, fields, n=1)
-                    hint = f"did you mean {near[0]!r}?" if near else f"known: {', '.join(fields)}"
-                    raise self.wrong(key, f"{item!r}: unknown key {field!r} ({hint})")
-        return found
-
-    def field(self, key: str, item: Any, field: str) -> Any:
-        """What an item of a listed table must have."""
-        if not isinstance(item, dict) or field not in item:
-            raise self.wrong(key, f"{item!r} has no {field!r}")
-        return item[field]
-
-    def instant(self, key: str, item: Any, field: str) -> Instant:
-        """An instant that an item of a listed table must have."""
-        return self._said(key, parse_duration, self.field(key, item, field))
-
-    def _get(self, key: str, default: Any) -> Any:
-        value = self.raw(key, default)
-        if value is None:
-            raise BadInput(f"{self.file + ': ' if self.file else ''}[{self.name}] needs {key!r}")
-        return value
-
-    def _said(self, key: str, read: Callable[[Any], T], value: Any) -> T:
-        try:
-            return read(value)
-        except BadInput as error:
-            raise self.wrong(key, str(error)) from None
+    def node(self, key: str, name: Any, names: Sequence[str]) -> NodeId:
+        """The id of a node by name. Raise an error about the key if no node has that name."""
+        if str(name) not in names:
+            raise self.wrong(key, f"no node {name!r} (there are {names[0]} to {names[-1]})")
+        return list(names).index(str(name))
 
 
 def read_toml(path: Path) -> tuple[dict[str, Any], str]:
-    """A TOML file's tables and its text."""
+    """A TOML file's tables and its text. Raise `BadInput` with file and line if it is not TOML."""
     try:
         with path.open(encoding="utf-8") as file:
             text = file.read(_MOST_CHARACTERS + 1)
@@ -214,18 +100,18 @@ def read_toml(path: Path) -> tuple[dict[str, Any], str]:
     except (ValueError, RecursionError) as error:
         if isinstance(error, BadInput):
             raise
-        raise BadInput(f"{path}: not TOML that can be read: {error}") from error
+        raise BadInput(f"{path}: this TOML cannot be read: {error}") from error
 
 
 def csv_rows(path: Path, columns: Sequence[str]) -> Iterator[tuple[str, dict[str, str]]]:
-    """The rows of a CSV text that has at least these columns, each with its file and line."""
+    """The rows of a CSV file that has at least these columns, each after its `file:line`."""
     try:
         with path.open(newline="", encoding="utf-8") as file:
             reader = csv.DictReader(file)
-            lacking = set(columns) - set(reader.fieldnames or ())
-            if lacking:
-                raise BadInput(f"{path}:1: no column {', '.join(sorted(lacking))}")
+            missing = set(columns) - set(reader.fieldnames or ())
+            if missing:
+                raise BadInput(f"{path}:1: no column {', '.join(sorted(missing))}")
             for row in reader:
                 yield f"{path}:{reader.line_num}", row
     except (UnicodeDecodeError, csv.Error) as error:
-        raise BadInput(f"{path}: not a CSV text: {error}") from error
+        raise BadInput(f"{path}: not a CSV file: {error}") from error

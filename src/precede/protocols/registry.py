@@ -7,7 +7,6 @@ an `Entry`. A protocol's module is imported when its name is looked up: importin
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
-from difflib import get_close_matches
 from functools import cache
 from importlib import import_module
 from importlib.metadata import entry_points
@@ -19,10 +18,11 @@ from msgspec.structs import asdict, replace
 from precede.core.errors import BadInput
 from precede.core.messages import Packet
 from precede.core.node import Context, Node
+from precede.core.settings import Setting, nearest
 from precede.protocols.layered.dissemination import Dissemination
 from precede.protocols.layered.node import LayeredNode
 from precede.protocols.layered.ordering import Ordering
-from precede.protocols.options import Option, OptionsT, declared_options, read_struct
+from precede.protocols.options import OptionsT, declared_options, read_struct
 
 Order: TypeAlias = Literal["none", "fifo", "causal", "multicast", "delta", "total"]
 WorldKind: TypeAlias = Literal["contacts", "point_to_point", "switched", "flood", "cellular"]
@@ -110,7 +110,7 @@ def find(name: str) -> Entry[Any]:
     elif name in _foreign():
         found = _foreign()[name].load()
     else:
-        raise BadInput(f"unknown protocol {name!r}{_nearest(name, names())}")
+        raise BadInput(f"unknown protocol {name!r} {nearest(name, names())}")
     if not isinstance(found, Entry):
         raise BadInput(f"protocol {name!r}: its entry point is a {type(found).__name__}, not an Entry")
     return found
@@ -119,25 +119,39 @@ def find(name: str) -> Entry[Any]:
 def find_dissemination(name: str) -> DisseminationEntry[Any]:
     """The entry of a dissemination."""
     if name not in _DISSEMINATIONS:
-        raise BadInput(f"unknown dissemination {name!r}{_nearest(name, list(_DISSEMINATIONS))}")
+        raise BadInput(f"unknown dissemination {name!r} {nearest(name, _DISSEMINATIONS)}")
     found = _load(_DISSEMINATIONS[name])
     assert isinstance(found, DisseminationEntry)
     return found
 
 
-def options_of(name: str, dissemination: str | None = None) -> dict[str, Option]:
+def options_of(name: str, dissemination: str | None = None) -> dict[str, Setting]:
     """Every option of a protocol by key, with those of its dissemination (`direct` unless named)."""
     return options_of_entry(find(name), dissemination)
 
 
-def options_of_entry(entry: Entry[Any], dissemination: str | None = None) -> dict[str, Option]:
+def options_of_entry(entry: Entry[Any], dissemination: str | None = None) -> dict[str, Setting]:
     """Every option of an entry by key, with those of its dissemination (`direct` unless named)."""
     options = dict(declared_options(entry.options))
     if entry.ordering is not None:
         options.update(declared_options(find_dissemination(dissemination or "direct").options))
         choices = tuple(_DISSEMINATIONS)
-        options["dissemination"] = Option("choice", dissemination or "direct", "how messages spread", choices)
+        options["dissemination"] = Setting("choice", dissemination or "direct", "how messages spread", choices)
     return options
+
+
+def option_groups(entry: Entry[Any]) -> dict[str, dict[str, Setting]]:
+    """The options of an entry by where they apply: "" for its own, then each dissemination it can be joined to.
+
+    A dissemination's group leaves out the options that the entry has itself.
+    """
+    groups = {"": dict(declared_options(entry.options))}
+    if entry.ordering is None:
+        return groups
+    for name in _DISSEMINATIONS:
+        below = declared_options(find_dissemination(name).options)
+        groups[name] = {key: option for key, option in below.items() if key not in groups[""]}
+    return groups
 
 
 def wire_types(entry: Entry[Any], node: Node, dissemination: str) -> tuple[tuple[type[Packet], ...], Any]:
@@ -186,7 +200,7 @@ def read_options(entry: Entry[Any], written: Mapping[str, Any] | Struct, usual: 
     known = options_of_entry(entry, dissemination)
     for key in options:
         if key not in known:
-            raise BadInput(f"protocol {entry.name!r} has no option {key!r}{_nearest(key, list(known))}")
+            raise BadInput(f"protocol {entry.name!r} has no option {key!r} {nearest(key, known)}")
     own = read_struct(entry.options, options)
     if entry.ordering is None:
         return own
@@ -208,8 +222,3 @@ def _load(path: str) -> Any:
 @cache
 def _foreign() -> dict[str, Any]:
     return {point.name: point for point in entry_points(group=ENTRY_POINTS)}
-
-
-def _nearest(word: str, known: list[str]) -> str:
-    near = get_close_matches(str(word), known, n=1)
-    return f" (did you mean {near[0]!r}?)" if near else f" (known: {', '.join(known)})"

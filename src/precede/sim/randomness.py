@@ -144,5 +144,8 @@ class Distribution:
         stream = _UNREAD if self.name == "constant" else streams.numpy(*name)
         return Draws(lambda count: np.rint(self.block(stream, count) * unit).astype(np.int64))
 
+    def __str__(self) -> str:
+        return self.written
+
     def __repr__(self) -> str:
         return f"Distribution({self.written!r})"

@@ -1,11 +1,16 @@
-"""`precede protocols`: what is there, with paper, order and network."""
+"""`precede protocols`: every protocol with its paper, order and worlds; every option of one of them."""
 
 from __future__ import annotations
 
 import json
-from typing import Annotated
+from collections.abc import Iterator, Mapping
+from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
+
+if TYPE_CHECKING:
+    from precede.core.settings import Setting
+    from precede.protocols.registry import Entry
 
 
 def command(
@@ -25,7 +30,7 @@ def command(
     if as_json:
         print(json.dumps([_described(entry) for entry in entries], indent=2))
     elif name:
-        print(_page(entries[0]))
+        print("\n".join(_page(entries[0])))
     else:
         width = max(len(entry.name) for entry in entries)
         for entry in entries:
@@ -34,12 +39,10 @@ def command(
         print("\nprecede protocols NAME shows a protocol's options.")
 
 
-def _described(entry: object) -> dict[str, object]:
-    import msgspec
+def _described(entry: Entry[Any]) -> dict[str, Any]:
+    from precede.protocols.registry import option_groups, options_of_entry
 
-    from precede.protocols.registry import Entry, options_of_entry
-
-    assert isinstance(entry, Entry)
+    over = {name: _plain(options) for name, options in option_groups(entry).items() if name}
     return {
         "name": entry.name,
         "title": entry.title,
@@ -47,26 +50,37 @@ def _described(entry: object) -> dict[str, object]:
         "order": entry.order,
         "worlds": list(entry.worlds),
         "roles": list(entry.roles),
-        "options": {key: msgspec.to_builtins(option) for key, option in options_of_entry(entry).items()},
+        "options": _plain(options_of_entry(entry)),
+        "options_over": over,
     }
 
 
-def _page(entry: object) -> str:
-    from precede.core.instants import format_duration
-    from precede.protocols.registry import Entry, options_of_entry
+def _plain(options: Mapping[str, Setting]) -> dict[str, Any]:
+    return {
+        key: {
+            "kind": option.kind,
+            "default": option.default,
+            "help": option.help,
+            "choices": list(option.choices),
+            "least": option.least,
+            "most": None if option.most == float("inf") else option.most,
+        }
+        for key, option in options.items()
+    }
 
-    assert isinstance(entry, Entry)
-    lines = [
-        f"{entry.name}: {entry.title}",
-        f"  paper   {entry.paper}",
-        f"  order   {entry.order}",
-        f"  worlds  {', '.join(entry.worlds)}",
-        f"  roles   {', '.join(entry.roles)}",
-        "  options",
-    ]
-    for key, option in options_of_entry(entry).items():
-        default = option.default
-        shown = format_duration(default) if option.kind == "duration" and default is not None else default
-        choices = f" [{' | '.join(option.choices)}]" if option.choices else ""
-        lines.append(f"    {key} = {shown}: {option.help}{choices}")
-    return "\n".join(lines)
+
+def _page(entry: Entry[Any]) -> Iterator[str]:
+    from precede.protocols.registry import option_groups, usual_dissemination
+
+    yield f"{entry.name}: {entry.title}"
+    yield f"  paper   {entry.paper}"
+    yield f"  order   {entry.order}"
+    yield f"  worlds  {', '.join(entry.worlds)}"
+    yield f"  roles   {', '.join(entry.roles)}"
+    for dissemination, options in option_groups(entry).items():
+        worlds = [world for world in entry.worlds if usual_dissemination(world) == dissemination]
+        usual = f" (the usual one in {' and '.join(worlds)} worlds)" if worlds else ""
+        yield f"  options over dissemination = {dissemination}{usual}" if dissemination else "  options"
+        for key, option in options.items():
+            bounds = f" [{option.bounds()}]" if option.bounds() else ""
+            yield f"    {key} = {option.written_default()}: {option.help}{bounds}"

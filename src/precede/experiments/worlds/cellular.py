@@ -2,108 +2,154 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from pathlib import Path
-from typing import Any, Final
+from typing import Annotated, Any, Final, Literal
 
 import numpy as np
+from msgspec import Struct
 
 from precede.core.errors import BadInput
 from precede.core.instants import MILLISECOND, MINUTE, SECOND, Duration, Instant, seconds
+from precede.experiments.keys import distribution, duration, input_file, instant, items, key, node_count
 from precede.experiments.tables import Table, csv_rows
-from precede.experiments.worlds.kinds import BuiltWorld, Presence, WorldKind
+from precede.experiments.worlds.kinds import (
+    BuiltWorld,
+    Presence,
+    StayItem,
+    WorldKind,
+    WorldTable,
+    read_stays,
+)
 from precede.sim.networks.cellular import Cellular, Journey, Move
 from precede.sim.networks.contention import LEAST_WINDOW, ContentionRadio
 from precede.sim.networks.lossy_radio import LossyRadio
 from precede.sim.networks.radio import Radio
-from precede.sim.randomness import Streams
+from precede.sim.randomness import Distribution, Streams
 from precede.traces.cells import Floats, Positions, associate, hexagonal, tree_of_degree, walk
 
-_KEYS: Final[dict[str, str]] = {
-    "kind": "cellular",
-    "stations": "how many stations; they are called s0, s1, ...; default 10",
-    "hosts": "how many hosts; they are called h0, h1, ...; default 100",
-    "stays": 'list of { node = "h3", enter = "2s", leave = "9s" } for hosts that are not there all the time',
-    "linger": "how long a host that leaves may still say so; default 10s",
-    "degree": "most neighbours of a station in the tree; default 3",
-    "links": 'the tree instead, as a list of pairs: [["s0", "s1"], ["s0", "s2"]]',
-    "wired_delay": "delay of a tree link: a duration or a distribution in seconds; default 10ms",
-    "wired_bitrate": "bits per second of a tree link; default 100e6",
-    "range": "range of an antenna in metres; default 120",
-    "hysteresis": "how many metres nearer another station must be for a host to change; default 3",
-    "movement": "walk, positions, moves or still; default walk",
-    "speed": "walk: metres per second; default 1.39",
-    "turn": "walk: time between two changes of direction; default 5s",
-    "step": "walk, positions: time between two looks at where everybody is; default 500ms",
-    "duration": "walk: hosts stand still after this; default 5min",
-    "positions": "positions: a CSV file node,time,x,y in seconds and metres, nodes by name",
-    "moves": 'moves: list of { host = "h0", at = "2s", cell = "s1" }, cell = "" for out of coverage',
-    "radio": "contention, or lossy (no capacity, no geometry); default contention",
-    "bitrate": "contention: bits per second on the air; default 20e6",
-    "retries": "contention: MAC retries of a unicast frame; default 0",
-    "window": "contention: slots of the first back-off window; default 32",
-    "loss": "lossy: probability per reception; default 0",
-    "radio_delay": "lossy: delay of a frame; default 1ms",
-    "fifo": "lossy: frames between two nodes do not overtake each other; default false",
-}
+_FARTHEST: Final = 1e9
 
 
-def build(table: Table, seed: int) -> BuiltWorld:
-    """The network, with stations first and hosts after them."""
-    stations, hosts = table.count("stations", 10), table.count("hosts", 100, least=0)
-    names = (*(f"s{number}" for number in range(stations)), *(f"h{number}" for number in range(hosts)))
-    reach = table.number("range", 120.0, least=0.001, most=1e9)
-    places = hexagonal(stations, reach)
-    movement = table.choice("movement", ("walk", "positions", "moves", "still"), "walk")
+def _links(value: Any) -> tuple[tuple[str, ...], ...]:
+    if not isinstance(value, list):
+        raise ValueError(f"expected a list of pairs of stations, got {value!r}")
+    for link in value:
+        if not isinstance(link, list) or len(link) != 2:
+            raise ValueError(f"{link!r} is no pair of stations")
+    return tuple(tuple(str(name) for name in link) for link in value)
+
+
+class MoveItem(Struct, frozen=True, kw_only=True):
+    """One element of the key `moves`."""
+
+    host: Annotated[str, key("name of the host")]
+    at: Annotated[Instant, instant("when it changes cells")]
+    cell: Annotated[str, key("name of its new station; empty: out of coverage")]
+
+
+class CellularTable(WorldTable, frozen=True, kw_only=True):
+    """The keys of `[world]` for this kind."""
+
+    stations: Annotated[int, node_count("number of stations; they are called s0, s1, ...")] = 10
+    hosts: Annotated[int, node_count("number of hosts; they are called h0, h1, ...", least=0)] = 100
+    stays: Annotated[
+        tuple[StayItem, ...], items(StayItem, "hosts that come late or leave early, at most one stay each")
+    ] = ()
+    linger: Annotated[Duration, duration("how long a host that leaves can still transmit")] = 10 * SECOND
+    degree: Annotated[int, key("most neighbours of a station in the tree", least=1)] = 3
+    links: Annotated[
+        tuple[tuple[str, ...], ...] | None,
+        key("the tree, not drawn from places", read=_links, shape='list of ["s0", "s1"]'),
+    ] = None
+    wired_delay: Annotated[Distribution, distribution("delay of a tree link")] = Distribution("constant(0.01)")
+    wired_bitrate: Annotated[float, key("bits per second of a tree link", least=1.0)] = 100e6
+    range: Annotated[float, key("range of an antenna in metres", least=0.001, most=_FARTHEST)] = 120.0
+    hysteresis: Annotated[float, key("a host changes to a station that is nearer by so many metres")] = 3.0
+    movement: Annotated[Literal["walk", "positions", "moves", "still"], key("how hosts move")] = "walk"
+    speed: Annotated[float, key("walk: metres per second", most=_FARTHEST)] = 1.39
+    turn: Annotated[Duration, duration("walk: time between two changes of direction")] = 5 * SECOND
+    step: Annotated[
+        Duration, duration("walk, positions: time between two looks at all positions", least=MILLISECOND)
+    ] = 500 * MILLISECOND
+    duration: Annotated[Duration, duration("walk: hosts stand still after this")] = 5 * MINUTE
+    positions: Annotated[
+        Path | None, input_file("positions: CSV node,time,x,y in seconds and metres, nodes by name")
+    ] = None
+    moves: Annotated[tuple[MoveItem, ...], items(MoveItem, "moves: when hosts change cells")] = ()
+    radio: Annotated[
+        Literal["contention", "lossy"], key("a shared channel, or one without capacity and geometry")
+    ] = "contention"
+    bitrate: Annotated[float, key("contention: bits per second on the air", least=1.0)] = 20e6
+    retries: Annotated[int, key("contention: MAC retries of a unicast frame")] = 0
+    window: Annotated[int, key("contention: slots of the first back-off window", least=1)] = LEAST_WINDOW
+    loss: Annotated[float, key("lossy: probability that a reception fails", most=1.0)] = 0.0
+    radio_delay: Annotated[Distribution, distribution("lossy: delay of a frame")] = Distribution(
+        "constant(0.001)"
+    )
+    fifo: Annotated[bool, key("lossy: frames between two nodes keep their order")] = False
+
+    def unused(self) -> Mapping[str, str]:
+        """Keys of the radio and of the movement that are not chosen."""
+        radios = {"contention": ("bitrate", "retries", "window"), "lossy": ("loss", "radio_delay", "fifo")}
+        movements = {
+            "walk": ("hysteresis", "speed", "turn", "step", "duration"),
+            "positions": ("hysteresis", "step", "positions"),
+            "moves": ("moves",),
+            "still": ("hysteresis", "speed", "turn", "step"),
+        }
+        unused = {name: f'with radio = "{self.radio}"' for used in radios.values() for name in used}
+        unused |= {name: f'with movement = "{self.movement}"' for used in movements.values() for name in used}
+        for name in (*radios[self.radio], *movements[self.movement]):
+            del unused[name]
+        return unused | ({"degree": "with `links`"} if self.links is not None else {})
+
+
+def _build(world: CellularTable, table: Table, seed: int) -> BuiltWorld:
+    """The network; ids of stations are below those of hosts."""
+    stations = world.stations
+    names = (*(f"s{number}" for number in range(stations)), *(f"h{number}" for number in range(world.hosts)))
+    places = hexagonal(stations, world.range)
     journey = None
-    if movement != "moves":
-        positions = _positions(table, movement, places, reach, names[stations:], seed)
-        journey = Journey(positions, associate(positions, places, reach, table.number("hysteresis", 3.0)))
+    if world.movement != "moves":
+        positions = _positions(world, table, places, names[stations:], seed)
+        journey = Journey(positions, associate(positions, places, world.range, world.hysteresis))
     network = Cellular(
-        radio=_radio(table, reach),
+        radio=_radio(world),
         stations=stations,
-        links=_links(table, places, names[:stations]),
-        delay=table.distribution("wired_delay", "10ms"),
-        bandwidth=table.number("wired_bitrate", 100e6, least=1.0),
-        moves=_moves(table, names, stations) if movement == "moves" else (),
+        links=_tree(world, table, places, names[:stations]),
+        delay=world.wired_delay,
+        bandwidth=world.wired_bitrate,
+        moves=_moves(world, table, names),
         journey=journey,
         station_places=[(float(x), float(y)) for x, y in places],
     )
     return BuiltWorld(
         network=network,
         names=names,
-        presence=_presence(table, names),
+        presence=_presence(world, table, names),
         roles=tuple("station" if node < stations else "host" for node in range(len(names))),
         sources=tuple(range(stations, len(names))),
-        linger=table.duration("linger", 10 * SECOND),
+        linger=world.linger,
     )
 
 
-def _radio(table: Table, reach: float) -> Radio:
-    if table.choice("radio", ("contention", "lossy"), "contention") == "lossy":
-        delay = table.distribution("radio_delay", "1ms")
-        return LossyRadio(delay, table.number("loss", 0.0, most=1.0), table.truth("fifo"))
-    return ContentionRadio(
-        table.number("bitrate", 20e6, least=1.0),
-        reach,
-        table.whole("retries", 0),
-        table.whole("window", LEAST_WINDOW, least=1),
-    )
+def _radio(world: CellularTable) -> Radio:
+    if world.radio == "lossy":
+        return LossyRadio(world.radio_delay, world.loss, world.fifo)
+    return ContentionRadio(world.bitrate, world.range, world.retries, world.window)
 
 
 def _positions(
-    table: Table, movement: str, places: Floats, reach: float, hosts: Sequence[str], seed: int
+    world: CellularTable, table: Table, places: Floats, hosts: Sequence[str], seed: int
 ) -> Positions:
-    step = table.duration("step", 500 * MILLISECOND)
-    if step < MILLISECOND:
-        raise table.wrong("step", "less than 1ms")
-    if movement == "positions":
-        return read_positions(table.path("positions"), hosts, step)
-    still = movement == "still"
-    end = 0 if still else table.duration("duration", 5 * MINUTE)
-    random = Streams(seed).numpy("walk")
-    speed, turn = table.number("speed", 1.39, most=1e9), table.duration("turn", 5 * SECOND)
-    return walk(places, reach, len(hosts), speed, turn, step, end, random)
+    if world.movement == "positions":
+        if world.positions is None:
+            raise table.lacks("'positions'")
+        return read_positions(world.positions, hosts, world.step)
+    end = 0 if world.movement == "still" else world.duration
+    generator = Streams(seed).numpy("walk")
+    return walk(places, world.range, len(hosts), world.speed, world.turn, world.step, end, generator)
 
 
 def read_positions(path: Path, hosts: Sequence[str], step: Duration) -> Positions:
@@ -135,54 +181,41 @@ def _position_rows(path: Path, hosts: Sequence[str]) -> dict[str, list[tuple[Ins
     return rows
 
 
-def _links(table: Table, places: Floats, names: Sequence[str]) -> list[tuple[int, int]]:
-    if not table.has("links"):
-        return tree_of_degree(places, table.whole("degree", 3, least=1))
+def _tree(world: CellularTable, table: Table, places: Floats, names: Sequence[str]) -> list[tuple[int, int]]:
+    if world.links is None:
+        return tree_of_degree(places, world.degree)
     links = []
-    joined = list(range(len(names)))
-    for pair in table.items("links"):
-        if not isinstance(pair, list) or len(pair) != 2:
-            raise table.wrong("links", f"{pair!r} is no pair of stations")
-        one, other = (_named(table, "links", name, names) for name in pair)
-        if joined[one] == joined[other]:
-            raise table.wrong("links", f"{pair!r} closes a circle: the links must be a tree")
-        joined = [joined[one] if group == joined[other] else group for group in joined]
+    component = list(range(len(names)))
+    for link in world.links:
+        one, other = (table.node("links", name, names) for name in link)
+        if component[one] == component[other]:
+            raise table.wrong("links", f"{list(link)!r} closes a circle: the links must be a tree")
+        component = [component[one] if group == component[other] else group for group in component]
         links.append((one, other))
-    if len(set(joined)) > 1:
+    if len(set(component)) > 1:
         raise table.wrong("links", "not every station is reached: the links must be a tree")
     return links
 
 
-def _moves(table: Table, names: Sequence[str], stations: int) -> list[Move]:
+def _moves(world: CellularTable, table: Table, names: Sequence[str]) -> list[Move]:
     moves = []
-    for item in table.entries("moves", ("host", "at", "cell")):
-        host = _named(table, "moves", table.field("moves", item, "host"), names)
-        cell = table.field("moves", item, "cell")
-        where = None if cell == "" else _named(table, "moves", cell, names[:stations])
-        if host < stations:
-            raise table.wrong("moves", f"{item!r}: a station does not move")
-        moves.append(Move(table.instant("moves", item, "at"), host, where))
+    for move in world.moves:
+        host = table.node("moves", move.host, names)
+        cell = None if move.cell == "" else table.node("moves", move.cell, names[: world.stations])
+        if host < world.stations:
+            raise table.wrong("moves", f"{move.host!r} is a station, and stations do not move")
+        moves.append(Move(move.at, host, cell))
     return sorted(moves, key=lambda move: move.at)
 
 
-def _presence(table: Table, names: Sequence[str]) -> tuple[Presence, ...]:
-    stays: dict[int, Presence] = {}
-    for item in table.entries("stays", ("node", "enter", "leave")):
-        node = _named(table, "stays", table.field("stays", item, "node"), names)
-        enter = table.instant("stays", item, "enter") if "enter" in item else 0
-        leave = table.instant("stays", item, "leave") if "leave" in item else None
-        if node in stays:
-            raise table.wrong("stays", f"{item!r}: a second stay of this host")
-        stays[node] = Presence(node, enter, leave)
-    return tuple(stays.get(number, Presence(number)) for number in range(len(names)))
-
-
-def _named(table: Table, key: str, name: Any, names: Sequence[str]) -> int:
-    if str(name) not in names:
-        raise table.wrong(key, f"no node {name!r} (there are {names[0]} to {names[-1]})")
-    return list(names).index(str(name))
+def _presence(world: CellularTable, table: Table, names: Sequence[str]) -> tuple[Presence, ...]:
+    stays = read_stays(table, "stays", world.stays, names)
+    for node, listed in stays.items():
+        if len(listed) > 1:
+            raise table.wrong("stays", f"a second stay of host {names[node]!r}")
+    return tuple(stays.get(node, [Presence(node)])[0] for node in range(len(names)))
 
 
 KIND: Final = WorldKind(
-    "cellular", "stations on a wired tree, a radio cell each, hosts that move", _KEYS, build
+    "cellular", "stations on a wired tree, a radio cell each, hosts that move", CellularTable, _build
 )

@@ -2,66 +2,139 @@
 
 The contacts are a file (CSV `a,b,start,end` or The ONE's `CONN` lines), or a generator makes mobility and the
 contacts follow from it exactly. At one instant contacts end, nodes leave, nodes enter, contacts begin, messages
-are born; what needs no time spreads over all hops within the instant.
+are born. A message that needs no time to transfer spreads over all hops within the instant.
 """
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from typing import Any, Final, Literal, NamedTuple, cast
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+from typing import Annotated, Any, Final, Literal, NamedTuple
 
 from precede.core.errors import BadInput
-from precede.core.instants import HOUR, SECOND, Instant, parse_duration
+from precede.core.instants import HOUR, SECOND, Duration, Instant, parse_duration
+from precede.core.settings import whole
+from precede.experiments.keys import MOST_NODES, duration, input_file, key, node_count
 from precede.experiments.tables import Table
-from precede.experiments.worlds.kinds import BuiltWorld, Presence, WorldKind, everybody, numbered
+from precede.experiments.worlds.kinds import (
+    BuiltWorld,
+    Presence,
+    WorldKind,
+    WorldTable,
+    everybody,
+    numbered,
+)
 from precede.sim.networks.contacts import Contact, ContactNetwork
 from precede.traces.contacts import ContactList, read_contacts
 
-_KEYS: Final = {
-    "kind": "contacts",
-    "contacts": "a file: CSV a,b,start,end in seconds, or The ONE's CONN lines; gzipped or not",
-    "nodes": "a CSV file node,enter,leave in seconds; default: everybody is always there. Or how many nodes",
-    "meetings": 'instead of a file: list of ["0", "1", "10s", "25s"], with `nodes` a number',
-    "stays": 'with meetings: list of ["0", "5s", "1min"]; who is not in it is always there',
-    "trace": "instead of files: a trace in the lake; time is counted from its first instant",
-    "lake": "the lake's folder; default: lake beside the scenario, or what the command was told",
-    "generator": "instead of files: city-bus or pedestrians",
-    "layout": 'which map the generator uses: "a", "b" or "c"; default "a"',
-    "generator_seed": "one seed is one day; default the run's seed",
-    "range": "metres within which two nodes hear each other; default 200 for city-bus, 50 for pedestrians",
-    "duration": "how long pedestrians keep entering; default 5h",
-    "rate": "pedestrians per second at each entrance; default 0.0097",
-    "buses": "how many buses; default 60",
-    "bandwidth": 'bytes per second; default "inf"',
-    "overhead": "time each message takes beside its bytes; default 0s",
-    "share": "who has one transmitter: link (each direction of it) or node (all its links); default link",
-    "summaries": "free, or timed (they take size / bandwidth and wait their turn); default free",
-}
+_MOST_PEDESTRIANS: Final = 100_000
 _SOURCE_KEYS: Final = (
     *("contacts", "nodes", "meetings", "stays", "trace", "lake", "generator"),
     *("layout", "generator_seed", "range", "duration", "rate", "buses"),
 )
-_MOST_PEDESTRIANS: Final = 100_000
 _GENERATOR_KEYS: Final = {
     "city-bus": ("layout", "generator_seed", "range", "buses"),
     "pedestrians": ("layout", "generator_seed", "range", "duration", "rate"),
 }
 
 
-def _build(table: Table, seed: int) -> BuiltWorld:
-    plan = _inline(table) if table.has("meetings") else _of_list(_listed(table, seed))
+def _file_or_count(value: Any) -> Path | int:
+    if isinstance(value, str) and not value.isdigit():
+        return Path(value)
+    count = whole(value)
+    if not 1 <= count <= MOST_NODES:
+        raise ValueError(f"{count} is not between 1 and {MOST_NODES}")
+    return count
+
+
+def _rows(value: Any) -> tuple[Any, ...]:
+    if not isinstance(value, list):
+        raise ValueError(f"expected a list, got {value!r}")
+    return tuple(value)
+
+
+class ContactsTable(WorldTable, frozen=True, kw_only=True):
+    """The keys of `[world]` for this kind."""
+
+    contacts: Annotated[
+        Path | None, input_file("CSV a,b,start,end in seconds, or The ONE's CONN lines; gzipped or not")
+    ] = None
+    nodes: Annotated[
+        Path | int | None,
+        key(
+            "CSV node,enter,leave in seconds; none: all nodes are always there. With meetings: how many",
+            read=_file_or_count,
+            shape="file or number",
+        ),
+    ] = None
+    meetings: Annotated[
+        tuple[Any, ...] | None,
+        key("contacts, instead of a file", read=_rows, shape='list of ["0", "1", "10s", "25s"]'),
+    ] = None
+    stays: Annotated[
+        tuple[Any, ...],
+        key(
+            "with meetings: when nodes enter and leave; the others are always there",
+            read=_rows,
+            shape='list of ["0", "5s", "1min"]',
+        ),
+    ] = ()
+    trace: Annotated[
+        str | None, key("a trace in the lake, instead of files; time counts from its first instant")
+    ] = None
+    lake: Annotated[str, key("folder of the lake; a command's own --lake goes before it")] = "lake"
+    generator: Annotated[
+        Literal["city-bus", "pedestrians"] | None, key("a mobility generator, instead of files")
+    ] = None
+    layout: Annotated[str, key("the map that the generator uses: a, b or c")] = "a"
+    generator_seed: Annotated[int | None, key("one seed is one day; none: the seed of the run")] = None
+    range: Annotated[
+        float | None,
+        key("metres within which two nodes hear each other; none: 200 for city-bus, 50 for pedestrians"),
+    ] = None
+    duration: Annotated[Duration, duration("pedestrians: how long they keep entering")] = 5 * HOUR
+    rate: Annotated[float, key("pedestrians per second at each entrance")] = 0.0097
+    buses: Annotated[int, node_count("city-bus: number of buses")] = 60
+    bandwidth: Annotated[float, key("bytes per second", least=1e-9)] = float("inf")
+    overhead: Annotated[Duration, duration("time each message takes in addition to its bytes")] = 0
+    share: Annotated[
+        Literal["link", "node"], key("one transmitter for each direction of a link, or one per node")
+    ] = "link"
+    summaries: Annotated[
+        Literal["free", "timed"], key("summaries take no time, or size / bandwidth and wait their turn")
+    ] = "free"
+
+    def unused(self) -> Mapping[str, str]:
+        """Keys of the other ways to give contacts."""
+        used: tuple[str, ...]
+        if self.meetings is not None:
+            used, why = ("meetings", "nodes", "stays"), "with `meetings`"
+        elif self.generator is not None:
+            used, why = ("generator", *_GENERATOR_KEYS[self.generator]), f"with the generator {self.generator}"
+        elif self.trace is not None:
+            used, why = ("trace", "lake", "range"), "with `trace`"
+        else:
+            used, why = ("contacts", "nodes"), "without `generator`, `trace` or `meetings`"
+        return {name: why for name in _SOURCE_KEYS if name not in used}
+
+
+def _build(world: ContactsTable, table: Table, seed: int) -> BuiltWorld:
+    if world.meetings is not None:
+        plan = _written_plan(world, table)
+    else:
+        plan = _plan_of(_contacts(world, table, seed))
     network = ContactNetwork(
         plan.contacts,
-        bandwidth=table.number("bandwidth", float("inf"), least=1e-9),
-        overhead=table.duration("overhead", 0),
-        share=cast(Literal["link", "node"], table.choice("share", ("link", "node"), "link")),
-        summaries=cast(Literal["free", "timed"], table.choice("summaries", ("free", "timed"), "free")),
+        bandwidth=world.bandwidth,
+        overhead=world.overhead,
+        share=world.share,
+        summaries=world.summaries,
     )
     return BuiltWorld(network, plan.names, plan.presence, end=plan.end)
 
 
 class _Plan(NamedTuple):
-    """Who meets whom and who is there, whatever it came from."""
+    """Contacts and stays of nodes, from whatever source."""
 
     names: tuple[str, ...]
     contacts: Sequence[Contact]
@@ -69,87 +142,76 @@ class _Plan(NamedTuple):
     end: Instant
 
 
-def _listed(table: Table, seed: int) -> ContactList:
-    """From a generator, the lake or files; a row that cannot be used is an error: a run must not be another."""
-    if table.has("generator"):
-        return _generated(table, seed)
-    if table.has("trace"):
-        return _stored(table)
-    _only(table, ("contacts", "nodes"), "goes with `generator` or `meetings`")
-    if not table.has("contacts"):
-        wanted = "`contacts` (a file), `trace`, `meetings` or `generator`"
-        raise BadInput(f"{table.where('kind')}[world] needs {wanted}")
-    found = read_contacts(table.path("contacts"), table.path("nodes") if table.has("nodes") else None)
-    for reject in found.rejects:
+def _contacts(world: ContactsTable, table: Table, seed: int) -> ContactList:
+    """Contacts from a generator, the lake or files. A row that cannot be used is an error, never skipped."""
+    if world.generator is not None:
+        return _generated(world, table, seed)
+    if world.trace is not None:
+        return _stored(world, table, world.trace)
+    if world.contacts is None:
+        raise BadInput(
+            f"{table.where('kind')}[world] needs `contacts` (a file), `trace`, `meetings` or `generator`"
+        )
+    if isinstance(world.nodes, int):
+        raise table.wrong("nodes", f"expected a file's name, got {world.nodes}")
+    contents = read_contacts(world.contacts, world.nodes)
+    for reject in contents.rejects:
         raise BadInput(f"{reject.file}:{reject.line}: {reject.reason}")
-    return found.contacts
+    return contents.contacts
 
 
-def _stored(table: Table) -> ContactList:
-    """From the lake, as `precede ingest` and `precede contacts` left it there."""
+def _stored(world: ContactsTable, table: Table, trace: str) -> ContactList:
+    """Contacts that `precede ingest` or `precede contacts` wrote to the lake."""
     from precede.lake.layout import Lake
     from precede.lake.stored_contacts import read_stored_contacts
 
-    _only(table, ("trace", "lake", "range"), "does not go with `trace`")
-    range_m = table.number("range") if table.has("range") else None
     try:
-        lake = Lake(table.base / table.text("lake", "lake"))
-        found = read_stored_contacts(lake, table.text("trace"), range_m)
+        contacts = read_stored_contacts(Lake(table.base / world.lake), trace, world.range)
     except BadInput as error:
         raise table.wrong("trace", str(error)) from None
-    return found.since(found.span()[0])
+    return contacts.since(contacts.span()[0])
 
 
-def _only(table: Table, taken: tuple[str, ...], cause: str) -> None:
-    """A key that another way to give contacts would take is an error."""
-    for key in _SOURCE_KEYS:
-        if table.has(key) and key not in taken:
-            raise table.wrong(key, cause)
+def _written_plan(world: ContactsTable, table: Table) -> _Plan:
+    """Contacts written into the scenario: for small worlds, and for worlds that the swarm draws."""
+    if not isinstance(world.nodes, int):
+        raise table.lacks("'nodes', a number, with `meetings`")
+    names = numbered(world.nodes)
+    contact_rows = [_row(table, "meetings", item, names, 2) for item in world.meetings or ()]
+    stay_rows = [_row(table, "stays", item, names, 1) for item in world.stays]
+    listed = [row[0] for row in stay_rows]
+    presence = [Presence(node) for node in range(len(names)) if node not in listed]
+    presence += [Presence(*row) for row in stay_rows]
+    end = max([row[-1] for row in (*contact_rows, *stay_rows)], default=0)
+    return _Plan(names, contact_rows, tuple(presence), end)
 
 
-def _inline(table: Table) -> _Plan:
-    """Written into the scenario: for small worlds, and for what a swarm draws."""
-    _only(table, ("meetings", "nodes", "stays"), "does not go with `meetings`")
-    names = numbered(table.count("nodes"))
-    contacts = [_row(table, "meetings", item, names, 2) for item in table.items("meetings")]
-    stays = [_row(table, "stays", item, names, 1) for item in table.items("stays")]
-    churning = [row[0] for row in stays]
-    presence = [Presence(node) for node in range(len(names)) if node not in churning]
-    presence += [Presence(*row) for row in stays]
-    end = max([row[-1] for row in (*contacts, *stays)], default=0)
-    return _Plan(names, contacts, tuple(presence), end)
-
-
-def _row(table: Table, key: str, item: Any, names: Sequence[str], count: int) -> Any:
-    """`count` nodes by name, and two instants in order."""
+def _row(table: Table, name: str, item: Any, names: Sequence[str], count: int) -> Any:
+    """The ids of `count` named nodes, and two instants in order."""
     try:
-        *who, start, end = item
-        row = (*(names.index(str(name)) for name in who), parse_duration(start), parse_duration(end))
+        *nodes, start, end = item
+        row = (*(names.index(str(node)) for node in nodes), parse_duration(start), parse_duration(end))
     except (TypeError, ValueError) as error:
-        raise table.wrong(key, f"{item!r}: {error}") from None
-    if len(who) != count or len(set(who)) != count or row[-1] < row[-2]:
-        raise table.wrong(key, f"{item!r}: {count} name(s) and two instants in order are wanted")
+        raise table.wrong(name, f"{item!r}: {error}") from None
+    if len(nodes) != count or len(set(nodes)) != count or row[-1] < row[-2]:
+        raise table.wrong(name, f"{item!r}: expected {count} name(s) and two instants in order")
     return row
 
 
-def _generated(table: Table, seed: int) -> ContactList:
+def _generated(world: ContactsTable, table: Table, seed: int) -> ContactList:
     from precede.traces import city_bus, pedestrians
 
-    name = table.choice("generator", tuple(_GENERATOR_KEYS), "")
-    _only(table, ("generator", *_GENERATOR_KEYS[name]), f"the generator {name} does not take this")
-    seed = table.whole("generator_seed", seed)
-    layout = table.text("layout", "a")
-    if name == "city-bus":
-        mobility = city_bus.city_bus(seed, layout, table.count("buses", 60))
-        return mobility.contacts(table.number("range", city_bus.RANGE_M))
-    duration, rate = table.duration("duration", 5 * HOUR), table.number("rate", 0.0097)
-    if rate * duration / SECOND > _MOST_PEDESTRIANS:
+    seed = seed if world.generator_seed is None else world.generator_seed
+    if world.generator == "city-bus":
+        mobility = city_bus.city_bus(seed, world.layout, world.buses)
+        return mobility.contacts(city_bus.RANGE_M if world.range is None else world.range)
+    if world.rate * world.duration / SECOND > _MOST_PEDESTRIANS:
         raise table.wrong("rate", f"more than {_MOST_PEDESTRIANS:,} pedestrians would enter at each entrance")
-    mobility = pedestrians.pedestrians(seed, layout, duration, rate)
-    return mobility.contacts(table.number("range", pedestrians.RANGE_M))
+    mobility = pedestrians.pedestrians(seed, world.layout, world.duration, world.rate)
+    return mobility.contacts(pedestrians.RANGE_M if world.range is None else world.range)
 
 
-def _of_list(contacts: ContactList) -> _Plan:
+def _plan_of(contacts: ContactList) -> _Plan:
     columns = (contacts.a, contacts.b, contacts.start_us, contacts.end_us)
     rows = list(zip(*(column.tolist() for column in columns), strict=True))
     if contacts.presence is None:
@@ -160,4 +222,4 @@ def _of_list(contacts: ContactList) -> _Plan:
     return _Plan(contacts.names, rows, presence, contacts.span()[1])
 
 
-KIND: Final = WorldKind("contacts", "two nodes hear each other while a contact lasts", _KEYS, _build)
+KIND: Final = WorldKind("contacts", "two nodes hear each other while a contact lasts", ContactsTable, _build)

@@ -2,16 +2,34 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
-from typing import Any, Final
+from typing import Annotated, Any, Final
 
 from precede.core.errors import BadInput
 from precede.core.identity import NodeId
-from precede.core.instants import HOUR
+from precede.core.instants import HOUR, Duration
+from precede.experiments.keys import (
+    count_or_names,
+    distribution,
+    duration,
+    input_file,
+    items,
+    key,
+    node_count,
+    pair,
+)
 from precede.experiments.tables import Table, csv_rows
-from precede.experiments.worlds.kinds import BuiltWorld, Presence, WorldKind, numbered
-from precede.experiments.worlds.point_to_point import PARTITION, read_partition
+from precede.experiments.worlds.kinds import (
+    BuiltWorld,
+    Presence,
+    StayItem,
+    WorldKind,
+    WorldTable,
+    numbered,
+    read_stays,
+)
+from precede.experiments.worlds.point_to_point import PartitionItem, read_partitions
 from precede.sim.networks.flood import FloodRadio
 from precede.sim.networks.motion import (
     Leg,
@@ -22,88 +40,123 @@ from precede.sim.networks.motion import (
     scattered,
     scattered_connected,
 )
-from precede.sim.randomness import Streams
+from precede.sim.randomness import Distribution, Streams
 
-_KEYS: Final = {
-    "kind": "flood",
-    "nodes": "how many nodes (not with grid or places)",
-    "reach": "how far a transmission is heard, in metres; default 88",
-    "field": "[width, height] in metres, nodes uniformly at random in it; default [400, 400]",
-    "connected": "draw places until everybody can reach everybody; default true",
-    "grid": "[columns, rows] instead of random places",
-    "spacing": "metres between neighbours on the grid; default 70",
-    "places": "a CSV file instead: node,x,y",
-    "speed": "metres per second of those that move, to random points, without a pause; default 0",
-    "mobile": "how many nodes move (the first ones), or a list of names; default all when speed is given",
-    "delay": "hop delay behind the air time: a distribution in seconds, or a duration; default 1ms",
-    "jitter": "what each link adds to it; default none",
-    "access": "time a transmission waits for the channel: a distribution; default none",
-    "bandwidth": 'bytes per second on the air; default "inf"',
-    "overhead": "air time of each transmission beside its bytes; default 0s",
-    "loss": "probability that a link loses a transmission; default 0",
-    "collisions": "a receiver that hears two transmissions at once loses both; default false",
-    "carrier_sense": "wait while the channel is heard to be busy; default false",
-    "partitions": 'list of { start, end, groups = [["0", "1"], ["2"]] }',
-    "presence": 'list of { node, enter = "10s", leave = "60s" }; others are there from the beginning',
-    "linger": "how long a node that leaves can still say so; default 0s",
-    "members": "names of those whom everybody knows from the beginning; default those who are there then",
-}
 _FARTHEST: Final = 1e9
 
 
-def _build(table: Table, seed: int) -> BuiltWorld:
-    streams = Streams(seed)
-    places, names = _places(table, streams)
-    network = FloodRadio(
-        motion=Motion(places, _legs(table, places, names, streams)),
-        reach=table.number("reach", 88.0),
-        delay=table.distribution("delay", "1ms"),
-        jitter=table.distribution("jitter") if table.has("jitter") else None,
-        access=table.distribution("access") if table.has("access") else None,
-        bandwidth=table.number("bandwidth", float("inf"), least=1e-9),
-        overhead=table.duration("overhead", 0),
-        loss=table.number("loss", 0.0, most=1.0),
-        collisions=table.truth("collisions"),
-        carrier_sense=table.truth("carrier_sense"),
-        partitions=[read_partition(table, item, names) for item in table.entries("partitions", PARTITION)],
-    )
-    presence = _presence(table, names)
-    return BuiltWorld(
-        network,
-        names,
-        presence,
-        members=_members(table, names, presence),
-        end=HOUR,
-        linger=table.duration("linger", 0),
-    )
-
-
-def _places(table: Table, streams: Streams) -> tuple[list[Point], tuple[str, ...]]:
-    if table.has("places"):
-        return _read_places(table.path("places"))
-    if table.has("grid"):
-        columns, rows = _pair(table, "grid", [1, 1])
-        if not columns.is_integer() or not rows.is_integer() or min(columns, rows) < 1:
-            raise table.wrong("grid", f"[columns, rows] is wanted, not {table.data['grid']!r}")
-        places = grid(int(columns), int(rows), table.number("spacing", 70.0, most=_FARTHEST))
-        return places, numbered(len(places))
-    count = table.count("nodes")
-    width, height = _pair(table, "field", [400, 400])
-    if table.truth("connected", True):
-        reach = table.number("reach", 88.0)
-        return scattered_connected(count, width, height, reach, streams), numbered(count)
-    return scattered(count, width, height, streams.python("places", 0)), numbered(count)
-
-
-def _pair(table: Table, key: str, default: list[float]) -> tuple[float, float]:
-    value = table.raw(key, default)
-    try:
-        first, second = map(float, value.replace("x", " ").split() if isinstance(value, str) else value)
-    except (TypeError, ValueError):
-        raise table.wrong(key, f"two numbers are wanted, not {value!r}") from None
+def _area(value: Any) -> tuple[float, float]:
+    first, second = pair(value)
     if not (0 <= first <= _FARTHEST and 0 <= second <= _FARTHEST):
-        raise table.wrong(key, f"two numbers from 0 to {_FARTHEST:g} are wanted, not {value!r}")
+        raise ValueError(f"expected two numbers from 0 to {_FARTHEST:g}, got {value!r}")
     return first, second
+
+
+def _columns_and_rows(value: Any) -> tuple[int, int]:
+    columns, rows = _area(value)
+    if not columns.is_integer() or not rows.is_integer() or min(columns, rows) < 1:
+        raise ValueError(f"expected [columns, rows], got {value!r}")
+    return int(columns), int(rows)
+
+
+class FloodTable(WorldTable, frozen=True, kw_only=True):
+    """The keys of `[world]` for this kind."""
+
+    nodes: Annotated[int | None, node_count("number of nodes; needed without grid and places")] = None
+    reach: Annotated[float, key("metres within which a transmission is heard")] = 88.0
+    field: Annotated[
+        tuple[float, float],
+        key("size in metres; nodes are placed uniformly at random in it", read=_area, shape="[width, height]"),
+    ] = (400.0, 400.0)
+    connected: Annotated[bool, key("draw places until the network is connected")] = True
+    grid: Annotated[
+        tuple[int, int] | None,
+        key("place nodes on a grid, not at random", read=_columns_and_rows, shape="[columns, rows]"),
+    ] = None
+    spacing: Annotated[float, key("metres between neighbours on the grid", most=_FARTHEST)] = 70.0
+    places: Annotated[Path | None, input_file("CSV node,x,y: places in metres, not at random")] = None
+    speed: Annotated[
+        float, key("metres per second of nodes that move, to random points, without a pause", most=_FARTHEST)
+    ] = 0.0
+    mobile: Annotated[
+        int | tuple[str, ...] | None,
+        key("the nodes that move: how many (the first ones), or names; none: all", read=count_or_names),
+    ] = None
+    delay: Annotated[Distribution, distribution("delay of a hop after its air time")] = Distribution(
+        "constant(0.001)"
+    )
+    jitter: Annotated[Distribution | None, distribution("delay that each link adds")] = None
+    access: Annotated[Distribution | None, distribution("time a transmission waits for the channel")] = None
+    bandwidth: Annotated[float, key("bytes per second on the air", least=1e-9)] = float("inf")
+    overhead: Annotated[Duration, duration("air time of each transmission in addition to its bytes")] = 0
+    loss: Annotated[float, key("probability that a link loses a transmission", most=1.0)] = 0.0
+    collisions: Annotated[bool, key("a node that hears two transmissions at once receives neither")] = False
+    carrier_sense: Annotated[bool, key("a node waits while it hears another transmission")] = False
+    partitions: Annotated[
+        tuple[PartitionItem, ...], items(PartitionItem, "times when the network falls apart")
+    ] = ()
+    presence: Annotated[tuple[StayItem, ...], items(StayItem, "nodes that come late or leave early")] = ()
+    linger: Annotated[Duration, duration("how long a node that leaves can still transmit")] = 0
+    members: Annotated[
+        int | tuple[str, ...] | None,
+        key("nodes known to all from the beginning; none: those that are there then", read=count_or_names),
+    ] = None
+
+    def unused(self) -> Mapping[str, str]:
+        """Keys about places and movement that the other keys make superfluous."""
+        unused: dict[str, str] = {}
+        if self.places is not None:
+            unused |= dict.fromkeys(("nodes", "grid", "connected"), "with `places`")
+        elif self.grid is not None:
+            unused |= dict.fromkeys(("nodes", "connected"), "with `grid`")
+        if self.grid is None or self.places is not None:
+            unused["spacing"] = "without `grid`"
+        if not self.speed:
+            unused["mobile"] = "without `speed`"
+            if self.grid is not None or self.places is not None:
+                unused["field"] = "with `grid` or `places`, unless nodes move"
+        return unused
+
+
+def _build(world: FloodTable, table: Table, seed: int) -> BuiltWorld:
+    streams = Streams(seed)
+    places, names = _places(world, table, streams)
+    network = FloodRadio(
+        motion=Motion(places, _legs(world, table, places, names, streams)),
+        reach=world.reach,
+        delay=world.delay,
+        jitter=world.jitter,
+        access=world.access,
+        bandwidth=world.bandwidth,
+        overhead=world.overhead,
+        loss=world.loss,
+        collisions=world.collisions,
+        carrier_sense=world.carrier_sense,
+        partitions=read_partitions(table, world.partitions, names),
+    )
+    listed = read_stays(table, "presence", world.presence, names)
+    presence = tuple(stay for node in range(len(names)) for stay in listed.get(node, [Presence(node)]))
+    if world.members is None:
+        members = tuple(sorted({stay.node for stay in presence if stay.enter == 0}))
+    else:
+        members = tuple(sorted(_chosen(table, "members", world.members, names)))
+    return BuiltWorld(network, names, presence, members=members, end=HOUR, linger=world.linger)
+
+
+def _places(world: FloodTable, table: Table, streams: Streams) -> tuple[list[Point], tuple[str, ...]]:
+    if world.places is not None:
+        return _read_places(world.places)
+    if world.grid is not None:
+        places = grid(*world.grid, world.spacing)
+        return places, numbered(len(places))
+    if world.nodes is None:
+        raise table.lacks("'nodes'")
+    width, height = world.field
+    if world.connected:
+        places = scattered_connected(world.nodes, width, height, world.reach, streams)
+    else:
+        places = scattered(world.nodes, width, height, streams.python("places", 0))
+    return places, numbered(world.nodes)
 
 
 def _read_places(path: Path) -> tuple[list[Point], tuple[str, ...]]:
@@ -128,48 +181,24 @@ def _place(row: dict[str, str], line: str) -> Point:
 
 
 def _legs(
-    table: Table, places: Sequence[Point], names: Sequence[str], streams: Streams
+    world: FloodTable, table: Table, places: Sequence[Point], names: Sequence[str], streams: Streams
 ) -> dict[NodeId, Iterator[Leg]]:
-    speed = table.number("speed", 0.0, most=_FARTHEST)
-    if not speed:
+    if not world.speed:
         return {}
-    width, height = _pair(table, "field", [400, 400])
+    width, height = world.field
     return {
-        node: random_waypoints(places[node], width, height, speed, streams.python("waypoints", node))
-        for node in _some(table, "mobile", names)
+        node: random_waypoints(places[node], width, height, world.speed, streams.python("waypoints", node))
+        for node in _chosen(table, "mobile", world.mobile, names)
     }
 
 
-def _some(table: Table, key: str, names: Sequence[str]) -> list[NodeId]:
-    """The first so many, or those named; all when nothing is said."""
-    value = table.raw(key)
-    if isinstance(value, list):
-        return [_node(table, key, name, names) for name in value]
-    return list(range(len(names)))[: table.whole(key, len(names))]
+def _chosen(
+    table: Table, name: str, chosen: int | tuple[str, ...] | None, names: Sequence[str]
+) -> Sequence[NodeId]:
+    """The first so many nodes, or those with the given names; all for None."""
+    if isinstance(chosen, tuple):
+        return [table.node(name, node, names) for node in chosen]
+    return range(len(names))[:chosen]
 
 
-def _node(table: Table, key: str, name: Any, names: Sequence[str]) -> NodeId:
-    if str(name) not in names:
-        raise table.wrong(key, f"no node {name!r}")
-    return list(names).index(str(name))
-
-
-def _presence(table: Table, names: Sequence[str]) -> tuple[Presence, ...]:
-    stays: dict[NodeId, list[Presence]] = {node: [Presence(node)] for node in range(len(names))}
-    listed: dict[NodeId, list[Presence]] = {}
-    for item in table.entries("presence", ("node", "enter", "leave")):
-        node = _node(table, "presence", table.field("presence", item, "node"), names)
-        leave = table.instant("presence", item, "leave") if "leave" in item else None
-        enter = table.instant("presence", item, "enter") if "enter" in item else 0
-        listed.setdefault(node, []).append(Presence(node, enter, leave))
-    stays.update(listed)
-    return tuple(stay for node in sorted(stays) for stay in stays[node])
-
-
-def _members(table: Table, names: Sequence[str], presence: Sequence[Presence]) -> tuple[NodeId, ...]:
-    if table.has("members"):
-        return tuple(sorted(_some(table, "members", names)))
-    return tuple(sorted({stay.node for stay in presence if stay.enter == 0}))
-
-
-KIND: Final = WorldKind("flood", "radios that hear each other within a range", _KEYS, _build)
+KIND: Final = WorldKind("flood", "radios that hear each other within a range", FloodTable, _build)

@@ -1,20 +1,21 @@
-"""The world kinds a scenario can name, and what each gives a run.
+"""The kinds of world that a scenario can name, and what each builds for a run.
 
-One line per kind below. A kind reads its keys from the `[world]` table and builds the network, the names and
-roles of the nodes, and when they enter and leave. It also draws itself for the swarm (`experiments.swarm`).
+A kind declares the keys of its `[world]` table as a struct. From such a struct it builds the network, the names
+and roles of the nodes, and when they enter and leave.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from importlib import import_module
-from typing import Any, Final
+from typing import Annotated, Any, Final, Generic, TypeVar
 
 from msgspec import Struct
 
 from precede.core.errors import BadInput
 from precede.core.identity import NodeId
 from precede.core.instants import Duration, Instant
+from precede.experiments.keys import instant, key
 from precede.experiments.tables import Table
 from precede.sim.networks.network import Network
 
@@ -38,8 +39,8 @@ class Presence(Struct, frozen=True):
 class BuiltWorld(Struct):
     """Everything a run needs of its world. Node ids are the places in `names`.
 
-    `members` is what every node is told at the beginning; `sources` are the nodes whose applications send.
-    `end` is when the world is over when nobody says otherwise; None: when nothing is left to do.
+    `members` are the nodes that every node knows at the beginning; `sources` are the nodes whose applications
+    send. `end` is when the world ends unless the scenario says otherwise; None: when nothing is left to do.
     """
 
     network: Network
@@ -52,39 +53,79 @@ class BuiltWorld(Struct):
     linger: Duration = 0
 
     def role(self, node: NodeId) -> str:
+        """The role of a node; `node` where the world has no roles."""
         return self.roles[node] if self.roles else "node"
 
     def all_members(self) -> tuple[NodeId, ...]:
+        """The members; all nodes unless the world names some."""
         return self.members if self.members is not None else tuple(range(len(self.names)))
 
     def all_sources(self) -> tuple[NodeId, ...]:
+        """The sources; all nodes unless the world names some."""
         return self.sources if self.sources is not None else tuple(range(len(self.names)))
 
 
-class WorldKind(Struct, frozen=True):
-    """`keys` documents each key of `[world]`; `build(table, seed)` makes the world."""
+class WorldTable(Struct, frozen=True, kw_only=True):
+    """The key that every `[world]` has; each kind of world adds its own."""
+
+    kind: Annotated[str, key("which kind of world")]
+
+    def unused(self) -> Mapping[str, str]:
+        """Keys that have no effect with the values of the others, each with the reason."""
+        return {}
+
+
+WorldT = TypeVar("WorldT", bound=WorldTable)
+
+
+class WorldKind(Struct, Generic[WorldT], frozen=True):
+    """One kind of world: the struct that declares its keys, and `build(world, table, seed)`.
+
+    `build` gets the table as written too, for errors that name file and line.
+    """
 
     name: str
     title: str
-    keys: Mapping[str, str]
-    build: Callable[[Table, int], BuiltWorld]
+    keys: type[WorldT]
+    build: Callable[[WorldT, Table, int], BuiltWorld]
 
 
-def find_kind(name: str) -> WorldKind:
-    """A world kind by name."""
+def find_kind(name: str) -> WorldKind[Any]:
+    """A kind of world by name."""
     if name not in KINDS:
         raise BadInput(f"unknown world kind {name!r} (known: {', '.join(KINDS)})")
     module, _, attribute = KINDS[name].partition(":")
-    found: Any = getattr(import_module(module), attribute)
-    assert isinstance(found, WorldKind)
-    return found
+    kind: Any = getattr(import_module(module), attribute)
+    assert isinstance(kind, WorldKind)
+    return kind
 
 
 def numbered(count: int) -> tuple[str, ...]:
-    """Names for nodes that have none."""
+    """The names 0, 1, 2 ... for nodes that have none."""
     return tuple(str(number) for number in range(count))
 
 
 def everybody(count: int) -> tuple[Presence, ...]:
     """All nodes, from the beginning to the end."""
     return tuple(Presence(node) for node in range(count))
+
+
+class StayItem(Struct, frozen=True, kw_only=True):
+    """One element of a list of stays."""
+
+    node: Annotated[str, key("name of the node")]
+    enter: Annotated[Instant, instant("when it enters")] = 0
+    leave: Annotated[Instant | None, instant("when it leaves; none: never")] = None
+
+
+def read_stays(
+    table: Table, name: str, stays: Sequence[StayItem], names: Sequence[str]
+) -> dict[NodeId, list[Presence]]:
+    """The stays of each listed node, in the order of the list. `name` is the key they are written under."""
+    listed: dict[NodeId, list[Presence]] = {}
+    for stay in stays:
+        node = table.node(name, stay.node, names)
+        if stay.leave is not None and stay.leave < stay.enter:
+            raise table.wrong(name, f"node {stay.node!r} leaves before it enters")
+        listed.setdefault(node, []).append(Presence(node, stay.enter, stay.leave))
+    return listed

@@ -2,58 +2,85 @@
 
 from __future__ import annotations
 
-from typing import Any, Final
+from collections.abc import Sequence
+from typing import Annotated, Any, Final
 
+from msgspec import Struct
+
+from precede.core.instants import Duration, Instant
+from precede.experiments.keys import distribution, duration, instant, items, key, names, node_count
 from precede.experiments.tables import Table
-from precede.experiments.worlds.kinds import BuiltWorld, WorldKind, everybody, numbered
+from precede.experiments.worlds.kinds import BuiltWorld, WorldKind, WorldTable, everybody, numbered
 from precede.sim.networks.partition import Partition
 from precede.sim.networks.point_to_point import PointToPoint
-
-_KEYS: Final = {
-    "kind": "point_to_point",
-    "nodes": "how many nodes",
-    "delay": "per packet: a distribution in seconds, or a duration; default exponential(0.05)",
-    "loss": "probability that a packet is lost; default 0",
-    "duplication": "probability that a packet arrives twice; default 0",
-    "fifo": "packets of one link arrive in the order sent; default false",
-    "bandwidth": 'bytes per second of each directed link; default "inf"',
-    "overhead": "time each packet takes on its link beside its bytes; default 0s",
-    "partitions": 'list of { start, end, groups = [["0", "1"], ["2"]] }',
-    "link_events": "tell nodes of links that come and go; default false",
-}
-PARTITION: Final = ("start", "end", "groups")
+from precede.sim.randomness import Distribution
 
 
-def _build(table: Table, seed: int) -> BuiltWorld:
-    count = table.count("nodes")
-    names = numbered(count)
+def _groups(value: Any) -> tuple[tuple[str, ...], ...]:
+    if not isinstance(value, list) or not all(isinstance(group, list) for group in value):
+        raise ValueError("expected a list of lists of names")
+    return tuple(map(names, value))
+
+
+class PartitionItem(Struct, frozen=True, kw_only=True):
+    """One element of the key `partitions`."""
+
+    start: Annotated[Instant, instant("when it begins")]
+    end: Annotated[Instant, instant("when it is over")]
+    groups: Annotated[
+        tuple[tuple[str, ...], ...],
+        key('lists of names, as [["0", "1"], ["2"]]; packets cross no group', read=_groups),
+    ]
+
+
+class PointToPointTable(WorldTable, frozen=True, kw_only=True):
+    """The keys of `[world]` for this kind."""
+
+    nodes: Annotated[int, node_count("number of nodes")]
+    delay: Annotated[Distribution, distribution("delay of each packet")] = Distribution("exponential(0.05)")
+    loss: Annotated[float, key("probability that a packet is lost", most=1.0)] = 0.0
+    duplication: Annotated[float, key("probability that a packet arrives twice", most=1.0)] = 0.0
+    fifo: Annotated[bool, key("packets of one link arrive in the order sent")] = False
+    bandwidth: Annotated[float, key("bytes per second of each directed link", least=1e-9)] = float("inf")
+    overhead: Annotated[Duration, duration("time each packet takes on its link in addition to its bytes")] = 0
+    partitions: Annotated[
+        tuple[PartitionItem, ...], items(PartitionItem, "times when the network falls apart")
+    ] = ()
+    link_events: Annotated[bool, key("tell nodes of links that come up and go down")] = False
+
+
+def _build(world: PointToPointTable, table: Table, seed: int) -> BuiltWorld:
+    node_names = numbered(world.nodes)
     network = PointToPoint(
-        delay=table.distribution("delay", "exponential(0.05)"),
-        loss=table.number("loss", 0.0, most=1.0),
-        duplication=table.number("duplication", 0.0, most=1.0),
-        fifo=table.truth("fifo"),
-        bandwidth=table.number("bandwidth", float("inf"), least=1e-9),
-        overhead=table.duration("overhead", 0),
-        partitions=[read_partition(table, item, names) for item in table.entries("partitions", PARTITION)],
-        link_events=table.truth("link_events"),
+        delay=world.delay,
+        loss=world.loss,
+        duplication=world.duplication,
+        fifo=world.fifo,
+        bandwidth=world.bandwidth,
+        overhead=world.overhead,
+        partitions=read_partitions(table, world.partitions, node_names),
+        link_events=world.link_events,
     )
-    return BuiltWorld(network, names, everybody(count))
+    return BuiltWorld(network, node_names, everybody(world.nodes))
 
 
-def read_partition(table: Table, item: Any, names: tuple[str, ...]) -> Partition:
-    """One item of the key `partitions`."""
-    groups = table.field("partitions", item, "groups")
-    if not isinstance(groups, list) or not all(isinstance(group, list) for group in groups):
-        raise table.wrong("partitions", f"{item!r}: groups is a list of lists of names")
-    named = [str(name) for group in groups for name in group]
-    for name in named:
-        if name not in names or named.count(name) > 1:
-            cause = f"{name!r} is in two groups" if name in names else f"no node {name!r}"
-            raise table.wrong("partitions", f"{item!r}: {cause}")
-    start, end = table.instant("partitions", item, "start"), table.instant("partitions", item, "end")
-    if end < start:
-        raise table.wrong("partitions", f"{item!r}: ends before it starts")
-    return Partition(start, end, tuple(tuple(names.index(str(name)) for name in group) for group in groups))
+def read_partitions(
+    table: Table, partitions: Sequence[PartitionItem], node_names: Sequence[str]
+) -> list[Partition]:
+    """The partitions of a world. Raise an error about a node that is unknown or in two groups."""
+    return [_partition(table, item, node_names) for item in partitions]
 
 
-KIND: Final = WorldKind("point_to_point", "any node sends to any other", _KEYS, _build)
+def _partition(table: Table, item: PartitionItem, node_names: Sequence[str]) -> Partition:
+    listed = [name for group in item.groups for name in group]
+    for name in listed:
+        table.node("partitions", name, node_names)
+        if listed.count(name) > 1:
+            raise table.wrong("partitions", f"{name!r} is in two groups")
+    if item.end < item.start:
+        raise table.wrong("partitions", "a partition ends before it starts")
+    groups = tuple(tuple(node_names.index(name) for name in group) for group in item.groups)
+    return Partition(item.start, item.end, groups)
+
+
+KIND: Final = WorldKind("point_to_point", "any node sends to any other", PointToPointTable, _build)

@@ -1,60 +1,60 @@
-"""World kind `switched`: the packet-switched network of vcube2018, section 5, and who is there when."""
+"""World kind `switched`: the packet-switched network of vcube2018, section 5; nodes may come and go."""
 
 from __future__ import annotations
 
-from typing import Any, Final
+from typing import Annotated, Final, Literal
 
-from precede.core.errors import BadInput
-from precede.core.instants import MILLISECOND, parse_duration
+from precede.core.instants import MILLISECOND, Duration
+from precede.experiments.keys import distribution, duration, items, key, node_count
 from precede.experiments.tables import Table
-from precede.experiments.worlds.kinds import BuiltWorld, Presence, WorldKind, numbered
+from precede.experiments.worlds.kinds import (
+    BuiltWorld,
+    Presence,
+    StayItem,
+    WorldKind,
+    WorldTable,
+    numbered,
+    read_stays,
+)
 from precede.sim.networks.switched import Switched
-
-_KEYS: Final = {
-    "kind": "switched",
-    "nodes": "how many nodes",
-    "propagation": "time on the line: a distribution in seconds, or a duration; default normal(0.1, 0.025)",
-    "drawn": "propagation drawn for each packet, or once for each link: packet or link; default packet",
-    "longest": "no propagation is longer than this; default no limit",
-    "transmission": "time each packet takes to leave its node's one sending queue; default 1ms",
-    "processing": "time its receiver takes with each packet; default 1ms",
-    "stays": 'list of { node, enter = "3s", leave = "20s" } of nodes that come late or leave early',
-    "linger": "how long a node that left still takes part; default 0s",
-}
+from precede.sim.randomness import Distribution
 
 
-def _build(table: Table, seed: int) -> BuiltWorld:
-    count = table.count("nodes")
-    names = numbered(count)
+class SwitchedTable(WorldTable, frozen=True, kw_only=True):
+    """The keys of `[world]` for this kind."""
+
+    nodes: Annotated[int, node_count("number of nodes")]
+    propagation: Annotated[Distribution, distribution("time on the line")] = Distribution("normal(0.1, 0.025)")
+    drawn: Annotated[
+        Literal["packet", "link"], key("draw the propagation for each packet, or once for each link")
+    ] = "packet"
+    longest: Annotated[Duration | None, duration("longest propagation; none: no limit")] = None
+    transmission: Annotated[
+        Duration, duration("time each packet takes to leave the sending queue of its node")
+    ] = MILLISECOND
+    processing: Annotated[Duration, duration("time the receiver takes with each packet")] = MILLISECOND
+    stays: Annotated[tuple[StayItem, ...], items(StayItem, "nodes that come late or leave early")] = ()
+    linger: Annotated[Duration, duration("how long a node that leaves still takes part")] = 0
+
+
+def _build(world: SwitchedTable, table: Table, seed: int) -> BuiltWorld:
+    names = numbered(world.nodes)
     network = Switched(
-        propagation=table.distribution("propagation", "normal(0.1, 0.025)"),
-        transmission=table.duration("transmission", MILLISECOND),
-        processing=table.duration("processing", MILLISECOND),
-        drawn="link" if table.choice("drawn", ("packet", "link"), "packet") == "link" else "packet",
-        longest=table.maybe_duration("longest"),
+        propagation=world.propagation,
+        transmission=world.transmission,
+        processing=world.processing,
+        drawn=world.drawn,
+        longest=world.longest,
     )
-    stays = [_stay(table, item, names) for item in table.entries("stays", ("node", "enter", "leave"))]
-    named = {stay.node for stay in stays}
-    presence = [*stays, *(Presence(node) for node in range(count) if node not in named)]
-    members = tuple(sorted(stay.node for stay in presence if stay.enter == 0))
+    stays = read_stays(table, "stays", world.stays, names)
+    presence = [stay for node in range(world.nodes) for stay in stays.get(node, [Presence(node)])]
     return BuiltWorld(
         network,
         names,
         tuple(sorted(presence, key=lambda stay: (stay.enter, stay.node))),
-        members=members,
-        linger=table.duration("linger", 0),
+        members=tuple(sorted(stay.node for stay in presence if stay.enter == 0)),
+        linger=world.linger,
     )
 
 
-def _stay(table: Table, item: Any, names: tuple[str, ...]) -> Presence:
-    try:
-        leave = parse_duration(item["leave"]) if "leave" in item else None
-        stay = Presence(names.index(str(item["node"])), parse_duration(item.get("enter", 0)), leave)
-    except (KeyError, TypeError, ValueError, BadInput) as error:
-        raise table.wrong("stays", f"{item!r}: {error}") from None
-    if leave is not None and leave < stay.enter:
-        raise table.wrong("stays", f"{item!r}: leaves before it enters")
-    return stay
-
-
-KIND: Final = WorldKind("switched", "one sending queue per node, any node to any other", _KEYS, _build)
+KIND: Final = WorldKind("switched", "one sending queue per node, any node to any other", SwitchedTable, _build)
