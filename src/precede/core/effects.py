@@ -1,7 +1,7 @@
-"""What a node asks its driver to do, in the order in which it must happen (DESIGN section 4).
+"""The effects: what a node asks its driver to do, in the order in which it must happen.
 
-Effects are cheap immutable values; a driver dispatches on `type(effect)`. A driver may fail between any two
-effects of one list; only a `Persist` directly followed by a `Deliver` is one atomic step.
+Effects are cheap immutable values; `core.dispatch` carries them out. A node may crash between any two effects
+of one list; only a `Persist` directly followed by a `Deliver` is one atomic step.
 """
 
 from __future__ import annotations
@@ -41,7 +41,7 @@ MEDIUM_NAMES: Final[tuple[str, str]] = ("radio", "wired")
 
 
 class Accept(Struct, frozen=True, gc=False):
-    """A new message has its id. `destinations` is None for everybody; `deadline` by the node's own clock."""
+    """A new message has its id. `destinations` None: all nodes. `deadline` is by the node's own clock."""
 
     message: Message
     destinations: tuple[NodeId, ...] | None = None
@@ -49,40 +49,40 @@ class Accept(Struct, frozen=True, gc=False):
 
 
 class CancelSend(Struct, frozen=True, gc=False):
-    """Take back a keyed send that is still queued; without effect once it has left. No `sent` follows."""
+    """Take back a keyed send that is still queued. Nothing happens if it has left. No `sent` follows."""
 
     key: Key
 
 
 class Discard(Struct, frozen=True, gc=False):
-    """A message in hand is given up: `expired_pending`, `expired_cached`, `evicted`, `late`, `duplicate`"""
+    """Give up a received message: `expired_pending`, `expired_cached`, `evicted`, `late` or `duplicate`."""
 
     message: Message
     reason: str
 
 
 class Observe(Struct, frozen=True, gc=False):
-    """A measured instant that is no delivery (the moment another rule would have delivered)."""
+    """Record a measured instant that is no delivery, such as when another ordering rule would deliver."""
 
     name: str
     message: Message
 
 
 class SetTimer(Struct, frozen=True, gc=False):
-    """Call `timer(key, now)` once the node's clock reads `at` or later; replaces a timer with the same key."""
+    """Call `timer(key, now)` when the node's clock reads `at` or later. Replaces a timer with the same key."""
 
     key: Key
     at: Instant
 
 
 class CancelTimer(Struct, frozen=True, gc=False):
-    """Forget a timer; without effect when there is none."""
+    """Cancel a timer. Nothing happens if there is none."""
 
     key: Key
 
 
 class Persist(Struct, frozen=True, gc=False):
-    """Durable before what follows is carried out. The value is plain encodable data; None forgets the key."""
+    """Store a value durably before the next effect is carried out. The value is plain data; None deletes it."""
 
     key: Key
     value: Any

@@ -1,7 +1,8 @@
-"""The effects that nearly everything a world does is made of (DESIGN section 4).
+"""The three most frequent effects: `Arrive`, `Send` and `Deliver`.
 
-They are plain classes and no structs, because a compiled engine reads the fields of a compiled class in a
-machine instruction or two, and those of a struct through Python's attribute lookup, at twenty times the price.
+They are plain classes, not msgspec structs like the other effects, because of speed. This module is compiled,
+and compiled code reads a field of a compiled class with one or two machine instructions. A field of a struct
+needs Python's attribute lookup, which takes about twenty times as long.
 """
 
 from __future__ import annotations
@@ -23,7 +24,7 @@ WIRED: Final[Medium] = 1
 
 @mypyc_attr(acyclic=True)
 class Value:  # noqa: PLW1641 - nobody keeps effects in a set, whose order would differ from run to run
-    """Equal by its fields, and never changed."""
+    """Base of these effects: two are equal if their fields are; they can be printed and pickled."""
 
     __slots__ = ()
     __match_args__: ClassVar[tuple[str, ...]] = ()
@@ -45,9 +46,9 @@ class Value:  # noqa: PLW1641 - nobody keeps effects in a set, whose order would
 @final
 @mypyc_attr(acyclic=True)
 class Arrive(Value):
-    """First copies in hand, own messages excluded. They may be delivered now, later or never.
+    """First copies of messages were received, own messages excluded. They are delivered now, later or never.
 
-    Who has `Deliver`s of them at hand may add these: the log then need not read the ids again.
+    `deliveries` may hold the `Deliver` effects of the same messages: the log then reads the ids from these.
     """
 
     __slots__ = ("deliveries", "incarnation", "messages", "number", "only", "source")
@@ -62,7 +63,7 @@ class Arrive(Value):
         self.incarnation = 0
 
     def look_up(self) -> None:
-        """The parts of the only message's id, for the log: many nodes may share this effect."""
+        """Reads the id of the only message, once for all nodes that share this effect."""
         if self.only is not None:
             id = self.only.id
             self.source, self.number, self.incarnation = id.source, id.number, id.incarnation
@@ -71,7 +72,7 @@ class Arrive(Value):
 @final
 @mypyc_attr(acyclic=True, free_list_len=1)
 class Send(Value):
-    """One transmission, to a node or to NEIGHBOURS. A keyed send replaces a queued one with the same key."""
+    """Transmit a packet to a node or to NEIGHBOURS. A keyed send replaces a queued one with the same key."""
 
     __slots__ = ("key", "over", "packet", "to")
     __match_args__ = ("packet", "to", "over", "key")
@@ -86,7 +87,7 @@ class Send(Value):
 @final
 @mypyc_attr(acyclic=True)
 class Deliver(Value):
-    """Hand a message to the application, in order. The parts of its id stand here too, for the log."""
+    """Hand a message to the application, in order. Also holds the parts of its id, for the log."""
 
     __slots__ = ("incarnation", "message", "number", "source")
     __match_args__ = ("message",)

@@ -1,4 +1,4 @@
-"""Time as whole microseconds, and the way people write it: `250ms`, `20s`, `20min`, `2h`."""
+"""Time in whole microseconds, and written durations: `250ms`, `20s`, `20min`, `2h`."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ _WRITTEN: Final = re.compile(r"\s*([0-9]+(?:\.[0-9]+)?)\s*([a-z]+)\s*")
 
 
 def parse_duration(written: str | int | float) -> Duration:
-    """Microseconds of a written duration; a bare number is seconds.
+    """Reads a written duration as microseconds; a bare number is seconds.
 
     >>> parse_duration("20min"), parse_duration("1.5s"), parse_duration(2)
     (1200000000, 1500000, 2000000)
@@ -51,14 +51,14 @@ def parse_duration(written: str | int | float) -> Duration:
 
 
 def _bounded(duration: Duration, written: str | int | float) -> Duration:
-    """Event logs have 64 bits for an instant."""
+    """Rejects durations that are too long: event logs have 64 bits for an instant."""
     if duration > LONGEST:
         raise BadInput(f"not a duration: {str(written)[:40]!r} is more than {LONGEST // DAY} days")
     return duration
 
 
 def seconds(number: float) -> Duration:
-    """Whole microseconds nearest to a number of seconds."""
+    """Converts seconds to the nearest whole microsecond."""
     try:
         return round(number * SECOND)
     except (ValueError, OverflowError) as error:
@@ -66,7 +66,7 @@ def seconds(number: float) -> Duration:
 
 
 def format_duration(duration: Duration) -> str:
-    """A duration as people write it, in the largest unit that keeps it exact.
+    """Writes a duration in the largest unit that keeps it exact.
 
     >>> format_duration(1_200_000_000), format_duration(250_000), format_duration(0)
     ('20min', '250ms', '0s')

@@ -1,4 +1,4 @@
-"""What the application broadcasts (a message) and what crosses a link (a packet); DESIGN section 4."""
+"""Messages (what an application broadcasts) and packets (what crosses a link)."""
 
 from __future__ import annotations
 
@@ -15,9 +15,10 @@ Size: TypeAlias = Annotated[int, Meta(ge=0, le=1 << 28)]
 
 
 class Message(Struct, frozen=True, gc=False, array_like=True):
-    """What an application broadcast: who, which, and the bytes. Order data travels in packets, not here.
+    """A message of an application: its id and its payload. Ordering data is in packets, not here.
 
-    `signature` is the source's, over what it wrote, in the real world: protocols carry it and never look.
+    `signature` is the source's signature over `Written`; the runtime adds and checks it, protocols only carry
+    it.
     """
 
     id: MessageId
@@ -30,10 +31,10 @@ class Message(Struct, frozen=True, gc=False, array_like=True):
 
 
 class Written(Struct, frozen=True, gc=False, array_like=True):
-    """A message with all that its source wrote about it: what a signature covers.
+    """A message with everything its source wrote about it: the content that its signature covers.
 
-    `destinations` are the only nodes that may be handed this packet, None where anybody may (a relay, say);
-    `order` is the rest: a barrier, a vector, destinations of a message that is relayed.
+    `destinations` are the only nodes that may receive this packet; None if every node may, as with relays.
+    `order` is the rest: a barrier, a vector, the destinations of a relayed message.
     """
 
     message: Message
@@ -43,7 +44,7 @@ class Written(Struct, frozen=True, gc=False, array_like=True):
 
 
 class Packet(Struct, frozen=True, gc=False, array_like=True, tag=True):
-    """What crosses one link, with its sizes by its paper's size model.
+    """One packet on a link, with its sizes by the size model of its paper.
 
     A subclass names its `kind` and gives the four sizes, each as a field (read in the hot path) or a property.
     Its fields are plain decodable values (numbers, bytes, tuples, dicts, frozen structs), because the runtime
@@ -53,7 +54,7 @@ class Packet(Struct, frozen=True, gc=False, array_like=True, tag=True):
     kind: ClassVar[str]
 
     def written(self) -> Sequence[Written]:
-        """Each message in it, with what its source wrote; what every hop writes anew is left out."""
+        """Each message in it with what its source wrote, without the parts that each hop writes anew."""
         message = getattr(self, "message", None)
         return () if message is None else (Written(message),)
 
@@ -61,7 +62,7 @@ class Packet(Struct, frozen=True, gc=False, array_like=True, tag=True):
 
         @property
         def size_bytes(self) -> int:
-            """The whole packet on the link: header, payloads and control data."""
+            """The size of the whole packet: header, payloads and control data."""
 
         @property
         def control_bytes(self) -> int:
@@ -69,11 +70,11 @@ class Packet(Struct, frozen=True, gc=False, array_like=True, tag=True):
 
         @property
         def control_entries(self) -> int:
-            """Entries of vectors, barriers, matrices, tuples: the papers' unit of cost."""
+            """The number of entries of vectors, barriers, matrices or tuples: the papers' unit of cost."""
 
         @property
         def messages(self) -> int:
-            """How many application messages it carries."""
+            """The number of application messages it carries."""
 
 
 class ControlOnlyPacket(Packet, frozen=True, gc=False):

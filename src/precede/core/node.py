@@ -1,7 +1,8 @@
-"""The interface of a node: everything a protocol does, as a value machine (DESIGN sections 2 and 4).
+"""The interface of a node: the inputs that every protocol answers with effects (docs/decisions/0001).
 
-Inputs are method calls that bring `now` (the node's own clock, never backwards); each runs to completion and
-returns one ordered list of effects. A node touches no clock, socket, file, log or global random source.
+An input is a method call with `now`, the reading of the node's own clock, which never goes backwards. It runs
+to completion and returns an ordered list of effects. A node uses no clock, socket, file, log or global random
+generator.
 """
 
 from __future__ import annotations
@@ -20,7 +21,7 @@ from precede.core.instants import Duration, Instant
 from precede.core.messages import Packet
 
 Saved: TypeAlias = Mapping[Key, Any]
-"""What a node persisted in its earlier life, after one round through plain data (tuples come back as lists)."""
+"""The values that a node has persisted, as plain data: tuples come back as lists."""
 
 T = TypeVar("T")
 
@@ -29,13 +30,13 @@ __all__ = ["Context", "Node", "Saved", "Waiting", "restore", "round_trip"]
 
 @mypyc_attr(allow_interpreted_subclasses=True)
 class Node(ABC):  # noqa: B024 - every input has a sensible default: a node that does nothing
-    """One participant. Override the inputs that the protocol reacts to; the rest do nothing."""
+    """One participant of a protocol. Override the inputs that the protocol uses; the others do nothing."""
 
     def __init__(self) -> None:
-        """A node that needs its context takes it: whoever forgets is told so, compiled or not."""
+        """Takes no arguments; a protocol's node takes its `Context`."""
 
     def start(self, now: Instant, saved: Saved) -> Effects:
-        """Begin to live; `saved` is empty the first time, else everything persisted and not forgotten."""
+        """The node starts. `saved` is empty the first time, later everything persisted and not deleted."""
         return NOTHING
 
     def broadcast(
@@ -45,11 +46,11 @@ class Node(ABC):  # noqa: B024 - every input has a sensible default: a node that
         to: Sequence[NodeId] | None = None,
         lifetime: Duration | None = None,
     ) -> Effects:
-        """The application sends. Raises Refused, with the state unchanged, when it cannot be taken."""
+        """The application broadcasts. Raises Refused, with the state unchanged, if it is not accepted."""
         return NOTHING
 
     def receive(self, packet: Packet, sender: NodeId, now: Instant, over: Medium) -> Effects:
-        """A packet has arrived whole."""
+        """A packet was received whole."""
         return NOTHING
 
     def sent(self, key: Key, now: Instant, ok: bool) -> Effects:
@@ -57,39 +58,39 @@ class Node(ABC):  # noqa: B024 - every input has a sensible default: a node that
         return NOTHING
 
     def timer(self, key: Key, now: Instant) -> Effects:
-        """A timer is due. It is gone now: set it again if it is wanted again."""
+        """A timer is due. It fires once: set it again to repeat it."""
         return NOTHING
 
     def link_up(self, peer: NodeId, now: Instant, over: Medium) -> Effects:
-        """A peer can be reached from now on."""
+        """A peer can be reached from now on, over this medium."""
         return NOTHING
 
     def link_down(self, peer: NodeId, now: Instant, over: Medium) -> Effects:
-        """A peer cannot be reached any more; what was queued or in flight to it is lost."""
+        """A peer cannot be reached any more; packets queued or in flight to it are lost."""
         return NOTHING
 
     def leave(self, now: Instant) -> Effects:
-        """The application leaves for good. The node may go on exchanging packets to say so."""
+        """The application leaves for good. The node may still exchange packets to tell the others."""
         return NOTHING
 
     def waiting(self) -> Sequence[Waiting]:
-        """Read-only: what is in hand and not delivered."""
+        """Read-only: the messages that were received and cannot be delivered yet."""
         return ()
 
     def sizes(self) -> Mapping[str, int]:
-        """Read-only: registries and buffers by name; names in `draining` must be 0 in a healed, idle world."""
+        """Read-only: the sizes of registries and buffers, by name."""
         return {}
 
     draining: ClassVar[tuple[str, ...]] = ()
-    """Which of `sizes()` must reach 0 once the world has healed and everything due was delivered."""
+    """The names in `sizes()` that must be 0 once the network has healed and every message was delivered."""
 
     def drains(self) -> tuple[str, ...]:
-        """Read-only: `draining`, unless it depends on what the node is made of."""
+        """Read-only: the `draining` names of this node; override it if they depend on its options."""
         return self.draining
 
 
 def restore(saved: Saved, key: Key, kind: type[T], default: T) -> T:
-    """A persisted value back in its own type."""
+    """Reads a persisted value back as its own type."""
     if key not in saved:
         return default
     return msgspec.convert(saved[key], kind)

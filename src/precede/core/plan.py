@@ -1,6 +1,6 @@
-"""What happens to nodes from outside, as plain data: who is there when, who hears whom, who says what.
+"""A plan: when nodes are present, which links are up, and what applications broadcast, as plain data.
 
-A simulation yields a plan; real nodes can be put through the same one. Instants are the world's own, from 0.
+A simulation writes a plan; an emulation puts real nodes through it. Instants are world time and start at 0.
 """
 
 from __future__ import annotations
@@ -15,7 +15,7 @@ from precede.core.instants import Duration, Instant
 
 
 class Said(Struct, frozen=True, array_like=True):
-    """An application broadcast something, and its node took it."""
+    """An application broadcasts a message of this size, and its node accepts it."""
 
     at: Instant
     node: NodeId
@@ -25,7 +25,7 @@ class Said(Struct, frozen=True, array_like=True):
 
 
 class LinkChange(Struct, frozen=True, array_like=True):
-    """Two nodes can hear each other from now on, or not any more."""
+    """A link between two nodes comes up or goes down."""
 
     at: Instant
     a: NodeId
@@ -35,7 +35,7 @@ class LinkChange(Struct, frozen=True, array_like=True):
 
 
 class Stay(Struct, frozen=True, array_like=True):
-    """A node is there from `start` to `end` (None: to the last). `ends` is how: it leaves, or it crashes."""
+    """A node is present from `start` to `end` (None: the end of the run), then leaves or crashes (`ends`)."""
 
     node: NodeId
     start: Instant
@@ -44,7 +44,7 @@ class Stay(Struct, frozen=True, array_like=True):
 
 
 class Plan(Struct, frozen=True, kw_only=True):
-    """A run as its nodes live through it. Node ids are places in `names`."""
+    """Everything that happens to the nodes of one run from outside. Node ids are positions in `names`."""
 
     run_id: str
     protocol: str

@@ -1,7 +1,7 @@
-"""What crossed which link when, as plain data: told by real nodes, so that a simulation can take these times.
+"""Measured transfers: which packet crossed which link when, recorded by real nodes for a simulation to replay.
 
-Each end of a link tells its own side, by the clock that all ends share. A channel keeps the order of packets
-while a link lasts, so the n-th packet sent in one life of a link is the n-th that came out of it.
+Each end of a link records its own side, by a clock that all ends share. A channel keeps packets in order while
+its link is up, so the n-th packet sent after a link came up is the n-th that is received from it.
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ Content: TypeAlias = tuple[str, tuple[MessageId, ...]]
 
 
 class Told(Struct, frozen=True, array_like=True, gc=False):
-    """One thing that one end saw: a link came up or went down, a packet left for a peer or came from it."""
+    """One record of one end of a link: the link came up or went down, a packet was sent or received."""
 
     what: int
     at: Instant
@@ -31,8 +31,8 @@ class Told(Struct, frozen=True, array_like=True, gc=False):
 
 
 class Transfer(Struct, gc=False):
-    """One packet on a link: when its node sent it, how long until the other took it (None: it never did),
-    and how long it kept its sender from sending the next message."""
+    """One packet on a link: when it was sent, how long until it was received (None: never), and how long its
+    sender then waited before it sent the next message (`gap`)."""
 
     at: Instant
     time: Duration | None
@@ -41,7 +41,7 @@ class Transfer(Struct, gc=False):
 
 
 class LinkEnd(Struct):
-    """One life of a link as one of its ends saw it, and what it sent."""
+    """One period in which a link was up, as one of its ends saw it, and what that end sent."""
 
     node: NodeId
     peer: NodeId
@@ -51,6 +51,6 @@ class LinkEnd(Struct):
 
 
 def content_of(packet: Packet) -> Content:
-    """What makes two packets the same: their kind and the messages they are about, where they list them."""
+    """The kind of a packet and the ids it lists: two packets with the same content count as the same."""
     ids = getattr(packet, "ids", ())
     return packet.kind, ids if type(ids) is tuple else ()

@@ -1,4 +1,4 @@
-"""A block of rows as columns of numbers, however they were written down: what the recorder makes Arrow of."""
+"""A block of rows as columns of numbers: the step between packed rows and Arrow."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ _UNIT: Final = np.dtype(
 
 
 class Block(NamedTuple):
-    """The first eight columns have a value for every row, the other four for every packet row.
+    """The columns of one block: the first eight have a value per row, the next four a value per packet row.
 
     In a packet row `source` is the peer, `number` the size, `incarnation` the kind's code, `small` the medium.
     """
@@ -45,26 +45,26 @@ class Block(NamedTuple):
     wire_bytes: Integers
     messages: Integers
     packets: Integers
-    """Which rows are about packets."""
+    """The positions of the packet rows."""
     places: Integers | None
-    """Where each row began, in units, if not at its own number."""
+    """Where each row begins, in units; None if row n begins at unit n."""
 
 
 TYPES: Final = ("<i8", "<i8", "<i8", "<i4", "<i4", "<i4", "<i4", "<i4", "<i8", "<i8", "<i8", "<i4")
-"""Of the first twelve, in their order."""
+"""The number types of the first twelve columns."""
 _OF_ROWS: Final = ("at", "clock", "number", "process", "source", "incarnation", "kind", "small")
 _OF_PACKETS: Final = ("at", "number", "source", "process")
-"""Where the same twelve stand in units."""
+"""The field of a unit that holds each of the twelve: of its first unit, and of the second of a packet row."""
 
 
 def block_of_columns(taken: Sequence[bytes]) -> Block:
-    """From `MachineRows`, which writes them apart."""
+    """Reads the columns that `MachineRows` has written."""
     columns = [np.frombuffer(column, kind) for column, kind in zip(taken, TYPES, strict=True)]
     return Block._make([*columns, _about_packets(columns[6]), None])
 
 
 def block_of_units(taken: Sequence[bytes]) -> Block:
-    """From `Rows`, which writes row after row."""
+    """Reads the units that `Rows` has written."""
     units: Integers = np.frombuffer(taken[0], _UNIT)
     places = np.flatnonzero(units["kind"] != CONTINUED)
     rows = _taken(units, places) if len(places) < len(units) else units
@@ -80,5 +80,5 @@ def _about_packets(kind: Integers) -> Integers:
 
 
 def _taken(units: Integers, places: Integers) -> Integers:
-    """Some units, copied whole: numpy picks records field by field otherwise, at fifty times the cost."""
+    """Copies some units as opaque bytes; numpy would copy records field by field, fifty times slower."""
     return units.view("V32").take(places).view(_UNIT)

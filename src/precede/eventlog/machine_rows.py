@@ -1,4 +1,4 @@
-"""The same rows as `rows`, each field in a column of its own; of use only when it is compiled."""
+"""Packed rows with a column of machine words per field; used only where the package is compiled."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ from precede.eventlog.schema import DELIVERED, RECEIVED
 
 @final
 class MachineRows(Rows):
-    """Columns of machine words, in the order of `blocks.Block`."""
+    """The same rows as `Rows`, as columns in the order of `blocks.Block`."""
 
     def __init__(self) -> None:
         super().__init__()
@@ -109,7 +109,7 @@ class MachineRows(Rows):
             self._incarnations.write(incarnations.getvalue())
 
     def _same(self, rows: i64, at: i64, process: i32, kind: i32) -> None:
-        """So many rows of one kind, node and instant, but for what they are about."""
+        """Writes the fields that several rows of one kind, node and instant share."""
         while rows > 0:
             rows -= 1
             write_i64_le(self._at, at)
@@ -139,7 +139,7 @@ class MachineRows(Rows):
         write_i32_le(self._messages, self._in_packet)
 
     def _measure(self, packet: Packet) -> None:
-        """The same packet goes to several nodes, one after the other: its fields are read once."""
+        """Reads the sizes of a packet; the same packet often goes to several nodes one after the other."""
         self._size_bytes = packet.size_bytes
         self._control_bytes = packet.control_bytes
         self._control_entries = packet.control_entries
@@ -162,6 +162,8 @@ class MachineRows(Rows):
 
 
 def check(number: i64, incarnation: i32) -> None:
-    """Both fit their places."""
+    """Raises if a message number or an incarnation does not fit its column."""
     if number >> 32 != 0 or incarnation < 0:
-        raise OverflowError("a number of a row is negative or too large for its place")
+        raise OverflowError(
+            "a message number or an incarnation of a row is negative or too large for its column"
+        )

@@ -1,8 +1,8 @@
-"""From an input and its effects to rows: what both drivers write, at a tenth of a microsecond a row.
+"""The recorder: writes event log rows for both drivers, at about a tenth of a microsecond a row.
 
-Rows are packed as numbers (`rows`) and turned into Arrow in blocks (DESIGN section 4 and the speed notes: an
-object per row would cost more than the protocols). `step` is derived when a block is closed, so nodes and
-drivers never count. Memory does not grow with the number of rows.
+Rows are packed as numbers (`rows`) and turned into Arrow in blocks, because an object per row would cost more
+than the protocols do. `step` is computed when a block is closed, so nodes and drivers never count. Memory does
+not grow with the number of rows.
 """
 
 from __future__ import annotations
@@ -41,7 +41,7 @@ _ABOUT_PACKETS: Final = (
 
 
 class Sink(Protocol):
-    """Where blocks of rows go: a Parquet file, a list in memory, a growing segment."""
+    """Takes blocks of rows: a Parquet file, a list in memory, a folder of segments."""
 
     def write_events(self, block: pa.RecordBatch) -> None: ...
 
@@ -49,7 +49,7 @@ class Sink(Protocol):
 
 
 class Codes(dict[str, int]):
-    """Numbers for the kinds of packet of one run, given out as they are met."""
+    """The code of each packet kind of one run; a new kind gets the next code."""
 
     def __missing__(self, name: str) -> int:
         code = self[name] = _new_code(self, 65535, "packet kinds")
@@ -57,7 +57,7 @@ class Codes(dict[str, int]):
 
 
 class Recorder:
-    """Writes the rows of one run. `process` numbers come from `process_of`, one per life of a node."""
+    """Writes the rows of one run. A `process` number stands for one incarnation of a node (`process_of`)."""
 
     def __init__(self, run_id: str, names: Sequence[str], sink: Sink, packets_received: bool = True) -> None:
         self.run_id = run_id
@@ -78,34 +78,34 @@ class Recorder:
         self._schema = event_schema()
 
     def process_of(self, node: NodeId, incarnation: int) -> int:
-        """The number of one life of a node."""
+        """A new process number for this incarnation of a node."""
         self._process_node.append(node)
         self._process_incarnation.append(incarnation)
         return len(self._process_node) - 1
 
     def add_name(self, name: str) -> NodeId:
-        """One more node, met while running; its row number."""
+        """Adds a node that was not known at the beginning; returns its id in the rows."""
         self._names.append(name)
         self._dictionary = pa.array(self._names, pa.string())
         self._steps = np.append(self._steps, 0)
         return len(self._names) - 1
 
     def continue_steps(self, node: NodeId, step: int) -> None:
-        """A node whose earlier rows are elsewhere: its next row has this step."""
+        """Sets the step of the node's next row, for a node whose earlier rows are in another log."""
         self._steps[node] = step
 
     def node_event(self, kind: int, process: int, at: Instant, clock: Instant) -> None:
-        """started, crashed, left."""
+        """Writes a `started`, `crashed` or `left` row."""
         self.units.node_event(kind, process, at, clock)
 
     def message(
         self, kind: int, process: int, at: Instant, clock: Instant, id: MessageId, reason: str = ""
     ) -> None:
-        """received, delivered, discarded (with reason), observed (with the observation's name)."""
+        """Writes a `received`, `delivered`, `discarded` or `observed` row (its name is the reason)."""
         self.units.message(kind, self.reason_code(reason), process, at, clock, id)
 
     def reason_code(self, reason: str) -> int:
-        """The number that stands for a reason in this run's rows."""
+        """The code of a reason in this run's rows."""
         code = self._reasons.get(reason)
         if code is None:
             code = self._reasons[reason] = _new_code(self._reasons, 255, "reasons")
@@ -120,7 +120,7 @@ class Recorder:
         destinations: tuple[NodeId, ...] | None,
         deadline: Instant | None,
     ) -> None:
-        """A message has its id; destinations and deadline stand in this row only."""
+        """Writes a `broadcast` row; only this row has the message's destinations and deadline."""
         if destinations is not None or deadline is not None:
             self._extras.append((self.units.mark(), destinations, deadline))
         self.message(BROADCAST, process, at, clock, id)
@@ -136,23 +136,23 @@ class Recorder:
         over: Medium,
         wire_bytes: int = -1,
     ) -> None:
-        """sent, packet_received. A negative peer is nobody in particular; negative wire bytes are unknown."""
+        """Writes a `sent` or `packet_received` row. Peer -1: no single node. Wire bytes -1: unknown."""
         code = self.packet_kinds[packet.kind]
         self.units.packet(kind, code, process, at, clock, packet, peer, over, wire_bytes)
 
     def gauge(self, node: NodeId, at: Instant, name: str, value: int, peak: int) -> None:
-        """One of a node's `sizes()` at one instant."""
+        """Records one of a node's `sizes()` at one instant."""
         self._gauges.append((node, at, name, value, peak))
         if len(self._gauges) >= 50_000:
             self._flush_gauges()
 
     def flush_if_full(self) -> None:
-        """Close the block once it is large enough; call it now and then."""
+        """Writes the block to the sink once it is large enough; call it regularly."""
         if self.units.size() >= BLOCK_BYTES:
             self.flush()
 
     def flush(self) -> None:
-        """Close the block: units to columns to the sink."""
+        """Writes the rows and gauges so far to the sink."""
         if self.units.size():
             self.sink.write_events(self._batch(self._read(self.units.take())))
             self._extras.clear()
@@ -179,7 +179,7 @@ class Recorder:
         return pa.record_batch([columns[name] for name in self._schema.names], schema=self._schema)
 
     def _count_steps(self, node: Integers) -> Integers:
-        """Each node's own counter, continued from block to block."""
+        """The `step` column: each node counts its own rows, over all blocks."""
         small = node.astype(np.uint16) if len(self._names) < 65536 else node
         order = np.argsort(small, kind="stable")
         ordered = node[order]
@@ -280,7 +280,7 @@ def _new_code(known: dict[str, int], most: int, what: str) -> int:
 
 
 def _bits(present: Any) -> pa.Buffer:
-    """Which values are there, as Arrow keeps it; shared by all columns that are there together."""
+    """Arrow's validity bitmap, shared by all columns that have values in the same rows."""
     return pa.py_buffer(np.packbits(present, bitorder="little"))
 
 
@@ -295,7 +295,7 @@ def _coded(code: Any, names: list[str], present: pa.Buffer) -> pa.Array:
 
 
 def new_rows() -> Rows:
-    """Columns of machine words where the package was compiled."""
+    """An empty block of packed rows: `MachineRows` where the package is compiled, else `Rows`."""
     if not is_compiled(rows):
         return rows.Rows()
     from precede.eventlog.machine_rows import MachineRows

@@ -1,7 +1,7 @@
-"""Rows as units of 32 bytes, one behind the other: what the recorder turns into Arrow, block by block.
+"""Packed rows: units of 32 bytes in one buffer, which the recorder turns into Arrow block by block.
 
-A message row is one unit; a packet row is two, the second marked by CONTINUED where the kind stands. Where the
-package was compiled, `machine_rows` writes each field into a column of its own instead.
+A message row is one unit. A packet row is two; the second has CONTINUED in place of the kind. Where the package
+is compiled, `machine_rows` writes each field into its own column instead.
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ from precede.eventlog.schema import DELIVERED, RECEIVED
 UNIT: Final = 32
 CONTINUED: Final = 255
 BLOCK_BYTES: Final = 2 * 1024 * 1024
-"""A block that has grown so large is closed."""
+"""The recorder writes a block to its sink once it has this size."""
 
 _MESSAGE: Final = Layout("<qiiIHBBq")
 _PACKET: Final = Layout("<qiiIHBBqqiiI2xB9x")
@@ -29,32 +29,32 @@ _TWO_MESSAGES: Final = Layout("<qiiIHBBqqiiIHBBq")
 
 @mypyc_attr(allow_interpreted_subclasses=True)
 class Rows:
-    """The units of one block; `take` empties it."""
+    """The packed rows of one block; `take` empties it."""
 
     def __init__(self) -> None:
         self._buffer = bytearray()
 
     def message(self, kind: int, small: int, process: int, at: Instant, clock: Instant, id: MessageId) -> None:
-        """Something that happened to a message."""
+        """Writes a row about a message; `small` is the code of its reason."""
         self._buffer += _MESSAGE.pack(at, process, id.source, id.number, id.incarnation, kind, small, clock)
 
     def node_event(self, kind: int, process: int, at: Instant, clock: Instant) -> None:
-        """Something that happened to a node."""
+        """Writes a row about a node."""
         self._buffer += _MESSAGE.pack(at, process, -1, 0, 0, kind, 0, clock)
 
     def received(self, process: int, now: Instant, arrive: Arrive) -> None:
-        """First copies come to a node that keeps the world's time."""
+        """Writes a `received` row per first copy. Here and below the node's clock is the world's."""
         for message in arrive.messages:
             self.message(RECEIVED, 0, process, now, now, message.id)
 
     def delivered(self, process: int, now: Instant, deliver: Deliver) -> None:
-        """A message is delivered, likewise."""
+        """Writes a `delivered` row."""
         self._buffer += _MESSAGE.pack(
             now, process, deliver.source, deliver.number, deliver.incarnation, DELIVERED, 0, now
         )
 
     def received_and_delivered(self, process: int, now: Instant, deliver: Deliver) -> None:
-        """Both rows of a message that is delivered as it arrives, likewise."""
+        """Writes both rows of a message that is delivered as soon as it is received."""
         source, number, incarnation = deliver.source, deliver.number, deliver.incarnation
         self._buffer += _TWO_MESSAGES.pack(
             now, process, source, number, incarnation, RECEIVED, 0, now,
@@ -62,7 +62,7 @@ class Rows:
         )  # fmt: skip
 
     def received_then_delivered(self, process: int, now: Instant, deliveries: list[Deliver]) -> None:
-        """All of them received, then all delivered, likewise."""
+        """Writes a `received` row for each message, then a `delivered` row for each."""
         for deliver in deliveries:
             self.message(RECEIVED, 0, process, now, now, deliver.message.id)
         for deliver in deliveries:
@@ -80,22 +80,22 @@ class Rows:
         over: int,
         wire_bytes: int = -1,
     ) -> None:
-        """A packet that left or came; `code` stands for its kind. Negative wire bytes are unknown."""
+        """Writes a row about a packet; `code` stands for the packet's kind. Wire bytes -1: unknown."""
         self._buffer += _PACKET.pack(
             at, process, peer, packet.size_bytes, code, kind, over, clock,
             packet.control_bytes, packet.messages, wire_bytes, packet.control_entries, CONTINUED,
         )  # fmt: skip
 
     def size(self) -> int:
-        """How many bytes these rows are as units."""
+        """The size of these rows in bytes."""
         return len(self._buffer)
 
     def mark(self) -> int:
-        """Where the next row will begin."""
+        """The position at which the next row will begin."""
         return len(self._buffer) // UNIT
 
     def take(self) -> list[bytes]:
-        """All there is, for `blocks` to read; then there is nothing."""
+        """Returns the packed rows for `blocks` to read, and empties the block."""
         taken = bytes(self._buffer)
         self._buffer.clear()
         return [taken]

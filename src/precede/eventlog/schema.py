@@ -1,7 +1,8 @@
-"""The columns of the event log and of `gauges`, once for all rooms (DESIGN section 5).
+"""The columns of the event log and of `gauges` (docs/reference/formats.md).
 
-Order is per node only (`step`); `at_us` is world time, `clock_us` the node's own clock. The Arrow forms carry
-the schema version in their metadata. Importing this file needs no Arrow; `event_schema()` does.
+Rows are ordered per node only, by `step`. `at_us` is world time, `clock_us` the reading of the node's own
+clock. The Arrow schemas carry the schema version in their metadata. Importing this module needs no Arrow;
+`event_schema()` does.
 """
 
 from __future__ import annotations
@@ -63,7 +64,7 @@ EVENT_COLUMNS: Final[tuple[str, ...]] = (
 
 
 def event_schema() -> pa.Schema:
-    """One row per event. `observed` rows carry the observation's name in `reason`."""
+    """The schema of the event log: one row per event. An `observed` row has its name in `reason`."""
     import pyarrow as pa
 
     name = pa.dictionary(pa.int32(), pa.string())
@@ -96,7 +97,7 @@ def event_schema() -> pa.Schema:
 
 
 def gauge_schema() -> pa.Schema:
-    """`sizes()` over time: the value when sampled and the peak since the sample before."""
+    """The schema of the gauges: each of a node's `sizes()` when sampled, and its peak since the last sample."""
     import pyarrow as pa
 
     name = pa.dictionary(pa.int32(), pa.string())

@@ -1,4 +1,4 @@
-"""An event log in segments, for whoever watches a run while it goes on (docs/reference/formats.md)."""
+"""An event log as a folder of segments, readable while the run goes on (docs/reference/formats.md)."""
 
 from __future__ import annotations
 
@@ -9,10 +9,10 @@ import pyarrow.parquet as pq
 
 
 class SegmentSink:
-    """Every block becomes a Parquet file of its own in a folder, under another name until it is whole.
+    """Writes every block to a Parquet file of its own, under a temporary name until the file is complete.
 
-    `writer` tells the writers of one folder apart (a node, a process of several nodes). Segments are numbered,
-    and a writer that begins again goes on behind the ones it left. Gauges are not watched, and not written.
+    `writer` distinguishes the writers of one folder (a node, a process with several nodes). Segments are
+    numbered; a writer that starts again continues after its last segment. Gauges are not written.
     """
 
     def __init__(self, folder: Path, writer: str) -> None:
@@ -22,7 +22,7 @@ class SegmentSink:
         self._number = 1 + max((_number(path) for path in folder.glob(f"{writer}-*.parquet")), default=0)
 
     def write_events(self, block: pa.RecordBatch) -> None:
-        """Rows of some processes, each continuing where its last segment ended."""
+        """Writes the block as the next segment."""
         name = f"{self._writer}-{self._number:08}.parquet"
         temporary = self._folder / f".{name}.partial"
         pq.write_table(pa.Table.from_batches([block]), temporary, compression="zstd", compression_level=1)
@@ -30,7 +30,7 @@ class SegmentSink:
         self._number += 1
 
     def write_gauges(self, block: pa.RecordBatch) -> None:
-        """Not part of a segment."""
+        """Ignored: segments have no gauges."""
 
 
 def _number(path: Path) -> int:

@@ -1,4 +1,4 @@
-"""Where rows go: Parquet files written in bounded memory, Arrow tables in memory, or nowhere."""
+"""Sinks for blocks of rows: Parquet files, Arrow tables in memory, or none."""
 
 from __future__ import annotations
 
@@ -16,9 +16,9 @@ GAUGES: Final = "gauges.parquet"
 
 
 class ParquetSink:
-    """`events.parquet` and `gauges.parquet` in a folder, under temporary names until `close`.
+    """Writes `events.parquet` and `gauges.parquet` in a folder, under temporary names until `close`.
 
-    Nothing is made on disk before the first block, so a run that cannot begin leaves nothing behind.
+    No file is created before the first block, so a run that fails at its start leaves nothing behind.
     """
 
     def __init__(self, folder: Path) -> None:
@@ -32,14 +32,14 @@ class ParquetSink:
         self._writer(GAUGES).write_batch(block)
 
     def close(self) -> None:
-        """Both files appear, whole, under their names."""
+        """Completes both files and gives them their names."""
         for name in (EVENTS, GAUGES):
             self._writer(name).close()
         for name in (EVENTS, GAUGES):
             os.replace(self._temporary(name), self._folder / name)
 
     def abandon(self) -> None:
-        """Nothing appears; what was half written is removed."""
+        """Removes the incomplete files."""
         for name, writer in self._writers.items():
             writer.close()
             self._temporary(name).unlink(missing_ok=True)
@@ -59,7 +59,7 @@ class ParquetSink:
 
 
 class TableSink:
-    """Everything in memory, for small runs and tests."""
+    """Keeps all rows in memory, for small runs and tests."""
 
     def __init__(self) -> None:
         self._events: list[pa.RecordBatch] = []
@@ -72,19 +72,19 @@ class TableSink:
         self._gauges.append(block)
 
     def events(self) -> pa.Table:
-        """The event log so far; dictionaries are those of the run."""
+        """The event log so far, as one table."""
         return pa.Table.from_batches(self._events, event_schema()).unify_dictionaries()
 
     def gauges(self) -> pa.Table:
-        """The gauges so far."""
+        """The gauges so far, as one table."""
         return pa.Table.from_batches(self._gauges, gauge_schema()).unify_dictionaries()
 
 
 class NoSink:
-    """Counts blocks and keeps nothing."""
+    """Drops all rows, for benchmarks."""
 
     def write_events(self, block: pa.RecordBatch) -> None:
-        """Forget it."""
+        """Drops the block."""
 
     def write_gauges(self, block: pa.RecordBatch) -> None:
-        """Forget it."""
+        """Drops the block."""
