@@ -20,7 +20,7 @@ from precede.core.node import Context
 from precede.protocols import registry
 from precede.protocols.layered.envelope import Envelope
 from precede.protocols.layered.epidemic.packets import MessagesPacket, packed
-from precede.protocols.layered.own_messages import restored_envelope
+from precede.protocols.layered.saved_state import restored_envelope
 from precede.protocols.prs1997.prs import PrsPacket, PrsStamp
 from precede.runtime.codec import Codec
 from precede.runtime.links.authorship import Authors, public_of

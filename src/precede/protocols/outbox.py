@@ -7,12 +7,19 @@ others at growing intervals. A node owns one, passes it its timers, and returns 
 from __future__ import annotations
 
 from collections.abc import Mapping
-from typing import ClassVar, Final
+from typing import Annotated, ClassVar, Final, TypeAlias
 
 from precede.core.effects import NOTHING, RADIO, CancelTimer, Effect, Effects, Key, Send, SetTimer
 from precede.core.identity import MessageId, NodeId
-from precede.core.instants import Duration, Instant
+from precede.core.instants import MILLISECOND, Duration, Instant
 from precede.core.messages import ControlOnlyPacket, Packet
+from precede.protocols.options import duration
+
+RTO: Final[Duration] = 200 * MILLISECOND
+Rto: TypeAlias = Annotated[
+    Duration, duration("retransmit after this time; 0s: links are reliable, no acknowledgements")
+]
+"""The type of the option `rto`; `RTO` is its default."""
 
 ACK_BYTES: Final = 8
 _LARGEST_BACKOFF: Final = 32

@@ -14,17 +14,20 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from typing import ClassVar, Final, TypeAlias
 
+import msgspec
+
 from precede.core.effects import Deliver, Discard, Effect, Effects, Persist
 from precede.core.errors import Refused
 from precede.core.identity import MessageId, NodeId
 from precede.core.instants import Duration, Instant
 from precede.core.messages import Message
-from precede.core.node import Context, Saved, Waiting, restore
+from precede.core.node import Context, Saved, Waiting
 from precede.protocols.guidec2021.options import CausalBarrierOptions
 from precede.protocols.layered.envelope import Envelope
 from precede.protocols.layered.held_messages import HeldMessages
 from precede.protocols.layered.ordering import Ordering
 from precede.protocols.layered.own_messages import OwnMessages, refuse_destinations
+from precede.protocols.layered.saved_state import saved_under
 from precede.protocols.layered.streams import Stream, id_in, stream_in, stream_of, top_key
 from precede.protocols.registry import Entry
 
@@ -68,9 +71,8 @@ class CausalBarrier(Ordering):
 
     def start(self, now: Instant, saved: Saved) -> Effects:
         tops: dict[Stream, tuple[int, Barrier]] = {}
-        for key, value in saved.items():
-            if type(key) is tuple and key[0] == "top":
-                tops[stream_in(key)] = restore({key: value}, key, tuple[int, Barrier], (0, ()))
+        for key, value in saved_under(saved, "top"):
+            tops[stream_in(key)] = msgspec.convert(value, tuple[int, Barrier])
         self._delivered = {stream: number for stream, (number, _) in tops.items()}
         self._barrier = dict(self._delivered)
         for _, barrier in tops.values():

@@ -14,12 +14,14 @@ from __future__ import annotations
 
 from typing import TypeAlias, final
 
+import msgspec
 from mypy_extensions import mypyc_attr
 
 from precede.core.effects import Persist
 from precede.core.instants import Instant
-from precede.core.node import Saved, restore
+from precede.core.node import Saved
 from precede.protocols.layered.parsed_envelopes import MessageName, ParsedEnvelope
+from precede.protocols.layered.saved_state import saved_under
 from precede.protocols.layered.streams import Stream, stream_in, top_key
 
 Predecessor: TypeAlias = tuple[Stream, int, Instant]
@@ -134,15 +136,12 @@ class Past:
         The last delivered message of a stream covers all earlier ones (papers/guidec2021/reading.md).
         """
         deliveries: list[tuple[MessageName, Barrier]] = []
-        for key, value in saved.items():
-            if type(key) is tuple and key[0] == "top":
-                number, deadline, until, barrier = restore(
-                    {key: value}, key, tuple[int, int, int, Barrier], (0, 0, 0, ())
-                )
-                stream = stream_in(key)
-                name = MessageName((stream, number, deadline))
-                self.tops[stream] = Top(name, until)
-                deliveries.append((name, barrier))
+        for key, value in saved_under(saved, "top"):
+            number, deadline, until, barrier = msgspec.convert(value, tuple[int, int, int, Barrier])
+            stream = stream_in(key)
+            name = MessageName((stream, number, deadline))
+            self.tops[stream] = Top(name, until)
+            deliveries.append((name, barrier))
         for name, barrier in deliveries:
             self.deliver(name, [MessageName(entry) for entry in barrier])
 

@@ -8,6 +8,7 @@ orderings of guidec2021 are in their own package, the flooding dissemination is 
     ordering          the interface of an ordering
     dissemination     the interface of a dissemination
     node              `LayeredNode`, the node that joins the two
+    saved_state       reads persisted state after a restart
     own_messages      numbers own messages and persists them until they are sent
     held_messages     persists received messages that wait for others
     streams           names a source in one incarnation

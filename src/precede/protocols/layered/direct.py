@@ -7,19 +7,19 @@ an ordering without lifetimes waits for it for ever. Over contacts and floods ot
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from typing import Annotated, ClassVar, Final
+from typing import ClassVar, Final
 
 from precede.core.effects import NOTHING, Arrive, Effect, Effects, Key, Medium, Persist
 from precede.core.identity import MessageId, NodeId
-from precede.core.instants import MILLISECOND, Duration, Instant
+from precede.core.instants import Instant
 from precede.core.messages import Packet
 from precede.core.node import Context, Saved
 from precede.protocols.layered.dissemination import Dissemination
 from precede.protocols.layered.envelope import Envelope, EnvelopePacket
 from precede.protocols.layered.ordering import Ordering
 from precede.protocols.layered.own_messages import own_key
-from precede.protocols.options import Durable, duration
-from precede.protocols.outbox import AckPacket, Outbox
+from precede.protocols.options import Durable
+from precede.protocols.outbox import RTO, AckPacket, Outbox, Rto
 from precede.protocols.registry import DisseminationEntry
 
 
@@ -32,9 +32,7 @@ class DirectPacket(EnvelopePacket, frozen=True, gc=False):
 class DirectOptions(Durable, frozen=True, kw_only=True):
     """The options of `direct`."""
 
-    rto: Annotated[
-        Duration, duration("retransmit after this time; 0s: links are reliable, no acknowledgements")
-    ] = 200 * MILLISECOND
+    rto: Rto = RTO
 
 
 class Direct(Dissemination):

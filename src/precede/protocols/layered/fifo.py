@@ -14,6 +14,7 @@ from precede.protocols.layered.envelope import Envelope
 from precede.protocols.layered.held_messages import HeldMessages
 from precede.protocols.layered.ordering import Ordering
 from precede.protocols.layered.own_messages import OwnMessages, deadline_after, refuse_destinations
+from precede.protocols.layered.saved_state import saved_under
 from precede.protocols.options import Durable
 from precede.protocols.registry import Entry
 
@@ -33,9 +34,8 @@ class Fifo(Ordering):
         self._pending: dict[MessageId, tuple[Envelope, Instant]] = {}
 
     def start(self, now: Instant, saved: Saved) -> Effects:
-        for key, value in saved.items():
-            if type(key) is tuple and key[0] == "done":
-                self._delivered[int(key[1]), int(key[2])] = value
+        for key, value in saved_under(saved, "done"):
+            self._delivered[int(key[1]), int(key[2])] = value
         effects = self._own.start(saved, None)
         for envelope in self._held.resume(saved, None, self.knows, effects):
             self.arrive((envelope,), now, effects)

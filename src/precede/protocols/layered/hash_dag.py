@@ -11,15 +11,18 @@ from collections.abc import Mapping, Sequence
 from hashlib import blake2b
 from typing import Annotated, ClassVar, Final, TypeAlias
 
+import msgspec
+
 from precede.core.effects import Deliver, Discard, Effect, Effects, Persist
 from precede.core.identity import MessageId, NodeId
 from precede.core.instants import Duration, Instant
 from precede.core.messages import Message
-from precede.core.node import Context, Saved, Waiting, restore
+from precede.core.node import Context, Saved, Waiting
 from precede.protocols.layered.envelope import Envelope
 from precede.protocols.layered.held_messages import HeldMessages
 from precede.protocols.layered.ordering import Ordering
 from precede.protocols.layered.own_messages import OwnMessages, deadline_after, refuse_destinations
+from precede.protocols.layered.saved_state import saved_under
 from precede.protocols.options import Durable, duration
 from precede.protocols.registry import Entry
 
@@ -70,9 +73,7 @@ class HashDag(Ordering):
     def _restore_graph(self, saved: Saved) -> None:
         """Rebuild the graph from its persisted messages: the heads are those that are no parent."""
         deliveries = [
-            restore({key: value}, key, tuple[MessageId, Digest, Parents], (MessageId(0, 0, 0), b"", ()))
-            for key, value in saved.items()
-            if type(key) is tuple and key[0] == "done"
+            msgspec.convert(value, tuple[MessageId, Digest, Parents]) for _, value in saved_under(saved, "done")
         ]
         parents_of_others = {parent: None for _, _, parents in deliveries for parent in parents}
         for id, digest, _ in sorted(deliveries):

@@ -13,7 +13,7 @@ from precede.core.effects import Effect, Persist
 from precede.core.identity import MessageId
 from precede.core.node import Saved
 from precede.protocols.layered.envelope import Envelope
-from precede.protocols.layered.own_messages import restored_envelope
+from precede.protocols.layered.saved_state import saved_envelopes
 
 
 class HeldMessages:
@@ -40,12 +40,7 @@ class HeldMessages:
         A crash may have fallen between a delivery and the erasure. If the ordering `knows` a message, it is
         erased now and not yielded.
         """
-        envelopes = [
-            restored_envelope(value, stamp_type)
-            for key, value in saved.items()
-            if type(key) is tuple and key[0] == "held"
-        ]
-        for envelope in sorted(envelopes, key=lambda envelope: envelope.message.id):
+        for envelope in saved_envelopes(saved, "held", stamp_type):
             if knows(envelope.message.id):
                 effects.append(Persist(_key(envelope.message.id), None))
             else:

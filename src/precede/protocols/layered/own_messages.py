@@ -9,14 +9,13 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Any
 
-import msgspec
-
 from precede.core.effects import Accept, Deliver, Effect, Key, Persist
 from precede.core.errors import Refused
 from precede.core.identity import MessageId, NodeId
 from precede.core.instants import Duration, Instant
 from precede.core.node import Context, Saved, restore
 from precede.protocols.layered.envelope import Envelope
+from precede.protocols.layered.saved_state import saved_envelopes
 from precede.protocols.options import Durable
 
 
@@ -59,14 +58,7 @@ class OwnMessages:
         With `now`, a message whose deadline passed while the node was down is not delivered.
         """
         delivered = restore(saved, "own_delivered", int, 0)
-        kept = sorted(
-            (
-                restored_envelope(value, stamp_type)
-                for key, value in saved.items()
-                if type(key) is tuple and key[0] == "own"
-            ),
-            key=lambda envelope: envelope.message.id.number,
-        )
+        kept = saved_envelopes(saved, "own", stamp_type)
         effects: list[Effect] = []
         for envelope in kept:
             number = envelope.message.id.number
@@ -104,11 +96,3 @@ def refuse_destinations(to: Sequence[NodeId] | None, protocol: str) -> None:
     """Refuse a destination set: the order holds only if every member receives every message."""
     if to is not None:
         raise Refused(f"{protocol} delivers to every node: for destination sets use a multicast protocol (prs)")
-
-
-def restored_envelope(value: Any, stamp_type: Any) -> Envelope:
-    """A persisted envelope, converted from plain data to its types. With `stamp_type` None the stamp stays."""
-    envelope = msgspec.convert(value, Envelope)
-    if stamp_type is None:
-        return envelope
-    return msgspec.structs.replace(envelope, stamp=msgspec.convert(envelope.stamp, stamp_type))

@@ -14,6 +14,7 @@ from precede.core.node import Context, Saved
 from precede.protocols.layered.envelope import Envelope
 from precede.protocols.layered.ordering import Ordering
 from precede.protocols.layered.own_messages import OwnMessages, deadline_after
+from precede.protocols.layered.saved_state import saved_under
 from precede.protocols.options import Durable, duration
 from precede.protocols.registry import Entry
 
@@ -37,11 +38,10 @@ class Unordered(Ordering):
         self._beyond: dict[tuple[NodeId, int], dict[int, None]] = {}
 
     def start(self, now: Instant, saved: Saved) -> Effects:
-        for key, value in saved.items():
-            if type(key) is tuple and key[0] == "done":
-                stream = (int(key[1]), int(key[2]))
-                self._prefix[stream] = value[0]
-                self._beyond[stream] = dict.fromkeys(value[1:])
+        for key, value in saved_under(saved, "done"):
+            stream = (int(key[1]), int(key[2]))
+            self._prefix[stream] = value[0]
+            self._beyond[stream] = dict.fromkeys(value[1:])
         return self._own.start(saved, None)
 
     def stamp(
@@ -64,6 +64,7 @@ class Unordered(Ordering):
             effects.append(Deliver(envelope.message))
 
     def _remember(self, id: MessageId) -> None:
+        """Record a delivery: extend the prefix, or note the number beyond it."""
         stream = (id.source, id.incarnation)
         prefix = self._prefix.setdefault(stream, 0)
         beyond = self._beyond.setdefault(stream, {})

@@ -23,6 +23,7 @@ from precede.protocols.layered.envelope import Envelope
 from precede.protocols.layered.held_messages import HeldMessages
 from precede.protocols.layered.ordering import Ordering
 from precede.protocols.layered.own_messages import OwnMessages, deadline_after, refuse_destinations
+from precede.protocols.layered.saved_state import saved_under
 from precede.protocols.options import Durable
 from precede.protocols.registry import Entry
 
@@ -55,9 +56,8 @@ class VectorClock(Ordering):
         self._waiting_for: dict[tuple[NodeId, int], list[MessageId]] = {}
 
     def start(self, now: Instant, saved: Saved) -> Effects:
-        for key, value in saved.items():
-            if type(key) is tuple and key[0] == "done":
-                self._delivered[int(key[1])] = value
+        for key, value in saved_under(saved, "done"):
+            self._delivered[int(key[1])] = value
         effects = self._own.start(saved, dict[int, int])
         if self._own.number:
             self._delivered[self._own.node] = self._own.number

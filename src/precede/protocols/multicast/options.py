@@ -4,15 +4,11 @@ from __future__ import annotations
 
 from typing import Annotated, Final, TypeAlias
 
-from precede.core.instants import MILLISECOND, Duration
-from precede.protocols.options import Durable, duration, option
+from precede.protocols.options import Durable, option
+from precede.protocols.outbox import RTO, Rto
 
-RTO: Final[Duration] = 200 * MILLISECOND
 CHECKPOINT: Final = 64
 
-Rto: TypeAlias = Annotated[
-    Duration, duration("retransmit after this time; 0s: links are reliable, no acknowledgements")
-]
 Checkpoint: TypeAlias = Annotated[int, option("when durable: messages between two checkpoints of the state")]
 
 

@@ -5,8 +5,9 @@ from __future__ import annotations
 from typing import Annotated, Literal, TypeAlias
 
 from precede.protocols.cells.options import ProxyOptions
-from precede.protocols.multicast.options import CHECKPOINT, RTO, Checkpoint, MulticastOptions, Rto
+from precede.protocols.multicast.options import CHECKPOINT, Checkpoint, MulticastOptions
 from precede.protocols.options import option
+from precede.protocols.outbox import RTO, Rto
 
 Encoding: TypeAlias = Literal["tuples", "bitmap"]
 

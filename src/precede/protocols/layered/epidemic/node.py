@@ -42,8 +42,9 @@ from precede.protocols.layered.epidemic.options import EpidemicOptions, Eviction
 from precede.protocols.layered.epidemic.packets import HavePacket, MessagesPacket, SummaryPacket, packet_of
 from precede.protocols.layered.epidemic.transfer_order import TransferOrder, arranged
 from precede.protocols.layered.ordering import Ordering
-from precede.protocols.layered.own_messages import own_key, restored_envelope
+from precede.protocols.layered.own_messages import own_key
 from precede.protocols.layered.parsed_envelopes import NEVER, Batch, ParsedEnvelope, batch_of
+from precede.protocols.layered.saved_state import saved_envelopes
 from precede.protocols.registry import DisseminationEntry
 
 _EXPIRE: Final = ("net", "expire")
@@ -85,12 +86,7 @@ class Epidemic(Dissemination):
     def start(self, now: Instant, saved: Saved) -> Effects:
         effects: list[Effect] = []
         self._restarted = bool(saved)
-        envelopes = [
-            restored_envelope(value, self.ordering.stamp_type)
-            for key, value in saved.items()
-            if type(key) is tuple and key[0] == "net"
-        ]
-        for envelope in sorted(envelopes, key=lambda envelope: envelope.message.id):
+        for envelope in saved_envelopes(saved, "net", self.ordering.stamp_type):
             self._cache.add(batch_of((envelope,)))
         # A crash may have fallen between a message's entry into the cache and its hand-over to the ordering.
         # The ordering gets all such messages before the cache evicts any of them.
