@@ -17,6 +17,7 @@ __all__ = [
     "BadInput",
     "Delivered",
     "Group",
+    "MessageId",
     "NotYet",
     "Order",
     "Refused",
@@ -28,6 +29,7 @@ __all__ = [
     "Unavailable",
     "Verdict",
     "Violation",
+    "Waiting",
     "__version__",
     "join",
     "simulate",
@@ -36,7 +38,9 @@ __all__ = [
 
 if TYPE_CHECKING:
     from precede.api import Order, join
+    from precede.core.context import Waiting
     from precede.core.errors import BadInput, NotYet, Refused, StoreFailed, Unavailable
+    from precede.core.identity import MessageId
     from precede.experiments.simulation import Simulation, simulate
     from precede.runtime.deliveries import Arrival, Delivered
     from precede.runtime.group import Group
@@ -48,7 +52,9 @@ if TYPE_CHECKING:
 else:
     _MODULES = {
         "precede.api": ("Order", "join"),
+        "precede.core.context": ("Waiting",),
         "precede.core.errors": ("BadInput", "NotYet", "Refused", "StoreFailed", "Unavailable"),
+        "precede.core.identity": ("MessageId",),
         "precede.experiments.simulation": ("Simulation", "simulate"),
         "precede.runtime.deliveries": ("Arrival", "Delivered"),
         "precede.runtime.group": ("Group",),

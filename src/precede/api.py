@@ -18,6 +18,7 @@ from precede.core.identity import NodeId
 from precede.core.instants import Duration
 from precede.core.node import Context, Node
 from precede.protocols import registry
+from precede.protocols.options import written_options
 from precede.runtime.codec import Codec
 from precede.runtime.group import Group
 from precede.runtime.names import group_key, node_id
@@ -29,12 +30,7 @@ MOST_CARRIED: Final = 50_000
 """How many messages a member carries for others, unless the option `cache` says otherwise."""
 
 Order: TypeAlias = Literal["none", "fifo", "causal", "delta", "multicast", "total"]
-"""The orders that `join` offers: see docs/guides/which-order.md.
-
->>> import precede
->>> order: precede.Order = "causal"
->>> with_lifetimes: precede.Order = "delta"
-"""
+"""The orders that `join` offers: see docs/guides/which-order.md."""
 
 
 def join(
@@ -83,7 +79,7 @@ def join(
     _check_names(group, name, members)
     _check_addresses(bind, peers, lan)
     duration = read_lifetime(lifetime)
-    chosen = {"durable": store is not None, **plain_options(options)}
+    chosen = {**written_options(options), "durable": store is not None}
     if duration is not None:
         chosen["lifetime"] = duration
     keys = tuple(group_key(secret, group) for secret in _read_secrets(key))
@@ -117,15 +113,6 @@ def _settings(
         identity=identity,
         roster=roster,
     )
-
-
-def plain_options(options: Mapping[str, object] | msgspec.Struct | None) -> dict[str, Any]:
-    """Options of a protocol as a dictionary, from a mapping or from the protocol's own options struct."""
-    if isinstance(options, msgspec.Struct):
-        return msgspec.structs.asdict(options)
-    if options is not None and not isinstance(options, Mapping):
-        raise BadInput(f"options: expected a mapping such as {{'cache': 1000}}, got {options!r}")
-    return dict(options or {})
 
 
 def open_member(

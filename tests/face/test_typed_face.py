@@ -10,6 +10,8 @@ from pathlib import Path
 import pytest
 
 import precede
+from precede.core.instants import MINUTE
+from precede.protocols.guidec2021.options import CausalBarrierOptions, DeltaCausalOptions
 
 ROOT = Path(__file__).parents[2]
 
@@ -152,3 +154,17 @@ def test_a_missing_library_is_answered_with_the_line_that_installs_it() -> None:
         "precede.join needs cryptography, which is not installed; "
         "install it with: pip install 'precede[runtime]'\n"
     )
+
+
+def test_options_are_a_mapping_or_the_protocols_own_struct() -> None:
+    struct = DeltaCausalOptions(lifetime=5 * MINUTE)
+    small = {"until": "2s", "crashes": []}
+    for options in ({"lifetime": "5min"}, struct):
+        run = precede.simulate("small-office", "delta_causal", seed=7, options=options, settings=small)
+        broadcast = run.to_pandas().query("kind == 'broadcast'")
+        assert set(broadcast["deadline_us"] - broadcast["clock_us"]) == {5 * MINUTE}
+    with pytest.raises(precede.BadInput, match="options: fifo has no option 'loss'"):
+        precede.simulate("small-office", "fifo", options={"loss": 0.3})
+    assert precede.join("g", "ana", key=None, options=CausalBarrierOptions(prune=False)).name == "ana"
+    with pytest.raises(precede.BadInput, match="'causal_barrier' has no option 'lifetime'"):
+        precede.join("g", "ana", key=None, options=struct)

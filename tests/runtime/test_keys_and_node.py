@@ -76,7 +76,7 @@ def test_a_roster_that_others_can_change_is_refused(tmp_path: Path, capsys: pyte
         read_roster(roster)
     roster.chmod(0o600)
     roster.write_text(lines[0] * 2)
-    with pytest.raises(BadInput, match=":2: ana is there twice"):
+    with pytest.raises(BadInput, match=":2: ana appears twice"):
         read_roster(roster)
     assert main(["keys", "identity", str(tmp_path / "x"), "two words"]) == 2
 
@@ -85,7 +85,7 @@ def test_a_roster_that_others_can_change_is_refused(tmp_path: Path, capsys: pyte
     ("content", "mode", "cause"),
     [
         ("ab" * 32, 0o644, "others can read it"),
-        ("ab" * 31, 0o600, ":1: a key has 32 bytes, not 31"),
+        ("ab" * 31, 0o600, ":1: expected a key of 32 bytes, got 31"),
         ("zz" * 32, 0o600, ":1: not a key in hexadecimal"),
         ("# nothing", 0o600, "no key in it"),
     ],

@@ -30,7 +30,14 @@ class Context(Struct, Generic[OptionsT_co], frozen=True):
 
 
 class Waiting(Struct, frozen=True):
-    """A received message that cannot be delivered yet: what it waits for, since when, until when at most."""
+    """A received message that cannot be delivered yet: what it waits for, since when, until when at most.
+
+    >>> import precede
+    >>> question, answer = precede.MessageId(1, 0, 5), precede.MessageId(2, 0, 1)
+    >>> item = precede.Waiting(answer, waits_for=(question,), since=1_000_000)
+    >>> f"{item.message} waits for {item.waits_for[0]}"
+    '2:1 waits for 1:5'
+    """
 
     message: MessageId
     waits_for: tuple[MessageId, ...]

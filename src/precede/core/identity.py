@@ -20,7 +20,11 @@ NEIGHBOURS: Final[NodeId] = -1
 class MessageId(Struct, frozen=True, gc=False, order=True, array_like=True, cache_hash=True):
     """The id of one application message: its source, the incarnation of the source, the number within it.
 
-    Numbers start at 1 and grow; a source that lost its saved state starts a new incarnation at number 1.
+    Numbers start at 1 and grow. A source that lost its saved state starts a new incarnation, again at number 1.
+
+    >>> import precede
+    >>> print(precede.MessageId(source=7, incarnation=0, number=3))
+    7:3
     """
 
     source: NodeId

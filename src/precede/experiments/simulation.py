@@ -7,13 +7,14 @@ from os import PathLike
 from typing import Any
 
 import pyarrow as pa
-from msgspec import Struct, structs
+from msgspec import Struct
 
 from precede.core.errors import BadInput
 from precede.eventlog.sinks import TableSink
 from precede.experiments.run import carry_out
 from precede.experiments.scenario import read_scenario
 from precede.measures.events import measure_events
+from precede.protocols.options import written_options
 from precede.witness.verdict import Order, Verdict
 from precede.witness.verify import verify
 
@@ -80,7 +81,7 @@ def simulate(
     """
     if not isinstance(scenario, (str, PathLike)):
         raise BadInput(f"scenario: expected a built-in name or a TOML file, got {scenario!r}")
-    chosen = structs.asdict(options) if isinstance(options, Struct) else dict(options or {})
+    chosen = written_options(options)
     run = read_scenario(str(scenario), protocol, seed, {**(settings or {}), **chosen})
     for key in chosen:
         if key not in run.options:

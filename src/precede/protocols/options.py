@@ -17,6 +17,7 @@ import msgspec
 from msgspec import Struct
 
 from precede.core.errors import BadInput
+from precede.core.instants import format_duration
 from precede.core.settings import Note, Setting, settings_in
 
 OptionsT = TypeVar("OptionsT", bound=Struct)
@@ -64,3 +65,17 @@ def read_option(key: str, setting: Setting, value: Any) -> Any:
         return setting.read(value)
     except ValueError as error:
         raise BadInput(f"option {key!r}: {error}") from error
+
+
+def written_options(options: Mapping[str, object] | Struct | None) -> dict[str, Any]:
+    """Options as a user writes them, from a mapping or from a protocol's struct (without its defaults)."""
+    if isinstance(options, Struct):
+        written = {}
+        for key, declared in declared_options(type(options)).items():
+            value = getattr(options, key)
+            if value != declared.default:
+                written[key] = format_duration(value) if declared.kind == "duration" else value
+        return written
+    if options is not None and not isinstance(options, Mapping):
+        raise BadInput(f"options: expected a mapping such as {{'cache': 1000}}, got {options!r}")
+    return dict(options or {})

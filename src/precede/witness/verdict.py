@@ -36,6 +36,11 @@ class Violation(Struct, frozen=True):
     """One delivery that breaks a rule. `other` is the message it should have come before (or disagrees about).
 
     `chain` is m -> ... -> m' for a causal violation; `rows` are the rows that prove it, `story` tells them.
+
+    >>> import precede
+    >>> first = precede.simulate("small-office", "unordered", seed=7).verify("causal").first
+    >>> first.kind, len(first.rows), first.story.splitlines()[0]
+    ('causal', 4, 'Node 0 delivered 4:2 before 4:1, but 4:1 -> 4:2.')
     """
 
     kind: Offence
@@ -84,6 +89,11 @@ class Verdict(Struct, frozen=True):
 
     `violations` counts every breach; `listed` holds the first of them, and only `first` is told as a story.
     `reasons` say why a verdict is unknown; `findings` are worth knowing and break nothing.
+
+    >>> import precede
+    >>> verdict = precede.simulate("small-office", "unordered", seed=7).verify("causal")
+    >>> verdict.verdict, verdict.deliveries_checked, verdict.counts
+    ('violated', 3008, {'causal': 557})
     """
 
     order: Order
