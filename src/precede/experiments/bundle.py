@@ -1,7 +1,7 @@
-"""One run as a folder that stands alone: its scenario with every file it reads, and what came of it.
+"""A run as a folder that can be carried out elsewhere: its scenario, every file it reads, and its results.
 
-`scenario.toml` written here and read again is the same run, with the same id; `README.md` says what to type and
-what must come out, to the byte.
+The run that `scenario.toml` describes has the same id as the original. `README.md` lists the commands, and the
+digest that their result must have.
 """
 
 from __future__ import annotations
@@ -30,7 +30,7 @@ PACKAGES: Final = ("precede", "msgspec", "numpy", "pyarrow", "numba", "pyspark")
 
 
 def write_bundle(run: Run, folder: Path, log: Path | None = None) -> dict[str, Any]:
-    """Everything about a run into a folder; `log` is where its files lie already, else it is carried out."""
+    """Write a run and its results to a folder. `log` is a folder with its event log; without it, run it now."""
     folder.mkdir(parents=True, exist_ok=True)
     alone = _with_its_files(run, folder)
     (folder / SCENARIO).write_text(scenario_text(alone), encoding="utf-8")
@@ -41,7 +41,7 @@ def write_bundle(run: Run, folder: Path, log: Path | None = None) -> dict[str, A
             if (log / name).is_file():
                 shutil.copyfile(log / name, folder / name)
     verdict = verify(folder)
-    told = {
+    results = {
         "run_id": run.id,
         "seed": run.seed,
         "protocol": run.protocol,
@@ -55,9 +55,9 @@ def write_bundle(run: Run, folder: Path, log: Path | None = None) -> dict[str, A
         "versions": versions(),
         "sha256": {name: digest(folder / name) for name in (EVENTS, GAUGES)},
     }
-    (folder / "bundle.json").write_bytes(msgspec.json.format(msgspec.json.encode(told), indent=2) + b"\n")
-    (folder / "README.md").write_text(_readme(run, told), encoding="utf-8")
-    return told
+    (folder / "bundle.json").write_bytes(msgspec.json.format(msgspec.json.encode(results), indent=2) + b"\n")
+    (folder / "README.md").write_text(_readme(run, results), encoding="utf-8")
+    return results
 
 
 def read_run(path: Path) -> Run:
@@ -70,22 +70,23 @@ def read_run(path: Path) -> Run:
 
 
 def versions() -> dict[str, str]:
-    """What this was made with."""
-    found = {"python": platform.python_version(), "system": f"{platform.system()} {platform.machine()}"}
+    """The versions of Python, of the system and of the packages that results depend on."""
+    installed = {"python": platform.python_version(), "system": f"{platform.system()} {platform.machine()}"}
     for name in PACKAGES:
         try:
-            found[name] = __version__ if name == "precede" else metadata.version(name)
+            installed[name] = __version__ if name == "precede" else metadata.version(name)
         except metadata.PackageNotFoundError:
             continue
-    return found
+    return installed
 
 
 def digest(path: Path) -> str:
+    """The SHA-256 of a file, in hexadecimal."""
     return sha256(path.read_bytes()).hexdigest()
 
 
 def _with_its_files(run: Run, folder: Path) -> Run:
-    """The run with every file it reads copied beside it; a trace goes into a lake of its own."""
+    """Copy every file that the run reads to the folder; the run with the new paths."""
     tables = {"world": dict(run.world), "workload": dict(run.workload)}
     for table in tables.values():
         for key, value in table.items():
@@ -151,16 +152,16 @@ def _toml(value: Any) -> str:
     return "[" + ", ".join(_toml(one) for one in value) + "]"
 
 
-def _readme(run: Run, told: Mapping[str, Any]) -> str:
-    verdict = told["verdict"]
-    packages = ", ".join(f"{name} {version}" for name, version in told["versions"].items())
-    return f"""# Run {told["run_id"]}
+def _readme(run: Run, results: Mapping[str, Any]) -> str:
+    verdict = results["verdict"]
+    packages = ", ".join(f"{name} {version}" for name, version in results["versions"].items())
+    return f"""# Run {results["run_id"]}
 
 Protocol `{run.protocol}`, seed {run.seed}. One seed is one world: scenario and seed give one event log.
 
 | file | what it is |
 | --- | --- |
-| `{SCENARIO}` | the whole run; every file it reads lies beside it |
+| `{SCENARIO}` | the whole run; every file it reads is in this folder |
 | `{EVENTS}`, `{GAUGES}` | its event log, and the sizes of registries and buffers over time |
 | `bundle.json` | verdict, measures, versions, SHA-256 of the log |
 
@@ -168,12 +169,12 @@ Made with {packages}.
 
 ## Run it again
 
-    pip install 'precede[cli,verify]=={told["versions"]["precede"]}'
+    pip install 'precede[cli,verify]=={results["versions"]["precede"]}'
     precede simulate {SCENARIO} --lake lake --out again
     precede verify again
     sha256sum again/{EVENTS} {EVENTS}
 
 `precede verify` must say that the order `{verdict["order"]}` {verdict["verdict"]}
 ({verdict["violations"]} violations, {verdict["deliveries_checked"]} deliveries). With the versions above both
-digests are {told["sha256"][EVENTS]}.
+digests are {results["sha256"][EVENTS]}.
 """

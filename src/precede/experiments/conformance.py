@@ -1,4 +1,4 @@
-"""Somebody's own protocol through scenarios and the swarm, beside the rivals that promise the same order."""
+"""Trials of a user's own protocol: worked examples, the swarm, and built-in rivals with the same order."""
 
 from __future__ import annotations
 
@@ -50,28 +50,28 @@ _PAGES: Final[dict[str, tuple[str, ...]]] = {
         "B receives one from A",
     ),
 }
-_WANTED: Final[dict[str, dict[str, tuple[str, ...]]]] = {
+_EXPECTED: Final[dict[str, dict[str, tuple[str, ...]]]] = {
     "an answer that overtakes its question": {"C": ("question", "answer")},
     "two messages of one source that change places": {"B": ("one", "two")},
 }
 
 
 class OwnOptions(Durable, frozen=True, kw_only=True):
-    """The options of a node class that declares none: what the worlds of the swarm set."""
+    """The options of a node class that declares none: those that the worlds of the swarm set."""
 
     rto: Annotated[Duration, duration("retransmit after this time")] = 200 * MILLISECOND
 
 
 class PageResult(Struct, frozen=True):
-    """How a protocol fares on one small page: holds, breaks, or does not play it."""
+    """The result of one worked example: holds, breaks or not played, and the cause."""
 
     page: str
     result: str
-    said: str = ""
+    cause: str = ""
 
 
 class SwarmRow(Struct, frozen=True):
-    """One line of the table: what the swarm counted, and what the messages cost."""
+    """One protocol's line of the table: the findings of the swarm, and the cost of its messages."""
 
     protocol: str
     tally: Tally
@@ -83,46 +83,46 @@ class SwarmRow(Struct, frozen=True):
 
 
 def load_entry(target: str, order: Order) -> Entry[Any]:
-    """`module:Name` as an Entry: an Entry itself, or a Node class that is built from a Context."""
+    """The entry that `module:Name` names: an `Entry`, or a `Node` class whose constructor takes a context."""
     module, colon, name = target.partition(":")
     if not colon or not name:
         raise BadInput(f"{target!r}: write MODULE:NODE")
     if str(Path.cwd()) not in sys.path:
         sys.path.insert(0, str(Path.cwd()))
     try:
-        found: Any = getattr(import_module(module), name)
+        target_object: Any = getattr(import_module(module), name)
     except ModuleNotFoundError as error:
         raise BadInput(f"{target}: {error}") from error
     except AttributeError:
         raise BadInput(f"{target}: {module} has no {name}") from None
     except Exception as error:
-        raise BadInput(f"{target}: {module} cannot be imported: {_told(error)}") from error
-    if isinstance(found, Entry):
-        return found
-    if not (isinstance(found, type) and issubclass(found, Node)):
+        raise BadInput(f"{target}: {module} cannot be imported: {_described(error)}") from error
+    if isinstance(target_object, Entry):
+        return target_object
+    if not (isinstance(target_object, type) and issubclass(target_object, Node)):
         raise BadInput(f"{target}: neither an Entry nor a Node class")
-    made: Any = found
+    node_class: Any = target_object
 
     def build(role: str, context: Context[OwnOptions]) -> Node:
-        node: Node = made(context)
+        node: Node = node_class(context)
         return node
 
     try:
         build("node", Context(0, (0, 1), OwnOptions(), Random(1)))
     except Exception as error:
-        raise BadInput(f"{target}: {name}(context) cannot be built: {_told(error)}") from error
+        raise BadInput(f"{target}: {name}(context) cannot be built: {_described(error)}") from error
     return Entry(name, target, "your own", order, ("point_to_point",), OwnOptions, build=build)
 
 
-def _told(error: BaseException) -> str:
-    """What was raised, and where in somebody's own file."""
+def _described(error: BaseException) -> str:
+    """The exception in one line, with the file and line that raised it."""
     frames = extract_tb(error.__traceback__)
     place = f" ({Path(frames[-1].filename).name}:{frames[-1].lineno})" if frames else ""
     return f"{type(error).__name__}: {error}{place}"
 
 
 def try_pages(entry: Entry[Any]) -> Iterator[PageResult]:
-    """The small worked examples that its order forbids to go wrong."""
+    """Play the worked examples that test the order which the entry promises."""
     if entry.order == "none":
         return
     for page, steps in _PAGES.items():
@@ -138,16 +138,16 @@ def _try_page(entry: Entry[Any], page: str, steps: tuple[str, ...]) -> PageResul
     except BadInput as error:
         return PageResult(page, "not played", str(error))
     except Exception as error:
-        return PageResult(page, "breaks", f"raised {_told(error)}")
-    for node, wanted in _WANTED[page].items():
+        return PageResult(page, "breaks", f"raised {_described(error)}")
+    for node, expected in _EXPECTED[page].items():
         order = tuple(line.split()[2] for line in shown if line.startswith(f"{node} delivers "))
-        if order != wanted:
+        if order != expected:
             return PageResult(page, "breaks", f"{node} delivered {', '.join(order) or 'nothing'}")
     return PageResult(page, "holds")
 
 
 def try_swarm(entry: Entry[Any], worlds: int, seed: int) -> SwarmRow:
-    """The same seeds for everybody, point to point: act one, act two, and what it cost."""
+    """Run an entry in point-to-point worlds of the swarm; rivals get the same seeds."""
     multicast = entry.order == "multicast"
     base, drawer = ("prs", find_drawer("prs")) if multicast else ("vector_clock", POINT_TO_POINT)
     tally, first = Tally(), None
@@ -163,7 +163,7 @@ def try_swarm(entry: Entry[Any], worlds: int, seed: int) -> SwarmRow:
 
 
 def rivals_of(order: Order) -> list[Entry[Any]]:
-    """Built-in protocols that promise the same order in the same world."""
+    """Built-in protocols that promise the same order and run in the same kind of world."""
     known = registry.names()
     return [
         entry
@@ -188,10 +188,10 @@ def _row(
     entry: Entry[Any], tally: Tally, measured: list[dict[str, Any]], first: WorldResult | None
 ) -> SwarmRow:
     def total(name: str) -> float:
-        return float(sum(found.get(name) or 0 for found in measured))
+        return float(sum(measures.get(name) or 0 for measures in measured))
 
     def mean(name: str, weight: str) -> float | None:
-        weighed = [(found.get(name), found.get(weight) or 0) for found in measured]
+        weighed = [(measures.get(name), measures.get(weight) or 0) for measures in measured]
         count = sum(w for value, w in weighed if value is not None)
         return sum(value * w for value, w in weighed if value is not None) / count if count else None
 

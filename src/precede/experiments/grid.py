@@ -1,11 +1,11 @@
-"""A sweep's specification: from a TOML file to every run it asks for, with ids that never change.
+"""Sweeps: from a TOML file to every run it describes.
 
     [sweep]
     name = "buses"                          # default: the file's name
     scenario = ["city-bus", "mine.toml"]    # names, or files relative to this one
     protocol = ["causal_barrier", "delta_causal"]
     seeds = 20                              # 1 .. 20; or "5-9"; or [3, 17]
-    claims = "claims.toml"                  # optional: hold the measures against these (`pipeline.compare`)
+    claims = "claims.toml"                  # optional: compare the measures with these
     [set]                                   # for every run: an option, or table.key of the scenario
     "run.log" = "messages"
     [grid]                                  # every combination of these
@@ -13,7 +13,7 @@
     [grid.delta_causal]                     # and of these, for this protocol
     lifetime = ["5min", "20min"]
 
-A run's id is a hash of everything that describes it, so a run is the same run whatever sweep asks for it.
+The id of a run is a hash of its description: a run that two sweeps describe is the same run.
 """
 
 from __future__ import annotations
@@ -74,7 +74,7 @@ class SweepTable(Struct, frozen=True, kw_only=True):
 
 
 class Point(Struct, frozen=True):
-    """One run of a grid, with what the grid varied to make it (the seed aside)."""
+    """One run of a grid, with the settings that the grid varies (without the seed)."""
 
     id: str
     run: Run
@@ -82,7 +82,7 @@ class Point(Struct, frozen=True):
 
 
 class Grid(Struct, frozen=True):
-    """Everything a sweep asks for, each run once."""
+    """All runs of a sweep, each once."""
 
     name: str
     points: tuple[Point, ...]
@@ -90,9 +90,9 @@ class Grid(Struct, frozen=True):
 
 
 def read_grid(path: Path, lake: Path | None = None) -> Grid:
-    """A sweep's specification; what is wrong in it is said with file, line and cause.
+    """Read a sweep from a TOML file. Raise `BadInput` with file, line and cause if it is wrong.
 
-    A scenario that names a trace, but no lake, finds it in `lake`.
+    `lake` is where traces are looked up if a scenario names none.
     """
     tables, text = read_toml(path)
     for name in tables:
@@ -123,7 +123,7 @@ def read_grid(path: Path, lake: Path | None = None) -> Grid:
 
 
 def _run(folder: Path, lake: Path | None, scenario: str, protocol: str, settings: Mapping[str, Any]) -> Run:
-    """The run as any worker can carry it out: with absolute paths."""
+    """One run with absolute paths, so that any worker can carry it out."""
     beside = folder / scenario
     run = read_scenario(
         str(beside) if beside.is_file() else scenario, protocol, settings=settings, lake=lake or Path("lake")
@@ -136,7 +136,7 @@ def _run(folder: Path, lake: Path | None, scenario: str, protocol: str, settings
 
 
 def _combinations(varied: Table, protocol: str, protocols: Sequence[str]) -> Iterator[dict[str, Any]]:
-    """Every combination of what the grid varies for all protocols and for this one."""
+    """Every combination of the values that the grid has for all protocols and for this one."""
     axes: dict[str, list[Any]] = {}
     own: dict[str, list[Any]] = {}
     for name, value in varied.data.items():

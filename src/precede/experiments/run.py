@@ -1,7 +1,7 @@
-"""A run completely described, and how it is carried out.
+"""`Run`, the complete description of one simulation, and how it is carried out.
 
-A `Run` is plain data: the same Run gives the same log, here, in a thread and on a Spark worker. Its id is a
-hash of everything that matters, the contents of the files it reads included.
+A `Run` is plain data: the same run gives the same event log in this process and on a Spark worker. Its id is a
+hash of the description and of the contents of the files it reads.
 """
 
 from __future__ import annotations
@@ -68,7 +68,7 @@ class Run(Struct, frozen=True, kw_only=True):
 
     @property
     def id(self) -> str:
-        """Short, stable, and the same for the same run everywhere."""
+        """A short name: protocol, seed and a hash. The same run has the same id everywhere."""
         described = msgspec.to_builtins(self)
         del described["base"], described["scenario"]
         described["world"].pop("lake", None)
@@ -78,7 +78,7 @@ class Run(Struct, frozen=True, kw_only=True):
 
 
 class Outcome(Struct, frozen=True, kw_only=True):
-    """What a run was, beside its rows."""
+    """Facts about a finished run that are not in its event log."""
 
     run_id: str
     order: str
@@ -91,9 +91,9 @@ class Outcome(Struct, frozen=True, kw_only=True):
 
 
 class Replay(Struct):
-    """What stands in for a run's own network and workload: what was measured elsewhere.
+    """A measured network and workload, in place of those that the run describes.
 
-    `left` is when nodes left in fact, where they were to leave at all.
+    `left` has the instants at which nodes really left.
     """
 
     network: Network
@@ -101,16 +101,16 @@ class Replay(Struct):
     left: Mapping[NodeId, Sequence[Instant]] = {}
 
     def presence(self, stays: Sequence[Presence]) -> tuple[Presence, ...]:
-        """The same stays, each with the end that it had: the first that is not before the planned one."""
-        found = []
+        """The planned stays, each with its real end: the first in `left` not before the planned one."""
+        measured = []
         for stay in stays:
             late = [at for at in self.left.get(stay.node, ()) if stay.leave is not None and at >= stay.leave]
-            found.append(Presence(stay.node, stay.enter, min(late) if late else stay.leave))
-        return tuple(found)
+            measured.append(Presence(stay.node, stay.enter, min(late) if late else stay.leave))
+        return tuple(measured)
 
 
 class Prepared(Struct):
-    """A world about to begin."""
+    """A world in which nothing has happened yet, and what is needed to run it."""
 
     world: World
     built: BuiltWorld
@@ -120,7 +120,7 @@ class Prepared(Struct):
 
 
 def carry_out(run: Run, sink: Sink, entry: registry.Entry[Any] | None = None) -> Outcome:
-    """One run, its rows to a sink. `entry` stands in for the registry's (somebody's own protocol)."""
+    """Carry out a run and write its rows to a sink. `entry` replaces the registered protocol."""
     began = time.process_time()
     prepared = prepare(run, sink, entry)
     world, built = prepared.world, prepared.built
@@ -149,7 +149,7 @@ def prepare(
     watch: Callable[[World], None] | None = None,
     replay: Replay | None = None,
 ) -> Prepared:
-    """Everything in place, nothing has happened yet. `watch` sees the world before anything is planned."""
+    """Build the world of a run and schedule its workload and faults. `watch` is called before that."""
     entry = entry or registry.find(run.protocol)
     built = build_world(run)
     if replay is not None:
@@ -165,8 +165,8 @@ def prepare(
         watch(world)
     end = _end_of(run, built, workload)
     _schedule_presence(world, built, workload)
-    keeps = registry.is_durable(_read_options(run, entry))
-    faults = read_faults(Table(run.faults, "faults", run.scenario), built.names, keeps)
+    durable = registry.is_durable(_read_options(run, entry))
+    faults = read_faults(Table(run.faults, "faults", run.scenario), built.names, durable)
     built.network.crashes = bool(faults) or any(stay.leave is not None for stay in built.presence)
     plan_faults(world, faults)
     workload.begin(world)
@@ -176,21 +176,21 @@ def prepare(
 
 
 def carry_out_into(run: Run, folder: Path, entry: registry.Entry[Any] | None = None) -> Outcome:
-    """One run as `events.parquet`, `gauges.parquet` and `run.json` in a folder; all whole, or none."""
+    """Carry out a run and write `events.parquet`, `gauges.parquet` and `run.json`: all three, or none."""
     sink = ParquetSink(folder)
     try:
         outcome = carry_out(run, sink, entry)
     except BaseException:
         sink.abandon()
         raise
-    (folder / RUN_FILE).unlink(missing_ok=True)  # of an earlier run: it must not stand beside other rows
+    (folder / RUN_FILE).unlink(missing_ok=True)  # an earlier run's file does not describe the new rows
     sink.close()
     write_run_file(folder, run, outcome)
     return outcome
 
 
 def write_run_file(folder: Path, run: Run, outcome: Outcome) -> None:
-    """`run.json`: what was run, what came out, with which versions."""
+    """Write `run.json`: the run, its outcome, the versions of the code."""
     described = {
         "order": outcome.order,
         "run_id": outcome.run_id,
@@ -205,7 +205,7 @@ def write_run_file(folder: Path, run: Run, outcome: Outcome) -> None:
 
 
 def build_world(run: Run) -> BuiltWorld:
-    """The world a run names."""
+    """Build the world that a run describes. Raise `BadInput` if a key is wrong or has no effect."""
     table = Table(run.world, "world", run.scenario, base=Path(run.base))
     kind = kind_of(table)
     world = read_table(kind.keys, table)
@@ -225,7 +225,7 @@ def kind_of(table: Table) -> WorldKind[Any]:
 
 
 def _check_stays(built: BuiltWorld, scenario: str) -> None:
-    """Nobody leaves before entering, or enters while already there."""
+    """Raise `BadInput` if a node leaves before it enters, or enters while it is present."""
     until: dict[NodeId, Instant] = {}
     for stay in sorted(built.presence, key=lambda stay: (stay.node, stay.enter)):
         leave = FOREVER if stay.leave is None else stay.leave
@@ -245,10 +245,10 @@ def _assemble(
             f"protocol {entry.name!r} does not run in a {kind} world (it needs {', '.join(entry.worlds)})"
         )
     members = built.all_members()
-    read = _read_options(run, entry)
+    options = _read_options(run, entry)
 
     def make_node(node: NodeId, incarnation: int, random: Random) -> Node:
-        context = Context(node, members, read, random, incarnation)
+        context = Context(node, members, options, random, incarnation)
         return registry.build_node(entry, built.role(node), context)
 
     clocks = read_clocks(Table(run.faults, "faults", run.scenario), len(built.names), run.seed)
@@ -305,17 +305,17 @@ def _schedule_gauges(world: World, run: Run, end: Instant) -> None:
 
 
 def _paths(run: Run) -> list[tuple[str, str]]:
-    """The files a run reads: texts in its tables that name a file beside the scenario."""
-    found = []
+    """The files that a run reads: the values of its tables that name a file, and the files of its trace."""
+    paths = []
     for name, table in (("world", run.world), ("workload", run.workload)):
         for key, value in table.items():
             if isinstance(value, str) and run.base and (Path(run.base) / value).is_file():
-                found.append((f"{name}.{key}", value))
+                paths.append((f"{name}.{key}", value))
     if "trace" in run.world:
         lake, range_m = Lake(Path(run.base) / run.world.get("lake", "lake")), run.world.get("range")
         stored = stored_files(lake, run.world["trace"], None if range_m is None else float(range_m))
-        found += [(f"trace.{path.parent.name}", str(path.absolute())) for path in stored]
-    return found
+        paths += [(f"trace.{path.parent.name}", str(path.absolute())) for path in stored]
+    return paths
 
 
 def _digest(base: str, path: str) -> str:
@@ -326,7 +326,7 @@ def _digest(base: str, path: str) -> str:
 
 @lru_cache(256)
 def _digest_of(path: Path, size: int, changed: int) -> str:
-    """A file's contents as a number; a sweep asks for the same few files again and again."""
+    """A digest of a file's contents. Cached: the runs of a sweep read the same few files."""
     with path.open("rb") as file:
         digest = blake2b(digest_size=16)
         while block := file.read(1 << 20):

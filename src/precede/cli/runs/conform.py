@@ -32,7 +32,7 @@ def command(
     entry = load_entry(target, wanted)
     pages = list(try_pages(entry))
     for page in pages:
-        print(f"{page.result:<10} {page.page}{': ' + page.said if page.said else ''}")
+        print(f"{page.result:<10} {page.page}{': ' + page.cause if page.cause else ''}")
     rows = []
     for one in [entry, *rivals_of(wanted)]:
         with working(f"{worlds} worlds with {one.name}"):

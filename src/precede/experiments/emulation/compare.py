@@ -1,4 +1,4 @@
-"""Two event logs of one scenario, simulated and emulated: what agrees (who got what), what differs (when)."""
+"""Compares two event logs of one scenario, simulated and emulated: deliveries and ages."""
 
 from __future__ import annotations
 
@@ -10,41 +10,41 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 
 Delivery: TypeAlias = tuple[str, str, int]
-"""A node, a source, a number."""
+"""Node, source, message number."""
 
 
 def read_segments(folder: Path) -> pa.Table:
-    """The event log that nodes wrote in segments."""
+    """The event log that real nodes wrote, as one table of all its segments."""
     return pa.concat_tables([pq.read_table(path) for path in sorted(folder.rglob("events-*.parquet"))])
 
 
 def compared(simulated: pa.Table, emulated: pa.Table) -> dict[str, Any]:
-    """Counts, ages and the sets of deliveries."""
-    here, there = _deliveries(simulated), _deliveries(emulated)
-    only_here = sorted(set(here) - set(there))
-    only_there = sorted(set(there) - set(here))
-    ages = {"simulated": _ages(simulated, here), "emulated": _ages(emulated, there)}
+    """Counts of messages and deliveries, ages, and deliveries that only one log has."""
+    in_simulation, in_emulation = _deliveries(simulated), _deliveries(emulated)
+    only_simulated = sorted(set(in_simulation) - set(in_emulation))
+    only_emulated = sorted(set(in_emulation) - set(in_simulation))
+    ages = {"simulated": _ages(simulated, in_simulation), "emulated": _ages(emulated, in_emulation)}
     return {
         "broadcasts": {"simulated": _count(simulated, "broadcast"), "emulated": _count(emulated, "broadcast")},
-        "deliveries": {"simulated": len(here), "emulated": len(there)},
-        "age_s_median": {name: round(float(np.median(found)), 3) for name, found in ages.items()},
-        "age_s_mean": {name: round(float(np.mean(found)), 3) for name, found in ages.items()},
-        "delivered_in_both": len(set(here) & set(there)),
-        "delivered_in_simulation_alone": len(only_here),
-        "delivered_in_emulation_alone": len(only_there),
-        "first_differences": [list(one) for one in (only_here + only_there)[:20]],
+        "deliveries": {"simulated": len(in_simulation), "emulated": len(in_emulation)},
+        "age_s_median": {name: round(float(np.median(sample)), 3) for name, sample in ages.items()},
+        "age_s_mean": {name: round(float(np.mean(sample)), 3) for name, sample in ages.items()},
+        "delivered_in_both": len(set(in_simulation) & set(in_emulation)),
+        "delivered_in_simulation_alone": len(only_simulated),
+        "delivered_in_emulation_alone": len(only_emulated),
+        "first_differences": [list(one) for one in (only_simulated + only_emulated)[:20]],
     }
 
 
 def ages_of(events: pa.Table) -> list[float]:
-    """How old messages were where others than their sources delivered them, in seconds of the scenario."""
+    """Ages at delivery, in seconds of the scenario; deliveries at a message's own source are left out."""
     return _ages(events, _deliveries(events))
 
 
 def _rows(events: pa.Table, kind: str) -> list[tuple[str, str, int, int]]:
-    wanted = events.select(["node", "kind", "message_source", "message_number", "at_us"])
-    wanted = wanted.filter(pa.compute.equal(wanted["kind"].cast(pa.string()), kind))
-    columns = [wanted[name].to_pylist() for name in ("node", "message_source", "message_number", "at_us")]
+    rows = events.select(["node", "kind", "message_source", "message_number", "at_us"])
+    rows = rows.filter(pa.compute.equal(rows["kind"].cast(pa.string()), kind))
+    columns = [rows[name].to_pylist() for name in ("node", "message_source", "message_number", "at_us")]
     return list(zip(*columns, strict=True))
 
 
@@ -57,7 +57,7 @@ def _count(events: pa.Table, kind: str) -> int:
 
 
 def _ages(events: pa.Table, deliveries: dict[Delivery, int]) -> list[float]:
-    """From broadcast to delivery at others, in seconds of the scenario."""
+    """Seconds from broadcast to delivery, for deliveries at other nodes than the source."""
     born = {(source, number): at for _, source, number, at in _rows(events, "broadcast")}
     return [
         (at - born[source, number]) / 1e6

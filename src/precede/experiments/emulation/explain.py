@@ -1,9 +1,9 @@
-"""Where an emulation and the simulation with its measured times differ: deliveries that one has alone, and why.
+"""Explains deliveries that only the emulation has, or only the simulation with its measured times.
 
-A message reaches a node over one hop. If the hop's sender lacked it in the other world, the difference follows
-from that one. Else the hop came close to an edge that nobody can hit to the microsecond twice: the end of the
-contact, of the message's lifetime, of the run; close means not farther than 99 of 100 transfers took. `margin`
-is how close, in the scenario's seconds.
+A message reaches a node over one hop. If the sender of that hop lacks the message in the other world, the
+difference follows from an earlier one. Otherwise the hop happened close to the end of the contact, of the
+lifetime or of the run, which no two runs hit to the microsecond. Close means: within the 99th percentile of
+transfer times. `margin` is the distance to that end, in seconds of the scenario.
 """
 
 from __future__ import annotations
@@ -23,17 +23,17 @@ from precede.core.transfers import LinkEnd
 from precede.experiments.emulation.replay import Again, Hops, Measured
 
 KINDS = {
-    "follows": "the node it came from lacked it as well",
-    "edge of a contact": "it came over just before the contact ended",
-    "edge of a lifetime": "it came over, or was waited for, just before its lifetime ended",
-    "edge of the run": "it came over just before the run ended",
-    "edge of a stay": "it was said just before its source left",
+    "follows": "the sender of the hop lacks it too",
+    "edge of a contact": "it was transferred just before the contact ended",
+    "edge of a lifetime": "it was transferred or waited for just before its lifetime ended",
+    "edge of the run": "it was transferred just before the run ended",
+    "edge of a stay": "it was broadcast just before its source left",
     "unexplained": "none of these",
 }
 
 
 class Difference(Struct, frozen=True):
-    """A delivery that one of them has alone."""
+    """A delivery that only one of the two worlds has, and why."""
 
     node: str
     source: str
@@ -45,7 +45,7 @@ class Difference(Struct, frozen=True):
 
 
 class _World(Struct):
-    """One of the two, as its log and its hops show it."""
+    """Facts about one of the two worlds, from its event log and its hops."""
 
     name: str
     delivered: dict[tuple[NodeId, MessageId], Instant]
@@ -56,28 +56,28 @@ class _World(Struct):
 
 
 def explained(plan: Plan, measured: Measured, again: Again, emulated: pa.Table) -> list[Difference]:
-    """All of them, by node and message."""
+    """All differences, sorted by node and message."""
     number = {name: node for node, name in enumerate(plan.names)}
     real = _world("emulation", emulated, number, measured.hops)
     model = _world("simulation", again.events, number, again.hops)
-    lives: dict[tuple[NodeId, NodeId], list[LinkEnd]] = {}
+    link_ends: dict[tuple[NodeId, NodeId], list[LinkEnd]] = {}
     for end in measured.ends:
-        lives.setdefault((end.node, end.peer), []).append(end)
+        link_ends.setdefault((end.node, end.peer), []).append(end)
     times = measured.times() or [0]
     slow = times[len(times) * 99 // 100]
-    found = []
-    for here, there in ((real, model), (model, real)):
-        for node, id in sorted(set(here.delivered) - set(there.delivered)):
-            kind, via, margin = _why(plan, here, there, node, id, lives, slow)
+    differences = []
+    for one, other in ((real, model), (model, real)):
+        for node, id in sorted(set(one.delivered) - set(other.delivered)):
+            kind, via, margin = _why(plan, one, other, node, id, link_ends, slow)
             sender = "" if via is None else plan.names[via]
             margin_s = None if margin is None else round(margin / 1e6, 3)
             names = (plan.names[node], plan.names[id.source])
-            found.append(Difference(*names, id.number, here.name, kind, sender, margin_s))
-    return found
+            differences.append(Difference(*names, id.number, one.name, kind, sender, margin_s))
+    return differences
 
 
 def summed_up(differences: Sequence[Difference]) -> list[dict[str, Any]]:
-    """How many of each kind, where, and how far from the edge at most."""
+    """How many differences of each kind each world has, with the largest margin."""
     rows = []
     for kind, says in KINDS.items():
         for only_in in ("emulation", "simulation"):
@@ -92,7 +92,7 @@ def summed_up(differences: Sequence[Difference]) -> list[dict[str, Any]]:
 
 
 def write_differences(path: Path, differences: Sequence[Difference]) -> None:
-    """A CSV file with a line for each."""
+    """Write the differences as CSV, one line each."""
     lines = ["node,source,number,only_in,kind,via,margin_s"]
     for one in differences:
         margin = "" if one.margin_s is None else one.margin_s
@@ -102,27 +102,27 @@ def write_differences(path: Path, differences: Sequence[Difference]) -> None:
 
 def _why(
     plan: Plan,
-    here: _World,
-    there: _World,
+    one: _World,
+    other: _World,
     node: NodeId,
     id: MessageId,
-    lives: dict[tuple[NodeId, NodeId], list[LinkEnd]],
+    link_ends: dict[tuple[NodeId, NodeId], list[LinkEnd]],
     slow: int,
 ) -> tuple[str, NodeId | None, int | None]:
-    at = here.delivered[node, id]
-    deadline = here.deadlines.get(id)
-    if (node, id) in there.received or there.given_up.get((node, id), "").startswith(("expired", "late")):
+    at = one.delivered[node, id]
+    deadline = one.deadlines.get(id)
+    if (node, id) in other.received or other.given_up.get((node, id), "").startswith(("expired", "late")):
         return "edge of a lifetime", None, None if deadline is None else deadline - at
-    hop = here.hops.get((node, id))
+    hop = one.hops.get((node, id))
     if hop is None:
         return _own(plan, node, id, at, slow)
     at, via = hop
-    if via != id.source and (via, id) not in there.received:
+    if via != id.source and (via, id) not in other.received:
         return "follows", via, None
     edges = {"edge of the run": plan.end - at}
     if deadline is not None:
         edges["edge of a lifetime"] = deadline - at
-    for end in lives.get((via, node), ()):
+    for end in link_ends.get((via, node), ()):
         if end.up <= at and (end.down is None or at <= end.down + slow):
             edges["edge of a contact"] = (plan.end if end.down is None else max(end.down, at)) - at
     nearest = min(edges, key=lambda name: edges[name])
@@ -131,7 +131,7 @@ def _why(
 
 
 def _own(plan: Plan, node: NodeId, id: MessageId, at: Instant, slow: int) -> tuple[str, None, int | None]:
-    """A message that was said in one of them alone."""
+    """Explain a message that only one world broadcast."""
     ends = [abs(stay.end - at) for stay in plan.stays if stay.node == node and stay.end is not None]
     if id.source == node and ends and min(ends) <= slow:
         return "edge of a stay", None, min(ends)
@@ -141,10 +141,10 @@ def _own(plan: Plan, node: NodeId, id: MessageId, at: Instant, slow: int) -> tup
 def _world(name: str, events: pa.Table, number: dict[str, NodeId], hops: Hops) -> _World:
     world = _World(name, {}, {}, {}, {}, hops)
     columns = ["node", "kind", "message_source", "message_incarnation", "message_number", "at_us", "reason"]
-    told = events.select([*columns, "deadline_us"])
-    told = told.set_column(1, "kind", told["kind"].cast(pa.string()))
-    wanted = pa.array(["broadcast", "received", "delivered", "discarded"])
-    for row in told.filter(pc.is_in(told["kind"], wanted)).to_pylist():
+    rows = events.select([*columns, "deadline_us"])
+    rows = rows.set_column(1, "kind", rows["kind"].cast(pa.string()))
+    kinds = pa.array(["broadcast", "received", "delivered", "discarded"])
+    for row in rows.filter(pc.is_in(rows["kind"], kinds)).to_pylist():
         id = MessageId(number[row["message_source"]], row["message_incarnation"], row["message_number"])
         place = (number[row["node"]], id)
         if row["kind"] == "broadcast":

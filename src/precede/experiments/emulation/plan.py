@@ -1,7 +1,7 @@
-"""A run as a plan: the simulation is carried out, and what happened to its nodes from outside is written down.
+"""Makes the plan of an emulation: simulates a run and records what happens to its nodes from outside.
 
-The links of a world that tells its nodes about links (contacts, cells) are those it told; in the others they
-are who could hear whom at the beginning.
+In worlds that report links to their nodes (contacts, cells) the plan has these links. In other worlds it has
+the pairs of nodes that hear each other at the beginning.
 """
 
 from __future__ import annotations
@@ -27,7 +27,7 @@ from precede.sim.world import World
 
 def plan_of(run: Run, entry: registry.Entry[Any] | None = None) -> tuple[Plan, pa.Table]:
     """The plan of a run, and the event log that the simulation wrote."""
-    _refuse_what_moves(run)
+    _check_links_are_reported(run)
     sink = TableSink()
     watch = _Watch()
     prepared = prepare(run, sink, entry, watch.begin)
@@ -46,7 +46,7 @@ def plan_of(run: Run, entry: registry.Entry[Any] | None = None) -> tuple[Plan, p
         roles=tuple(built.role(node) for node in range(len(built.names))),
         members=built.all_members(),
         stays=_stays(events, {name: node for node, name in enumerate(built.names)}),
-        links=tuple(watch.links) if _tells_links(run) else _standing_links(built),
+        links=tuple(watch.links) if _reports_links(run) else _constant_links(built),
         said=tuple(watch.said),
         end=prepared.world.now,
         linger=built.linger,
@@ -55,7 +55,7 @@ def plan_of(run: Run, entry: registry.Entry[Any] | None = None) -> tuple[Plan, p
 
 
 class _Watch:
-    """Listens to what workload and network tell the world."""
+    """Records the broadcasts of the workload and the link changes of the network."""
 
     def __init__(self) -> None:
         self.said: list[Said] = []
@@ -73,7 +73,7 @@ class _Watch:
         self.said.append(Said(self._world.now, node, len(payload), to, lifetime))
 
     def _change(self, node: NodeId, peer: NodeId, over: Medium, up: bool) -> None:
-        """Both ends are told in most worlds: once is enough."""
+        """Record a link change once: most worlds report it at both ends."""
         pair = (min(node, peer), max(node, peer), over)
         if self._known.get(pair, False) != up:
             self._known[pair] = up
@@ -82,33 +82,33 @@ class _Watch:
 
 def _stays(events: pa.Table, number: Mapping[str, NodeId]) -> tuple[Stay, ...]:
     rows = events.select(["node", "kind", "at_us"]).to_pylist()
-    lives: list[Stay] = []
+    stays: list[Stay] = []
     begun: dict[NodeId, Instant] = {}
     for row in rows:
         node = number[row["node"]]
         if row["kind"] == "started":
             begun[node] = row["at_us"]
         elif row["kind"] in ("left", "crashed") and node in begun:
-            lives.append(Stay(node, begun.pop(node), row["at_us"], row["kind"]))
-    lives += [Stay(node, start) for node, start in begun.items()]
-    return tuple(sorted(lives, key=lambda stay: (stay.start, stay.node)))
+            stays.append(Stay(node, begun.pop(node), row["at_us"], row["kind"]))
+    stays += [Stay(node, start) for node, start in begun.items()]
+    return tuple(sorted(stays, key=lambda stay: (stay.start, stay.node)))
 
 
-def _refuse_what_moves(run: Run) -> None:
-    """Links that change without anybody being told cannot be written down."""
+def _check_links_are_reported(run: Run) -> None:
+    """Raise `BadInput` for a world whose links change without a report: the plan could not have them."""
     keys = [key for key in ("speed", "trace", "partitions") if run.world.get(key)]
-    if keys and not _tells_links(run):
-        what = f"links of a {run.world['kind']} world with {' and '.join(keys)} change untold"
+    if keys and not _reports_links(run):
+        what = f"links of a {run.world['kind']} world with {' and '.join(keys)} change without a report"
         raise BadInput(f"{run.scenario or 'the scenario'}: {what}; real nodes take contacts or cells instead")
 
 
-def _tells_links(run: Run) -> bool:
-    """Does this world tell its nodes about links?"""
+def _reports_links(run: Run) -> bool:
+    """Does this world report links to its nodes?"""
     kind = run.world["kind"]
     return kind in ("contacts", "cellular") or (kind == "point_to_point" and bool(run.world.get("link_events")))
 
 
-def _standing_links(built: BuiltWorld) -> tuple[LinkChange, ...]:
+def _constant_links(built: BuiltWorld) -> tuple[LinkChange, ...]:
     network = built.network
     nodes = range(len(built.names))
     if isinstance(network, FloodRadio):

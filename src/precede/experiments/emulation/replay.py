@@ -1,7 +1,8 @@
-"""A run again, with what was measured when real nodes lived through it: links, transfer times, messages.
+"""Simulates a run again with the links, transfer times and broadcasts that an emulation measured.
 
-Nodes, stays, crashes and deadlines are the scenario's own. The n-th packet that an end of a link sends takes as
-long as its n-th packet took in the emulation (`sim.measured`); a message is said when it really was.
+Nodes, stays, crashes and deadlines are those of the scenario. The n-th packet that one end of a link sends
+takes as long as its n-th packet took in the emulation (`sim.networks.measured`). A message is broadcast when
+the real node broadcast it.
 """
 
 from __future__ import annotations
@@ -24,13 +25,13 @@ from precede.sim.networks.measured import MeasuredNetwork
 from precede.sim.workload import Birth, Workload
 
 Hop = tuple[Instant, NodeId]
-"""When a message first came to a node, and from whom."""
+"""When a node first received a message, and from which node."""
 
 Hops = dict[tuple[NodeId, MessageId], Hop]
 
 
 class Measured(Struct):
-    """What real nodes told, put together: ends of links, and how each message came to each node."""
+    """The measurements of all real nodes: ends of links, and the hop by which a node got a message."""
 
     ends: list[LinkEnd]
     hops: Hops
@@ -38,34 +39,34 @@ class Measured(Struct):
     arrived: int = 0
 
     def times(self) -> list[int]:
-        """What every packet took that came out."""
+        """The transfer times of all packets that arrived, sorted."""
         return sorted(one.time for end in self.ends for one in end.sent if one.time is not None)
 
 
 class Again(Struct):
-    """The simulation with measured times: its log, how messages travelled, what the network counted."""
+    """The result of the simulation with measured times: event log, hops, counters of the network."""
 
     events: pa.Table
     hops: Hops
     counters: Mapping[str, int]
 
 
-def put_together(told: Iterable[Told]) -> Measured:
-    """Both ends of each link, life by life; the n-th packet in is the n-th packet out."""
-    lives, hops, packets = _lives(told)
+def put_together(records: Iterable[Told]) -> Measured:
+    """Join the records of both ends of each link. The n-th packet sent is the n-th packet received."""
+    periods, hops, packets = _periods(records)
     ends = []
     arrived = 0
-    for (node, peer), own in lives.items():
-        others = lives.get((peer, node), [])
-        for life in own:
-            received = _other_end(life, others)
-            arrived += min(len(received), len(life.sent))
-            ends.append(_end(node, peer, life, received))
+    for (node, peer), own in periods.items():
+        others = periods.get((peer, node), [])
+        for period in own:
+            received = _other_end(period, others)
+            arrived += min(len(received), len(period.sent))
+            ends.append(_end(node, peer, period, received))
     return Measured(sorted(ends, key=lambda end: (end.up, end.node, end.peer)), hops, packets, arrived)
 
 
 def run_again(run: Run, plan: Plan, measured: Measured, emulated: pa.Table) -> Again:
-    """The simulation of the same scenario, with measured instants in the place of its network's."""
+    """Simulate the same scenario with measured transfer times instead of its network."""
     hops: Hops = {}
 
     def arrived(at: Instant, to: NodeId, sender: NodeId, packet: Packet) -> None:
@@ -82,8 +83,8 @@ def run_again(run: Run, plan: Plan, measured: Measured, emulated: pa.Table) -> A
     return Again(sink.events(), hops, network.counters())
 
 
-class _Life:
-    """One life of a link at one end."""
+class _Period:
+    """One period in which a link is up, at one end."""
 
     __slots__ = ("down", "received", "sent", "up")
 
@@ -94,18 +95,18 @@ class _Life:
         self.received: list[Instant] = []
 
 
-def _lives(told: Iterable[Told]) -> tuple[dict[tuple[NodeId, NodeId], list[_Life]], Hops, int]:
-    """In the order in which each node told it, which is that of its own clock."""
-    lives: dict[tuple[NodeId, NodeId], list[_Life]] = {}
+def _periods(records: Iterable[Told]) -> tuple[dict[tuple[NodeId, NodeId], list[_Period]], Hops, int]:
+    """The periods of each link end, the hops and the number of packets, from records sorted by time."""
+    periods: dict[tuple[NodeId, NodeId], list[_Period]] = {}
     hops: Hops = {}
     packets = 0
-    for one in sorted(told, key=lambda one: one.at):
-        own = lives.setdefault((one.node, one.peer), [])
+    for one in sorted(records, key=lambda one: one.at):
+        own = periods.setdefault((one.node, one.peer), [])
         if one.what == UP:
-            own.append(_Life(one.at))
+            own.append(_Period(one.at))
             continue
         if not own or own[-1].down is not None:
-            continue  # told by a process that was killed before it told of the link
+            continue  # the process was killed before it reported the link
         if one.what == DOWN:
             own[-1].down = one.at
         elif one.what == SENT:
@@ -115,41 +116,41 @@ def _lives(told: Iterable[Told]) -> tuple[dict[tuple[NodeId, NodeId], list[_Life
             own[-1].received.append(one.at)
             for id in one.ids:
                 hops.setdefault((one.node, id), (one.at, one.peer))
-    return lives, hops, packets
+    return periods, hops, packets
 
 
-def _other_end(life: _Life, others: Sequence[_Life]) -> list[Instant]:
-    """When what was sent in this life came out: in the life of the other end that shares most time with it."""
-    best, shared = None, 0
+def _other_end(period: _Period, others: Sequence[_Period]) -> list[Instant]:
+    """When the other end received the packets of a period: in its period that overlaps most with it."""
+    best_period, shared = None, 0
     for other in others:
-        end = min(_or_last(life.down), _or_last(other.down))
-        common = end - max(life.up, other.up)
+        end = min(_or_last(period.down), _or_last(other.down))
+        common = end - max(period.up, other.up)
         if common > shared:
-            best, shared = other, common
-    return best.received if best is not None else []
+            best_period, shared = other, common
+    return best_period.received if best_period is not None else []
 
 
 def _or_last(at: Instant | None) -> Instant:
     return 1 << 62 if at is None else at
 
 
-def _end(node: NodeId, peer: NodeId, life: _Life, received: Sequence[Instant]) -> LinkEnd:
+def _end(node: NodeId, peer: NodeId, period: _Period, received: Sequence[Instant]) -> LinkEnd:
     sent: list[Transfer] = []
-    after: Instant | None = None  # when the next message left
-    for number in range(len(life.sent) - 1, -1, -1):
-        told = life.sent[number]
-        time = max(1, received[number] - told.at) if number < len(received) else None
+    after: Instant | None = None  # when the next packet with messages was sent
+    for number in range(len(period.sent) - 1, -1, -1):
+        record = period.sent[number]
+        time = max(1, received[number] - record.at) if number < len(received) else None
         gap = time if time is not None else 1
         if after is not None and time is not None:
-            gap = min(time, after - told.at)
-        if told.kind == "messages":
-            after = told.at
-        sent.append(Transfer(told.at, time, gap, (told.kind, told.ids)))
-    return LinkEnd(node, peer, life.up, life.down, sent[::-1])
+            gap = min(time, after - record.at)
+        if record.kind == "messages":
+            after = record.at
+        sent.append(Transfer(record.at, time, gap, (record.kind, record.ids)))
+    return LinkEnd(node, peer, period.up, period.down, sent[::-1])
 
 
 def _left(plan: Plan, emulated: pa.Table) -> dict[NodeId, list[Instant]]:
-    """When the real nodes left: after all that they said, also where that was late."""
+    """When each real node left, one microsecond late: after everything it sent."""
     number = {name: node for node, name in enumerate(plan.names)}
     gone = emulated.filter(pc.equal(emulated["kind"].cast(pa.string()), "left"))
     left: dict[NodeId, list[Instant]] = {}
@@ -159,7 +160,7 @@ def _left(plan: Plan, emulated: pa.Table) -> dict[NodeId, list[Instant]]:
 
 
 def _births(plan: Plan, emulated: pa.Table) -> list[Birth]:
-    """What was said, when the real nodes took it."""
+    """The broadcasts, at the instants when the real nodes accepted them."""
     number = {name: node for node, name in enumerate(plan.names)}
     born = emulated.filter(pc.equal(emulated["kind"].cast(pa.string()), "broadcast"))
     rows: list[dict[str, Any]] = born.select(["node", "at_us", "message_number"]).to_pylist()

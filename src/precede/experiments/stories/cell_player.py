@@ -1,7 +1,7 @@
 """Plays scenario texts about radio cells: stations on a wired line, hosts that enter and leave their cells.
 
-Packets wait in the air or on the wire like all others. Beside what every page tells, a page about cells tells
-who is connected, for whom a station acts, and which messages it keeps, whenever one of these changes.
+Packets wait in the air or on the wire as on all pages. A page about cells also shows who is connected, for
+which hosts a station acts, and which messages it keeps, whenever one of these changes.
 """
 
 from __future__ import annotations
@@ -18,12 +18,12 @@ from precede.protocols import registry
 
 
 class CellPlayer(Player):
-    """The stage with cells; nodes below `stations` are stations."""
+    """A player for cells. Nodes with ids below `stations` are stations."""
 
     def __init__(self, text: ScenarioText, entry: registry.Entry[Any] | None = None) -> None:
         self.stations = len(text.stations)
         self.cell: dict[NodeId, NodeId] = {}
-        self.told: dict[str, str] = {}
+        self.shown: dict[str, str] = {}
         super().__init__(text, entry)
         for pair in pairwise(range(self.stations)):
             for one, other in (pair, pair[::-1]):
@@ -38,7 +38,7 @@ class CellPlayer(Player):
         return "station" if actor.id < self.stations else "host"
 
     def _enters(self, step: Step) -> None:
-        """Out of the old cell, with everything on its way there, then into the new one."""
+        """A host leaves its cell, which drops the packets between the two, and enters another."""
         host, station = self._living(step), self.actors[step.peer].id
         if host.id < self.stations or station >= self.stations:
             raise self._wrong(step, "a host enters the cell of a station")
@@ -64,21 +64,21 @@ class CellPlayer(Player):
         elif to < self.stations or self.cell.get(to) == actor.id:
             self.air.append((actor.id, to, packet))
 
-    def _tell_more(self, name: str, actor: Actor) -> None:
-        """Only what changed, so that a page stays short."""
+    def _show_more(self, name: str, actor: Actor) -> None:
+        """Show connection, hosts and kept messages where they changed."""
         node = actor.node
         if actor.id >= self.stations:
             cell = self.cell.get(actor.id)
             connected = actor.up and getattr(node, "connected", False) and cell is not None
             where = f"to {self.names[cell]}" if connected and cell is not None else "to nobody"
-            self._tell_change(f"{name} is connected", where, "to nobody")
+            self._show_change(f"{name} is connected", where, "to nobody")
             return
         hosts = [self.names[host] for host in sorted(node.acts_for())] if hasattr(node, "acts_for") else []
-        self._tell_change(f"{name} acts for", " ".join(hosts) or "nobody", "nobody")
+        self._show_change(f"{name} acts for", " ".join(hosts) or "nobody", "nobody")
         kept = [self._called(id) for id in node.kept()] if hasattr(node, "kept") else []
-        self._tell_change(f"{name} keeps", " ".join(kept) or "nothing", "nothing")
+        self._show_change(f"{name} keeps", " ".join(kept) or "nothing", "nothing")
 
-    def _tell_change(self, what: str, now: str, first: str) -> None:
-        if self.told.get(what, first) != now:
-            self.told[what] = now
+    def _show_change(self, what: str, now: str, first: str) -> None:
+        if self.shown.get(what, first) != now:
+            self.shown[what] = now
             self.lines.append(f"{what} {now}")

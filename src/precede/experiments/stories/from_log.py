@@ -1,4 +1,4 @@
-"""A small world's log as a scenario text: who broadcast, received, waited for, delivered, crashed; in order."""
+"""Writes the event log of a small world as plain sentences, in the order of time."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ import pyarrow as pa
 from precede.experiments.swarm.plan import Plan
 from precede.experiments.swarm.swarm import events_of
 
-_TOLD: Final = (
+_KINDS: Final = (
     "started",
     "crashed",
     "left",
@@ -22,8 +22,8 @@ _TOLD: Final = (
 
 
 def tell_log(plan: Plan, log: pa.Table, most: int = 200) -> str:
-    """The happenings of a run, one a line; what follows from a line is indented below it."""
-    rows = sorted(events_of(log, *_TOLD), key=lambda row: row["at_us"])
+    """The events of a run, one per line, at most `most` rows; deliveries and discards are indented."""
+    rows = sorted(events_of(log, *_KINDS), key=lambda row: row["at_us"])
     lines = [f"protocol: {plan.run.protocol}", f"seed: {plan.run.seed}", ""]
     peers: dict[str, str] = {}
     seen: dict[str, int] = {}
@@ -42,8 +42,8 @@ def _line(row: dict[str, Any], peers: dict[str, str], seen: dict[str, int]) -> s
     at = f"  # {row['at_us'] / 1e6:.6f} s"
     message = f"{row['message_source']}:{row['message_number']}"
     if kind == "started":
-        lives = seen[node] = seen.get(node, 0) + 1
-        return f"{node} {'starts' if lives == 1 else 'restarts'}{at}"
+        starts = seen[node] = seen.get(node, 0) + 1
+        return f"{node} {'starts' if starts == 1 else 'restarts'}{at}"
     if kind == "crashed":
         return f"{node} crashes{at}"
     if kind == "left":

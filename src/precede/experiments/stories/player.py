@@ -1,7 +1,7 @@
-"""Plays scenario texts: nodes by hand, packets in the air until a sentence lets them arrive.
+"""Plays scenario texts: real protocol nodes, and packets that wait until a sentence lets them arrive.
 
-No world and no network model: what is in flight waits until somebody `receives` it, so that a page shows
-exactly the schedule it tells. Time moves only by `at` and `after`; timers due on the way fire in order.
+There is no network model: a packet waits until a sentence `receives` it, so the page fixes the schedule. Time
+passes only by `at` and `after`; timers that become due fire in order.
 """
 
 from __future__ import annotations
@@ -39,7 +39,7 @@ _MOST_TIMERS: Final = 10_000
 
 
 class Mismatch(Struct, frozen=True):
-    """A step after which something else followed than the page says."""
+    """A step whose effects differ from what the page says."""
 
     line: int
     step: str
@@ -48,7 +48,7 @@ class Mismatch(Struct, frozen=True):
 
 
 def play(text: ScenarioText, entry: registry.Entry[Any] | None = None) -> list[list[str]]:
-    """What follows from each step, as the page would tell it."""
+    """Play all steps; the lines that follow from each, as a page shows them."""
     if text.stations:
         from precede.experiments.stories.cell_player import CellPlayer
 
@@ -59,7 +59,7 @@ def play(text: ScenarioText, entry: registry.Entry[Any] | None = None) -> list[l
 
 
 def mismatches(text: ScenarioText, shown: list[list[str]]) -> list[Mismatch]:
-    """Where page and play differ."""
+    """The steps at which the page and the played result differ."""
     return [
         Mismatch(step.line, step.text, step.expected, tuple(follows))
         for step, follows in zip(text.steps, shown, strict=True)
@@ -68,7 +68,7 @@ def mismatches(text: ScenarioText, shown: list[list[str]]) -> list[Mismatch]:
 
 
 class Actor:
-    """One node of the page."""
+    """One node of the page, with its store and its timers."""
 
     def __init__(self, id: NodeId) -> None:
         self.id = id
@@ -84,7 +84,7 @@ class Actor:
 
 
 class Player(EffectHandler):
-    """The stage: actors by name, packets in the air, who is in contact with whom."""
+    """Plays steps. It has the actors by name, the packets in flight and the links that are up."""
 
     def __init__(self, text: ScenarioText, entry: registry.Entry[Any] | None = None) -> None:
         self.text = text
@@ -94,7 +94,7 @@ class Player(EffectHandler):
         self.actors = {name: Actor(place) for place, name in enumerate(text.nodes)}
         self.air: list[tuple[NodeId, NodeId, Packet]] = []
         self.links: dict[tuple[NodeId, NodeId], None] = {}
-        self.said: dict[MessageId, str] = {}
+        self.message_names: dict[MessageId, str] = {}
         self.ids: dict[str, MessageId] = {}
         self.lines: list[str] = []
         self._name = ""
@@ -102,16 +102,16 @@ class Player(EffectHandler):
             self._start(actor)
 
     def play(self, step: Step) -> list[str]:
-        """One step; the lines that follow from it."""
+        """Play one step; the lines that follow from it."""
         self.lines = []
         getattr(self, "_clock_of" if step.verb == "clock" else f"_{step.verb}")(step)
         for name, actor in self.actors.items():
-            self._tell_held(name, actor)
-            self._tell_more(name, actor)
+            self._show_held(name, actor)
+            self._show_more(name, actor)
         return self.lines
 
-    def _tell_more(self, name: str, actor: Actor) -> None:
-        """What else has changed in a node."""
+    def _show_more(self, name: str, actor: Actor) -> None:
+        """Show other changes in a node; for subclasses."""
 
     def _broadcasts(self, step: Step) -> None:
         actor = self._living(step)
@@ -124,7 +124,7 @@ class Player(EffectHandler):
             return
         before = len(self.air)
         self._carry_out(actor, effects)
-        self._tell_constraints(step, self.air[before:])
+        self._show_constraints(step, self.air[before:])
 
     def _receives(self, step: Step) -> None:
         actor = self._living(step)
@@ -138,14 +138,14 @@ class Player(EffectHandler):
         raise self._wrong(step, "there are no cells: name the stations in a line `stations: ...`")
 
     def _take(self, step: Step, actor: Actor) -> tuple[NodeId, Packet]:
-        """The oldest packet on its way that a sentence means."""
+        """Take the oldest packet in flight that a sentence names."""
         for place, (sender, to, packet) in enumerate(self.air):
             named = not step.peer or self.names[sender] == step.peer
             if to == actor.id and named and self._is(packet, step.message):
                 del self.air[place]
                 return sender, packet
-        whence = f" from {step.peer}" if step.peer else ""
-        raise self._wrong(step, f"no packet with {step.message} is on its way to {step.node}{whence}")
+        origin = f" from {step.peer}" if step.peer else ""
+        raise self._wrong(step, f"no packet with {step.message} is on its way to {step.node}{origin}")
 
     def _arrive(self, step: Step) -> None:
         while self.air:
@@ -204,7 +204,7 @@ class Player(EffectHandler):
         self._wait(self.now + step.time)
 
     def _wait(self, until: Instant) -> None:
-        """Time passes; timers fire in the order in which they are due."""
+        """Let time pass; timers fire in the order in which they are due."""
         standing = 0
         while True:
             due = [
@@ -282,7 +282,7 @@ class Player(EffectHandler):
         actor, id = self._actor(node), effect.message.id
         if id.number > actor.accepted:
             actor.accepted = id.number
-            self.said[id] = self._name
+            self.message_names[id] = self._name
             self.ids[self._name] = id
 
     def persist(self, node: NodeId, effect: Persist, now: Instant) -> None:
@@ -297,27 +297,27 @@ class Player(EffectHandler):
     def _send(self, actor: Actor, packet: Packet, to: NodeId) -> None:
         if to != NEIGHBOURS:
             self.air.append((actor.id, to, packet))
-            self._tell_aggregate(actor, packet, to)
+            self._show_aggregate(actor, packet, to)
             return
         linked = [peer for source, peer in self.links if source == actor.id]
         for peer in linked or [other.id for other in self.actors.values() if other is not actor]:
             self.air.append((actor.id, peer, packet))
 
-    def _tell_aggregate(self, actor: Actor, packet: Packet, to: NodeId) -> None:
-        """Several messages in one packet, where that is what the protocol is about."""
+    def _show_aggregate(self, actor: Actor, packet: Packet, to: NodeId) -> None:
+        """Show that a packet has several messages, for protocols that aggregate."""
         if getattr(packet, "aggregates", False) and packet.messages > 1:
             together = " ".join(self._called(message.id) for message in carried(packet))
             self.lines.append(f"{self.names[actor.id]} sends {together} to {self.names[to]} in one packet")
 
-    def _is(self, packet: Packet, wanted: str) -> bool:
-        """Does this packet carry the message of that name, or is it of that kind?"""
-        if packet.kind == wanted:
+    def _is(self, packet: Packet, name: str) -> bool:
+        """Does this packet carry the message of that name, or is the name its kind?"""
+        if packet.kind == name:
             return True
-        id = self.ids.get(wanted)
+        id = self.ids.get(name)
         return id is not None and any(message.id == id for message in carried(packet))
 
-    def _tell_held(self, name: str, actor: Actor) -> None:
-        """Messages that wait now and did not before."""
+    def _show_held(self, name: str, actor: Actor) -> None:
+        """Show messages that wait now and did not before."""
         waiting = {item.message: item.waits_for for item in actor.node.waiting()} if actor.up else {}
         for id, lacking in waiting.items():
             if id not in actor.held:
@@ -325,9 +325,9 @@ class Player(EffectHandler):
                 self.lines.append(f"{name} holds {self._called(id)}{lacks}")
         actor.held = dict.fromkeys(waiting)
 
-    def _tell_constraints(self, step: Step, sent: list[tuple[NodeId, NodeId, Packet]]) -> None:
-        """What a multicast carries, if its packets can say it: after which messages at whom."""
-        told: dict[str, list[str]] = {}
+    def _show_constraints(self, step: Step, sent: list[tuple[NodeId, NodeId, Packet]]) -> None:
+        """Show the ordering constraints in the packets of a multicast, if the packets list them."""
+        receivers: dict[str, list[str]] = {}
         for _, to, packet in sent:
             constraints = getattr(packet, "constraints", None)
             if constraints is not None:
@@ -335,13 +335,13 @@ class Player(EffectHandler):
                     f"{self.names[node]} after {', '.join(map(self._called, ids))}"
                     for node, ids in sorted(constraints().items())
                 ]
-                told.setdefault("; ".join(lines) or "nothing", []).append(self.names[to])
-        for carries, names in told.items():
-            copy = step.message if len(told) == 1 else f"{step.message} to {' '.join(names)}"
+                receivers.setdefault("; ".join(lines) or "nothing", []).append(self.names[to])
+        for carries, names in receivers.items():
+            copy = step.message if len(receivers) == 1 else f"{step.message} to {' '.join(names)}"
             self.lines.append(f"{copy} carries {carries}")
 
     def _called(self, id: MessageId) -> str:
-        return self.said.get(id, str(id))
+        return self.message_names.get(id, str(id))
 
     def _clock(self, actor: Actor) -> Instant:
         return self.now + actor.offset

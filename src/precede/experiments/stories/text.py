@@ -1,6 +1,6 @@
 """Scenario texts: a worked example as a page of plain sentences, read and written.
 
-What happens stands at the left margin, what must follow from it is indented below:
+Steps begin at the left margin; the lines that must follow from a step are indented below it:
 
     protocol: vector_clock
     nodes: A B C
@@ -43,7 +43,7 @@ Verb: TypeAlias = Literal[
 
 
 class Step(Struct, frozen=True):
-    """One sentence at the margin, where it stands, and the indented lines below it."""
+    """One sentence at the left margin, its line number, and the indented lines below it."""
 
     line: int
     text: str
@@ -59,7 +59,7 @@ class Step(Struct, frozen=True):
 
 
 class ScenarioText(Struct, frozen=True):
-    """A whole page. `head` is everything before the first step, kept as it is when the page is rewritten."""
+    """A whole page. `head` has the lines before the first step, which a rewritten page keeps."""
 
     file: str
     protocol: str
@@ -69,7 +69,7 @@ class ScenarioText(Struct, frozen=True):
     steps: tuple[Step, ...]
     comments: dict[int, tuple[str, ...]]
     stations: tuple[str, ...] = ()
-    """In a page about radio cells: the stations, each wired to the next; they come first among the nodes."""
+    """On a page about radio cells: the stations, each wired to the next. They are the first nodes."""
 
 
 _TO: Final = r"(?: to (?P<to>(?:(?!for\b)\S+ ?)+))?"
@@ -92,7 +92,7 @@ _SENTENCES: Final[tuple[tuple[Verb, re.Pattern[str]], ...]] = (
 
 
 def read_text(path: Path) -> ScenarioText:
-    """Read a scenario text; a sentence nobody understands is an error with its line."""
+    """Read a scenario text. Raise `BadInput` with file and line for an unknown sentence."""
     try:
         lines = path.read_text(encoding="utf-8").splitlines()
     except (OSError, UnicodeDecodeError) as error:
@@ -101,7 +101,7 @@ def read_text(path: Path) -> ScenarioText:
 
 
 def parse_text(lines: list[str], file: str) -> ScenarioText:
-    """The same from lines in hand."""
+    """Read a scenario text from its lines; `file` is for error messages."""
     header: dict[str, str] = {}
     steps: list[Step] = []
     comments: dict[int, tuple[str, ...]] = {}
@@ -119,7 +119,7 @@ def parse_text(lines: list[str], file: str) -> ScenarioText:
                 head.append(line)
         elif line[0].isspace():
             if not steps:
-                raise BadInput(f"{file}:{number}: an indented line before anything has happened")
+                raise BadInput(f"{file}:{number}: an indented line before the first step")
             last = steps[-1]
             steps[-1] = _with_expected(last, words.strip())
         else:
@@ -143,7 +143,7 @@ def parse_text(lines: list[str], file: str) -> ScenarioText:
 
 
 def write_text(text: ScenarioText, shown: list[list[str]]) -> str:
-    """The page again, with what really followed below each step."""
+    """The page with the lines that really followed below each step."""
     lines = list(text.head)
     for place, (step, follows) in enumerate(zip(text.steps, shown, strict=True), 1):
         lines.append(step.text)
@@ -161,27 +161,27 @@ def _step(words: str, number: int, file: str) -> Step:
         match = pattern.fullmatch(words)
         if match is not None:
             return _read(verb, match.groupdict(), words, number, file)
-    raise BadInput(f"{file}:{number}: not understood: {words!r}")
+    raise BadInput(f"{file}:{number}: unknown sentence: {words!r}")
 
 
-def _read(verb: Verb, found: dict[str, str | None], words: str, number: int, file: str) -> Step:
+def _read(verb: Verb, groups: dict[str, str | None], words: str, number: int, file: str) -> Step:
     try:
-        time = parse_duration(written) if (written := found.get("time")) else None
+        time = parse_duration(written) if (written := groups.get("time")) else None
     except BadInput as error:
         raise BadInput(f"{file}:{number}: {error}") from None
-    if found.get("way") == "behind" and time is not None:
+    if groups.get("way") == "behind" and time is not None:
         time = -time
     return Step(
         line=number,
         text=words,
         verb=verb,
-        node=found.get("node") or "",
-        message=found.get("message") or "",
-        peer=found.get("peer") or "",
-        to=tuple((found.get("to") or "").split()) or None,
+        node=groups.get("node") or "",
+        message=groups.get("message") or "",
+        peer=groups.get("peer") or "",
+        to=tuple((groups.get("to") or "").split()) or None,
         time=time,
-        count=int(found["count"] or 0) if found.get("count") else None,
-        keep=not found.get("empty"),
+        count=int(groups["count"] or 0) if groups.get("count") else None,
+        keep=not groups.get("empty"),
     )
 
 

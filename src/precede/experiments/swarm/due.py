@@ -1,9 +1,8 @@
-"""What is due after a contact world has healed: from the log alone, with full happened-before.
+"""Which messages are due after a world of contacts has healed, computed from the event log alone.
 
-When everybody meets everybody, not everything must arrive: what nobody carries any more is lost, and a message
-may have to wait longer than it lives. A message that is carried and lives long enough to cross the world must
-be delivered at a node if each of its predecessors that is not delivered there is due there too, or expires
-first.
+After healing all nodes are in contact, but some messages may be lost: no node carries them any more, or they
+expire first. A message is due at a node if some node carries it, if it lives long enough to reach all nodes,
+and if each of its predecessors that the node has not delivered is due there too or expires before it.
 """
 
 from __future__ import annotations
@@ -25,8 +24,8 @@ Message: TypeAlias = tuple[str, int, int]
 _NEVER: Final = 1 << 62
 
 
-class _Lore(Struct):
-    """What the rows say; sets of messages are bit masks over `place`."""
+class _Facts(Struct):
+    """Facts from the event log. Sets of messages are bit masks; `place` has the bit of each message."""
 
     place: dict[Message, int]
     deadline: list[Instant]
@@ -36,52 +35,54 @@ class _Lore(Struct):
 
 
 def carried_missing(plan: Plan, prepared: Prepared, log: pa.Table, spreading: Duration) -> list[str]:
-    """Everybody who is there at the end must have delivered all that was due; one line for each that is not.
+    """Messages that are due at a node which is up at the end and that it did not deliver, one line each.
 
-    `spreading` is how long it takes at most until everything carried is everywhere.
+    `spreading` is the longest time that all carried messages need to reach all nodes.
     """
     world = prepared.world
     names = prepared.built.names
-    there = {
+    running = {
         (names[hosted.id], hosted.incarnation): hosted
         for hosted in world.nodes
         if hosted.up and not hosted.gone
     }
-    lore = _read(plan, log, there)
+    facts = _read(plan, log, running)
     spread_at = plan.heal_at + spreading
-    latest = max((s.clock.read(spread_at) if s.clock else spread_at for s in there.values()), default=0)
+    latest = max(
+        (node.clock.read(spread_at) if node.clock else spread_at for node in running.values()), default=0
+    )
     missing = []
-    for process in there:
-        have = lore.delivered.get(process, 0)
-        due = _due(lore, have, latest)
+    for process in running:
+        have = facts.delivered.get(process, 0)
+        due = _due(facts, have, latest)
         missing += [
             f"{process[0]} never delivered {message[0]}:{message[2]}"
-            for message, place in lore.place.items()
+            for message, place in facts.place.items()
             if due >> place & 1 and not have >> place & 1
         ]
     return missing
 
 
-def _due(lore: _Lore, have: int, latest: Instant) -> int:
-    """The messages due at a node that has delivered these. Predecessors come first in the log."""
+def _due(facts: _Facts, have: int, latest: Instant) -> int:
+    """The messages due at a node that has delivered `have`. In the log, predecessors come first."""
     due = 0
-    for place, deadline in enumerate(lore.deadline):
-        if not lore.carried >> place & 1 or deadline <= latest:
+    for place, deadline in enumerate(facts.deadline):
+        if not facts.carried >> place & 1 or deadline <= latest:
             continue
-        open_ = lore.past[place] & ~have & ~due
-        if all(lore.deadline[p] < deadline for p in range(open_.bit_length()) if open_ >> p & 1):
+        open_ = facts.past[place] & ~have & ~due
+        if all(facts.deadline[p] < deadline for p in range(open_.bit_length()) if open_ >> p & 1):
             due |= 1 << place
     return due
 
 
 def _just_received(fresh: Mapping[Process, tuple[Instant, int]], process: Process, at: Instant) -> int:
-    """What came in at this very instant: if the node crashes over it, it may not have been kept."""
+    """Messages received at this very instant: a crash at the same instant may lose them."""
     when, messages = fresh.get(process, (-1, 0))
     return messages if when == at else 0
 
 
-def _read(plan: Plan, log: pa.Table, there: Mapping[Process, Any]) -> _Lore:
-    lore = _Lore({}, [], [], {}, 0)
+def _read(plan: Plan, log: pa.Table, running: Mapping[Process, Any]) -> _Facts:
+    facts = _Facts({}, [], [], {}, 0)
     known: dict[Process, int] = {}
     held: dict[Process, int] = {}
     fresh: dict[Process, tuple[Instant, int]] = {}
@@ -93,26 +94,26 @@ def _read(plan: Plan, log: pa.Table, there: Mapping[Process, Any]) -> _Lore:
             continue
         message = (row["message_source"], row["message_incarnation"], row["message_number"])
         if row["kind"] == "broadcast":
-            lore.place[message] = len(lore.place)
-            lore.deadline.append(_NEVER if row["deadline_us"] is None else row["deadline_us"])
-            lore.past.append(known.get(process, 0))
-        if message not in lore.place:
-            continue  # nobody said it: the witness calls it a ghost, and nobody is owed it
-        bit = 1 << lore.place[message]
+            facts.place[message] = len(facts.place)
+            facts.deadline.append(_NEVER if row["deadline_us"] is None else row["deadline_us"])
+            facts.past.append(known.get(process, 0))
+        if message not in facts.place:
+            continue  # never broadcast: the witness reports it, and it is due nowhere
+        bit = 1 << facts.place[message]
         if row["kind"] in ("broadcast", "received"):
             if row["at_us"] < plan.heal_at:
                 held[process] = held.get(process, 0) | bit
                 if row["kind"] == "received":
                     fresh[process] = (row["at_us"], _just_received(fresh, process, row["at_us"]) | bit)
         elif row["kind"] == "delivered":
-            known[process] = known.get(process, 0) | bit | lore.past[lore.place[message]]
-            lore.delivered[process] = lore.delivered.get(process, 0) | bit
+            known[process] = known.get(process, 0) | bit | facts.past[facts.place[message]]
+            facts.delivered[process] = facts.delivered.get(process, 0) | bit
         elif row["reason"] in ("expired_cached", "evicted"):
             if row["reason"] == "evicted" and row["at_us"] >= plan.heal_at:
                 lost |= bit
             elif row["at_us"] < plan.heal_at:
                 held[process] = held.get(process, 0) & ~bit
-    for process in there:
-        lore.carried |= held.get(process, 0)
-    lore.carried &= ~lost
-    return lore
+    for process in running:
+        facts.carried |= held.get(process, 0)
+    facts.carried &= ~lost
+    return facts

@@ -1,7 +1,7 @@
-"""What a seed draws: for each protocol, the function that turns a seed into a whole world for the swarm.
+"""Plans of swarm worlds: what a seed draws for a protocol.
 
-One line per protocol below; a drawer gives a `Plan`, plain data that can be printed, shrunk and run again. A
-drawer may bring its own idea of what is due after healing, and further checks of its own.
+`DRAWERS` names the drawer of each protocol. A drawer makes a `Plan`, which is plain data that can be printed,
+shrunk and run again. It may also say which messages are due after healing, and add checks of its own.
 """
 
 from __future__ import annotations
@@ -40,9 +40,9 @@ DRAWERS: Final[dict[str, str]] = {
 
 
 class Plan(Struct, frozen=True):
-    """One world of the swarm: act one until `heal_at`, then everything heals; checked `settle` later.
+    """One world of the swarm. Faults end at `heal_at`; the world is judged `settle` later.
 
-    `dead` are the nodes that crash and never come back.
+    `dead` are the nodes that crash and never restart.
     """
 
     run: Run
@@ -52,18 +52,19 @@ class Plan(Struct, frozen=True):
 
     @property
     def end(self) -> Instant:
+        """When the world is judged."""
         return self.heal_at + self.settle
 
 
 Missing = Callable[[Plan, Prepared, pa.Table], Sequence[str]]
-"""What is due and was not delivered, one line each, from the plan, the world at its end and the log."""
+"""Lists messages that are due and not delivered, one line each, from the plan, the final world and the log."""
 
 Checks = Callable[[Plan, Prepared, pa.Table], Mapping[str, Sequence[str]]]
-"""Further findings by count name: violations, duplicates, undelivered, leaks."""
+"""Lists further findings under violations, duplicates, undelivered or leaks."""
 
 
 class Drawer(Struct, frozen=True):
-    """`draw(protocol, seed, random)` draws a plan; `missing` None: every process at the end has everything."""
+    """How worlds for a protocol are drawn and judged. `missing` None: every message is due everywhere."""
 
     draw: Callable[[str, int, Random], Plan]
     missing: Missing | None = None
@@ -73,11 +74,11 @@ class Drawer(Struct, frozen=True):
 def find_drawer(protocol: str) -> Drawer:
     """The drawer of a protocol."""
     if protocol not in DRAWERS:
-        raise BadInput(f"nothing draws worlds for {protocol!r} (known: {', '.join(DRAWERS)})")
+        raise BadInput(f"no worlds are drawn for protocol {protocol!r} (known: {', '.join(DRAWERS)})")
     module, _, attribute = DRAWERS[protocol].partition(":")
-    found: Any = getattr(import_module(module), attribute)
-    assert isinstance(found, Drawer)
-    return found
+    drawer: Any = getattr(import_module(module), attribute)
+    assert isinstance(drawer, Drawer)
+    return drawer
 
 
 def draw_plan(protocol: str, seed: int, drawer: Drawer | None = None) -> Plan:

@@ -1,4 +1,4 @@
-"""A failing world made small: drop faults, messages and troubles while it still fails in the same way."""
+"""Makes a failing world small: drops faults and messages while it still fails in the same way."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ _CALM: Final[dict[str, dict[str, Any]]] = {
 def shrink(
     plan: Plan, drawer: Drawer, entry: Entry[Any] | None = None, tries: int = 200
 ) -> tuple[Plan, WorldResult]:
-    """The smallest plan found within so many runs that still fails, and what it shows."""
+    """The smallest plan that still fails, found within `tries` runs, and its findings."""
     left = tries
     best = run_plan(plan, drawer, entry)
     kind = _kind(best)
@@ -40,7 +40,7 @@ def shrink(
 
 
 def _kind(result: WorldResult) -> str:
-    """In which way it fails: a shrunk world must not fail in another."""
+    """The kind of failure: a smaller world must fail in the same way."""
     if result.violations:
         raised = any(remark.startswith("Traceback") for remark in result.remarks)
         return "raised" if raised else "violation"
@@ -48,7 +48,7 @@ def _kind(result: WorldResult) -> str:
 
 
 def _smaller(plan: Plan) -> Iterator[Plan]:
-    """Plans with one thing less, the largest steps first."""
+    """Plans with one thing less, the largest reductions first."""
     yield from _shorter(plan, "workload", "script")
     yield from _shorter(plan, "world", "meetings")
     yield from _shorter(plan, "world", "stays")
@@ -63,7 +63,7 @@ def _smaller(plan: Plan) -> Iterator[Plan]:
 
 
 def _shorter(plan: Plan, table: str, key: str) -> Iterator[Plan]:
-    """The list without each of its halves, quarters, ..., single items."""
+    """Plans without one half of a list, one quarter, and so on to single items."""
     items = getattr(plan.run, table).get(key) or []
     size = len(items)
     while size:

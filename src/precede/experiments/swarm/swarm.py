@@ -1,7 +1,7 @@
-"""The swarm: one seed draws a whole world; act one breaks things, act two heals them and asks for everything.
+"""Runs one world of the swarm and judges it.
 
-Safety is the witness's verdict over the whole log. Liveness is asked after healing: everything due is
-delivered and every buffer that must drain is empty. A world that raises is a violation too.
+Safety: the witness's verdict on the event log. Liveness, some time after everything has healed: every message
+that is due is delivered, and every buffer that must drain is empty. An exception counts as a violation.
 """
 
 from __future__ import annotations
@@ -26,7 +26,7 @@ _SHOWN: Final = 5
 
 
 class WorldResult(Struct, frozen=True):
-    """What one world showed. `remarks` are lines for a reader; the story of a violation is the first."""
+    """The findings in one world, as counts. `remarks` describe them in words, the first violation first."""
 
     protocol: str
     seed: int
@@ -39,11 +39,12 @@ class WorldResult(Struct, frozen=True):
 
     @property
     def failed(self) -> bool:
+        """True if there is any finding."""
         return bool(self.violations or self.duplicates or self.undelivered or self.leaks)
 
 
 class Tally(Struct):
-    """The swarm's last line."""
+    """The findings of many worlds, added up."""
 
     worlds: int = 0
     violations: int = 0
@@ -52,6 +53,7 @@ class Tally(Struct):
     leaks: int = 0
 
     def add(self, result: WorldResult) -> None:
+        """Count the findings of one more world."""
         self.worlds += 1
         self.violations += result.violations
         self.duplicates += result.duplicates
@@ -60,9 +62,11 @@ class Tally(Struct):
 
     @property
     def clean(self) -> bool:
+        """True if no world had a finding."""
         return not (self.violations or self.duplicates or self.undelivered or self.leaks)
 
     def line(self) -> str:
+        """The counts as one line, the last one that `precede swarm` prints."""
         return (
             f"worlds={self.worlds} violations={self.violations} duplicates={self.duplicates}"
             f" undelivered={self.undelivered} leaks={self.leaks}"
@@ -70,13 +74,13 @@ class Tally(Struct):
 
 
 def run_seed(protocol: str, seed: int) -> WorldResult:
-    """Draw the world of a seed and run it."""
+    """Draw the world of a seed, run it and judge it."""
     drawer = find_drawer(protocol)
     return run_plan(draw_plan(protocol, seed, drawer), drawer)
 
 
 def run_seeds(jobs: Iterable[tuple[str, int]]) -> Iterator[WorldResult]:
-    """Several, one after the other."""
+    """Run several worlds, one after the other."""
     for protocol, seed in jobs:
         yield run_seed(protocol, seed)
 
@@ -84,7 +88,7 @@ def run_seeds(jobs: Iterable[tuple[str, int]]) -> Iterator[WorldResult]:
 def run_plan(
     plan: Plan, drawer: Drawer, entry: Entry[Any] | None = None, log: TableSink | None = None
 ) -> WorldResult:
-    """Both acts of one world, and what the witness and the state at the end say. The rows go to `log`."""
+    """Run a plan and judge it. The rows go to `log`; `entry` replaces the registered protocol."""
     name, seed = plan.run.protocol, plan.run.seed
     sink = log if log is not None else TableSink()
     try:
@@ -98,27 +102,27 @@ def run_plan(
 
 
 def judge(plan: Plan, drawer: Drawer, prepared: Prepared, log: pa.Table) -> WorldResult:
-    """Safety from the log alone; liveness and leaks from the log and the nodes' own sizes."""
-    found: dict[str, list[str]] = {"violations": [], "duplicates": [], "undelivered": [], "leaks": []}
-    counts = dict.fromkeys(found, 0)
+    """Judge safety from the event log, liveness and leaks from the log and the sizes of the nodes' buffers."""
+    findings: dict[str, list[str]] = {"violations": [], "duplicates": [], "undelivered": [], "leaks": []}
+    counts = dict.fromkeys(findings, 0)
     counts["violations"], counts["duplicates"], story, deliveries = _safety(log, prepared.entry.order)
     missing = (drawer.missing or everything_missing)(plan, prepared, log)
     leaks = leaking(prepared)
-    found["undelivered"] += missing
-    found["leaks"] += leaks
+    findings["undelivered"] += missing
+    findings["leaks"] += leaks
     if drawer.checks is not None:
         for name, lines in drawer.checks(plan, prepared, log).items():
-            found[name] += lines
-    for name, lines in found.items():
+            findings[name] += lines
+    for name, lines in findings.items():
         counts[name] += len(lines)
-    remarks = [*([story] if story else []), *_lines(found)]
+    remarks = [*([story] if story else []), *_lines(findings)]
     return WorldResult(
         plan.run.protocol, plan.run.seed, **counts, deliveries=deliveries, remarks=tuple(remarks)
     )
 
 
 def _safety(log: pa.Table, order: str) -> tuple[int, int, str, int]:
-    """Violations, duplicates, the story of the first, deliveries checked. No deliveries at all is no breach."""
+    """Violations, duplicates, an explanation of the first, and the number of deliveries checked."""
     verdict = verify(log, "fifo" if order == "none" else order)
     counts = dict(verdict.counts)
     duplicates = counts.pop("duplicate", 0)
@@ -132,7 +136,7 @@ def _safety(log: pa.Table, order: str) -> tuple[int, int, str, int]:
 
 
 def everything_missing(plan: Plan, prepared: Prepared, log: pa.Table) -> list[str]:
-    """Every process that is up at the end has every message addressed to it since it was first there."""
+    """Messages that a running node did not deliver, though they were sent to it after it started."""
     names = prepared.built.names
     rows = events_of(log, "started", "broadcast", "delivered")
     began: dict[tuple[str, int], int] = {}
@@ -155,16 +159,16 @@ def everything_missing(plan: Plan, prepared: Prepared, log: pa.Table) -> list[st
     ]
     return [
         f"{node} never delivered {source}:{number}"
-        for node, life in up
-        for (source, source_life, number), (at, to) in sent.items()
-        if at >= began[node, life]
+        for node, incarnation in up
+        for (source, source_incarnation, number), (at, to) in sent.items()
+        if at >= began[node, incarnation]
         and (to is None or node in to)
-        and (source, source_life, number) not in delivered.get((node, life), {})
+        and (source, source_incarnation, number) not in delivered.get((node, incarnation), {})
     ]
 
 
 def leaking(prepared: Prepared) -> list[str]:
-    """Buffers that must be empty and are not."""
+    """Buffers that must be empty at the end and are not."""
     return [
         f"{prepared.built.names[hosted.id]}: {name} = {hosted.node.sizes()[name]}"
         for hosted in prepared.world.nodes
@@ -175,7 +179,7 @@ def leaking(prepared: Prepared) -> list[str]:
 
 
 def events_of(log: pa.Table, *kinds: str) -> list[dict[str, Any]]:
-    """Rows of some kinds as plain mappings, in the order of the log; for small worlds."""
+    """The rows of some kinds as dictionaries, in the order of the log. For small logs."""
     columns = [
         "node",
         "incarnation",
@@ -193,14 +197,14 @@ def events_of(log: pa.Table, *kinds: str) -> list[dict[str, Any]]:
         "reason",
     ]
     assert all(kind in KINDS for kind in kinds)
-    wanted = pc.is_in(log["kind"].cast(pa.string()), pa.array(kinds))
-    rows: list[dict[str, Any]] = log.select(columns).filter(wanted).to_pylist()
+    chosen = pc.is_in(log["kind"].cast(pa.string()), pa.array(kinds))
+    rows: list[dict[str, Any]] = log.select(columns).filter(chosen).to_pylist()
     return rows
 
 
-def _lines(found: dict[str, list[str]]) -> list[str]:
+def _lines(findings: dict[str, list[str]]) -> list[str]:
     lines = []
-    for name, items in found.items():
+    for name, items in findings.items():
         lines += [f"{name}: {item}" for item in items[:_SHOWN]]
         if len(items) > _SHOWN:
             lines.append(f"{name}: ... and {len(items) - _SHOWN} more")
@@ -208,10 +212,10 @@ def _lines(found: dict[str, list[str]]) -> list[str]:
 
 
 def replay_line(result: WorldResult) -> str:
-    """The command that runs one world again."""
+    """The command that runs one world of the swarm again."""
     return f"precede swarm --protocol {result.protocol} --worlds 1 --seed {result.seed}"
 
 
 def spread(protocols: Sequence[str], worlds: int, seed: int) -> list[tuple[str, int]]:
-    """Which protocol gets which seed: worlds in turn, seeds counted up."""
+    """Pairs of protocol and seed: protocols take turns, seeds count up."""
     return [(protocols[place % len(protocols)], seed + place) for place in range(worlds)]

@@ -1,1 +1,11 @@
-"""The world kinds that a scenario can name."""
+"""The kinds of world that a scenario can name.
+
+Each module declares the keys of its `[world]` table as a struct, and builds the network and the nodes from it.
+
+    kinds            the list of kinds, and what a built world consists of
+    point_to_point   any node sends to any other
+    switched         a packet-switched network with one sending queue per node
+    flood            radios that hear each other within a range
+    contacts         nodes that meet now and then
+    cellular         stations on a wired tree, and hosts that move between their cells
+"""

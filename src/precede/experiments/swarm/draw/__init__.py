@@ -1,1 +1,1 @@
-"""What a seed draws: one module per family of protocols."""
+"""Random worlds for the swarm: one module per family of protocols, each with a `DRAWER`."""

@@ -1,6 +1,7 @@
-"""Swarm worlds of contacts: cuts, churn, crashes with and without state, bad clocks, lifetimes, full caches.
+"""Swarm worlds of contacts: short contacts, churn, crashes with and without state, wrong clocks, full caches.
 
-Protocols without lifetimes wait for ever for what is lost, so for them nothing is lost: no state, no cache.
+A protocol without lifetimes waits for ever for a lost message. So for these protocols nodes keep their state
+and caches are unlimited.
 """
 
 from __future__ import annotations
@@ -22,24 +23,24 @@ _MESSAGE_AT_MOST: Final = 4_000
 
 
 def draw(protocol: str, seed: int, random: Random) -> Plan:
-    """A few nodes that meet now and then, until all meet."""
+    """A few nodes that meet now and then; after healing all are in contact."""
     nodes = random.randint(2, 8)
     heal_at = random.choice((2, 5, 10)) * MINUTE
     end = heal_at + 2 * _LONGEST_LIFE
-    mortal = protocol == "delta_causal"
+    expires = protocol == "delta_causal"
     run = Run(
-        world=_draw_world(random, nodes, heal_at, end, mortal),
-        workload=_draw_workload(random, nodes, heal_at, mortal),
-        faults=_draw_faults(random, nodes, heal_at, mortal),
+        world=_draw_world(random, nodes, heal_at, end, expires),
+        workload=_draw_workload(random, nodes, heal_at, expires),
+        faults=_draw_faults(random, nodes, heal_at, expires),
         protocol=protocol,
-        options=_draw_options(random, mortal),
+        options=_draw_options(random, expires),
         seed=seed,
         gauges="none",
     )
     return Plan(run, heal_at, end - heal_at)
 
 
-def _draw_world(random: Random, nodes: int, heal_at: Instant, end: Instant, mortal: bool) -> dict[str, Any]:
+def _draw_world(random: Random, nodes: int, heal_at: Instant, end: Instant, expires: bool) -> dict[str, Any]:
     meetings = []
     for _ in range(random.choice((5, 20, 60))):
         pair = random.sample(range(nodes), 2)
@@ -51,7 +52,7 @@ def _draw_world(random: Random, nodes: int, heal_at: Instant, end: Instant, mort
     for node in range(nodes):
         if random.random() < 0.2:
             instants = sorted(random.sample(range(heal_at), random.choice((2, 4))))
-            if not mortal or random.random() < 0.3:
+            if not expires or random.random() < 0.3:
                 instants[-1] = end + 1
             for enter, leave in zip(instants[::2], instants[1::2], strict=True):
                 stays.append([str(node), seconds_text(enter), seconds_text(leave)])
@@ -66,13 +67,13 @@ def _draw_world(random: Random, nodes: int, heal_at: Instant, end: Instant, mort
     return world
 
 
-def _draw_workload(random: Random, nodes: int, heal_at: Instant, mortal: bool) -> dict[str, Any]:
+def _draw_workload(random: Random, nodes: int, heal_at: Instant, expires: bool) -> dict[str, Any]:
     script = []
     varied = random.random() < 0.6
     tick = random.choice((1, SECOND, 10 * SECOND))
     for at in sorted(random.randrange(heal_at) // tick * tick for _ in range(random.choice((5, 20, 60)))):
         birth: dict[str, Any] = {"src": str(random.randrange(nodes)), "at": seconds_text(at)}
-        if mortal and varied:
+        if expires and varied:
             most = random.choice((10 * SECOND, MINUTE, _LONGEST_LIFE))
             birth["lifetime"] = seconds_text(random.randrange(1, most))
         script.append(birth)
@@ -85,7 +86,7 @@ def _draw_workload(random: Random, nodes: int, heal_at: Instant, mortal: bool) -
     }
 
 
-def _draw_faults(random: Random, nodes: int, heal_at: Instant, mortal: bool) -> dict[str, Any]:
+def _draw_faults(random: Random, nodes: int, heal_at: Instant, expires: bool) -> dict[str, Any]:
     faults: dict[str, Any] = {"crashes": [], "stalls": []}
     for _ in range(random.choice((0, 0, 1, 2, 4))):
         at = random.randrange(heal_at - 1)
@@ -94,7 +95,7 @@ def _draw_faults(random: Random, nodes: int, heal_at: Instant, mortal: bool) -> 
             crash["after"] = random.randint(0, 12)
         if random.random() < 0.7:
             crash["restart"] = seconds_text(random.randrange(at + 1, heal_at))
-            crash["keep"] = not mortal or random.random() < 0.6
+            crash["keep"] = not expires or random.random() < 0.6
         faults["crashes"].append(crash)
     if random.random() < 0.2:
         faults["stalls"].append(
@@ -109,12 +110,12 @@ def _draw_faults(random: Random, nodes: int, heal_at: Instant, mortal: bool) -> 
     return faults
 
 
-def _draw_options(random: Random, mortal: bool) -> dict[str, Any]:
+def _draw_options(random: Random, expires: bool) -> dict[str, Any]:
     options: dict[str, Any] = {
         "durable": True,
         "order": random.choice(("received", "received", "random", "oldest", "newest", "per_source")),
     }
-    if mortal:
+    if expires:
         options |= {
             "lifetime": random.choice(("20s", "2min", "10min")),
             "skew": _LARGEST_SKEW,
@@ -128,12 +129,12 @@ def _draw_options(random: Random, mortal: bool) -> dict[str, Any]:
 
 
 def missing(plan: Plan, prepared: Prepared, log: pa.Table) -> Sequence[str]:
-    """What is carried at the healing and lives until everything can be everywhere."""
+    """Messages carried at the time of healing that live long enough and are not delivered."""
     return carried_missing(plan, prepared, log, _spreading(plan, log))
 
 
 def _spreading(plan: Plan, log: pa.Table) -> Duration:
-    """Every message over every link, one after the other, from one transmitter per node."""
+    """An upper bound of the time until all messages are everywhere: each node sends all, one by one."""
     world = plan.run.world
     messages = log["kind"].to_pylist().count("broadcast")
     bandwidth = float(world.get("bandwidth", "inf"))

@@ -1,8 +1,7 @@
-"""Swarm worlds for orderings that run over any dissemination: mostly at home, a quarter of them elsewhere.
+"""Swarm worlds for orderings: three quarters in the usual kind of world, the others in another kind.
 
-At home is where an ordering is used most: contacts, or point to point. Elsewhere is another network it names:
-contacts, point to point, or the flood radio, which is drawn here. There everybody is back in the end with what
-they kept, so everything is due, unless it lives too short to be.
+The usual kind is contacts or point to point. The other kinds are these two and the flood radio, which is drawn
+here. In flood worlds all nodes restart with their saved state, so every message is due unless it expires.
 """
 
 from __future__ import annotations
@@ -22,7 +21,7 @@ from precede.experiments.swarm.plan import Drawer, Plan, seconds_text
 from precede.experiments.swarm.swarm import everything_missing
 from precede.sim.randomness import Streams
 
-_HOMES: Final = {
+_USUAL_KINDS: Final = {
     "causal_barrier": "contacts",
     "delta_causal": "contacts",
     "hash_dag": "contacts",
@@ -30,18 +29,18 @@ _HOMES: Final = {
     "fifo": "point_to_point",
     "vector_clock": "point_to_point",
 }
-_ELSEWHERE: Final = 0.25
+_OTHER_KIND: Final = 0.25
 _LARGEST_SKEW: Final = "61s"
 _SETTLE: Final = 150 * SECOND
 
 
 def draw(protocol: str, seed: int, random: Random) -> Plan:
-    """Where it is, is drawn apart: a seed whose world is at home draws what it always did."""
-    where = Streams(seed).python("swarm", "network", protocol)
-    home = _HOMES[protocol]
-    kind = home
-    if where.random() < _ELSEWHERE:
-        kind = where.choice([other for other in ("contacts", "point_to_point", "flood") if other != home])
+    """Draw a world. The kind has its own generator, so worlds of the usual kind are as they always were."""
+    generator = Streams(seed).python("swarm", "network", protocol)
+    usual = _USUAL_KINDS[protocol]
+    kind = usual
+    if generator.random() < _OTHER_KIND:
+        kind = generator.choice([other for other in ("contacts", "point_to_point", "flood") if other != usual])
     if kind == "contacts":
         return draw_contacts.draw(protocol, seed, random)
     if kind == "flood":
@@ -55,7 +54,7 @@ def draw(protocol: str, seed: int, random: Random) -> Plan:
 
 
 def _draw_flood(protocol: str, seed: int, random: Random) -> Plan:
-    """A few radios in a field; they move, crash, stall, come late and are parted."""
+    """A few radios in a field, with movement, crashes, stalls, late nodes and partitions."""
     nodes = random.randint(1, 8)
     heal_at = random.choice((10, 20, 40)) * SECOND
     founders = nodes - (random.choice((0, 0, 1, 2)) if nodes > 3 else 0)
@@ -118,7 +117,7 @@ def _draw_field(random: Random, nodes: int, founders: int, heal_at: Instant) -> 
 
 
 def missing(plan: Plan, prepared: Prepared, log: pa.Table) -> Sequence[str]:
-    """What is due in the world at hand."""
+    """Messages that are due and not delivered; empty if lifetimes are too short to tell."""
     if plan.run.world["kind"] == "contacts":
         return draw_contacts.missing(plan, prepared, log)
     if plan.run.options.get("lifetime", "20min") != "20min":

@@ -1,4 +1,4 @@
-"""Swarm worlds for causal multicast: the point-to-point worlds, and for PRS each of its forms."""
+"""Swarm worlds for causal multicast: point-to-point worlds, and for PRS each form of its algorithm."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ _FORMS: Final[tuple[dict[str, Any], ...]] = (
 
 
 def draw(protocol: str, seed: int, random: Random) -> Plan:
-    """The world first, then the form, so that one seed is one world for all forms."""
+    """Draw the world first and then the form: one seed is one world for all forms."""
     plan = draw_point_to_point.draw(protocol, seed, random)
     form: dict[str, Any] = {"checkpoint": random.choice((1, 3, 10, 64))}
     if protocol == "prs":

@@ -1,4 +1,4 @@
-"""Swarm worlds on the point-to-point network: loss, doubling, reordering, partitions, crashes, stalls, skew."""
+"""Swarm worlds of the point-to-point network: loss, duplicates, reordering, partitions, crashes."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ _DELAYS: Final = (
 
 
 def draw(protocol: str, seed: int, random: Random) -> Plan:
-    """A small group in a bad network."""
+    """A small group in a network with faults."""
     nodes = random.randint(2, 8)
     heal_at = random.choice((2, 5, 10)) * SECOND
     multicast = registry.find(protocol).order == "multicast"
@@ -82,7 +82,7 @@ def _draw_workload(random: Random, nodes: int, heal_at: Instant, multicast: bool
 
 
 def draw_faults(random: Random, nodes: int, heal_at: Instant) -> dict[str, Any]:
-    """Crashes at an instant or in the middle of an effect list, restarts, stalls, bad clocks."""
+    """Crashes, also in the middle of an effect list, with restarts; stalls; wrong clocks."""
     faults: dict[str, Any] = {"crashes": [], "stalls": []}
     for _ in range(random.choice((0, 1, 2, 4))):
         at = random.randrange(heal_at)
