@@ -40,7 +40,7 @@ def test_a_false_page_is_told_where() -> None:
 @pytest.mark.parametrize(
     ("lines", "cause"),
     [
-        (["protocol: unordered", "nodes: A", "A sings"], "page:3: not understood"),
+        (["protocol: unordered", "nodes: A", "A sings"], "page:3: unknown sentence"),
         (["protocol: unordered", "nodes: A", "B crashes"], "page:3: no node 'B'"),
         (["nodes: A"], "no line `protocol"),
         (["protocol: unordered", "nodes: A", "  A delivers m"], "page:3: an indented line"),

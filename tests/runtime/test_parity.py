@@ -174,5 +174,5 @@ def test_a_world_without_contacts_has_no_links() -> None:
 
 def test_links_that_change_untold_are_refused() -> None:
     world = {"kind": "flood", "nodes": 4, "width": 100, "height": 100, "speed": 2.0}
-    with pytest.raises(BadInput, match="change untold"):
+    with pytest.raises(BadInput, match="change without a report"):
         plan_of(Run(world=world, workload={"every": "1s", "until": "2s"}, protocol="drift", end="5s"))
