@@ -22,7 +22,7 @@ from precede.eventlog.sinks import NoSink
 from precede.protocols import registry
 from precede.sim.networks.flood import FloodRadio
 from precede.sim.networks.motion import Motion, scattered_connected
-from precede.sim.randomness import Distribution, Streams
+from precede.sim.randomness import Distribution, Generators
 from precede.sim.workload import Workload
 from precede.sim.world import World
 
@@ -70,9 +70,9 @@ class TapedWorld:
 
 def run(nodes: int, messages: int, packet_rows: bool = False, tape: Tape | None = None) -> World:
     """The whole run with our engine."""
-    streams = Streams(1)
+    generators = Generators(1)
     side = FIELD * (nodes / 100) ** 0.5
-    places = scattered_connected(nodes, side, side, REACH, streams)
+    places = scattered_connected(nodes, side, side, REACH, generators)
     settings: dict[str, Any] = {"motion": Motion(places), "reach": REACH, "delay": Distribution(DELAY)}
     network = FloodRadio(**settings) if tape is None else TapedRadio(tape, **settings)
     options = {"beacon": "0s"}

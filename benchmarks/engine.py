@@ -24,7 +24,7 @@ from precede.eventlog.recorder import Recorder
 from precede.eventlog.schema import DELIVERED, SENT
 from precede.eventlog.sinks import NoSink
 from precede.sim.networks.point_to_point import PointToPoint
-from precede.sim.randomness import Distribution, Streams
+from precede.sim.randomness import Distribution, Generators
 from precede.sim.world import World
 
 DELAY = "uniform(0.001, 0.1)"
@@ -86,10 +86,10 @@ def flood(nodes: int) -> Recorder:
 
 
 def tape_of(nodes: int) -> Tape:
-    """The flood's event times, from the same random streams: births first, then what each event schedules."""
+    """The event times of the flood, from the same generators: broadcasts first, then what each event sends."""
     bits = nodes.bit_length() - 1
-    streams = Streams(1)
-    delay = [Distribution(DELAY).drawing(streams, "delay", node) for node in range(nodes)]
+    generators = Generators(1)
+    delay = [Distribution(DELAY).drawing(generators, "delay", node) for node in range(nodes)]
     tape = Tape()
     heap = [(node * 1000, node, node, node, bits) for node in range(nodes)]
     tape.times.extend(at for at, *_ in heap)
@@ -114,8 +114,8 @@ def flood_simpy(nodes: int) -> int:
     rows = recorder.units
     process = [recorder.process_of(node, 0) for node in range(nodes)]
     env = simpy.Environment()
-    streams = Streams(1)
-    draw = [Distribution(DELAY).drawing(streams, "delay", node) for node in range(nodes)]
+    generators = Generators(1)
+    draw = [Distribution(DELAY).drawing(generators, "delay", node) for node in range(nodes)]
 
     def send(node: int, to: int, packet: TreePacket) -> None:
         recorder.packet(SENT, process[node], env.now, env.now, packet, to, 0)

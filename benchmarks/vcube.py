@@ -45,7 +45,7 @@ def prepare(
     network.crashes = False
     recorder = Recorder("bench", [str(node) for node in members], NoSink(), packets_received=False)
     world = World(1, nodes, make, network, recorder)
-    drawn = Distribution(STARTS[start]).block(world.streams.numpy("starts"), nodes)
+    drawn = Distribution(STARTS[start]).block(world.generators.numpy("starts"), nodes)
     births = [round(at * SECOND) for at in drawn.tolist()]
     for node, at in enumerate(births):
         world.enter(node)

@@ -14,7 +14,7 @@ from precede.core.identity import NEIGHBOURS
 from precede.core.messages import Packet
 from precede.sim.networks.contention import ContentionRadio
 from precede.sim.networks.radio import FrameQueue
-from precede.sim.randomness import Streams
+from precede.sim.randomness import Generators
 
 
 class Frame(Packet, frozen=True, gc=False):
@@ -30,7 +30,7 @@ class Bench:
 
     def __init__(self, seed: int, stations: int, cell: list[int], place: list[tuple[float, float]]) -> None:
         self.now = 0
-        self.streams = Streams(seed)
+        self.generators = Generators(seed)
         self.world = self
         self.stations = stations
         self.cell = cell

@@ -7,7 +7,7 @@ from math import inf
 import pytest
 
 from precede.core.errors import BadInput
-from precede.sim.randomness import Distribution, Streams
+from precede.sim.randomness import Distribution, Generators
 
 
 @pytest.mark.parametrize(
@@ -27,7 +27,7 @@ from precede.sim.randomness import Distribution, Streams
 )
 def test_the_mean_is_that_of_the_draws(written: str | int) -> None:
     distribution = Distribution(written)
-    drawn = distribution.block(Streams(1).numpy("mean"), 400_000)
+    drawn = distribution.block(Generators(1).numpy("mean"), 400_000)
     assert distribution.mean() == pytest.approx(drawn.mean(), rel=0.01)
 
 
@@ -38,16 +38,16 @@ def test_a_tail_that_is_too_heavy_has_no_finite_mean(written: str) -> None:
 
 @pytest.mark.parametrize("written", ["constant(0.25)", "uniform(0, 1)", "pareto(1, 1.5)"])
 def test_one_at_a_time_or_as_an_object_the_draws_are_the_same(written: str) -> None:
-    distribution, streams = Distribution(written), Streams(7)
-    draw = distribution.drawing(streams, "delay", 3, unit=1000)
-    draws = distribution.draws(streams, "delay", 3, unit=1000)
+    distribution, generators = Distribution(written), Generators(7)
+    draw = distribution.drawing(generators, "delay", 3, unit=1000)
+    draws = distribution.draws(generators, "delay", 3, unit=1000)
     assert [draw() for _ in range(100)] == [draws.next() for _ in range(100)]
 
 
 def test_what_does_not_vary_opens_no_stream(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.delattr(Streams, "numpy")
-    assert Distribution("constant(0.5)").drawing(Streams(1), "delay")() == 500_000
-    assert Distribution(2).draws(Streams(1), "delay").next() == 2_000_000
+    monkeypatch.delattr(Generators, "numpy")
+    assert Distribution("constant(0.5)").drawing(Generators(1), "delay")() == 500_000
+    assert Distribution(2).draws(Generators(1), "delay").next() == 2_000_000
 
 
 @pytest.mark.parametrize(

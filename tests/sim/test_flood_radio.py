@@ -25,7 +25,7 @@ from precede.sim.networks.motion import (
     scattered,
     scattered_connected,
 )
-from precede.sim.randomness import Distribution, Streams
+from precede.sim.randomness import Distribution, Generators
 from precede.sim.world import World
 
 
@@ -211,6 +211,6 @@ def test_the_nodes_in_range_are_exact_while_all_move() -> None:
 
 
 def test_scattered_places_are_drawn_until_they_are_connected() -> None:
-    places = scattered_connected(30, 400.0, 400.0, 110.0, Streams(4))
+    places = scattered_connected(30, 400.0, 400.0, 110.0, Generators(4))
     assert connected(places, 110.0)
     assert not connected([(0.0, 0.0), (200.0, 0.0)], 110.0)

@@ -12,7 +12,7 @@ socket or a file, and everything is plain data or pure functions. The modules, i
 * `dispatch`: the loop that carries effects out
 * `errors`: the errors a caller can act on
 * `plan`, `transfers`: plain data that a simulation and an emulation exchange
-* `natural_order`, `compiling`: a sort key for names; helpers for compiled modules
+* `randomness`, `natural_order`, `compiling`: named generators; a sort key for names; compiled modules
 
 May import: nothing
 """

@@ -13,7 +13,7 @@ from precede.experiments.keys import distribution, instant, items, key, read_tab
 from precede.experiments.tables import Table
 from precede.sim.clocks import Clock
 from precede.sim.faults import Crash, Fault, Stall
-from precede.sim.randomness import Distribution, Streams
+from precede.sim.randomness import Distribution, Generators
 
 
 def _steps(value: Any) -> int:
@@ -96,8 +96,8 @@ def read_clocks(table: Table, nodes: int, seed: int) -> dict[NodeId, Clock]:
     skew, drift = written.skew or Distribution("constant(0)"), written.drift_ppm or 0
     clocks = {}
     for node in range(nodes):
-        generator = Streams(seed).python("clock", node)
-        draw = skew.drawing(Streams(seed), "skew", node)
+        generator = Generators(seed).python("clock", node)
+        draw = skew.drawing(Generators(seed), "skew", node)
         offset = draw() if generator.random() < 0.5 else -draw()
         clocks[node] = Clock(offset, generator.randint(-drift, drift))
     return clocks

@@ -1,14 +1,13 @@
-"""Named randomness: every stream is derived from the seed and its own name, so one seed is one world.
+"""Random generators of a run, each with its own name, and written distributions.
 
-Streams never share state: drawing more from one changes no other. Python streams are for single draws and for
-nodes; numpy streams are drawn in blocks, which is ten times cheaper per draw (`sim.draws`).
+Generators never share state: drawing more from one changes no other. Python generators are for single draws and
+for nodes; numpy generators draw blocks, which is ten times cheaper per draw (`sim.draws`).
 """
 
 from __future__ import annotations
 
 import re
 from collections.abc import Callable
-from hashlib import blake2b
 from math import inf
 from random import Random
 from typing import Any, Final, TypeAlias
@@ -17,6 +16,7 @@ import numpy as np
 
 from precede.core.errors import BadInput
 from precede.core.instants import SECOND
+from precede.core.randomness import derive_seed, named_generator
 from precede.sim.draws import Draws
 
 _ARGUMENTS: Final = {
@@ -29,38 +29,33 @@ _ARGUMENTS: Final = {
 }
 Floats: TypeAlias = "np.ndarray[Any, np.dtype[np.float64]]"
 _MOST: Final = 1e11
-"""In seconds, 64 bits of microseconds hold it with room for sums."""
+"""The largest value in seconds; sums of such values still fit into 64 bits of microseconds."""
 _WRITTEN = re.compile(r"\s*([a-z]+)\s*\(\s*([^)]*)\)\s*")
-_UNREAD: Final = np.random.Generator(np.random.PCG64(0))  # for what does not vary: opening a stream is dear
+_UNUSED: Final = np.random.Generator(np.random.PCG64(0))
+"""Stands in for the generator of a constant, which draws nothing; making a generator is slow."""
 
 
-class Streams:
-    """All randomness of one run."""
+class Generators:
+    """Makes the named generators of one run."""
 
     def __init__(self, seed: int) -> None:
         self.seed = seed
 
-    def derive(self, *name: str | int) -> int:
-        """A 128-bit seed for a name: a hash, so it is the same on every machine and under every hash seed."""
-        text = repr((self.seed, *name)).encode()
-        return int.from_bytes(blake2b(text, digest_size=16).digest(), "big")
-
     def python(self, *name: str | int) -> Random:
-        """A stream for single draws."""
-        return Random(self.derive(*name))
+        """A generator for single draws."""
+        return named_generator(self.seed, *name)
 
     def numpy(self, *name: str | int) -> np.random.Generator:
-        """A stream for blocks of draws."""
-        return np.random.Generator(np.random.PCG64(self.derive(*name)))
+        """A generator for blocks of draws."""
+        return np.random.Generator(np.random.PCG64(derive_seed(self.seed, *name)))
 
 
 class Distribution:
     """A written distribution: `exponential(1)`, `uniform(1, 19)`, `normal(100, 25)`, `triangular(0, 600)`.
 
-    `pareto(1, 1.5)` has least value 1 and tail index 1.5 (no mean at 1 or below).
-
-    `constant(1)` or a bare number does not vary. Arguments are in the unit the scenario's key
-    has (seconds for delays). Negative draws count as zero.
+    `constant(1)` or a bare number does not vary. `pareto(1, 1.5)` has least value 1 and tail index 1.5; with an
+    index of 1 or less it has no mean. Arguments are in the unit of the scenario's key (seconds for delays).
+    Negative draws count as zero.
     """
 
     def __init__(self, written: str | int | float) -> None:
@@ -98,28 +93,28 @@ class Distribution:
         if name == "pareto" and min(arguments) <= 0:
             raise BadInput(f"{self.written!r}: both must be greater than 0")
 
-    def block(self, stream: np.random.Generator, count: int) -> Floats:
-        """`count` draws at once."""
+    def block(self, generator: np.random.Generator, count: int) -> Floats:
+        """Draws `count` values at once."""
         name, arguments = self.name, self.arguments
         if name == "constant":
             drawn = np.full(count, arguments[0])
         elif name == "exponential":
-            drawn = stream.exponential(arguments[0], count)
+            drawn = generator.exponential(arguments[0], count)
         elif name == "uniform":
-            drawn = stream.uniform(arguments[0], arguments[1], count)
+            drawn = generator.uniform(arguments[0], arguments[1], count)
         elif name == "normal":
-            drawn = stream.normal(arguments[0], arguments[1], count)
+            drawn = generator.normal(arguments[0], arguments[1], count)
         elif name == "pareto":
-            drawn = arguments[0] * (1 + stream.pareto(arguments[1], count))
+            drawn = arguments[0] * (1 + generator.pareto(arguments[1], count))
         else:
             low, high = arguments[0], arguments[-1]
             middle = arguments[1] if len(arguments) == 3 else (low + high) / 2
-            drawn = stream.triangular(low, middle, high, count) if high > low else np.full(count, low)
+            drawn = generator.triangular(low, middle, high, count) if high > low else np.full(count, low)
         possible: Floats = np.clip(drawn, 0.0, _MOST)
         return possible
 
     def mean(self) -> float:
-        """The expectation (of the distribution as written, before negative draws are cut)."""
+        """The mean of the distribution as written, before negative draws are set to zero."""
         name, arguments = self.name, self.arguments
         if name == "normal":
             return arguments[0]
@@ -129,20 +124,20 @@ class Distribution:
         return sum(arguments) / len(arguments)
 
     def is_zero(self) -> bool:
-        """Is every draw nothing? Whoever waits for it again and again would not see time pass."""
+        """True if every draw is 0. Waiting for it again and again would not let time pass."""
         return self.arguments[-1] <= 0 and (self.name != "normal" or self.arguments[0] <= 0)
 
-    def drawing(self, streams: Streams, *name: str | int, unit: int = SECOND) -> Callable[[], int]:
-        """A function that draws whole microseconds, one at a time, from a stream of that name."""
+    def drawing(self, generators: Generators, *name: str | int, unit: int = SECOND) -> Callable[[], int]:
+        """A function that draws whole microseconds, one at a time, from a generator of that name."""
         if self.name == "constant":
             constant = round(self.arguments[0] * unit)
             return lambda: constant
-        return self.draws(streams, *name, unit=unit).next
+        return self.draws(generators, *name, unit=unit).next
 
-    def draws(self, streams: Streams, *name: str | int, unit: int = SECOND) -> Draws:
-        """The same as an object, for who draws very often."""
-        stream = _UNREAD if self.name == "constant" else streams.numpy(*name)
-        return Draws(lambda count: np.rint(self.block(stream, count) * unit).astype(np.int64))
+    def draws(self, generators: Generators, *name: str | int, unit: int = SECOND) -> Draws:
+        """The same as an object, which is faster for very many draws."""
+        generator = _UNUSED if self.name == "constant" else generators.numpy(*name)
+        return Draws(lambda count: np.rint(self.block(generator, count) * unit).astype(np.int64))
 
     def __str__(self) -> str:
         return self.written

@@ -1,6 +1,6 @@
 """What the applications do: periodic, Poisson, scripted, and answers to what they are given.
 
-Each node's application has its own named streams. Nothing is made in advance: the next message of a node is
+Each node's application has its own named generators. Nothing is made in advance: the next message of a node is
 scheduled when the one before it is born, so a long run costs no memory.
 """
 
@@ -193,7 +193,7 @@ class Workload:
 
 
 class _Application:
-    """One node's own streams."""
+    """One node's own generators."""
 
     def __init__(
         self,
@@ -205,12 +205,12 @@ class _Application:
         lifetime: Distribution | None,
         slower: float,
     ) -> None:
-        streams = world.streams
-        self.random = streams.python("application", node)
+        generators = world.generators
+        self.random = generators.python("application", node)
         unit = round(SECOND * slower)
-        self.gap = (gap or _AT_ONCE).drawing(streams, "workload", node, unit=unit)
-        self.first = (first or _AT_ONCE).drawing(streams, "workload-first", node, unit=unit)
-        self.reply_after = reply_after.drawing(streams, "reply", node)
+        self.gap = (gap or _AT_ONCE).drawing(generators, "workload", node, unit=unit)
+        self.first = (first or _AT_ONCE).drawing(generators, "workload-first", node, unit=unit)
+        self.reply_after = reply_after.drawing(generators, "reply", node)
         self.lifetime: Callable[[], int] | None = (
-            None if lifetime is None else lifetime.drawing(streams, "lifetime", node)
+            None if lifetime is None else lifetime.drawing(generators, "lifetime", node)
         )

@@ -27,7 +27,7 @@ from precede.sim.hosted_node import HostedNode
 from precede.sim.networks.network import Network
 from precede.sim.node_inputs import NodeInputs
 from precede.sim.queue import LAST_PHASE, PHASE_BITS, Call, Landing
-from precede.sim.randomness import Streams
+from precede.sim.randomness import Generators
 
 MakeNode: TypeAlias = Callable[[NodeId, int, Random], Node]
 """Builds a node from its id, its incarnation and its own random generator."""
@@ -58,7 +58,7 @@ class World(NodeInputs):
     ) -> None:
         hosted_nodes = [HostedNode(node, (clocks or {}).get(node)) for node in range(nodes)]
         super().__init__(hosted_nodes, network, recorder)
-        self.streams = Streams(seed)
+        self.generators = Generators(seed)
         self.on_broadcast: OnBroadcast | None = None
         self.at_once = 0
         self.refused = 0
@@ -251,7 +251,7 @@ class World(NodeInputs):
         hosted.process = self.recorder.process_of(hosted.id, hosted.incarnation)
 
     def _start(self, hosted: HostedNode) -> None:
-        generator = self.streams.python("node", hosted.id, hosted.incarnation)
+        generator = self.generators.python("node", hosted.id, hosted.incarnation)
         hosted.node = self._make_node(hosted.id, hosted.incarnation, generator)
         hosted.up = True
         hosted.update_plain()

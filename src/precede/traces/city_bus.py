@@ -19,8 +19,8 @@ from typing import Final
 
 from precede.core.errors import BadInput
 from precede.core.instants import HOUR, MINUTE, SECOND, Instant
+from precede.core.randomness import named_generator
 from precede.traces.mobility import Mobility, sorted_mobility
-from precede.traces.streams import stream
 
 RANGE_M: Final = 200.0
 CLOSES: Final[Instant] = 14 * HOUR + 15 * MINUTE
@@ -79,7 +79,7 @@ def _arm(angle: float, length: float, bend: float, hub: Place) -> tuple[Place, P
 
 def _star() -> Town:
     """One hub; ten lines across it, town lines and country lines in turn."""
-    random = stream(1, "city-bus", "star")
+    random = named_generator(1, "city-bus", "star")
     hub = (0.0, 0.0)
     ways = []
     for k, lengths in enumerate((SHORT, LONG, SHORT, LONG, SHORT, LONG, SHORT, LONG, SHORT, MEDIUM)):
@@ -94,7 +94,7 @@ def _star() -> Town:
 
 def _two_hubs() -> Town:
     """A station and a market place: town lines cross one of them, country lines both."""
-    random = stream(2, "city-bus", "two hubs")
+    random = named_generator(2, "city-bus", "two hubs")
     west, east = (-600.0, 0.0), (600.0, 0.0)
     town = (2300.0, 3000.0)
     ways = []
@@ -147,11 +147,11 @@ def city_bus(seed: int, layout: str = "a", buses: int = 60) -> Mobility:
     town = LAYOUTS[layout]
     rows: list[Row] = []
     names: list[str] = []
-    duties = _duties(len(town.lines), buses, stream(seed, "city-bus", layout, "duties"))
+    duties = _duties(len(town.lines), buses, named_generator(seed, "city-bus", layout, "duties"))
     slots = Counter(duty.line for duty in duties)
     for node, duty in enumerate(duties):
         names.append(f"L{duty.line + 1:02d}-{duty.slot + 1}")
-        rows += _day(town, duty, slots[duty.line], node, stream(seed, "city-bus", layout, "bus", node))
+        rows += _day(town, duty, slots[duty.line], node, named_generator(seed, "city-bus", layout, "bus", node))
     return sorted_mobility(names, rows)
 
 

@@ -17,8 +17,8 @@ from typing import Final
 
 from precede.core.errors import BadInput
 from precede.core.instants import HOUR, SECOND, Duration, Instant
+from precede.core.randomness import named_generator
 from precede.traces.mobility import Mobility, sorted_mobility
-from precede.traces.streams import stream
 
 RANGE_M: Final = 50.0
 Corner = tuple[int, int]
@@ -78,7 +78,7 @@ def pedestrians(seed: int, layout: str = "a", duration: Duration = 5 * HOUR, rat
     district = LAYOUTS[layout]
     arrivals: list[tuple[Instant, int]] = []
     for number in range(len(district.entrances())):
-        random = stream(seed, "pedestrians", layout, "entrance", number)
+        random = named_generator(seed, "pedestrians", layout, "entrance", number)
         at = random.expovariate(rate)
         while at * SECOND < duration:
             arrivals.append((round(at * SECOND), number))
@@ -86,7 +86,7 @@ def pedestrians(seed: int, layout: str = "a", duration: Duration = 5 * HOUR, rat
     arrivals.sort()
     rows: list[tuple[int, Instant, float, float, Instant, float, float]] = []
     for node, (at_us, entrance) in enumerate(arrivals):
-        walker = stream(seed, "pedestrians", layout, "walker", node)
+        walker = named_generator(seed, "pedestrians", layout, "walker", node)
         rows += _walk(district, walker, node, at_us, entrance, duration)
     return sorted_mobility([f"N{k + 1}" for k in range(len(arrivals))], rows)
 

@@ -18,7 +18,7 @@ from precede.core.errors import BadInput
 from precede.core.identity import NodeId
 from precede.core.instants import Duration, Instant
 from precede.experiments.run import Prepared, Run
-from precede.sim.randomness import Streams
+from precede.sim.randomness import Generators
 
 DRAWERS: Final[dict[str, str]] = {
     "causal_barrier": "precede.experiments.swarm.draw.layered:DRAWER",
@@ -84,7 +84,7 @@ def find_drawer(protocol: str) -> Drawer:
 def draw_plan(protocol: str, seed: int, drawer: Drawer | None = None) -> Plan:
     """The world that a seed draws for a protocol."""
     drawer = drawer or find_drawer(protocol)
-    return drawer.draw(protocol, seed, Streams(seed).python("swarm", protocol))
+    return drawer.draw(protocol, seed, Generators(seed).python("swarm", protocol))
 
 
 def seconds_text(micros: int) -> str:

@@ -25,7 +25,7 @@ from precede.sim.networks.cellular import Cellular, Journey, Move
 from precede.sim.networks.contention import LEAST_WINDOW, ContentionRadio
 from precede.sim.networks.lossy_radio import LossyRadio
 from precede.sim.networks.radio import Radio
-from precede.sim.randomness import Distribution, Streams
+from precede.sim.randomness import Distribution, Generators
 from precede.traces.cells import Floats, Positions, associate, hexagonal, tree_of_degree, walk
 
 _FARTHEST: Final = 1e9
@@ -148,7 +148,7 @@ def _positions(
             raise table.lacks("'positions'")
         return read_positions(world.positions, hosts, world.step)
     end = 0 if world.movement == "still" else world.duration
-    generator = Streams(seed).numpy("walk")
+    generator = Generators(seed).numpy("walk")
     return walk(places, world.range, len(hosts), world.speed, world.turn, world.step, end, generator)
 
 

@@ -40,7 +40,7 @@ from precede.sim.networks.motion import (
     scattered,
     scattered_connected,
 )
-from precede.sim.randomness import Distribution, Streams
+from precede.sim.randomness import Distribution, Generators
 
 _FARTHEST: Final = 1e9
 
@@ -119,10 +119,10 @@ class FloodTable(WorldTable, frozen=True, kw_only=True):
 
 
 def _build(world: FloodTable, table: Table, seed: int) -> BuiltWorld:
-    streams = Streams(seed)
-    places, names = _places(world, table, streams)
+    generators = Generators(seed)
+    places, names = _places(world, table, generators)
     network = FloodRadio(
-        motion=Motion(places, _legs(world, table, places, names, streams)),
+        motion=Motion(places, _legs(world, table, places, names, generators)),
         reach=world.reach,
         delay=world.delay,
         jitter=world.jitter,
@@ -143,7 +143,7 @@ def _build(world: FloodTable, table: Table, seed: int) -> BuiltWorld:
     return BuiltWorld(network, names, presence, members=members, end=HOUR, linger=world.linger)
 
 
-def _places(world: FloodTable, table: Table, streams: Streams) -> tuple[list[Point], tuple[str, ...]]:
+def _places(world: FloodTable, table: Table, generators: Generators) -> tuple[list[Point], tuple[str, ...]]:
     if world.places is not None:
         return _read_places(world.places)
     if world.grid is not None:
@@ -153,9 +153,9 @@ def _places(world: FloodTable, table: Table, streams: Streams) -> tuple[list[Poi
         raise table.lacks("'nodes'")
     width, height = world.field
     if world.connected:
-        places = scattered_connected(world.nodes, width, height, world.reach, streams)
+        places = scattered_connected(world.nodes, width, height, world.reach, generators)
     else:
-        places = scattered(world.nodes, width, height, streams.python("places", 0))
+        places = scattered(world.nodes, width, height, generators.python("places", 0))
     return places, numbered(world.nodes)
 
 
@@ -181,13 +181,13 @@ def _place(row: dict[str, str], line: str) -> Point:
 
 
 def _legs(
-    world: FloodTable, table: Table, places: Sequence[Point], names: Sequence[str], streams: Streams
+    world: FloodTable, table: Table, places: Sequence[Point], names: Sequence[str], generators: Generators
 ) -> dict[NodeId, Iterator[Leg]]:
     if not world.speed:
         return {}
     width, height = world.field
     return {
-        node: random_waypoints(places[node], width, height, world.speed, streams.python("waypoints", node))
+        node: random_waypoints(places[node], width, height, world.speed, generators.python("waypoints", node))
         for node in _chosen(table, "mobile", world.mobile, names)
     }
 

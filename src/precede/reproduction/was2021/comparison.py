@@ -25,7 +25,7 @@ from precede.experiments.tables import read_toml
 from precede.measures.events import Window, measure_events
 from precede.reproduction.was2021.points import RATES as BUFFERS
 from precede.reproduction.was2021.points import measure as measure_buffers
-from precede.sim.randomness import Streams
+from precede.sim.randomness import Generators
 from precede.witness.verify import verify
 
 JOIN: Final = SECOND
@@ -139,7 +139,7 @@ def describe(point: Point, seed: int) -> Run:
 
 
 def _script(point: Point, seed: int) -> Iterator[dict[str, Any]]:
-    stream = Streams(seed).numpy("broadcasts")
+    stream = Generators(seed).numpy("broadcasts")
     length = round(point.seconds * SECOND)
     for step, rate in enumerate(rates(point)):
         instants = np.sort(stream.integers(0, length, stream.poisson(rate * point.seconds)))

@@ -70,7 +70,7 @@ class Cellular(Network):
         self._last_cell: dict[NodeId, NodeId] = {}
         for one, other in self._links:
             for sender, to in ((one, other), (other, one)):
-                draw = self._delay.drawing(world.streams, "wire", sender, to)
+                draw = self._delay.drawing(world.generators, "wire", sender, to)
                 self._wires[sender, to] = _Wire(sender, to, draw)
         self._radio.attach(self, nodes)
 

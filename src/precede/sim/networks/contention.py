@@ -90,8 +90,8 @@ class ContentionRadio(Radio):
 
     def _backoff(self, transmitter: _Transmitter) -> int:
         if transmitter.draw is None:
-            stream = self.world.streams.numpy("backoff", transmitter.node)
-            transmitter.draw = Draws(lambda count: stream.integers(0, MOST_WINDOW, count)).next
+            generator = self.world.generators.numpy("backoff", transmitter.node)
+            transmitter.draw = Draws(lambda count: generator.integers(0, MOST_WINDOW, count)).next
         window = min(self._window << transmitter.tries, max(MOST_WINDOW, self._window))
         return transmitter.draw() * window // MOST_WINDOW
 

@@ -242,7 +242,7 @@ class _Air:
 
 
 class _Radio:
-    """One node's transmitter: its queue, its streams, what it hears right now."""
+    """One node's transmitter: its queue, its generators, what it hears right now."""
 
     __slots__ = (
         "access",
@@ -258,16 +258,16 @@ class _Radio:
     )
 
     def __init__(self, node: NodeId, network: FloodRadio) -> None:
-        streams = network.world.streams
+        generators = network.world.generators
         self.node = node
         self.queue: deque[Send] = deque()
         self.busy = False
         self.heard: dict[_Air, None] = {}
         self.sending: _Air | None = None
-        self.delay = network._delay.draws(streams, "delay", node)
+        self.delay = network._delay.draws(generators, "delay", node)
         access = network._access or Distribution(0)
-        self.access = access.draws(streams, "access", node)
-        self.backoff = Distribution("uniform(0, 0.002)").draws(streams, "backoff", node)
+        self.access = access.draws(generators, "access", node)
+        self.backoff = Distribution("uniform(0, 0.002)").draws(generators, "backoff", node)
         self.chances = _rows(Distribution("uniform(0, 1)"), network, "loss", node, 1)
         self.jitters = _rows(network._jitter or Distribution(0), network, "jitter", node, SECOND)
 
@@ -285,11 +285,11 @@ def _rows(
 ) -> Callable[[], list[float]]:
     """Draws for all receivers of a transmission at once: the next row at every call."""
     width = network.nodes
-    stream = network.world.streams.numpy(name, node)
+    generator = network.world.generators.numpy(name, node)
 
     def forever() -> object:
         while True:
-            yield from (distribution.block(stream, _ROWS * width) * unit).reshape(_ROWS, width).tolist()
+            yield from (distribution.block(generator, _ROWS * width) * unit).reshape(_ROWS, width).tolist()
 
     rows: Callable[[], list[float]] = forever().__next__  # type: ignore[attr-defined]
     return rows

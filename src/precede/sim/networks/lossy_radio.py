@@ -74,13 +74,13 @@ class LossyRadio(Radio):
     def _path(self, sender: NodeId, to: NodeId) -> _Path:
         path = self._paths.get((sender, to))
         if path is None:
-            streams = self.world.streams
-            stream = streams.numpy("radio-chance", sender, to)
+            generators = self.world.generators
+            generator = generators.numpy("radio-chance", sender, to)
             path = self._paths[sender, to] = _Path(
                 sender,
                 to,
-                self._delay.drawing(streams, "radio-delay", sender, to),
-                Draws(lambda count: stream.integers(0, _WHOLE, count)).next,
+                self._delay.drawing(generators, "radio-delay", sender, to),
+                Draws(lambda count: generator.integers(0, _WHOLE, count)).next,
             )
         return path
 

@@ -17,7 +17,7 @@ from msgspec import Struct
 
 from precede.core.identity import NodeId
 from precede.core.instants import SECOND, Instant
-from precede.sim.randomness import Streams
+from precede.sim.randomness import Generators
 
 Point: TypeAlias = tuple[float, float]
 Floats: TypeAlias = "np.ndarray[Any, np.dtype[np.float64]]"
@@ -143,12 +143,12 @@ def connected(places: Sequence[Point], reach: float) -> bool:
 
 
 def scattered_connected(
-    nodes: int, width: float, height: float, reach: float, streams: Streams, attempts: int = 10_000
+    nodes: int, width: float, height: float, reach: float, generators: Generators, attempts: int = 10_000
 ) -> list[Point]:
     """Drawn again until the network is connected; the last draw when it never is."""
     places: list[Point] = []
     for attempt in range(attempts):
-        places = scattered(nodes, width, height, streams.python("places", attempt))
+        places = scattered(nodes, width, height, generators.python("places", attempt))
         if connected(places, reach):
             break
     return places

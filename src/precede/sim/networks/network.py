@@ -1,8 +1,8 @@
 """What the world asks of a network, and what a network may ask of the world.
 
-A network owns queues, air time, transfer time, loss and links, on both sides of a link. It draws only from its
-own named streams, by link and transmission number, never by what is in a packet: then two protocols on one seed
-meet one world. Each world kind is one file beside this one.
+A network owns queues, air time, transfer time, loss and links, on both sides of a link. It draws only from
+its own named generators, by link and transmission number, never by what is in a packet: then two protocols on
+one seed meet one world. Each world kind is one file beside this one.
 """
 
 from __future__ import annotations
@@ -17,7 +17,7 @@ from precede.core.effects import Key, Medium, Send
 from precede.core.identity import NodeId
 from precede.core.instants import Duration, Instant
 from precede.core.messages import Packet
-from precede.sim.randomness import Streams
+from precede.sim.randomness import Generators
 
 CONTACTS_END, NODES_LEAVE, NODES_ENTER, CONTACTS_BEGIN, MESSAGES_BORN, REST = range(6)
 """At one instant things happen in this order; within one phase in the order in which they were scheduled."""
@@ -27,7 +27,7 @@ class Simulator(Protocol):
     """The world as a network sees it. Calls are carried out before they return, but for `schedule`, `soon`."""
 
     now: Instant
-    streams: Streams
+    generators: Generators
 
     def schedule(self, at: Instant, function: Callable[..., None], *arguments: Any) -> None:
         """Call later, in phase REST. `at` is not before `now`."""
@@ -80,7 +80,7 @@ class Network(ABC):
     """May nodes go down in this run? A network that is told not may take a shorter way."""
 
     def attach(self, world: Simulator, nodes: int) -> None:
-        """Called once, before anything happens: remember the world, open the random streams.
+        """Called once, before anything happens: remember the world, open the random generators.
 
         Node ids are 0 .. nodes-1.
         """

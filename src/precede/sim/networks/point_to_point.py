@@ -1,6 +1,6 @@
 """The point-to-point network: delay, loss, duplication, bandwidth, partitions between any two nodes.
 
-Each node has its own random streams, drawn from by the number of its transmission and never by what is in a
+Each node has its own random generators, drawn from by the number of its transmission and never by what is in a
 packet, so two protocols that send alike meet one world. Without `fifo`, packets overtake each other as their
 delays fall. A finite bandwidth gives each directed link a queue in which keyed sends can be replaced.
 """
@@ -133,10 +133,10 @@ class PointToPoint(Network):
         return link
 
     def _delay_of(self, sender: NodeId) -> Draws:
-        """How long the next packet of a node flies; one stream per node, opened when it first sends."""
+        """How long the next packet of a node flies; one generator per node, opened when it first sends."""
         draw = self._delays[sender]
         if draw is None:
-            draw = self._delays[sender] = self._delay.draws(self.world.streams, "delay", sender)
+            draw = self._delays[sender] = self._delay.draws(self.world.generators, "delay", sender)
         return draw
 
     def _chance_of(self, sender: NodeId) -> Callable[[], int]:
@@ -145,8 +145,8 @@ class PointToPoint(Network):
             return lambda: 1 << 31
         draw = self._chances[sender]
         if draw is None:
-            stream = self.world.streams.numpy("chance", sender)
-            draw = self._chances[sender] = Draws(lambda count: stream.integers(0, 1 << 32, count)).next
+            generator = self.world.generators.numpy("chance", sender)
+            draw = self._chances[sender] = Draws(lambda count: generator.integers(0, 1 << 32, count)).next
         return draw
 
     def _fly(self, link: _Link, packet: Packet, over: Medium) -> None:
@@ -218,7 +218,7 @@ class _Undisturbed(Flight):
 
 
 class _Link:
-    """One directed link: its streams, its queue, when its last packet lands."""
+    """One directed link: its generators, its queue, when its last packet lands."""
 
     __slots__ = ("busy", "chance", "delay", "last", "queue", "sender", "to")
 

@@ -6,7 +6,7 @@ broadcast medium: a packet for several nodes is one copy for each in the queue. 
 FIFO. When a node goes down, what still waits in its queue is gone; what has left it arrives.
 
 Packets wait by arithmetic, not by events: when a packet leaves is known as it is queued, so its `sent` row
-stands at the instant at which it was queued. Draws are taken from a node's own stream in the order of its
+stands at the instant at which it was queued. Draws are taken from a node's own generator in the order of its
 transmissions.
 """
 
@@ -114,9 +114,9 @@ class Switched(Network):
             "network_dropped": self._dropped,
         }
 
-    def _delays(self, *stream: NodeId) -> Draws:
+    def _delays(self, *name: NodeId) -> Draws:
         """t_pp of one packet after the other."""
-        generator = self.world.streams.numpy("propagation", *stream)
+        generator = self.world.generators.numpy("propagation", *name)
         propagation, longest = self._propagation, self._longest
 
         def block(count: int) -> np.ndarray[tuple[int], np.dtype[np.int64]]:

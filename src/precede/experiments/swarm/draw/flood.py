@@ -24,7 +24,7 @@ from precede.experiments.run import Prepared, Run
 from precede.experiments.swarm.plan import Drawer, Plan, seconds_text
 from precede.experiments.swarm.swarm import events_of
 from precede.sim.networks.motion import connected, scattered_connected
-from precede.sim.randomness import Streams
+from precede.sim.randomness import Generators
 from precede.witness.verify import verify
 
 _SETTLE: Final = 150 * SECOND
@@ -169,7 +169,7 @@ class _Faults:
 
     def spared_are_connected(self, seed: int, side: float) -> bool:
         """Do the fault-free founders form a connected network?"""
-        places = scattered_connected(self._nodes, side, side, _REACH, Streams(seed))
+        places = scattered_connected(self._nodes, side, side, _REACH, Generators(seed))
         spared = [places[node] for node in range(self._founders) if node not in self._victims]
         return connected(spared, _REACH)
 

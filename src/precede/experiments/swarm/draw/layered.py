@@ -19,7 +19,7 @@ from precede.experiments.swarm.draw import contacts as draw_contacts
 from precede.experiments.swarm.draw import point_to_point as draw_point_to_point
 from precede.experiments.swarm.plan import Drawer, Plan, seconds_text
 from precede.experiments.swarm.swarm import everything_missing
-from precede.sim.randomness import Streams
+from precede.sim.randomness import Generators
 
 _USUAL_KINDS: Final = {
     "causal_barrier": "contacts",
@@ -36,7 +36,7 @@ _SETTLE: Final = 150 * SECOND
 
 def draw(protocol: str, seed: int, random: Random) -> Plan:
     """Draw a world. The kind has its own generator, so worlds of the usual kind are as they always were."""
-    generator = Streams(seed).python("swarm", "network", protocol)
+    generator = Generators(seed).python("swarm", "network", protocol)
     usual = _USUAL_KINDS[protocol]
     kind = usual
     if generator.random() < _OTHER_KIND:

@@ -21,7 +21,7 @@ from precede.experiments.run import Prepared, Run
 from precede.experiments.swarm.plan import Drawer, Plan, seconds_text
 from precede.experiments.swarm.swarm import events_of
 from precede.protocols.vcube2018.diagnosis import DiagnosedVCubeNode
-from precede.sim.randomness import Streams
+from precede.sim.randomness import Generators
 
 _DELAYS: Final = (
     "pareto(0.01, 0.8)",
@@ -39,7 +39,7 @@ _FAR_AHEAD: Final = 150
 def draw(protocol: str, seed: int, random: Random) -> Plan:
     """Draw a world: most are the paper's, where no node fails; the others are its future work."""
     drawn = draw_calm if random.random() < 0.6 else draw_faulty
-    return _vary(drawn(protocol, seed, random), Streams(seed).python("swarm", "forms", protocol))
+    return _vary(drawn(protocol, seed, random), Generators(seed).python("swarm", "forms", protocol))
 
 
 def _vary(plan: Plan, random: Random) -> Plan:
