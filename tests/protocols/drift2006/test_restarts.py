@@ -244,7 +244,7 @@ def test_a_node_that_crashed_outside_any_group_reuses_no_number() -> None:
     """It left a group, crashed, and founds one: its message and its stream have new numbers."""
     made, _ = node(1, {"number": 7, "lives": 3, "clock": 300}, members=())
     effects: list[Effect] = []
-    made.groups.found(10, effects)
+    made.groups.found_group(10, effects)
     made.broadcast(b"x", 20)
     assert made.state.message_number == 8
     assert made.state.own_stream == (1, 4)

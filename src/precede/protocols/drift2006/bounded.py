@@ -59,6 +59,7 @@ class BoundedDrift(Around[DriftNode]):
         to: Sequence[NodeId] | None = None,
         lifetime: Duration | None = None,
     ) -> Effects:
+        """Broadcast, unless some source is too far behind to reuse timestamps."""
         seen, clock = self.inner.state.seen, self.inner.state.clock
         seen.settle()
         lowest = min((seen.usable_timestamp(column) for column in range(len(seen.columns))), default=clock)
@@ -101,10 +102,12 @@ class BoundedDrift(Around[DriftNode]):
         return replace(packet, extra=self._cut_extra(extra))
 
     def _cut_entry(self, entry: Chosen) -> Chosen:
+        """An entry of Seen with the lowest bits of its numbers."""
         source, serial, number, timestamp = entry
         return source, serial, number % self._numbers, timestamp % self._times
 
     def _cut_extra(self, extra: Piggyback) -> Piggyback:
+        """Virtual-flooding data with the lowest bits of its numbers, in narrow columns."""
         chosen = tuple(map(self._cut_entry, extra.chosen))
         table, layout = extra.table, extra.layout
         if table:
@@ -152,10 +155,12 @@ class BoundedDrift(Around[DriftNode]):
         return _nearest(self.inner.state.clock, timestamp, self._times)
 
     def _complete_entry(self, entry: Chosen) -> Chosen:
+        """An entry of Seen with whole numbers."""
         source, serial, number, timestamp = entry
         return source, serial, self._number((source, serial), number), self._time(timestamp)
 
     def _complete_extra(self, extra: Piggyback) -> Piggyback:
+        """Virtual-flooding data with whole numbers; a table that this node cannot read is left out."""
         chosen = tuple(map(self._complete_entry, extra.chosen))
         seen = self.inner.state.seen
         columns, form = seen.columns_of(extra.layout)

@@ -31,7 +31,7 @@ _NO_STREAM: Final = -1
 
 @final
 class Dummies:
-    """Decides when to flood a dummy, and tells first copies of these floods from duplicates."""
+    """Decides when to flood a dummy, and discards duplicates of these floods."""
 
     def __init__(
         self,

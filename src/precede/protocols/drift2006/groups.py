@@ -4,7 +4,7 @@ Entering. A newcomer learns a position in the total order from a neighbour (a ch
 there on. Then it may become a source (`join`).
 
 Founding. Nodes that want to be sources and find none flood their candidacy. After a while the candidate with
-the lowest id among those it has heard founds a group, and the others join it. This replaces the bootstrap of
+the lowest id among those it has received founds a group, and the others join it. This replaces the bootstrap of
 Cavin et al. (reference [9] of the paper), which like this one needs to know all candidates. When two groups
 meet, the members of the one that was founded later move to the other, one by one.
 """
@@ -64,8 +64,8 @@ class Groups:
         self._floods = floods
         self._builder = builder
         self._dummies = dummies
-        self._views = views
         self._joining = joining
+        self._views = views
         self._bootstrap_after = bootstrap_after
         self._answering: dict[NodeId, None] = {}
         self._candidates: dict[NodeId, Instant] = {}
@@ -79,9 +79,9 @@ class Groups:
         """Begin in the group that the configuration names, with these nodes as sources."""
         me = self._state.me
         streams = tuple((source, 0) for source in sources)
-        self._joining.wanted = (me, 0) in streams
+        self._joining.should_be_source = (me, 0) in streams
         self._begin(CONFIGURED_GROUP, ViewRecord(0, streams, ()), streams, now, effects)
-        if self._joining.wanted:
+        if self._joining.should_be_source:
             self._state.become_source((me, 0), 0, effects)
 
     def start_outside(self, saved: Saved, now: Instant, effects: list[Effect]) -> None:
@@ -139,14 +139,14 @@ class Groups:
         wait = _KNOCK_EVERY // 2 + int(state.generator.random() * _KNOCK_EVERY)
         effects.append(SetTimer(KNOCK, now + wait))
         patience = self._bootstrap_after
-        if not self._joining.wanted or not patience:
+        if not self._joining.should_be_source or not patience:
             return
         self._dummies.send_control(Candidacy(self._outside_since), now, effects)
         recent = [id for id, heard_at in self._candidates.items() if now - heard_at <= patience]
         if now - self._outside_since >= patience and all(id > state.me for id in recent):
-            self.found(now, effects)
+            self.found_group(now, effects)
 
-    def found(self, now: Instant, effects: list[Effect]) -> None:
+    def found_group(self, now: Instant, effects: list[Effect]) -> None:
         """Found a group with this node as its only source."""
         state = self._state
         id = self._joining.new_stream(effects)
@@ -205,7 +205,7 @@ class Groups:
         self._enter(checkpoint, now, effects)
         if state.durable:
             effects.append(Persist("next", None))
-        self._joining.apply_if_wanted(now, effects)
+        self._joining.apply_if_needed(now, effects)
 
     # -- checkpoints -------------------------------------------------------------------------------------
 
@@ -253,7 +253,7 @@ class Groups:
             ]
             set_sources(state, floods, lasting, {})
         self._joining.take_up_unused(now, effects)
-        self._joining.apply_if_wanted(now, effects)
+        self._joining.apply_if_needed(now, effects)
 
     def timer(self, key: Key, now: Instant, effects: list[Effect]) -> None:
         """Handle the timers KNOCK and APPLY, and those of the answers to newcomers."""

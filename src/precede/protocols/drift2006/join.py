@@ -38,9 +38,9 @@ _ATTEMPTS: Final = 4
 class Joining:
     """The applications of this node to be a source, and its answers to those of others.
 
-    `wanted`: this node is to be a source. `resend`: its messages that a view cut off with its earlier stream;
-    it multicasts them again in the next one. `attempts`: how many streams it has applied for in this
-    incarnation.
+    `should_be_source`: this node is a source, or is to become one.
+    `resend`: its messages that a view cut off with its earlier stream; it multicasts them again in the next.
+    `attempts`: how many streams it has applied for in this incarnation.
     """
 
     def __init__(
@@ -50,9 +50,9 @@ class Joining:
         dummies: Dummies,
         votes: Votes,
         multicast: Multicast,
-        wanted: bool,
+        should_be_source: bool,
     ) -> None:
-        self.wanted = wanted
+        self.should_be_source = should_be_source
         self.resend: list[Message] = []
         self.attempts = 0
         self._state = state
@@ -73,18 +73,19 @@ class Joining:
             effects.append(Persist("lives", self.attempts))
         return (self._state.me, self._state.incarnation << ATTEMPT_BITS | self.attempts)
 
-    def apply_if_wanted(self, now: Instant, effects: list[Effect]) -> None:
+    def apply_if_needed(self, now: Instant, effects: list[Effect]) -> None:
         """Apply soon, if this node is to be a source and is none."""
-        if self.wanted and self._state.own_stream is None:
+        if self.should_be_source and self._state.own_stream is None:
             self._apply_soon(now, effects)
 
     def _apply_soon(self, now: Instant, effects: list[Effect]) -> None:
+        """Set the timer to apply after a random time."""
         effects.append(SetTimer(APPLY, now + int(self._state.generator.random() * _APPLY_EVERY)))
 
     def apply(self, now: Instant, effects: list[Effect]) -> bool:
         """Ask a sponsor, after some requests another one; False when the group has no source left to ask."""
         state = self._state
-        if not self.wanted or state.own_stream is not None or state.group == NO_GROUP:
+        if not self.should_be_source or state.own_stream is not None or state.group == NO_GROUP:
             return True
         sponsors = [id for id in state.seen.columns if id[0] != state.me and id not in state.view.ends]
         if not sponsors:
@@ -134,7 +135,7 @@ class Joining:
     def admitted(self, newcomer: StreamId, timestamp: int, now: Instant, effects: list[Effect]) -> None:
         """An admission was received: begin our stream, or close one that we no longer apply for."""
         state = self._state
-        if newcomer == self._applied and self.wanted:
+        if newcomer == self._applied and self.should_be_source:
             self._applied = None
             effects.append(CancelTimer(APPLY))
             state.clock = max(state.clock, timestamp) + 1
@@ -156,7 +157,7 @@ class Joining:
             unused = self._floods.stream(id).exists == 0 and id not in state.view.ends
             own = id[0] == state.me and node_incarnation(id) == state.incarnation and id != state.own_stream
             if own and unused:
-                if state.own_stream is None and self.wanted:
+                if state.own_stream is None and self.should_be_source:
                     self._applied = id
                 self.admitted(id, state.admitted.get(id, 0), now, effects)
 
@@ -167,7 +168,7 @@ class Joining:
         self.resend += messages
         if messages and self._state.durable:
             effects.append(Persist("restamp", tuple(self.resend)))
-        if self.wanted:
+        if self.should_be_source:
             self._apply_soon(now, effects)
 
     def send_again(self, now: Instant, effects: list[Effect]) -> None:
@@ -180,6 +181,6 @@ class Joining:
 
     def leave(self, now: Instant, effects: list[Effect]) -> None:
         """Close this node's stream; a stream whose admission is on its way is closed when that arrives."""
-        self.wanted = False
+        self.should_be_source = False
         if self._state.own_stream is not None:
             self._multicast.send(now, effects, closes=True)

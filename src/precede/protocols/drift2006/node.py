@@ -10,9 +10,8 @@ Departures from Figure 3, each with a scenario in the tests:
 
 D1  The paper counts any first copy as received; we count floods in the order of their numbers only.
 D2  The paper keeps only entries that were virtually flooded; we keep a message's own timestamp in Seen as well.
-D3  The paper calls a copy a duplicate if its number equals the last one received; we do so if it is not above
-    it.
-D4  The paper assumes that floods reach all nodes; we detect gaps and request them from neighbours (`floods`).
+D3  The paper calls a copy a duplicate if its number is the last one received; we, also if it is lower.
+D4  The paper assumes that floods reach all nodes; we request missing ones from neighbours (`reliable_floods`).
 D5  The paper removes crashed sources in the total order; we agree on the sources outside of it (`views`).
 
 A node can be a source, a destination, both (`node`), or only relay floods (`forwarder`, section 2.1). All of
@@ -87,8 +86,10 @@ class DriftNode(Node):
         multicast = Multicast(state, floods, dummies, votes, self._admitted, self._complete)
         sources = parse_node_ids(options.sources)
         is_member = state.me in context.members
-        wanted = role in ("node", "source") and (not is_member or sources is None or state.me in sources)
-        joining = Joining(state, floods, dummies, votes, multicast, wanted)
+        should_be_source = role in ("node", "source") and (
+            not is_member or sources is None or state.me in sources
+        )
+        joining = Joining(state, floods, dummies, votes, multicast, should_be_source)
         views = Views(state, floods, builder, votes, joining)
         self.state = state
         self.floods = floods
@@ -128,7 +129,7 @@ class DriftNode(Node):
         else:
             self.groups.start_outside(saved, now, effects)
         if self.state.group != NO_GROUP:
-            self.joining.apply_if_wanted(now, effects)
+            self.joining.apply_if_needed(now, effects)
         self.floods.trickle.start(now, effects)
         self._progress(now, effects)
         return effects
@@ -161,7 +162,7 @@ class DriftNode(Node):
             if flood is self._latest:
                 self.state.last_heard_at = now
                 table: Any = extra.table
-                seen.heard.append(table)
+                seen.unmerged.append(table)
                 if table[seen.place] < seen.need and not self._queued and not self._answers:
                     return NOTHING
                 seen.ripe = True
@@ -257,7 +258,7 @@ class DriftNode(Node):
                 state.shadow.clock(state.own_stream, clock)
         if not self._dummies.waiting:
             self._dummies.watch(now, effects)
-        seen.heard.append(table)
+        seen.unmerged.append(table)
         if self._relay_wait:
             self.floods.relay(stream.id, flood.number, flood, now, effects)
         else:

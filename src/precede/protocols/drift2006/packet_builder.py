@@ -58,7 +58,7 @@ class PacketBuilder:
         """The virtual-flooding data for a packet that leaves now."""
         state = self._state
         seen, view = state.seen, state.view
-        if seen.heard:
+        if seen.unmerged:
             seen.settle()
         if state.piggyback is not None and self._packed == seen.table.packed:
             return state.piggyback

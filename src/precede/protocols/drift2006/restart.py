@@ -46,7 +46,7 @@ class Restart:
         state, saved = self._state, SavedState.read(store)
         state.group = saved.group
         self._views.begin(saved.view, now)
-        # An end that the sources agreed on is the one that counts, whatever its source said when it closed.
+        # The end that a view decided counts, not the one that the source announced when it closed its stream.
         state.view.ends = {**saved.ended, **state.view.ends}
         self._votes.restore(store)
         self._restore_sources(saved, effects)

@@ -26,7 +26,7 @@ from precede.protocols.drift2006.packets import Chosen
 from precede.protocols.floods.reliable_floods import Stream, StreamId
 from precede.protocols.floods.virtual_flooding import Choice, Policy, choice
 
-_MOST_HEARD: Final = 512
+_MOST_UNMERGED: Final = 512
 _NEVER: Final = b"\xff" * WIDE.size
 
 
@@ -50,17 +50,17 @@ class Seen:
     `columns`, `index`: the sources in their order, and the column of each. `layout`: a hash of group, view and
     columns. `plain_layout`: the same where the fast path of `DriftNode.receive` may be used (`plain`), else
     None.
-    `heard`: received tables that are not merged yet. `ahead`: sources whose freshest entry is not usable, by
+    `unmerged`: received tables that are not merged yet. `ahead`: sources whose freshest entry is not usable, by
     column.
     `watched`: the column for which the first pending message waits. `place`, `need`: where that column is in a
-    received table, and the bytes that it must reach. `ripe`: a table in `heard` reaches them.
+    received table, and the bytes that it must reach. `ripe`: a table in `unmerged` reaches them.
     """
 
     def __init__(self, random: Random, limit: int | None, policy: Policy, two_entries: bool) -> None:
         self.columns: tuple[StreamId, ...] = ()
         self.index: dict[StreamId, int] = {}
         self.layout = 0
-        self.heard: deque[bytes] = deque(maxlen=_MOST_HEARD)
+        self.unmerged: deque[bytes] = deque(maxlen=_MOST_UNMERGED)
         self.plain = False
         self.plain_layout: int | None = None
         self.place = slice(0, 0)
@@ -149,14 +149,14 @@ class Seen:
             self.advance(column, number, timestamp)
             self.advance(own, own_number, own_timestamp)
 
-    def hear(self, table: Any, layout: int) -> bool:
+    def receive_table(self, table: Any, layout: int) -> bool:
         """Take a received table; True when it may have the clock that the first pending message waits for."""
         if layout != self.layout:
             columns, form = self.columns_of(layout)
             if not columns or len(columns) * form.size != len(table):
                 return False
             return self._merge_other(columns, form.unpack(table))
-        self.heard.append(table)
+        self.unmerged.append(table)
         if table[self.place] >= self.need:
             self.ripe = True
         return self.ripe
@@ -164,26 +164,26 @@ class Seen:
     def settle(self) -> bool:
         """Merge the received tables; True when a clock rose."""
         self.ripe = False
-        if not self.heard:
+        if not self.unmerged:
             return False
-        table, heard = self.table, self.heard
+        table, tables = self.table, self.unmerged
         before = table.packed
         if self.ahead:
-            news = self._merge_one_by_one(heard)
+            news = self._merge_one_by_one(tables)
         else:
-            news, numbers = table.merge(heard)
+            news, numbers = table.merge(tables)
             if numbers:
                 after, table.packed = table.packed, before
-                news = self._merge_one_by_one(heard)
+                news = self._merge_one_by_one(tables)
                 assert table.packed == after
-        heard.clear()
+        tables.clear()
         return news
 
-    def _merge_one_by_one(self, heard: Sequence[bytes]) -> bool:
+    def _merge_one_by_one(self, tables: Sequence[bytes]) -> bool:
         """Merge tables one at a time, and keep the entries that are not usable yet."""
         table = self.table
         news = False
-        for received in reversed(heard):
+        for received in reversed(tables):
             packed = table.read(received)
             if self.ahead and self._use_older(packed):
                 news = True
@@ -264,7 +264,7 @@ class Seen:
         From then on a received table is `ripe` when it has the timestamp in that column. The column watched
         last is tried first: a source that was late once is likely to be late again.
         """
-        if self.heard:
+        if self.unmerged:
             self.settle()
         self.ripe = False
         table = self.table

@@ -187,7 +187,7 @@ class DriftState:
             return
         news = False
         if piggyback.table:
-            news = self.seen.hear(piggyback.table, piggyback.layout)
+            news = self.seen.receive_table(piggyback.table, piggyback.layout)
         if piggyback.chosen:
             news = self.seen.merge_chosen(piggyback.chosen) or news
         if piggyback.floors and piggyback.view == self.view.number:

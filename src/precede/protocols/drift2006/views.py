@@ -124,7 +124,7 @@ class Views:
         """End streams at 0 that a neighbour with the same view says have never begun.
 
         Only nodes that received a join know that it is void (`void_joins`); the decided view need not name it.
-        A node that has merely heard of the newcomer's floods would request them for ever.
+        A node that knows only the numbers of the newcomer's floods would request them for ever.
         """
         state, view = self._state, self._view
         for source, serial, end in record.ends:

@@ -39,7 +39,7 @@ _SILENCE: Final = 6
 """A leader sends every one or two times `vote_every`; after six without a packet it counts as gone."""
 
 _PATIENCE: Final = 3
-"""The leader asks a missed source this often before it removes it: the source may be alive and hard to hear."""
+"""The leader asks a missed source this often before it removes it: it may be alive and hard to reach."""
 
 
 class _Ballot:
@@ -174,6 +174,7 @@ class Votes:
             self._dummies.send_control(Propose(number, leading.ballot, leading.value), now, effects)
 
     def _is_majority(self, votes: Sized) -> bool:
+        """Are these more than half of the voters?"""
         return 2 * len(votes) > len(self._view.voters)
 
     def _propose(self, leading: _Ballot, now: Instant, effects: list[Effect]) -> None:
@@ -190,7 +191,7 @@ class Votes:
     def _next_view(self, leading: _Ballot) -> ViewRecord:
         """A view without the missed sources that did not answer.
 
-        Each of their streams ends with the last flood that a voter who answered has.
+        Each of their streams ends with the last flood that any answering voter has.
         """
         view = self._view
         ends = dict(view.ends)

@@ -49,9 +49,9 @@ class VirtualFlooding(Generic[K, V]):
             return tuple(self._freshest.values())
         return tuple(self._freshest[key] for key in self._choice.choose(self._limit))
 
-    def merge(self, heard: Sequence[Datum[K, V]]) -> list[Datum[K, V]]:
+    def merge(self, received: Sequence[Datum[K, V]]) -> list[Datum[K, V]]:
         """Merge the data of a received packet; returns the part that was fresher."""
-        return [datum for datum in heard if self._take(datum)]
+        return [datum for datum in received if self._take(datum)]
 
     def get(self, key: K) -> Datum[K, V] | None:
         """The freshest datum of a key."""
