@@ -20,7 +20,7 @@ from precede.pipeline.judging.answers import combine
 from precede.pipeline.judging.follow import _ABSENT, _Follow, follow
 from precede.pipeline.judging.frames import settle_query
 from precede.pipeline.judging.ledger import FORMAT, Ledger, Standing
-from precede.witness.live import live
+from precede.witness.live import state
 from precede.witness.reading.column_names import BROADCAST, DELIVERED
 from precede.witness.verify import verify
 from tests.pipeline.cluster import kill_tree
@@ -140,8 +140,8 @@ def test_a_killed_follower_goes_on_where_it_was(tmp_path):
 @pytest.mark.parametrize(
     ("arguments", "said"),
     [
-        (["--follow", "--steps", "ordered"], "counts steps"),
-        (["--idle", "3s"], "go with --follow"),
+        (["--follow", "--steps", "ordered"], "needs counted steps"),
+        (["--idle", "3s"], "need --follow"),
         (["--follow", "--idle", "soon"], "soon"),
     ],
 )
@@ -240,5 +240,5 @@ def test_a_checkpoint_of_another_format_or_a_damaged_one_is_one_line(tmp_path, f
 
 
 def test_what_a_checkpoint_holds_changes_with_the_number_of_its_format_only():
-    fields = [struct.__struct_fields__ for struct in (live.State, live.Process, Standing)]
-    assert (FORMAT, crc32(repr(fields).encode())) == (2, 2334581380)
+    fields = [struct.__struct_fields__ for struct in (state._Packed, state.Process, Standing)]
+    assert (FORMAT, crc32(repr(fields).encode())) == (3, 3844745963)

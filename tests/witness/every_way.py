@@ -12,13 +12,13 @@ from precede.witness.verify import verify
 
 def verify_every_way(rows: list[dict[str, Any]], order: str, **options: Any) -> Verdict:
     """Plain Python; compiled and read carefully; compiled and read quickly, from rows in order."""
-    plain = verify(rows, order, compiled=False, **options)
-    careful = verify(rows, order, compiled=True, **options)
+    plain = verify(rows, order, engine="plain", **options)
+    careful = verify(rows, order, engine="numba", **options)
     assert careful == plain
     if all("step" in row and isinstance(row["step"], int) for row in rows):
         names = list(dict.fromkeys(name for row in rows for name in row))
         in_order = sorted(rows, key=lambda row: row["step"])
         table = pa.table({name: [row.get(name) for row in in_order] for name in names})
-        quick = verify(table, order, compiled=True, **options)
+        quick = verify(table, order, engine="numba", **options)
         assert quick == plain
     return plain

@@ -55,7 +55,7 @@ def complaint(tmp_path, capsys):
         (GOOD + f"b,2,delivered,a,{1 << 70}\n", f", row 3 (line 4): message_number is too large: '{1 << 70}'"),
         (GOOD + "b,2,delivered\nb,3,delivered,a,1\n", ", row 3 (line 4): 3 cells, but the header has 5"),
         (GOOD + "b,2,delivered,a,1,9\n", ", row 3 (line 4): 6 cells, but the header has 5"),
-        (GOOD + "b,1,delivered,a,1\n", ", row 3 (line 4): step 1 of node b is there twice (row 2)"),
+        (GOOD + "b,1,delivered,a,1\n", ", row 3 (line 4): step 1 of node b occurs twice (first in row 2)"),
         (GOOD + "a,2,broadcast,a,1\n", ", row 3 (line 4): message a:1 is broadcast again (first in row 1)"),
         (GOOD + "b,2,broadcast,a,2\n", ", row 3 (line 4): node b broadcasts a message whose source is a"),
         (GOOD + '\n\n"b",2,delivered,a,x\n', ", row 3 (line 6): message_number is not a whole number: 'x'"),
@@ -64,15 +64,15 @@ def complaint(tmp_path, capsys):
             ", row 4 (line 5): node a broadcasts number 5 after 7, but numbers ascend with step "
             "(if they are only names: --columns message=…)",
         ),
-        ("node,step,node\n", ": column 'node' is there twice"),
+        ("node,step,node\n", ": column 'node' occurs twice"),
         (
             "who,step,kind,message\na,1,broadcast,x\n",
-            ": no column 'node' (there are: who, step, kind, message; --columns node=… says which one it is)",
+            ": no column 'node' (there are: who, step, kind, message; name it with --columns node=…)",
         ),
         (
             "node,step,kind\na,1,broadcast\n",
-            ": no column says which message a row is about: message_source and message_number, or one id in "
-            "message (there are: node, step, kind; --columns message=… says which it is)",
+            ": no column names the message of a row: message_source and message_number, or one id in "
+            "message (there are: node, step, kind; name it with --columns message=…)",
         ),
         (b"node,step,kind,message\n\xff\xfe,1,broadcast,x\n", ", line 1: not UTF-8 text (invalid start byte)"),
         (b"\x00\x01\x02\x03", ": neither CSV, JSON lines nor Parquet"),
@@ -93,7 +93,7 @@ def test_a_bad_csv_is_one_line(complaint, content, said):
             ", row 1: step is not a whole number: True",
         ),
         ('{"node":{},"step":1,"kind":"broadcast","message":"x"}\n', ", row 1: node is not a name: {}"),
-        ('{"node":"a","step":1,"kind":"broadcast"}\n', ": no column says which message a row is about"),
+        ('{"node":"a","step":1,"kind":"broadcast"}\n', ": no column names the message of a row"),
         ('{"node":"a","step":1,"kind":"broadcast","message":null}\n', ", row 1: message is missing"),
         (
             '{"node":"a","step":1,"kind":"broadcast","message":"x","destinations":4}\n',
@@ -145,9 +145,9 @@ def test_damaged_gzip(complaint):
         (["--order", "casual"], "order: 'casual' is none of fifo, causal, multicast, delta, total"),
         (["--duplicates", "maybe"], "duplicates: 'maybe' is none of forbid, allow"),
         (["--steps", "x"], "steps: 'x' is none of counted, ordered"),
-        (["--columns", "nod=a"], "--columns: there is no 'nod' (did you mean 'node'?)"),
-        (["--columns", "node"], "--columns: 'node' is not written name=column"),
-        (["--columns", "node=a,node=b"], "--columns: 'node' is given twice"),
+        (["--columns", "nod=a"], "--columns: unknown name 'nod' (did you mean 'node'?)"),
+        (["--columns", "node"], "--columns: expected name=column, got 'node'"),
+        (["--columns", "node=a,node=b"], "--columns: 'node' occurs twice"),
         (["--columns", "kind=:sent"], "--columns: kind=:sent is none of kind=:broadcast, kind=:delivered"),
         (["--kinds", "delivered=broadcast"], "--kinds: 'broadcast' cannot be both a broadcast and a delivery"),
     ],
@@ -161,7 +161,7 @@ def test_bad_options_are_one_line(tmp_path, capsys, options, said):
 
 def test_options_that_name_no_column(complaint):
     assert complaint(GOOD, "log.csv", "--columns", "node=nodes") == (
-        ": no column 'nodes' to be 'node' (did you mean 'node'?)"
+        ": no column 'nodes' for 'node' (did you mean 'node'?)"
     )
     assert complaint(GOOD, "log.csv", "--by", "knd") == ": no column 'knd' to split by (did you mean 'kind'?)"
 
@@ -184,9 +184,9 @@ def test_large_logs_are_refused_in_the_same_words(name):
     ]
     rows.insert(at, {"message_source": "a", "message_number": 1, **wrong})
     said = set()
-    for source, compiled in ((rows, False), (rows, True), (pa.Table.from_pylist(rows), True)):
+    for source, engine in ((rows, "plain"), (rows, "numba"), (pa.Table.from_pylist(rows), "numba")):
         with pytest.raises(BadInput) as caught:
-            verify(source, "fifo", compiled=compiled)
+            verify(source, "fifo", engine=engine)
         said.add(str(caught.value).removeprefix("the log").removeprefix("the table"))
     assert len(said) == 1, said
     assert "row" in said.pop()

@@ -82,8 +82,8 @@ def test_both_engines_say_the_same(seeds):
         table = pa.table({name: [row.get(name) for row in rows] for name in names})
         for order in ORDERS:
             for duplicates in ("forbid", "allow"):
-                plain = verify(rows, order, duplicates=duplicates, compiled=False)
-                assert verify(table, order, duplicates=duplicates, compiled=True) == plain, f"seed {seed}"
+                plain = verify(rows, order, duplicates=duplicates, engine="plain")
+                assert verify(table, order, duplicates=duplicates, engine="numba") == plain, f"seed {seed}"
                 seen.update(plain.counts)
                 seen.add(plain.verdict)
     assert {"violated", "causal", "fifo", "total", "duplicate"} <= seen

@@ -7,7 +7,9 @@ from random import Random
 import pytest
 
 import precede
-from precede.witness.live.live import STARTED, LiveRow, LiveRun
+from precede.witness.live.intake import STARTED
+from precede.witness.live.live import LiveRun
+from precede.witness.live.state import LiveRow
 from precede.witness.reading.column_names import BROADCAST, DELIVERED, OTHER
 from tests.witness import oracle
 from tests.witness.histories import Log, correct, parse, scrambled
@@ -63,9 +65,10 @@ def test_it_marks_what_the_batch_witness_marks(seeds):
             whole = precede.verify(batch_rows(log), order)
             run, found = follow(rows_of(log), order, random)
             assert names(found) == names(whole.listed), f"seed {seed}, {order}"
-            assert run.counts == whole.counts, f"seed {seed}, {order}"
-            assert (run.held, run.parked, run.conflicts) == (0, 0, []), f"seed {seed}, {order}"
-            assert (run.rows, run.deliveries) == (whole.rows, whole.deliveries_checked), f"seed {seed}"
+            assert run.state.counts == whole.counts, f"seed {seed}, {order}"
+            state = run.state
+            assert (state.held, state.parked, state.conflicts) == (0, 0, []), f"seed {seed}, {order}"
+            assert (state.rows, state.deliveries) == (whole.rows, whole.deliveries_checked), f"seed {seed}"
         _, found = follow(rows_of(log), "total", random)
         disagree = any(one.kind == "total" for one in found)
         assert disagree == bool(oracle.total_disagreements(log)), f"seed {seed}"
@@ -83,11 +86,11 @@ def test_no_false_alarm_whatever_comes_late(seeds):
             some = random.sample(rows, len(rows) * 2 // 3)
             run, found = follow(some, order, random)
             assert not found, f"seed {seed}, rows missing: {found[0]}"
-            if run.held or run.parked:
-                assert run.waits_for()
+            if run.state.held or run.state.parked:
+                assert run.state.waits_for()
             missing = [row for row in rows if row not in some]
             assert not run.add(missing)
-            assert (run.held, run.parked) == (0, 0)
+            assert (run.state.held, run.state.parked) == (0, 0)
 
 
 def test_a_causal_violation_is_told_with_its_chain():
@@ -113,7 +116,7 @@ def test_nothing_is_taken_for_a_ghost_until_its_source_has_passed_the_number():
     run = LiveRun("causal")
     rows = rows_of(parse("a: +1 +3\nb: a2"))
     assert not run.add([rows[0], rows[2]])
-    assert run.waits_for() == ["node b waits for the broadcast of a:2"]
+    assert run.state.waits_for() == ["node b waits for the broadcast of a:2"]
     (told,) = run.add([rows[1]])
     assert (told.kind, told.message) == ("ghost", "a:2")
 
@@ -123,7 +126,7 @@ def test_deliveries_before_their_broadcasts_are_a_ring():
     whole = precede.verify(batch_rows(log), "causal")
     run, found = follow(rows_of(log), "causal", Random(1))
     assert names(found) == names(whole.listed)
-    assert run.counts == whole.counts == {"before_broadcast": 1}
+    assert run.state.counts == whole.counts == {"before_broadcast": 1}
 
 
 def test_addresses_deadlines_and_repetitions():
@@ -148,10 +151,10 @@ def test_a_life_continues_the_steps_of_the_one_before_or_begins_again():
         ]
         for seed in range(20):
             run, found = follow(rows, "causal", Random(seed))
-            assert (found, run.held, run.parked, run.deliveries) == ([], 0, 0, 1)
+            assert (found, run.state.held, run.state.parked, run.state.deliveries) == ([], 0, 0, 1)
     run = LiveRun("causal")
     run.add(rows_of(parse("a: +1 a1"))[1:])
-    assert run.waits_for() == ["node a waits for step 0 (1 rows behind it)"]
+    assert run.state.waits_for() == ["node a waits for step 0 (1 rows behind it)"]
 
 
 def told_lives(first, restart=None):
@@ -168,8 +171,8 @@ def test_a_row_tells_where_a_life_begins_whatever_comes_first(first, restart):
     rows = told_lives(first, restart)
     for seed in range(300):
         run, found = follow(rows, "causal", Random(seed))
-        assert (found, run.held, run.parked, run.conflicts) == ([], 0, 0, []), f"seed {seed}"
-        assert run.rows == len(rows)
+        assert (found, run.state.held, run.state.parked, run.state.conflicts) == ([], 0, 0, []), f"seed {seed}"
+        assert run.state.rows == len(rows)
 
 
 @pytest.mark.parametrize("told", [False, True])
@@ -183,8 +186,8 @@ def test_a_life_taken_to_go_on_that_began_again_is_unknown_and_no_ghost(told):
     for seed in range(300):
         run, found = follow(rows, "causal", Random(seed))
         assert not found, f"seed {seed}: {found[0].story}"
-        assert run.conflicts or not (run.held or run.parked)
-        seen += run.conflicts
+        assert run.state.conflicts or not (run.state.held or run.state.parked)
+        seen += run.state.conflicts
     assert seen
     assert all("has rows before step" in conflict for conflict in seen)
 
@@ -204,8 +207,8 @@ def test_one_step_with_two_contents_is_said_and_counted_once():
     rows = rows_of(parse("a: +1 a1 +2\nb: a1"))
     assert not run.add(rows)
     assert not run.add([("a", 0, LiveRow(1, DELIVERED, "b", 0, 1)), ("a", 0, LiveRow(2, BROADCAST, "a", 0, 9))])
-    assert run.conflicts == [
-        "node a: step 1 was told twice, differently",
-        "node a: step 2 was told twice, differently",
+    assert run.state.conflicts == [
+        "node a: step 1 occurs twice, with different rows",
+        "node a: step 2 occurs twice, with different rows",
     ]
-    assert run.rows == 4
+    assert run.state.rows == 4

@@ -62,21 +62,21 @@ def test_the_same_as_the_oracle_every_way(log):
 @settings(max_examples=100, deadline=None)
 def test_how_clocks_are_kept_changes_nothing(log, way, size):
     rows = log.table()
-    plain = verify(rows, "causal", compiled=False)
+    plain = verify(rows, "causal", engine="plain")
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(compiled, "_SHORTEST_WINDOW", size)
         patch.setattr(crowds, "_NARROWEST", size)
         if way != "snapshots":
             patch.setattr(compiled, "DENSE_CLOCK_BYTES", 0)
             patch.setattr(crowds, "WALKED_PER_ROW", 0 if way == "blocks" else 1000)
-        assert verify(rows, "causal", compiled=True) == plain
+        assert verify(rows, "causal", engine="numba") == plain
     assert plain.counts.get("causal", 0) == len(oracle.late_causal(log))
 
 
 @given(histories())
 @settings(max_examples=80, deadline=None)
 def test_a_story_is_true(log):
-    first = verify(log.table(), "causal", compiled=False).first
+    first = verify(log.table(), "causal", engine="plain").first
     if first is None or first.kind != "causal":
         return
     for row in first.rows:
@@ -97,7 +97,7 @@ def test_a_story_is_true(log):
 @given(histories())
 @settings(max_examples=60, deadline=None)
 def test_a_total_order_story_is_true(log):
-    first = verify(log.table(), "total", compiled=False, duplicates="allow").first
+    first = verify(log.table(), "total", engine="plain", duplicates="allow").first
     if first is None or first.kind != "total":
         return
     here, there = first.rows[:2], first.rows[2:]

@@ -15,7 +15,7 @@ from precede.experiments.run import carry_out
 from precede.experiments.scenario import read_scenario
 from precede.measures.events import measure_events
 from precede.protocols.options import written_options
-from precede.witness.verdict import Order, Verdict
+from precede.witness.verdict import Order, Verdict, read_order
 from precede.witness.verify import verify
 
 
@@ -42,7 +42,7 @@ class Simulation:
 
     def verify(self, order: Order | None = None) -> Verdict:
         """The verdict on an order: the one the protocol promises, or fifo if it promises none."""
-        return verify(self.events, order or (self.order if self.order != "none" else "fifo"))
+        return verify(self.events, order or ("fifo" if self.order == "none" else read_order(self.order)))
 
     def measures(self) -> Mapping[str, Any]:
         """Numbers of the run by name: broadcasts, deliveries, mean transit, wait and age, packets, bytes."""

@@ -1,4 +1,4 @@
-"""Why a delivery is a violation: the two messages, the chain between them, the rows that prove it; a story."""
+"""Explains a violation: the messages it is about, the chain between them, the rows that prove it, a story."""
 
 from __future__ import annotations
 
@@ -7,15 +7,27 @@ from collections.abc import Sequence
 from itertools import pairwise
 from typing import TYPE_CHECKING
 
+from msgspec import structs
+
 from precede.core.instants import format_duration
 from precede.core.natural_order import natural
-from precede.witness.history import EARLY, EXPIRED, LATE, UNADDRESSED, Ghost, History, Ints, unmask
+from precede.witness.history import (
+    EARLY,
+    EXPIRED,
+    LATE,
+    UNADDRESSED,
+    Ghost,
+    History,
+    Ints,
+    name_process,
+    unmask,
+)
 from precede.witness.verdict import Offence, Order, Row, Violation
 
 if TYPE_CHECKING:
     from precede.witness.checks.engine import Engine
 
-_NAMED = 4
+_NAMES_SHOWN = 4
 
 
 def trace_back(
@@ -29,11 +41,13 @@ def trace_back(
     explored: Ints,
     queue: Ints,
 ) -> bool:
-    """A shortest chain from the message of row `late` to one delivered before by its process (from `begin`).
+    """Find a shortest causal chain from the message of row `late` to a message its process delivered before.
 
-    Breadth first, backwards: from everything delivered before to what its sources had seen when they broadcast
-    it. `parent[m]` is the next message of the chain (-2 at its end), `through[m]` the row by which the parent's
-    source knew m. `parent` is -1 for every message, `explored` a copy of `start`; a row is visited once.
+    `begin` is the first row of the process. The search is breadth first and backwards: from everything that the
+    process delivered before `late` to everything that the sources had broadcast or delivered before they
+    broadcast it. Results: `parent[m]` is the next message of the chain (-2 at its end), `through[m]` the row by
+    which the parent's source knew m. The caller passes `parent` filled with -1 and `explored` as a copy of
+    `start`; each row is visited once. Returns False if there is no chain.
     """
     goal = events[late] >> 1
     count = 0
@@ -63,7 +77,7 @@ def trace_back(
 
 
 def kind_of(mark: int, order: Order) -> Offence:
-    """The name of a mark; a row with several is named by the gravest."""
+    """The kind of violation that a mark means; of several marks the most serious one counts."""
     if mark & EARLY:
         return "before_broadcast"
     if mark & UNADDRESSED:
@@ -74,7 +88,7 @@ def kind_of(mark: int, order: Order) -> Offence:
 
 
 def name_violation(history: History, event: int, kind: Offence) -> Violation:
-    """The bare facts about a marked row."""
+    """The violation of a marked row, without evidence and story."""
     row = history.row(event)
     return Violation(
         kind=kind,
@@ -87,29 +101,29 @@ def name_violation(history: History, event: int, kind: Offence) -> Violation:
 
 
 def name_ghost(history: History, ghost: Ghost) -> Violation:
-    """The bare facts about a delivery without a broadcast."""
+    """The violation of a delivery without a broadcast."""
     process = ghost.process
     node = history.nodes[int(history.node_of[process])]
-    life = int(history.incarnation[process])
+    incarnation = int(history.incarnation[process])
     return Violation(
         kind="ghost",
         node=node,
-        incarnation=life,
+        incarnation=incarnation,
         step=ghost.step,
         message=ghost.message,
         group=history.group,
-        rows=(Row(node, life, ghost.step, "delivered", ghost.message),),
+        rows=(Row(node, incarnation, ghost.step, "delivered", ghost.message),),
         story=f"Node {history.process_name(process)} delivered {quoted(ghost.message)} at step {ghost.step}, "
-        "but no row says that anybody broadcast it.",
+        "but the log has no row that broadcasts it.",
     )
 
 
-def tell(engine: Engine, history: History, event: int, kind: Offence) -> Violation:
-    """A marked row with everything that proves it."""
+def explain(engine: Engine, history: History, event: int, kind: Offence) -> Violation:
+    """The violation of a marked row, with the rows that prove it and its story."""
     if kind in ("fifo", "causal", "multicast"):
-        return _tell_late(engine, history, event, kind)
+        return _explain_late(engine, history, event, kind)
     if kind == "duplicate":
-        return _tell_duplicate(engine, history, event)
+        return _explain_duplicate(engine, history, event)
     message = unmask(int(history.events[event])) >> 1
     origin = int(history.position[message])
     rows = tuple(history.row(e) for e in ((origin, event) if origin >= 0 else (event,)))
@@ -132,7 +146,7 @@ def tell(engine: Engine, history: History, event: int, kind: Offence) -> Violati
     return _proven(bare, rows, f"{story}\n{listing(rows, {})}")
 
 
-def _tell_duplicate(engine: Engine, history: History, event: int) -> Violation:
+def _explain_duplicate(engine: Engine, history: History, event: int) -> Violation:
     code = unmask(int(history.events[event]))
     process = history.process_of(event)
     before = engine.find(history.events, int(history.start[process]), event, code)
@@ -142,8 +156,8 @@ def _tell_duplicate(engine: Engine, history: History, event: int) -> Violation:
     return _proven(bare, rows, f"{story}\n{listing(rows, {})}")
 
 
-def _tell_late(engine: Engine, history: History, event: int, kind: Offence) -> Violation:
-    """The chain m -> ... -> m' and the rows that make each link."""
+def _explain_late(engine: Engine, history: History, event: int, kind: Offence) -> Violation:
+    """A late delivery with its chain m -> ... -> m' and the rows that prove each link of it."""
     process = history.process_of(event)
     late = int(history.events[event]) >> 1
     if kind == "fifo":
@@ -168,13 +182,13 @@ def _tell_late(engine: Engine, history: History, event: int, kind: Offence) -> V
     who = history.process_name(process)
     shown = [quoted(name) for name in names]
     story = f"Node {who} delivered {shown[-1]} before {shown[0]}, but {' -> '.join(shown)}."
-    told = f"{story}\n{listing(rows, dict(enumerate(remarks.get(e, '') for e in events)))}"
+    story += f"\n{listing(rows, dict(enumerate(remarks.get(e, '') for e in events)))}"
     bare = name_violation(history, event, kind)
-    return _proven(bare, rows, told, names[-1], tuple(names))
+    return _proven(bare, rows, story, names[-1], tuple(names))
 
 
 def _fifo_chain(history: History, event: int, process: int, late: int) -> tuple[list[int], list[int]]:
-    """The first delivered message of the same source that is later."""
+    """The late message and the first later message of the same source that was delivered before it."""
     source = int(history.source[late])
     low, high = 2 * late + 1, 2 * int(history.base[source + 1])
     for e in range(int(history.start[process]), event):
@@ -187,12 +201,13 @@ def _fifo_chain(history: History, event: int, process: int, late: int) -> tuple[
 def _causal_chain(
     engine: Engine, history: History, event: int, process: int, late: int
 ) -> tuple[list[int], list[int]]:
+    """The messages of a shortest chain, and for each link the row by which the next source knew the message."""
     parent, through = engine.ints(history.messages, -1), engine.ints(history.messages, -1)
-    found = engine.trace_back(
+    has_chain = engine.trace_back(
         *(event, int(history.start[process]), history.events, history.source, history.position),
         *(parent, through, engine.copy(history.start), engine.ints(history.messages)),
     )
-    assert found, "a late delivery without a chain"
+    assert has_chain, "a late delivery without a chain"
     chain, links = [late], []
     while int(parent[chain[-1]]) >= 0:
         links.append(int(through[chain[-1]]))
@@ -200,8 +215,11 @@ def _causal_chain(
     return chain, links
 
 
-def tell_disagreement(engine: Engine, history: History, pair: tuple[int, int, int, int]) -> Violation:
-    """Two messages that two processes deliver in different order: x, y here and y, x there."""
+def explain_disagreement(engine: Engine, history: History, pair: tuple[int, int, int, int]) -> Violation:
+    """A violation of total order: some processes deliver x before y, others y before x.
+
+    `pair` has the rows of x and y at one process, then of y and x at another. The story blames the minority.
+    """
     x, y = int(history.events[pair[0]]) >> 1, int(history.events[pair[1]]) >> 1
     forward: list[tuple[int, int, int]] = []
     backward: list[tuple[int, int, int]] = []
@@ -211,23 +229,22 @@ def tell_disagreement(engine: Engine, history: History, pair: tuple[int, int, in
         of_y = engine.find(history.events, begin, end, 2 * y + 1) if of_x >= 0 else -1
         if of_y >= 0:
             (forward if of_x < of_y else backward).append((p, of_x, of_y))
-    few, many = sorted((forward, backward), key=len)
-    one, other = (few[0], many[0])
-    first, second = (x, y) if few is forward else (y, x)
+    minority, majority = sorted((forward, backward), key=len)
+    first, second = (x, y) if minority is forward else (y, x)
     names = history.message_name(first), history.message_name(second)
     shown = quoted(names[0]), quoted(names[1])
-    events = [*sorted(one[1:]), *sorted(other[1:])]
+    events = [*sorted(minority[0][1:]), *sorted(majority[0][1:])]
     rows = tuple(history.row(e) for e in events)
     story = (
-        f"{_persons(history, [p for p, *_ in few])} delivered {shown[0]} before {shown[1]}; "
-        f"{_persons(history, [p for p, *_ in many], begin=False)} delivered {shown[1]} before {shown[0]}."
+        f"{_node_list(history, [p for p, *_ in minority])} delivered {shown[0]} before {shown[1]}; "
+        f"{_node_list(history, [p for p, *_ in majority], begin=False)} delivered {shown[1]} before {shown[0]}."
     )
     bare = name_violation(history, events[1], "total")
     return _proven(bare, rows, f"{story}\n{listing(rows, {})}", names[0])
 
 
-def tell_cycle(history: History, cycle: Sequence[tuple[int, int]]) -> str:
-    """A cycle longer than a pair, in words."""
+def describe_cycle(history: History, cycle: Sequence[tuple[int, int]]) -> str:
+    """A finding in words: a cycle of more than two messages in the union of the local orders."""
     parts = []
     for before, after in cycle:
         rows = history.row(before), history.row(after)
@@ -246,30 +263,20 @@ def _proven(
     other: str | None = None,
     chain: tuple[str, ...] = (),
 ) -> Violation:
-    return Violation(
-        kind=bare.kind,
-        node=bare.node,
-        incarnation=bare.incarnation,
-        step=bare.step,
-        message=bare.message,
-        group=bare.group,
-        other=other,
-        chain=chain,
-        rows=rows,
-        story=story,
-    )
+    """The violation with its evidence."""
+    return structs.replace(bare, other=other, chain=chain, rows=rows, story=story)
 
 
 def quoted(name: str) -> str:
-    """A message's name in a sentence: somebody's own id may have spaces in it."""
+    """A message's name in a sentence; an id with spaces or unprintable characters is put in quotes."""
     return (
         name if name.isprintable() and not any(map(str.isspace, name)) else json.dumps(name, ensure_ascii=False)
     )
 
 
 def listing(rows: Sequence[Row], remarks: dict[int, str]) -> str:
-    """Rows as a table, one line each, with a remark behind some of them."""
-    who = [f"{row.node} (incarnation {row.incarnation})" if row.incarnation else row.node for row in rows]
+    """Rows as aligned lines of text, some with a remark at the end."""
+    who = [name_process(row.node, row.incarnation) for row in rows]
     width = max(map(len, who))
     steps = max(len(str(row.step)) for row in rows)
     lines = []
@@ -281,17 +288,21 @@ def listing(rows: Sequence[Row], remarks: dict[int, str]) -> str:
 
 
 def _addressees(history: History, message: int) -> str:
+    """The destinations of a message, in words."""
     assert history.addresses is not None
     assert history.address_start is not None
     begin, end = int(history.address_start[message]), int(history.address_start[message + 1])
     names = sorted((history.nodes[int(code)] for code in history.addresses[begin:end]), key=natural)
-    shown = ", ".join(names[:_NAMED]) + (f" and {len(names) - _NAMED} others" if len(names) > _NAMED else "")
+    shown = ", ".join(names[:_NAMES_SHOWN]) + (
+        f" and {len(names) - _NAMES_SHOWN} others" if len(names) > _NAMES_SHOWN else ""
+    )
     return f"{shown} only" if names else "nobody"
 
 
-def _persons(history: History, processes: Sequence[int], begin: bool = True) -> str:
+def _node_list(history: History, processes: Sequence[int], begin: bool = True) -> str:
+    """Some processes in words: `node a`, or `Nodes a, b and 3 others` at the beginning of a sentence."""
     names = [history.process_name(p) for p in processes]
     word = "node" if len(names) == 1 else "nodes"
-    shown = ", ".join(names[:_NAMED])
-    more = f" and {len(names) - _NAMED} others" if len(names) > _NAMED else ""
+    shown = ", ".join(names[:_NAMES_SHOWN])
+    more = f" and {len(names) - _NAMES_SHOWN} others" if len(names) > _NAMES_SHOWN else ""
     return f"{word.capitalize() if begin else word} {shown}{more}"

@@ -1,10 +1,11 @@
-"""One independent order as the checks see it: each process's rows in its own order, as whole numbers.
+"""A history: the rows of one independent order as integers, the form that all checks work on.
 
-A process is one incarnation of one node. Its rows stand at `start[p] .. start[p + 1]` of `events`, by step; an
-event is `2 * message` for a broadcast, `2 * message + 1` for a delivery, negative for a row that takes part in
-no order (a ghost, a repetition; `unmask` gives it back). Messages are numbered by source, then in the order in
-which the source broadcast them, so a message's rank is arithmetic. The sequences are lists, or numpy arrays
-when the log is large: the checks are written for both.
+A process is one incarnation of one node. The rows of process p are `events[start[p]:start[p + 1]]`, by step. An
+event is `2 * message` for a broadcast and `2 * message + 1` for a delivery. A negative event is masked: the row
+takes part in no order (a delivery without a broadcast, or a repetition; `unmask` restores the code). Messages
+are numbered by source, and within a source in the order of broadcasting: message m of source s has the rank
+`m - base[s] + 1` among the broadcasts of s. The sequences are lists, or numpy arrays when the log is large; the
+checks are written for both.
 """
 
 from __future__ import annotations
@@ -17,24 +18,26 @@ from msgspec import Struct
 from precede.witness.verdict import Row
 
 Ints: TypeAlias = Any
-"""A list of ints or a numpy array of them: what a check written for both may index."""
+"""A list or a numpy array of integers."""
 
 GHOST: Final = -1
+"""The event of a delivery without a broadcast."""
+
 GHOSTS_KEPT: Final = 100
-"""How many deliveries without a broadcast are kept by name; all of them are counted."""
+"""The most deliveries without a broadcast that are kept by name; all of them are counted."""
 
 NEVER: Final = (1 << 63) - 1
-"""A deadline that is none."""
+"""The deadline of a message without one."""
 
 ABSENT, ANYONE = -1, -2
-"""The source of a ghost: a process without rows, or (opaque ids) nobody can say."""
+"""The source of a ghost: a process without rows, or, with opaque ids, an unknown process."""
 
 DUPLICATE, EARLY, UNADDRESSED, LATE, EXPIRED = 1, 2, 4, 8, 16
-"""Marks of a row that breaks a rule."""
+"""Bits that mark a row which breaks a rule."""
 
 
 class Gap(Struct, frozen=True):
-    """Rows of a process are missing: after `last` came `next` (`last` is None at the beginning)."""
+    """A hole in the steps of a process, between `last` (None: before its first row) and `next`."""
 
     process: int
     last: int | None
@@ -42,7 +45,7 @@ class Gap(Struct, frozen=True):
 
 
 class Ghost(Struct, frozen=True):
-    """A delivery of a message that no row broadcast."""
+    """A delivery of a message without a broadcast row."""
 
     process: int
     step: int
@@ -50,7 +53,14 @@ class Ghost(Struct, frozen=True):
 
 
 class History(Struct):
-    """One independent order. See the head of this file; fields that an order does not need may be None."""
+    """The rows of one independent order; the module's docstring explains the codes.
+
+    Per process: `node_of` (index into `nodes`), `incarnation`, `start`, `base`. Per row: `events`, `steps`,
+    `clock`. Per message: `source` (a process), `number`, `position` (its broadcast row, -1 without one),
+    `deadline`, `addressed` (1 if it has destinations), `address_start` and `addresses` (node indices, sorted).
+    `labels` are the log's own ids, None when messages are named by source and number. `group` has the values of
+    the columns that split the log. Fields that the order does not need may be None.
+    """
 
     group: tuple[tuple[str, str], ...]
     nodes: Sequence[str]
@@ -77,33 +87,35 @@ class History(Struct):
 
     @property
     def processes(self) -> int:
+        """The number of processes."""
         return len(self.start) - 1
 
     @property
     def messages(self) -> int:
+        """The number of messages."""
         return len(self.source)
 
     def unreliable(self, truncated: bool) -> set[int]:
-        """Sources whose broadcasts may be missing from the log: what they sent is no ghost."""
+        """The sources whose broadcasts may be missing from the log: their messages are no proven ghosts."""
         if truncated:
             return {ABSENT, ANYONE, *range(len(self.node_of))}
         incomplete = {gap.process for gap in self.gaps}
-        # rows missing where a life begins may as well be the last ones of the life before
+        # rows missing before an incarnation's first may be the last ones of the incarnation before it
         begins = [gap.process for gap in self.gaps if gap.last is None and gap.process > 0]
         incomplete |= {p - 1 for p in begins if self.node_of[p - 1] == self.node_of[p]}
         return incomplete | {ANYONE} if incomplete else incomplete
 
-    def may_hide(self, node: int, life: int) -> bool:
-        """May all rows of a life without any be missing? Then the node's next life begins with a gap."""
+    def may_be_missing(self, node: int, incarnation: int) -> bool:
+        """Can an incarnation without rows have existed? True if the node's next one begins with a gap."""
         begins = {gap.process for gap in self.gaps if gap.last is None}
         if not begins:
             return False
-        lives = enumerate(zip(self.node_of, self.incarnation, strict=True))
-        later = next((p for p, (whose, which) in lives if whose == node and which > life), None)
+        processes = enumerate(zip(self.node_of, self.incarnation, strict=True))
+        later = next((p for p, (other, number) in processes if other == node and number > incarnation), None)
         return later in begins
 
     def message_name(self, message: int) -> str:
-        """`a:3`, `a'1:3` for a later incarnation, or the log's own id."""
+        """The name of a message: `a:3`, `a'1:3` for a later incarnation, or the log's own id."""
         if self.labels is not None:
             return self.labels[int(self.number[message])]
         source = int(self.source[message])
@@ -112,12 +124,11 @@ class History(Struct):
         )
 
     def process_name(self, process: int) -> str:
-        life = int(self.incarnation[process])
-        name = self.nodes[int(self.node_of[process])]
-        return f"{name} (incarnation {life})" if life else name
+        """The name of a process: its node, and its incarnation unless that is 0."""
+        return name_process(self.nodes[int(self.node_of[process])], int(self.incarnation[process]))
 
     def process_of(self, event: int) -> int:
-        """Whose row it is."""
+        """The process of a row, by binary search."""
         low, high = 0, self.processes
         while high - low > 1:
             middle = (low + high) // 2
@@ -125,7 +136,7 @@ class History(Struct):
         return low
 
     def row(self, event: int) -> Row:
-        """A row as evidence."""
+        """A row of the log as evidence."""
         process = self.process_of(event)
         code = unmask(int(self.events[event]))
         return Row(
@@ -138,14 +149,20 @@ class History(Struct):
 
 
 def mask(code: int) -> int:
-    """An event that takes part in no order any more."""
+    """The code of an event that takes part in no order any more."""
     return -code - 2
 
 
 def unmask(code: int) -> int:
-    """The event behind a masked one."""
+    """The original code of an event, masked or not."""
     return code if code >= 0 else -code - 2
 
 
+def name_process(node: str, incarnation: int) -> str:
+    """A process in a message to the user: `a`, or `a (incarnation 2)`."""
+    return f"{node} (incarnation {incarnation})" if incarnation else node
+
+
 def name_message(source: str, incarnation: int, number: int) -> str:
+    """A message by source and number: `a:3`, or `a'1:3` for a later incarnation."""
     return f"{source}'{incarnation}:{number}" if incarnation else f"{source}:{number}"

@@ -1,10 +1,18 @@
-"""What the witness says: a verdict, the violations it rests on, the rows that prove them (DESIGN section 6)."""
+"""The result of a verification: a verdict, the violations it rests on, the rows that prove them.
+
+`Verdict.plain` is the one form of a verdict as plain data; the JSON of `precede verify`, the rows that Spark
+tasks return and the tables of the lake are selections of its keys. docs/concepts/orders.md has the definitions.
+"""
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from typing import Any, Final, Literal, TypeAlias
 
+import msgspec
 from msgspec import Struct
+
+from precede.core.errors import BadInput
 
 Order: TypeAlias = Literal["fifo", "causal", "multicast", "delta", "total"]
 Answer: TypeAlias = Literal["holds", "violated", "unknown"]
@@ -17,6 +25,21 @@ Offence: TypeAlias = Literal[
     "ghost", "before_broadcast", "duplicate", "not_addressed", "fifo", "causal", "multicast", "expired", "total"
 ]
 
+REASONS_SHOWN: Final = 5
+"""The most reasons or findings that a verdict lists; a last line counts the others."""
+
+
+def read_order(text: str) -> Order:
+    """An order by its name. Raises BadInput for an unknown one.
+
+    >>> read_order("causal")
+    'causal'
+    """
+    for order in ORDERS:
+        if text == order:
+            return order
+    raise BadInput(f"order: {text!r} is none of {', '.join(ORDERS)}")
+
 
 class Row(Struct, frozen=True):
     """One row of the log, as evidence."""
@@ -27,15 +50,24 @@ class Row(Struct, frozen=True):
     event: Literal["broadcast", "delivered"]
     message: str
 
-    def json(self) -> dict[str, Any]:
-        life = {"incarnation": self.incarnation} if self.incarnation else {}
-        return {"node": self.node, **life, "step": self.step, "event": self.event, "message": self.message}
+    def plain(self) -> dict[str, Any]:
+        """The row as plain data, without an incarnation of 0."""
+        incarnation = {"incarnation": self.incarnation} if self.incarnation else {}
+        return {
+            "node": self.node,
+            **incarnation,
+            "step": self.step,
+            "event": self.event,
+            "message": self.message,
+        }
 
 
 class Violation(Struct, frozen=True):
-    """One delivery that breaks a rule. `other` is the message it should have come before (or disagrees about).
+    """One delivery that breaks a rule.
 
-    `chain` is m -> ... -> m' for a causal violation; `rows` are the rows that prove it, `story` tells them.
+    `other` is the message that should have come later, or whose order two nodes disagree about. `chain` is m ->
+    ... -> m' for a causal violation. `rows` prove the violation, `story` explains it in words. `group` names
+    the independent order in a log of several.
 
     >>> import precede
     >>> first = precede.simulate("small-office", "unordered", seed=7).verify("causal").first
@@ -54,28 +86,40 @@ class Violation(Struct, frozen=True):
     rows: tuple[Row, ...] = ()
     story: str = ""
 
-    def json(self) -> dict[str, Any]:
-        told: dict[str, Any] = {"kind": self.kind}
-        if self.group:
-            told["by"] = dict(self.group)
-        told["node"] = self.node
-        if self.incarnation:
-            told["incarnation"] = self.incarnation
-        told["step"] = self.step
-        told["message"] = self.message
-        if self.other is not None:
-            told["other"] = self.other
-        if self.chain:
-            told["chain"] = list(self.chain)
-        if self.rows:
-            told["rows"] = [row.json() for row in self.rows]
-        if self.story:
-            told["story"] = self.story
-        return told
+    def plain(self) -> dict[str, Any]:
+        """The violation as plain data, without fields that are empty."""
+        optional: dict[str, Any] = {
+            "other": self.other,
+            "chain": list(self.chain),
+            "rows": [row.plain() for row in self.rows],
+            "story": self.story,
+        }
+        return {
+            "kind": self.kind,
+            **({"by": dict(self.group)} if self.group else {}),
+            "node": self.node,
+            **({"incarnation": self.incarnation} if self.incarnation else {}),
+            "step": self.step,
+            "message": self.message,
+            **{name: value for name, value in optional.items() if value not in (None, [], "")},
+        }
+
+    @staticmethod
+    def from_plain(plain: Mapping[str, Any]) -> Violation:
+        """The violation that `plain` describes."""
+        fields = {name: value for name, value in plain.items() if name != "by"}
+        fields["group"] = list(dict(plain.get("by", {})).items())
+        fields["rows"] = [{"incarnation": 0, **row} for row in plain.get("rows", ())]
+        return msgspec.convert({"incarnation": 0, **fields}, Violation)
+
+    def is_about_same_row(self, other: Violation) -> bool:
+        """True when both name the same rule broken by the same row."""
+        names = ("kind", "node", "incarnation", "step", "message")
+        return all(getattr(self, name) == getattr(other, name) for name in names)
 
 
 class Part(Struct, frozen=True):
-    """The verdict about one of many independent orders in one log (`--by`)."""
+    """The verdict about one of the independent orders in one log (`--by`)."""
 
     group: tuple[tuple[str, str], ...]
     verdict: Answer
@@ -83,12 +127,23 @@ class Part(Struct, frozen=True):
     violations: int
     reasons: tuple[str, ...] = ()
 
+    def plain(self) -> dict[str, Any]:
+        """The part as plain data: the columns that name it, then its verdict."""
+        return {
+            **dict(self.group),
+            "verdict": self.verdict,
+            "deliveries_checked": self.deliveries_checked,
+            "violations": self.violations,
+            **({"reasons": list(self.reasons)} if self.reasons else {}),
+        }
+
 
 class Verdict(Struct, frozen=True):
-    """The witness's answer about a log.
+    """The verifier's answer about a log.
 
-    `violations` counts every breach; `listed` holds the first of them, and only `first` is told as a story.
-    `reasons` say why a verdict is unknown; `findings` are worth knowing and break nothing.
+    `violations` counts every violation, `counts` by kind; `listed` holds the first hundred, and `first` is the
+    only one with a story. `reasons` explain an unknown verdict. `findings` are observations that break no rule,
+    `notes` say how the order was chosen or what the log cannot show.
 
     >>> import precede
     >>> verdict = precede.simulate("small-office", "unordered", seed=7).verify("causal")
@@ -111,34 +166,53 @@ class Verdict(Struct, frozen=True):
 
     @property
     def holds(self) -> bool:
+        """True when the order is kept."""
         return self.verdict == "holds"
 
-    def json(self) -> dict[str, Any]:
-        """The object that `precede verify --json` prints; keys after `first` are there when needed."""
-        told: dict[str, Any] = {
+    def plain(self) -> dict[str, Any]:
+        """The verdict as plain data, every key always present.
+
+        `listed` has the first violation with its story.
+        """
+        return {
             "order": self.order,
             "verdict": self.verdict,
             "rows": self.rows,
             "deliveries_checked": self.deliveries_checked,
             "violations": self.violations,
-            "first": None if self.first is None else self.first.json(),
+            "first": None if self.first is None else self.first.plain(),
+            "counts": self.counts,
+            "reasons": list(self.reasons),
+            "findings": list(self.findings),
+            "by": [part.plain() for part in self.parts],
+            "listed": [violation.plain() for violation in self._listed_with_story()],
         }
-        if self.counts:
-            told["counts"] = self.counts
-        if self.reasons:
-            told["reasons"] = list(self.reasons)
-        if self.findings:
-            told["findings"] = list(self.findings)
-        if self.parts:
-            told["by"] = [_part(part) for part in self.parts]
-        return told
+
+    def json(self) -> dict[str, Any]:
+        """The object that `precede verify --json` prints.
+
+        Keys after `first` are present if they are not empty.
+        """
+        plain = self.plain()
+        del plain["listed"]
+        optional = ("counts", "reasons", "findings", "by")
+        return {name: value for name, value in plain.items() if value or name not in optional}
+
+    def _listed_with_story(self) -> list[Violation]:
+        """The listed violations, with `first` in the place of the one that has no story."""
+        if self.first is None:
+            return list(self.listed)
+        for place, violation in enumerate(self.listed):
+            if violation.is_about_same_row(self.first):
+                return [*self.listed[:place], self.first, *self.listed[place + 1 :]]
+        return [self.first, *self.listed]
 
 
-def _part(part: Part) -> dict[str, Any]:
-    told: dict[str, Any] = {
-        **dict(part.group),
-        "verdict": part.verdict,
-        "deliveries_checked": part.deliveries_checked,
-        "violations": part.violations,
-    }
-    return told | ({"reasons": list(part.reasons)} if part.reasons else {})
+def shorten(texts: list[str]) -> tuple[str, ...]:
+    """The first reasons or findings of many, and a line that counts the others.
+
+    >>> shorten(["a", "b", "c", "d", "e", "f", "g"])
+    ('a', 'b', 'c', 'd', 'e', 'and 2 more')
+    """
+    more = len(texts) - REASONS_SHOWN
+    return tuple(texts if more <= 0 else [*texts[:REASONS_SHOWN], f"and {more} more"])

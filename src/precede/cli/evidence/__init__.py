@@ -1,1 +1,7 @@
-"""Verbs that judge."""
+"""Commands that check: a log's order, a paper's published numbers.
+
+verify      `precede verify`
+follow      `precede verify --follow`
+reproduce   `precede reproduce`
+exhibits    writes the tables and figures of a reproduction
+"""

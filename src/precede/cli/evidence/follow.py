@@ -1,11 +1,11 @@
-"""`precede verify --follow`: what a growing log says, as it comes."""
+"""`precede verify --follow`: verifies a log that grows, and prints violations as they are found."""
 
 from __future__ import annotations
 
 import json
 import sys
 import time
-from typing import TYPE_CHECKING, Any, Final
+from typing import TYPE_CHECKING, Final
 
 from precede.cli.data.spark import session_for
 from precede.core.errors import BadInput
@@ -13,74 +13,87 @@ from precede.core.instants import parse_duration
 
 if TYPE_CHECKING:
     from precede.pipeline.judging.ledger import BatchReport
-    from precede.witness.verdict import Verdict
+    from precede.witness.verdict import Order, Verdict
+    from precede.witness.verify import VerifyOptions
 
 _STATUS_S: Final = 10.0
 
 
 def follow_log(
     log: str,
-    order: str | None,
-    options: dict[str, Any],
+    order: Order | None,
+    options: VerifyOptions,
     idle: str | None,
     checkpoint: str | None,
     master: str | None,
     conf: list[str] | None,
     as_json: bool,
 ) -> Verdict:
-    """Watch a folder of segments; violations are printed as they are found, the verdict is of all that came."""
+    """Watch a folder of segments and print violations at once; the verdict is about all rows that arrived."""
     from precede.pipeline.judging.follow import follow
 
-    steps = options.pop("steps")
-    if steps != "counted":
-        raise BadInput("--follow counts steps: without them nobody knows whether rows are still to come")
+    if options.get("steps", "counted") != "counted":
+        raise BadInput("--follow needs counted steps: they show whether rows are still missing")
     idle_s = None if idle is None else parse_duration(idle) / 1e6
-    speaker = _Speaker(as_json)
+    printer = _Printer(as_json)
     with session_for(master, conf, f"verify --follow {log}") as session:
-        speaker.say(f"following {log} (Ctrl-C ends it)")
-        return follow(session, log, order, **options, checkpoint=checkpoint, idle_s=idle_s, report=speaker.hear)
+        printer.status(f"following {log} (Ctrl-C ends it)")
+        return follow(
+            session,
+            log,
+            order,
+            columns=options.get("columns"),
+            by=options.get("by"),
+            kinds=options.get("kinds"),
+            duplicates=options.get("duplicates", "forbid"),
+            checkpoint=checkpoint,
+            idle_s=idle_s,
+            report=printer.print_batch,
+        )
 
 
-class _Speaker:
-    """Violations on standard output at once, how things stand on standard error now and then."""
+class _Printer:
+    """Prints violations on standard output at once, and the progress on standard error every ten seconds."""
 
     def __init__(self, as_json: bool) -> None:
         self.as_json = as_json
-        self.said = time.monotonic()
+        self.last_status = time.monotonic()
 
-    def say(self, line: str) -> None:
+    def status(self, line: str) -> None:
+        """Print a line on standard error."""
         print(line, file=sys.stderr, flush=True)
 
-    def hear(self, heard: list[BatchReport]) -> None:
-        for one in heard:
-            self._violations(one)
-            for conflict in one.standing.new_conflicts:
-                self.say(f"{_name(one)}: {conflict}")
-        if time.monotonic() - self.said >= _STATUS_S:
-            self.said = time.monotonic()
-            for one in heard:
-                self.say(_status(one))
+    def print_batch(self, runs: list[BatchReport]) -> None:
+        """Print the violations and conflicts that a batch brought for each run."""
+        for run in runs:
+            self._print_violations(run)
+            for conflict in run.standing.new_conflicts:
+                self.status(f"{_name(run)}: {conflict}")
+        if time.monotonic() - self.last_status >= _STATUS_S:
+            self.last_status = time.monotonic()
+            for run in runs:
+                self.status(_progress(run))
 
-    def _violations(self, heard: BatchReport) -> None:
-        for violation in heard.standing.violations:
+    def _print_violations(self, run: BatchReport) -> None:
+        for violation in run.standing.violations:
             if self.as_json:
-                told = {"run": heard.standing.group, "lag_s": round(heard.lag_s, 3), **violation.json()}
-                print(json.dumps(told), flush=True)
+                where = {"run": run.standing.group, "lag_s": round(run.lag_s, 3)}
+                print(json.dumps({**where, **violation.plain()}), flush=True)
             else:
                 when = time.strftime("%H:%M:%S")
-                print(f"{when} {_name(heard)}: {violation.kind} violation\n{violation.story}\n", flush=True)
+                print(f"{when} {_name(run)}: {violation.kind} violation\n{violation.story}\n", flush=True)
 
 
-def _name(heard: BatchReport) -> str:
-    return "run " + ", ".join(heard.standing.group)
+def _name(run: BatchReport) -> str:
+    return "run " + ", ".join(run.standing.group)
 
 
-def _status(heard: BatchReport) -> str:
-    run = heard.standing
+def _progress(run: BatchReport) -> str:
+    standing = run.standing
     line = (
-        f"{_name(heard)}: {run.rows:,} rows, {run.deliveries:,} deliveries checked, "
-        f"{sum(run.counts.values()):,} violations, lag {heard.lag_s:.1f} s"
+        f"{_name(run)}: {standing.rows:,} rows, {standing.deliveries:,} deliveries checked, "
+        f"{sum(standing.counts.values()):,} violations, lag {run.lag_s:.1f} s"
     )
-    if run.held or run.parked:
-        line += f", {run.held + run.parked:,} rows wait: {run.waits_for[0]}"
+    if standing.held or standing.parked:
+        line += f", {standing.held + standing.parked:,} rows wait: {standing.waits_for[0]}"
     return line

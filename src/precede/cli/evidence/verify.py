@@ -1,9 +1,9 @@
-"""`precede verify`: does this log keep its order?"""
+"""`precede verify`: checks whether a log keeps an order of delivery."""
 
 from __future__ import annotations
 
 import json
-from typing import TYPE_CHECKING, Annotated, Any
+from typing import TYPE_CHECKING, Annotated, Final, TypeAlias, cast
 
 import typer
 
@@ -11,58 +11,72 @@ from precede.cli.data.spark import ConfOption, MasterOption, session_for
 from precede.core.errors import BadInput
 
 if TYPE_CHECKING:
-    from precede.witness.verdict import Verdict
+    from precede.witness.verdict import Duplicates, Order, Steps, Verdict
+    from precede.witness.verify import VerifyOptions
+
+LogArgument: TypeAlias = Annotated[
+    str,
+    typer.Argument(help="CSV, JSON lines, Parquet or a folder of it, a run's folder; - is standard input"),
+]
+OrderOption: TypeAlias = Annotated[
+    str | None,
+    typer.Option(
+        metavar="fifo|causal|multicast|delta|total",
+        help="the order to check; default: the order that run.json promises, else causal",
+    ),
+]
+ColumnsOption: TypeAlias = Annotated[
+    str | None, typer.Option(metavar="node=…,step=…", help="maps our column names to those of the log")
+]
+ByOption: TypeAlias = Annotated[
+    str | None,
+    typer.Option(metavar="COLUMN,…", help="columns that split the log into independent orders"),
+]
+KindsOption: TypeAlias = Annotated[
+    str | None,
+    typer.Option(metavar="broadcast=…,delivered=…", help="the words in the column kind that mean these"),
+]
+StepsOption: TypeAlias = Annotated[
+    str,
+    typer.Option(metavar="counted|ordered", help="counted: a hole is a gap; ordered: steps only order rows"),
+]
+DuplicatesOption: TypeAlias = Annotated[
+    str, typer.Option(metavar="forbid|allow", help="allow: a node may deliver a message again")
+]
+FollowOption: TypeAlias = Annotated[
+    bool, typer.Option("--follow", help="watch a folder of segments that grows, on Spark, until Ctrl-C")
+]
+IdleOption: TypeAlias = Annotated[
+    str | None, typer.Option(metavar="30s", help="with --follow: stop when no rows arrived for this long")
+]
+CheckpointOption: TypeAlias = Annotated[
+    str | None,
+    typer.Option(metavar="DIR", help="with --follow: folder of its state (default: LOG/_follow)"),
+]
+JsonOption: TypeAlias = Annotated[bool, typer.Option("--json", help="print the verdict as one JSON object")]
 
 
 def command(
-    log: Annotated[
-        str,
-        typer.Argument(help="CSV, JSON lines, Parquet or a folder of it, a run's folder; - is standard input"),
-    ],
-    order: Annotated[
-        str | None,
-        typer.Option(
-            metavar="fifo|causal|multicast|delta|total",
-            help="what to check; when not given, what run.json promises, else causal",
-        ),
-    ] = None,
-    columns: Annotated[
-        str | None, typer.Option(metavar="node=…,step=…", help="which column of the log is which")
-    ] = None,
-    by: Annotated[
-        str | None,
-        typer.Option(metavar="COLUMN,…", help="columns that split the log into independent orders"),
-    ] = None,
-    kinds: Annotated[
-        str | None,
-        typer.Option(metavar="broadcast=…,delivered=…", help="the words that say so in the column kind"),
-    ] = None,
-    steps: Annotated[
-        str,
-        typer.Option(metavar="counted|ordered", help="counted: a hole is a gap; ordered: they only order rows"),
-    ] = "counted",
-    duplicates: Annotated[
-        str, typer.Option(metavar="forbid|allow", help="may a node deliver a message again?")
-    ] = "forbid",
-    follow: Annotated[
-        bool, typer.Option("--follow", help="watch a folder of segments that grows, on Spark, until Ctrl-C")
-    ] = False,
-    idle: Annotated[
-        str | None, typer.Option(metavar="30s", help="with --follow: stop when nothing came for so long")
-    ] = None,
-    checkpoint: Annotated[
-        str | None, typer.Option(metavar="DIR", help="with --follow: where it remembers (default: LOG/_follow)")
-    ] = None,
+    log: LogArgument,
+    order: OrderOption = None,
+    columns: ColumnsOption = None,
+    by: ByOption = None,
+    kinds: KindsOption = None,
+    steps: StepsOption = "counted",
+    duplicates: DuplicatesOption = "forbid",
+    follow: FollowOption = False,
+    idle: IdleOption = None,
+    checkpoint: CheckpointOption = None,
     master: MasterOption = None,
     conf: ConfOption = None,
-    as_json: Annotated[bool, typer.Option("--json", help="print the verdict as one JSON object")] = False,
+    as_json: JsonOption = False,
 ) -> int:
-    """Does this log keep its order? An exact verdict, from rows alone.
+    """Check whether a log keeps an order of delivery: an exact verdict, from its rows alone.
 
     The log needs the columns node, step and kind (broadcast or delivered), and either message_source and
-    message_number or one id in message. Other names are mapped with --columns; kind=:delivered says that every
-    row is a delivery, step=:row that the rows of a node stand in their order. Exit code 0: it holds. 1: it is
-    violated, or unknown because something is missing. 2: the log cannot be read.
+    message_number or one id in message. Other names are mapped with --columns; kind=:delivered means that every
+    row is a delivery, step=:row that the rows of a node are in their order. Exit code 0: the order holds. 1: it
+    is violated, or unknown because something is missing. 2: the log cannot be read.
 
     \b
     Example:
@@ -73,32 +87,36 @@ def command(
       precede verify out/segments --follow
     """
     from precede.cli.evidence.follow import follow_log
-    from precede.cli.progress import working
-    from precede.witness.verify import verify
 
-    options: dict[str, Any] = {
+    # `verify` checks the words at run time, and raises BadInput with the known ones.
+    chosen = cast("Order | None", order)
+    options: VerifyOptions = {
         "columns": columns,
         "by": by,
         "kinds": kinds,
-        "steps": steps,
-        "duplicates": duplicates,
+        "steps": cast("Steps", steps),
+        "duplicates": cast("Duplicates", duplicates),
     }
     if follow:
-        verdict = follow_log(log, order, options, idle, checkpoint, master, conf, as_json)
+        verdict = follow_log(log, chosen, options, idle, checkpoint, master, conf, as_json)
     elif idle is not None or checkpoint is not None:
-        raise BadInput("--idle and --checkpoint go with --follow")
-    elif master is None:
-        with working(f"verifying {log}"):
-            verdict = verify(log, order, **options)
+        raise BadInput("--idle and --checkpoint need --follow")
     else:
-        verdict = _on_spark(log, order, options, master, conf)
+        verdict = _verify(log, chosen, options, master, conf)
     print(json.dumps(verdict.json(), indent=None if follow else 2) if as_json else describe(log, verdict))
     return 0 if verdict.holds else 1
 
 
-def _on_spark(
-    log: str, order: str | None, options: dict[str, Any], master: str, conf: list[str] | None
+def _verify(
+    log: str, order: Order | None, options: VerifyOptions, master: str | None, conf: list[str] | None
 ) -> Verdict:
+    """Verify in this process, or on Spark if there is a master."""
+    if master is None:
+        from precede.cli.progress import working
+        from precede.witness.verify import verify
+
+        with working(f"verifying {log}"):
+            return verify(log, order, **options)
     from precede.pipeline.judging.files import verify_path
 
     with session_for(master, conf, f"verify {log}") as session:
@@ -106,7 +124,7 @@ def _on_spark(
 
 
 def describe(log: str, verdict: Verdict) -> str:
-    """The verdict as a person reads it."""
+    """The verdict as text for the terminal."""
     lines = [f"{log}: {verdict.order} order {verdict.verdict.upper() if not verdict.holds else 'holds'}"]
     lines += [f"  {reason}" for reason in verdict.reasons]
     lines.append(f"  {verdict.rows:,} rows, {verdict.deliveries_checked:,} deliveries checked")
@@ -122,10 +140,11 @@ def describe(log: str, verdict: Verdict) -> str:
     return "\n".join(lines)
 
 
-_PARTS_SHOWN = 10
+_PARTS_SHOWN: Final = 10
 
 
 def _describe_parts(verdict: Verdict) -> list[str]:
+    """The independent orders that do not hold, one line each."""
     if not verdict.parts:
         return []
     bad = [part for part in verdict.parts if part.verdict != "holds"]

@@ -21,7 +21,7 @@ from precede.lake.results import Results
 from precede.measures import measure_events
 from precede.report.emulation_pages import write_emulation
 from precede.runtime.emulation.transfers import read_transfers
-from precede.witness.verdict import Verdict
+from precede.witness.verdict import Verdict, read_order
 from precede.witness.verify import verify
 
 NOMINAL: Final = "simulated"
@@ -54,7 +54,7 @@ def evaluate(
             **compared(again.events, real),
             "differences": summed_up(differences),
         }
-    order = plan.order if plan.order != "none" else "fifo"
+    order = "fifo" if plan.order == "none" else read_order(plan.order)
     verdicts = {name: verify(log, order) for name, log in logs.items()}
     verdict = verdicts[REAL]
     result = {

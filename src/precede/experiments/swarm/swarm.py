@@ -19,6 +19,7 @@ from precede.eventlog.sinks import TableSink
 from precede.experiments.run import Prepared, prepare
 from precede.experiments.swarm.plan import Drawer, Plan, draw_plan, find_drawer
 from precede.protocols.registry import Entry
+from precede.witness.verdict import read_order
 from precede.witness.verify import verify
 
 _INTEGRITY: Final = ("ghost", "before_broadcast", "not_addressed")
@@ -123,7 +124,7 @@ def judge(plan: Plan, drawer: Drawer, prepared: Prepared, log: pa.Table) -> Worl
 
 def _safety(log: pa.Table, order: str) -> tuple[int, int, str, int]:
     """Violations, duplicates, an explanation of the first, and the number of deliveries checked."""
-    verdict = verify(log, "fifo" if order == "none" else order)
+    verdict = verify(log, "fifo" if order == "none" else read_order(order))
     counts = dict(verdict.counts)
     duplicates = counts.pop("duplicate", 0)
     if order == "none":

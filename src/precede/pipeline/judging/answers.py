@@ -10,7 +10,7 @@ import pyarrow as pa
 
 from precede.core.errors import BadInput
 from precede.core.natural_order import natural
-from precede.witness.verdict import Part, Verdict, Violation
+from precede.witness.verdict import Part, Verdict, Violation, shorten
 
 ANSWER_DDL: Final = (
     "`order` string, verdict string, rows bigint, deliveries_checked bigint, violations bigint, "
@@ -22,7 +22,6 @@ ANSWER_COLUMNS: Final = (
     *("order", "verdict", "rows", "deliveries_checked", "violations"),
     *("counts", "reasons", "findings", "first"),
 )
-_REASONS_SHOWN: Final = 5
 
 
 def answer_schema() -> pa.Schema:
@@ -37,16 +36,12 @@ def answer_schema() -> pa.Schema:
 
 def answer_of(verdict: Verdict, rows: int) -> dict[str, Any]:
     """A verdict as an answer; `rows` is the number of rows of its order."""
-    return {
-        "order": verdict.order,
-        "verdict": verdict.verdict,
+    plain = verdict.plain()
+    first = plain["first"]
+    return {name: plain[name] for name in ANSWER_COLUMNS} | {
         "rows": rows,
-        "deliveries_checked": verdict.deliveries_checked,
-        "violations": verdict.violations,
-        "counts": list(verdict.counts.items()),
-        "reasons": list(verdict.reasons),
-        "findings": list(verdict.findings),
-        "first": None if verdict.first is None else msgspec.json.encode(verdict.first.json()).decode(),
+        "counts": list(plain["counts"].items()),
+        "first": None if first is None else msgspec.json.encode(first).decode(),
     }
 
 
@@ -90,15 +85,10 @@ def combine(answers: Sequence[dict[str, Any]], by: Sequence[str]) -> Verdict:
 
 def _first_violation(answer: dict[str, Any], by: Sequence[str]) -> Violation:
     """The first violation of an answer, decoded from its JSON."""
-    fields = msgspec.json.decode(answer["first"])
-    fields["group"] = list(zip(by, answer["group"], strict=True))
-    fields.pop("by", None)
-    fields["rows"] = [{"incarnation": 0, **row} for row in fields.get("rows", [])]
-    return msgspec.convert({"incarnation": 0, **fields}, Violation)
+    plain = msgspec.json.decode(answer["first"])
+    return Violation.from_plain({**plain, "by": dict(zip(by, answer["group"], strict=True))})
 
 
 def _shortened(texts: Iterable[str]) -> tuple[str, ...]:
     """The first few distinct texts, and how many more there are."""
-    distinct = list(dict.fromkeys(texts))
-    more = len(distinct) - _REASONS_SHOWN
-    return tuple(distinct if more <= 0 else [*distinct[:_REASONS_SHOWN], f"and {more} more"])
+    return shorten(list(dict.fromkeys(texts)))

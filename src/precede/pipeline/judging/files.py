@@ -11,7 +11,7 @@ import re
 from collections.abc import Sequence
 from itertools import chain
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Final
+from typing import TYPE_CHECKING, Any, Final, Unpack
 
 import msgspec
 import pyarrow.parquet as pq
@@ -25,7 +25,8 @@ from precede.pipeline.sessions.tasks import cores, spread
 from precede.witness.reading.column_names import BROADCAST, Layout
 from precede.witness.reading.partitions import Piece, pieces_in
 from precede.witness.reading.tables import ParquetLog, parquet_log
-from precede.witness.verdict import Verdict
+from precede.witness.verdict import Order, Verdict
+from precede.witness.verify import VerifyOptions
 from precede.witness.verify import verify as verify_log
 
 if TYPE_CHECKING:
@@ -34,17 +35,26 @@ if TYPE_CHECKING:
 _TASKS_A_CORE: Final = 16
 _MAGIC: Final = b"PAR1"
 _BAD_INPUT: Final = re.compile(r"precede\.core\.errors\.BadInput: (.*)")
-_DEFAULTS: Final = {"by": None, "columns": None, "kinds": None, "steps": "counted", "duplicates": "forbid"}
 
 
-def verify_path(session: SparkSession, path: str, order: str | None = None, **options: Any) -> Verdict:
+def verify_path(
+    session: SparkSession, path: str, order: Order | None = None, **options: Unpack[VerifyOptions]
+) -> Verdict:
     """Verify a log in files on Spark, in parallel if it has several orders; the verdict of `precede.verify`."""
     if path == "-":
         raise BadInput("standard input can only be read by this process: leave out --master")
     pieces = _pieces(Path(path))
     if not pieces:
         return _in_one_task(session, path, order, options)
-    query, layout = settle_query(_column_names(pieces), order, **(_DEFAULTS | options))
+    query, layout = settle_query(
+        _column_names(pieces),
+        order,
+        options.get("by"),
+        options.get("columns"),
+        options.get("kinds"),
+        options.get("steps", "counted"),
+        options.get("duplicates", "forbid"),
+    )
     if not layout.by:
         return _in_one_task(session, path, order, options)
     if _one_order_each(pieces, layout.by):
@@ -77,7 +87,7 @@ def _column_names(pieces: Sequence[Piece]) -> list[str]:
     in_folders = [name for name in pieces[0].named if name not in in_file]
     for piece in pieces:
         if piece.named.keys() - set(in_file) != set(in_folders):
-            raise BadInput(f"{piece.path}: other columns than in {pieces[0].path}")
+            raise BadInput(f"{piece.path}: the columns differ from those of {pieces[0].path}")
     return [*in_file, *in_folders]
 
 
@@ -194,7 +204,7 @@ class _Files:
         return any(batch.column(name).null_count < len(batch) for batch in log.batches([name]))
 
 
-def _in_one_task(session: SparkSession, path: str, order: str | None, options: dict[str, Any]) -> Verdict:
+def _in_one_task(session: SparkSession, path: str, order: Order | None, options: VerifyOptions) -> Verdict:
     """Verify the whole log in one task."""
     (verdict,) = spread(session, _WholeLog(str(Path(path).absolute()), order, options), 1)
     return msgspec.convert(verdict, Verdict)
@@ -203,7 +213,7 @@ def _in_one_task(session: SparkSession, path: str, order: str | None, options: d
 class _WholeLog:
     """A whole log as one piece of work for `spread`."""
 
-    def __init__(self, path: str, order: str | None, options: dict[str, Any]) -> None:
+    def __init__(self, path: str, order: Order | None, options: VerifyOptions) -> None:
         self.path, self.order, self.options = path, order, options
 
     def __call__(self, number: int) -> Any:

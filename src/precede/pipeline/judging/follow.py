@@ -24,12 +24,14 @@ from precede.pipeline.judging.frames import Query, settle_query
 from precede.pipeline.judging.ledger import BatchReport, Ledger, Standing
 from precede.pipeline.sessions.frames import escape_path
 from precede.pipeline.sessions.tasks import cores
-from precede.witness.live.live import STARTED, LiveRow, LiveRun
+from precede.witness.live.intake import STARTED
+from precede.witness.live.live import LiveRun
+from precede.witness.live.state import LiveRow
 from precede.witness.reading.column_names import BROADCAST, DELIVERED, OTHER, Layout
 from precede.witness.reading.logs import read_promise
 from precede.witness.reading.partitions import Piece, pieces_in
-from precede.witness.reading.plain import destinations
-from precede.witness.verdict import ORDERS, Verdict
+from precede.witness.reading.values import destinations
+from precede.witness.verdict import ORDERS, Duplicates, Order, Verdict, read_order
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -54,12 +56,12 @@ _SETTINGS: Final = {"spark.sql.streaming.minBatchesToRetain": "5"}
 def follow(
     session: SparkSession,
     folder: str | Path,
-    order: str | None = None,
+    order: Order | None = None,
     *,
     columns: str | Mapping[str, str] | None = None,
     by: str | Sequence[str] | None = None,
     kinds: str | Mapping[str, str] | None = None,
-    duplicates: str = "forbid",
+    duplicates: Duplicates = "forbid",
     checkpoint: str | Path | None = None,
     idle_s: float | None = None,
     report: Callable[[list[BatchReport]], None] | None = None,
@@ -74,12 +76,12 @@ def follow(
     if first is None:
         raise BadInput(f"{folder}: no Parquet segment came")
     promised = read_promise(folder / "run.json")
-    settled = order or (promised if promised in ORDERS else None)
+    settled = order or (read_order(promised) if promised in ORDERS else None)
     in_file = pq.read_schema(first.path).names
     in_folders = [name for name in first.named if name not in in_file]
     query, layout = settle_query([*in_file, *in_folders], settled, by, columns, kinds, "counted", duplicates)
     for name in in_folders:
-        if name in layout.wanted():
+        if name in layout.names_to_read():
             raise BadInput(f"{first.path}: --follow reads columns from files, not from folders ({name}=…)")
     _check_layout(first.path, layout)
     ledger = Ledger.open(Path(checkpoint or folder / CHECKPOINT).absolute(), query)
@@ -136,7 +138,7 @@ def _rows(session: SparkSession, folder: Path, first: Path, layout: Layout) -> D
 
     fields = {field.name: field for field in session.read.parquet(escape_path(first)).schema.fields}
     stream = (
-        session.readStream.schema(StructType([fields[name] for name in layout.wanted()]))
+        session.readStream.schema(StructType([fields[name] for name in layout.names_to_read()]))
         .option("recursiveFileLookup", "true")
         .option("pathGlobFilter", "*.parquet")
         .option("ignoreMissingFiles", "true")  # a longer segment may have replaced it
@@ -246,36 +248,36 @@ class _Follow:
             rows += self._read(frame)
             for at, count in frame["written"].value_counts().items():
                 written[str(at)] = written.get(str(at), 0) + int(count)
-        conflicts_before = len(run.conflicts)
+        live = run.state
+        conflicts_before = len(live.conflicts)
         violations = run.add(rows)
-        state.update((run.version, run.pack()))
+        state.update((live.version, run.pack()))
         _RUNS[self.checkpoint, tuple(group)] = run
         standing = Standing(
             group=group,
-            order=run.order,
-            rows=run.rows,
-            deliveries=run.deliveries,
-            counts=run.counts,
-            held=run.held,
-            parked=run.parked,
-            waits_for=run.waits_for(),
-            conflicts=run.conflicts,
-            new_conflicts=run.conflicts[conflicts_before:],
+            order=live.order,
+            rows=live.rows,
+            deliveries=live.deliveries,
+            counts=live.counts,
+            held=live.held,
+            parked=live.parked,
+            waits_for=live.waits_for(),
+            conflicts=live.conflicts,
+            new_conflicts=live.conflicts[conflicts_before:],
             violations=violations,
             written=written,
-            timed=bool(run.deadline),
-            clock_missing=run.clock_missing,
+            timed=bool(live.deadline),
+            clock_missing=live.clock_missing,
         )
         yield pd.DataFrame({"standing": [msgspec.json.encode(standing).decode()]})
 
     def _run(self, group: tuple[str, ...], state: GroupState) -> LiveRun:
         """The run before this batch: new, from this process's cache, or unpacked from the state."""
         if not state.exists:
-            order = next(order for order in ORDERS if order == self.query.order)
-            return LiveRun(order, self.query.duplicates == "allow")
+            return LiveRun(self.query.order or "causal", self.query.duplicates == "allow")
         version, packed = state.get
         run = _RUNS.get((self.checkpoint, group))
-        return run if run is not None and run.version == version else LiveRun.unpack(packed)
+        return run if run is not None and run.state.version == version else LiveRun.unpack(packed)
 
     def _read(self, frame: pd.DataFrame) -> Iterator[tuple[str, int, LiveRow]]:
         """The rows of a frame, checked; with each its node and incarnation."""

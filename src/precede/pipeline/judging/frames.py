@@ -27,15 +27,15 @@ from precede.witness.reading.column_names import (
     BROADCAST,
     KNOWN,
     Layout,
+    match_columns,
     read_by,
     read_kinds,
     read_mapping,
-    settle,
 )
 from precede.witness.reading.logs import Log
 from precede.witness.reading.partitions import Piece
 from precede.witness.reading.tables import TableLog, parquet_log
-from precede.witness.verdict import ORDERS, Verdict
+from precede.witness.verdict import Duplicates, Order, Steps, Verdict, read_order
 from precede.witness.verify import verify as verify_log
 
 if TYPE_CHECKING:
@@ -51,12 +51,12 @@ class Query(Struct, frozen=True, kw_only=True):
     none.
     """
 
-    order: str | None = None
+    order: Order | None = None
     columns: Mapping[str, str] = {}
     by: tuple[str, ...] = ()
     kinds: Mapping[str, str] = {}
-    steps: str = "counted"
-    duplicates: str = "forbid"
+    steps: Steps = "counted"
+    duplicates: Duplicates = "forbid"
     broadcasts_elsewhere: bool = False
     deadlines_elsewhere: bool = False
 
@@ -77,13 +77,13 @@ class Query(Struct, frozen=True, kw_only=True):
 
 def verify(
     df: DataFrame,
-    order: str | None = None,
+    order: Order | None = None,
     *,
     by: str | Sequence[str] | None = None,
     columns: str | Mapping[str, str] | None = None,
     kinds: str | Mapping[str, str] | None = None,
-    steps: str = "counted",
-    duplicates: str = "forbid",
+    steps: Steps = "counted",
+    duplicates: Duplicates = "forbid",
 ) -> DataFrame:
     """Verify every order in a DataFrame: one row for each combination of `by`, with its columns and the answer.
 
@@ -95,7 +95,7 @@ def verify(
     if layout.row_order:
         raise BadInput("a DataFrame has no order of rows: name a column that is the step")
     query = _with_facts_of_the_whole(df, query, layout)
-    frame = df.select(*(_quoted(name) for name in layout.wanted()))
+    frame = df.select(*(_quoted(name) for name in layout.names_to_read()))
     if not layout.by:
         return frame.coalesce(1).mapInArrow(_OneOrder(query), ANSWER_DDL)
     groups = [_quoted(name) for name in layout.by]
@@ -107,18 +107,18 @@ def verify(
 
 def settle_query(
     available: Sequence[str],
-    order: str | None,
+    order: Order | None,
     by: str | Sequence[str] | None,
     columns: str | Mapping[str, str] | None,
     kinds: str | Mapping[str, str] | None,
-    steps: str,
-    duplicates: str,
+    steps: Steps,
+    duplicates: Duplicates,
 ) -> tuple[Query, Layout]:
     """Check the caller's options against the available columns; returns the query and the columns it uses."""
     mapping, words = read_mapping(columns, "columns", KNOWN), read_kinds(kinds)
-    layout = settle(available, "the DataFrame", mapping, read_by(by), words)
-    if order not in (*ORDERS, None):
-        raise BadInput(f"order: {order!r} is none of {', '.join(ORDERS)}")
+    layout = match_columns(available, "the DataFrame", mapping, read_by(by), words)
+    if order is not None:
+        read_order(order)
     taken = [name for name in layout.by if name in ANSWER_COLUMNS]
     if taken:
         raise BadInput(f"by: the column {taken[0]!r} would collide with the answer's; rename it")

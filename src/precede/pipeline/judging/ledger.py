@@ -16,10 +16,11 @@ import msgspec
 from msgspec import Struct
 
 from precede.core.errors import BadInput
+from precede.pipeline.judging.answers import answer_of
 from precede.pipeline.judging.frames import Query
-from precede.witness.verdict import Violation
+from precede.witness.verdict import Order, Verdict, Violation
 
-FORMAT: Final = 2
+FORMAT: Final = 3
 """Version of the stored data: of the ledger, and of the state of a run (`precede.witness.live`)."""
 
 _REMEDY: Final = "name another --checkpoint, or remove it and begin anew"
@@ -35,7 +36,7 @@ class Standing(Struct, kw_only=True):
     """
 
     group: list[str]
-    order: str
+    order: Order
     rows: int
     deliveries: int
     counts: dict[str, int]
@@ -105,7 +106,7 @@ class Ledger:
             self.runs[tuple(standing.group)] = standing
             reports.append(BatchReport(batch=batch, standing=standing, lag_s=now - _median(standing.written)))
         lines = [
-            {"by": standing.group} | violation.json()
+            {"by": standing.group} | violation.plain()
             for standing in standings
             for violation in standing.violations
         ]
@@ -148,18 +149,17 @@ def _answer(run: Standing, lacking: list[str]) -> dict[str, Any]:
     if not run.deliveries:
         reasons.append("no deliveries at all")
     violations = sum(run.counts.values())
-    return {
-        "group": run.group,
-        "order": run.order,
-        "verdict": "violated" if violations else "unknown" if reasons else "holds",
-        "rows": run.rows,
-        "deliveries_checked": run.deliveries,
-        "violations": violations,
-        "counts": run.counts,
-        "reasons": reasons,
-        "findings": [],
-        "first": None if run.first is None else msgspec.json.encode(run.first.json()),
-    }
+    verdict = Verdict(
+        order=run.order,
+        verdict="violated" if violations else "unknown" if reasons else "holds",
+        rows=run.rows,
+        deliveries_checked=run.deliveries,
+        violations=violations,
+        first=run.first,
+        counts=run.counts,
+        reasons=tuple(reasons),
+    )
+    return {"group": run.group, **answer_of(verdict, run.rows)}
 
 
 def _median(written: dict[str, int]) -> float:

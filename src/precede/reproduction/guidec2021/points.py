@@ -19,6 +19,7 @@ from precede.experiments.run import Run, prepare
 from precede.experiments.scenario import read_scenario
 from precede.experiments.tables import read_toml
 from precede.reproduction.guidec2021.measures import measure_log, measure_world
+from precede.witness.verdict import read_order
 from precede.witness.verify import verify
 
 
@@ -68,6 +69,6 @@ def measure_run(point: Point, seed: int) -> Measured:
     ready.world.run(ready.end)
     ready.recorder.flush()
     log = sink.events()
-    verdict = verify(log, ready.entry.order)
+    verdict = verify(log, read_order(ready.entry.order))
     measures = measure_world(ready.built) | measure_log(log, sink.gauges(), ready.built)
     return Measured(seed, measures, verdict.violations + (verdict.verdict != "holds"), ready.entry.order)

@@ -1,13 +1,13 @@
-"""Causal order under full happened-before, exact for partial delivery, from rows alone.
+"""The check of causal order: happened-before over all rows, exact also if nodes deliver only some messages.
 
-Broadcasts of one source are ordered by happened-before, so the past of a message m is downward closed in each
-source, and the clock V_m[s], the rank of the last message of s in it, says all of it. A process keeps C[s], the
-maximum of V_m[s] over what it delivered (V_m of m's own source is m's rank). A delivery of message k of source
-s comes after something that it precedes exactly when C[s] >= k before it is counted in: then some delivered
-message has it in its past. Messages that were never delivered need no special case. A late delivery adds
-nothing to C: its past is in there already.
+Happened-before orders the broadcasts of one source. So the past of a message m contains, of each source s, a
+prefix of its broadcasts, and a vector V_m with the length of each prefix describes the past completely. A
+process keeps C[s], the maximum of V_m[s] over the messages it delivered (V_m of m's own source is m's rank). A
+delivery of the k-th message of s is late exactly when C[s] >= k before the delivery is taken into account: then
+a delivered message has it in its past. Messages that were never delivered need no special case. A late delivery
+does not change C, which has its past already.
 
-This file is the plain form, with sparse clocks; `compiled.py` has the one for large logs.
+This module is in plain Python with sparse vectors; `numba_engine.py` has the check for large logs.
 """
 
 from __future__ import annotations
@@ -18,21 +18,22 @@ from precede.witness.history import LATE, Ints
 def mark_late_causal(
     start: Ints, events: Ints, marks: Ints, source: Ints, base: Ints, who: Ints, until: Ints, turns: int
 ) -> int:
-    """Mark every delivery that comes after a message which it precedes; how many there are.
+    """Mark every delivery that comes after a message which it precedes. Returns the number of marked rows.
 
-    Turns are those of `take_turns`: in their order a message's past is known before it is delivered.
+    `who`, `until` and `turns` are the schedule of `integrity.take_turns`: in its order the past of a message is
+    known before the message is delivered.
     """
-    found = 0
+    late = 0
     deliveries = [0] * len(source)
     for code in events:
         if code >= 0 and code & 1:
             deliveries[code >> 1] += 1
-    known: list[dict[int, int]] = [{} for _ in range(len(start) - 1)]
+    clocks: list[dict[int, int]] = [{} for _ in range(len(start) - 1)]
     past: dict[int, dict[int, int]] = {}
     cursor = list(start)
     for turn in range(turns):
         p = who[turn]
-        mine = known[p]
+        clock = clocks[p]
         for e in range(cursor[p], until[turn]):
             code = events[e]
             if code < 0:
@@ -40,20 +41,20 @@ def mark_late_causal(
             m = code >> 1
             if code & 1 == 0:
                 if deliveries[m]:
-                    past[m] = mine.copy()
+                    past[m] = clock.copy()
                 continue
             s = source[m]
             rank = m - base[s] + 1
-            if mine.get(s, 0) >= rank:
+            if clock.get(s, 0) >= rank:
                 marks[e] |= LATE
-                found += 1
+                late += 1
             else:
                 for t, last in past[m].items():
-                    if last > mine.get(t, 0):
-                        mine[t] = last
-                mine[s] = rank
+                    if last > clock.get(t, 0):
+                        clock[t] = last
+                clock[s] = rank
             deliveries[m] -= 1
             if deliveries[m] == 0:
                 del past[m]
         cursor[p] = until[turn]
-    return found
+    return late

@@ -1,8 +1,8 @@
-"""Causal order for so many nodes that a matrix of all their clocks does not fit into memory.
+"""The check of causal order for so many nodes that the vector clocks of all of them do not fit into memory.
 
-First processes are walked one by one with a single clock, which costs what each of them knows: little, where
-nodes are many because each of them meets few. When that turns out to be much, clocks are kept after all, for
-some of the sources at a time: as many columns as fit, and one pass over the rows for each such block.
+First the processes are checked one by one with a single clock. This costs as much as the processes know of each
+other, which is little when each node meets few others. When the cost exceeds a budget, the clocks of all
+processes are kept for a block of sources at a time, with one pass over the rows for each block.
 """
 
 from __future__ import annotations
@@ -12,10 +12,10 @@ from typing import Any, Final
 import numpy as np
 
 from precede.witness.history import LATE, History, Ints
-from precede.witness.reading.kernels import compiled
+from precede.witness.reading.kernels import numba_kernel
 
 WALKED_PER_ROW: Final = 64
-"""How many rows of others a row may cost before walking is given up."""
+"""The budget: how many rows of other processes the check may visit per row before it changes the method."""
 
 _NARROWEST: Final = 16
 
@@ -28,26 +28,30 @@ def mark_late(
     rank: Any,
     memory: int,
 ) -> int:
-    """Mark every delivery that comes after a message which it precedes; how many there are."""
-    told = (history.start, history.events, marks, history.source, history.base)
+    """Mark every delivery that comes after a message which it precedes. Returns the number of marked rows.
+
+    `column[p]` is the clock column of a process that broadcasts, `schedule` the result of `take_turns`, `rank`
+    the number type of a clock entry, `memory` the bytes that clocks may take.
+    """
+    arrays = (history.start, history.events, marks, history.source, history.base)
     width = int(column.max(initial=-1)) + 1
     clock, touched = np.zeros(width, np.int32), np.empty(width, np.int32)
     stack = np.empty(len(history.events) + 1, np.int32)
     budget = WALKED_PER_ROW * len(history.events)
-    if not _walk(*told, history.position, column, clock, touched, stack, budget):
-        wanted = np.zeros(history.messages, np.int32)
-        slots = int(_most_alive(history.start, history.events, *schedule, wanted))
+    if not _walk(*arrays, history.position, column, clock, touched, stack, budget):
+        copies = np.zeros(history.messages, np.int32)
+        slots = int(_most_in_transit(history.start, history.events, *schedule, copies))
         across = memory // ((history.processes + slots) * np.dtype(rank).itemsize)
         across = max(_NARROWEST, min(width, int(across)))
         clocks = np.empty((history.processes, across), rank)
         pasts = np.empty((slots, across), rank)
         for first in range(0, width, across):
             clocks[:] = 0
-            _late_in_block(*told, column, *schedule, wanted.copy(), first, clocks, pasts)
+            _late_in_block(*arrays, column, *schedule, copies.copy(), first, clocks, pasts)
     return int(np.count_nonzero(marks & LATE))
 
 
-@compiled
+@numba_kernel
 def _walk(
     start: Ints,
     events: Ints,
@@ -61,9 +65,10 @@ def _walk(
     stack: Ints,
     budget: Ints,
 ) -> Ints:
-    """One process after the other, with one clock; False when that costs more than the budget.
+    """Check one process after the other with one clock. Returns False when that exceeds the budget.
 
-    To count a message in, walk what its source did since the last message that is known of it.
+    To add a delivered message to the clock, visit the rows of its source since the last message of that source
+    that the clock has.
     """
     for p in range(len(start) - 1):
         count = 0
@@ -81,13 +86,13 @@ def _walk(
                 height -= 1
                 m = stack[height]
                 s = source[m]
-                known = clock[column[s]]
-                if known >= m - base[s] + 1:
+                rank_known = clock[column[s]]
+                if rank_known >= m - base[s] + 1:
                     continue
-                if known == 0:
+                if rank_known == 0:
                     touched[count] = column[s]
                     count += 1
-                low = start[s] if known == 0 else position[base[s] + known - 1]
+                low = start[s] if rank_known == 0 else position[base[s] + rank_known - 1]
                 clock[column[s]] = m - base[s] + 1
                 budget -= position[m] - low
                 for row in range(low, position[m]):
@@ -104,15 +109,18 @@ def _walk(
     return True
 
 
-@compiled
-def _most_alive(start: Ints, events: Ints, who: Ints, until: Ints, turns: Ints, wanted: Ints) -> Ints:
-    """How many messages are on their way at once, at most; `wanted` becomes each one's deliveries."""
+@numba_kernel
+def _most_in_transit(start: Ints, events: Ints, who: Ints, until: Ints, turns: Ints, copies: Ints) -> Ints:
+    """The most messages that are broadcast and not yet delivered everywhere at one time.
+
+    `copies[m]` becomes the number of deliveries of message m.
+    """
     for e in range(len(events)):
         if events[e] >= 0 and events[e] & 1:
-            wanted[events[e] >> 1] += 1
-    left = wanted.copy()
+            copies[events[e] >> 1] += 1
+    left = copies.copy()
     cursor = start.copy()
-    alive, most = 0, 0
+    in_transit, most = 0, 0
     for turn in range(turns):
         p = who[turn]
         for e in range(cursor[p], until[turn]):
@@ -121,17 +129,17 @@ def _most_alive(start: Ints, events: Ints, who: Ints, until: Ints, turns: Ints, 
                 continue
             if code & 1 == 0:
                 if left[code >> 1] > 0:
-                    alive += 1
-                    most = max(most, alive)
+                    in_transit += 1
+                    most = max(most, in_transit)
             else:
                 left[code >> 1] -= 1
                 if left[code >> 1] == 0:
-                    alive -= 1
+                    in_transit -= 1
         cursor[p] = until[turn]
     return most
 
 
-@compiled
+@numba_kernel
 def _late_in_block(
     start: Ints,
     events: Ints,
@@ -147,7 +155,10 @@ def _late_in_block(
     clocks: Ints,
     pasts: Ints,
 ) -> Ints:
-    """The sources of some columns only: a message's past is kept while it is on its way."""
+    """Mark late deliveries of the sources in one block of columns.
+
+    The past of a message is kept until its last delivery.
+    """
     width = clocks.shape[1]
     cursor = start.copy()
     slot_of = np.full(len(source), -1, np.int32)

@@ -1,4 +1,4 @@
-"""The checks of one order, run over one history: in plain Python here, compiled in `compiled.py`."""
+"""The engine that runs the checks over one history, in plain Python; `numba_engine.py` is for large logs."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from precede.witness.history import History, Ints
 
 
 class Engine:
-    """Plain Python. The compiled engine overrides the storage and the functions, not what is done."""
+    """The checks and the storage they need, in plain Python on lists."""
 
     mark_repetitions: Callable[..., int] = staticmethod(integrity.mark_repetitions)
     mark_unaddressed: Callable[..., int] = staticmethod(integrity.mark_unaddressed)
@@ -27,28 +27,29 @@ class Engine:
     trace_back: Callable[..., bool] = staticmethod(explain.trace_back)
 
     def ints(self, count: int, fill: int = 0) -> Ints:
-        """Room for whole numbers."""
+        """`count` integers, all equal to `fill`."""
         return [fill] * count
 
     def marks(self, count: int) -> Ints:
-        """Room for the marks of rows, none set."""
+        """The marks of `count` rows, none set."""
         return bytearray(count)
 
     def copy(self, values: Ints) -> Ints:
+        """A copy of integers."""
         return list(values)
 
     def marked(self, marks: Ints, most: int) -> list[int]:
-        """The first rows that carry a mark."""
-        found = []
+        """The first rows with a mark, at most `most`."""
+        rows = []
         for event, mark in enumerate(marks):
             if mark:
-                found.append(event)
-                if len(found) == most:
+                rows.append(event)
+                if len(rows) == most:
                     break
-        return found
+        return rows
 
     def clear(self, marks: Ints, mark: int) -> None:
-        """Take a mark away from every row."""
+        """Remove one mark from every row."""
         for event, value in enumerate(marks):
             if value & mark:
                 marks[event] = value & ~mark
@@ -58,7 +59,7 @@ class Engine:
         return [values[place] for place in places]
 
     def tally(self, values: Ints, count: int) -> Ints:
-        """How often each of 0 .. count - 1 is among the values."""
+        """How often each of 0 .. count - 1 occurs; negative values are ignored."""
         counts = self.ints(count)
         for value in values:
             if value >= 0:
@@ -66,7 +67,7 @@ class Engine:
         return counts
 
     def deliveries_per_message(self, history: History) -> Ints:
-        """How many processes deliver it, repetitions not counted."""
+        """The number of processes that deliver each message; masked repetitions do not count."""
         counts = self.ints(history.messages)
         for code in history.events:
             if code >= 0 and code & 1:
@@ -74,17 +75,25 @@ class Engine:
         return counts
 
     def find(self, values: Ints, begin: int, end: int, value: int) -> int:
-        """The first place at which a value stands, or -1."""
+        """The first index of a value in `values[begin:end]`, or -1."""
         return next((place for place in range(begin, end) if values[place] == value), -1)
 
     def mark_late_causal(self, history: History, marks: Ints, who: Ints, until: Ints, turns: int) -> int:
+        """Mark every delivery that comes after a message which it precedes.
+
+        Returns the number of marked rows.
+        """
         return causal.mark_late_causal(
             history.start, history.events, marks, history.source, history.base, who, until, turns
         )
 
 
 class Turns:
-    """All rows in one order in which every broadcast precedes its deliveries (`integrity.take_turns`)."""
+    """A schedule of all rows in which every broadcast precedes its deliveries (see `integrity.take_turns`).
+
+    In turn i process `who[i]` advances to row `until[i]`. `broken` counts the deliveries that precede their
+    broadcast; they are marked and masked.
+    """
 
     def __init__(self, engine: Engine, history: History, marks: Ints) -> None:
         processes, rows = history.processes, len(history.events)
@@ -114,25 +123,29 @@ class Turns:
 
 
 class Knots:
-    """What the total order check found: violated knots, each with a pair as proof, and one longer cycle."""
+    """The results of the total order check.
+
+    `violations` adds, for each knot with a disagreement, its messages less one. `pairs` has for each such knot
+    four rows that prove it. `cycle` is a cycle of a knot without a disagreement.
+    """
 
     def __init__(self, engine: Engine, history: History) -> None:
         self.violations = 0
         self.pairs: list[tuple[int, int, int, int]] = []
-        self.cycles = 0
         self.cycle: list[tuple[int, int]] = []
         processes, messages = history.processes, history.messages
-        wanted = engine.deliveries_per_message(history)
+        copies = engine.deliveries_per_message(history)
         cursor = engine.copy(history.start)
         taken = engine.agree_up_to(
-            *(history.start, history.events, wanted, engine.ints(messages), engine.ints(messages, -1)),
+            *(history.start, history.events, copies, engine.ints(messages), engine.ints(messages, -1)),
             *(engine.ints(processes), cursor, engine.ints(processes)),
         )
-        left = int(sum(wanted)) - taken
+        left = int(sum(copies)) - taken
         if left:
-            self._untie(engine, history, cursor, left)
+            self._find_knots(engine, history, cursor, left)
 
-    def _untie(self, engine: Engine, history: History, cursor: Ints, left: int) -> None:
+    def _find_knots(self, engine: Engine, history: History, cursor: Ints, left: int) -> None:
+        """Divide the remaining deliveries into knots and judge these."""
         messages = history.messages
         rest, origin, owner = engine.ints(left), engine.ints(left), engine.ints(left)
         engine.gather_rest(history.start, history.events, cursor, rest, origin, owner)
@@ -159,6 +172,7 @@ class Knots:
         knot_start: Ints,
         sizes: Ints,
     ) -> None:
+        """Decide for each knot whether it is a violation or a longer cycle."""
         place, stamp = engine.ints(history.messages), engine.ints(history.messages, -1)
         heads, tails, hashes = (engine.ints(history.processes) for _ in range(3))
         pair = engine.ints(4)
@@ -172,8 +186,6 @@ class Knots:
                 self.violations += size - 1
                 x, y, second, first_there = (int(origin[int(i)]) for i in pair)
                 self.pairs.append((x, y, second, first_there))
-            else:
-                self.cycles += 1
-                if not self.cycle:
-                    steps = total.find_cycle(members[first:end], rest, owner)
-                    self.cycle = [(int(origin[a]), int(origin[b])) for a, b in steps]
+            elif not self.cycle:
+                steps = total.find_cycle(members[first:end], rest, owner)
+                self.cycle = [(int(origin[a]), int(origin[b])) for a, b in steps]

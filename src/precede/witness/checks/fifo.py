@@ -1,4 +1,4 @@
-"""FIFO: what one source broadcast first is delivered first, wherever both are delivered."""
+"""The check of FIFO order: a node delivers the messages of one source in the order of broadcasting."""
 
 from __future__ import annotations
 
@@ -6,12 +6,12 @@ from precede.witness.history import LATE, Ints
 
 
 def mark_late_fifo(start: Ints, events: Ints, marks: Ints, source: Ints, highest: Ints, owner: Ints) -> int:
-    """Mark every delivery that comes after a later message of its source; how many there are.
+    """Mark every delivery that comes after a later message of its source. Returns the number of marked rows.
 
-    Messages are numbered by source and in the order of broadcasting, so a message with a higher number from the
-    same source is a later one. `highest` and `owner` have one entry per process; `owner` is -1.
+    A later message of the same source has a higher number. `highest[s]` is the highest message of source s that
+    process `owner[s]` has delivered; the caller passes one entry per process, `owner` filled with -1.
     """
-    found = 0
+    late = 0
     for p in range(len(start) - 1):
         for e in range(start[p], start[p + 1]):
             code = events[e]
@@ -21,8 +21,8 @@ def mark_late_fifo(start: Ints, events: Ints, marks: Ints, source: Ints, highest
             s = source[m]
             if owner[s] == p and highest[s] > m:
                 marks[e] |= LATE
-                found += 1
+                late += 1
             else:
                 owner[s] = p
                 highest[s] = m
-    return found
+    return late

@@ -1,6 +1,7 @@
-"""Integrity: nothing twice, nothing that was not broadcast before, nothing to whom it was not addressed.
+"""The check of integrity: no delivery twice, none before its broadcast, none at a node it is not addressed to.
 
-Written for lists and, compiled, for numpy arrays (see `compiled.py`): flat loops over whole numbers.
+The functions are flat loops over integers. They run on lists in plain Python, and on numpy arrays when
+`numba_engine.py` compiles them with numba.
 """
 
 from __future__ import annotations
@@ -10,15 +11,16 @@ from typing import Final
 from precede.witness.history import DUPLICATE, EARLY, UNADDRESSED, Ints
 
 OUT: Final = -2
-"""In `parked`: this message has been broadcast."""
+"""In `parked`: the message has been broadcast."""
 
 
 def mark_repetitions(start: Ints, events: Ints, marks: Ints, last_seen: Ints) -> int:
-    """Mark and mask every delivery of a message that the process has delivered before; how many there are.
+    """Mark and mask every delivery of a message that the process has delivered before. Returns the number.
 
-    `last_seen` has one entry per message, -1. This goes first: else a repetition would look late.
+    `last_seen` has one entry per message, filled with -1. This check runs first, because a repetition would
+    look like a late delivery.
     """
-    found = 0
+    repeated = 0
     for p in range(len(start) - 1):
         for e in range(start[p], start[p + 1]):
             code = events[e]
@@ -27,9 +29,9 @@ def mark_repetitions(start: Ints, events: Ints, marks: Ints, last_seen: Ints) ->
                 if last_seen[m] == p:
                     marks[e] |= DUPLICATE
                     events[e] = -code - 2
-                    found += 1
+                    repeated += 1
                 last_seen[m] = p
-    return found
+    return repeated
 
 
 def mark_unaddressed(
@@ -42,8 +44,11 @@ def mark_unaddressed(
     address_start: Ints,
     addresses: Ints,
 ) -> int:
-    """Mark every delivery at a node that is not among the message's destinations; its source always may."""
-    found = 0
+    """Mark every delivery at a node that is not among the message's destinations. Returns the number.
+
+    The source may always deliver its own message.
+    """
+    unaddressed = 0
     for p in range(len(start) - 1):
         node = node_of[p]
         for e in range(start[p], start[p + 1]):
@@ -62,8 +67,8 @@ def mark_unaddressed(
                     high = middle
             if low == address_start[m + 1] or addresses[low] != node:
                 marks[e] |= UNADDRESSED
-                found += 1
-    return found
+                unaddressed += 1
+    return unaddressed
 
 
 def take_turns(
@@ -79,14 +84,15 @@ def take_turns(
     until: Ints,
     turns: int,
 ) -> int:
-    """Put rows in one order in which every broadcast precedes its deliveries; how many turns there are then.
+    """Order all rows so that every broadcast precedes its deliveries. Returns the number of turns so far.
 
-    Process `who[i]` runs up to row `until[i]` in turn i: until it meets a message that its source has not come
-    to broadcast. It is parked on that message and woken by the broadcast: nothing is ever scanned.
+    In turn i process `who[i]` advances to row `until[i]`: the first delivery whose message is not broadcast
+    yet. The process is parked on that message, and the broadcast makes it ready again, so that no row is
+    scanned twice.
 
-    `cursor` is a copy of `start`; `waits` (per process) and `parked` (per message) are -1; `parked` becomes OUT
-    with the broadcast. `ready` holds `count` processes. When it returns with processes that are not at their
-    end, these wait for each other in a ring (`break_ring`).
+    The caller passes `cursor` as a copy of `start`, and `waits` (per process) and `parked` (per message) filled
+    with -1; `parked` becomes OUT with the broadcast. `ready` holds `count` processes. Processes that have not
+    reached their end when the function returns wait for each other in a ring (see `break_ring`).
     """
     while count > 0:
         count -= 1
@@ -129,9 +135,11 @@ def break_ring(
     after: Ints,
     ready: Ints,
 ) -> None:
-    """No order exists: the processes that `first` leads to wait for each other, so somebody delivered a message
-    before it can have been broadcast. The lowest process of the ring is blamed: its delivery is marked and
-    masked, and it is ready to go on.
+    """Mark a delivery that precedes its broadcast, where processes wait for each other's broadcasts in a ring.
+
+    `first` is a waiting process that leads into the ring. No order of the rows exists, so a process of the ring
+    delivered a message before its broadcast. The lowest process is blamed: its delivery is marked and masked,
+    and the process becomes ready.
     """
     slow = source[waits[first]]
     fast = source[waits[slow]]

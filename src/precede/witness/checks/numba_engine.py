@@ -1,10 +1,10 @@
-"""The checks compiled, for large logs: the flat loops of plain Python, and causal order with dense clocks.
+"""The engine for large logs: the checks compiled by numba, and causal order with dense vector clocks.
 
-The clock of a process is a row of a matrix, one column for each process that broadcasts. What a source knew at
-a broadcast is not copied per message, which would cost messages x sources: it is a snapshot of its clock, taken
-at most once in a quarter of a clock's length of rows, and the rows between the snapshot and the broadcast. So
-memory is bounded by the rows, and a clock is merged at the speed of memory. Where the matrix of clocks itself
-would be too large, `crowds.py` does without it.
+The clock of a process is a row of a matrix with one column for each process that broadcasts. The past of a
+message is not stored as a copy of its source's clock, because that would take messages x sources numbers.
+Instead a source takes snapshots of its clock, at most one per `width // 4` rows; the past of a message is the
+last snapshot and the rows of the source between the snapshot and the broadcast. So memory is bounded by the
+number of rows. When the matrix of clocks itself would be too large, `crowds.py` does the check without it.
 """
 
 from __future__ import annotations
@@ -17,29 +17,34 @@ from precede.witness import explain
 from precede.witness.checks import crowds, delta, fifo, integrity, total
 from precede.witness.checks.engine import Engine
 from precede.witness.history import LATE, History, Ints
-from precede.witness.reading.kernels import compiled
+from precede.witness.reading.kernels import numba_kernel
 
 DENSE_CLOCK_BYTES: Final = 1 << 29
+"""The most memory for the matrix of clocks."""
+
 _SHORTEST_WINDOW: Final = 16
+"""The fewest rows of a source between two snapshots of its clock."""
+
 _ADVANCE: Final = 8
+"""How far `complete` may rise with one delivery: enough to keep up, and a constant cost."""
 
 
-class CompiledEngine(Engine):
-    """Numpy arrays and compiled loops."""
+class NumbaEngine(Engine):
+    """The same checks on numpy arrays, compiled by numba."""
 
-    mark_repetitions = staticmethod(compiled(integrity.mark_repetitions))
-    mark_unaddressed = staticmethod(compiled(integrity.mark_unaddressed))
-    take_turns = staticmethod(compiled(integrity.take_turns))
-    break_ring = staticmethod(compiled(integrity.break_ring))
-    mark_late_fifo = staticmethod(compiled(fifo.mark_late_fifo))
-    mark_expired = staticmethod(compiled(delta.mark_expired))
-    agree_up_to = staticmethod(compiled(total.agree_up_to))
-    gather_rest = staticmethod(compiled(total.gather_rest))
-    index_places = staticmethod(compiled(total.index_places))
-    find_knots = staticmethod(compiled(total.find_knots))
-    distinct_opinions = staticmethod(compiled(total.distinct_opinions))
-    find_disagreement = staticmethod(compiled(total.find_disagreement))
-    trace_back = staticmethod(compiled(explain.trace_back))
+    mark_repetitions = staticmethod(numba_kernel(integrity.mark_repetitions))
+    mark_unaddressed = staticmethod(numba_kernel(integrity.mark_unaddressed))
+    take_turns = staticmethod(numba_kernel(integrity.take_turns))
+    break_ring = staticmethod(numba_kernel(integrity.break_ring))
+    mark_late_fifo = staticmethod(numba_kernel(fifo.mark_late_fifo))
+    mark_expired = staticmethod(numba_kernel(delta.mark_expired))
+    agree_up_to = staticmethod(numba_kernel(total.agree_up_to))
+    gather_rest = staticmethod(numba_kernel(total.gather_rest))
+    index_places = staticmethod(numba_kernel(total.index_places))
+    find_knots = staticmethod(numba_kernel(total.find_knots))
+    distinct_opinions = staticmethod(numba_kernel(total.distinct_opinions))
+    find_disagreement = staticmethod(numba_kernel(total.find_disagreement))
+    trace_back = staticmethod(numba_kernel(explain.trace_back))
 
     def ints(self, count: int, fill: int = 0) -> Ints:
         return np.full(count, fill, np.int32) if fill else np.zeros(count, np.int32)
@@ -51,8 +56,8 @@ class CompiledEngine(Engine):
         return values.copy()
 
     def marked(self, marks: Ints, most: int) -> list[int]:
-        found: list[int] = np.flatnonzero(marks)[:most].tolist()
-        return found
+        rows: list[int] = np.flatnonzero(marks)[:most].tolist()
+        return rows
 
     def clear(self, marks: Ints, mark: int) -> None:
         marks &= np.uint8(~mark & 0xFF)
@@ -69,8 +74,8 @@ class CompiledEngine(Engine):
         return counts
 
     def find(self, values: Ints, begin: int, end: int, value: int) -> int:
-        found = np.flatnonzero(values[begin:end] == value)
-        return begin + int(found[0]) if len(found) else -1
+        places = np.flatnonzero(values[begin:end] == value)
+        return begin + int(places[0]) if len(places) else -1
 
     def mark_late_causal(self, history: History, marks: Ints, who: Ints, until: Ints, turns: int) -> int:
         start, source, base = history.start, history.source, history.base
@@ -82,20 +87,21 @@ class CompiledEngine(Engine):
         schedule = (who, until, turns)
         if history.processes * width * np.dtype(rank).itemsize > DENSE_CLOCK_BYTES:
             return crowds.mark_late(history, marks, column, schedule, rank, DENSE_CLOCK_BYTES)
-        told = (start, history.events, marks, source, base, history.position, column)
+        row_arrays = (start, history.events, marks, source, base, history.position, column)
         window = max(_SHORTEST_WINDOW, width // 4)
         most = rows // window + 1
         clocks = np.zeros((history.processes, width), rank)
-        snapshots, taken_at = np.empty((most, width), rank), np.empty(most, np.int32)
-        snapshot_of = np.full(history.messages, -1, np.int32)
-        stack = np.empty(rows + 1, np.int32)
-        order = tuple(np.zeros(history.messages, np.int32) for _ in range(3))
-        return int(
-            _late_dense(*told, *schedule, window, clocks, snapshots, taken_at, snapshot_of, stack, *order)
+        snapshots = (
+            np.empty((most, width), rank),
+            np.empty(most, np.int32),
+            np.full(history.messages, -1, np.int32),
         )
+        stack = np.empty(rows + 1, np.int32)
+        meeting = tuple(np.zeros(history.messages, np.int32) for _ in range(3))
+        return int(_late_dense(row_arrays, schedule, window, clocks, snapshots, stack, meeting))
 
 
-@compiled
+@numba_kernel
 def _count_deliveries(events: Ints, counts: Ints) -> Ints:
     for e in range(len(events)):
         code = events[e]
@@ -103,7 +109,7 @@ def _count_deliveries(events: Ints, counts: Ints) -> Ints:
             counts[code >> 1] += 1
 
 
-@compiled
+@numba_kernel
 def _learn(
     message: Ints,
     clock: Ints,
@@ -113,16 +119,16 @@ def _learn(
     base: Ints,
     position: Ints,
     column: Ints,
-    snapshots: Ints,
-    taken_at: Ints,
-    snapshot_of: Ints,
+    past: Ints,
     stack: Ints,
 ) -> Ints:
-    """Count a message and all of its past in: what its source knew that this clock does not.
+    """Add a message and its whole past to a process's clock.
 
-    The clock knows the source up to its message k0, and with it all that the source had seen when it broadcast
-    that. So only the source's rows between k0 and the message matter, and only deliveries not known yet.
+    The clock has the source's messages up to some k, and with it everything that the source had delivered when
+    it broadcast k. So only the source's rows between k and the message are visited, and of these only
+    deliveries that the clock does not have.
     """
+    snapshots, taken_at, snapshot_of = past
     stack[0] = message
     height = 1
     width = len(clock)
@@ -150,35 +156,37 @@ def _learn(
                     height += 1
 
 
-@compiled
-def _late_dense(
-    start: Ints,
-    events: Ints,
-    marks: Ints,
-    source: Ints,
-    base: Ints,
-    position: Ints,
-    column: Ints,
-    who: Ints,
-    until: Ints,
-    turns: Ints,
-    window: Ints,
-    clocks: Ints,
-    snapshots: Ints,
-    taken_at: Ints,
-    snapshot_of: Ints,
-    stack: Ints,
-    place: Ints,
-    sequence: Ints,
-    height: Ints,
+@numba_kernel
+def _advance(
+    complete: Ints, met: Ints, sequence: Ints, clock: Ints, column: Ints, source: Ints, base: Ints
 ) -> Ints:
-    """Mark the late deliveries in the order of the turns.
+    """Raise `complete`, by at most `_ADVANCE`, over the following messages that the clock has."""
+    for _ in range(_ADVANCE):
+        if complete == met:
+            break
+        n = sequence[complete]
+        if clock[column[source[n]]] < n - base[source[n]] + 1:
+            break
+        complete += 1
+    return complete
 
-    Messages also have a place in the order in which they are met. A process knows all of them up to `complete`;
-    a message whose past lies below that teaches nothing new, and its clock need not be looked at. That is the
-    usual case where everybody delivers everything, and makes a delivery's cost independent of the nodes.
+
+@numba_kernel
+def _late_dense(
+    rows: Ints, schedule: Ints, window: Ints, clocks: Ints, past: Ints, stack: Ints, meeting: Ints
+) -> Ints:
+    """Mark the late deliveries in the order of the schedule. Returns their number.
+
+    Messages also have a place in the sequence in which the schedule meets their broadcasts. A process knows all
+    messages up to place `complete`. A message whose past lies below that adds nothing but itself to the clock,
+    so its past is not visited. This is the usual case when every node delivers every message; a delivery then
+    costs the same however many nodes there are.
     """
-    found, taken, met = 0, 0, 0
+    start, events, marks, source, base, position, column = rows
+    who, until, turns = schedule
+    snapshots, taken_at, snapshot_of = past
+    place, sequence, height = meeting
+    late, taken, met = 0, 0, 0
     cursor = start.copy()
     latest = np.full(len(start), -1, np.int32)
     complete, highest = np.zeros(len(start), np.int32), np.zeros(len(start), np.int32)
@@ -207,22 +215,13 @@ def _late_dense(
             s = source[m]
             if clock[column[s]] >= m - base[s] + 1:
                 marks[e] |= LATE
-                found += 1
+                late += 1
                 continue
             if height[m] <= complete[p]:
                 clock[column[s]] = m - base[s] + 1
             else:
-                _learn(
-                    *(m, clock, start, events, source, base, position, column),
-                    *(snapshots, taken_at, snapshot_of, stack),
-                )
+                _learn(m, clock, start, events, source, base, position, column, past, stack)
             highest[p] = max(highest[p], place[m])
-            for _ in range(_ADVANCE):
-                if complete[p] == met:
-                    break
-                n = sequence[complete[p]]
-                if clock[column[source[n]]] < n - base[source[n]] + 1:
-                    break
-                complete[p] += 1
+            complete[p] = _advance(complete[p], met, sequence, clock, column, source, base)
         cursor[p] = until[turn]
-    return found
+    return late

@@ -1,12 +1,13 @@
-"""Total order, the classical pairwise one: two nodes that both deliver two messages deliver them in one order.
+"""The check of total order, pairwise: two nodes that both deliver two messages deliver them in the same order.
 
-If the union of all local orders has no cycle, total order holds: `agree_up_to` decides that in one pass, taking
-away, again and again, a message that stands first wherever it is still to come. What is left is in or behind
-cycles. Two messages in different order lie in one knot (a strongly connected part of the union), so knots are
-looked at one by one: a knot in which two processes disagree about two messages is a violation; one without is a
-cycle longer than a pair, which the definition allows and which is reported as a finding.
+If the union of all local orders has no cycle, total order holds. `agree_up_to` decides that in one pass: it
+repeatedly removes a message that is the next one at every process that still has to deliver it. The remaining
+deliveries are in cycles or behind them. Two messages in different order lie in one knot, which is a strongly
+connected component of the union. Knots are checked one by one: if two processes disagree about two messages of
+a knot, the knot is a violation; otherwise it is a cycle longer than a pair, which the definition allows and the
+verdict reports as a finding.
 
-Written for lists and, compiled, for numpy arrays.
+The functions run on lists in plain Python, and on numpy arrays when `numba_engine.py` compiles them with numba.
 """
 
 from __future__ import annotations
@@ -17,11 +18,12 @@ from precede.witness.history import Ints
 
 
 def agree_up_to(
-    start: Ints, events: Ints, wanted: Ints, arrived: Ints, parked: Ints, after: Ints, cursor: Ints, ready: Ints
+    start: Ints, events: Ints, copies: Ints, arrived: Ints, parked: Ints, after: Ints, cursor: Ints, ready: Ints
 ) -> int:
-    """How many deliveries one common order explains. `cursor` (a copy of `start`) ends where the rest begins.
+    """Remove deliveries in one order that all processes agree on. Returns the number of removed deliveries.
 
-    `wanted` says how many processes deliver a message; `arrived` is 0 and `parked` -1 for every message.
+    `copies[m]` is the number of processes that deliver message m. The caller passes `arrived` filled with 0 and
+    `parked` with -1, per message, and `cursor` as a copy of `start`; `cursor` ends at the first remaining row.
     """
     taken = 0
     count = len(start) - 1
@@ -40,8 +42,8 @@ def agree_up_to(
         arrived[m] += 1
         after[p] = parked[m]
         parked[m] = p
-        if arrived[m] == wanted[m]:
-            taken += wanted[m]
+        if arrived[m] == copies[m]:
+            taken += copies[m]
             q = parked[m]
             while q >= 0:
                 cursor[q] += 1
@@ -52,7 +54,7 @@ def agree_up_to(
 
 
 def gather_rest(start: Ints, events: Ints, cursor: Ints, rest: Ints, origin: Ints, owner: Ints) -> int:
-    """The deliveries that no common order explained, process by process; how many there are."""
+    """Collect the remaining deliveries, process by process: message, row and process. Returns their number."""
     count = 0
     for p in range(len(start) - 1):
         for e in range(cursor[p], start[p + 1]):
@@ -66,7 +68,10 @@ def gather_rest(start: Ints, events: Ints, cursor: Ints, rest: Ints, origin: Int
 
 
 def index_places(keys: Ints, count: int, place_start: Ints, places: Ints, fill: Ints) -> None:
-    """For every key the indices at which it stands, in their order. `place_start` is 0, with one entry more."""
+    """Index keys by value: the indices of key k are `places[place_start[k]:place_start[k + 1]]`, ascending.
+
+    The caller passes `place_start` filled with 0, with one entry more than there are keys.
+    """
     for i in range(count):
         place_start[keys[i] + 1] += 1
     for key in range(len(place_start) - 1):
@@ -90,9 +95,10 @@ def find_knots(
     stack: Ints,
     calls: Ints,
 ) -> int:
-    """Tarjan's strongly connected parts of 'delivered directly before'; how many. `knot` says whose is which.
+    """Find the knots: Tarjan's strongly connected components of the relation "delivered directly before".
 
-    `seen` is 0 and `knot` -1 for every message.
+    `knot[m]` becomes the component of message m. The caller passes `seen` filled with 0 and `knot` with -1, per
+    message. Returns the number of components.
     """
     counter, height, found = 0, 0, 0
     for root in range(len(seen)):
@@ -136,9 +142,10 @@ def find_knots(
 def distinct_opinions(
     first: int, end: int, members: Ints, rest: Ints, owner: Ints, heads: Ints, tails: Ints, hashes: Ints
 ) -> int:
-    """The different ways in which processes order one knot; how many, each at `members[heads[k]:tails[k]]`.
+    """Find the distinct orders in which processes deliver one knot. Returns their number.
 
-    `members[first:end]` are the knot's deliveries, process by process, as indices into `rest`.
+    `members[first:end]` are the knot's deliveries, process by process, as indices into `rest`. Order k is
+    `members[heads[k]:tails[k]]`.
     """
     different = 0
     head = first
@@ -148,18 +155,18 @@ def distinct_opinions(
         while tail < end and owner[members[tail]] == owner[members[head]]:
             check = (check * 31 + rest[members[tail]]) & 0x3FFFFFFF
             tail += 1
-        known = False
+        is_known = False
         for k in range(different):
             if hashes[k] != check or tails[k] - heads[k] != tail - head:
                 continue
-            known = True
+            is_known = True
             for i in range(tail - head):
                 if rest[members[heads[k] + i]] != rest[members[head + i]]:
-                    known = False
+                    is_known = False
                     break
-            if known:
+            if is_known:
                 break
-        if not known:
+        if not is_known:
             heads[different] = head
             tails[different] = tail
             hashes[different] = check
@@ -171,9 +178,12 @@ def distinct_opinions(
 def find_disagreement(
     different: int, heads: Ints, tails: Ints, members: Ints, rest: Ints, place: Ints, stamp: Ints, pair: Ints
 ) -> bool:
-    """Do two opinions put two messages in different order? Then `pair` is where: x, y here, y, x there.
+    """Find two messages that two of the distinct orders put in different order.
 
-    `stamp` is -1 before the first knot; a message belongs to one knot only, so it need not be cleared.
+    Returns False if there are none.
+
+    `pair` becomes the indices of x and y in one order, then of y and x in the other. The caller passes `stamp`
+    filled with -1 before the first knot; a message belongs to one knot only, so it need not be cleared.
     """
     for k in range(different):
         for i in range(heads[k], tails[k]):
@@ -196,15 +206,16 @@ def find_disagreement(
 
 
 def find_cycle(members: Ints, rest: Ints, owner: Ints) -> list[tuple[int, int]]:
-    """A shortest cycle through the knot's first message: each step two indices into `rest`, of one process.
+    """A shortest cycle through the knot's first message, as pairs of indices into `rest`, each of one process.
 
-    Breadth first over messages; a process's deliveries after a visited one are visited in one step, each once.
+    The search is breadth first over messages. From a message it reaches, at each process, all later deliveries;
+    each delivery is visited once.
     """
     chains: dict[int, list[int]] = {}
-    stands: dict[int, list[tuple[int, int]]] = {}
+    deliveries_of: dict[int, list[tuple[int, int]]] = {}
     for i in members:
         chain = chains.setdefault(int(owner[i]), [])
-        stands.setdefault(int(rest[i]), []).append((int(owner[i]), len(chain)))
+        deliveries_of.setdefault(int(rest[i]), []).append((int(owner[i]), len(chain)))
         chain.append(int(i))
     goal = int(rest[members[0]])
     reached: dict[int, tuple[int, int]] = {}
@@ -212,7 +223,7 @@ def find_cycle(members: Ints, rest: Ints, owner: Ints) -> list[tuple[int, int]]:
     queue = deque([goal])
     while queue:
         message = queue.popleft()
-        for p, place in stands[message]:
+        for p, place in deliveries_of[message]:
             chain = chains[p]
             for i in chain[place + 1 : unexplored[p]]:
                 following = int(rest[i])

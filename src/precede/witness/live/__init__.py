@@ -1,1 +1,7 @@
-"""The witness while a run goes on."""
+"""The live verifier: verifies a run while it goes on, from rows that arrive in pieces, late or twice.
+
+state      everything known about one run, which can be packed into bytes
+intake     brings the rows of each process into the order of its steps
+stories    explains violations from the rows counted so far
+live       counts rows, and reports violations
+"""

@@ -1,146 +1,126 @@
-"""Why a delivery is a violation, told while the run goes on, from what the live witness has counted so far."""
+"""The stories of violations that the live verifier finds, from the rows counted so far."""
 
 from __future__ import annotations
 
 from itertools import pairwise
-from typing import TYPE_CHECKING
 
 from precede.core.instants import format_duration
 from precede.witness.explain import listing, quoted
-from precede.witness.history import name_message
+from precede.witness.live.state import LiveRow, LiveState, Process
 from precede.witness.verdict import Offence, Row, Violation
 
-if TYPE_CHECKING:
-    from precede.witness.live.live import LiveRow, LiveRun, Process
 
+class Stories:
+    """Explains the violations of one run: each method returns the violation with its rows and its story."""
 
-class Teller:
-    """The stories of one run's violations."""
-
-    def __init__(self, run: LiveRun) -> None:
-        self.run = run
+    def __init__(self, state: LiveState) -> None:
+        self.state = state
 
     def ghost(self, process: Process, row: LiveRow) -> Violation:
-        who, what = self.run.who(process), quoted(_name(row))
-        return self._told(
-            process, row, "ghost", f"Node {who} delivered {what} at step {row.step}, but nobody broadcast it."
-        )
+        """A delivery of a message that nobody broadcast."""
+        story = f"delivered {quoted(row.message)} at step {row.step}, but nobody broadcast it."
+        return _violation(process, row, "ghost", story)
 
     def too_early(self, process: Process, row: LiveRow) -> Violation:
-        who, what = self.run.who(process), quoted(_name(row))
-        return self._told(
-            process, row, "before_broadcast", f"Node {who} delivered {what} before it can have been broadcast."
-        )
+        """A delivery that precedes its broadcast."""
+        story = f"delivered {quoted(row.message)} before it can have been broadcast."
+        return _violation(process, row, "before_broadcast", story)
 
     def duplicate(self, p: int, message: int, row: LiveRow) -> Violation:
-        process = self.run.processes[p]
-        before = self.run.delivered[p][message]
-        rows = (self._delivered(p, message),) if before else ()
-        story = f"Node {self.run.who(process)} delivered {quoted(_name(row))} twice."
-        return self._told(process, row, "duplicate", story, (*rows, _row(process, row)))
+        """A delivery of a message that the process delivered before."""
+        process = self.state.processes[p]
+        earlier = (self._delivered(p, message),) if self.state.delivered[p][message] else ()
+        story = f"delivered {quoted(row.message)} twice."
+        return _violation(process, row, "duplicate", story, (*earlier, _row(process, row)))
 
     def not_addressed(self, process: Process, message: int, row: LiveRow) -> Violation:
-        to = ", ".join(self.run.to[message]) or "nobody"
-        who, what = self.run.who(process), quoted(_name(row))
-        story = f"Node {who} delivered {what}, which was addressed to {to} only."
-        return self._told(process, row, "not_addressed", story, (self._broadcast(message), _row(process, row)))
+        """A delivery at a node that is not among the destinations."""
+        to = ", ".join(self.state.to[message]) or "nobody"
+        story = f"delivered {quoted(row.message)}, which was addressed to {to} only."
+        return _violation(process, row, "not_addressed", story, (self._broadcast(message), _row(process, row)))
 
     def expired(self, process: Process, message: int, row: LiveRow, deadline: int) -> Violation:
+        """A delivery after the deadline."""
         assert row.clock is not None
         story = (
-            f"Node {self.run.who(process)} delivered {quoted(_name(row))} "
-            f"{format_duration(row.clock - deadline)} after its deadline (deadline {deadline} us, the node's "
-            f"clock {row.clock} us)."
+            f"delivered {quoted(row.message)} {format_duration(row.clock - deadline)} after its deadline "
+            f"(deadline {deadline} us, the node's clock {row.clock} us)."
         )
-        return self._told(process, row, "expired", story, (self._broadcast(message), _row(process, row)))
+        return _violation(process, row, "expired", story, (self._broadcast(message), _row(process, row)))
 
     def disagreement(self, p: int, q: int, message: int, row: LiveRow) -> Violation:
-        """Process q delivered the message before one that p delivered before it."""
-        run = self.run
-        mine, theirs = run.delivered[p], run.delivered[q]
+        """Process q delivered the message before one that process p delivered earlier."""
+        state = self.state
+        mine, theirs = state.delivered[p], state.delivered[q]
         both = range(min(len(mine), len(theirs)))
         other = next(m for m in both if mine[m] and theirs[m] > theirs[message])
-        one, two = run.processes[p], run.processes[q]
-        names = quoted(name_message(*run.key_of(other))), quoted(_name(row))
+        first, second = quoted(state.message_name(other)), quoted(row.message)
         story = (
-            f"Node {run.who(one)} delivered {names[0]} before {names[1]}; "
-            f"node {run.who(two)} delivered {names[1]} before {names[0]}."
+            f"delivered {first} before {second}; "
+            f"node {state.processes[q].name} delivered {second} before {first}."
         )
         rows = (
-            *(self._delivered(p, other), _row(one, row)),
+            *(self._delivered(p, other), _row(state.processes[p], row)),
             *(self._delivered(q, message), self._delivered(q, other)),
         )
-        return self._told(one, row, "total", story, rows, name_message(*run.key_of(other)))
+        return _violation(state.processes[p], row, "total", story, rows, other=state.message_name(other))
 
-    def late(self, p: int, message: int, row: LiveRow, kind: Offence, in_full: bool) -> Violation:
-        """The chain from the message to the first delivered one that it precedes, and the rows that link it."""
-        process = self.run.processes[p]
-        who = self.run.who(process)
-        if not in_full:
-            story = f"Node {who} delivered {quoted(_name(row))} after a message that it precedes."
-            return self._told(process, row, kind, story)
+    def late(self, p: int, message: int, row: LiveRow, kind: Offence, with_chain: bool) -> Violation:
+        """A late delivery, with the chain from the message to the first delivered one that it precedes."""
+        state, process = self.state, self.state.processes[p]
+        if not with_chain:
+            story = f"delivered {quoted(row.message)} after a message that it precedes."
+            return _violation(process, row, kind, story)
         chain = self._chain(p, message, row.step)
-        names = [name_message(*self.run.key_of(m)) for m in chain]
+        names = [state.message_name(m) for m in chain]
         shown = [quoted(name) for name in names]
         rows: list[Row] = []
         remarks: dict[int, str] = {}
         for at, (before, after) in enumerate(pairwise(chain)):
             rows.append(self._broadcast(before))
-            source = self.run.source[after]
-            if self.run.source[before] != source:
+            source = state.source[after]
+            if state.source[before] != source:
                 rows.append(self._delivered(source, before))
             remarks[len(rows)] = f"so {shown[at]} -> {shown[at + 1]}"
         rows += [self._broadcast(chain[-1]), self._delivered(p, chain[-1]), _row(process, row)]
         remarks[len(rows) - 1] = "too late"
-        story = f"Node {who} delivered {shown[-1]} before {shown[0]}, but {' -> '.join(shown)}."
-        told = f"{story}\n{listing(rows, remarks)}"
-        return _violation(process, row, kind, told, tuple(rows), names[-1], tuple(names))
+        story = f"delivered {shown[-1]} before {shown[0]}, but {' -> '.join(shown)}."
+        return _violation(process, row, kind, story, tuple(rows), remarks, names[-1], tuple(names))
 
     def _chain(self, p: int, message: int, step: int) -> list[int]:
-        """m -> ... -> m': each known to the source of the next when that was broadcast; m' delivered at p."""
+        """A causal chain from the message to one that process p delivered before a step."""
         chain = [self._first_after(p, step, message)]
         while chain[0] != message:
             after = chain[0]
-            source = self.run.source[after]
-            if source == self.run.source[message]:
+            source = self.state.source[after]
+            if source == self.state.source[message]:
                 chain.insert(0, message)
             else:
-                chain.insert(0, self._first_after(source, self.run.born[after], message))
+                chain.insert(0, self._first_after(source, self.state.born[after], message))
         return chain
 
     def _first_after(self, p: int, step: int, message: int) -> int:
-        """The first thing that p delivered, before a step, which is the message or comes after it."""
-        mine = self.run.delivered[p]
-        found = sorted((at, m) for m, at in enumerate(mine) if 0 < at <= step)
-        return next(m for _, m in found if m == message or self._precedes(message, m))
+        """The first delivery of process p before a step that is the message or that the message precedes."""
+        deliveries = sorted((at, m) for m, at in enumerate(self.state.delivered[p]) if 0 < at <= step)
+        return next(m for _, m in deliveries if m == message or self._precedes(message, m))
 
     def _precedes(self, message: int, other: int) -> bool:
-        run = self.run
-        source, rank = run.source[message], run.rank[message]
-        if run.source[other] == source:
-            return run.rank[other] > rank
-        entries = run.past[run.past_start[other] : run.past_start[other + 1]]
+        state = self.state
+        source, rank = state.source[message], state.rank[message]
+        if state.source[other] == source:
+            return state.rank[other] > rank
+        entries = state.past[state.past_start[other] : state.past_start[other + 1]]
         return any(s == source and last >= rank for s, last in zip(entries[::2], entries[1::2], strict=True))
 
     def _broadcast(self, message: int) -> Row:
-        node, life, number = self.run.key_of(message)
-        return Row(node, life, self.run.born[message], "broadcast", name_message(node, life, number))
+        """The broadcast row of a message."""
+        node, incarnation, _ = self.state.key_of(message)
+        return Row(node, incarnation, self.state.born[message], "broadcast", self.state.message_name(message))
 
     def _delivered(self, p: int, message: int) -> Row:
-        process, name = self.run.processes[p], name_message(*self.run.key_of(message))
-        return Row(process.node, process.life, self.run.delivered[p][message] - 1, "delivered", name)
-
-    def _told(
-        self,
-        process: Process,
-        row: LiveRow,
-        kind: Offence,
-        story: str,
-        rows: tuple[Row, ...] = (),
-        other: str | None = None,
-    ) -> Violation:
-        rows = rows or (_row(process, row),)
-        return _violation(process, row, kind, f"{story}\n{listing(rows, {})}", rows, other)
+        """The row at which process p delivered a message."""
+        process, step = self.state.processes[p], self.state.delivered[p][message] - 1
+        return Row(process.node, process.incarnation, step, "delivered", self.state.message_name(message))
 
 
 def _violation(
@@ -148,26 +128,25 @@ def _violation(
     row: LiveRow,
     kind: Offence,
     story: str,
-    rows: tuple[Row, ...],
+    rows: tuple[Row, ...] = (),
+    remarks: dict[int, str] | None = None,
     other: str | None = None,
     chain: tuple[str, ...] = (),
 ) -> Violation:
+    """A violation by a row of a process; `story` continues the words "Node a"."""
+    rows = rows or (_row(process, row),)
     return Violation(
         kind=kind,
         node=process.node,
-        incarnation=process.life,
+        incarnation=process.incarnation,
         step=row.step,
-        message=_name(row),
+        message=row.message,
         other=other,
         chain=chain,
         rows=rows,
-        story=story,
+        story=f"Node {process.name} {story}\n{listing(rows, remarks or {})}",
     )
 
 
 def _row(process: Process, row: LiveRow) -> Row:
-    return Row(process.node, process.life, row.step, "delivered", _name(row))
-
-
-def _name(row: LiveRow) -> str:
-    return name_message(row.source, row.life, row.number)
+    return Row(process.node, process.incarnation, row.step, "delivered", row.message)

@@ -1,7 +1,7 @@
-"""Which column of somebody's log means what: names are mapped by an option, never rewritten by the user.
+"""Maps the columns of a foreign log to the columns that the verifier reads.
 
-`node=consumer,step=offset` maps names. Two columns need not exist: `kind=:delivered` says that every row is a
-delivery, `step=:row` that a node's rows stand in the file in their order.
+`--columns node=consumer,step=offset` maps names. Two columns need not exist: `kind=:delivered` means that every
+row is a delivery, `step=:row` that the rows of a node are in the file in the order in which it wrote them.
 """
 
 from __future__ import annotations
@@ -27,7 +27,7 @@ KNOWN: Final[tuple[str, ...]] = (
     "deadline_us",
     "clock_us",
 )
-"""The columns the witness reads, by the names it gives them."""
+"""The columns that the verifier reads, by its own names."""
 
 WHOLE_NUMBERS: Final = (
     "incarnation",
@@ -39,13 +39,20 @@ WHOLE_NUMBERS: Final = (
 )
 
 OTHER, BROADCAST, DELIVERED = 0, 1, 2
+"""The kinds of rows."""
+
 BROADCAST_WORD: Final = "broadcast"
 DELIVERED_WORD: Final = "delivered"
 ROW_ORDER: Final = ":row"
 
 
 class Layout(Struct, frozen=True):
-    """Where to find what in one log. `columns` maps our name to theirs; a name that is absent is not there."""
+    """The columns of one log.
+
+    `columns` maps our names to the log's; a column that the log does not have is absent. `by` has the columns
+    that split the log into independent orders. `kinds` maps the words of the column `kind` to BROADCAST and
+    DELIVERED; `constant_kind` replaces that column.
+    """
 
     columns: Mapping[str, str]
     by: tuple[str, ...]
@@ -54,40 +61,41 @@ class Layout(Struct, frozen=True):
 
     @property
     def numbered(self) -> bool:
-        """Messages are named by source and number (else by one opaque id)."""
+        """True when messages are named by source and number, False for one opaque id."""
         return "message_number" in self.columns
 
     @property
     def row_order(self) -> bool:
+        """True when the order of the rows in the file stands for the steps."""
         return "step" not in self.columns
 
     def without(self, *names: str) -> Layout:
-        """The same, with columns that the order does not need left unread."""
+        """The layout without columns that the order does not need."""
         columns = {ours: theirs for ours, theirs in self.columns.items() if ours not in names}
         return Layout(columns, self.by, self.kinds, self.constant_kind)
 
-    def wanted(self) -> tuple[str, ...]:
-        """Every column of theirs that is read, each once."""
+    def names_to_read(self) -> tuple[str, ...]:
+        """The log's own names of all columns to read, each once."""
         return tuple(dict.fromkeys((*self.columns.values(), *self.by)))
 
 
 def read_mapping(written: str | Mapping[str, str] | None, option: str, known: Sequence[str]) -> dict[str, str]:
-    """`node=consumer,step=offset` as a dict; an unknown name is answered with the nearest known one."""
+    """An option such as `node=consumer,step=offset` as a dict; `known` are the names it may map."""
     if written is None:
         return {}
     pairs = written.items() if isinstance(written, Mapping) else _pairs(written, option)
     mapping = {}
     for ours, theirs in pairs:
         if ours not in known:
-            raise BadInput(f"{option}: there is no {ours!r}{_nearest(ours, known)}")
+            raise BadInput(f"{option}: unknown name {ours!r}{_nearest(ours, known)}")
         if ours in mapping:
-            raise BadInput(f"{option}: {ours!r} is given twice")
+            raise BadInput(f"{option}: {ours!r} occurs twice")
         mapping[ours] = theirs
     return mapping
 
 
 def read_by(written: str | Sequence[str] | None) -> tuple[str, ...]:
-    """`topic,partition` as names."""
+    """The option `--by topic,partition` as names."""
     parts = written.split(",") if isinstance(written, str) else list(written or ())
     names = tuple(part.strip() for part in parts)
     if not all(names):
@@ -96,7 +104,7 @@ def read_by(written: str | Sequence[str] | None) -> tuple[str, ...]:
 
 
 def read_kinds(written: str | Mapping[str, str] | None) -> dict[str, int]:
-    """Which words in the `kind` column say broadcast and delivered: `broadcast=send,delivered=receive`."""
+    """The option `--kinds broadcast=send,delivered=receive` as a mapping from words to kinds."""
     words = read_mapping(written, "--kinds", (BROADCAST_WORD, DELIVERED_WORD))
     broadcast = words.get(BROADCAST_WORD, BROADCAST_WORD)
     delivered = words.get(DELIVERED_WORD, DELIVERED_WORD)
@@ -105,15 +113,18 @@ def read_kinds(written: str | Mapping[str, str] | None) -> dict[str, int]:
     return {broadcast: BROADCAST, delivered: DELIVERED}
 
 
-def settle(
+def match_columns(
     available: Sequence[str],
     place: str,
     columns: Mapping[str, str],
     by: Sequence[str],
     kinds: Mapping[str, int],
 ) -> Layout:
-    """Match the columns that are there with the ones that are needed."""
-    found: dict[str, str] = {}
+    """The layout of a log with these columns. `place` names the log in an error message.
+
+    `columns`, `by` and `kinds` are the options as read. Raises BadInput if a needed column is missing.
+    """
+    matched: dict[str, str] = {}
     constant = None
     for ours in KNOWN:
         theirs = columns.get(ours, ours)
@@ -122,50 +133,50 @@ def settle(
         elif ours == "step" and theirs == ROW_ORDER:
             continue
         elif theirs in available:
-            found[ours] = theirs
+            matched[ours] = theirs
         elif ours in columns:
-            raise BadInput(f"{place}: no column {theirs!r} to be {ours!r}{_nearest(theirs, available)}")
+            raise BadInput(f"{place}: no column {theirs!r} for {ours!r}{_nearest(theirs, available)}")
     needed = ["node"]
     needed += [] if columns.get("step") == ROW_ORDER else ["step"]
     needed += [] if constant is not None else ["kind"]
     for ours in needed:
-        if ours not in found:
-            hint = f"--columns {ours}=… says which one it is"
+        if ours not in matched:
+            hint = f"name it with --columns {ours}=…"
             raise BadInput(f"{place}: no column {ours!r} (there are: {', '.join(available)}; {hint})")
-    _settle_ids(found, columns, available, place)
-    return Layout(found, _settle_by(available, place, by), kinds, constant)
+    _choose_message_columns(matched, columns, available, place)
+    return Layout(matched, _match_by(available, place, by), kinds, constant)
 
 
-def _settle_ids(
-    found: dict[str, str], columns: Mapping[str, str], available: Sequence[str], place: str
+def _choose_message_columns(
+    matched: dict[str, str], columns: Mapping[str, str], available: Sequence[str], place: str
 ) -> None:
-    """Source and number when both are there, else one opaque id; an explicit `message=` wins."""
-    numbered = "message_source" in found and "message_number" in found
-    if "message" in found and ("message" in columns or not numbered):
+    """Keep source and number if both exist, otherwise one opaque id; an explicit `message=` has priority."""
+    numbered = "message_source" in matched and "message_number" in matched
+    if "message" in matched and ("message" in columns or not numbered):
         for name in ("message_source", "message_incarnation", "message_number"):
-            found.pop(name, None)
+            matched.pop(name, None)
         return
     if not numbered:
         raise BadInput(
-            f"{place}: no column says which message a row is about: message_source and message_number, "
-            f"or one id in message (there are: {', '.join(available)}; --columns message=… says which it is)"
+            f"{place}: no column names the message of a row: message_source and message_number, "
+            f"or one id in message (there are: {', '.join(available)}; name it with --columns message=…)"
         )
-    found.pop("message", None)
+    matched.pop("message", None)
 
 
-def _settle_by(available: Sequence[str], place: str, by: Sequence[str]) -> tuple[str, ...]:
-    """Runs are independent of each other, so a log that names them is split by run when nobody says."""
+def _match_by(available: Sequence[str], place: str, by: Sequence[str]) -> tuple[str, ...]:
+    """The columns to split by; without `--by` a log with a column `run_id` is split by run."""
     if not by:
         return ("run_id",) if "run_id" in available else ()
-    settled = []
+    columns = []
     for name in by:
         if name in available:
-            settled.append(name)
+            columns.append(name)
         elif name == "run" and "run_id" in available:
-            settled.append("run_id")
+            columns.append("run_id")
         else:
             raise BadInput(f"{place}: no column {name!r} to split by{_nearest(name, available)}")
-    return tuple(settled)
+    return tuple(columns)
 
 
 def _constant_kind(written: str) -> int:
@@ -180,7 +191,7 @@ def _pairs(written: str, option: str) -> list[tuple[str, str]]:
     for part in written.split(","):
         ours, equals, theirs = part.partition("=")
         if not equals or not ours.strip() or not theirs.strip():
-            raise BadInput(f"{option}: {part!r} is not written name=column")
+            raise BadInput(f"{option}: expected name=column, got {part!r}")
         pairs.append((ours.strip(), theirs.strip()))
     return pairs
 

@@ -1,4 +1,4 @@
-"""Arrow columns as numpy arrays: names as small numbers, numbers as 64-bit integers, every value checked."""
+"""Arrow columns as numpy arrays: names as codes (small integers), numbers as 64-bit integers, all checked."""
 
 from __future__ import annotations
 
@@ -12,15 +12,16 @@ import pyarrow.compute as pc
 from precede.core.errors import BadInput
 from precede.witness.reading import kernels
 from precede.witness.reading.column_names import WHOLE_NUMBERS
-from precede.witness.reading.plain import Place, destinations, text, whole
+from precede.witness.reading.values import Place, destinations, text, whole
 
 Array: TypeAlias = "np.ndarray[Any, np.dtype[Any]]"
 
 NO_NAME: Final = -1
+"""The code of a null or an empty name."""
 
 
 class Names:
-    """Names and the small numbers they are known by."""
+    """Codes for names, in the order of appearance; the codes hold for all batches of a log."""
 
     def __init__(self) -> None:
         self.names: list[str] = []
@@ -28,6 +29,7 @@ class Names:
         self._last: dict[str, tuple[Any, Array]] = {}
 
     def code(self, name: str) -> int:
+        """The code of a name; a new name gets the next one."""
         code = self._codes.get(name)
         if code is None:
             code = self._codes[name] = len(self.names)
@@ -35,17 +37,20 @@ class Names:
         return code
 
     def column(self, column: Any, first_row: int, title: str, place: Place) -> Array:
-        """A column's codes; a null is NO_NAME."""
+        """The codes of a column; `title` names the column in an error message."""
         encoded = dictionary_of(column)
         codes = self._translate(encoded.dictionary, first_row, title, place)
         indices = encoded.indices
         if indices.null_count:
             indices = pc.fill_null(indices, len(codes) - 1)
-        found: Array = codes[indices.to_numpy(zero_copy_only=False)]
-        return found
+        column_codes: Array = codes[indices.to_numpy(zero_copy_only=False)]
+        return column_codes
 
     def _translate(self, dictionary: Any, first_row: int, title: str, place: Place) -> Array:
-        """Our number for each entry of a batch's dictionary, and NO_NAME at the end."""
+        """The code of each entry of a batch's dictionary, and NO_NAME at the end.
+
+        Consecutive batches often have the same dictionary, so the last translation is kept.
+        """
         last = self._last.get(title)
         if last is not None and last[0].equals(dictionary):
             return last[1]
@@ -59,7 +64,7 @@ class Names:
 
 
 class Pairs:
-    """Pairs of small numbers and the small numbers they are known by, looked up by the column."""
+    """Codes for pairs of small integers, in the order of appearance, with a hash table in numba."""
 
     def __init__(self) -> None:
         self.count = 0
@@ -67,7 +72,7 @@ class Pairs:
         self._table = np.full(1 << 11, -1, np.int32)
 
     def column(self, a: Array, b: Array) -> Array:
-        """The codes of the pairs, new ones numbered as they appear."""
+        """The codes of the pairs (a, b); a new pair gets the next code."""
         out = np.empty(len(a), np.int32)
         done = 0
         while True:
@@ -79,14 +84,16 @@ class Pairs:
             kernels.rehash(self._table, self._keys, self.count)
 
     def first(self) -> Array:
+        """The first integer of each pair, by code."""
         return (self._keys[: self.count] >> 32).astype(np.int32)
 
     def second(self) -> Array:
+        """The second integer of each pair, by code."""
         return (self._keys[: self.count] & 0xFFFFFFFF).astype(np.uint32).view(np.int32)
 
 
 def dictionary_of(column: Any) -> Any:
-    """A column as a dictionary array, whatever it was."""
+    """An Arrow column as a dictionary array."""
     if isinstance(column, pa.ChunkedArray):
         column = column.combine_chunks()
     if not isinstance(column, pa.DictionaryArray):
@@ -97,7 +104,7 @@ def dictionary_of(column: Any) -> Any:
 
 
 def integers(column: Any, first_row: int, title: str, place: Place) -> tuple[Array, Array | None]:
-    """A column as 64-bit integers and, if there are nulls, where they are (they read 0)."""
+    """A column as 64-bit integers; nulls read 0, and the second array says where they are (None: no nulls)."""
     if isinstance(column, pa.ChunkedArray):
         column = column.combine_chunks()
     if isinstance(column, pa.DictionaryArray):
@@ -125,7 +132,10 @@ def _cast(column: Any, first_row: int, title: str, place: Place) -> Any:
 
 
 def arrow_column(values: Sequence[Any], role: str, first_row: int, place: Place) -> Any:
-    """Values as read from text, as an Arrow array; a mixture is brought to what the column is for."""
+    """Python values as an Arrow array.
+
+    Values of mixed types are converted to the type that the column's role needs.
+    """
     try:
         return pa.array(values)
     except (pa.ArrowInvalid, pa.ArrowTypeError, OverflowError):
@@ -145,15 +155,15 @@ def _listed(value: Any, row: int, place: Place) -> list[str] | None:
     return None if names is None else sorted(names)
 
 
-def first_missing(missing: Array | None, where: Array) -> int:
-    """The first place at which a value is missing that is needed, or -1."""
+def first_missing(missing: Array | None, needed: Array) -> int:
+    """The first index where a needed value is missing, or -1."""
     if missing is None:
         return -1
-    found = np.flatnonzero(missing & where)
-    return int(found[0]) if len(found) else -1
+    places = np.flatnonzero(missing & needed)
+    return int(places[0]) if len(places) else -1
 
 
-def demand(found: int, first_row: int, title: str, place: Callable[[int], str]) -> None:
-    """Complain about a missing value."""
-    if found >= 0:
-        raise BadInput(f"{place(first_row + found)}: {title} is missing")
+def require(missing: int, first_row: int, title: str, place: Place) -> None:
+    """Raise BadInput for a missing value; `missing` is its index in the batch, or -1."""
+    if missing >= 0:
+        raise BadInput(f"{place(first_row + missing)}: {title} is missing")

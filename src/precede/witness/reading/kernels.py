@@ -1,4 +1,4 @@
-"""The compiled loops that turn columns into histories (see `arrays.py`)."""
+"""The numba kernels that turn columns into histories (see `arrays.py` and `assembly.py`)."""
 
 from __future__ import annotations
 
@@ -14,30 +14,36 @@ from precede.witness.reading.column_names import BROADCAST, OTHER
 F = TypeVar("F", bound=Callable[..., object])
 
 
-def compiled(function: F) -> F:
-    """Compile at the first call, and keep it beside the file for later processes."""
-    loop: F = numba.njit(cache=True, nogil=True)(function)
-    return loop
+def numba_kernel(function: F) -> F:
+    """Compile a function with numba at its first call, and cache the result on disk for later processes."""
+    kernel: F = numba.njit(cache=True, nogil=True)(function)
+    return kernel
 
 
 UNSEEN: Final = -(1 << 63)
-"""The step of a process of which nothing was read."""
+"""The step of a process without rows so far."""
 
 NO_MESSAGE: Final = -1
-"""In a column of sources: neither a broadcast nor a delivery. Broadcast number b is -2 - b."""
+"""In a column of sources: the row is neither a broadcast nor a delivery.
 
-_SPREAD: Final = np.uint64(0x9E3779B97F4A7C15)
+The b-th broadcast of a log is -2 - b.
+"""
+
+_HASH_FACTOR: Final = np.uint64(0x9E3779B97F4A7C15)
 
 
-@compiled
+@numba_kernel
 def pair_codes(a: Ints, b: Ints, done: Ints, table: Ints, keys: Ints, count: Ints, out: Ints) -> Ints:
-    """Number the pairs (a, b) in the order in which they appear; stops when the table wants to grow."""
+    """Number the distinct pairs (a, b) in the order of appearance, from row `done` on, with a hash table.
+
+    Returns the rows done and the number of pairs; fewer rows than there are when the table must grow.
+    """
     mask = len(table) - 1
     last_key, last_code = np.int64(-1), np.int32(-1)
     for i in range(done, len(a)):
         key = (np.int64(a[i]) << 32) | (np.int64(b[i]) & 0xFFFFFFFF)
         if key != last_key or last_code < 0:
-            slot = np.int64((np.uint64(key) * _SPREAD) >> np.uint64(33)) & mask
+            slot = np.int64((np.uint64(key) * _HASH_FACTOR) >> np.uint64(33)) & mask
             while table[slot] >= 0 and keys[table[slot]] != key:
                 slot = (slot + 1) & mask
             if table[slot] < 0:
@@ -51,17 +57,18 @@ def pair_codes(a: Ints, b: Ints, done: Ints, table: Ints, keys: Ints, count: Int
     return len(a), count
 
 
-@compiled
+@numba_kernel
 def rehash(table: Ints, keys: Ints, count: Ints) -> Ints:
+    """Enter all keys into an empty hash table."""
     mask = len(table) - 1
     for code in range(count):
-        slot = np.int64((np.uint64(keys[code]) * _SPREAD) >> np.uint64(33)) & mask
+        slot = np.int64((np.uint64(keys[code]) * _HASH_FACTOR) >> np.uint64(33)) & mask
         while table[slot] >= 0:
             slot = (slot + 1) & mask
         table[slot] = code
 
 
-@compiled
+@numba_kernel
 def take_rows(
     process: Ints,
     step: Ints,
@@ -82,9 +89,10 @@ def take_rows(
     filled: Ints,
     broadcasts: Ints,
 ) -> Ints:
-    """Keep broadcasts and deliveries, and check the steps of all rows; -1 for rows out of order.
+    """Copy broadcasts and deliveries to the `to_` columns and check the steps of all rows.
 
-    Broadcasts are counted as they come, so that what only they carry can be kept apart.
+    Returns the rows filled and the broadcasts so far; -1 instead of rows if a process's steps do not ascend. A
+    broadcast is known by its number in the log, so that its deadline and destinations can be kept apart.
     """
     timed = len(to_clock) > 0
     for i in range(len(process)):
@@ -116,7 +124,7 @@ def take_rows(
     return filled, broadcasts
 
 
-@compiled
+@numba_kernel
 def group_rows(
     process: Ints,
     place: Ints,
@@ -130,7 +138,7 @@ def group_rows(
     to_number: Ints,
     to_clock: Ints,
 ) -> Ints:
-    """Put every row where its process's rows stand, in the order in which they came."""
+    """Sort rows by process, keeping their order; `fill[p]` is the next free row of process p."""
     timed = len(to_clock) > 0
     for i in range(len(process)):
         p = place[process[i]]
@@ -143,7 +151,7 @@ def group_rows(
             to_clock[e] = clock[i]
 
 
-@compiled
+@numba_kernel
 def number_messages(
     start: Ints,
     source: Ints,
@@ -154,12 +162,13 @@ def number_messages(
     message_source: Ints,
     message_number: Ints,
     position: Ints,
-    told: Ints,
+    arrival: Ints,
     contiguous: Ints,
 ) -> Ints:
-    """Number the broadcasts by process and step; -1, or the row whose number does not ascend.
+    """Number the messages by process and step. Returns -1, or the first row whose number does not ascend.
 
-    `told[m]` says which broadcast, as they came, message m is.
+    `arrival[m]` becomes the number in the log of message m's broadcast. `contiguous[p]` becomes 0 when the
+    numbers of a source have holes.
     """
     count = 0
     for p in range(len(start) - 1):
@@ -176,13 +185,13 @@ def number_messages(
             message_source[count] = p
             message_number[count] = number[e]
             position[count] = e
-            told[count] = -2 - source[e]
+            arrival[count] = -2 - source[e]
             count += 1
     base[len(start) - 1] = count
     return -1
 
 
-@compiled
+@numba_kernel
 def find_numbered(
     start: Ints,
     source: Ints,
@@ -193,19 +202,19 @@ def find_numbered(
     message_number: Ints,
     contiguous: Ints,
 ) -> Ints:
-    """Give every delivery its message, by source and number; how many have none."""
+    """Find the message of every delivery by source and number. Returns the number of deliveries without one."""
     ghosts = 0
     for e in range(start[0], start[len(start) - 1]):
         if source[e] < 0:
             continue
         s = place[source[e]]
-        found = -1
+        message = -1
         if s >= 0:
             low, high = base[s], base[s + 1]
             if low < high and contiguous[s]:
                 offset = np.int64(number[e]) - message_number[low]
                 if 0 <= offset < high - low:
-                    found = low + offset
+                    message = low + offset
             else:
                 end = high
                 while low < high:
@@ -215,18 +224,18 @@ def find_numbered(
                     else:
                         high = middle
                 if low < end and message_number[low] == number[e]:
-                    found = low
-        if found < 0:
+                    message = low
+        if message < 0:
             events[e] = GHOST
             ghosts += 1
         else:
-            events[e] = 2 * found + 1
+            events[e] = 2 * message + 1
     return ghosts
 
 
-@compiled
+@numba_kernel
 def find_labelled(source: Ints, number: Ints, message_of: Ints, events: Ints) -> Ints:
-    """Give every delivery its message, by its opaque id; how many have none."""
+    """Find the message of every delivery by its opaque id. Returns the number of deliveries without one."""
     ghosts = 0
     for e in range(len(source)):
         if source[e] < 0:
@@ -240,8 +249,8 @@ def find_labelled(source: Ints, number: Ints, message_of: Ints, events: Ints) ->
     return ghosts
 
 
-@compiled
+@numba_kernel
 def sort_addresses(address_start: Ints, addresses: Ints) -> Ints:
-    """Each message's addressees in ascending order, so that they can be searched."""
+    """Sort the destinations of each message, for binary search."""
     for m in range(len(address_start) - 1):
         addresses[address_start[m] : address_start[m + 1]].sort()

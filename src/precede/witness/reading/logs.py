@@ -1,9 +1,9 @@
-"""Logs as they come: CSV, JSON lines, Parquet, a run's directory, Arrow and pandas tables, rows in hand.
+"""Opens logs: CSV, JSON lines, Parquet, a run's directory, Arrow and pandas tables, rows as mappings.
 
-Text is read with the standard library, row by row and in bounded memory: no endless line, no archive that
-swells without measure. Parquet and tables need pyarrow. A text file whose last row is cut is read up to there,
-and `truncated` says so; any other row that cannot be read is `BadInput`, in one line that names file, row and
-cause.
+Text is read with the standard library, row by row and in bounded memory: the length of a line and the growth of
+a compressed file are limited. Parquet and tables need pyarrow. A text file whose last row is cut off is read up
+to that row, and `truncated` says so. Any other row that cannot be read raises BadInput, in one line that names
+the file, the row and the cause.
 """
 
 from __future__ import annotations
@@ -18,6 +18,7 @@ from bisect import bisect_right
 from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from itertools import islice
+from os import PathLike
 from pathlib import Path
 from typing import IO, Any, Final, TypeAlias
 
@@ -27,25 +28,34 @@ from precede.core.errors import BadInput
 from precede.witness.reading.partitions import Piece, pieces_in
 
 Columns: TypeAlias = tuple[Mapping[str, Sequence[Any]], int]
-"""Some rows: their columns by name, and how many rows they are."""
+"""Some rows: their columns by name, and the number of rows."""
 
 BATCH: Final = 8192
 LARGE_ROWS: Final = 100_000
 LARGE_TEXT_BYTES: Final = 6_000_000
 MAX_LINE: Final = 1 << 24
-MAX_SWELLING: Final = 200
+MAX_GROWTH: Final = 200
+"""The most times that a compressed log may grow; real logs grow 5 to 40 times."""
+
 FREE_BYTES: Final = 1 << 26
-"""How many times its packed size a log may grow, once past this. (Logs pack 5 to 40 times.)"""
+"""The decompressed size up to which growth is not limited."""
+
 _CELLS_AT_ONCE: Final = 1 << 20
 _LOOK_AHEAD: Final = 1000
 _PARQUET: Final = b"PAR1"
-_NOTHING: Final = ("<NA>", "NaT")
+_NULL_WORDS: Final = ("<NA>", "NaT")
 _GZIP: Final = b"\x1f\x8b"
 OPTIONAL: Final = ("incarnation", "message_incarnation", "destinations", "deadline_us", "clock_us")
 
 
 class Log(ABC):
-    """Somebody's log, open for one reading."""
+    """A log that is open for reading.
+
+    `name` appears in error messages, `names` are its columns. `promised` is the order that run.json promises,
+    `truncated` describes where the log is cut off. `large` logs are read with numpy and numba; `expected` is
+    the number of rows, as far as it is known. `broadcasts_elsewhere` and `deadlines_elsewhere`: when this log
+    is a part of a larger one, the whole has broadcasts or deadlines.
+    """
 
     name: str
     names: Sequence[str]
@@ -55,26 +65,25 @@ class Log(ABC):
     expected = 1 << 16
     broadcasts_elsewhere = False
     deadlines_elsewhere = False
-    """Known of the whole, when this log is a part of it that was cut off by group."""
 
     @abstractmethod
-    def read(self, wanted: Sequence[str]) -> Iterator[Columns]:
-        """These columns, some rows at a time, as Python values; an empty cell is None."""
+    def read(self, names: Sequence[str]) -> Iterator[Columns]:
+        """The columns with these names, some rows at a time, as Python values; an empty cell is None."""
 
     def place(self, row: int) -> str:
-        """Where a row (from 1) stands."""
+        """The place of a row, counted from 1, for an error message."""
         return f"{self.name}, row {row}"
 
-    def seen(self, column: str) -> bool:
-        """Was this column there? (Known for certain when all is read.)"""
+    def has_values(self, column: str) -> bool:
+        """Does the log have this column? Certain only when the whole log is read."""
         return column in self.names
 
 
 def open_log(source: Any) -> Log:
-    """The log behind a path, `-` (standard input), a run's directory, a table, or rows as mappings."""
+    """Open a path, `-` (standard input), a run's directory, a table, or rows as mappings."""
     if isinstance(source, Log):
         return source
-    if isinstance(source, (str, Path)):
+    if isinstance(source, (str, PathLike)):
         return _open_path(str(source))
     if hasattr(source, "to_arrow"):
         source = source.to_arrow()
@@ -88,7 +97,7 @@ def open_log(source: Any) -> Log:
 
 
 class TextLog(Log):
-    """What CSV and JSON lines share: lines, and a last one that may be cut."""
+    """A log in lines of text (CSV, JSON lines), whose last line may be cut off."""
 
     def __init__(self, name: str, stream: IO[bytes], large: bool) -> None:
         self.name = name
@@ -122,7 +131,7 @@ class TextLog(Log):
 
 
 class CsvLog(TextLog):
-    """A table with a header; the separator is a comma, semicolon, tab or bar."""
+    """A CSV file with a header; the separator is a comma, semicolon, tab or bar."""
 
     def __init__(self, name: str, stream: IO[bytes], large: bool) -> None:
         super().__init__(name, stream, large)
@@ -138,7 +147,7 @@ class CsvLog(TextLog):
             raise BadInput(f"{name}, line {self.line}: {error}") from None
         if len(set(self.names)) < len(self.names):
             doubled = next(column for column, count in Counter(self.names).items() if count > 1)
-            raise BadInput(f"{name}: column {doubled[:40]!r} is there twice")
+            raise BadInput(f"{name}: column {doubled[:40]!r} occurs twice")
         self._line_before = self.line - 1
 
     def _chain(self, header: str) -> Iterator[str]:
@@ -150,17 +159,17 @@ class CsvLog(TextLog):
         line = row + self._offsets[index][1] if index >= 0 else row + 1
         return f"{self.name}, row {row} (line {line})"
 
-    def read(self, wanted: Sequence[str]) -> Iterator[Columns]:
-        places = [self.names.index(name) for name in wanted]
+    def read(self, names: Sequence[str]) -> Iterator[Columns]:
+        places = [self.names.index(name) for name in names]
         rows: list[list[str]] = []
         most = max(1, min(BATCH, _CELLS_AT_ONCE // len(self.names)))
         for row in self._rows():
             rows.append(row)
             if len(rows) == most:
-                yield _transpose(rows, wanted, places)
+                yield _transpose(rows, names, places)
                 rows = []
         if rows:
-            yield _transpose(rows, wanted, places)
+            yield _transpose(rows, names, places)
 
     def _rows(self) -> Iterator[list[str]]:
         width, count = len(self.names), 0
@@ -187,7 +196,7 @@ class CsvLog(TextLog):
 
 
 class JsonLog(TextLog):
-    """One JSON object per line. Fields may differ from row to row; one that is missing is null."""
+    """A file with one JSON object per line. Fields may differ from row to row; a missing one is null."""
 
     def __init__(self, name: str, stream: IO[bytes], large: bool) -> None:
         super().__init__(name, stream, large)
@@ -204,11 +213,11 @@ class JsonLog(TextLog):
                 break
         if not self._ahead and self.truncated is None:
             raise BadInput(f"{name}: is empty")
-        self._seen = set(keys)
+        self._fields = set(keys)
         self.names = [*keys, *(column for column in OPTIONAL if column not in keys)]
 
-    def seen(self, column: str) -> bool:
-        return column in self._seen
+    def has_values(self, column: str) -> bool:
+        return column in self._fields
 
     def _objects(self) -> Iterator[dict[str, Any]]:
         for line in self._lines:
@@ -228,17 +237,17 @@ class JsonLog(TextLog):
                 cause = str(error).removesuffix(" - at `$`")
                 raise BadInput(f"{self.name}, row {self._count} (line {self.line}): {cause}") from None
 
-    def read(self, wanted: Sequence[str]) -> Iterator[Columns]:
+    def read(self, names: Sequence[str]) -> Iterator[Columns]:
         rows, self._ahead = self._ahead, []
         while rows:
             for row in rows:
-                self._seen.update(row)
-            yield {name: [_nothing(row.get(name)) for row in rows] for name in wanted}, len(rows)
+                self._fields.update(row)
+            yield {name: [_cell(row.get(name)) for row in rows] for name in names}, len(rows)
             rows = list(islice(self._source, BATCH))
 
 
 class RowsLog(Log):
-    """Rows in hand, each a mapping."""
+    """A log in memory, each row a mapping."""
 
     def __init__(self, rows: Iterable[Any]) -> None:
         self.name = "the log"
@@ -251,14 +260,14 @@ class RowsLog(Log):
         self.names = list(dict.fromkeys(name for row in self.rows for name in row))
         self.large = len(self.rows) >= LARGE_ROWS
 
-    def read(self, wanted: Sequence[str]) -> Iterator[Columns]:
+    def read(self, names: Sequence[str]) -> Iterator[Columns]:
         for first in range(0, len(self.rows), BATCH):
             rows = self.rows[first : first + BATCH]
-            yield {name: [_nothing(row.get(name)) for row in rows] for name in wanted}, len(rows)
+            yield {name: [_cell(row.get(name)) for row in rows] for name in names}, len(rows)
 
 
 class _Packed(io.RawIOBase):
-    """A stream that counts what was read of it."""
+    """A stream that counts the bytes read from it."""
 
     def __init__(self, stream: IO[bytes]) -> None:
         self._stream = stream
@@ -279,7 +288,10 @@ class _Packed(io.RawIOBase):
 
 
 class _Unpacked(io.RawIOBase):
-    """What is in a gzip stream; BadInput once it has grown out of all proportion."""
+    """The decompressed content of a gzip stream.
+
+    Raises BadInput once it has grown more than MAX_GROWTH times.
+    """
 
     def __init__(self, name: str, stream: IO[bytes]) -> None:
         self._name = name
@@ -294,8 +306,10 @@ class _Unpacked(io.RawIOBase):
         data = self._unpacked.read1(len(buffer))
         buffer[: len(data)] = data
         self._count += len(data)
-        if self._count > FREE_BYTES and self._count > MAX_SWELLING * self._packed.count:
-            raise BadInput(f"{self._name}: grows more than {MAX_SWELLING}-fold when unpacked; not read further")
+        if self._count > FREE_BYTES and self._count > MAX_GROWTH * self._packed.count:
+            raise BadInput(
+                f"{self._name}: grows more than {MAX_GROWTH}-fold when decompressed; not read further"
+            )
         return len(data)
 
 
@@ -337,7 +351,7 @@ def _open_stream(name: str, stream: Any, large: bool) -> Log:
 
 
 def _open_directory(where: Path) -> Log:
-    """A run (events.parquet, and run.json with the order it promises), or a folder of Parquet files."""
+    """Open a run (events.parquet, and run.json with the order it promises) or a folder of Parquet files."""
     from precede.witness.reading.tables import parquet_log
 
     if (where / "events.parquet").is_file():
@@ -351,29 +365,32 @@ def _open_directory(where: Path) -> Log:
 
 
 def read_promise(path: Path) -> str | None:
-    """The order that a run.json promises, if there is one."""
+    """The order that run.json promises; None without a file or an order in it."""
     if not path.is_file():
         return None
     try:
-        said = msgspec.json.decode(path.read_bytes(), type=dict[str, Any])
+        description = msgspec.json.decode(path.read_bytes(), type=dict[str, Any])
     except msgspec.DecodeError as error:
         raise BadInput(f"{path}: {error}") from None
-    order = said.get("order")
+    order = description.get("order")
     return order if isinstance(order, str) else None
 
 
-def _transpose(rows: list[list[str]], wanted: Sequence[str], places: Sequence[int]) -> Columns:
-    return {
-        name: [row[place] or None for row in rows] for name, place in zip(wanted, places, strict=True)
-    }, len(rows)
+def _transpose(rows: list[list[str]], names: Sequence[str], places: Sequence[int]) -> Columns:
+    return {name: [row[place] or None for row in rows] for name, place in zip(names, places, strict=True)}, len(
+        rows
+    )
 
 
-def _nothing(value: Any) -> Any:
-    """An empty cell, and what a table library makes of one; an array is a list."""
+def _cell(value: Any) -> Any:
+    """A cell as a Python value; None for an empty one, and for NaN, NA and NaT.
+
+    A numpy array becomes a list.
+    """
     if value is None or type(value) is int or type(value) is str:
         return None if value == "" else value
     if _from(value, "numpy", "pandas"):
-        value = value.tolist() if hasattr(value, "tolist") else None if str(value) in _NOTHING else value
+        value = value.tolist() if hasattr(value, "tolist") else None if str(value) in _NULL_WORDS else value
     return None if value == "" or value != value else value  # noqa: PLR0124 - only NaN differs from itself
 
 

@@ -1,7 +1,7 @@
-"""Columns in the names of folders: `run_id=r1/node=7/part-0.parquet`, as Spark's `partitionBy` writes them.
+"""Columns in folder names: `run_id=r1/node=7/part-0.parquet`, as Spark's `partitionBy` writes them.
 
-A value in a name is text (the witness reads numbers from text), special characters in it are written as `%20`.
-A column that the files themselves have is read from them.
+A value in a folder name is text, with special characters as `%20`. A column that is also in the files is read
+from the files.
 """
 
 from __future__ import annotations
@@ -16,16 +16,16 @@ _NULL: Final = "__HIVE_DEFAULT_PARTITION__"
 
 
 class Piece(Struct, frozen=True):
-    """A Parquet file of a log, and the columns that its folders name."""
+    """A Parquet file of a log, and the columns that its folder names give."""
 
     path: Path
     named: dict[str, str | None] = {}
 
 
 def pieces_in(folder: Path) -> list[Piece]:
-    """The Parquet files in a folder and below, without what is hidden or still being written."""
-    found = sorted(folder.rglob("*.parquet"))
-    below = [(path, path.relative_to(folder).parts) for path in found]
+    """The Parquet files in a folder and below, without hidden and unfinished ones."""
+    paths = sorted(folder.rglob("*.parquet"))
+    below = [(path, path.relative_to(folder).parts) for path in paths]
     return [Piece(path, _named(parts[:-1])) for path, parts in below if not any(map(_hidden, parts))]
 
 

@@ -1,9 +1,7 @@
-"""From rows to histories in plain Python: small logs, and machines without numpy."""
+"""Reads a log into histories in plain Python: for small logs, and for machines without numpy."""
 
 from __future__ import annotations
 
-import json
-import re
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any, Final, TypeAlias
 
@@ -19,23 +17,26 @@ from precede.witness.history import (
     Ghost,
     History,
     name_message,
+    name_process,
 )
 from precede.witness.reading.column_names import BROADCAST, DELIVERED, OTHER, Layout
 from precede.witness.reading.logs import Log
+from precede.witness.reading.values import destinations, text, whole
 
-_LARGEST: Final = (1 << 63) - 1
-_SEPARATORS: Final = re.compile(r"[;,|\s]+")
 _WORDS_SHOWN: Final = 8
 
-Place: TypeAlias = Callable[[int], str]
-"""Where a row stands, in words: `log.csv, row 17 (line 18)`."""
-
 Key: TypeAlias = tuple[str, int, int] | str
+"""A message: its source, the source's incarnation and its number; or its opaque id."""
+
 Process: TypeAlias = tuple[str, int]
+"""A node and an incarnation."""
+
+Rows: TypeAlias = list[tuple[int, int, int, Key | None, int | None]]
+"""The rows of a process: step, row in the file, kind, message, local time."""
 
 
 class Broadcast:
-    """What the broadcast row of a message said."""
+    """The broadcast row of a message: its place in the file, its process, and what only it has."""
 
     __slots__ = ("deadline", "destinations", "process", "row")
 
@@ -47,15 +48,15 @@ class Broadcast:
 
 
 class Group:
-    """The rows of one independent order, as they come."""
+    """The rows and broadcasts of one independent order."""
 
     def __init__(self) -> None:
-        self.rows: dict[Process, list[tuple[int, int, int, Key | None, int | None]]] = {}
+        self.rows: dict[Process, Rows] = {}
         self.broadcasts: dict[Key, Broadcast] = {}
 
 
 class PlainBuilder:
-    """Takes columns in batches, checks every value, and gives one history per group."""
+    """Reads columns in batches, checks every value, and builds one history per group."""
 
     def __init__(self, layout: Layout, log: Log, counted: bool) -> None:
         self.layout = layout
@@ -71,19 +72,19 @@ class PlainBuilder:
 
     @property
     def deliveries_only(self) -> bool:
-        """Does the log, all of it, know no broadcasts?"""
+        """True when the whole log has no broadcast row."""
         return self.broadcasts == 0 and not self.log.broadcasts_elsewhere
 
     def read(self, progress: Callable[[int], None] | None) -> list[History]:
         """Read the whole log."""
-        for columns, count in self.log.read(self.layout.wanted()):
+        for columns, count in self.log.read(self.layout.names_to_read()):
             self._add(columns, count)
             if progress is not None:
                 progress(self.rows)
         return self._finish()
 
     def _add(self, columns: Mapping[str, Sequence[Any]], count: int) -> None:
-        """Take `count` rows; `columns` is by the log's own names, values as they were read."""
+        """Add `count` rows; `columns` has unchecked values by the log's own column names."""
         names = self.layout.columns
         nothing: Sequence[Any] = (None,) * count
         by = [columns[name] for name in self.layout.by]
@@ -91,7 +92,7 @@ class PlainBuilder:
             columns[names[ours]] if ours in names else nothing
             for ours in ("node", "incarnation", "step", "kind", "clock_us")
         ]
-        for index, (node, life, step, kind, clock) in enumerate(zip(*fields, strict=True)):
+        for index, (node, incarnation, step, kind, clock) in enumerate(zip(*fields, strict=True)):
             row = self.rows + 1
             self.rows = row
             key = tuple(text(values[index], row, "a column of --by", self.place) for values in by)
@@ -100,7 +101,7 @@ class PlainBuilder:
                 group = self.groups[key] = Group()
             process = (
                 text(node, row, "node", self.place),
-                0 if life is None else whole(life, row, "incarnation", self.place),
+                0 if incarnation is None else whole(incarnation, row, "incarnation", self.place),
             )
             at = row if self.layout.row_order else whole(step, row, "step", self.place)
             what = self._kind(kind, row)
@@ -118,11 +119,12 @@ class PlainBuilder:
             rows.append((at, row, what, message, moment))
 
     def _finish(self) -> list[History]:
-        """Every group's history, in the natural order of the groups."""
+        """The history of every group, in the natural order of the groups."""
         ordered = sorted(self.groups, key=lambda key: tuple(natural(part) for part in key))
         return [self._history(key, self.groups.pop(key), self.deliveries_only) for key in ordered]
 
     def _kind(self, value: Any, row: int) -> int:
+        """BROADCAST, DELIVERED or OTHER; remembers the first words that mean neither."""
         constant = self.layout.constant_kind
         if constant is not None:
             return constant
@@ -135,26 +137,26 @@ class PlainBuilder:
     def _message(
         self, columns: Mapping[str, Sequence[Any]], index: int, row: int, process: Process, kind: int
     ) -> Key:
+        """The message that a row is about; a broadcast row may leave its source out."""
         names, place = self.layout.columns, self.place
         if not self.layout.numbered:
             return text(columns[names["message"]][index], row, "message", place)
         source = columns[names["message_source"]][index]
-        lives = names.get("message_incarnation")
-        life = None if lives is None else columns[lives][index]
+        incarnations = names.get("message_incarnation")
+        incarnation = None if incarnations is None else columns[incarnations][index]
         number = whole(columns[names["message_number"]][index], row, "message_number", place)
         if kind == BROADCAST:
             named = (
                 process[0] if source is None else text(source, row, "message_source", place),
-                process[1] if life is None else whole(life, row, "message_incarnation", place),
+                process[1] if incarnation is None else whole(incarnation, row, "message_incarnation", place),
             )
             if named != process:
-                raise BadInput(
-                    f"{place(row)}: node {_name(process)} broadcasts a message whose source is {_name(named)}"
-                )
+                node, other = name_process(*process), name_process(*named)
+                raise BadInput(f"{place(row)}: node {node} broadcasts a message whose source is {other}")
             return (*process, number)
         return (
             text(source, row, "message_source", place),
-            0 if life is None else whole(life, row, "message_incarnation", place),
+            0 if incarnation is None else whole(incarnation, row, "message_incarnation", place),
             number,
         )
 
@@ -167,6 +169,7 @@ class PlainBuilder:
         process: Process,
         message: Key,
     ) -> None:
+        """Remember the broadcast of a message. Raises BadInput if it was broadcast before."""
         self.broadcasts += 1
         before = group.broadcasts.get(message)
         if before is not None:
@@ -196,7 +199,7 @@ class PlainBuilder:
             group=tuple(zip(self.layout.by, key, strict=True)),
             nodes=list(nodes),
             node_of=[nodes[node] for node, _ in processes],
-            incarnation=[life for _, life in processes],
+            incarnation=[incarnation for _, incarnation in processes],
             start=[0],
             events=[],
             steps=[],
@@ -223,18 +226,22 @@ class PlainBuilder:
         self,
         p: int,
         process: Process,
-        rows: list[tuple[int, int, int, Key | None, int | None]],
+        rows: Rows,
         before: int | None,
         gaps: list[Gap],
     ) -> None:
-        """Two rows cannot be one step; a step that is missing is a gap."""
+        """Raise BadInput if a step occurs twice; add the first gap of the process to `gaps`.
+
+        `before` is the last step of the incarnation before, from which the steps may continue.
+        """
         last, last_row = rows[0][0], rows[0][1]
         if self.counted and last > 1 and last - 1 != before:
             gaps.append(Gap(p, None, last))
         for step, row, *_ in rows[1:]:
             if step == last:
                 raise BadInput(
-                    f"{self.place(row)}: step {step} of node {_name(process)} is there twice (row {last_row})"
+                    f"{self.place(row)}: step {step} of node {name_process(*process)} occurs twice "
+                    f"(first in row {last_row})"
                 )
             if self.counted and step != last + 1 and (not gaps or gaps[-1].process != p):
                 gaps.append(Gap(p, last, step))
@@ -243,7 +250,11 @@ class PlainBuilder:
     def _number_messages(
         self, group: Group, processes: list[Process], deliveries_only: bool
     ) -> list[tuple[Process, Key]]:
-        """Every message with its source, by source and in the order of broadcasting."""
+        """Every message with its source, by source and in the order of broadcasting.
+
+        Without broadcast rows the messages are those that were delivered; opaque ids then get a source without
+        a name.
+        """
         if not deliveries_only:
             return [
                 (process, key)
@@ -254,18 +265,17 @@ class PlainBuilder:
         if not self.layout.numbered:
             processes.append(("", 0))
             return [(processes[-1], key) for key in keys if key is not None]
-        found = [key for key in keys if isinstance(key, tuple)]
-        for key in found:
+        numbered = [key for key in keys if isinstance(key, tuple)]
+        for key in numbered:
             if key[:2] not in group.rows:
                 group.rows[key[:2]] = []
                 processes.append(key[:2])
         rank = {process: place for place, process in enumerate(processes)}
-        found.sort(key=lambda key: (rank[key[:2]], key[2]))
-        return [(key[:2], key) for key in found]
+        numbered.sort(key=lambda key: (rank[key[:2]], key[2]))
+        return [(key[:2], key) for key in numbered]
 
-    def _broadcast_order(
-        self, process: Process, rows: list[tuple[int, int, int, Key | None, int | None]]
-    ) -> list[Key]:
+    def _broadcast_order(self, process: Process, rows: Rows) -> list[Key]:
+        """The messages of a process in the order of broadcasting. Raises BadInput if numbers do not ascend."""
         keys: list[Key] = []
         last: int | None = None
         for _, row, kind, key, _ in rows:
@@ -274,8 +284,8 @@ class PlainBuilder:
             if isinstance(key, tuple):
                 if last is not None and key[2] <= last:
                     raise BadInput(
-                        f"{self.place(row)}: node {_name(process)} broadcasts number {key[2]} after {last}, "
-                        "but numbers ascend with step (if they are only names: --columns message=…)"
+                        f"{self.place(row)}: node {name_process(*process)} broadcasts number {key[2]} after "
+                        f"{last}, but numbers ascend with step (if they are only names: --columns message=…)"
                     )
                 last = key[2]
             keys.append(key)
@@ -289,6 +299,7 @@ class PlainBuilder:
         nodes: dict[str, int],
         places: dict[Process, int],
     ) -> None:
+        """Fill the columns of a history that have one entry per message."""
         counts = [0] * (len(history.node_of) + 1)
         history.deadline = [NEVER] * len(messages)
         if self.has_destinations:
@@ -302,11 +313,11 @@ class PlainBuilder:
                 assert isinstance(key, str)
                 history.labels.append(key)  # type: ignore[attr-defined]
             history.position.append(-1)
-            said = group.broadcasts.get(key)
-            if said is not None:
-                history.deadline[place] = said.deadline
+            broadcast = group.broadcasts.get(key)
+            if broadcast is not None:
+                history.deadline[place] = broadcast.deadline
             if history.addresses is not None:
-                to = None if said is None else said.destinations
+                to = None if broadcast is None else broadcast.destinations
                 history.addressed.append(0 if to is None else 1)  # type: ignore[union-attr]
                 history.addresses.extend(sorted(nodes.setdefault(name, len(nodes)) for name in to or ()))
                 history.address_start.append(len(history.addresses))  # type: ignore[union-attr]
@@ -317,12 +328,16 @@ class PlainBuilder:
     def _fill_rows(
         self,
         history: History,
-        rows: list[tuple[int, int, int, Key | None, int | None]],
+        rows: Rows,
         index: dict[Key, int],
         p: int,
         places: dict[Process, int],
         unreliable: set[int],
     ) -> None:
+        """Append the rows of process p to a history.
+
+        Count deliveries whose broadcast is proven to be absent.
+        """
         for step, _, kind, key, clock in rows:
             if kind == OTHER or key is None:
                 continue
@@ -333,9 +348,11 @@ class PlainBuilder:
                 code = 2 * message
             elif message is None:
                 source = places.get(key[:2], ABSENT) if isinstance(key, tuple) else ANYONE
-                hidden = source == ABSENT and key[0] in history.nodes
-                hidden = hidden and history.may_hide(history.nodes.index(key[0]), int(key[1]))
-                if source not in unreliable and not hidden:
+                may_be_missing = source == ABSENT and key[0] in history.nodes
+                may_be_missing = may_be_missing and history.may_be_missing(
+                    history.nodes.index(key[0]), int(key[1])
+                )
+                if source not in unreliable and not may_be_missing:
                     history.ghost_count += 1
                     if len(history.ghosts) < GHOSTS_KEPT:
                         history.ghosts.append(Ghost(p, step, _label(key)))
@@ -350,76 +367,13 @@ class PlainBuilder:
             history.clock.append(0 if clock is None else clock)  # type: ignore[union-attr]
 
 
-def whole(value: Any, row: int, column: str, place: Place) -> int:
-    """A whole number of 64 bits, however it was written."""
-    number: int | None = None
-    if isinstance(value, str):
-        try:
-            number = int(value)
-        except ValueError:
-            number = None
-    elif isinstance(value, float):
-        number = int(value) if value.is_integer() else None
-    elif isinstance(value, int) and not isinstance(value, bool):
-        number = value
-    elif hasattr(value, "__index__") and not isinstance(value, bool):
-        number = int(value)
-    if number is None:
-        what = "is missing" if value is None or value == "" else f"is not a whole number: {_shown(value)}"
-        raise BadInput(f"{place(row)}: {column} {what}")
-    if not -_LARGEST <= number <= _LARGEST:
-        raise BadInput(f"{place(row)}: {column} is too large: {_shown(value)}")
-    return number
-
-
-def text(value: Any, row: int, column: str, place: Place) -> str:
-    """A name: text, or a number written as text (2.0, which a table with holes makes of 2, is 2)."""
-    if isinstance(value, str):
-        if value == "":
-            raise BadInput(f"{place(row)}: {column} is missing")
-        return value
-    if isinstance(value, float) and value.is_integer():
-        return str(int(value))
-    if value is None or isinstance(value, (float, list, dict)):
-        what = "is missing" if value is None else f"is not a name: {_shown(value)}"
-        raise BadInput(f"{place(row)}: {column} {what}")
-    return str(value)
-
-
-def destinations(value: Any, row: int, place: Place) -> frozenset[str] | None:
-    """To whom a message is addressed: a list, or names between spaces, commas, semicolons or bars.
-
-    None is everybody.
-    """
-    if value is None or value == "":
-        return None
-    if isinstance(value, str) and value.lstrip().startswith("["):
-        try:
-            value = json.loads(value)
-        except ValueError:
-            raise BadInput(f"{place(row)}: destinations are not a list: {_shown(value)}") from None
-    if isinstance(value, str):
-        return frozenset(part for part in _SEPARATORS.split(value) if part)
-    if isinstance(value, (list, tuple)):
-        return frozenset(text(part, row, "destinations", place) for part in value)
-    raise BadInput(f"{place(row)}: destinations are not a list: {_shown(value)}")
-
-
 def _last_step(group: Group, processes: list[Process], p: int) -> int | None:
-    """Where the node's life before this one ended: steps may continue from there."""
+    """The last step of the node's incarnation before this one: the steps may continue from there."""
     if p == 0 or processes[p - 1][0] != processes[p][0]:
         return None
     return max(row[0] for row in group.rows[processes[p - 1]])
 
 
-def _name(process: Process) -> str:
-    return f"{process[0]} (incarnation {process[1]})" if process[1] else process[0]
-
-
 def _label(key: Key) -> str:
+    """A message in an error message."""
     return key if isinstance(key, str) else name_message(*key)
-
-
-def _shown(value: Any) -> str:
-    written = repr(value)
-    return written if len(written) <= 60 else written[:57] + "..."

@@ -16,7 +16,10 @@ from precede.witness.reading.partitions import Piece
 ROWS_AT_ONCE: Final = 1 << 18
 FREE_ROWS: Final = 10_000_000
 ROWS_PER_BYTE: Final = 20
-"""How many rows a file may claim for each of its bytes, once past `FREE_ROWS`. (Dense logs have about one.)"""
+"""The most rows per byte of a file with more than `FREE_ROWS` rows.
+
+Dense logs have about one; a file that claims
+more is an attack or damaged."""
 
 
 class TableLog(Log):
@@ -31,18 +34,18 @@ class TableLog(Log):
         self.expected = table.num_rows
         self.large = self.expected >= LARGE_ROWS
 
-    def read(self, wanted: Sequence[str]) -> Iterator[Columns]:
-        for batch in self.batches(wanted):
+    def read(self, names: Sequence[str]) -> Iterator[Columns]:
+        for batch in self.batches(names):
             yield batch.to_pydict(), batch.num_rows
 
-    def batches(self, wanted: Sequence[str]) -> Iterator[Any]:
-        """The same as Arrow record batches."""
-        for batch in self.table.select(list(wanted)).to_batches(max_chunksize=ROWS_AT_ONCE):
+    def batches(self, names: Sequence[str]) -> Iterator[Any]:
+        """The same rows as Arrow record batches; the log can be read several times."""
+        for batch in self.table.select(list(names)).to_batches(max_chunksize=ROWS_AT_ONCE):
             yield _times_as_numbers(batch)
 
 
 class File(Struct, frozen=True):
-    """What is known of a Parquet file that is not open."""
+    """The columns and rows of a Parquet file, from its footer."""
 
     piece: Piece
     written: list[str]
@@ -50,12 +53,12 @@ class File(Struct, frozen=True):
 
     @property
     def names(self) -> list[str]:
-        """Its columns, and those that its folders name."""
+        """The columns of the file, then those of its folder names."""
         return [*self.written, *sorted(name for name in self.piece.named if name not in self.written)]
 
 
 class ParquetLog(Log):
-    """One Parquet file or many, read a piece at a time and only the columns that are wanted; one is open."""
+    """One Parquet file or many, read in batches, only the requested columns; one file is open at a time."""
 
     def __init__(self, files: Sequence[File], name: str) -> None:
         self.files = files
@@ -68,7 +71,7 @@ class ParquetLog(Log):
         self.large = rows >= LARGE_ROWS
         for file in files[1:]:
             if file.names != self.names:
-                raise BadInput(f"{file.piece.path}: other columns than in {files[0].piece.path}")
+                raise BadInput(f"{file.piece.path}: the columns differ from those of {files[0].piece.path}")
 
     def place(self, row: int) -> str:
         for file in self.files:
@@ -77,24 +80,24 @@ class ParquetLog(Log):
             row -= file.rows
         return f"{self.name}, row {row}"
 
-    def read(self, wanted: Sequence[str]) -> Iterator[Columns]:
-        for batch in self.batches(wanted):
+    def read(self, names: Sequence[str]) -> Iterator[Columns]:
+        for batch in self.batches(names):
             yield batch.to_pydict(), batch.num_rows
 
-    def batches(self, wanted: Sequence[str]) -> Iterator[Any]:
-        """The same as Arrow record batches."""
+    def batches(self, names: Sequence[str]) -> Iterator[Any]:
+        """The same rows as Arrow record batches; the log can be read several times."""
         for file in self.files:
-            written = [name for name in wanted if name in file.written]
+            written = [name for name in names if name in file.written]
             try:
                 with pq.ParquetFile(file.piece.path) as opened:
                     for batch in opened.iter_batches(ROWS_AT_ONCE, columns=written, use_threads=False):
-                        yield _with_named(_times_as_numbers(batch), file.piece.named, wanted)
+                        yield _with_named(_times_as_numbers(batch), file.piece.named, names)
             except (pa.ArrowException, OSError, ValueError) as error:
                 raise BadInput(f"{file.piece.path}: cannot be read: {_line(error)}") from None
 
 
 def table_log(source: Any) -> Log:
-    """A log in an Arrow table, record batch or reader, or in a pandas frame."""
+    """The log in an Arrow table, record batch or reader, or in a pandas frame."""
     if isinstance(source, pa.RecordBatch):
         source = pa.Table.from_batches([source])
     elif isinstance(source, pa.RecordBatchReader):
@@ -108,7 +111,7 @@ def table_log(source: Any) -> Log:
 
 
 def parquet_log(pieces: Sequence[Piece], name: str | None = None) -> ParquetLog:
-    """A log in Parquet files that share their columns; by name a folder, or the one file."""
+    """The log in Parquet files that have the same columns; `name` is the folder, by default the first file."""
     return ParquetLog([_file(piece) for piece in pieces], name or str(pieces[0].path))
 
 
@@ -122,24 +125,24 @@ def _file(piece: Piece) -> File:
     except (pa.ArrowException, OSError, ValueError) as error:
         raise BadInput(f"{path}: not a readable Parquet file: {_line(error)}") from None
     if rows > most:
-        raise BadInput(f"{path}: claims {rows:,} rows in so few bytes; not read")
+        raise BadInput(f"{path}: claims {rows:,} rows, too many for its size; not read")
     return File(piece, written, rows)
 
 
-def _with_named(batch: Any, named: Mapping[str, str | None], wanted: Sequence[str]) -> Any:
-    """A batch with what its folders name, every row the same."""
-    if batch.num_columns == len(wanted):
+def _with_named(batch: Any, named: Mapping[str, str | None], names: Sequence[str]) -> Any:
+    """A batch with the columns of its folder names, the same value in every row."""
+    if batch.num_columns == len(names):
         return batch
-    there = dict(zip(batch.schema.names, batch.columns, strict=True))
+    in_file = dict(zip(batch.schema.names, batch.columns, strict=True))
     columns = [
-        there[name] if name in there else pa.repeat(pa.scalar(named[name], pa.string()), len(batch))
-        for name in wanted
+        in_file[name] if name in in_file else pa.repeat(pa.scalar(named[name], pa.string()), len(batch))
+        for name in names
     ]
-    return pa.RecordBatch.from_arrays(columns, names=list(wanted))
+    return pa.RecordBatch.from_arrays(columns, names=list(names))
 
 
 def _times_as_numbers(batch: Any) -> Any:
-    """Instants and dates as the numbers they are kept as: they can order rows."""
+    """Replace instants and dates by the integers that store them, so that they can order rows."""
     if not any(pa.types.is_temporal(field.type) for field in batch.schema):
         return batch
     columns = [_as_number(column) if pa.types.is_temporal(column.type) else column for column in batch.columns]

@@ -1,0 +1,245 @@
+"""Runs the checks of an order over histories and puts their results together as a verdict."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Final
+
+from msgspec import Struct
+
+from precede.witness.checks.engine import Engine, Knots, Turns
+from precede.witness.explain import (
+    describe_cycle,
+    explain,
+    explain_disagreement,
+    kind_of,
+    name_ghost,
+    name_violation,
+)
+from precede.witness.history import DUPLICATE, EARLY, EXPIRED, LATE, UNADDRESSED, History, Ints
+from precede.witness.verdict import REASONS_SHOWN, Answer, Offence, Order, Part, Verdict, Violation, shorten
+
+LISTED: Final = 100
+
+
+class Facts(Struct):
+    """What the reader learnt about a whole log."""
+
+    rows: int
+    deliveries_only: bool
+    numbered: bool
+    has_destinations: bool
+    has_deadline: bool
+    has_clock: bool
+    truncated: str | None
+    other_kinds: tuple[str, ...]
+
+
+class Results(Struct):
+    """The results of the checks over one history: marked rows, counts by kind, reasons, findings."""
+
+    engine: Engine
+    history: History
+    marks: Ints
+    knots: Knots | None
+    counts: dict[str, int]
+    reasons: list[str]
+    findings: list[str]
+
+    @property
+    def violations(self) -> int:
+        """The number of violations of all kinds."""
+        return sum(self.counts.values())
+
+
+def judge(
+    engine: Engine, histories: list[History], facts: Facts, order: Order, allow: bool, note: str | None
+) -> Verdict:
+    """The verdict about the independent orders of one log. `allow` permits duplicates."""
+    results = [_check(engine, history, facts, order, allow) for history in histories]
+    deliveries = sum(history.deliveries for history in histories)
+    reasons = _reasons_of_log(facts, order, deliveries)
+    violations = sum(one.violations for one in results)
+    counts: dict[str, int] = {}
+    for one in results:
+        if one.history.deliveries == 0 and deliveries:
+            reasons.append(f"{_group_prefix(one.history)}no deliveries at all")
+        reasons += one.reasons
+        for kind, count in one.counts.items():
+            counts[kind] = counts.get(kind, 0) + count
+    violated = next((one for one in results if one.violations), None)
+    notes = [note] if note else []
+    if facts.deliveries_only and deliveries:
+        notes.append("the log has no broadcast rows: a delivery without a broadcast cannot be detected")
+    return Verdict(
+        order=order,
+        verdict=_answer(violations, reasons),
+        rows=facts.rows,
+        deliveries_checked=deliveries,
+        violations=violations,
+        first=None if violated is None else _first(violated, order),
+        counts=counts,
+        reasons=shorten(reasons),
+        findings=shorten([finding for one in results for finding in one.findings]),
+        notes=tuple(notes),
+        listed=tuple(_list(results, order)),
+        parts=_parts(results, order, facts) if len(results) > 1 else (),
+    )
+
+
+def _answer(violations: int, reasons: Sequence[str]) -> Answer:
+    return "violated" if violations else "unknown" if reasons else "holds"
+
+
+def _reasons_of_log(facts: Facts, order: Order, deliveries: int) -> list[str]:
+    """The reasons why a log without violations cannot be judged."""
+    reasons = []
+    if facts.truncated:
+        reasons.append(facts.truncated)
+    if deliveries == 0:
+        words = ", ".join(facts.other_kinds)
+        hint = f" (kinds: {words}; name the log's own with --kinds)" if words else ""
+        reasons.append(f"no deliveries at all{hint}")
+        return reasons
+    if facts.deliveries_only and order in ("causal", "multicast", "delta"):
+        reasons.append(
+            f"the log has no broadcast rows, and {order} order depends on what a source had delivered "
+            "when it broadcast (fifo and total can be decided)"
+        )
+    if facts.deliveries_only and order == "fifo" and not facts.numbered:
+        reasons.append("without broadcast rows fifo needs message_source and message_number, not one opaque id")
+    if order == "multicast" and not facts.has_destinations:
+        reasons.append("multicast order needs the column destinations")
+    if order == "delta" and not facts.has_deadline:
+        reasons.append("delta order needs deadlines: no broadcast row has a deadline_us")
+    if order == "delta" and not facts.has_clock:
+        reasons.append("delta order needs the delivering node's clock: the column clock_us")
+    return reasons
+
+
+def _check(engine: Engine, history: History, facts: Facts, order: Order, allow: bool) -> Results:
+    """Run integrity and the checks of the order over one history."""
+    marks = engine.marks(len(history.events))
+    counts: dict[str, int] = {}
+
+    def count(kind: str, number: int) -> None:
+        if number:
+            counts[kind] = int(number)
+
+    # Repetitions are masked first: otherwise they would look late.
+    repeated = engine.mark_repetitions(history.start, history.events, marks, engine.ints(history.messages, -1))
+    count("duplicate", 0 if allow else repeated)
+    if history.addresses is not None and facts.has_destinations:
+        unaddressed = engine.mark_unaddressed(
+            *(history.start, history.events, marks, history.source, history.node_of),
+            *(history.addressed, history.address_start, history.addresses),
+        )
+        count("not_addressed", unaddressed)
+    turns = None
+    if not facts.deliveries_only:
+        turns = Turns(engine, history, marks)
+        count("before_broadcast", turns.broken)
+    reasons = _gaps(history)
+    count("ghost", history.ghost_count)
+    knots = None
+    if order == "total":
+        knots = Knots(engine, history)
+        count("total", knots.violations)
+    elif order == "fifo":
+        count("fifo", _late_fifo(engine, history, facts, marks))
+    elif turns is not None:
+        late = engine.mark_late_causal(history, marks, turns.who, turns.until, turns.count)
+        count("multicast" if order == "multicast" else "causal", late)
+    if order == "delta" and facts.has_deadline and facts.has_clock:
+        count("expired", engine.mark_expired(history.events, marks, history.clock, history.deadline))
+        if history.clock_missing:
+            reasons.append(f"{_group_prefix(history)}a delivered row has no clock_us")
+    if allow:
+        engine.clear(marks, DUPLICATE)
+    findings = []
+    if knots is not None and knots.cycle:
+        findings.append(_group_prefix(history) + describe_cycle(history, knots.cycle))
+    return Results(engine, history, marks, knots, counts, reasons, findings)
+
+
+def _late_fifo(engine: Engine, history: History, facts: Facts, marks: Ints) -> int:
+    if facts.deliveries_only and not facts.numbered:
+        return 0
+    processes = history.processes
+    return engine.mark_late_fifo(
+        history.start, history.events, marks, history.source, engine.ints(processes), engine.ints(processes, -1)
+    )
+
+
+def _gaps(history: History) -> list[str]:
+    """The gaps of a history as reasons."""
+    reasons = []
+    for gap in history.gaps[: REASONS_SHOWN + 1]:
+        node = f"{_group_prefix(history)}node {history.process_name(gap.process)}"
+        hint = "rows are missing (or steps do not count rows: --steps ordered)"
+        if gap.last is None:
+            reasons.append(f"{node} begins at step {gap.next}: {hint}")
+        else:
+            reasons.append(f"{node} goes from step {gap.last} to step {gap.next}: {hint}")
+    return reasons
+
+
+def _list(results: Sequence[Results], order: Order) -> list[Violation]:
+    """The first violations without their stories."""
+    listed: list[Violation] = []
+    for one in results:
+        if len(listed) >= LISTED:
+            break
+        if not one.violations:
+            continue
+        history = one.history
+        listed += [name_ghost(history, ghost) for ghost in history.ghosts]
+        for event in _marked(one, LISTED):
+            mark = int(one.marks[event])
+            listed += [name_violation(history, event, kind) for kind in _kinds(mark, order)]
+        if one.knots is not None:
+            listed += [name_violation(history, pair[3], "total") for pair in one.knots.pairs[:LISTED]]
+    return listed[:LISTED]
+
+
+def _first(results: Results, order: Order) -> Violation:
+    """The first violation of a history by node and step, with its story; integrity precedes order."""
+    engine, history = results.engine, results.history
+    marked = _marked(results, 1)
+    if history.ghosts:
+        ghost = history.ghosts[0]
+        if not marked or ghost.process <= history.process_of(marked[0]):
+            return name_ghost(history, ghost)
+    if marked:
+        return explain(engine, history, marked[0], kind_of(int(results.marks[marked[0]]), order))
+    assert results.knots is not None
+    return explain_disagreement(engine, history, results.knots.pairs[0])
+
+
+def _marked(results: Results, most: int) -> list[int]:
+    return [int(event) for event in results.engine.marked(results.marks, most)]
+
+
+def _kinds(mark: int, order: Order) -> list[Offence]:
+    return [kind_of(bit, order) for bit in (DUPLICATE, EARLY, UNADDRESSED, LATE, EXPIRED) if mark & bit]
+
+
+def _parts(results: Sequence[Results], order: Order, facts: Facts) -> tuple[Part, ...]:
+    parts = []
+    for one in results:
+        reasons = [*_reasons_of_log(facts, order, one.history.deliveries), *one.reasons]
+        parts.append(
+            Part(
+                group=one.history.group,
+                verdict=_answer(one.violations, reasons),
+                deliveries_checked=one.history.deliveries,
+                violations=one.violations,
+                reasons=shorten(reasons),
+            )
+        )
+    return tuple(parts)
+
+
+def _group_prefix(history: History) -> str:
+    """The columns that name an independent order, in front of a reason; a run's id is shown elsewhere."""
+    return "".join(f"{name}={value}, " for name, value in history.group if name != "run_id")

@@ -1,0 +1,264 @@
+"""The rows of a large log in memory: columns that grow, the steps of each process, and the rows by process."""
+
+from __future__ import annotations
+
+from typing import Any, Final
+
+import numpy as np
+from msgspec import Struct
+
+from precede.core.errors import BadInput
+from precede.witness.history import Gap
+from precede.witness.reading import kernels
+from precede.witness.reading.column_names import BROADCAST, OTHER
+from precede.witness.reading.encode import Array
+from precede.witness.reading.kernels import NO_MESSAGE, UNSEEN
+from precede.witness.reading.processes import ProcessTable
+from precede.witness.reading.values import Place
+
+INT32: Final = (1 << 31) - 1
+
+
+class Irregular(Exception):
+    """The rows of a process are not in the order of its steps, or contradict each other."""
+
+
+class Batch(Struct):
+    """Some consecutive rows of the log, decoded; `clock` is empty when the order needs no clocks."""
+
+    first_row: int
+    process: Array
+    step: Array
+    kind: Array
+    source: Array
+    number: Array
+    clock: Array
+
+
+class Grouped(Struct):
+    """Broadcasts and deliveries, process by process and by step. `row` is None unless rows were sorted."""
+
+    start: Array
+    step: Array
+    source: Array
+    number: Array
+    clock: Array
+    row: Array | None
+    gaps: list[Gap]
+
+
+class Columns:
+    """The stored rows, one array for each column, with spare capacity."""
+
+    def __init__(self, capacity: int, timed: bool) -> None:
+        self.filled = 0
+        self.timed = timed
+        self.integer: Any = np.int32
+        self._allocate(max(capacity, 1))
+
+    def _allocate(self, capacity: int) -> None:
+        self.process = np.empty(capacity, np.int32)
+        self.step = np.empty(capacity, self.integer)
+        self.source = np.empty(capacity, np.int32)
+        self.number = np.empty(capacity, self.integer)
+        self.clock = np.empty(capacity if self.timed else 0, np.int64)
+
+    def reserve(self, more: int) -> None:
+        """Make room for more rows."""
+        if self.filled + more <= len(self.process):
+            return
+        old = self.filled_columns()
+        self._allocate(max(self.filled + more, 2 * len(self.process)))
+        for new, values in zip(self.filled_columns(), old, strict=True):
+            new[:] = values
+
+    def widen(self, *columns: Array) -> None:
+        """Change steps and numbers to 64 bits if one does not fit into 32, which take half the memory."""
+        if self.integer is np.int32 and any(
+            column.max(initial=0) > INT32 or column.min(initial=0) < -INT32 for column in columns
+        ):
+            self.integer = np.int64
+            self.step, self.number = self.step.astype(np.int64), self.number.astype(np.int64)
+
+    def filled_columns(self) -> tuple[Array, Array, Array, Array, Array]:
+        """Process, step, source, number and clock of the stored rows."""
+        filled = self.filled
+        return (
+            self.process[:filled],
+            self.step[:filled],
+            self.source[:filled],
+            self.number[:filled],
+            self.clock[: filled if self.timed else 0],
+        )
+
+
+class RowStore:
+    """Stores the rows of a log and groups them by process.
+
+    In the normal mode each process's rows must come in the order of its steps, as a recorder writes them: rows
+    that are neither broadcasts nor deliveries are checked and dropped. With `sorting` every row is stored with
+    its place in the file, and all rows are sorted and checked at the end, so that an error message can name the
+    row.
+    """
+
+    def __init__(
+        self, processes: ProcessTable, expected: int, timed: bool, numbered: bool, sorting: bool
+    ) -> None:
+        self.processes = processes
+        self.numbered = numbered
+        self.sorting = sorting
+        self.broadcasts = 0
+        self.columns = Columns(expected, timed)
+        self.row_numbers: list[Array] = []
+        self.first_step, self.last_step = np.empty(0, np.int64), np.empty(0, np.int64)
+        self.gap_last, self.gap_next = np.empty(0, np.int64), np.empty(0, np.int64)
+
+    def add(self, batch: Batch, place: Place) -> None:
+        """Store the rows of a batch.
+
+        Raises Irregular when they are out of order and this store does not sort.
+        """
+        columns = self.columns
+        columns.reserve(len(batch.process))
+        columns.widen(batch.step, batch.number)
+        self._extend_steps()
+        if self.sorting:
+            self._store_all(batch, place)
+            return
+        filled, self.broadcasts = kernels.take_rows(
+            *(batch.process, batch.step, batch.kind, batch.source, batch.number, batch.clock, self.numbered),
+            *(self.first_step, self.last_step, self.gap_last, self.gap_next),
+            *(columns.process, columns.step, columns.source, columns.number, columns.clock),
+            *(columns.filled, self.broadcasts),
+        )
+        if filled < 0:
+            raise Irregular
+        columns.filled = filled
+
+    def _store_all(self, batch: Batch, place: Place) -> None:
+        is_broadcast = batch.kind == BROADCAST
+        wrong = np.flatnonzero(is_broadcast & (batch.source != batch.process))
+        if self.numbered and len(wrong):
+            at = int(wrong[0])
+            node, source = (self.processes.name(int(codes[at])) for codes in (batch.process, batch.source))
+            raise BadInput(
+                f"{place(batch.first_row + at)}: node {node} broadcasts a message whose source is {source}"
+            )
+        columns = self.columns
+        here = slice(columns.filled, columns.filled + len(batch.process))
+        arrivals = np.cumsum(is_broadcast) - 1 + self.broadcasts
+        columns.process[here], columns.step[here], columns.number[here] = (
+            batch.process,
+            batch.step,
+            batch.number,
+        )
+        of_others = np.where(batch.kind == OTHER, NO_MESSAGE, batch.source)
+        columns.source[here] = np.where(is_broadcast, -2 - arrivals, of_others)
+        if columns.timed:
+            columns.clock[here] = batch.clock
+        first = batch.first_row
+        self.row_numbers.append(np.arange(first, first + len(batch.process), dtype=np.int64))
+        self.broadcasts += int(is_broadcast.sum())
+        columns.filled += len(batch.process)
+
+    def _extend_steps(self) -> None:
+        count = self.processes.count
+        if count > len(self.last_step):
+            more = np.full(max(count, 64), UNSEEN, np.int64)
+            for name in ("first_step", "last_step", "gap_last", "gap_next"):
+                setattr(self, name, np.concatenate((getattr(self, name), more)))
+
+    def present(self, with_sources: bool) -> Array:
+        """By process code: does the process have rows? `with_sources` adds the sources of stored deliveries."""
+        process, _, source, _, _ = self.columns.filled_columns()
+        present = np.zeros(self.processes.count, np.bool_)
+        if self.sorting:
+            present[np.unique(process)] = True
+        else:
+            present[:] = self.last_step[: len(present)] != UNSEEN
+        if with_sources:
+            present[np.unique(source[source >= 0])] = True
+        return present
+
+    def grouped(self, counted: bool, place: Place) -> Grouped:
+        """The rows by process; the process table must be settled. `counted`: a hole in the steps is a gap."""
+        return self._sorted(counted, place) if self.sorting else self._counted(counted)
+
+    def _counted(self, counted: bool) -> Grouped:
+        """Rows in the order of their steps: one counting pass groups them."""
+        process, step, source, number, clock = self.columns.filled_columns()
+        order = self.processes.order
+        counts = np.bincount(process, minlength=len(self.processes.place))[order]
+        start = np.zeros(len(order) + 1, np.int32)
+        np.cumsum(counts, out=start[1:])
+        rows = len(process)
+        grouped = Grouped(
+            start=start,
+            step=np.empty(rows, step.dtype),
+            source=np.empty(rows, np.int32),
+            number=np.empty(rows, number.dtype),
+            clock=np.empty(len(clock), np.int64),
+            row=None,
+            gaps=self._gaps() if counted else [],
+        )
+        kernels.group_rows(
+            *(process, self.processes.place, start[:-1].copy(), step, source, number, clock),
+            *(grouped.step, grouped.source, grouped.number, grouped.clock),
+        )
+        self.columns = Columns(0, timed=False)
+        return grouped
+
+    def _sorted(self, counted: bool, place: Place) -> Grouped:
+        """Rows in any order: sort them by process and step, check them, drop those that are not messages."""
+        process, step, source, number, clock = self.columns.filled_columns()
+        at = self.processes.place[process]
+        order = np.lexsort((step, at))
+        at, step, source, number = at[order], step[order], source[order], number[order]
+        row = np.concatenate(self.row_numbers)[order]
+        same = at[1:] == at[:-1]
+        doubled = np.flatnonzero(same & (step[1:] == step[:-1]))
+        if len(doubled):
+            first = doubled[np.argmin(row[doubled + 1])]
+            one, other = sorted((int(row[first]), int(row[first + 1])))
+            node = self.processes.name(int(self.processes.order[at[first]]))
+            raise BadInput(
+                f"{place(other)}: step {step[first]} of node {node} occurs twice (first in row {one})"
+            )
+        self._note_steps(at, step, same)
+        keep = source != NO_MESSAGE
+        count = len(self.processes.order)
+        start = np.zeros(count + 1, np.int32)
+        np.cumsum(np.bincount(at[keep], minlength=count), out=start[1:])
+        clock = clock[order][keep] if self.columns.timed else clock
+        gaps = self._gaps() if counted else []
+        return Grouped(start, step[keep], source[keep], number[keep], clock, row[keep], gaps)
+
+    def _note_steps(self, at: Array, step: Array, same: Array) -> None:
+        """Set the first and last step of each process and its first gap, as `take_rows` does in normal mode."""
+        begin = np.flatnonzero(np.concatenate(([True], ~same)))
+        end = np.concatenate((begin[1:], [len(step)])) - 1
+        order = self.processes.order
+        codes = order[at[begin]]
+        self.first_step[codes], self.last_step[codes] = step[begin], step[end]
+        jumps = np.flatnonzero(same & (step[1:] != step[:-1] + 1))[::-1]
+        self.gap_last[order[at[jumps]]] = step[jumps]
+        self.gap_next[order[at[jumps]]] = step[jumps + 1]
+
+    def _gaps(self) -> list[Gap]:
+        """The first gap of each process that has one."""
+        gaps: list[Gap] = []
+        for place, code in enumerate(self.processes.order.tolist()):
+            first = int(self.first_step[code])
+            if first == UNSEEN:
+                continue
+            if first > 1 and first - 1 != self._last_step_before(place):
+                gaps.append(Gap(place, None, first))
+            elif self.gap_next[code] != UNSEEN:
+                gaps.append(Gap(place, int(self.gap_last[code]), int(self.gap_next[code])))
+        return gaps
+
+    def _last_step_before(self, place: int) -> int | None:
+        """The last step of the incarnation before this one: the steps may continue from there."""
+        if place == 0 or not self.processes.same_node(place - 1, place):
+            return None
+        return int(self.last_step[self.processes.order[place - 1]])
