@@ -1,4 +1,4 @@
-"""A run again with measured times: what real nodes told decides what arrives; each difference has a reason."""
+"""Simulation with measured times: the records of real nodes decide what arrives; differences are explained."""
 
 from __future__ import annotations
 
@@ -41,12 +41,12 @@ def link(a: int, b: int, up: int, down: int) -> list[Told]:
 
 def passed(a: int, b: int, sent: int, out: int | None, kind: str = "messages") -> list[Told]:
     ids = (M,) if kind == "messages" else ()
-    told = [Told(SENT, sent * SECOND, a, b, kind, ids)]
-    return told if out is None else [*told, Told(RECEIVED, out * SECOND, b, a, kind, ids)]
+    records = [Told(SENT, sent * SECOND, a, b, kind, ids)]
+    return records if out is None else [*records, Told(RECEIVED, out * SECOND, b, a, kind, ids)]
 
 
 def met(a: int, b: int, up: int, down: int, sent: int, out: int | None) -> list[Told]:
-    """A link on which both said what they hold, and one a message."""
+    """A link on which both nodes sent a summary, and one of them a message."""
     greetings = [*passed(a, b, up, up + 1, "summary"), *passed(b, a, up, up + 1, "summary")]
     return [*link(a, b, up, down), *greetings, *passed(a, b, sent, out)]
 
@@ -56,9 +56,9 @@ def delivered(events: pa.Table) -> dict[str, int]:
     return {row["node"]: row["at_us"] // SECOND for row in rows}
 
 
-def test_the_nth_packet_in_is_the_nth_packet_out() -> None:
-    told = [*link(0, 1, 10, 25), *passed(0, 1, 11, 12), *passed(0, 1, 13, 17), *passed(0, 1, 24, None)]
-    measured = put_together(told)
+def test_the_nth_packet_sent_is_the_nth_packet_received() -> None:
+    records = [*link(0, 1, 10, 25), *passed(0, 1, 11, 12), *passed(0, 1, 13, 17), *passed(0, 1, 24, None)]
+    measured = put_together(records)
     (end,) = (end for end in measured.ends if end.node == 0)
     assert [one.time for one in end.sent] == [1 * SECOND, 4 * SECOND, None]
     assert (end.up, end.down) == (10 * SECOND, 25 * SECOND)
@@ -66,13 +66,13 @@ def test_the_nth_packet_in_is_the_nth_packet_out() -> None:
     assert (measured.packets, measured.arrived) == (3, 2)
 
 
-def test_a_link_that_began_again_is_another_life() -> None:
-    told = [*met(0, 1, 10, 20, 11, None), *met(0, 1, 30, 40, 31, 33)]
-    ends = [end for end in put_together(told).ends if end.node == 0]
+def test_a_link_that_comes_up_again_is_a_new_period() -> None:
+    records = [*met(0, 1, 10, 20, 11, None), *met(0, 1, 30, 40, 31, 33)]
+    ends = [end for end in put_together(records).ends if end.node == 0]
     assert [[one.time for one in end.sent] for end in ends] == [[SECOND, None], [SECOND, 2 * SECOND]]
 
 
-def test_what_was_measured_decides_when_it_is_delivered(run: Run) -> None:
+def test_measured_times_decide_when_a_message_is_delivered(run: Run) -> None:
     plan, nominal = plan_of(run)
     assert delivered(nominal) == {"1": 10, "2": 30}
     measured = put_together([*met(0, 1, 11, 25, 12, 15), *met(1, 2, 31, 40, 32, 35)])
@@ -82,7 +82,7 @@ def test_what_was_measured_decides_when_it_is_delivered(run: Run) -> None:
     assert explained(plan, measured, again, again.events) == []
 
 
-def test_what_never_came_out_is_missing_and_what_follows_is_said_to(run: Run, tmp_path: Path) -> None:
+def test_a_lost_transfer_explains_the_deliveries_that_follow_from_it(run: Run, tmp_path: Path) -> None:
     plan, nominal = plan_of(run)
     hops = put_together([*met(0, 1, 11, 25, 23, 24), *met(1, 2, 31, 40, 32, 33)]).hops
     measured = put_together([*met(0, 1, 11, 25, 12, None), *met(1, 2, 31, 40, 32, 33)])
@@ -106,7 +106,7 @@ def test_what_never_came_out_is_missing_and_what_follows_is_said_to(run: Run, tm
     ]
 
 
-def test_a_difference_far_from_any_edge_is_not_explained_away(run: Run) -> None:
+def test_a_difference_far_from_any_edge_stays_unexplained(run: Run) -> None:
     plan, nominal = plan_of(run)
     measured = put_together([*met(0, 1, 11, 25, 12, None), *met(1, 2, 31, 40, 32, 33)])
     measured.hops = {(1, M): (13 * SECOND, 0), (2, M): (33 * SECOND, 1)}

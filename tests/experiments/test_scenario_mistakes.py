@@ -1,4 +1,4 @@
-"""What people write wrong into a scenario: one line with file, line and cause, and nothing runs on for ever."""
+"""Mistakes in a scenario: each is one line with file, line and cause, and no run is endless."""
 
 from __future__ import annotations
 
@@ -30,13 +30,13 @@ EVERY = 'every = "1s"\nuntil = "3s"'
 def attempt(
     folder: Path, kind: str, world: str = "", workload: str = EVERY, faults: str = "", run: str = ""
 ) -> str:
-    """What `precede simulate` would say; empty when the scenario runs."""
+    """The error of `precede simulate`; empty when the scenario runs."""
     first, protocol = WORLDS[kind]
     lines = first.splitlines()
     if world.split(" ", 1)[0] == "nodes":
         lines.pop()
-    said = "" if run.startswith("protocol") else f'protocol = "{protocol}"'
-    tables = ["[world]", *lines, world, "[workload]", workload, "[faults]", faults, "[run]", said, run]
+    protocol_line = "" if run.startswith("protocol") else f'protocol = "{protocol}"'
+    tables = ["[world]", *lines, world, "[workload]", workload, "[faults]", faults, "[run]", protocol_line, run]
     path = folder / "mine.toml"
     path.write_text("\n".join(tables), encoding="utf-8")
     try:
@@ -47,12 +47,12 @@ def attempt(
 
 
 @pytest.mark.parametrize("kind", WORLDS)
-def test_what_they_vary_runs(tmp_path: Path, kind: str) -> None:
+def test_the_scenario_without_a_mistake_runs(tmp_path: Path, kind: str) -> None:
     assert attempt(tmp_path, kind, run='end = "5s"') == ""
 
 
 @pytest.mark.parametrize(
-    ("kind", "world", "said"),
+    ("kind", "world", "cause"),
     [
         (
             "point_to_point",
@@ -99,8 +99,8 @@ def test_what_they_vary_runs(tmp_path: Path, kind: str) -> None:
         ),
     ],
 )
-def test_a_world_that_cannot_be(tmp_path: Path, kind: str, world: str, said: str) -> None:
-    assert said in attempt(tmp_path, kind, world, run='end = "5s"')
+def test_a_wrong_world_is_refused(tmp_path: Path, kind: str, world: str, cause: str) -> None:
+    assert cause in attempt(tmp_path, kind, world, run='end = "5s"')
 
 
 @pytest.mark.parametrize(
@@ -120,7 +120,7 @@ def test_a_key_without_effect_is_an_error(tmp_path: Path, kind: str, world: str,
     assert error.startswith("mine.toml:")
 
 
-def test_two_nodes_of_one_name_are_one_too_many(tmp_path: Path) -> None:
+def test_two_nodes_of_one_name_are_refused(tmp_path: Path) -> None:
     (tmp_path / "places.csv").write_text("node,x,y\na,0,0\nb,50,0\na,0,50\n", encoding="utf-8")
     first, protocol = 'kind = "flood"\nplaces = "places.csv"', "drift"
     (tmp_path / "s.toml").write_text(
@@ -131,7 +131,7 @@ def test_two_nodes_of_one_name_are_one_too_many(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize(
-    ("workload", "said"),
+    ("workload", "cause"),
     [
         ('every = "0s"\nuntil = "3s"', "mine.toml:6: every: no time between messages, and no count"),
         ('poisson = "0s"\nuntil = "3s"', "poisson: no time between messages"),
@@ -142,16 +142,16 @@ def test_two_nodes_of_one_name_are_one_too_many(tmp_path: Path) -> None:
         ('script = [{ src = "0", at = [] }]', "not a duration: []"),
     ],
 )
-def test_a_workload_that_cannot_be(tmp_path: Path, workload: str, said: str) -> None:
-    assert said in attempt(tmp_path, P2P, workload=workload)
+def test_a_wrong_workload_is_refused(tmp_path: Path, workload: str, cause: str) -> None:
+    assert cause in attempt(tmp_path, P2P, workload=workload)
 
 
-def test_many_messages_at_one_instant_are_fine_when_they_are_counted(tmp_path: Path) -> None:
+def test_many_messages_at_one_instant_need_a_count(tmp_path: Path) -> None:
     assert attempt(tmp_path, P2P, workload='every = "0s"\ncount = 5') == ""
 
 
 @pytest.mark.parametrize(
-    ("faults", "said"),
+    ("faults", "cause"),
     [
         (
             "crashes = [1]",
@@ -169,12 +169,12 @@ def test_many_messages_at_one_instant_are_fine_when_they_are_counted(tmp_path: P
         ("skew = -1", "mine.toml:9: skew"),
     ],
 )
-def test_faults_that_cannot_be(tmp_path: Path, faults: str, said: str) -> None:
-    assert said in attempt(tmp_path, P2P, faults=faults)
+def test_wrong_faults_are_refused(tmp_path: Path, faults: str, cause: str) -> None:
+    assert cause in attempt(tmp_path, P2P, faults=faults)
 
 
 @pytest.mark.parametrize(
-    ("run", "said"),
+    ("run", "cause"),
     [
         ("end = 0", "mine.toml:12: end: expected a duration such as '20s', got 0"),
         ('gauges = "0s"', "gauges: an interval of 0s would stop simulated time"),
@@ -183,12 +183,12 @@ def test_faults_that_cannot_be(tmp_path: Path, faults: str, said: str) -> None:
         ('protocol = "vectorclock"', "mine.toml:12: protocol: unknown protocol 'vectorclock'"),
     ],
 )
-def test_a_run_that_cannot_be(tmp_path: Path, run: str, said: str) -> None:
-    assert said in attempt(tmp_path, P2P, run=run)
+def test_a_wrong_run_table_is_refused(tmp_path: Path, run: str, cause: str) -> None:
+    assert cause in attempt(tmp_path, P2P, run=run)
 
 
 def test_settings_from_a_program_keep_their_types(tmp_path: Path) -> None:
-    """`fifo=True` was read as the text "True", which is no truth, and seed "7" was another world than 7."""
+    """Once `fifo=True` was read as the text "True", and seed "7" gave another world than seed 7."""
     small = {"until": "2s", "crashes": [], "fifo": True, "sources": ["0", "1"], "nodes": 3, "loss": 0}
     assert precede.simulate("small-office", seed=7, settings=small).verify().holds
     for seed in ("7", 7.5):
@@ -199,20 +199,20 @@ def test_settings_from_a_program_keep_their_types(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize("protocol", ["vector_clock", "fifo", "prs", "vcube"])
-def test_a_node_that_kept_nothing_comes_back_as_another_process(protocol: str) -> None:
-    """It was taken for the same one and delivered all again: its protocol was said to break its order."""
+def test_a_node_that_restarts_without_state_is_a_new_incarnation(protocol: str) -> None:
+    """Once it kept its incarnation and delivered everything again, which the witness called a violation."""
     run = read_scenario("small-office", protocol, 1)
     run = msgspec.structs.replace(
         run, options={key: run.options[key] for key in run.options if key != "durable"}
     )
     sink = TableSink()
     carry_out(run, sink)
-    lives = {(row["node"], row["incarnation"]) for row in events_of(sink.events(), "started")}
-    assert ("2", 1) in lives
+    incarnations = {(row["node"], row["incarnation"]) for row in events_of(sink.events(), "started")}
+    assert ("2", 1) in incarnations
     assert verify(sink.events(), registry.find(protocol).order).holds
 
 
-def test_a_node_cannot_keep_what_its_protocol_does_not_persist(tmp_path: Path) -> None:
+def test_a_crash_cannot_keep_state_that_the_protocol_does_not_persist(tmp_path: Path) -> None:
     crash = 'crashes = [{ node = "0", at = "1s", restart = "2s", keep = true }]'
     assert "node '0' cannot keep its state while the protocol's option durable is off" in attempt(
         tmp_path, P2P, faults=crash
@@ -224,7 +224,7 @@ def test_a_node_cannot_keep_what_its_protocol_does_not_persist(tmp_path: Path) -
     ("written", "cause"),
     [(b"\xff\xfe\x00", "not a CSV file"), (b"node,x\na,1\n", ":1: no column time, y"), (b"", ":1: no column")],
 )
-def test_positions_that_are_no_table_are_told_in_one_line(tmp_path: Path, written: bytes, cause: str) -> None:
+def test_a_file_that_is_no_csv_is_an_error_with_its_line(tmp_path: Path, written: bytes, cause: str) -> None:
     (tmp_path / "positions.csv").write_bytes(written)
     with pytest.raises(BadInput, match=cause):
         list(csv_rows(tmp_path / "positions.csv", ("node", "time", "x", "y")))

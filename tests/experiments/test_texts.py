@@ -1,4 +1,4 @@
-"""Scenario texts: every page in `scenarios/` holds, a wrong page is told where, a senseless one is refused."""
+"""Scenario texts: every page in `scenarios/` holds; errors in a page name file and line."""
 
 from __future__ import annotations
 
@@ -14,14 +14,14 @@ PAGES = sorted((Path(__file__).parents[2] / "scenarios").glob("**/*.txt"))
 
 
 @pytest.mark.parametrize("page", PAGES, ids=lambda page: page.stem)
-def test_a_page_tells_the_truth(page: Path) -> None:
+def test_a_page_shows_what_the_protocol_does(page: Path) -> None:
     text = read_text(page)
     shown = play(text)
     assert not mismatches(text, shown)
     assert write_text(text, shown).rstrip() == page.read_text(encoding="utf-8").rstrip()
 
 
-def test_a_false_page_is_told_where() -> None:
+def test_a_wrong_expectation_is_reported_with_its_line() -> None:
     text = parse_text(
         [
             "protocol: unordered",
@@ -51,6 +51,6 @@ def test_a_false_page_is_told_where() -> None:
         (["protocol: unordered", "nodes: A B", "A broadcasts m for ever"], "page:3: not a duration"),
     ],
 )
-def test_a_senseless_page_is_refused_in_one_line(lines: list[str], cause: str) -> None:
+def test_a_page_with_an_error_is_refused_with_its_line(lines: list[str], cause: str) -> None:
     with pytest.raises(BadInput, match=cause):
         play(parse_text(lines, "page"))

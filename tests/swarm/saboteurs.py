@@ -1,6 +1,6 @@
 """Protocols that are wrong on purpose: the swarm must catch every one of them.
 
-Each is the working protocol with one thing spoiled, so that what is caught is that one thing.
+Each is a correct protocol with one part made wrong, so a finding shows that the swarm tests that part.
 """
 
 from __future__ import annotations
@@ -26,14 +26,14 @@ from tests.entries import flat_options
 
 
 class Eager(VectorClock):
-    """Delivers whatever arrives, at once."""
+    """Delivers every message on arrival."""
 
     def _lack(self, envelope: Envelope) -> tuple[NodeId, int] | None:
         return None
 
 
 class ForgetsTransitive(VectorClock):
-    """Names only the last message it delivered, not what that one depended on."""
+    """Names only the last message it delivered, not the predecessors of that one."""
 
     last: tuple[NodeId, int] | None = None
 
@@ -52,7 +52,7 @@ class ForgetsTransitive(VectorClock):
 
 
 class OffByOne(VectorClock):
-    """Is content with one message less than each entry asks for."""
+    """Requires one message less than each vector entry says."""
 
     def _lack(self, envelope: Envelope) -> tuple[NodeId, int] | None:
         for member, number in envelope.stamp.items():
@@ -62,7 +62,7 @@ class OffByOne(VectorClock):
 
 
 class WakesOne(VectorClock):
-    """Of those that waited for a message it wakes only the first."""
+    """Wakes only the first of the messages that wait for a message."""
 
     def _wake(self, id: MessageId, effects: list[Effect]) -> None:
         key = (id.source, id.number)
@@ -71,28 +71,28 @@ class WakesOne(VectorClock):
 
 
 class LosesWhatWaited(VectorClock):
-    """Comes back without the messages that waited, although it has acknowledged them."""
+    """Restarts without the messages that waited, which it has acknowledged."""
 
     def start(self, now: Instant, saved: Saved) -> Effects:
         return super().start(now, {key: value for key, value in saved.items() if "held" not in _words(key)})
 
 
 class ForgetsDelivered(VectorClock):
-    """Comes back without knowing what it delivered."""
+    """Restarts without the record of its deliveries."""
 
     def start(self, now: Instant, saved: Saved) -> Effects:
         return super().start(now, {key: value for key, value in saved.items() if "done" not in _words(key)})
 
 
 class ForgetsUnsent(VectorClock):
-    """Comes back and does not send what its crash cut off."""
+    """Restarts and does not send the messages whose sending the crash interrupted."""
 
     def unfinished(self) -> Sequence[Envelope]:
         return ()
 
 
 class NumbersAnew(VectorClock):
-    """Comes back and starts counting its messages from 1."""
+    """Restarts and numbers its messages from 1 again."""
 
     def start(self, now: Instant, saved: Saved) -> Effects:
         effects = super().start(now, saved)
@@ -101,7 +101,7 @@ class NumbersAnew(VectorClock):
 
 
 class AcknowledgesUnsafe(VectorClock):
-    """Does not persist a message that waits, yet acknowledges it."""
+    """Acknowledges a message that waits without persisting it."""
 
     def arrive(self, envelopes: Sequence[Envelope], now: Instant, effects: list[Effect]) -> None:
         found: list[Effect] = []
@@ -112,7 +112,7 @@ class AcknowledgesUnsafe(VectorClock):
 
 
 class PersistsLate(VectorClock):
-    """Hands a message over first and writes down afterwards that it did."""
+    """Delivers a message before it persists the delivery."""
 
     def _deliver(self, envelope: Envelope, effects: list[Effect]) -> None:
         found: list[Effect] = []
@@ -121,18 +121,18 @@ class PersistsLate(VectorClock):
 
 
 class NeverDeduplicates(VectorClock):
-    """Takes every copy for the first."""
+    """Treats every copy of a message as the first."""
 
     def knows(self, id: MessageId) -> bool:
         return id.source == self._own.node
 
 
 class OnlyFifo(Fifo):
-    """Keeps the order of each source and calls it causal."""
+    """Keeps FIFO order and claims causal order."""
 
 
 class SkipsGaps(Fifo):
-    """Does not wait for a missing number for ever: the next two will do."""
+    """Skips a missing message once two later ones have arrived."""
 
     def arrive(self, envelopes: Sequence[Envelope], now: Instant, effects: list[Effect]) -> None:
         for envelope in envelopes:
@@ -154,21 +154,21 @@ class SendsBeforePersist(Direct):
 
 
 class NeverRetransmits(Direct):
-    """Sends once and trusts the network."""
+    """Never retransmits."""
 
     def timer(self, key: Any, now: Instant) -> Effects:
         return ()
 
 
 class NeverForgets(Direct):
-    """Ignores acknowledgements, and sends for ever."""
+    """Ignores acknowledgements and retransmits for ever."""
 
     def _receive_ack(self, ids: Sequence[MessageId], sender: NodeId) -> Effects:
         return ()
 
 
 class AcknowledgesFirst(Direct):
-    """Acknowledges a message before anything is done about it."""
+    """Acknowledges a message before it persists or delivers it."""
 
     def _receive_message(self, envelope: Envelope, sender: NodeId, now: Instant) -> Effects:
         effects = super()._receive_message(envelope, sender, now)

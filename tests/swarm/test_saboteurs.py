@@ -1,4 +1,4 @@
-"""Every protocol that is wrong on purpose is caught within 200 worlds, and so is every broken driver."""
+"""The swarm catches every deliberately wrong protocol and driver within 200 worlds."""
 
 from __future__ import annotations
 
@@ -49,14 +49,14 @@ def test_a_saboteur_is_caught(name: str) -> None:
 
 
 class ReversesEffects(World):
-    """Carries every list of effects out backwards."""
+    """Carries out every list of effects in reverse."""
 
     def carry_out(self, node: NodeId, effects: Effects, now: Instant) -> None:
         super().carry_out(node, list(reversed(effects)), now)
 
 
 class SplitsTheAtom(World):
-    """Can crash between a Persist and the Deliver that belongs to it."""
+    """Can crash between a Persist and the Deliver that follows it."""
 
     def carry_out(self, node: NodeId, effects: Effects, now: Instant) -> None:
         for effect in effects:
@@ -65,7 +65,7 @@ class SplitsTheAtom(World):
 
 
 class LosesWhatWasPersisted(World):
-    """Its disk forgets on every restart."""
+    """Loses the store of a node at every restart."""
 
     def restart(self, node: int, keep: bool) -> None:
         self.nodes[node].store = {}
@@ -73,7 +73,7 @@ class LosesWhatWasPersisted(World):
 
 
 class GoesBackInTime(World):
-    """Its clocks jump back and forth by a second."""
+    """Moves clocks back and forth by a second."""
 
     def receive(self, to: int, packet: Packet, sender: int, over: Medium) -> None:
         self.nodes[to].clock = Clock(-1_000_000 * (self.now % 2))
@@ -81,7 +81,7 @@ class GoesBackInTime(World):
 
 
 class Watchful(VectorClock):
-    """A node that does not let its driver turn the clock back."""
+    """A node that raises if its clock goes backwards."""
 
     last = -(1 << 62)
 

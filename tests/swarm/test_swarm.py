@@ -1,4 +1,4 @@
-"""The swarm itself: clean protocols stay clean, known failures stay mended, a failure is told and shrunk."""
+"""The swarm: correct protocols pass, worlds that once failed pass, a failing world is shrunk and explained."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ REGRESSIONS = Path(__file__).with_name("regressions.txt")
 
 
 @pytest.mark.parametrize("protocol", ["unordered", "fifo", "vector_clock"])
-def test_fifty_worlds_hold(protocol: str) -> None:
+def test_fifty_worlds_have_no_finding(protocol: str) -> None:
     tally = Tally()
     for seed in range(1000, 1050):
         result = run_seed(protocol, seed)
@@ -34,13 +34,13 @@ def known_failures() -> list[tuple[str, int]]:
     return [(words[0], int(words[1])) for words in lines if words]
 
 
-def test_worlds_that_once_failed_hold() -> None:
+def test_worlds_that_once_failed_have_no_finding() -> None:
     for protocol, seed in known_failures():
         result = run_seed(protocol, seed)
         assert not result.failed, (replay_line(result), *result.remarks)
 
 
-def test_a_failing_world_shrinks_to_something_a_reader_can_follow() -> None:
+def test_a_failing_world_shrinks_to_a_short_story() -> None:
     entry = SABOTEURS["Eager"]
     for seed in range(50):
         plan = draw_plan("vector_clock", seed, DRAWER)

@@ -1,4 +1,4 @@
-"""No protocol that survives crashes may mind where between two of its writes one falls, nor one after it."""
+"""A crash between any two writes of a durable protocol, and a second one during recovery, harm nothing."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ DURABLE = (
 
 
 def check(protocol: str, seeds: range, most: int, least: int) -> None:
-    """A crash in every shape of a list of effects that the seeds bring, `most` times each."""
+    """Crash at every kind of place in the effect lists of these seeds, at most `most` times each."""
     drawer = find_drawer(protocol)
     often: Counter[Shape] = Counter()
     for seed in seeds:
@@ -49,7 +49,7 @@ def test_hundreds_of_crashes_between_two_writes_harm_nothing(protocol: str) -> N
     check(protocol, range(3000, 3400), most=8, least=100)
 
 
-def last_things_first(effects: Effects) -> Effects:
+def writes_reversed(effects: Effects) -> Effects:
     """The same writes in the opposite order."""
     writes = [effect for effect in effects if type(effect) is Persist]
     return [writes.pop() if type(effect) is Persist else effect for effect in effects]
@@ -61,7 +61,7 @@ def test_writes_in_the_wrong_order_are_caught(protocol: str) -> None:
     often: Counter[Shape] = Counter()
     for seed in range(2000, 2100):
         for crashed in torn_worlds(draw_plan(protocol, seed), often, 2):
-            plan, spoiled = with_nodes(crashed, lambda inner, _: Watched(inner, last_things_first))
+            plan, spoiled = with_nodes(crashed, lambda inner, _: Watched(inner, writes_reversed))
             result = run_plan(plan, drawer, spoiled)
             assert not any(remark.startswith("Traceback") for remark in result.remarks), result.remarks
             if result.failed:

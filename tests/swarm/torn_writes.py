@@ -1,7 +1,7 @@
-"""Worlds in which a node goes down between two things it persists, at every place where that can happen.
+"""Worlds in which a node crashes between two writes, at every place where that can happen.
 
-A world of the swarm is run once to see which lists of effects persist more than one thing, or persist something
-beside what others get to see; then again with the crash right there, and once more in the recovery from it.
+A world of the swarm runs once to find the lists of effects that persist several things, or that persist one and
+send or deliver another. Then it runs again with a crash at that place, and with a second one during recovery.
 """
 
 from __future__ import annotations
@@ -26,11 +26,11 @@ from precede.protocols.registry import Entry
 from tests.entries import wrapped
 
 Shape = tuple[str, ...]
-"""A list of effects by what is persisted and what is done, and where in it the crash falls."""
+"""The kinds of effects in a list, and the place in it where the node crashes."""
 
 
 class Point(msgspec.Struct, frozen=True):
-    """So many steps after an instant a node is between two steps of which one persists something."""
+    """A place for a crash: so many steps after an instant, next to a step that persists something."""
 
     at: Instant
     after: int
@@ -38,7 +38,7 @@ class Point(msgspec.Struct, frozen=True):
 
 
 class Watched(Around[Node]):
-    """A node whose lists of effects are looked at, but for that of its start."""
+    """A node whose lists of effects are passed to a function, except the list of its start."""
 
     def __init__(self, inner: Node, look: Callable[[Effects], Effects]) -> None:
         super().__init__(inner)
@@ -52,9 +52,9 @@ class Watched(Around[Node]):
 
 
 def torn_worlds(plan: Plan, often: Counter[Shape], most: int) -> Iterator[Plan]:
-    """The world with a crash at each of its places, but of every shape only `most`, counted in `often`.
+    """The world with a crash at each of its places, at most `most` per shape, counted in `often`.
 
-    Only nodes go down that the drawer lets crash and come back with what they kept: who may is its to say.
+    Only those nodes crash that the drawer lets crash and restart with their saved state.
     """
     random = Random(plan.run.seed)
     crashes = plan.run.faults.get("crashes", ())
@@ -79,7 +79,7 @@ def _with_crashes(plan: Plan, crashes: list[dict[str, Any]]) -> Plan:
 
 
 def _points(plan: Plan, victim: str) -> list[Point]:
-    """Every place of a node's before the world heals, in a run without that node's crashes."""
+    """All places for a crash of a node before the world heals, in a run without its own crashes."""
     points: list[Point] = []
     last = (-1, 0)
 
@@ -102,7 +102,7 @@ def _points(plan: Plan, victim: str) -> list[Point]:
 
 
 def with_nodes(plan: Plan, wrap: Callable[[Node, Context], Node]) -> tuple[Plan, Entry]:
-    """The plan's protocol with something around its nodes, and the plan with all its options written out."""
+    """The plan with its dissemination written out, and its protocol with `wrap` around every node."""
     entry, run = registry.find(plan.run.protocol), plan.run
     options = dict(run.options)
     if entry.ordering is not None:
@@ -128,7 +128,7 @@ def _name(effect: Effect) -> str:
 
 
 def atomic_steps(effects: Effects) -> list[list[Effect]]:
-    """The steps between which a node may crash: a Persist and the Deliver behind it are one step."""
+    """The steps between which a node may crash: a Persist and the Deliver after it are one step."""
     steps: list[list[Effect]] = []
     for effect in effects:
         if steps and type(effect) is Deliver and type(steps[-1][-1]) is Persist:
