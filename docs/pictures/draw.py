@@ -318,7 +318,7 @@ def _delivered(page: Page, run: Path) -> int:
     """How many nodes delivered the message in a run."""
     page.goto(run.resolve().as_uri())
     _show(page)
-    found = re.search(r"([\d,]+) nodes delivered it", page.inner_text("#told"))
+    found = re.search(r"([\d,]+) nodes delivered it", page.inner_text("#selection"))
     return int(found[1].replace(",", "")) if found else 0
 
 

@@ -1,4 +1,4 @@
-"""A standalone Spark cluster on loopback: a master and workers of one core, from the installed package."""
+"""A standalone Spark cluster on loopback: a master and workers with one core each."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ from precede.pipeline.sessions.java import find_java_home
 
 
 class Cluster:
-    """Processes that are gone when the block ends."""
+    """The processes of the cluster; they end with the `with` block."""
 
     def __init__(self, folder, workers=2):
         self.folder, self.count = Path(folder), workers
@@ -50,7 +50,7 @@ class Cluster:
             "SPARK_NO_DAEMONIZE": "1",
             "PYSPARK_PYTHON": sys.executable,
         }
-        environment.pop("PYTHONPATH", None)  # a worker knows this package by what the driver ships, and only so
+        environment.pop("PYTHONPATH", None)  # a worker must get this package from the driver
         command = [str(home / "bin" / "spark-class"), f"org.apache.spark.deploy.{name}", "--host", "127.0.0.1"]
         log = (self.folder / f"{name}-{len(self.workers)}.log").open("wb")
         with log:
@@ -64,13 +64,13 @@ class Cluster:
             )
 
     def worker_of(self, pid):
-        """Which of our workers a process descends from."""
+        """The worker that is an ancestor of a process."""
         parents = {process.pid for process in psutil.Process(pid).parents()}
         return next(worker for worker in self.workers if worker.pid in parents)
 
 
 def kill_tree(pid):
-    """SIGKILL to a process and everything below it, the root first so that it starts nothing new."""
+    """Send SIGKILL to a process and all its descendants; the root first, so that it starts no new ones."""
     try:
         root = psutil.Process(pid)
         family = [root, *root.children(recursive=True)]

@@ -1,4 +1,4 @@
-"""One Spark session for each pytest worker: starting one costs more than any test here."""
+"""One Spark session for each pytest worker, because starting one takes longer than any test here."""
 
 from __future__ import annotations
 
@@ -17,12 +17,12 @@ QUICK = {
     "spark.sql.shuffle.partitions": "2",
     "spark.driver.extraJavaOptions": "-XX:TieredStopAtLevel=1 -XX:+UseSerialGC",
 }
-"""Less compiling for code that runs once."""
+"""Settings for a Java that compiles little: its code runs once."""
 
 
 @pytest.fixture(scope="session")
 def foreign():
-    """The folder of somebody's own protocol, `saboteur`, on the path of this process and of its workers."""
+    """The folder of a plug-in protocol, `saboteur`, on the path of this process and its workers."""
     sys.path.insert(0, FOREIGN)
     before = os.environ.get("PYTHONPATH")
     os.environ["PYTHONPATH"] = FOREIGN if before is None else f"{FOREIGN}{os.pathsep}{before}"

@@ -1,4 +1,4 @@
-"""Random logs of several independent orders, some of them wrong in every way the witness knows."""
+"""Random logs of several independent orders; some have one of the errors that the verifier detects."""
 
 from __future__ import annotations
 
@@ -8,22 +8,22 @@ import pyarrow as pa
 
 
 def random_log(seed, groups=12, nodes=4, messages=12):
-    """Rows of `groups` orders, shuffled; `topic` and `partition` tell them apart."""
-    random = Random(seed)
+    """The rows of `groups` orders, shuffled; `topic` and `partition` identify the order."""
+    generator = Random(seed)
     rows = []
     for group in range(groups):
-        rows += _order(random, {"topic": f"t{group % 3}", "partition": group // 3}, nodes, messages, group)
-    random.shuffle(rows)
+        rows += _order(generator, {"topic": f"t{group % 3}", "partition": group // 3}, nodes, messages, group)
+    generator.shuffle(rows)
     return rows
 
 
-def _order(random, where, nodes, messages, kind):
-    """One order: clean, swapped, duplicated, with a ghost, deliveries only, with a hole in the steps."""
+def _order(generator, labels, nodes, messages, kind):
+    """One order: correct, or with a swap, a duplicate, a ghost, no broadcasts, or a gap in the steps."""
     rows = {f"n{node}": [] for node in range(nodes)}
     names = list(rows)
     counts = dict.fromkeys(names, 0)
     for _ in range(messages):
-        source = random.choice(names)
+        source = generator.choice(names)
         counts[source] += 1
         message = (source, counts[source])
         rows[source].append(("broadcast", message))
@@ -47,7 +47,7 @@ def _order(random, where, nodes, messages, kind):
                 continue
             made.append(
                 {
-                    **where,
+                    **labels,
                     "who": name,
                     "step": step,
                     "kind": event,

@@ -1,4 +1,4 @@
-"""Runs as nodes would write them, in segments: right ones, and ones with faults that are known."""
+"""Runs as segments, as nodes write them: correct ones, and ones with planted faults."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from precede.eventlog.segments import SegmentSink
 
 
 def make_run(run_id, nodes=6, messages=60, faults=(), seed=1):
-    """Every node's rows: each message is delivered everywhere before the next one is broadcast.
+    """The rows of every node; each message is delivered everywhere before the next one is broadcast.
 
     `faults` are kinds: "causal" swaps two deliveries at the last node, "duplicate" repeats one at node 1.
     """
@@ -53,7 +53,7 @@ def event_row(run_id, node, step, kind, message):
 
 
 def pieces(run, size, random):
-    """Segments of up to so many rows of one node, in any order, some of them twice."""
+    """Segments of at most `size` rows of one node, in random order, some of them twice."""
     cut = [(name, own[at : at + size]) for name, own in run.items() for at in range(0, len(own), size)]
     cut += random.sample(cut, len(cut) // 4)
     random.shuffle(cut)
@@ -61,7 +61,7 @@ def pieces(run, size, random):
 
 
 class Writer:
-    """Writes segments of any node into one folder, numbered by node."""
+    """Writes segments of all nodes into one folder, numbered by node."""
 
     def __init__(self, folder):
         self.folder = folder

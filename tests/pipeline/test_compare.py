@@ -1,4 +1,4 @@
-"""Claims beside measures: each kind of claim borne out and missed."""
+"""Claims compared with measures: each kind of claim confirmed and missed."""
 
 from __future__ import annotations
 
@@ -123,7 +123,7 @@ def test_a_run_without_a_row_for_a_count_counts_as_zero(tmp_path):
 
 
 @pytest.mark.parametrize(
-    ("text", "said"),
+    ("text", "expected_text"),
     [
         ('kind = "about"', "needs 'value'"),
         ('kind = "rises"', "needs 'along'"),
@@ -132,6 +132,6 @@ def test_a_run_without_a_row_for_a_count_counts_as_zero(tmp_path):
         ('kind = "withheld"\nvolume = 11', "volume"),
     ],
 )
-def test_a_claim_that_says_too_little_is_refused(tmp_path, text, said):
-    with pytest.raises(BadInput, match=said):
+def test_an_incomplete_claim_is_bad_input(tmp_path, text, expected_text):
+    with pytest.raises(BadInput, match=expected_text):
         read_claims(write(tmp_path, {"one": text}))

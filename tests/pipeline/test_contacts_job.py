@@ -1,4 +1,4 @@
-"""The contacts job: one answer whatever the slices and workers, resumable, and nothing half written."""
+"""The contacts job: the same file for any number of slices and workers, resumable, never partial."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ from precede.traces.kernel import find_contacts
 
 
 def walk(lake, trace="walk", nodes=30, legs=40, seed=3):
-    """A random walk of `nodes` in a square, written to the lake as `segments`."""
+    """Write a random walk of `nodes` nodes in a square to the lake's `segments`."""
     random = np.random.default_rng(seed)
     rows = []
     for node in range(nodes):
@@ -90,7 +90,7 @@ def test_the_table_is_read_by_spark_pandas_and_duckdb(session, tmp_path):
     assert found == [(rows,)]
 
 
-def test_a_finished_slice_is_not_swept_again_after_a_kill(tmp_path, monkeypatch):
+def test_a_finished_slice_is_not_computed_again_after_a_kill(tmp_path, monkeypatch):
     lake = Lake(tmp_path)
     table = walk(lake)
     swept = []
@@ -105,7 +105,9 @@ def test_a_finished_slice_is_not_swept_again_after_a_kill(tmp_path, monkeypatch)
     with pytest.raises(KeyboardInterrupt):
         compute_contacts(lake, "walk", 25.0, slices=10)
     assert not lake.has("contacts", "walk@25m")
-    monkeypatch.setattr(job, "find_contacts", lambda *given: swept.append(given[2]) or find_contacts(*given))
+    monkeypatch.setattr(
+        job, "find_contacts", lambda *arguments: swept.append(arguments[2]) or find_contacts(*arguments)
+    )
     found = compute_contacts(lake, "walk", 25.0, slices=10)
     assert len(swept) == len(set(swept)) == 10
     assert rows_of(found.file) == expected(table, 25.0)
@@ -123,7 +125,7 @@ def test_many_pieces_are_merged_share_by_share(tmp_path, monkeypatch):
     assert rows_of(compute_contacts(lake, "walk", 25.0, slices=10).file) == expected(table, 25.0)
 
 
-def test_nobody_meets_and_nobody_moves(tmp_path):
+def test_a_single_node_and_an_empty_trace_have_no_contacts(tmp_path):
     lake = Lake(tmp_path)
     walk(lake, nodes=1)
     assert compute_contacts(lake, "walk", 25.0).contacts == 0
@@ -132,14 +134,14 @@ def test_nobody_meets_and_nobody_moves(tmp_path):
     assert compute_contacts(lake, "nobody", 25.0).contacts == 0
 
 
-def test_bad_calls_are_answered_in_one_line_and_leave_the_lake_alone(tmp_path, capsys):
+def test_bad_calls_print_one_line_and_leave_the_lake_unchanged(tmp_path, capsys):
     lake = tmp_path / "lake"
     assert main(["contacts", "ghost", "--range", "10", "--lake", str(lake)]) == 2
     assert "no trace 'ghost'" in capsys.readouterr().err
     assert not lake.exists()
     walk(Lake(lake))
     before = sorted(lake.rglob("*"))
-    for arguments, said in [
+    for arguments, expected_error in [
         (["walk", "--range", "-1"], "positive number of metres"),
         (["walk", "--range", "nan"], "positive number of metres"),
         (["walk", "--range", "many"], "--range"),
@@ -151,21 +153,21 @@ def test_bad_calls_are_answered_in_one_line_and_leave_the_lake_alone(tmp_path, c
     ]:
         assert main(["contacts", *arguments, "--lake", str(lake)]) == 2
         error = capsys.readouterr().err
-        assert said in error
+        assert expected_error in error
         assert error.count("\n") == 1
     assert sorted(lake.rglob("*")) == before
     assert main(["contacts", "walk", "--range", "10", "--lake", "s3://bucket/lake"]) == 2
 
 
-def test_the_command_says_what_it_found_and_where(tmp_path, capsys):
+def test_the_command_prints_its_result_and_the_file(tmp_path, capsys):
     walk(Lake(tmp_path))
     assert main(["contacts", "walk", "--range", "25", "--lake", str(tmp_path)]) == 0
-    said = capsys.readouterr().out
-    assert "30 nodes in 1,200 segments" in said
-    assert str(tmp_path / "contacts" / "walk@25m.parquet") in said
+    printed = capsys.readouterr().out
+    assert "30 nodes in 1,200 segments" in printed
+    assert str(tmp_path / "contacts" / "walk@25m.parquet") in printed
 
 
-def test_one_job_at_a_time(tmp_path):
+def test_a_job_cannot_run_twice_at_once(tmp_path):
     lake = Lake(tmp_path)
     walk(lake)
     with lake.job("contacts-walk@25m").hold(), pytest.raises(BadInput, match="another process"):

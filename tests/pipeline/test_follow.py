@@ -1,4 +1,4 @@
-"""`precede verify --follow`: exactly what is wrong is raised, whatever comes late, in pieces or twice."""
+"""`precede verify --follow`: exactly the violations are reported, even if segments are late or repeated."""
 
 from __future__ import annotations
 
@@ -27,21 +27,21 @@ from tests.pipeline.cluster import kill_tree
 from tests.pipeline.segments import Writer, make_run, pieces
 
 
-def found_in(heard):
+def found_in(reports_so_far):
     return sorted(
         (one.standing.group[0], violation.kind, violation.node, violation.step)
-        for one in heard
+        for one in reports_so_far
         for violation in one.standing.violations
     )
 
 
 def planted(run_id):
-    """What `make_run` with both faults breaks."""
+    """The violations of `make_run` with both faults."""
     return [(run_id, "causal", "n5", 12), (run_id, "duplicate", "n1")]
 
 
 @pytest.mark.spark
-def test_exactly_the_planted_faults_are_raised_while_segments_come_late_in_pieces_and_twice(session, tmp_path):
+def test_exactly_the_planted_faults_are_reported_for_late_and_repeated_segments(session, tmp_path):
     random = Random(7)
     folder = tmp_path / "the segments"
     folder.mkdir()
@@ -53,10 +53,10 @@ def test_exactly_the_planted_faults_are_raised_while_segments_come_late_in_piece
     work = [piece for run in runs.values() for piece in pieces(run, 7, random)]
     random.shuffle(work)
 
-    heard, begun = [], threading.Event()
+    reports_so_far, begun = [], threading.Event()
 
     def report(reports):
-        heard.extend(reports)
+        reports_so_far.extend(reports)
         begun.set()
 
     def write():
@@ -72,15 +72,15 @@ def test_exactly_the_planted_faults_are_raised_while_segments_come_late_in_piece
     nodes.start()
     verdict = follow(session, folder, "causal", idle_s=6, report=report)
     nodes.join()
-    assert len({one.batch for one in heard}) > 1
-    assert [one[:3] for one in found_in(heard)] == [one[:3] for one in planted("wrong")]
-    told = next(v for one in heard for v in one.standing.violations if v.kind == "causal")
-    assert "too late" in told.story
+    assert len({one.batch for one in reports_so_far}) > 1
+    assert [one[:3] for one in found_in(reports_so_far)] == [one[:3] for one in planted("wrong")]
+    violation = next(v for one in reports_so_far for v in one.standing.violations if v.kind == "causal")
+    assert "too late" in violation.story
     assert {part.group[0][1]: part.verdict for part in verdict.parts} == {"right": "holds", "wrong": "violated"}
     assert verdict.counts == {"causal": 1, "duplicate": 1}
     distinct = sum(len(own) for run in runs.values() for own in run.values())
     assert verdict.rows == distinct
-    # and a follower that is typed again has nothing to say but the same verdict
+    # run again, the follower reports nothing new and gives the same verdict
     again = []
     repeated = follow(session, folder, "causal", idle_s=3, report=again.extend)
     assert (found_in(again), repeated) == ([], verdict)
@@ -101,7 +101,7 @@ def start_follower(folder):
 
 @pytest.mark.long
 @pytest.mark.spark
-def test_a_killed_follower_goes_on_where_it_was(tmp_path):
+def test_a_killed_follower_continues(tmp_path):
     folder = tmp_path / "segments"
     folder.mkdir()
     writer = Writer(folder)
@@ -125,12 +125,12 @@ def test_a_killed_follower_goes_on_where_it_was(tmp_path):
     second = start_follower(folder)
     more, err = second.communicate(timeout=240)
     assert second.returncode == 1, err
-    *told, verdict = [json.loads(line) for line in more.splitlines()]
+    *reported, verdict = [json.loads(line) for line in more.splitlines()]
     assert verdict["counts"] == {"causal": 1, "duplicate": 1}
     assert verdict["rows"] == sum(map(len, run.values()))
-    told += [json.loads(line) for line in out.splitlines()]
-    assert {one["kind"] for one in told} == {"causal", "duplicate"}
-    assert len(told) <= 3  # one batch at most is told twice
+    reported += [json.loads(line) for line in out.splitlines()]
+    assert {one["kind"] for one in reported} == {"causal", "duplicate"}
+    assert len(reported) <= 3  # at most one batch is reported twice
     kept = [
         line for file in (folder / "_follow" / "violations").iterdir() for line in file.read_text().splitlines()
     ]
@@ -138,17 +138,17 @@ def test_a_killed_follower_goes_on_where_it_was(tmp_path):
 
 
 @pytest.mark.parametrize(
-    ("arguments", "said"),
+    ("arguments", "expected_text"),
     [
         (["--follow", "--steps", "ordered"], "needs counted steps"),
         (["--idle", "3s"], "need --follow"),
         (["--follow", "--idle", "soon"], "soon"),
     ],
 )
-def test_bad_calls_are_one_line(tmp_path, capsys, arguments, said):
+def test_bad_calls_print_one_line(tmp_path, capsys, arguments, expected_text):
     assert main(["verify", str(tmp_path), *arguments]) == 2
     error = capsys.readouterr().err
-    assert said in error
+    assert expected_text in error
     assert error.count("\n") == 1
 
 
@@ -164,7 +164,7 @@ def test_bad_folders_are_refused(session, tmp_path):
 
 
 class State:
-    """Where Spark keeps what a run was."""
+    """Stands for the state of a run in Spark's state store."""
 
     exists = False
 
@@ -173,7 +173,7 @@ class State:
 
 
 def followed(folder, order, rows):
-    """The verdict of a follower whom these rows came to, all at once, without Spark."""
+    """The verdict of a follower after one batch with these rows, without Spark."""
     columns = ["run_id", *rows[0]]
     query, layout = settle_query(columns, order, None, None, None, "counted", "forbid")
     absent = {
@@ -186,8 +186,8 @@ def followed(folder, order, rows):
     }
     frame = pd.DataFrame([absent | row for row in rows])
     ledger = Ledger.open(folder, query)
-    (told,) = _Follow(query, str(folder))(("r",), iter([frame]), State())
-    ledger.enter(0, [msgspec.json.decode(text, type=Standing) for text in told["standing"]])
+    (output,) = _Follow(query, str(folder))(("r",), iter([frame]), State())
+    ledger.enter(0, [msgspec.json.decode(text, type=Standing) for text in output["standing"]])
     ledger.close(0)
     again = Ledger.open(folder, query).answers(layout.columns)
     assert again == ledger.answers(layout.columns)
@@ -195,7 +195,7 @@ def followed(folder, order, rows):
 
 
 @pytest.mark.parametrize(
-    ("order", "columns", "verdict", "said"),
+    ("order", "columns", "verdict", "expected_text"),
     [
         ("multicast", {}, "unknown", "needs the column destinations"),
         ("multicast", {"destinations": None, "to": "b"}, "holds", ""),
@@ -205,7 +205,9 @@ def followed(folder, order, rows):
         ("causal", {}, "holds", ""),
     ],
 )
-def test_what_an_order_needs_and_the_log_lacks_makes_it_unknown(tmp_path, order, columns, verdict, said):
+def test_missing_columns_that_an_order_needs_make_the_verdict_unknown(
+    tmp_path, order, columns, verdict, expected_text
+):
     rows = [
         {"node": node, "step": 0, "kind": kind, "source": "a", "number": 1, **columns}
         | {"message_source": "a", "message_number": 1}
@@ -213,11 +215,11 @@ def test_what_an_order_needs_and_the_log_lacks_makes_it_unknown(tmp_path, order,
     ]
     found = followed(tmp_path, order, rows)
     assert found.verdict == verdict
-    assert said in " ".join(found.reasons)
+    assert expected_text in " ".join(found.reasons)
 
 
 @pytest.mark.parametrize(
-    ("file", "content", "said"),
+    ("file", "content", "expected_text"),
     [
         ("question.json", b'{"order":"causal","columns":{},"by":["run_id"]}', "by another version of precede"),
         ("question.json", b'{"format":1}', "by another version of precede"),
@@ -227,7 +229,7 @@ def test_what_an_order_needs_and_the_log_lacks_makes_it_unknown(tmp_path, order,
         ("ledger.json", b"", "ledger.json: Input data was truncated"),
     ],
 )
-def test_a_checkpoint_of_another_format_or_a_damaged_one_is_one_line(tmp_path, file, content, said):
+def test_a_damaged_checkpoint_or_one_of_another_format_is_bad_input(tmp_path, file, content, expected_text):
     columns = ("run_id", "node", "step", "kind", "message_source", "message_number")
     query, _ = settle_query(columns, "causal", None, None, None, "counted", "forbid")
     Ledger.open(tmp_path, query).close(0)
@@ -235,10 +237,10 @@ def test_a_checkpoint_of_another_format_or_a_damaged_one_is_one_line(tmp_path, f
     (tmp_path / file).write_bytes(content)
     with pytest.raises(BadInput, match="name another --checkpoint") as refused:
         Ledger.open(tmp_path, query)
-    assert said in str(refused.value)
+    assert expected_text in str(refused.value)
     assert "\n" not in str(refused.value)
 
 
-def test_what_a_checkpoint_holds_changes_with_the_number_of_its_format_only():
+def test_the_stored_fields_change_only_with_the_format_number():
     fields = [struct.__struct_fields__ for struct in (state._Packed, state.Process, Standing)]
     assert (FORMAT, crc32(repr(fields).encode())) == (3, 3844745963)

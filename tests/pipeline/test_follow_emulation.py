@@ -1,4 +1,4 @@
-"""`precede verify --follow` reads along while real nodes live through an hour; what is forged is raised."""
+"""`precede verify --follow` during an emulation with real nodes; forged rows are reported."""
 
 from __future__ import annotations
 
@@ -27,8 +27,8 @@ def forge(log: Path, emulation: Watched) -> None:
                 one = real[0]
                 id = (one["message_source"], one["message_incarnation"], one["message_number"])
                 twice = [(DELIVERED, one["at_us"], *id, "", None, None)] * 2
-                told = [(STARTED, one["at_us"]), *twice]
-                write_rows(told, log / "intruder", one["run_id"], "intruder", 0, 0)
+                rows = [(STARTED, one["at_us"]), *twice]
+                write_rows(rows, log / "intruder", one["run_id"], "intruder", 0, 0)
                 return
         assert time.monotonic() < until
         assert emulation.process.poll() is None
@@ -39,7 +39,7 @@ def forge(log: Path, emulation: Watched) -> None:
 @pytest.mark.spark
 @pytest.mark.timeout(900)
 @pytest.mark.parametrize("forged", [False, True])
-def test_the_follower_of_a_live_emulation(forged: bool, tmp_path: Path) -> None:
+def test_a_follower_reports_forged_rows_of_a_running_emulation(forged: bool, tmp_path: Path) -> None:
     out = tmp_path / "out"
     log = out / "log"
     hour = ("emulate", "city-bus", "--set", "end=1h", "--speed", "20", "--segment", "2", "--json")
@@ -75,5 +75,5 @@ def test_the_follower_of_a_live_emulation(forged: bool, tmp_path: Path) -> None:
             assert follower.ended(LIMIT_S) == int(forged)
     assert verdict["verdict"] == ("violated" if forged else "holds")
     assert verdict["violations"] == int(forged)
-    told = json.loads((out / "emulation.json").read_text())
-    assert verdict["deliveries_checked"] == told["deliveries_checked"]
+    emulation = json.loads((out / "emulation.json").read_text())
+    assert verdict["deliveries_checked"] == emulation["deliveries_checked"]

@@ -1,4 +1,4 @@
-"""Real files into the lake: every row accounted for, every bad file refused with the lake as it was."""
+"""Trace files into the lake: every row is counted; a bad file leaves the lake unchanged."""
 
 from __future__ import annotations
 
@@ -41,12 +41,12 @@ def rows(lake, table, unit):
     return pq.read_table(lake.path(table, unit)).to_pylist()
 
 
-def test_a_dirty_contact_list_is_kept_merged_and_rejected_row_by_row(tmp_path, capsys):
+def test_a_contact_list_with_errors_is_merged_and_rejected_row_by_row(tmp_path, capsys):
     file = tmp_path / "some contacts.csv"
     file.write_text(DIRTY)
     assert main(["ingest", str(file), "--as", "contacts", "--lake", str(tmp_path / "lake")]) == 0
-    said = capsys.readouterr().out
-    assert "6 rows read = 3 kept + 3 rejected" in said
+    expected_text = capsys.readouterr().out
+    assert "6 rows read = 3 kept + 3 rejected" in expected_text
     lake = Lake(tmp_path / "lake")
     kept = [
         (row["a"], row["b"], row["start_us"], row["end_us"]) for row in rows(lake, "contacts", "some-contacts")
@@ -58,7 +58,9 @@ def test_a_dirty_contact_list_is_kept_merged_and_rejected_row_by_row(tmp_path, c
     assert pq.read_schema(lake.path("rejects", "some-contacts")).names == TABLES["rejects"].names()
 
 
-def test_the_same_file_is_not_read_again_and_a_changed_one_replaces_all(tmp_path, capsys, monkeypatch):
+def test_an_unchanged_file_is_not_read_again_and_a_changed_one_replaces_all_tables(
+    tmp_path, capsys, monkeypatch
+):
     file = tmp_path / "p.csv"
     file.write_text(POSITIONS)
     call = ["ingest", str(file), "--as", "positions", "--lake", str(tmp_path / "lake")]
@@ -81,7 +83,7 @@ def test_the_same_file_is_not_read_again_and_a_changed_one_replaces_all(tmp_path
     assert lake.units("contacts") == ["p"]
 
 
-def test_segments_stand_in_order_of_time_however_many(tmp_path, monkeypatch):
+def test_segments_are_sorted_by_time_in_any_number_of_shares(tmp_path, monkeypatch):
     file = tmp_path / "p.csv"
     file.write_text(POSITIONS)
     whole = Lake(tmp_path / "whole")
@@ -132,11 +134,11 @@ BAD = {
     "folder": (None, "positions"),
     "nowhere.csv": (None, "positions"),
 }
-"""Name, contents, and what `--as` says: none of them is what it says."""
+"""File name, contents and format: no file has the format."""
 
 
 @pytest.mark.parametrize("name", BAD)
-def test_a_bad_file_is_one_line_exit_2_and_the_lake_as_it_was(tmp_path, capsys, name):
+def test_a_bad_file_prints_one_line_exits_with_2_and_leaves_the_lake_unchanged(tmp_path, capsys, name):
     content, format = BAD[name]
     path = tmp_path / name
     if name == "folder":
@@ -157,10 +159,10 @@ def test_a_bad_file_is_one_line_exit_2_and_the_lake_as_it_was(tmp_path, capsys, 
 
 
 @pytest.mark.parametrize(
-    ("arguments", "said"),
+    ("arguments", "expected_text"),
     [
         (["p.csv", "--as", "positions", "--gap", "soon"], "--gap"),
-        (["p.csv", "--as", "positions", "--date", "2016-01-01"], "--date means nothing"),
+        (["p.csv", "--as", "positions", "--date", "2016-01-01"], "--date: not an option"),
         (["p.csv", "--as", "positions", "--name", "a/b"], "not a name"),
         (["p.csv", "--as", "positions", "--name", "bus@home"], "an @ separates a trace"),
         (["p.csv", "p.csv", "--as", "positions"], "two files would both be the trace 'p'"),
@@ -168,20 +170,20 @@ def test_a_bad_file_is_one_line_exit_2_and_the_lake_as_it_was(tmp_path, capsys, 
         (["p.csv"], "--as"),
     ],
 )
-def test_bad_calls_are_one_line(tmp_path, capsys, monkeypatch, arguments, said):
+def test_bad_calls_print_one_line(tmp_path, capsys, monkeypatch, arguments, expected_text):
     monkeypatch.chdir(tmp_path)
     for name in ("p.csv", "q.csv"):
         Path(name).write_text(POSITIONS)
     assert main(["ingest", *arguments]) == 2
     error = capsys.readouterr().err
-    assert said in error
+    assert expected_text in error
     assert error.count("\n") == 1
     assert not Path("lake").exists()
 
 
 @pytest.mark.long
 @pytest.mark.spark
-def test_several_files_are_read_on_spark_all_or_none(session, tmp_path):
+def test_several_files_are_read_on_spark_all_or_none_of_them(session, tmp_path):
     lake = Lake(tmp_path / "lake")
     good = [tmp_path / f"g{number}.csv" for number in range(3)]
     for number, file in enumerate(good):
@@ -203,7 +205,7 @@ def test_several_files_are_read_on_spark_all_or_none(session, tmp_path):
 
 
 @needs_data
-def test_the_real_files_are_what_their_sources_say(tmp_path):
+def test_the_real_files_give_the_published_figures(tmp_path):
     lake = Lake(tmp_path / "lake")
 
     def take(path, format, name, **options):
@@ -238,7 +240,7 @@ def test_the_real_files_are_what_their_sources_say(tmp_path):
         assert len({row["node"] for row in rows(lake, "segments", name)}) == people
 
 
-def test_a_trace_in_the_lake_is_a_world_for_runs(tmp_path):
+def test_a_scenario_can_use_a_trace_in_the_lake(tmp_path):
     from precede.experiments.grid import read_grid
     from precede.experiments.run import build_world
     from precede.lake.stored_contacts import read_stored_contacts
@@ -275,7 +277,7 @@ def test_a_trace_in_the_lake_is_a_world_for_runs(tmp_path):
     assert len(read_grid(spec, moved.root).points) == 4
 
 
-def test_a_trace_in_the_lake_is_a_scenario_by_its_name(tmp_path, capsys, monkeypatch):
+def test_the_name_of_a_trace_in_the_lake_is_a_scenario(tmp_path, capsys, monkeypatch):
     monkeypatch.chdir(tmp_path)
     Path("p.csv").write_text(POSITIONS)
     assert main(["ingest", "p.csv", "--as", "positions", "--name", "walk"]) == 0

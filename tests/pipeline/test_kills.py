@@ -1,7 +1,6 @@
-"""Killed workers and killed drivers: the same tables, no finished run run again, nothing lost.
+"""Killed workers and drivers: the tables are the same, and no finished run is repeated.
 
-Everything runs as a user would run it: `precede sweep` in a process of its own, on a cluster of master and two
-workers, killed with SIGKILL.
+`precede sweep` runs in its own process on a cluster of a master and two workers; kills are SIGKILL.
 """
 
 from __future__ import annotations
@@ -143,7 +142,7 @@ def _busy_worker(cluster, lake, grid):
 
 @pytest.mark.long
 @pytest.mark.spark
-def test_a_killed_driver_is_typed_again_and_runs_only_what_was_missing(tmp_path):
+def test_after_a_killed_driver_only_missing_runs_are_carried_out(tmp_path):
     spec = write_spec(tmp_path)
     grid = read_grid(spec)
     lake = Lake(tmp_path / "lake")

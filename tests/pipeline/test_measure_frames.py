@@ -1,4 +1,4 @@
-"""Measures as DataFrame code against the same counted in one process."""
+"""Measures as DataFrame code, compared with the same measures in one process."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ RUNS = [("vector_clock", "6s"), ("unordered", "3s")]
 
 
 @pytest.mark.spark
-def test_every_measure_of_every_run_is_the_number_of_one_process(session, tmp_path):
+def test_every_measure_equals_the_one_of_a_single_process(session, tmp_path):
     expected = {"r": measure_events(table(STORY).to_batches())}
     pq.write_table(table(STORY), tmp_path / "story.parquet")
     folders = []
@@ -39,11 +39,11 @@ def test_every_measure_of_every_run_is_the_number_of_one_process(session, tmp_pa
         assert row["measure"] not in found[row["run_id"]]
         found[row["run_id"]][row["measure"]] = row["value"]
     for run_id, measures in expected.items():
-        wanted = {name: float(value) for name, value in measures.items() if value is not None}
-        assert found[run_id] == pytest.approx(wanted, rel=1e-9)
+        expected = {name: float(value) for name, value in measures.items() if value is not None}
+        assert found[run_id] == pytest.approx(expected, rel=1e-9)
 
 
-def test_the_declared_tables_are_what_recorders_write():
+def test_recorders_write_the_declared_tables():
     from precede.eventlog.schema import event_schema, gauge_schema
 
     for name, schema in (("events", event_schema()), ("gauges", gauge_schema())):
@@ -54,7 +54,7 @@ def test_the_declared_tables_are_what_recorders_write():
 
 
 @pytest.mark.spark
-def test_a_run_in_which_it_never_happened_counts_as_none(session):
+def test_a_run_without_a_row_for_a_count_contributes_zero(session):
     found = {
         "a": {"nodes": 3, "discarded_late": 4, "packets_ask": 2, "observed_shadow": 1, "wait_us_mean": 8},
         "b": {"nodes": 3, "discarded_late": 2, "observed_shadow_age_us_mean": 5},

@@ -1,4 +1,4 @@
-"""`precede reproduce`: every unit once, whoever is killed when; one table wherever it runs; files to print."""
+"""`precede reproduce`: every unit runs once, even after kills; the same tables with and without Spark."""
 
 from __future__ import annotations
 
@@ -117,7 +117,7 @@ def papers(tmp_path):
     return folder.parent
 
 
-def asked(papers, **more):
+def request(papers, **more):
     return Request(key="prs1997", folder=papers / "prs1997", scale="quick", **more)
 
 
@@ -136,9 +136,9 @@ def same(lake, unit="prs1997-quick"):
 
 def test_runs_are_verified_measured_compared_and_written(papers, tmp_path):
     lake = Lake(tmp_path / "lake")
-    (told,) = reproduce(lake, [asked(papers)], None)
-    assert (told.units, told.finished_before, told.violations, told.unverified) == (6, 0, 0, 0)
-    statuses = {one.claim.id: one.status for one in told.comparisons}
+    (result,) = reproduce(lake, [request(papers)], None)
+    assert (result.units, result.finished_before, result.violations, result.unverified) == (6, 0, 0, 0)
+    statuses = {one.claim.id: one.status for one in result.comparisons}
     assert statuses == {
         "grows": statuses["grows"],
         "bounded": "reproduced",
@@ -155,11 +155,11 @@ def test_runs_are_verified_measured_compared_and_written(papers, tmp_path):
     assert {row["verdict"] for row in table(lake, "verdicts")} == {"holds"}
     shares = [row for row in table(lake, "measures") if row["measure"] == "tuple_share"]
     assert [row["scope"] for row in shares] == ["run"] * 6 + ["group"] * 3
-    files = {path.name for path in write_exhibits(told, tmp_path / "out")}
+    files = {path.name for path in write_exhibits(result, tmp_path / "out")}
     assert {"figure4.tex", "figure4.csv", "table9.md", "figure4-curves.svg", "figure4-curves.png"} <= files
 
 
-def test_broken_off_and_started_again_it_does_only_what_is_missing(papers, tmp_path, monkeypatch):
+def test_an_interrupted_reproduction_runs_only_missing_units(papers, tmp_path, monkeypatch):
     lake, done = Lake(tmp_path / "lake"), []
     carry_out = reproducing.carry_out_unit
 
@@ -171,27 +171,27 @@ def test_broken_off_and_started_again_it_does_only_what_is_missing(papers, tmp_p
 
     monkeypatch.setattr(reproducing, "carry_out_unit", breaks_off)
     with pytest.raises(KeyboardInterrupt):
-        reproduce(lake, [asked(papers)], None)
+        reproduce(lake, [request(papers)], None)
     assert not lake.has("comparisons", "prs1997-quick")
     first, done[:] = list(done), []
-    (told,) = reproduce(lake, [asked(papers)], None)
-    assert told.finished_before == 4
+    (result,) = reproduce(lake, [request(papers)], None)
+    assert result.finished_before == 4
     assert len(done) == 2
     assert not set(first) & set(done)
     done[:] = []
-    assert is_finished(lake, [asked(papers)])
-    assert not is_finished(lake, [asked(papers), asked(papers, exhibit="beyond")])
-    (again,) = reproduce(lake, [asked(papers)], None)
+    assert is_finished(lake, [request(papers)])
+    assert not is_finished(lake, [request(papers), request(papers, exhibit="beyond")])
+    (again,) = reproduce(lake, [request(papers)], None)
     assert (again.finished_before, done) == (6, [])
     whole = Lake(tmp_path / "whole")
     monkeypatch.setattr(reproducing, "carry_out_unit", carry_out)
-    reproduce(whole, [asked(papers)], None)
+    reproduce(whole, [request(papers)], None)
     assert same(lake) == same(whole)
 
 
-def test_what_another_version_measured_is_measured_again_and_other_code_is_counted(papers, tmp_path):
+def test_units_of_another_version_are_measured_again_and_units_of_other_code_are_counted(papers, tmp_path):
     lake = Lake(tmp_path / "lake")
-    reproduce(lake, [asked(papers)], None)
+    reproduce(lake, [request(papers)], None)
     first = same(lake)
     marks = lake.job(MARKS)
     ids = sorted(marks.marked())
@@ -199,36 +199,36 @@ def test_what_another_version_measured_is_measured_again_and_other_code_is_count
     with lake.job("forging").hold() as job:
         for id, version in zip(ids, ("0.0.1", "0.0.1+0123456789ab", f"{__version__}+0"), strict=False):
             marks.mark(id, marks.record(id) | wrong | {"version": version}, job.scratch)
-    assert not is_finished(lake, [asked(papers)])
-    (told,) = reproduce(lake, [asked(papers)], None)
-    assert (told.finished_before, told.by_other_code) == (4, 1)
-    assert "1 of them by other code" in "\n".join(describe(told, tmp_path, lake.root))
-    assert is_finished(lake, [asked(papers)])
-    assert not is_finished(lake, [asked(papers, same_code=True)])
-    (told,) = reproduce(lake, [asked(papers, same_code=True)], None)
-    assert (told.finished_before, told.by_other_code) == (5, 0)
+    assert not is_finished(lake, [request(papers)])
+    (result,) = reproduce(lake, [request(papers)], None)
+    assert (result.finished_before, result.by_other_code) == (4, 1)
+    assert "1 of them by other code" in "\n".join(describe(result, tmp_path, lake.root))
+    assert is_finished(lake, [request(papers)])
+    assert not is_finished(lake, [request(papers, same_code=True)])
+    (result,) = reproduce(lake, [request(papers, same_code=True)], None)
+    assert (result.finished_before, result.by_other_code) == (5, 0)
     assert same(lake) == first
 
 
-def test_an_exhibit_runs_what_it_needs_and_an_experiment_without_claims_when_it_is_named(papers, tmp_path):
+def test_an_exhibit_runs_its_experiments_and_a_named_experiment_needs_no_claims(papers, tmp_path):
     lake = Lake(tmp_path / "lake")
-    (told,) = reproduce(lake, [asked(papers, exhibit="beyond")], None)
-    assert (told.units, told.comparisons) == (2, ())
-    assert {path.name for path in write_exhibits(told, tmp_path / "out")} == {
+    (result,) = reproduce(lake, [request(papers, exhibit="beyond")], None)
+    assert (result.units, result.comparisons) == (2, ())
+    assert {path.name for path in write_exhibits(result, tmp_path / "out")} == {
         f"beyond.{suffix}" for suffix in ("md", "tex", "html", "csv")
     }
-    (told,) = reproduce(lake, [asked(papers, exhibit="table9")], None)
-    assert {one.claim.id for one in told.comparisons} == {"wrong", "kept"}
+    (result,) = reproduce(lake, [request(papers, exhibit="table9")], None)
+    assert {one.claim.id for one in result.comparisons} == {"wrong", "kept"}
 
 
-def test_pages_get_an_exhibits_table_and_figures_and_the_evidence_of_reasons(papers, tmp_path):
+def test_pages_get_the_tables_and_figures_of_exhibits_and_of_reasons(papers, tmp_path):
     lake, page = Lake(tmp_path / "lake"), tmp_path / "page.md"
     names, ends = ("", " figure4", " reasons"), ("begin", "end")
     marks = [f"<!-- reproduced{name}: {end} -->" for name in names for end in ends]
     page.write_text("\n".join(marks) + "\n")
     for exhibit in ("", "figure4", "reasons"):
-        (told,) = reproduce(lake, [asked(papers, exhibit=exhibit)], None)
-        write_page(told, page)
+        (result,) = reproduce(lake, [request(papers, exhibit=exhibit)], None)
+        write_page(result, page)
     whole, figure4, reasons = (part.split(": end -->")[0] for part in page.read_text().split(": begin -->")[1:])
     assert "| `wrong` | Table 9 | nothing is carried |" in whole
     assert "something is always carried (always)" in whole
@@ -238,10 +238,10 @@ def test_pages_get_an_exhibits_table_and_figures_and_the_evidence_of_reasons(pap
     assert "| `always` | p | some are carried | at least 0.01 |" in reasons
     assert "reproduced |" in reasons
     with pytest.raises(BadInput, match="no marks <!-- reproduced table9: begin -->"):
-        write_page(reproduce(lake, [asked(papers, exhibit="table9")], None)[0], page)
+        write_page(reproduce(lake, [request(papers, exhibit="table9")], None)[0], page)
 
 
-def test_a_unit_that_fails_is_told_and_tried_again(papers, tmp_path, monkeypatch):
+def test_a_failed_unit_is_reported_and_tried_again(papers, tmp_path, monkeypatch):
     lake = Lake(tmp_path / "lake")
     measure = prs1997.measure_run
 
@@ -251,15 +251,15 @@ def test_a_unit_that_fails_is_told_and_tried_again(papers, tmp_path, monkeypatch
         return measure(point, seed, precision)
 
     monkeypatch.setattr(prs1997, "measure_run", fails)
-    (told,) = reproduce(lake, [asked(papers)], None)
-    assert [line.partition(": ")[2] for line in told.failed] == ["RuntimeError: boom"]
+    (result,) = reproduce(lake, [request(papers)], None)
+    assert [line.partition(": ")[2] for line in result.failed] == ["RuntimeError: boom"]
     monkeypatch.setattr(prs1997, "measure_run", measure)
-    (told,) = reproduce(lake, [asked(papers)], None)
-    assert (told.failed, told.finished_before) == ((), 5)
+    (result,) = reproduce(lake, [request(papers)], None)
+    assert (result.failed, result.finished_before) == ((), 5)
 
 
 @pytest.mark.parametrize(
-    ("arguments", "said"),
+    ("arguments", "expected_text"),
     [
         (["nobody1999"], "no paper 'nobody1999'"),
         (["prs1997/figure77"], "no exhibit 'figure77'"),
@@ -267,18 +267,18 @@ def test_a_unit_that_fails_is_told_and_tried_again(papers, tmp_path, monkeypatch
         (["drift2006"], "no claims of drift2006"),
     ],
 )
-def test_bad_input_is_one_line(papers, tmp_path, capsys, arguments, said):
+def test_bad_input_prints_one_line(papers, tmp_path, capsys, arguments, expected_text):
     assert main(["reproduce", *arguments, "--papers", str(papers), "--lake", str(tmp_path / "l")]) == 2
     error = capsys.readouterr().err
-    assert said in error
+    assert expected_text in error
     assert error.count("\n") == 1
 
 
 @pytest.mark.spark
-def test_the_same_table_on_spark_as_here(session, papers, tmp_path):
+def test_spark_gives_the_same_tables_as_this_process(session, papers, tmp_path):
     here, there = Lake(tmp_path / "here"), Lake(tmp_path / "there")
-    reproduce(here, [asked(papers)], None)
-    reproduce(there, [asked(papers)], session)
+    reproduce(here, [request(papers)], None)
+    reproduce(there, [request(papers)], session)
     assert same(here) == same(there)
 
 
@@ -294,7 +294,7 @@ def test_the_same_table_on_two_local_cores_and_on_a_standalone_cluster(papers, t
 
 @pytest.mark.long
 @pytest.mark.spark
-def test_killed_and_typed_again_nothing_that_was_finished_is_run_again(papers, tmp_path):
+def test_after_a_kill_no_finished_unit_is_run_again(papers, tmp_path):
     lake = Lake(tmp_path / "lake")
     marks = lake.job(MARKS)
     process = subprocess.Popen(_command(papers, lake.root, "local[2]"), start_new_session=True)
@@ -309,8 +309,8 @@ def test_killed_and_typed_again_nothing_that_was_finished_is_run_again(papers, t
     before = {name: (marks.done / f"{name}.json").read_bytes() for name in marks.marked()}
     assert len(before) >= 2
     found = _typed(papers, lake.root, "local[2]", "--json")
-    told = json.loads(found.stdout)[0]
-    assert (told["units"], told["finished_before"]) == (6, len(before))
+    printed = json.loads(found.stdout)[0]
+    assert (printed["units"], printed["finished_before"]) == (6, len(before))
     assert {name: (marks.done / f"{name}.json").read_bytes() for name in before} == before
 
 

@@ -1,4 +1,4 @@
-"""The session: any Java or none, any master, bad settings in one line, nothing left behind."""
+"""The Spark session: with any Java or none, on any master; bad settings print one line."""
 
 from __future__ import annotations
 
@@ -45,7 +45,7 @@ def test_a_machine_without_java_runs_on_the_wheel(tmp_path):
     assert len(list((tmp_path / "a cache").rglob("java"))) == 1
 
 
-def test_java_homes_are_judged_by_what_they_are(tmp_path, monkeypatch):
+def test_java_homes_are_chosen_by_version(tmp_path, monkeypatch):
     for version in ("17.0.15", "1.8.0_412", "21", "11.0.2", "25.0.2"):
         home = tmp_path / version
         (home / "bin").mkdir(parents=True)
@@ -70,7 +70,7 @@ def test_java_homes_are_judged_by_what_they_are(tmp_path, monkeypatch):
         java.find_java_home()
 
 
-def test_masters_and_settings_are_read_before_java_starts():
+def test_masters_and_settings_are_checked_before_java_starts():
     assert [is_embedded(m) for m in ("local", "local[2]", "local[*,4]", "local-cluster[2,1,1024]")] == [
         True,
         True,
@@ -89,7 +89,7 @@ def test_masters_and_settings_are_read_before_java_starts():
 
 
 @pytest.mark.spark
-def test_a_worker_that_dies_is_tried_again_and_a_bad_input_is_not(session, tmp_path):
+def test_a_task_whose_worker_dies_is_tried_again_and_bad_input_is_not(session, tmp_path):
     from precede.pipeline.sessions.tasks import attempt_number, spread
 
     def dies_once(number):

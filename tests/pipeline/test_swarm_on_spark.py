@@ -1,4 +1,4 @@
-"""The swarm on Spark shows what it shows in one process, and brings failing seeds back."""
+"""The swarm on Spark gives the results of one process, and returns failing seeds."""
 
 from __future__ import annotations
 
@@ -11,14 +11,14 @@ from precede.pipeline.sweeps.swarm import swarm_results
 
 @pytest.mark.long
 @pytest.mark.spark
-def test_worlds_on_spark_show_what_they_show_here(session, monkeypatch):
+def test_worlds_on_spark_give_the_results_of_this_process(session, monkeypatch):
     monkeypatch.setattr(swarm, "_TASKS_A_ROUND", 1)
     monkeypatch.setattr(swarm, "WORLDS_A_TASK", 2)
     work = spread(["vector_clock", "prs"], 7, 41)
     assert list(swarm_results(session, work)) == list(run_seeds(work))
 
 
-def test_a_failing_world_comes_back_with_its_story(monkeypatch):
+def test_a_failing_world_is_returned_with_its_explanation(monkeypatch):
     def fails_on_odd_seeds(protocol, seed):
         return WorldResult(protocol, seed, violations=seed % 2, remarks=("a story",) if seed % 2 else ())
 

@@ -1,4 +1,4 @@
-"""Sweeps: every run once, whoever dies when; failures recorded; tables that agree with the logs."""
+"""Sweeps: every run once, even after kills; failures are recorded; tables agree with the logs."""
 
 from __future__ import annotations
 
@@ -49,7 +49,7 @@ def rows(lake, table, unit="spec"):
     return pq.read_table(lake.path(table, unit)).to_pylist()
 
 
-def test_a_grid_is_every_combination_with_ids_that_stay(tmp_path):
+def test_a_grid_has_every_combination_with_stable_ids(tmp_path):
     spec = write_spec(
         tmp_path / "a",
         '[sweep]\nscenario = "short.toml"\nprotocol = ["fifo", "vector_clock"]\nseeds = "3-5"\n'
@@ -68,7 +68,7 @@ def test_a_grid_is_every_combination_with_ids_that_stay(tmp_path):
 
 
 @pytest.mark.parametrize(
-    ("text", "said"),
+    ("text", "expected_text"),
     [
         ("", "[sweep] needs 'protocol'"),
         ('[sweep]\nprotocol="fifo"', "[sweep] needs 'scenario'"),
@@ -90,17 +90,17 @@ def test_a_grid_is_every_combination_with_ids_that_stay(tmp_path):
         ("[sweep\n", "spec.toml:1: not TOML"),
     ],
 )
-def test_a_bad_specification_is_one_line_and_no_lake(tmp_path, capsys, text, said):
+def test_a_bad_specification_prints_one_line_and_creates_no_lake(tmp_path, capsys, text, expected_text):
     spec = write_spec(tmp_path, text)
     assert main(["sweep", str(spec), "--lake", str(tmp_path / "lake")]) == 2
     error = capsys.readouterr().err
-    assert said in error
+    assert expected_text in error
     assert error.count("\n") == 1
     assert not (tmp_path / "lake").exists()
 
 
 @pytest.mark.spark
-def test_a_sweep_with_saboteurs_finishes_and_says_what_became_of_each(session, tmp_path):
+def test_a_sweep_with_failing_runs_finishes_and_records_each(session, tmp_path):
     spec = write_spec(
         tmp_path / "spéc ial",
         '[sweep]\nscenario = "short.toml"\nprotocol = ["saboteur", "unordered"]\nseeds = 2\n'
@@ -136,7 +136,7 @@ def test_a_sweep_with_saboteurs_finishes_and_says_what_became_of_each(session, t
 
 
 def _agrees_with_the_logs(lake, grid, alone):
-    """Tables against runs carried out here, one by one."""
+    """Compare the tables with runs that are carried out here, one by one."""
     verdicts = {row["run_id"]: row for row in rows(lake, "verdicts")}
     measures = {}
     for row in rows(lake, "measures"):
@@ -150,10 +150,10 @@ def _agrees_with_the_logs(lake, grid, alone):
         assert (folder / "events.parquet").read_bytes() == lake.path("events", point.id).read_bytes()
         assert (folder / "gauges.parquet").read_bytes() == lake.path("gauges", point.id).read_bytes()
         mine = measure_run(folder)
-        told = measures[point.id, point.run.protocol]
+        by_name = measures[point.id, point.run.protocol]
         for name, value in mine.items():
-            assert (value is None) == (name not in told)
-            assert value is None or told[name]["value"] == value
+            assert (value is None) == (name not in by_name)
+            assert value is None or by_name[name]["value"] == value
         by_protocol.setdefault(point.run.protocol, []).append(mine)
         verdict = verify(folder / "events.parquet", "causal")
         assert verdicts[point.id]["verdict"] == verdict.verdict
@@ -171,7 +171,7 @@ def _agrees_with_the_logs(lake, grid, alone):
 
 @pytest.mark.long
 @pytest.mark.spark
-def test_a_run_that_dies_once_is_run_again_and_counts_as_finished(session, tmp_path):
+def test_a_run_whose_worker_dies_once_is_run_again_and_finished(session, tmp_path):
     spec = write_spec(
         tmp_path,
         '[sweep]\nscenario = "short.toml"\nprotocol = "saboteur"\nseeds = 3\n'
@@ -184,7 +184,7 @@ def test_a_run_that_dies_once_is_run_again_and_counts_as_finished(session, tmp_p
     assert rows(lake, "verdicts") == []
 
 
-def test_what_is_finished_is_not_run_again(tmp_path, monkeypatch):
+def test_finished_runs_are_not_run_again(tmp_path, monkeypatch):
     spec = write_spec(tmp_path, '[sweep]\nscenario = "short.toml"\nprotocol = "fifo"\nseeds = 5\n')
     lake, grid = Lake(tmp_path / "lake"), read_grid(spec)
     ran = []
@@ -213,7 +213,7 @@ def test_what_is_finished_is_not_run_again(tmp_path, monkeypatch):
     assert sorted(ran[6:]) == [2, 4]
 
 
-def test_a_log_that_was_cut_behind_our_back_is_noticed_and_run_again(tmp_path):
+def test_a_truncated_log_is_detected_and_the_run_repeated(tmp_path):
     spec = write_spec(tmp_path, '[sweep]\nscenario = "short.toml"\nprotocol = "fifo"\nseeds = 2\n')
     lake, grid = Lake(tmp_path / "lake"), read_grid(spec)
     with lake.job("sweep-spec").hold() as job:
@@ -231,7 +231,7 @@ def test_a_log_that_was_cut_behind_our_back_is_noticed_and_run_again(tmp_path):
     assert path.read_bytes() == whole
 
 
-def test_verdicts_can_come_later_and_a_second_sweep_shares_the_runs(tmp_path, monkeypatch):
+def test_verdicts_can_be_added_later_and_sweeps_share_runs(tmp_path, monkeypatch):
     spec = write_spec(tmp_path, '[sweep]\nscenario = "short.toml"\nprotocol = "fifo"\nseeds = 2\n')
     lake, grid = Lake(tmp_path / "lake"), read_grid(spec)
     with lake.job("sweep-spec").hold() as job:
@@ -239,7 +239,7 @@ def test_verdicts_can_come_later_and_a_second_sweep_shares_the_runs(tmp_path, mo
     assert "verdicts" not in Marks(lake).read(grid.points[0].id)
 
     def never(run, folder):
-        raise AssertionError("it is there already")
+        raise AssertionError("the run is already finished")
 
     monkeypatch.setattr(simulate, "carry_out_into", never)
     other = write_spec(tmp_path, spec.read_text() + 'name = "other"\n')
@@ -249,7 +249,7 @@ def test_verdicts_can_come_later_and_a_second_sweep_shares_the_runs(tmp_path, mo
     assert all(mark["measures"]["deliveries"] for mark in swept.marks.values())
 
 
-def test_a_failed_run_is_tried_again_when_the_sweep_is_typed_again(tmp_path, monkeypatch):
+def test_a_failed_run_is_tried_again_by_the_next_sweep(tmp_path, monkeypatch):
     spec = write_spec(tmp_path, '[sweep]\nscenario = "short.toml"\nprotocol = "fifo"\nseeds = 2\n')
     lake, grid = Lake(tmp_path / "lake"), read_grid(spec)
 
@@ -266,7 +266,7 @@ def test_a_failed_run_is_tried_again_when_the_sweep_is_typed_again(tmp_path, mon
     assert swept.failed == ()
 
 
-def test_what_another_version_left_is_run_again_and_what_other_code_left_is_counted(tmp_path, monkeypatch):
+def test_runs_of_another_version_are_repeated_and_runs_of_other_code_are_counted(tmp_path, monkeypatch):
     spec = write_spec(tmp_path, '[sweep]\nscenario = "short.toml"\nprotocol = "fifo"\nseeds = 3\n')
     lake, grid = Lake(tmp_path / "lake"), read_grid(spec)
     ran = []
@@ -275,10 +275,10 @@ def test_what_another_version_left_is_run_again_and_what_other_code_left_is_coun
         ran.append(run.seed)
         return carry_out_into(run, folder)
 
-    def swept_again(wanted):
+    def swept_again(options):
         ran.clear()
         with lake.job("sweep-spec").hold() as job:
-            return summarise_sweep(run_sweep(lake, grid, None, wanted, job))
+            return summarise_sweep(run_sweep(lake, grid, None, options, job))
 
     monkeypatch.setattr(simulate, "carry_out_into", noted)
     swept_again(SweepOptions())
@@ -297,7 +297,7 @@ def test_what_another_version_left_is_run_again_and_what_other_code_left_is_coun
     assert ran == []
 
 
-def test_what_took_long_begins_first(tmp_path):
+def test_long_runs_begin_first(tmp_path):
     spec = write_spec(
         tmp_path,
         '[sweep]\nscenario = "short.toml"\nprotocol = ["fifo", "vector_clock"]\nseeds = 1\n',
@@ -313,7 +313,7 @@ def test_what_took_long_begins_first(tmp_path):
     assert [point.run.protocol for point in ordered] == ["vector_clock", "vector_clock", "fifo", "fifo"]
 
 
-def test_two_sweeps_of_one_name_do_not_run_at_once(tmp_path):
+def test_two_sweeps_with_one_name_cannot_run_at_once(tmp_path):
     lake = Lake(tmp_path / "lake")
     with (
         lake.job("sweep-x").hold(),
@@ -323,13 +323,13 @@ def test_two_sweeps_of_one_name_do_not_run_at_once(tmp_path):
         pass
 
 
-def test_a_lake_that_cannot_be_written_is_said(tmp_path):
+def test_a_lake_that_cannot_be_written_is_bad_input(tmp_path):
     (tmp_path / "file").write_text("not a folder")
     with pytest.raises(BadInput, match="cannot be written"), Lake(tmp_path / "file" / "x").job("j").hold():
         pass
 
 
-def test_tables_are_documented_column_by_column():
+def test_the_page_of_tables_is_up_to_date():
     page = Path(__file__).parents[2] / "docs" / "reference" / "tables.md"
     from precede.lake.schemas import describe_tables
 

@@ -1,4 +1,4 @@
-"""The witness on DataFrames: the same answers as in one process, group by group, also through Spark Connect."""
+"""The verifier on DataFrames gives the answers of one process for every group, also through Spark Connect."""
 
 from __future__ import annotations
 
@@ -40,9 +40,9 @@ def answers(frame):
 
 
 def expected(rows, order):
-    """The same, by one call of the witness for the whole, and one for each group's story."""
+    """The same answers from the verifier in this process: for the whole log, and for each group."""
     whole = verify_here(table_of(rows), order, by=BY, columns="node=who")
-    told = {}
+    by_group = {}
     for part in whole.parts:
         key = tuple(value for _, value in part.group)
         own = [row for row in rows if (row["topic"], str(row["partition"])) == key]
@@ -51,7 +51,7 @@ def expected(rows, order):
         alone = verify_here(log, order, by=BY, columns="node=who")
         assert (alone.verdict, alone.violations) == (part.verdict, part.violations)
         story = None if alone.first is None else alone.first.story
-        told[key] = (
+        by_group[key] = (
             part.verdict,
             len(own),
             part.deliveries_checked,
@@ -59,11 +59,11 @@ def expected(rows, order):
             dict(alone.counts),
             story,
         )
-    return told
+    return by_group
 
 
 @pytest.mark.spark
-def test_every_group_is_judged_as_in_one_process(session):
+def test_every_group_gets_the_answer_of_one_process(session):
     rows = random_log(5)
     frame = session.createDataFrame(table_of(rows)).repartition(3)
     for order in ("causal", "fifo"):
@@ -75,38 +75,38 @@ def test_every_group_is_judged_as_in_one_process(session):
 
 @pytest.mark.parametrize("at_once", [1, 300, 10**9])
 @pytest.mark.parametrize("size", [7, 1000])
-def test_how_many_rows_are_judged_at_once_does_not_show(at_once, size):
+def test_the_number_of_rows_at_once_does_not_change_the_answers(at_once, size):
     rows = sorted(random_log(5), key=lambda row: (row["topic"], row["partition"], row["step"]))
     query, _ = frames.settle_query(list(rows[0]), "causal", BY, "node=who", None, "counted", "forbid")
     query = msgspec.structs.replace(query, broadcasts_elsewhere=True)
-    told = list(frames._Groups(query, at_once)(iter(table_of(rows).to_batches(size))))
-    assert answers(pa.Table.from_batches(told)) == expected(rows, "causal")
+    batches = list(frames._Groups(query, at_once)(iter(table_of(rows).to_batches(size))))
+    assert answers(pa.Table.from_batches(batches)) == expected(rows, "causal")
 
 
 @pytest.mark.long
 @pytest.mark.spark
-def test_one_order_without_groups_and_a_frame_without_rows(session):
+def test_one_order_without_groups_and_an_empty_frame(session):
     rows = [row for row in random_log(6, groups=2) if row["topic"] == "t1"]
     frame = session.createDataFrame(table_of(rows)).repartition(4)
-    (told,) = precede.pipeline.verify(frame, "causal", columns={"node": "who"}).collect()
+    (row,) = precede.pipeline.verify(frame, "causal", columns={"node": "who"}).collect()
     here = verify_here(table_of(rows), "causal", columns={"node": "who"})
     assert here.violations > 0
-    assert (told.verdict, told.rows, told.violations) == ("violated", len(rows), here.violations)
-    assert json.loads(told.first)["story"] == here.first.story
+    assert (row.verdict, row.rows, row.violations) == ("violated", len(rows), here.violations)
+    assert json.loads(row.first)["story"] == here.first.story
     assert precede.pipeline.verify(frame.limit(0), "causal", columns={"node": "who"}).count() == 0
     assert precede.pipeline.verify(frame.limit(0), "causal", by=BY, columns={"node": "who"}).count() == 0
 
 
 @pytest.mark.spark
-def test_questions_that_cannot_be_query_are_refused_at_once(session):
+def test_impossible_queries_are_bad_input(session):
     frame = session.createDataFrame(table_of(random_log(1, groups=1)))
-    for options, said in [
+    for options, expected_text in [
         ({"columns": "node=nobody"}, "no column 'nobody'"),
         ({"columns": "node=who", "order": "alphabetical"}, "is none of fifo"),
         ({"columns": "node=who", "by": "tropic"}, "tropic"),
         ({"columns": "node=who,step=:row"}, "no order of rows"),
     ]:
-        with pytest.raises(BadInput, match=said):
+        with pytest.raises(BadInput, match=expected_text):
             precede.pipeline.verify(frame, **options)
 
 
@@ -133,7 +133,7 @@ session.stop()
 
 @pytest.mark.long
 @pytest.mark.spark
-def test_a_connect_session_serves_as_well(tmp_path):
+def test_a_connect_session_works(tmp_path):
     pytest.importorskip("grpc", reason="Spark Connect needs pyspark[connect]")
     rows = random_log(7, groups=6)
     pq.write_table(table_of(rows), tmp_path / "log.parquet")
@@ -149,17 +149,17 @@ def test_a_connect_session_serves_as_well(tmp_path):
     )
     assert ran.returncode == 0, ran.stderr
     found = json.loads(ran.stdout.splitlines()[-1])
-    told = {tuple(key): (*value[:4], value[4], value[5]) for key, value in found}
-    assert told == expected(rows, "causal")
+    by_group = {tuple(key): (*value[:4], value[4], value[5]) for key, value in found}
+    assert by_group == expected(rows, "causal")
 
 
-def told(verdict):
-    """A verdict's JSON without the wording of reasons."""
-    said = verdict.json()
-    said.pop("reasons", None)
-    for part in said.get("by", []):
+def without_reasons(verdict):
+    """A verdict as JSON without its reasons."""
+    plain = verdict.json()
+    plain.pop("reasons", None)
+    for part in plain.get("by", []):
         part.pop("reasons", None)
-    return said
+    return plain
 
 
 @pytest.mark.spark
@@ -180,7 +180,9 @@ def test_files_on_spark_give_the_verdict_of_one_process(session, tmp_path):
     assert here.violations > 3
     assert files._one_order_each(files._pieces(by_file), BY)
     for path in (tmp_path / "shuffled", by_file):
-        assert told(files.verify_path(session, str(path), "causal", **options)) == told(here)
+        assert without_reasons(files.verify_path(session, str(path), "causal", **options)) == without_reasons(
+            here
+        )
     one = [row for row in rows if (row["topic"], row["partition"]) == ("t1", 0)]
     pq.write_table(table_of(one), tmp_path / "one.parquet")
     csv = "who,step,kind,message_source,message_number\n" + "".join(
@@ -191,21 +193,21 @@ def test_files_on_spark_give_the_verdict_of_one_process(session, tmp_path):
     here = verify_here(table_of(one), "causal", columns="node=who")
     for name in ("one.parquet", "one.csv"):
         there = files.verify_path(session, str(tmp_path / name), "causal", columns="node=who")
-        assert told(there) == told(here)
+        assert without_reasons(there) == without_reasons(here)
     bad = table_of([{**row, "step": "soon"} for row in rows])
     pq.write_table(bad, tmp_path / "bad.parquet")
-    for path, said in (
+    for path, expected_text in (
         (tmp_path / "bad.parquet", "soon"),
         (tmp_path / "nowhere", "No such file"),
         ("-", "input"),
     ):
-        with pytest.raises(BadInput, match=said):
+        with pytest.raises(BadInput, match=expected_text):
             files.verify_path(session, str(path), "causal", **options)
 
 
 @pytest.mark.spark
 @pytest.mark.parametrize("names", [("run_id",), ("run_id", "node")])
-def test_folders_that_spark_partitions_are_read_here_and_on_spark(session, tmp_path, capsys, names):
+def test_partitioned_folders_are_read_here_and_on_spark(session, tmp_path, capsys, names):
     rows = [
         {"run_id": f"0{row['partition']} {row['topic']}", "node": row["who"]}
         | {name: value for name, value in row.items() if name not in ("who", "topic", "partition")}
@@ -218,8 +220,8 @@ def test_folders_that_spark_partitions_are_read_here_and_on_spark(session, tmp_p
     assert files._one_order_each(pieces, ("run_id",)) == (len(names) == 1)
     here = verify_here(table_of(rows), "causal")
     assert here.violations > 3
-    assert told(verify_here(path, "causal")) == told(here)
-    assert told(files.verify_path(session, path, "causal")) == told(here)
+    assert without_reasons(verify_here(path, "causal")) == without_reasons(here)
+    assert without_reasons(files.verify_path(session, path, "causal")) == without_reasons(here)
     assert main(["verify", path, "--by", "run", "--json"]) == 1
     assert json.loads(capsys.readouterr().out)["violations"] == here.violations
     (tmp_path / "events [x]" / "stray.parquet").write_bytes(pieces[0].path.read_bytes())
@@ -228,7 +230,7 @@ def test_folders_that_spark_partitions_are_read_here_and_on_spark(session, tmp_p
 
 
 @pytest.mark.spark
-def test_a_follower_refuses_columns_that_only_folders_name(session, tmp_path):
+def test_a_follower_refuses_columns_from_folder_names(session, tmp_path):
     for number, folder in enumerate(("run_id=r", "incarnation=1")):
         row = {"node": "a", "step": 0, "kind": "broadcast", "message_source": "a", "message_number": 1}
         place = tmp_path / folder / folder

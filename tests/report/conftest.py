@@ -1,4 +1,4 @@
-"""One lake, one site and one Chromium for all tests of pages; screenshots are kept in out/screenshots."""
+"""One lake, one site and one Chromium for all tests of pages; screenshots go to out/screenshots."""
 
 from __future__ import annotations
 
@@ -23,10 +23,10 @@ LARGE, SMALL = "made-up-large", "made-up-small"
 
 @pytest.fixture(scope="session")
 def lake(tmp_path_factory: pytest.TempPathFactory) -> Lake:
-    found = make_lake(tmp_path_factory.mktemp("site"))
-    assert made_up_log(found, LARGE, 1961) >= 100_000
-    assert made_up_log(found, SMALL, 20) >= 1_000
-    return found
+    store = make_lake(tmp_path_factory.mktemp("site"))
+    assert made_up_log(store, LARGE, 1961) >= 100_000
+    assert made_up_log(store, SMALL, 20) >= 1_000
+    return store
 
 
 @pytest.fixture(scope="session")
@@ -41,7 +41,7 @@ def site(lake: Lake) -> Path:
 
 @pytest.fixture(scope="module")
 def browser() -> Iterator[Browser]:
-    """For one file: while it is open its event loop stands in the way of tests that run their own."""
+    """A browser for one test file: its event loop would disturb other tests that run their own."""
     program = next(filter(None, map(shutil.which, ("chromium", "chromium-browser", "google-chrome"))), None)
     if program is None:
         pytest.skip("no Chromium here; this installs it: apt-get install -y chromium")
@@ -54,7 +54,7 @@ def browser() -> Iterator[Browser]:
 
 
 class Watched:
-    """A page that remembers everything that went wrong on it."""
+    """A page that records its errors, warnings and network requests in `wrong`."""
 
     def __init__(self, page: Page) -> None:
         self.page = page
@@ -64,16 +64,16 @@ class Watched:
         page.on("requestfailed", lambda request: self.wrong.append(f"failed: {request.url}"))
         page.on("request", self._request)
 
-    def _console(self, said: Any) -> None:
-        if said.type in ("error", "warning"):
-            self.wrong.append(f"console: {said.text}")
+    def _console(self, entry: Any) -> None:
+        if entry.type in ("error", "warning"):
+            self.wrong.append(f"console: {entry.text}")
 
     def _request(self, request: Any) -> None:
         if not request.url.startswith(("file:", "data:", "blob:")):
-            self.wrong.append(f"asked the network: {request.url}")
+            self.wrong.append(f"requested from the network: {request.url}")
 
     def open(self, path: Path, fragment: str = "") -> Page:
-        """From the disk; of a run, when its diagram is there."""
+        """Open a file, and wait until the diagram of a run's page is drawn."""
         if fragment:
             self.page.goto("about:blank")
         self.page.goto(path.as_uri() + fragment)
@@ -83,7 +83,7 @@ class Watched:
         return self.page
 
     def settle(self) -> None:
-        """Until what was asked for is drawn."""
+        """Wait until the page has drawn."""
         self.page.evaluate("new Promise(done => requestAnimationFrame(() => requestAnimationFrame(done)))")
 
     def keep(self, name: str, full: bool = False) -> None:
@@ -100,7 +100,7 @@ def watched(browser: Browser) -> Iterator[Watched]:
 
 @pytest.fixture(autouse=True)
 def nothing_wrong(request: pytest.FixtureRequest) -> Iterator[None]:
-    """No test of a page passes when the page complained."""
+    """Fail a test whose page reported an error."""
     if "watched" not in request.fixturenames:
         yield
         return

@@ -1,4 +1,4 @@
-"""Small lakes to make sites of: real runs without Spark, and made-up logs of any size."""
+"""Small lakes for the tests of the site: real runs without Spark, and generated logs of any size."""
 
 from __future__ import annotations
 
@@ -80,7 +80,7 @@ protocol = "was"
 
 
 def make_lake(folder: Path) -> Lake:
-    """An office that breaks, buses that meet, hosts that change cells, and some claims."""
+    """A lake with runs that violate an order, buses, hosts that change cells, and some claims."""
     lake = Lake(folder / "lake")
     store_mobility(lake, "day", city_bus(1, buses=14))
     compute_contacts(lake, "day", 200.0)
@@ -94,7 +94,7 @@ def make_lake(folder: Path) -> Lake:
 
 
 def sweep_here(lake: Lake, spec: Path) -> None:
-    """A sweep in this process."""
+    """Carry out a sweep in this process."""
     grid = read_grid(spec, lake.root)
     with lake.job(f"sweep-{grid.name}").hold() as job:
         swept = run_sweep(lake, grid, None, SweepOptions(), job)
@@ -107,11 +107,11 @@ def sweep_here(lake: Lake, spec: Path) -> None:
 
 
 def groups_of(rows: list[dict[str, Any]]) -> list[dict[str, Any]]:
-    found: dict[tuple[str, str, str, str], list[dict[str, Any]]] = defaultdict(list)
+    by_group: dict[tuple[str, str, str, str], list[dict[str, Any]]] = defaultdict(list)
     for row in rows:
-        found[row["scenario"], row["protocol"], row["options"], row["measure"]].append(row)
+        by_group[row["scenario"], row["protocol"], row["options"], row["measure"]].append(row)
     groups = []
-    for several in found.values():
+    for several in by_group.values():
         values = [row["value"] for row in several]
         low, high = confidence_interval(values) or (None, None)
         mean = sum(values) / len(values)
@@ -121,7 +121,7 @@ def groups_of(rows: list[dict[str, Any]]) -> list[dict[str, Any]]:
 
 
 def comparisons() -> list[dict[str, Any]]:
-    """Claims of one exhibit with an answer to each."""
+    """Claims of one exhibit, one of each status."""
     rows = []
     for number, status in enumerate(("reproduced", "close", "not reproduced", "withheld")):
         rows.append(
@@ -153,7 +153,7 @@ def write_table(lake: Lake, table: str, unit: str, schema: pa.Schema, rows: list
 
 
 def made_up_log(lake: Lake, run_id: str, messages: int, nodes: int = 50) -> int:
-    """A run of one broadcast and `nodes` deliveries for each message, into a lake; how many rows it has."""
+    """Write a run with one broadcast and `nodes` deliveries for each message; returns its number of rows."""
     random = np.random.default_rng(messages)
     source = random.integers(0, nodes, messages)
     born = np.sort(random.integers(0, 3_600_000_000, messages))

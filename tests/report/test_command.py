@@ -1,4 +1,4 @@
-"""`precede report` as a user types it, and what a page is made of before a browser sees it."""
+"""The command `precede report`, and the data of a page."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ from precede.report.run_data import SHOWN, read_log
 from tests.report.conftest import LARGE
 
 
-def test_a_lake_becomes_a_site_and_is_replaced_by_the_next(
+def test_a_report_replaces_the_pages_of_an_earlier_one(
     lake: Lake, tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
     out = tmp_path / "site"
@@ -25,14 +25,14 @@ def test_a_lake_becomes_a_site_and_is_replaced_by_the_next(
             cli.main(["report", "--lake", str(lake.root), "--out", str(out), "--events", "500", "--runs", runs])
             == 0
         )
-        told = capsys.readouterr().out.splitlines()
-        assert told[-1] == f"Open {out / 'index.html'}"
+        printed = capsys.readouterr().out.splitlines()
+        assert printed[-1] == f"Open {out / 'index.html'}"
         assert len(list(out.glob("run-*.html"))) == int(runs)
-        assert "runs have no page" in told[-2]
-    assert next(out.glob("run-*.html")).name.startswith("run-unordered"), "broken runs come first"
+        assert "runs have no page" in printed[-2]
+    assert next(out.glob("run-*.html")).name.startswith("run-unordered"), "runs with violations come first"
 
 
-def test_what_else_is_in_the_folder_is_left_alone(lake: Lake, tmp_path: Path) -> None:
+def test_other_files_in_the_folder_are_kept(lake: Lake, tmp_path: Path) -> None:
     (tmp_path / "mine.html").write_text("mine")
     for _ in range(2):
         assert cli.main(["report", "--lake", str(lake.root), "--out", str(tmp_path), "--runs", "0"]) == 0
@@ -46,13 +46,13 @@ def test_bad_input_is_one_line(lake: Lake, tmp_path: Path, capsys: pytest.Captur
     assert len(capsys.readouterr().err.splitlines()) == 3
 
 
-def test_an_empty_lake_has_an_index_that_says_so(tmp_path: Path) -> None:
+def test_the_index_of_an_empty_lake_says_that_it_has_no_runs(tmp_path: Path) -> None:
     (tmp_path / "lake").mkdir()
     assert cli.main(["report", "--lake", str(tmp_path / "lake"), "--out", str(tmp_path / "site")]) == 0
     assert "no runs yet" in (tmp_path / "site" / "index.html").read_text()
 
 
-def test_a_log_is_cut_after_so_many_events_or_later_to_reach_a_violation(lake: Lake) -> None:
+def test_a_log_is_cut_at_the_limit_or_later_to_include_a_violation(lake: Lake) -> None:
     whole = read_log(lake, LARGE, 1_000_000)
     assert len(whole.at_us) == whole.rows > 100_000
     assert (np.diff(whole.at_us) >= 0).all()
@@ -71,7 +71,7 @@ def test_a_log_is_cut_after_so_many_events_or_later_to_reach_a_violation(lake: L
     assert whole.name(int(whole.message[broadcast])).startswith(whole.nodes[whole.node[broadcast]] + ":")
 
 
-def test_numbers_that_do_not_fit_are_refused_and_the_same_data_is_the_same_text() -> None:
+def test_packing_refuses_large_numbers_and_is_deterministic() -> None:
     with pytest.raises(ValueError, match="do not fit into 1 bytes"):
         planes(np.array([256]), 1)
     with pytest.raises(ValueError, match="do not fit"):
@@ -79,8 +79,8 @@ def test_numbers_that_do_not_fit_are_refused_and_the_same_data_is_the_same_text(
     assert pack([b"abc"]) == pack([b"a", b"bc"])
 
 
-def test_a_map_of_a_node_that_goes_away_and_comes_back_packs() -> None:
+def test_a_map_with_a_node_that_is_absent_for_a_while_is_packed() -> None:
     ways = [(0, 0, 0.0, 0.0, 10, 5.0, 5.0), (0, 50, -7.0, 2.0, 60, 0.0, 0.0), (1, 5, 1.0, 1.0, 9, 1.0, 1.0)]
-    told = page_map(Stage(["a", "b"], ways, [(0, 1, 5, 9)]))
-    assert (told["segments"], told["links"]) == (3, 1)
-    assert json.dumps(told)
+    packed = page_map(Stage(["a", "b"], ways, [(0, 1, 5, 9)]))
+    assert (packed["segments"], packed["links"]) == (3, 1)
+    assert json.dumps(packed)

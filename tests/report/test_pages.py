@@ -1,4 +1,4 @@
-"""Every page in a real Chromium, from the disk, without a network: quiet, drawn, whole on a phone, readable."""
+"""Every page in a real Chromium, from the disk, without a network: no errors, drawn, fits a phone, readable."""
 
 from __future__ import annotations
 
@@ -36,7 +36,7 @@ DRAWN = """
 """
 
 
-def test_every_page_is_quiet_drawn_and_fits_a_phone(site: Path, watched: Watched) -> None:
+def test_every_page_has_no_errors_is_drawn_and_fits_a_phone(site: Path, watched: Watched) -> None:
     pages = sorted(site.glob("*.html"))
     assert len(pages) > 50
     for path in pages:
@@ -54,7 +54,7 @@ def test_every_page_is_quiet_drawn_and_fits_a_phone(site: Path, watched: Watched
         assert not watched.wrong, (path.name, watched.wrong)
 
 
-def test_every_kind_of_page_is_kept_as_a_picture(site: Path, watched: Watched) -> None:
+def test_screenshots_of_every_kind_of_page_are_written(site: Path, watched: Watched) -> None:
     kinds = {
         "index": "index.html",
         "sweep": "sweep-buses.html",
@@ -78,7 +78,7 @@ def test_every_kind_of_page_is_kept_as_a_picture(site: Path, watched: Watched) -
     watched.keep("run-buses-print", full=True)
 
 
-def test_dark_paper_is_dark_and_print_has_no_controls(site: Path, watched: Watched) -> None:
+def test_dark_mode_is_dark_and_print_has_no_controls(site: Path, watched: Watched) -> None:
     page = watched.open(next(site.glob("run-delta_causal-*.html")))
     brightness = "e => getComputedStyle(e).backgroundColor.match(/\\d+/g).map(Number).reduce((a, b) => a + b)"
     light = page.locator("body").evaluate(brightness)
@@ -102,7 +102,7 @@ def test_the_filter_of_the_index_hides_other_runs(site: Path, watched: Watched) 
     assert page.locator("#filter-count").inner_text() == "2 shown"
 
 
-def test_a_point_of_a_figure_says_its_number_and_a_curve_can_be_put_aside(site: Path, watched: Watched) -> None:
+def test_a_point_of_a_figure_shows_its_value(site: Path, watched: Watched) -> None:
     page = watched.open(site / "sweep-buses.html")
     point = page.locator("svg.figure .curve[data-name=fifo] .point").first
     point.hover()
@@ -113,21 +113,21 @@ def test_a_point_of_a_figure_says_its_number_and_a_curve_can_be_put_aside(site: 
 
 
 class Reading(HTMLParser):
-    """What a screen reader needs to find: names of controls, headers of tables, one language."""
+    """Collects what a screen reader needs: names of controls, headers of tables, the language."""
 
     def __init__(self) -> None:
         super().__init__()
-        self.found: list[tuple[str, dict[str, Any]]] = []
+        self.tags: list[tuple[str, dict[str, Any]]] = []
         self.inside: list[str] = []
         self.unnamed: list[str] = []
 
     def handle_starttag(self, tag: str, attrs: list[tuple[str, str | None]]) -> None:
-        given = dict(attrs)
-        self.found.append((tag, given))
-        if tag in ("input", "select") and "label" not in self.inside and "aria-label" not in given:
-            self.unnamed.append(f"{tag} {given}")
-        if tag == "canvas" and not ("aria-label" in given and given.get("tabindex") == "0"):
-            self.unnamed.append(f"canvas {given}")
+        attributes = dict(attrs)
+        self.tags.append((tag, attributes))
+        if tag in ("input", "select") and "label" not in self.inside and "aria-label" not in attributes:
+            self.unnamed.append(f"{tag} {attributes}")
+        if tag == "canvas" and not ("aria-label" in attributes and attributes.get("tabindex") == "0"):
+            self.unnamed.append(f"canvas {attributes}")
         if tag not in ("meta", "link", "input", "br", "img", "hr"):
             self.inside.append(tag)
 
@@ -142,19 +142,21 @@ def test_a_screen_reader_finds_names_and_headers_on_every_page(site: Path) -> No
         reading = Reading()
         reading.feed(text)
         assert reading.unnamed == [], path.name
-        tags = [tag for tag, _ in reading.found]
+        tags = [tag for tag, _ in reading.tags]
         assert tags.count("main") == tags.count("h1") == 1
         assert re.search(r"<head>.*<title>[^<]+ · Precede</title>.*</head>", text, re.S)
-        assert ("html", {"lang": "en"}) in reading.found
+        assert ("html", {"lang": "en"}) in reading.tags
         assert text.count("<svg ") == len(re.findall(r"<svg [^>]*role=\"img\"[^>]*>\s*<title>", text)), (
             path.name
         )
         assert all(
-            "scope" in given for tag, given in reading.found if tag == "th" and "style" not in given
+            "scope" in attributes
+            for tag, attributes in reading.tags
+            if tag == "th" and "style" not in attributes
         ) or (path.name.startswith(("paper-", "protocol-"))), path.name
 
 
-def test_nothing_on_any_page_points_outside_the_site_or_to_a_missing_file(site: Path) -> None:
+def test_all_links_lead_to_files_of_the_site(site: Path) -> None:
     for path in sorted(site.glob("*.html")):
         for target in re.findall(r'(?:href|src)="([^"#]+)', path.read_text(encoding="utf-8")):
             if target.startswith(("https:", "http:")):
@@ -164,7 +166,7 @@ def test_nothing_on_any_page_points_outside_the_site_or_to_a_missing_file(site: 
 
 
 def contrast(one: str, other: str) -> float:
-    """How far apart two colours are, as WCAG 2 counts it."""
+    """The contrast of two colours by WCAG 2."""
 
     def light(colour: str) -> float:
         digits = colour.lstrip("#")
@@ -177,7 +179,7 @@ def contrast(one: str, other: str) -> float:
     return (high + 0.05) / (low + 0.05)
 
 
-def test_every_colour_of_letters_can_be_read_on_light_paper_on_dark_and_in_print(site: Path) -> None:
+def test_text_colours_have_enough_contrast_in_light_dark_and_print(site: Path) -> None:
     style = (site / "assets" / "style.css").read_text(encoding="utf-8")
     papers = re.findall(r":root \{(.*?)\}", style, re.S)
     assert len(papers) == 3

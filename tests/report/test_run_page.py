@@ -1,4 +1,4 @@
-"""The run page in a real Chromium: diagram and map by mouse and by keys, violations, ShiViz, a large run."""
+"""The page of a run in a real Chromium: diagram and map by mouse and keys, violations, ShiViz, a large run."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ def log_of(lake: Lake, page: Path) -> Log:
 
 
 def happened_before(log: Log) -> dict[str, set[str]]:
-    """Every message's past, by its definition: what its source had seen, with their pasts. An oracle."""
+    """An oracle: the past of every message, from the definition of happened-before."""
     past: dict[str, set[str]] = {}
     seen: list[set[str]] = [set() for _ in log.nodes]
     for node, kind, message in zip(log.node.tolist(), log.kind.tolist(), log.message.tolist(), strict=True):
@@ -50,7 +50,7 @@ name => {
 
 
 @pytest.mark.parametrize("kind", ["vector_clock", "unordered", "delta_causal"])
-def test_past_and_future_are_what_happened_before_and_after(
+def test_past_and_future_follow_the_definition_of_happened_before(
     kind: str, site: Path, lake: Lake, watched: Watched
 ) -> None:
     path = run_of(site, kind)
@@ -64,7 +64,7 @@ def test_past_and_future_are_what_happened_before_and_after(
 
 
 def place_of(page: Any, message: str) -> dict[str, float]:
-    """Where a message's broadcast is drawn, on the screen."""
+    """The position on the screen at which a message's broadcast is drawn."""
     return dict(
         page.evaluate(
             """name => {
@@ -77,7 +77,7 @@ def place_of(page: Any, message: str) -> dict[str, float]:
     )
 
 
-def test_the_diagram_answers_a_mouse(site: Path, lake: Lake, watched: Watched) -> None:
+def test_the_diagram_reacts_to_the_mouse(site: Path, lake: Lake, watched: Watched) -> None:
     path = run_of(site, "vector_clock")
     page = watched.open(path)
     log = log_of(lake, path)
@@ -86,7 +86,7 @@ def test_the_diagram_answers_a_mouse(site: Path, lake: Lake, watched: Watched) -
     page.keyboard.press("Enter")
     at = page.evaluate("precede.model.time[precede.model.origin[precede.diagram.selected]]")
     page.locator("#clear").click()
-    assert "No message is selected" in page.locator("#told").inner_text()
+    assert "No message is selected" in page.locator("#selection").inner_text()
     page.locator("#from").fill(f"0:00:{(at - 2e4) / 1e6:.6f}")
     page.keyboard.press("Tab")
     page.locator("#to").fill(f"0:00:{(at + 6e5) / 1e6:.6f}")
@@ -95,9 +95,9 @@ def test_the_diagram_answers_a_mouse(site: Path, lake: Lake, watched: Watched) -
     page.locator("#diagram").scroll_into_view_if_needed()
     spot = place_of(page, name)
     page.mouse.click(spot["x"], spot["y"])
-    told = page.locator("#told").inner_text()
-    assert told.startswith(f"{name} was broadcast by ")
-    assert re.search(r"\d+ messages happened before it, \d+ after it", told)
+    text = page.locator("#selection").inner_text()
+    assert text.startswith(f"{name} was broadcast by ")
+    assert re.search(r"\d+ messages happened before it, \d+ after it", text)
     assert page.locator("#fates tbody tr").count() >= 1
     watched.settle()
     watched.keep("diagram-selected")
@@ -112,21 +112,21 @@ def test_the_diagram_answers_a_mouse(site: Path, lake: Lake, watched: Watched) -
     panned = page.evaluate(WINDOW)
     assert panned[0] > zoomed[0]
     assert panned[1] - panned[0] == pytest.approx(zoomed[1] - zoomed[0])
-    assert page.locator("#told").inner_text() == told, "a drag is no click"
+    assert page.locator("#selection").inner_text() == text, "a drag is no click"
     page.locator("#zoom-all").click()
     assert page.evaluate(WINDOW)[1] > high
 
 
-def test_filters_by_node_and_time_show_that_part_alone(site: Path, lake: Lake, watched: Watched) -> None:
+def test_filters_by_node_and_time_show_only_that_part(site: Path, lake: Lake, watched: Watched) -> None:
     path = run_of(site, "delta_causal")
     page = watched.open(path)
     log = log_of(lake, path)
     page.locator("#nodes").fill("L01-*")
     page.keyboard.press("Enter")
     watched.settle()
-    wanted = [k for k, name in enumerate(log.nodes) if name.startswith("L01-")]
-    rows = int(sum((log.node == k).sum() for k in wanted))
-    assert page.evaluate("precede.diagram.lanes") == wanted
+    lanes = [k for k, name in enumerate(log.nodes) if name.startswith("L01-")]
+    rows = int(sum((log.node == k).sum() for k in lanes))
+    assert page.evaluate("precede.diagram.lanes") == lanes
     assert page.locator("#window").inner_text().startswith(f"{rows:,} events")
     page.locator("#from").fill("2:00:00")
     page.locator("#from").blur()
@@ -134,14 +134,14 @@ def test_filters_by_node_and_time_show_that_part_alone(site: Path, lake: Lake, w
     page.locator("#to").blur()
     watched.settle()
     here = (log.at_us >= 7.2e9) & (log.at_us < 14.4e9)
-    rows = int(sum(((log.node == k) & here).sum() for k in wanted))
+    rows = int(sum(((log.node == k) & here).sum() for k in lanes))
     assert page.locator("#window").inner_text().startswith(f"{rows:,} events")
     page.locator("#nodes").fill("nobody")
     page.keyboard.press("Enter")
     assert page.locator("#nodes:invalid").count() == 1
 
 
-def test_the_diagram_answers_keys(site: Path, watched: Watched) -> None:
+def test_the_diagram_reacts_to_keys(site: Path, watched: Watched) -> None:
     page = watched.open(run_of(site, "delta_causal"))
     page.locator("#shiviz").focus()
     page.keyboard.press("Tab")
@@ -168,7 +168,9 @@ def test_the_diagram_answers_keys(site: Path, watched: Watched) -> None:
     assert page.evaluate(WINDOW) == [low, high]
 
 
-def test_a_wait_is_told_with_its_length_and_for_whom(site: Path, lake: Lake, watched: Watched) -> None:
+def test_a_wait_is_shown_with_its_length_and_the_awaited_message(
+    site: Path, lake: Lake, watched: Watched
+) -> None:
     path = run_of(site, "vector_clock")
     page = watched.open(path)
     log = log_of(lake, path)
@@ -187,11 +189,11 @@ def test_a_wait_is_told_with_its_length_and_for_whom(site: Path, lake: Lake, wat
     page.keyboard.press("Enter")
     found = page.evaluate("precede.diagram.fates.map(f => f.wait)")
     assert max(wait for wait in found if wait is not None) == waits[longest]
-    told = page.locator("#told").inner_text()
-    whom = re.search(r"The longest wait was (.+), at (\w+), for (\S+)\.", told)
-    assert whom is not None, told
-    assert whom[3] in happened_before(log)[log.name(longest)]
-    assert page.locator("#fates tbody tr").first.inner_text().split("\t")[2] == whom[1]
+    text = page.locator("#selection").inner_text()
+    match = re.search(r"The longest wait was (.+), at (\w+), for (\S+)\.", text)
+    assert match is not None, text
+    assert match[3] in happened_before(log)[log.name(longest)]
+    assert page.locator("#fates tbody tr").first.inner_text().split("\t")[2] == match[1]
 
 
 def test_the_map_plays_and_a_message_spreads(site: Path, watched: Watched) -> None:
@@ -219,7 +221,7 @@ def test_the_map_plays_and_a_message_spreads(site: Path, watched: Watched) -> No
     assert f"has been delivered {delivered} times" in page.locator("#instant").inner_text()
 
 
-def test_the_map_has_the_contacts_of_the_instant(site: Path, lake: Lake, watched: Watched) -> None:
+def test_the_map_shows_the_contacts_of_the_instant(site: Path, lake: Lake, watched: Watched) -> None:
     page = watched.open(run_of(site, "fifo"))
     contacts = lake.read("contacts", "day@200m")
     zero = min(lake.read("segments", "day")["t0_us"].to_pylist())
@@ -230,24 +232,24 @@ def test_the_map_has_the_contacts_of_the_instant(site: Path, lake: Lake, watched
         )
         watched.settle()
         at = page.evaluate("precede.map.time") + zero
-        reach = page.evaluate("precede.map.told_now.links")
+        reach = page.evaluate("precede.map.counts.links")
         near = sum(start - 200_000 <= at <= end + 200_000 for start, end in spans)
         surely = sum(start + 200_000 <= at <= end - 200_000 for start, end in spans)
         assert surely <= reach <= near
 
 
-def test_hosts_stand_beside_the_station_they_heard(site: Path, watched: Watched) -> None:
+def test_hosts_are_drawn_at_the_station_they_heard(site: Path, watched: Watched) -> None:
     page = watched.open(run_of(site, "was"))
-    stations = page.evaluate("[...precede.map.stations].map(s => precede.map.told.nodes[s])")
+    stations = page.evaluate("[...precede.map.stations].map(s => precede.map.data.nodes[s])")
     assert stations == ["s0", "s1", "s2"]
     cells = page.evaluate(
-        """() => { const m = precede.map, host = m.told.nodes.indexOf("h0");
-        return m.links.filter(l => l[0] === host).map(l => m.told.nodes[l[1]]); }"""
+        """() => { const m = precede.map, host = m.data.nodes.indexOf("h0");
+        return m.links.filter(l => l[0] === host).map(l => m.data.nodes[l[1]]); }"""
     )
     assert cells == ["s0", "s1", "s2"]
 
 
-def test_a_violation_opens_with_the_two_messages_and_the_chain(
+def test_a_violation_opens_with_its_two_messages_and_the_chain(
     site: Path, lake: Lake, watched: Watched
 ) -> None:
     path = run_of(site, "unordered")
@@ -256,31 +258,29 @@ def test_a_violation_opens_with_the_two_messages_and_the_chain(
     page = watched.open(path)
     page.get_by_role("link", name="open 1", exact=True).click()
     watched.settle()
-    told = page.locator("#told").inner_text()
+    text = page.locator("#selection").inner_text()
     chain = re.search(r"but (.+?)\.\n", first["explanation"])
     assert chain is not None
-    assert told.startswith("The chain: " + chain[1].replace("->", "→") + ".")
+    assert text.startswith("The chain: " + chain[1].replace("->", "→") + ".")
     assert first["message"] in chain[1]
     assert page.evaluate("precede.diagram.lanes.length") < page.evaluate("precede.model.nodes.length")
     red = page.evaluate("getComputedStyle(document.documentElement).getPropertyValue('--bad').trim()")
-    wanted = [int(red[k : k + 2], 16) for k in (1, 3, 5)]
+    rgb = [int(red[k : k + 2], 16) for k in (1, 3, 5)]
     count = page.evaluate(
         """([r, g, b]) => { const c = precede.diagram.canvas;
         const d = c.getContext("2d").getImageData(0, 0, c.width, c.height).data; let n = 0;
         for (let i = 0; i < d.length; i += 4) n += d[i] === r && d[i + 1] === g && d[i + 2] === b;
         return n; }""",
-        wanted,
+        rgb,
     )
     assert count > 50
     watched.keep("violation")
     page.goto("about:blank")
     watched.open(path, "#violation=0")
-    assert page.locator("#told").inner_text() == told
+    assert page.locator("#selection").inner_text() == text
 
 
-def test_shiviz_gets_the_same_from_the_page_and_from_the_command(
-    site: Path, lake: Lake, watched: Watched
-) -> None:
+def test_the_page_and_the_command_export_the_same_shiviz_log(site: Path, lake: Lake, watched: Watched) -> None:
     path = run_of(site, "vector_clock")
     page = watched.open(path)
     with page.expect_download() as download:
@@ -294,13 +294,13 @@ def test_shiviz_gets_the_same_from_the_page_and_from_the_command(
     own: dict[str, int] = {}
     for event, host, clock in events:
         what, name = event.split(" ")
-        told = json.loads(clock)
+        stamp = json.loads(clock)
         own[host] = own.get(host, 0) + 1
-        assert told[host] == own[host]
+        assert stamp[host] == own[host]
         if what == "broadcast":
-            stamps[name] = told
+            stamps[name] = stamp
         else:
-            assert all(told[other] >= count for other, count in stamps[name].items())
+            assert all(stamp[other] >= count for other, count in stamps[name].items())
 
 
 INTERACTIONS = {
@@ -313,7 +313,7 @@ INTERACTIONS = {
     " const row = m.origin[m.born[m.born.length >> 1]];"
     " for (const type of ['pointerdown', 'pointerup']) d.canvas.dispatchEvent(new PointerEvent(type,"
     " { pointerId: 1, clientX: r.left + d.x(m.time[row]), clientY: r.top + d.y(m.node[row]) }));"
-    " if (d.selected === NONE) throw new Error('the click met nothing'); }",
+    " if (d.selected === NONE) throw new Error('the click selected nothing'); }",
     "filter nodes": "d => { const f = document.getElementById('nodes'); f.value = f.value ? '' : 'n1*';"
     " f.dispatchEvent(new Event('change')); }",
     "filter time": "d => { const f = document.getElementById('to'); "
@@ -342,8 +342,8 @@ async ([action, times]) => {
 """
 
 
-def test_a_hundred_times_the_events_is_not_five_times_slower(site: Path, watched: Watched) -> None:
-    """From an input to the picture that answers it, and the work alone: medians of eleven, written down."""
+def test_a_hundred_times_more_events_are_less_than_five_times_slower(site: Path, watched: Watched) -> None:
+    """Measures the time from an input to the drawn picture, and the work alone; writes medians of eleven."""
     figures: dict[str, dict[str, float]] = {}
     for name in (SMALL, LARGE):
         page = watched.open(site / f"run-{name}.html")
@@ -353,10 +353,10 @@ def test_a_hundred_times_the_events_is_not_five_times_slower(site: Path, watched
             figures.setdefault(what, {})[f"{name}_ms"] = round(median(took), 2)
             figures[what][f"{name}_work_ms"] = round(median(work), 2)
     watched.keep("large-run")
-    for found in figures.values():
-        found["ratio"] = round(found[f"{LARGE}_ms"] / found[f"{SMALL}_ms"], 2)
-        found["work_ratio"] = round(found[f"{LARGE}_work_ms"] / max(0.1, found[f"{SMALL}_work_ms"]), 2)
+    for figure in figures.values():
+        figure["ratio"] = round(figure[f"{LARGE}_ms"] / figure[f"{SMALL}_ms"], 2)
+        figure["work_ratio"] = round(figure[f"{LARGE}_work_ms"] / max(0.1, figure[f"{SMALL}_work_ms"]), 2)
     SCREENSHOTS.mkdir(parents=True, exist_ok=True)
     (SCREENSHOTS / "interactions.json").write_text(json.dumps(figures, indent=2) + "\n")
-    slow = {what: found for what, found in figures.items() if found["ratio"] > 5}
+    slow = {what: figure for what, figure in figures.items() if figure["ratio"] > 5}
     assert not slow, slow

@@ -1,4 +1,4 @@
-"""What a table or figure says must stand in every form it is written in."""
+"""Tables and figures have the same content in every format."""
 
 from __future__ import annotations
 
@@ -31,7 +31,7 @@ FIGURE = Figure(
 SVG = "{http://www.w3.org/2000/svg}"
 
 
-def test_every_form_of_a_table_escapes_what_its_language_would_take_for_its_own() -> None:
+def test_every_format_of_a_table_escapes_its_special_characters() -> None:
     assert r"a\|b" in markdown(TABLE)
     text = latex(TABLE)
     assert r"Waits \& ages (50 \%)" in text
@@ -50,12 +50,12 @@ def test_csv_keeps_every_digit(tmp_path: Path) -> None:
     }
 
 
-def test_a_row_of_another_length_is_refused() -> None:
+def test_a_row_with_a_wrong_number_of_cells_is_refused() -> None:
     with pytest.raises(ValueError, match="1 cells for 2"):
         Table("t", ("a", "b"), [("x",)])
 
 
-def test_a_point_is_drawn_where_its_numbers_say() -> None:
+def test_a_point_is_drawn_at_its_coordinates() -> None:
     drawing = ElementTree.fromstring(svg(FIGURE))
     first, second = [g for g in drawing.iter(f"{SVG}g") if g.get("data-name")]
     heights = {}
@@ -76,7 +76,7 @@ def test_a_figure_is_also_a_table() -> None:
     assert ["published: Table II", "20min", 21.0, None, None] in rows
 
 
-def test_a_picture_shows_letters_whatever_fonts_a_machine_has(tmp_path: Path) -> None:
+def test_a_png_has_text_on_machines_without_fonts(tmp_path: Path) -> None:
     with_letters = png(FIGURE, 720)
     blank = Figure("", "", "", FIGURE.curves, FIGURE.marks, categories=("", ""))
     assert with_letters[:8] == b"\x89PNG\r\n\x1a\n"
@@ -85,7 +85,7 @@ def test_a_picture_shows_letters_whatever_fonts_a_machine_has(tmp_path: Path) ->
     assert re.search(r"<title>Waits</title>", (tmp_path / "waits.svg").read_text())
 
 
-def test_a_logarithmic_axis_has_no_zero() -> None:
+def test_a_logarithmic_axis_leaves_out_zero() -> None:
     figure = Figure(
         "t", "n", "b", [Curve("c", [Point(1, 0.0), Point(10, 100.0), Point(100, 10.0)])], log_y=True
     )

@@ -1,4 +1,4 @@
-"""Contacts by brute force: every pair of segments, exact rational arithmetic, no windows and no grid.
+"""An oracle for contacts: every pair of segments in exact rational arithmetic, without windows or grid.
 
 It shares no code with the kernel: ends of a contact are the roots to eighty digits, rounded inwards, then held
 against the exact sign of the quadratic at the neighbouring microseconds.

@@ -1,4 +1,4 @@
-"""Where the real files are: `PRECEDE_DATA`, else `../shared/data` beside the checkout."""
+"""The folder of real trace files: `PRECEDE_DATA`, else `../shared/data` next to the checkout."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Contact lists: merging, presence, the dirty files of the world, and back to a file."""
+"""Contact lists: merging, presence, files with errors, and writing them back."""
 
 from __future__ import annotations
 
@@ -55,7 +55,7 @@ def test_contacts_are_cut_to_presence():
         contact_list([("a", "c", 0, 1)], [("a", 0, 9)])
 
 
-def test_csv_with_every_kind_of_dirt(tmp_path: Path):
+def test_csv_rows_with_errors_are_rejected(tmp_path: Path):
     path = file(
         tmp_path,
         "# a comment\na,b,start,end\n1,2,0,10\n2,1,5,20\n3,3,0,1\n1,2,9,8\n1,4,7,7\n1,2\n1,2,x,9\n1,,0,1\n"
@@ -74,16 +74,16 @@ def test_csv_with_every_kind_of_dirt(tmp_path: Path):
     ]
     [summary] = read.summaries
     assert (summary.rows_read, summary.rows_kept, summary.rows_rejected) == (10, 3, 7)
-    assert summary.notes == {"overlapping or abutting contacts merged into another": 1}
+    assert summary.notes == {"contacts merged into another that they overlap or touch": 1}
 
 
-def test_csv_without_a_header_and_gzipped(tmp_path: Path):
+def test_csv_may_be_gzipped_and_without_header(tmp_path: Path):
     path = tmp_path / "c.csv.gz"
     path.write_bytes(gzip.compress(b"x,y,1,2\r\nx,z,3,4\r\n", mtime=0))
     assert rows(read_contacts(path).contacts) == [("x", "y", S, 2 * S), ("x", "z", 3 * S, 4 * S)]
 
 
-def test_conn_with_every_kind_of_dirt(tmp_path: Path):
+def test_conn_rows_with_errors_are_rejected(tmp_path: Path):
     path = file(
         tmp_path,
         "0 CONN 1 2 up\n5\tCONN\t2\t1\tup\n10 CONN 1 2 down WiFi\n11 CONN 1 2 down\n12 CONN 1 3 up\n"
@@ -112,13 +112,13 @@ def test_conn_with_every_kind_of_dirt(tmp_path: Path):
     [summary] = read.summaries
     assert summary.rows_read == 18 == summary.rows_kept + summary.rows_rejected
     assert summary.notes == {
-        "contacts that abut merged into the one before": 1,
+        "contacts merged into the one before that they touch": 1,
         "contacts never closed, ended with the trace": 1,
     }
 
 
 @pytest.mark.parametrize(
-    ("content", "said"),
+    ("content", "expected_text"),
     [
         (b"", "no rows"),
         (b"a,b,start,end\n", "no rows"),
@@ -130,16 +130,16 @@ def test_conn_with_every_kind_of_dirt(tmp_path: Path):
         (b"PK\x03\x04rest", "zip"),
     ],
 )
-def test_hostile_files_are_answered_with_one_line(tmp_path: Path, content: bytes, said: str):
+def test_hostile_files_raise_one_line_of_bad_input(tmp_path: Path, content: bytes, expected_text: str):
     path = tmp_path / "bad"
     path.write_bytes(content)
-    with pytest.raises(BadInput, match=said) as caught:
+    with pytest.raises(BadInput, match=expected_text) as caught:
         read_contacts(path)
     assert "bad" in str(caught.value)
     assert "\n" not in str(caught.value)
 
 
-def test_a_file_that_is_not_there(tmp_path: Path):
+def test_a_missing_file_is_bad_input(tmp_path: Path):
     with pytest.raises(BadInput, match="No such file"):
         read_contacts(tmp_path / "nowhere.csv")
     with pytest.raises(BadInput, match="directory"):
@@ -159,7 +159,7 @@ CONTACTS = st.lists(
 
 
 @given(CONTACTS)
-def test_written_and_read_back_it_is_the_same(tmp_path_factory: pytest.TempPathFactory, drawn):
+def test_a_contact_list_is_the_same_after_writing_and_reading(tmp_path_factory: pytest.TempPathFactory, drawn):
     folder = tmp_path_factory.mktemp("round")
     contacts = contact_list(drawn)
     write_contacts(contacts, folder / "c.csv")
@@ -169,7 +169,7 @@ def test_written_and_read_back_it_is_the_same(tmp_path_factory: pytest.TempPathF
         assert rows(read_contacts(folder / "c.txt").contacts) == rows(contacts)
 
 
-def test_presence_written_and_read_back(tmp_path: Path):
+def test_presence_is_the_same_after_writing_and_reading(tmp_path: Path):
     contacts = contact_list([("a", "b", 10, 20)], [("a", 0, 15), ("b", 12, 30), ("b", 40, 50)])
     write_contacts(contacts, tmp_path / "c.csv")
     write_presence(contacts, tmp_path / "n.csv")
@@ -178,7 +178,7 @@ def test_presence_written_and_read_back(tmp_path: Path):
     assert list(again.presence_rows()) == [("a", 0, 15), ("b", 12, 30), ("b", 40, 50)]
 
 
-def test_reading_a_contact_list_needs_no_compiler():
+def test_reading_a_contact_list_does_not_import_numba():
     text = "import sys, precede.traces.contacts; assert 'numba' not in sys.modules"
     assert run([sys.executable, "-c", text], check=False).returncode == 0
 
@@ -204,6 +204,6 @@ def test_conn_rows_before_the_last_contact_stay_rejected_after_a_contact_without
         "99 CONN c d up\n99 CONN c d down\n",
     ],
 )
-def test_conn_a_rejected_row_does_not_lengthen_the_trace(tmp_path: Path, rejected: str):
+def test_a_rejected_conn_row_does_not_extend_the_trace(tmp_path: Path, rejected: str):
     read = read_contacts(file(tmp_path, f"0 CONN a b up\n{rejected}5 C M1 a b 500\n7 CONN e f up\n"))
     assert rows(read.contacts) == [("a", "b", 0, 7 * S)]

@@ -1,4 +1,4 @@
-"""Hostile files: whatever is in them, a reader ends with rows that add up, or with one line of BadInput."""
+"""Random and hostile files: a reader ends with a summary that adds up, or with one line of BadInput."""
 
 from __future__ import annotations
 
@@ -102,7 +102,7 @@ def texts(draw: st.DrawFn, kind: str) -> str:
     return draw(st.sampled_from(["\n", "\r\n", "\r"])).join(lines)
 
 
-def sound(loaded: Loaded) -> None:
+def check_adds_up(loaded: Loaded) -> None:
     s = loaded.summary
     assert s.rows_read == s.rows_kept + s.rows_rejected
     assert s.rows_rejected == len(loaded.rejects) == sum(s.reasons.values())
@@ -122,42 +122,42 @@ def sound(loaded: Loaded) -> None:
     assert small
 
 
-def sound_or_refused(path: Path, kind: str, options: Options | None = None) -> str:
-    """What was said when the file was refused, else nothing."""
+def adds_up_or_is_refused(path: Path, kind: str, options: Options | None = None) -> str:
+    """What was expected_text when the file was refused, else nothing."""
     try:
         loaded = load(path, kind, options)
     except BadInput as error:
-        said = str(error)
+        expected_text = str(error)
     else:
-        sound(loaded)
-        said = ""
-    assert "\n" not in said
-    return said
+        check_adds_up(loaded)
+        expected_text = ""
+    assert "\n" not in expected_text
+    return expected_text
 
 
 @pytest.mark.parametrize("kind", LINES)
-def test_lines_of_every_format_bent_and_broken(kind: str, tmp_path: Path):
+def test_damaged_lines_of_every_format_are_counted_or_refused(kind: str, tmp_path: Path):
     path = tmp_path / "bent"
 
     @settings(max_examples=120, deadline=None)
     @given(texts(kind))
     def check(text: str) -> None:
         path.write_text(text, newline="", errors="surrogatepass")
-        said = sound_or_refused(path, kind)
-        assert not said or "bent" in said
+        expected_text = adds_up_or_is_refused(path, kind)
+        assert not expected_text or "bent" in expected_text
 
     check()
 
 
 @pytest.mark.parametrize("kind", FORMATS)
-def test_bytes_of_any_kind(kind: str, tmp_path: Path):
+def test_random_bytes_are_counted_or_refused(kind: str, tmp_path: Path):
     path = tmp_path / "bytes"
 
     @settings(max_examples=60, deadline=None)
     @given(st.binary(max_size=200), st.sampled_from([b"", b"\x1f\x8b\x08\x00", b"PK\x03\x04", b"\xef\xbb\xbf"]))
     def check(content: bytes, magic: bytes) -> None:
         path.write_bytes(magic + content)
-        sound_or_refused(path, kind)
+        adds_up_or_is_refused(path, kind)
 
     check()
 
@@ -207,10 +207,10 @@ def feeds(draw: st.DrawFn) -> bytes:
 
 @settings(max_examples=200, deadline=None)
 @given(feeds())
-def test_feeds_bent_and_broken(content: bytes):
+def test_damaged_gtfs_feeds_are_counted_or_refused(content: bytes):
     path = Path(FOLDER[0]) / "feed.zip"
     path.write_bytes(content)
-    sound_or_refused(path, "gtfs", Options(date="20240102"))
+    adds_up_or_is_refused(path, "gtfs", Options(date="20240102"))
 
 
 FOLDER: list[str] = []
@@ -254,7 +254,7 @@ def test_memory_does_not_grow_with_the_file(kind: str, line: str, tmp_path: Path
     assert peak(20_000) < 1.5 * peak(2_000)
 
 
-def test_read_contacts_takes_anything(tmp_path: Path):
+def test_read_contacts_handles_random_text(tmp_path: Path):
     path = tmp_path / "bent"
 
     @settings(max_examples=80, deadline=None)

@@ -1,4 +1,4 @@
-"""The generated scenarios stand close to Tables I and IV of guidec2021, and one seed is one world."""
+"""The generated scenarios have the figures of Tables I and IV of guidec2021, and depend on the seed only."""
 
 from __future__ import annotations
 
@@ -21,33 +21,33 @@ def digest(mobility: Mobility) -> str:
 
 
 @pytest.mark.parametrize("layout", city_bus.LAYOUTS)
-def test_buses_stand_close_to_table_one(layout: str):
-    said = statistics(city_bus.city_bus(1, layout).contacts(city_bus.RANGE_M))
-    assert said.nodes == 60
-    assert 54 <= said.most_at_once <= 58
-    assert 13.5 * 3600 < said.duration_s <= 14.25 * 3600
-    assert said.contacts == pytest.approx(8892, rel=0.06)
-    assert said.contact.mean == pytest.approx(84, rel=0.06)
-    assert said.contact.deviation == pytest.approx(65, rel=0.3)
-    assert said.activity.mean == pytest.approx((10 * 60 + 58) * 60, rel=0.04)
-    assert said.activity.deviation == pytest.approx((3 * 60 + 26) * 60, rel=0.12)
-    assert said.activity.most == pytest.approx((14 * 60 + 8) * 60, rel=0.04)
-    assert 15 * 60 < said.activity.least < 60 * 60
+def test_buses_have_the_figures_of_table_one(layout: str):
+    expected_text = statistics(city_bus.city_bus(1, layout).contacts(city_bus.RANGE_M))
+    assert expected_text.nodes == 60
+    assert 54 <= expected_text.most_at_once <= 58
+    assert 13.5 * 3600 < expected_text.duration_s <= 14.25 * 3600
+    assert expected_text.contacts == pytest.approx(8892, rel=0.06)
+    assert expected_text.contact.mean == pytest.approx(84, rel=0.06)
+    assert expected_text.contact.deviation == pytest.approx(65, rel=0.3)
+    assert expected_text.activity.mean == pytest.approx((10 * 60 + 58) * 60, rel=0.04)
+    assert expected_text.activity.deviation == pytest.approx((3 * 60 + 26) * 60, rel=0.12)
+    assert expected_text.activity.most == pytest.approx((14 * 60 + 8) * 60, rel=0.04)
+    assert 15 * 60 < expected_text.activity.least < 60 * 60
 
 
 @pytest.mark.parametrize("layout", pedestrians.LAYOUTS)
-def test_pedestrians_stand_close_to_table_four(layout: str):
-    said = statistics(pedestrians.pedestrians(1, layout).contacts(pedestrians.RANGE_M))
-    assert said.nodes == pytest.approx(2092, rel=0.05)
-    assert said.most_at_once == pytest.approx(57, rel=0.12)
-    assert said.duration_s == pytest.approx(5 * 3600, rel=0.01)
-    assert said.contacts == pytest.approx(14807, rel=0.12)
-    assert said.contact.mean == pytest.approx(45, rel=0.07)
-    assert said.activity.mean == pytest.approx(5 * 60 + 25, rel=0.14)
-    assert said.activity.deviation == pytest.approx(4 * 60 + 9, rel=0.06)
+def test_pedestrians_have_the_figures_of_table_four(layout: str):
+    expected_text = statistics(pedestrians.pedestrians(1, layout).contacts(pedestrians.RANGE_M))
+    assert expected_text.nodes == pytest.approx(2092, rel=0.05)
+    assert expected_text.most_at_once == pytest.approx(57, rel=0.12)
+    assert expected_text.duration_s == pytest.approx(5 * 3600, rel=0.01)
+    assert expected_text.contacts == pytest.approx(14807, rel=0.12)
+    assert expected_text.contact.mean == pytest.approx(45, rel=0.07)
+    assert expected_text.activity.mean == pytest.approx(5 * 60 + 25, rel=0.14)
+    assert expected_text.activity.deviation == pytest.approx(4 * 60 + 9, rel=0.06)
 
 
-def test_one_seed_is_one_world_under_every_hash_seed():
+def test_a_seed_gives_the_same_trace_for_every_hash_seed():
     text = (
         "from hashlib import sha256; import numpy as np; from precede.traces.city_bus import city_bus;"
         "from precede.traces.pedestrians import pedestrians;"
@@ -62,7 +62,7 @@ def test_one_seed_is_one_world_under_every_hash_seed():
     assert digest(city_bus.city_bus(8)) != digest(city_bus.city_bus(7))
 
 
-def test_nobody_jumps_and_nobody_is_fast():
+def test_no_node_jumps_or_is_too_fast():
     for mobility, most in ((city_bus.city_bus(3), 9.0), (pedestrians.pedestrians(3, duration=HOUR), 2.01)):
         s = mobility.segments
         assert (s.t1_us > s.t0_us).all()
@@ -76,7 +76,7 @@ def test_nobody_jumps_and_nobody_is_fast():
         )
 
 
-def test_pedestrians_scale_with_time_and_leave_by_the_end():
+def test_pedestrians_scale_with_time_and_are_cut_at_the_end():
     hour = pedestrians.pedestrians(1, duration=HOUR)
     assert hour.segments.t1_us.max() <= HOUR
     assert len(hour.names) == pytest.approx(2092 / 5, rel=0.15)
@@ -93,12 +93,12 @@ def test_pedestrians_scale_with_time_and_leave_by_the_end():
         lambda: pedestrians.pedestrians(1, rate=0.0),
     ],
 )
-def test_what_cannot_be_made_is_said(make):
+def test_impossible_parameters_are_bad_input(make):
     with pytest.raises(BadInput):
         make()
 
 
-def test_a_node_in_two_places_is_an_error():
+def test_overlapping_segments_of_a_node_are_bad_input():
     rows = [("b", 0, 0.0, 0.0, 10, 1.0, 0.0), ("a", 5, 0.0, 0.0, 6, 0.0, 0.0), ("b", 9, 0.0, 0.0, 12, 1.0, 0.0)]
     with pytest.raises(BadInput, match="node b is in two places"):
         mobility_of(rows)

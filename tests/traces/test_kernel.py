@@ -1,4 +1,4 @@
-"""The contact kernel against a brute-force oracle in exact arithmetic, to the microsecond."""
+"""The contact kernel compared with a brute-force oracle in exact arithmetic, to the microsecond."""
 
 from __future__ import annotations
 
@@ -32,12 +32,12 @@ def still(node: int, x: float, y: float, t0: int = 0, t1: int = 100 * SECOND) ->
     return node, t0, x, y, t1, x, y
 
 
-def test_a_pass_through_the_middle():
+def test_a_pass_through_the_middle_has_exact_ends():
     passing = (1, 0, -100.0, 0.0, 100 * SECOND, 100.0, 0.0)
     assert contacts([still(0, 0, 0), passing], 50) == [(0, 1, 25 * SECOND, 75 * SECOND)]
 
 
-def test_a_tangential_touch_is_no_contact_and_a_hair_nearer_is_one():
+def test_a_tangential_touch_is_no_contact_and_a_slightly_nearer_pass_is_one():
     def passing(y: float) -> Segment:
         return 1, 0, -100.0, y, 100 * SECOND, 100.0, y
 
@@ -84,14 +84,14 @@ def test_a_pass_shorter_than_a_microsecond_is_no_contact_and_a_short_one_is_foun
     assert contacts([still(0, 0, 0), passing(np.sqrt(2500 - 1e-8))], 50) == []
 
 
-def test_segments_without_length_and_equal_nodes_give_nothing():
+def test_segments_without_duration_and_of_one_node_give_no_contacts():
     assert contacts([still(0, 0, 0), still(1, 0, 0, 5, 5)], 50) == []
     assert contacts([still(0, 0, 0), still(0, 1, 0)], 50) == []
     assert rows(find_contacts(columns([still(0, 0, 0)]), 50)) == []
 
 
 @pytest.mark.parametrize(
-    ("segment", "said"),
+    ("segment", "expected_text"),
     [
         ((0, 0, float("nan"), 0.0, 1, 0.0, 0.0), "coordinate"),
         ((0, 0, 0.0, 0.0, 1, float("inf"), 0.0), "coordinate"),
@@ -100,13 +100,13 @@ def test_segments_without_length_and_equal_nodes_give_nothing():
         ((0, 0, 0.0, 0.0, 2**60, 0.0, 0.0), "142 years"),
     ],
 )
-def test_what_cannot_be_a_motion_is_refused(segment: Segment, said: str):
-    with pytest.raises(BadInput, match=said):
+def test_impossible_segments_are_bad_input(segment: Segment, expected_text: str):
+    with pytest.raises(BadInput, match=expected_text):
         contacts([segment], 50)
 
 
 @pytest.mark.parametrize("reach", [0.0, -1.0, float("nan"), float("inf")])
-def test_a_range_must_be_a_length(reach: float):
+def test_the_range_must_be_a_positive_length(reach: float):
     with pytest.raises(BadInput, match="range"):
         contacts([still(0, 0, 0)], reach)
 
@@ -150,7 +150,7 @@ def random_world(seed: int) -> tuple[list[Segment], float]:
 
 
 @pytest.mark.parametrize("seed", range(50))
-def test_random_worlds_equal_the_oracle_to_the_microsecond(seed: int):
+def test_random_worlds_give_the_contacts_of_the_oracle(seed: int):
     world, reach = random_world(seed)
     expected = oracle_contacts(world, reach)
     assert expected
@@ -170,9 +170,9 @@ def test_the_oracle_agrees_with_fine_sampling(seed: int):
         t = random.randint(lo, hi)
         beyond = distance_squared(p, q, t) - Fraction(reach) ** 2
         pair = min(p[0], q[0]), max(p[0], q[0])
-        said = any(c[:2] == pair and c[2] <= t <= c[3] for c in expected)
+        expected_text = any(c[:2] == pair and c[2] <= t <= c[3] for c in expected)
         if abs(beyond) > 1e-3:
-            assert said == (beyond < 0) or overlapped(world, p, q, t)
+            assert expected_text == (beyond < 0) or overlapped(world, p, q, t)
 
 
 def overlapped(world: list[Segment], p: Segment, q: Segment, t: int) -> bool:
@@ -197,7 +197,7 @@ def test_any_number_of_slices_gives_the_same_contacts(seed: int):
     assert rows(find_contacts(segments, reach, begin, end)) == cut
 
 
-def test_a_crowd_equals_the_oracle():
+def test_a_crowd_gives_the_contacts_of_the_oracle():
     random = Random(5)
     world: list[Segment] = []
     for node in range(60):
@@ -226,12 +226,12 @@ INSTANT = st.integers(0, 12)
     st.sampled_from([5.0, 25.0, 50.0]),
     st.sampled_from([1, SECOND]),
 )
-def test_tiny_worlds_equal_the_oracle(drawn: list[Segment], reach: float, unit: int):
+def test_tiny_worlds_give_the_contacts_of_the_oracle(drawn: list[Segment], reach: float, unit: int):
     world = [(n, t * unit, x, y, (t + d) * unit, x1, y1) for n, t, x, y, d, x1, y1 in drawn]
     assert contacts(world, reach) == oracle_contacts(world, reach)
 
 
-def test_islands_far_apart_and_ids_far_apart():
+def test_distant_groups_and_large_node_ids_work():
     """Cells of two towns a thousand kilometres apart are hashed, not laid out; ids need not be dense."""
     random = Random(8)
     world: list[Segment] = []
@@ -246,7 +246,7 @@ def test_islands_far_apart_and_ids_far_apart():
     assert contacts(world, 60) == expected
 
 
-def test_a_node_in_very_many_pieces_beside_nodes_in_one():
+def test_one_node_with_very_many_segments_among_nodes_with_one():
     """Ten thousand pieces of a second each in one window: the same contact as in one piece."""
     pieces = [(0, k * 1000, 0.001 * k, 0.0, (k + 1) * 1000, 0.001 * (k + 1), 0.0) for k in range(10_000)]
     others = [(k, 0, 2.0 * k, 1.0, 20 * SECOND, 2.0 * k + 1, 3.0) for k in range(1, 40)]
@@ -257,7 +257,7 @@ def test_a_node_in_very_many_pieces_beside_nodes_in_one():
     assert ends[0] == pytest.approx(ends[1], abs=1)
 
 
-def test_the_touch_of_a_circle_grazed_from_every_side():
+def test_tangential_touches_from_all_directions_are_no_contacts():
     """Tangents at many angles, some a hair inside, some a hair outside: exactly as the oracle has it."""
     world: list[Segment] = [still(0, 0.0, 0.0, 0, 1000 * SECOND)]
     for k in range(60):

@@ -1,4 +1,4 @@
-"""Each format's rules on small files made for them; where a file is hostile, one line of BadInput."""
+"""The rules of each format on small files; hostile files give one line of BadInput."""
 
 from __future__ import annotations
 
@@ -40,7 +40,7 @@ def segments(result: Loaded) -> list[tuple[object, ...]]:
     return [tuple(row) for row in sorted(result.segments)]
 
 
-def test_tij_windows_end_at_t_and_join(tmp_path: Path):
+def test_tij_windows_end_at_t_and_are_joined(tmp_path: Path):
     result = loaded(tmp_path, "20 a b\n40 b a X Y\n40 a c\n80 a b\n80 a b\n60 a b\n7 d d\n9 e\n", "tij")
     assert [tuple(row) for row in sorted(result.contacts)] == [
         ("a", "b", 0, 40 * S),
@@ -73,7 +73,7 @@ set opt(x) 5
 """
 
 
-def test_ns2_a_new_destination_replaces_the_old_from_where_the_node_is(tmp_path: Path):
+def test_ns2_a_new_destination_replaces_the_old_one(tmp_path: Path):
     result = loaded(tmp_path, NS2, "ns2")
     assert segments(result) == [
         ("1", 0, 10.0, 20.0, 10 * S, 10.0, 20.0),
@@ -90,11 +90,11 @@ def test_ns2_a_new_destination_replaces_the_old_from_where_the_node_is(tmp_path:
         (13, "y is not finite"),
         (14, "not understood"),
     ]
-    assert result.summary.notes["$god_ lines passed over"] == 1
-    assert result.summary.notes["nodes without a first place, set to their first destination"] == 1
+    assert result.summary.notes["$god_ lines skipped"] == 1
+    assert result.summary.notes["nodes without an initial position, set to their first destination"] == 1
 
 
-def test_ns2_and_one_movement_written_and_read_back(tmp_path: Path):
+def test_ns2_and_one_movement_are_the_same_after_writing_and_reading(tmp_path: Path):
     text = "node,time,x,y\n1,0,0,0\n1,10,100,0\n1,20,100,50.5\n1,30,100,50.5\n2,0,7.25,7\n2,30,-1,8\n"
     mobility = loaded(tmp_path, text, "positions").mobility()
     write_ns2(mobility, tmp_path / "m.tcl")
@@ -121,7 +121,7 @@ WALKERS = """0.0 create 1 0 0 0
 """
 
 
-def test_walkers_are_there_from_create_to_destroy(tmp_path: Path):
+def test_walkers_are_present_from_create_to_destroy(tmp_path: Path):
     result = loaded(tmp_path, WALKERS, "walkers")
     assert segments(result) == [
         ("1", 0, 0.0, 0.0, S // 2, 0.0, 0.0),
@@ -140,7 +140,7 @@ def test_walkers_are_there_from_create_to_destroy(tmp_path: Path):
         (10, "unknown event"),
         (13, "time out of order for this node"),
     ]
-    assert result.summary.notes == {"people never destroyed, there until the trace ends": 2}
+    assert result.summary.notes == {"people never destroyed, present until the trace ends": 2}
 
 
 def test_gps_gaps_split_and_jumps_are_rejected(tmp_path: Path):
@@ -192,7 +192,7 @@ def test_gps_columns_are_configurable(tmp_path: Path):
     assert len(loaded(tmp_path, text, "gps", columns=columns).segments) == 1
     with pytest.raises(BadInput, match="no column 'wer'"):
         loaded(tmp_path, text, "gps", columns="node=wer")
-    with pytest.raises(BadInput, match="there is no column 'nod'"):
+    with pytest.raises(BadInput, match="no column 'nod'"):
         loaded(tmp_path, text, "gps", columns="nod=who")
 
 
@@ -208,28 +208,28 @@ def test_gps_columns_are_configurable(tmp_path: Path):
         ("0,0,0,p,1\n0,40,300,p,100\n", {"columns": "z,frame,x,id,y", "framerate": 20.0, "scale": 0.01}),
     ],
 )
-def test_positions_in_all_their_shapes(tmp_path: Path, text: str, options: dict[str, object]):
+def test_positions_are_read_in_all_layouts(tmp_path: Path, text: str, options: dict[str, object]):
     result = loaded(tmp_path, text, "positions", **options)
     [row] = result.segments
     assert (row.node, row.t0_us, row.t1_us) == ("p", 0, 2 * S)
     assert (row.x0, row.x1, row.y1) == (0.0, 3.0, pytest.approx(1.0))
 
 
-def test_positions_that_do_not_say_enough(tmp_path: Path):
-    for text, said in (
+def test_positions_without_necessary_options_are_bad_input(tmp_path: Path):
+    for text, expected_text in (
         ("1 2 3 4 5\n", "--framerate"),
         ("1 2 3\n", "--columns"),
         ("a,b,c,d\n1,2,3,4\n", "--columns"),
     ):
-        with pytest.raises(BadInput, match=said):
+        with pytest.raises(BadInput, match=expected_text):
             loaded(tmp_path, text, "positions")
-    with pytest.raises(BadInput, match="not a frame rate"):
+    with pytest.raises(BadInput, match="expected a frame rate"):
         loaded(tmp_path, "1 2 3 4 5\n", "positions", framerate=0.0)
-    with pytest.raises(BadInput, match="means nothing"):
+    with pytest.raises(BadInput, match="not an option"):
         loaded(tmp_path, "1 2 3 4\n", "positions", window=5)
 
 
-def test_one_movement_and_messages(tmp_path: Path):
+def test_one_reads_movement_and_messages(tmp_path: Path):
     result = loaded(
         tmp_path, "0 100 0 50 0 50\n0 a 1 2\n0 b 5 5\n10 a 3 4\n20 b 5 60\n5 b 1 1\n30 c x 1\n", "one"
     )
@@ -278,7 +278,7 @@ def feed(folder: Path, **changed: str | None) -> Path:
     return path
 
 
-def test_gtfs_a_small_feed_with_all_its_errors(tmp_path: Path):
+def test_gtfs_a_small_feed_with_all_kinds_of_errors(tmp_path: Path):
     result = load(feed(tmp_path), "gtfs", Options(date="2024-01-02"))
     assert result.summary.rows_read == result.summary.rows_kept + len(result.rejects)
     assert sorted((r.file.rsplit("/", 1)[-1], r.line, r.reason.split(":")[0]) for r in result.rejects) == [
@@ -309,7 +309,7 @@ def test_gtfs_a_small_feed_with_all_its_errors(tmp_path: Path):
     assert night[-1].t1_us == 24 * HOUR + 10 * MINUTE
 
 
-def test_gtfs_a_call_left_at_the_instant_of_the_next_arrival_is_left_when_it_was_reached(tmp_path: Path):
+def test_gtfs_a_departure_at_the_instant_of_the_next_arrival_is_moved_to_its_arrival(tmp_path: Path):
     times = (
         "trip_id,arrival_time,departure_time,stop_id,stop_sequence\n"
         "t1,8:00:00,8:00:00,1,1\nt1,8:05:00,8:06:00,2,2\nt1,8:06:00,8:06:00,3,3\n"
@@ -319,7 +319,7 @@ def test_gtfs_a_call_left_at_the_instant_of_the_next_arrival_is_left_when_it_was
     assert spans == [(8 * 3600, 8 * 3600 + 300), (8 * 3600 + 300, 8 * 3600 + 360)]
 
 
-def test_gtfs_a_first_call_at_the_instant_of_the_next_is_no_leap(tmp_path: Path):
+def test_gtfs_a_first_call_at_the_instant_of_the_next_is_no_jump(tmp_path: Path):
     times = (
         "trip_id,arrival_time,departure_time,stop_id,stop_sequence\n"
         "t1,8:00:00,8:00:00,1,1\nt1,8:00:00,8:05:00,2,2\nt1,8:10:00,8:10:00,3,3\n"
@@ -331,7 +331,7 @@ def test_gtfs_a_first_call_at_the_instant_of_the_next_is_no_leap(tmp_path: Path)
     assert (tmp_path / "written.ns2").read_text().count("setdest") == 1
 
 
-def test_walkers_of_a_trace_before_zero_are_there_until_it_ends(tmp_path: Path):
+def test_walkers_with_negative_times_are_present_until_the_trace_ends(tmp_path: Path):
     result = loaded(tmp_path, "-10 create a 0 0 0\n-8 create b 1 1 0\n-5 destroy b\n", "walkers")
     assert sorted((row.node, row.t0_us // S, row.t1_us // S) for row in result.segments) == [
         ("a", -10, -5),
@@ -339,12 +339,10 @@ def test_walkers_of_a_trace_before_zero_are_there_until_it_ends(tmp_path: Path):
     ]
 
 
-def test_gtfs_days(tmp_path: Path):
+def test_gtfs_the_service_day_is_the_requested_or_the_busiest(tmp_path: Path):
     path = feed(tmp_path)
     assert load(path, "gtfs").summary.facts["service day"] == "2024-01-03", "WK and WE both run on that day"
-    with pytest.raises(
-        BadInput, match=r"no trips on 2024-01-04 \(the feed speaks of 2024-01-01 to 2024-01-07\)"
-    ):
+    with pytest.raises(BadInput, match=r"no trips on 2024-01-04 \(the feed covers 2024-01-01 to 2024-01-07\)"):
         load(path, "gtfs", Options(date="2024-01-04"))
     with pytest.raises(BadInput, match="not a date"):
         load(path, "gtfs", Options(date="next monday"))
@@ -365,7 +363,7 @@ CALENDAR = "service_id,monday,tuesday,wednesday,thursday,friday,saturday,sunday,
         ("WK,1,1,1,1,1,1,1,20240107,20240101\nWE,0,0,0,0,0,0,1,00010101,00010107\n", "", "0001-01-07"),
     ],
 )
-def test_gtfs_the_busiest_day_of_a_feed_that_speaks_of_centuries(
+def test_gtfs_the_busiest_day_of_a_feed_that_covers_centuries(
     tmp_path: Path, calendar: str, exceptions: str, chosen: str
 ):
     tables = {"calendar": CALENDAR + calendar}
@@ -410,7 +408,7 @@ def test_gtfs_in_a_folder_and_in_a_folder_inside_the_zip(tmp_path: Path):
     assert segments(load(nested, "gtfs", Options(date="2024-01-02"))) == expected
 
 
-def test_gtfs_a_coach_line_of_stops_far_apart_and_headways(tmp_path: Path):
+def test_gtfs_distant_stops_and_frequencies(tmp_path: Path):
     stops = (
         "stop_id,stop_name,stop_lat,stop_lon\n1,Munich,48.1,11.6\n2,Salzburg,47.8,13.0\n3,Vienna,48.2,16.4\n"
     )
@@ -433,7 +431,7 @@ def bomb() -> bytes:
 
 
 @pytest.mark.parametrize(
-    ("changed", "said"),
+    ("changed", "expected_text"),
     [
         ({"trips": None}, "no trips.txt"),
         ({"stops": None}, "no stops.txt"),
@@ -445,12 +443,14 @@ def bomb() -> bytes:
         ({"stop_times": "\0\0\0"}, "binary"),
     ],
 )
-def test_gtfs_without_what_it_needs(tmp_path: Path, changed: dict[str, str | None], said: str):
-    with pytest.raises(BadInput, match=said):
+def test_gtfs_missing_tables_and_columns_are_bad_input(
+    tmp_path: Path, changed: dict[str, str | None], expected_text: str
+):
+    with pytest.raises(BadInput, match=expected_text):
         load(feed(tmp_path, **changed), "gtfs", Options(date="2024-01-02"))
 
 
-def test_gtfs_hostile_archives(tmp_path: Path):
+def test_gtfs_hostile_archives_are_bad_input(tmp_path: Path):
     path = tmp_path / "bomb.zip"
     path.write_bytes(bomb())
     with pytest.raises(BadInput, match="fold"):
@@ -468,7 +468,7 @@ def test_gtfs_hostile_archives(tmp_path: Path):
         load(tmp_path / "nowhere.zip", "gtfs")
 
 
-def test_a_stop_on_a_loop_is_put_on_the_right_pass():
+def test_gtfs_a_stop_on_a_loop_is_placed_on_the_right_pass():
     """Out and back on one street: the same stop is called at twice, once in each direction."""
     import numpy as np
 
@@ -495,7 +495,7 @@ def test_a_stop_on_a_loop_is_put_on_the_right_pass():
         b"\x1f\x8bnot really",
     ],
 )
-def test_nothing_and_nonsense_in_every_format(tmp_path: Path, kind: str, content: bytes):
+def test_empty_and_nonsense_files_are_bad_input_in_every_format(tmp_path: Path, kind: str, content: bytes):
     path = tmp_path / "nonsense"
     path.write_bytes(content)
     with pytest.raises(BadInput) as caught:
@@ -505,7 +505,7 @@ def test_nothing_and_nonsense_in_every_format(tmp_path: Path, kind: str, content
 
 
 @pytest.mark.parametrize("kind", [kind for kind in FORMATS if kind != "gtfs"])
-def test_the_wrong_format_says_so(tmp_path: Path, kind: str):
+def test_a_file_of_another_format_is_bad_input(tmp_path: Path, kind: str):
     path = tmp_path / "poem.txt"
     path.write_text("Shall I compare thee to a summer's day?\nThou art more lovely and more temperate\n")
     with pytest.raises(BadInput, match="poem"):
@@ -522,12 +522,12 @@ def test_batches_are_bounded(tmp_path: Path):
     assert reading.summary.lines()[0] == "many.csv: 1,000 rows read = 666 kept + 334 rejected"
 
 
-def test_more_nodes_than_a_network_can_have(tmp_path: Path, monkeypatch: pytest.MonkeyPatch):
+def test_too_many_nodes_are_bad_input(tmp_path: Path, monkeypatch: pytest.MonkeyPatch):
     monkeypatch.setattr("precede.traces.records.MAX_NODES", 10)
     with pytest.raises(BadInput, match="more than 10 nodes"):
         loaded(tmp_path, "".join(f"{k},a{k},0,1\n" for k in range(50)), "contacts")
 
 
-def test_an_unknown_format():
+def test_an_unknown_format_is_bad_input():
     with pytest.raises(BadInput, match="no format 'csv'"):
         Reading("x", "csv")

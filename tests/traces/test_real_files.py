@@ -1,4 +1,4 @@
-"""The real files: every row accounted for, and the figures their sources publish."""
+"""Real trace files: every row is counted, and the results match what their sources publish."""
 
 from __future__ import annotations
 
@@ -42,7 +42,7 @@ def test_the_hospital_has_75_people_and_exactly_14037_contacts():
     assert len(set(zip(contacts.a.tolist(), contacts.b.tolist(), strict=True))) == 1139
 
 
-def test_every_fix_of_the_taxis_is_accounted_for():
+def test_every_fix_of_the_taxis_is_kept_or_rejected():
     loaded = load(real(TAXIS), "gps")
     assert adds_up(loaded)
     assert (loaded.summary.rows_read, loaded.summary.nodes) == (53441, 60)
@@ -56,7 +56,7 @@ def test_every_fix_of_the_taxis_is_accounted_for():
     assert not any(row.t1_us - row.t0_us > 600 * SECOND for row in loaded.segments)
 
 
-def test_a_monday_of_buses_in_2016():
+def test_a_monday_in_2016_has_848_trips():
     loaded = load(real(BUSES_2016), "gtfs", Options(date="2016-09-19"))
     assert adds_up(loaded)
     assert (loaded.summary.facts["trips"], loaded.summary.nodes) == ("848", 63)
@@ -73,7 +73,7 @@ def test_a_monday_of_buses_in_2016():
     assert lengths.mean() == pytest.approx(204, rel=0.02)
 
 
-def test_the_bad_stop_of_2019_is_named_and_the_rest_kept():
+def test_the_bad_stop_of_2019_is_rejected_and_the_rest_kept():
     loaded = load(real(BUSES_2019), "gtfs", Options(date="20190923"))
     assert adds_up(loaded)
     [reject] = loaded.rejects
@@ -94,7 +94,7 @@ def test_the_bad_stop_of_2019_is_named_and_the_rest_kept():
         (STUDENTS, Options(), 428, 21846, 5.0, 9374),
     ],
 )
-def test_every_person_and_row_of_the_pedestrian_files(name, options, people, rows, range_m, contacts):
+def test_every_row_of_the_pedestrian_files_is_kept(name, options, people, rows, range_m, contacts):
     loaded = load(real(name), "positions", options)
     assert adds_up(loaded)
     assert (loaded.summary.nodes, loaded.summary.rows_read, loaded.summary.rows_kept) == (people, rows, rows)

@@ -48,7 +48,7 @@ class RunPages:
             facts=self._facts(run),
             gauges=self._gauges(run_id) if self.results.lake.has("gauges", run_id) else [],
             measures=html(Table("The main measures", ("measure", "value"), main)),
-            all_measures=html(Table("Every measure of this run", ("measure", "value"), rows)),
+            all_measures=html(Table("All measures of this run", ("measure", "value"), rows)),
             command=run.get("command") or _command(run),
             description=json.dumps(run["about"], indent=2, ensure_ascii=False),
             traceback=run["traceback"],

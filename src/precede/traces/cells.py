@@ -1,8 +1,7 @@
-"""Radio cells from positions: stations on a hexagonal grid, hosts walking, the nearest station with hysteresis.
+"""Radio cells: stations on a hexagonal grid, hosts that walk, and the station of each host.
 
-The evaluation of was2021 (section 5): stations cover an area with little overlap, hosts walk in straight lines
-inside it and change direction every few seconds. Positions are taken at a fixed step, from the walk or from
-any segments.
+As in the evaluation of was2021 (section 5): stations cover an area with little overlap; hosts walk in straight
+lines inside it and change direction every few seconds. Positions are sampled at a fixed step.
 """
 
 from __future__ import annotations
@@ -23,7 +22,7 @@ OUTSIDE = -1
 
 
 class Positions(Struct, frozen=True):
-    """Where hosts are at each step: `x[k, h]` and `y[k, h]` at the instant `k * step`."""
+    """The positions of hosts at each step: host h is at `x[k, h]`, `y[k, h]` at the instant `k * step`."""
 
     step: Duration
     x: Floats
@@ -34,12 +33,13 @@ class Positions(Struct, frozen=True):
 
 
 def hexagonal(stations: int, range_m: float) -> Floats:
-    """Station positions: the hexagons of circumradius `range_m` nearest to the origin; they cover without gaps.
+    """Positions of stations as rows of (x, y): the centres of hexagons that cover the plane without gaps.
 
-    Two neighbours stand sqrt(3) times the range apart; rows of (x, y), nearest first.
+    The hexagons have the circumradius `range_m`, so neighbours are sqrt(3) times the range apart. The centres
+    nearest to the origin are chosen, nearest first.
     """
     if stations < 1 or range_m <= 0:
-        raise BadInput(f"{stations} stations with a range of {range_m} m cover nothing")
+        raise BadInput(f"expected at least one station and a positive range, got {stations} and {range_m} m")
     spacing = sqrt(3) * range_m
     reach = ceil(sqrt(stations)) + 1
     spots = [
@@ -52,9 +52,7 @@ def hexagonal(stations: int, range_m: float) -> Floats:
 
 
 def tree_of_degree(stations: Floats, degree: int) -> list[tuple[int, int]]:
-    """A tree over the stations in which nobody has more than `degree` neighbours, in the order they are
-    given.
-    """
+    """The links of a tree over the stations, in order; no station has more than `degree` links."""
     if degree < 2 and len(stations) > 2:
         raise BadInput(f"a tree of {len(stations)} stations needs a degree of at least 2, not {degree}")
     links: list[tuple[int, int]] = []
@@ -75,15 +73,15 @@ def walk(
     turn: Duration,
     step: Duration,
     end: Instant,
-    random: np.random.Generator,
+    generator: np.random.Generator,
 ) -> Positions:
-    """Straight lines at one speed, a new direction every `turn`, never out of the area the stations cover.
+    """Hosts that walk in straight lines at one speed, with a new random direction every `turn`.
 
-    Host h begins in cell h mod stations, at a random place in it. A direction that would lead out of the
-    coverage is drawn again.
+    Host h begins at a random place in the cell `h mod stations`. A direction that leads out of the covered area
+    is drawn again.
     """
     home = stations[np.arange(hosts) % len(stations)]
-    place = home + _in_hexagon(hosts, range_m, random)
+    place = home + _in_hexagon(hosts, range_m, generator)
     steps = int(end // step) + 1
     each = max(1, int(turn // step))
     x, y = np.empty((steps, hosts)), np.empty((steps, hosts))
@@ -92,55 +90,55 @@ def walk(
     for number in range(steps):
         x[number], y[number] = place[:, 0], place[:, 1]
         if number % each == 0:
-            heading = _headings(place, stations, range_m, stride * each, random) * stride
+            heading = _headings(place, stations, range_m, stride * each, generator) * stride
         place = place + heading
     return Positions(step, x, y)
 
 
 def associate(positions: Positions, stations: Floats, range_m: float, hysteresis: float) -> Whole:
-    """Each host's station at each step (OUTSIDE: none in range): the nearest, but no change for a small gain.
+    """The station of each host at each step: the nearest one in range, with hysteresis; OUTSIDE if none is.
 
-    A host stays with its station while that is in range and no other is nearer by more than `hysteresis`
+    A host keeps its station while it is in range and no other station is nearer by more than `hysteresis`
     metres.
     """
     steps, hosts = positions.x.shape
     cells = np.empty((steps, hosts), np.int64)
     current = np.full(hosts, OUTSIDE)
-    everyone = np.arange(hosts)
+    all_hosts = np.arange(hosts)
     for number in range(steps):
         dx = positions.x[number][:, None] - stations[None, :, 0]
         dy = positions.y[number][:, None] - stations[None, :, 1]
         distance = np.sqrt(dx * dx + dy * dy)
         nearest = np.argmin(distance, axis=1)
-        best = distance[everyone, nearest]
-        own = np.where(current >= 0, distance[everyone, current], np.inf)
+        best = distance[all_hosts, nearest]
+        own = np.where(current >= 0, distance[all_hosts, current], np.inf)
         stays = (own <= range_m) & (own <= best + hysteresis)
         current = np.where(stays, current, np.where(best <= range_m, nearest, OUTSIDE))
         cells[number] = current
     return cells
 
 
-def _in_hexagon(count: int, range_m: float, random: np.random.Generator) -> Floats:
-    """Uniform places in a hexagon of this circumradius with a corner at the top, around the origin."""
-    found = np.empty((0, 2))
-    while len(found) < count:
-        tried = random.uniform(-range_m, range_m, (4 * count, 2))
+def _in_hexagon(count: int, range_m: float, generator: np.random.Generator) -> Floats:
+    """Uniformly random points in a hexagon around the origin with this circumradius, a corner at the top."""
+    points = np.empty((0, 2))
+    while len(points) < count:
+        tried = generator.uniform(-range_m, range_m, (4 * count, 2))
         across = np.abs(tried[:, 0]) * 2 / sqrt(3)
         inside = (across <= range_m) & (np.abs(tried[:, 1]) <= range_m - across / 2)
-        found = np.concatenate([found, tried[inside]])
-    return found[:count]
+        points = np.concatenate([points, tried[inside]])
+    return points[:count]
 
 
 def _headings(
-    place: Floats, stations: Floats, range_m: float, length: float, random: np.random.Generator
+    place: Floats, stations: Floats, range_m: float, length: float, generator: np.random.Generator
 ) -> Floats:
-    """A unit direction for each host whose next stretch ends inside the coverage."""
-    angle = random.uniform(0, 2 * np.pi, len(place))
+    """A random unit direction for each host, such that its next line ends inside the covered area."""
+    angle = generator.uniform(0, 2 * np.pi, len(place))
     for _ in range(64):
         target = place + length * np.stack([np.cos(angle), np.sin(angle)], axis=1)
         squared = ((target[:, None, :] - stations[None, :, :]) ** 2).sum(axis=2).min(axis=1)
         out = np.flatnonzero(squared > range_m * range_m)
         if not len(out):
             break
-        angle[out] = random.uniform(0, 2 * np.pi, len(out))
+        angle[out] = generator.uniform(0, 2 * np.pi, len(out))
     return np.stack([np.cos(angle), np.sin(angle)], axis=1)

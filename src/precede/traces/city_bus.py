@@ -1,10 +1,10 @@
-"""Buses of a town on a working day: the scenario of guidec2021, section VI-A, Table I.
+"""Generates a working day of buses in a town: the scenario of guidec2021, section VI-A, Table I.
 
-Lines run from one side of the town to the other and back, by a timetable, and most of them stop for a while at
-a hub: there the buses of all lines meet, and between hubs they meet the buses of their own line that come the
-other way. Most buses run all day, some for half of it, a few (school buses) for a trip or two. The paper's town
-was Vannes, with routes from OpenStreetMap and the real timetables, which are not published with it; a layout
-here is a made-up town that meets the published figures. Layouts are fixed towns; the seed makes the day.
+Lines run from one side of the town to the other and back, by a timetable. Most lines stop for a while at a hub,
+where the buses of all lines meet; between hubs a bus meets buses of its own line that come the other way. Most
+buses run all day, some for half of it, a few (school buses) for a trip or two. The paper uses Vannes, with
+routes from OpenStreetMap and real timetables; we use made-up towns with the published figures, because its data
+are not published. A layout is a fixed town; the seed determines the day.
 """
 
 from __future__ import annotations
@@ -24,14 +24,14 @@ from precede.traces.mobility import Mobility, sorted_mobility
 
 RANGE_M: Final = 200.0
 CLOSES: Final[Instant] = 14 * HOUR + 15 * MINUTE
-"""Instants count from 05:30; the last bus is off the road by 19:45."""
+"""Instants count from 05:30; the last bus stops before 19:45."""
 Place = tuple[float, float]
 Row = tuple[int, Instant, float, float, Instant, float, float]
 
 
 @dataclass(frozen=True)
 class Stop:
-    """A place on a line; `dwell` is how long a bus stays, in seconds, about."""
+    """A stop of a line; `dwell` is about how long a bus stays, in seconds."""
 
     x: float
     y: float
@@ -40,7 +40,7 @@ class Stop:
 
 @dataclass(frozen=True)
 class Town:
-    """Hubs, and lines as ways from one end over hubs to the other end. Speeds in m/s, dwells in seconds."""
+    """Hubs, and lines as paths from one end over hubs to the other end. Speeds in m/s, dwells in seconds."""
 
     hubs: tuple[Place, ...]
     lines: tuple[tuple[Place, ...], ...]
@@ -51,7 +51,7 @@ class Town:
     layover: float = 150.0
 
     def stops(self, line: int) -> list[Stop]:
-        """The stops of a line in order; its first and last are its ends."""
+        """The stops of a line in order; the first and the last are its ends."""
         way = self.lines[line]
         stops = [Stop(*way[0], self.layover)]
         for (x0, y0), (x1, y1) in pairwise(way):
@@ -71,21 +71,21 @@ LONG: Final = (9500.0, 10500.0)
 
 
 def _arm(angle: float, length: float, bend: float, hub: Place) -> tuple[Place, Place]:
-    """A way outwards from a hub, with one bend; its end last."""
+    """A path from a hub outwards with one bend: the bend and the end."""
     middle = length * 0.45
     x, y = hub[0] + middle * cos(angle), hub[1] + middle * sin(angle)
     return (x, y), (x + (length - middle) * cos(angle + bend), y + (length - middle) * sin(angle + bend))
 
 
 def _star() -> Town:
-    """One hub; ten lines across it, town lines and country lines in turn."""
-    random = named_generator(1, "city-bus", "star")
+    """A town with one hub and ten lines across it; town lines and country lines alternate."""
+    generator = named_generator(1, "city-bus", "star")
     hub = (0.0, 0.0)
     ways = []
     for k, lengths in enumerate((SHORT, LONG, SHORT, LONG, SHORT, LONG, SHORT, LONG, SHORT, MEDIUM)):
-        angles = [(k + side * 10 + 0.3 * random.random()) * pi / 10 for side in (0, 1)]
+        angles = [(k + side * 10 + 0.3 * generator.random()) * pi / 10 for side in (0, 1)]
         out, back = (
-            _arm(angle, length, random.uniform(-0.5, 0.5), hub)
+            _arm(angle, length, generator.uniform(-0.5, 0.5), hub)
             for angle, length in zip(angles, lengths, strict=True)
         )
         ways.append((*reversed(out), hub, *back))
@@ -93,14 +93,14 @@ def _star() -> Town:
 
 
 def _two_hubs() -> Town:
-    """A station and a market place: town lines cross one of them, country lines both."""
-    random = named_generator(2, "city-bus", "two hubs")
+    """A town with two hubs: town lines cross one of them, country lines both."""
+    generator = named_generator(2, "city-bus", "two hubs")
     west, east = (-600.0, 0.0), (600.0, 0.0)
     town = (2300.0, 3000.0)
     ways = []
     for k, lengths in enumerate((town, LONG, town, LONG, town, LONG, town, LONG, town, MEDIUM)):
-        angle = pi / 2 + pi * (k + 0.3 * random.random()) / 10
-        bends = random.uniform(-0.5, 0.5), random.uniform(-0.5, 0.5)
+        angle = pi / 2 + pi * (k + 0.3 * generator.random()) / 10
+        bends = generator.uniform(-0.5, 0.5), generator.uniform(-0.5, 0.5)
         if k % 2:
             out, back = _arm(angle, lengths[0], bends[0], west), _arm(pi - angle, lengths[1], bends[1], east)
             ways.append((*reversed(out), west, east, *back))
@@ -112,7 +112,7 @@ def _two_hubs() -> Town:
 
 
 def _grid() -> Town:
-    """Four streets across four with a line on each, which go on beyond by uneven lengths; no hub."""
+    """A town of four streets across four, with a line on each street that continues beyond the grid; no hub."""
     beyond = (700.0, 3600.0, 300.0, 1800.0, 2600.0, 500.0, 4200.0, 1000.0)
     streets = (0.0, 600.0, 1200.0, 1800.0)
     ways: list[tuple[Place, ...]] = []
@@ -130,7 +130,7 @@ LAYOUTS: Final[dict[str, Town]] = {"a": _star(), "b": _two_hubs(), "c": _grid()}
 
 @dataclass(frozen=True)
 class Duty:
-    """One bus's day: its line, its place in the line's timetable, from when and until when it is needed."""
+    """The day of one bus: its line, its slot in the line's timetable, and when it starts and stops working."""
 
     line: int
     slot: int
@@ -139,11 +139,11 @@ class Duty:
 
 
 def city_bus(seed: int, layout: str = "a", buses: int = 60) -> Mobility:
-    """A day of buses, from 05:30 (instant 0) to 19:45. Nodes are called L01-1: line and number in the line."""
+    """A day of buses from 05:30 (instant 0) to 19:45. Node L01-2 is the second bus of line 1."""
     if layout not in LAYOUTS:
-        raise BadInput(f"no layout {layout!r} of city-bus (there are: {', '.join(LAYOUTS)})")
+        raise BadInput(f"city-bus: layout {layout!r} is none of {', '.join(LAYOUTS)}")
     if buses < 1:
-        raise BadInput("city-bus: there must be a bus")
+        raise BadInput(f"city-bus: expected at least one bus, got {buses}")
     town = LAYOUTS[layout]
     rows: list[Row] = []
     names: list[str] = []
@@ -155,32 +155,35 @@ def city_bus(seed: int, layout: str = "a", buses: int = 60) -> Mobility:
     return sorted_mobility(names, rows)
 
 
-def _duties(lines: int, buses: int, random: Random) -> list[Duty]:
-    """Who drives when: of sixty buses 46 all day, 10 for half of it, 4 (school buses) for a trip or two."""
+def _duties(lines: int, buses: int, generator: Random) -> list[Duty]:
+    """The duties of all buses: of sixty, 46 run all day, 10 for half of it, 4 for a trip or two."""
     school, part = round(buses * 4 / 60), round(buses * 10 / 60)
-    wanted: list[tuple[Instant, Instant]] = []
+    hours: list[tuple[Instant, Instant]] = []
     for _ in range(buses - school - part):
-        wanted.append((random.randrange(20 * MINUTE), CLOSES - random.randrange(10 * MINUTE, 115 * MINUTE)))
+        hours.append(
+            (generator.randrange(20 * MINUTE), CLOSES - generator.randrange(10 * MINUTE, 115 * MINUTE))
+        )
     for _ in range(part):
-        begins = random.randrange(2 * HOUR, 8 * HOUR)
-        wanted.append((begins, begins + random.randrange(6 * HOUR, 8 * HOUR)))
+        begins = generator.randrange(2 * HOUR, 8 * HOUR)
+        hours.append((begins, begins + generator.randrange(6 * HOUR, 8 * HOUR)))
     for k in range(school):
-        begins = (10 * HOUR if k % 4 else 90 * MINUTE) + random.randrange(90 * MINUTE)
-        wanted.append((begins, begins + random.randrange(MINUTE, 60 * MINUTE)))
-    return [Duty(k % lines, k // lines, *hours) for k, hours in enumerate(wanted)]
+        begins = (10 * HOUR if k % 4 else 90 * MINUTE) + generator.randrange(90 * MINUTE)
+        hours.append((begins, begins + generator.randrange(MINUTE, 60 * MINUTE)))
+    return [Duty(k % lines, k // lines, begins, ends) for k, (begins, ends) in enumerate(hours)]
 
 
 def _half_round(town: Town, line: int) -> float:
-    """Seconds from one end to the other and until the bus leaves again, by the timetable."""
+    """Seconds by the timetable from leaving one end of a line to leaving the other."""
     stops = town.stops(line)
     ways = sum(hypot(q.x - p.x, q.y - p.y) for p, q in pairwise(stops))
     return 1.03 * ways / town.speed + sum(stop.dwell for stop in stops[1:])
 
 
-def _day(town: Town, duty: Duty, slots: int, node: int, random: Random) -> Iterator[Row]:
-    """Trips to and fro, as the timetable has them, while the bus is needed; its day ends at an end of its line.
+def _day(town: Town, duty: Duty, slots: int, node: int, generator: Random) -> Iterator[Row]:
+    """The segments of one bus: trips back and forth by the timetable, until its duty is over.
 
-    The buses of a line leave its ends at equal distances in time, whoever happens to be on the road.
+    The slots of a line leave its ends at equal intervals, even if some buses are not on duty. A bus stops at an
+    end of its line.
     """
     half = round(_half_round(town, duty.line) * SECOND)
     due = round(duty.slot * 2 * half / slots) % half
@@ -192,12 +195,12 @@ def _day(town: Town, duty: Duty, slots: int, node: int, random: Random) -> Itera
     at = due
     while True:
         for here, ahead in pairwise(stops):
-            pace = town.speed * random.uniform(0.8, 1.2) * (0.9 if _is_rush(at) else 1.0)
+            pace = town.speed * generator.uniform(0.8, 1.2) * (0.9 if _is_rush(at) else 1.0)
             arrive = at + max(1, round(hypot(ahead.x - here.x, ahead.y - here.y) / pace * SECOND))
             yield node, at, here.x, here.y, arrive, ahead.x, ahead.y
             at = arrive
             if ahead is not stops[-1]:
-                leave = at + max(1, round(ahead.dwell * random.uniform(0.6, 1.4) * SECOND))
+                leave = at + max(1, round(ahead.dwell * generator.uniform(0.6, 1.4) * SECOND))
                 yield node, at, ahead.x, ahead.y, leave, ahead.x, ahead.y
                 at = leave
         due += half
@@ -210,5 +213,5 @@ def _day(town: Town, duty: Duty, slots: int, node: int, random: Random) -> Itera
 
 
 def _is_rush(at: Instant) -> bool:
-    """Half past seven to nine, and half past four to half past six."""
+    """Is it rush hour: half past seven to nine, or half past four to half past six?"""
     return 2 * HOUR <= at < 3.5 * HOUR or 11 * HOUR <= at < 13 * HOUR

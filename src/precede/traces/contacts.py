@@ -1,7 +1,7 @@
-"""A contact list as a value: who is called what, who meets whom when, and who is there when.
+"""A contact list as a value: names of nodes, contacts of pairs, presence of nodes.
 
-Scenario files and the contact network of the simulator start from it; generators and readers end in it.
-Node ids are 0 .. n-1 in the natural order of the names, so the order of rows in a file does not matter.
+Readers and generators produce it; scenarios and the contact network of the simulator use it. Node ids are
+0 .. n-1 in the natural order of the names, so the order of rows in a file does not matter.
 """
 
 from __future__ import annotations
@@ -25,7 +25,7 @@ from precede.traces.records import ContactRow, Reject, Row, Summary, check
 
 @dataclass(frozen=True, eq=False)
 class Presence:
-    """When nodes are there: intervals sorted by (node, enter); of one node none overlap or abut."""
+    """Intervals in which nodes are present, sorted by (node, enter); a node's neither overlap nor touch."""
 
     node: Ints
     enter_us: Ints
@@ -34,9 +34,9 @@ class Presence:
 
 @dataclass(frozen=True, eq=False)
 class ContactList:
-    """Contacts `a < b` sorted by (a, b, start), of one pair none overlapping; ids are places in `names`.
+    """Contacts with `a < b`, sorted by (a, b, start); those of one pair do not overlap. Ids index `names`.
 
-    `presence` None means that everybody is always there; else every contact lies within the presence of both.
+    If `presence` is None, all nodes are always present; else every contact lies within the presence of both.
     """
 
     names: tuple[str, ...]
@@ -51,11 +51,11 @@ class ContactList:
 
     @property
     def nodes(self) -> int:
-        """How many nodes there are; some may have no contact."""
+        """The number of nodes; some may have no contact."""
         return len(self.names)
 
     def span(self) -> tuple[Instant, Instant]:
-        """From the first to the last instant at which anything is known to begin or end."""
+        """The first and the last instant at which a contact or a presence begins or ends."""
         begins, ends = [self.start_us], [self.end_us]
         if self.presence is not None:
             begins.append(self.presence.enter_us)
@@ -65,21 +65,21 @@ class ContactList:
         return int(np.concatenate(begins).min()), int(np.concatenate(ends).max())
 
     def since(self, begin: Instant) -> ContactList:
-        """The same with time counted from `begin`."""
-        there = self.presence
-        if there is not None:
-            there = Presence(there.node, there.enter_us - begin, there.leave_us - begin)
-        return ContactList(self.names, self.a, self.b, self.start_us - begin, self.end_us - begin, there)
+        """The same contacts with time counted from `begin`."""
+        shifted = self.presence
+        if shifted is not None:
+            shifted = Presence(shifted.node, shifted.enter_us - begin, shifted.leave_us - begin)
+        return ContactList(self.names, self.a, self.b, self.start_us - begin, self.end_us - begin, shifted)
 
     def rows(self) -> Iterator[ContactRow]:
-        """Contacts by name, in order."""
+        """The contacts with names, in order."""
         for a, b, start, end in zip(
             self.a.tolist(), self.b.tolist(), self.start_us.tolist(), self.end_us.tolist(), strict=True
         ):
             yield ContactRow(self.names[a], self.names[b], start, end)
 
     def presence_rows(self) -> Iterator[tuple[str, Instant, Instant]]:
-        """(name, enter, leave) in order; nothing when everybody is always there."""
+        """The presence as (name, enter, leave), in order; nothing if all nodes are always present."""
         if self.presence is not None:
             columns = (self.presence.node, self.presence.enter_us, self.presence.leave_us)
             for node, enter, leave in zip(*(column.tolist() for column in columns), strict=True):
@@ -88,7 +88,7 @@ class ContactList:
 
 @dataclass(frozen=True, eq=False)
 class ReadContacts:
-    """A contact list with what was not used of its files."""
+    """A contact list with the rejects and summaries of its files."""
 
     contacts: ContactList
     rejects: tuple[Reject, ...]
@@ -99,13 +99,14 @@ def contact_list(
     rows: Iterable[tuple[str, str, Instant, Instant]],
     presence: Iterable[tuple[str, Instant, Instant]] | None = None,
 ) -> ContactList:
-    """Of rows by name, in any order: overlapping and abutting intervals are merged, contacts cut to presence.
+    """A contact list from rows with names, in any order.
 
-    With `presence` given, a contact of a node that is not in it is an error.
+    Intervals of a pair that overlap or touch are merged. With `presence`, contacts are cut to it, and a contact
+    of a node that it lacks is an error.
     """
     met = list(rows)
-    there = None if presence is None else list(presence)
-    names = sorted({n for row in met for n in row[:2]} | {row[0] for row in there or ()}, key=natural)
+    present = None if presence is None else list(presence)
+    names = sorted({n for row in met for n in row[:2]} | {row[0] for row in present or ()}, key=natural)
     ids = {name: place for place, name in enumerate(names)}
     for first, second, start, end in met:
         if first == second:
@@ -116,21 +117,21 @@ def contact_list(
     b = np.array([ids[row[1]] for row in met], dtype=np.int64)
     starts, ends = (np.array([row[side] for row in met], dtype=np.int64) for side in (2, 3))
     merged = merge_contacts([Intervals(np.minimum(a, b), np.maximum(a, b), starts, ends)])
-    return of_intervals(names, merged, None if there is None else presence_of(there, names))
+    return of_intervals(names, merged, None if present is None else presence_of(present, names))
 
 
-def of_intervals(names: Sequence[str], found: Intervals, presence: Presence | None = None) -> ContactList:
-    """A contact list of what the kernel found; contacts are cut to presence where it is given."""
+def of_intervals(names: Sequence[str], contacts: Intervals, presence: Presence | None = None) -> ContactList:
+    """A contact list from the kernel's result; with `presence`, contacts are cut to it."""
     if presence is not None:
-        absent = np.setdiff1d(np.concatenate((found.a, found.b)), presence.node)
+        absent = np.setdiff1d(np.concatenate((contacts.a, contacts.b)), presence.node)
         if len(absent):
-            raise BadInput(f"node {names[int(absent[0])]} has contacts, but it is not said when it is there")
-        found = _cut(found, presence)
-    return ContactList(tuple(names), found.a, found.b, found.start_us, found.end_us, presence)
+            raise BadInput(f"node {names[int(absent[0])]} has contacts, but no presence")
+        contacts = _cut(contacts, presence)
+    return ContactList(tuple(names), *contacts, presence)
 
 
 def presence_of(rows: Iterable[tuple[str, Instant, Instant]], names: Sequence[str]) -> Presence:
-    """Presence of named nodes, joined where intervals of one node overlap or abut."""
+    """Presence from rows with names; intervals of one node that overlap or touch are joined."""
     ids = {name: place for place, name in enumerate(names)}
     joined: list[list[int]] = []
     for node, enter, leave in sorted((ids[name], enter, leave) for name, enter, leave in rows):
@@ -143,9 +144,9 @@ def presence_of(rows: Iterable[tuple[str, Instant, Instant]], names: Sequence[st
 
 
 def read_contacts(path: str | Path, nodes: str | Path | None = None) -> ReadContacts:
-    """A contact list from a file: CSV `a,b,start,end` or The ONE's `CONN` lines, told apart by the first line.
+    """A contact list from a file of CSV rows `a,b,start,end` or The ONE's `CONN` lines, by its first line.
 
-    `nodes` is a CSV of `node,enter,leave`. Both may be gzipped.
+    `nodes` is a CSV file of `node,enter,leave`. Both files may be gzipped.
     """
     rejects: list[Reject] = []
     contacts: list[ContactRow] = []
@@ -165,12 +166,13 @@ def read_contacts(path: str | Path, nodes: str | Path | None = None) -> ReadCont
     check(summary)
     if nodes is None:
         return ReadContacts(contact_list(contacts), tuple(rejects), (summary,))
-    presence, unread, said = read_presence(nodes)
-    return ReadContacts(contact_list(contacts, presence), (*rejects, *unread), (summary, said))
+    presence, presence_rejects, presence_summary = read_presence(nodes)
+    rejects += presence_rejects
+    return ReadContacts(contact_list(contacts, presence), tuple(rejects), (summary, presence_summary))
 
 
 def read_presence(path: str | Path) -> tuple[list[tuple[str, Instant, Instant]], list[Reject], Summary]:
-    """`node,enter,leave` in seconds, gzipped or not: the rows, the rejects, the summary."""
+    """Read a CSV file of `node,enter,leave` in seconds: the rows, the rejects and the summary."""
     summary = Summary(file=Path(path).name, format="nodes")
     kept: list[tuple[str, Instant, Instant]] = []
     rejects: list[Reject] = []
@@ -184,17 +186,17 @@ def read_presence(path: str | Path) -> tuple[list[tuple[str, Instant, Instant]],
     return kept, rejects, summary
 
 
-def _cut(found: Intervals, presence: Presence) -> Intervals:
-    """Contacts while both nodes are there."""
+def _cut(contacts: Intervals, presence: Presence) -> Intervals:
+    """The parts of contacts in which both nodes are present."""
     for side in (0, 1):
-        node = found[side]
+        node = contacts[side]
         first = np.searchsorted(presence.node, node, side="left")
         count = np.searchsorted(presence.node, node, side="right") - first
         row = np.repeat(np.arange(len(node)), count)
         offset = np.arange(len(row)) - np.repeat(np.cumsum(count) - count, count)
         at = np.repeat(first, count) + offset
-        start = np.maximum(found.start_us[row], presence.enter_us[at])
-        end = np.minimum(found.end_us[row], presence.leave_us[at])
+        start = np.maximum(contacts.start_us[row], presence.enter_us[at])
+        end = np.minimum(contacts.end_us[row], presence.leave_us[at])
         kept = start < end
-        found = Intervals(found.a[row][kept], found.b[row][kept], start[kept], end[kept])
-    return merge_contacts([found])
+        contacts = Intervals(contacts.a[row][kept], contacts.b[row][kept], start[kept], end[kept])
+    return merge_contacts([contacts])

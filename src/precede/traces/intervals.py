@@ -1,4 +1,4 @@
-"""Motions of nodes and contacts of pairs as columns of numbers, and how several lists become one."""
+"""Segments and contacts as columns of numbers, and the merging of contact lists."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ Floats: TypeAlias = "np.ndarray[Any, np.dtype[np.float64]]"
 
 
 class Segments(NamedTuple):
-    """Straight motions: node from (x0, y0) at t0 to (x1, y1) at t1; whole microseconds and metres."""
+    """Straight motions of nodes from (x0, y0) at t0 to (x1, y1) at t1, in metres and whole microseconds."""
 
     node: Ints
     t0_us: Ints
@@ -24,7 +24,7 @@ class Segments(NamedTuple):
 
 
 class Intervals(NamedTuple):
-    """Contacts of pairs, `a < b`, sorted by (a, b, start); of one pair none overlap or abut."""
+    """Contacts of pairs with `a < b`, sorted by (a, b, start); those of one pair neither overlap nor touch."""
 
     a: Ints
     b: Ints
@@ -33,17 +33,19 @@ class Intervals(NamedTuple):
 
 
 def no_contacts() -> Intervals:
-    """An empty list."""
+    """An empty list of contacts."""
     return Intervals(*(np.empty(0, dtype=np.int64) for _ in Intervals._fields))
 
 
 def merge_contacts(parts: Iterable[Intervals]) -> Intervals:
-    """Several lists, each in any order, as one: overlapping and abutting contacts of a pair are joined, those
-    without length are left out."""
-    several = list(parts)
-    if not several:
+    """One list from several lists in any order.
+
+    Contacts of a pair that overlap or touch are joined; contacts without length are dropped.
+    """
+    lists = list(parts)
+    if not lists:
         return no_contacts()
-    columns = [np.concatenate(column) for column in zip(*several, strict=True)]
+    columns = [np.concatenate(column) for column in zip(*lists, strict=True)]
     long = columns[2] < columns[3]
     a, b, start, end = (column[long] for column in columns)
     order = np.lexsort((start, b, a))
@@ -58,7 +60,7 @@ def merge_contacts(parts: Iterable[Intervals]) -> Intervals:
 
 
 def _joined(a: Ints, b: Ints, start: Ints, end: Ints) -> Intervals:
-    """The general case, where a contact may lie within an earlier one."""
+    """Join contacts in the general case, in which a contact may lie within an earlier one."""
     joined: list[list[int]] = []
     for row in zip(a.tolist(), b.tolist(), start.tolist(), end.tolist(), strict=True):
         last = joined[-1] if joined else None

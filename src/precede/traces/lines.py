@@ -1,7 +1,7 @@
-"""Lines of a file of traces: plain or gzipped, in bounded memory, whatever is in it.
+"""Lines and fields of trace files, plain or gzipped, in bounded memory.
 
-A line over a mebibyte, bytes that are no text, a broken archive and one that swells without measure are
-answered with `BadInput`. Undecodable bytes inside a text are replaced, never an error.
+Raises `BadInput` for a line over a mebibyte, for a binary file, and for an archive that is broken or grows too
+much when unpacked. Undecodable bytes inside a text are replaced.
 """
 
 from __future__ import annotations
@@ -23,16 +23,19 @@ MAX_LINE: Final = 1 << 20
 MAX_NAME: Final = 200
 FREE_BYTES: Final = 1 << 24
 MAX_SWELLING: Final = 200
-"""How many times its packed size a file may grow, once past `FREE_BYTES`. (Traces pack 3 to 30 times.)"""
+"""A file over `FREE_BYTES` may be this many times larger than its packed size.
+
+Traces compress 3 to 30 times.
+"""
 _MAX_SECONDS: Final = float(2**52 // SECOND)
 
 
 class BadRow(Exception):
-    """One row cannot be used; the text is the reason. What varies in it stands after a colon."""
+    """A row cannot be used. The text is the reason; its variable part comes after a colon."""
 
 
 class _Measured(io.RawIOBase):
-    """A stream that stops when it has grown out of proportion to what it was packed in."""
+    """An unpacked stream that raises BadInput when it grows too large for its packed size."""
 
     def __init__(self, source: IO[bytes], name: str, packed: int) -> None:
         self._source, self._name = source, name
@@ -52,7 +55,7 @@ class _Measured(io.RawIOBase):
 
 
 def numbered_lines(source: IO[bytes], name: str, packed: int | None = None) -> Iterator[tuple[int, str]]:
-    """Lines with their numbers from 1, without line ends. `packed` is the compressed size, if there is one."""
+    """Lines without line ends, with their numbers from 1. `packed` is the compressed size of an archive."""
     stream = source if packed is None else io.BufferedReader(_Measured(source, name, packed), 1 << 16)
     text = io.TextIOWrapper(stream, encoding="utf-8-sig", errors="replace", newline=None)
     number = 0
@@ -72,7 +75,7 @@ def numbered_lines(source: IO[bytes], name: str, packed: int | None = None) -> I
 
 @contextmanager
 def opened(path: str | Path) -> Iterator[Iterator[tuple[int, str]]]:
-    """The numbered lines of a file, gzipped or not; the file's own first bytes tell which."""
+    """The numbered lines of a file; its first bytes show whether it is gzipped."""
     path = Path(path)
     try:
         source = path.open("rb")
@@ -95,7 +98,7 @@ def opened(path: str | Path) -> Iterator[Iterator[tuple[int, str]]]:
 
 
 def data_lines(lines: Iterable[tuple[int, str]], comment: str = "#") -> Iterator[tuple[int, str]]:
-    """Lines that are neither blank nor a comment, stripped."""
+    """The lines that are neither blank nor a comment, stripped."""
     for number, line in lines:
         stripped = line.strip()
         if stripped and not stripped.startswith(comment):
@@ -103,7 +106,7 @@ def data_lines(lines: Iterable[tuple[int, str]], comment: str = "#") -> Iterator
 
 
 def fields_of_csv(line: str) -> list[str]:
-    """The fields of one line of CSV, stripped. Quotes are honoured within the line."""
+    """The fields of one line of CSV, stripped; a quoted field may contain commas."""
     if '"' in line:
         try:
             return [value.strip() for value in next(csv.reader([line], skipinitialspace=True), [])]
@@ -113,7 +116,7 @@ def fields_of_csv(line: str) -> list[str]:
 
 
 def instant(text: str) -> Instant:
-    """Whole microseconds of a number of seconds; BadRow says what is wrong with it."""
+    """Parse a number of seconds as an instant in whole microseconds; raises BadRow."""
     value = number(text, "time")
     if abs(value) > _MAX_SECONDS:
         raise BadRow(f"time out of range: {shown(text)}")
@@ -121,7 +124,7 @@ def instant(text: str) -> Instant:
 
 
 def number(text: str, what: str = "number") -> float:
-    """A finite number; BadRow says which field is not one."""
+    """Parse a finite number; the BadRow names the field."""
     try:
         value = float(text)
     except ValueError:
@@ -132,7 +135,7 @@ def number(text: str, what: str = "number") -> float:
 
 
 def coordinate(text: str, what: str = "coordinate") -> float:
-    """A place in metres, within a million kilometres of zero."""
+    """Parse a coordinate in metres, within a million kilometres of zero; raises BadRow."""
     value = number(text, what)
     if abs(value) > 1e9:
         raise BadRow(f"{what} out of range: {shown(text)}")
@@ -140,7 +143,7 @@ def coordinate(text: str, what: str = "coordinate") -> float:
 
 
 def name_of(text: str) -> str:
-    """A node's name as it stands in the file; BadRow on none, a very long one and control characters."""
+    """Check a node's name: raises BadRow if it is empty, very long, or has control characters."""
     if not text:
         raise BadRow("empty name")
     if len(text) > MAX_NAME:
@@ -151,5 +154,5 @@ def name_of(text: str) -> str:
 
 
 def shown(text: str) -> str:
-    """A piece of a hostile file, short and harmless enough for a message."""
+    """A quoted, shortened text of an untrusted file, for an error message."""
     return repr(text if len(text) <= 40 else text[:37] + "...")

@@ -1,4 +1,4 @@
-"""Mobility as a value: names and straight segments; presence and contacts follow from it."""
+"""Movement of nodes as a value: names and straight segments. Presence and contacts follow from it."""
 
 from __future__ import annotations
 
@@ -18,13 +18,13 @@ from precede.traces.records import SegmentRow
 
 @dataclass(frozen=True, eq=False)
 class Mobility:
-    """Segments sorted by (node, t0); ids are places in `names`. A node is there while a segment of it lasts."""
+    """Segments sorted by (node, t0); ids index `names`. A node is present while a segment of it lasts."""
 
     names: tuple[str, ...]
     segments: Segments
 
     def presence(self) -> Presence:
-        """When each node is there: segments that join are one presence."""
+        """The presence of each node: segments that join are one interval."""
         s = self.segments
         if len(s.node) == 0:
             return Presence(s.node, s.t0_us, s.t1_us)
@@ -34,27 +34,27 @@ class Mobility:
         return Presence(s.node[begins], s.t0_us[begins], s.t1_us[ends])
 
     def contacts(self, range_m: float) -> ContactList:
-        """Exact contacts within a range, with everybody's presence."""
+        """The exact contacts within a range, with the presence of all nodes."""
         from precede.traces.kernel import find_contacts
 
         return of_intervals(self.names, find_contacts(self.segments, range_m), self.presence())
 
 
 def mobility_of(rows: Iterable[SegmentRow | tuple[str, int, float, float, int, float, float]]) -> Mobility:
-    """Mobility of segments by name, in any order; BadInput if two segments of one node overlap."""
-    held = list(rows)
-    names = sorted({row[0] for row in held}, key=natural)
+    """Movement from segments with names, in any order; raises BadInput if segments of one node overlap."""
+    segments = list(rows)
+    names = sorted({row[0] for row in segments}, key=natural)
     ids = {name: place for place, name in enumerate(names)}
-    return sorted_mobility(names, [(ids[row[0]], *row[1:]) for row in held])
+    return sorted_mobility(names, [(ids[row[0]], *row[1:]) for row in segments])
 
 
 def sorted_mobility(
     names: Sequence[str], rows: Sequence[tuple[int, Instant, float, float, Instant, float, float]]
 ) -> Mobility:
-    """Mobility of segments by id."""
+    """Movement from segments with ids, in any order; raises BadInput if segments of one node overlap."""
     if not rows:
-        none, nowhere = np.empty(0, dtype=np.int64), np.empty(0)
-        return Mobility(tuple(names), Segments(none, none, nowhere, nowhere, none, nowhere, nowhere))
+        ints, floats = np.empty(0, dtype=np.int64), np.empty(0)
+        return Mobility(tuple(names), Segments(ints, ints, floats, floats, ints, floats, floats))
     columns = list(zip(*rows, strict=True))
     node, t0, t1 = (np.array(columns[k], dtype=np.int64) for k in (0, 1, 4))
     x0, y0, x1, y1 = (np.array(columns[k], dtype=np.float64) for k in (2, 3, 5, 6))
@@ -69,7 +69,7 @@ def sorted_mobility(
 
 @dataclass(frozen=True)
 class Spread:
-    """Minimum, maximum, mean and standard deviation, in seconds: the four values of the paper's tables."""
+    """Minimum, maximum, mean and standard deviation in seconds: the four values in the tables of guidec2021."""
 
     least: float
     most: float
@@ -78,6 +78,7 @@ class Spread:
 
     @classmethod
     def of(cls, durations_us: Ints) -> Spread:
+        """The values for some durations; all 0 if there are none."""
         values: Floats = durations_us.astype(np.float64) / 1e6
         if len(values) == 0:
             return cls(0.0, 0.0, 0.0, 0.0)
@@ -87,7 +88,7 @@ class Spread:
 
 @dataclass(frozen=True)
 class Statistics:
-    """What Tables I and IV of guidec2021 say of a scenario."""
+    """The figures that Tables I and IV of guidec2021 give for a scenario."""
 
     duration_s: float
     nodes: int
@@ -98,11 +99,11 @@ class Statistics:
 
 
 def statistics(contacts: ContactList) -> Statistics:
-    """The figures of a contact list with presence. Activity is the sum of a node's presences."""
+    """The figures of a contact list with presence. A node's activity is the sum of its presence intervals."""
     presence = contacts.presence
     if presence is None:
-        raise BadInput("statistics need to know when nodes are there")
-    lived = np.bincount(
+        raise BadInput("statistics need a contact list with presence")
+    activity = np.bincount(
         presence.node,
         weights=(presence.leave_us - presence.enter_us).astype(np.float64),
         minlength=contacts.nodes,
@@ -115,7 +116,7 @@ def statistics(contacts: ContactList) -> Statistics:
         duration_s=(end - begin) / 1e6,
         nodes=contacts.nodes,
         most_at_once=int(at_once.max()) if len(at_once) else 0,
-        activity=Spread.of(lived),
+        activity=Spread.of(activity),
         contacts=len(contacts),
         contact=Spread.of(contacts.end_us - contacts.start_us),
     )

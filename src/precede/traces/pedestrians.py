@@ -1,12 +1,12 @@
-"""Pedestrians who cross a district of streets: the Östermalm scenario of guidec2021, section VI-B, Table IV.
+"""Generates pedestrians in a district of streets: the Östermalm scenario of guidec2021, section VI-B, Table IV.
 
-People enter by a Poisson process at each entrance and walk from corner to corner, at a speed of their own
-(normal around 1.3 m/s, cut at 0.6 and 2.0), until they come out at an entrance. The district was a grid of
-streets whose map is not published; a layout here is a grid that meets the published figures.
+People enter by a Poisson process at each entrance and walk from corner to corner, each at its own speed (normal
+around 1.3 m/s, cut at 0.6 and 2.0), until they leave at an entrance. The paper uses a map of streets; we use
+grids with the published figures, because the map is not published.
 
 The paper gives an entry rate of 0.01 nodes/s and 2092 nodes in five hours: that is 0.0097 at each of twelve
-entrances, which is our default. Its mean stay of 5'25" and its 10,557 broadcasts (one after 20 s, then every
-minute) exclude each other by a tenth; we stand between them.
+entrances, our default. Its mean stay of 5'25" and its 10,557 broadcasts (one after 20 s, then one a minute)
+contradict each other by a tenth; our values lie between them.
 """
 
 from __future__ import annotations
@@ -26,10 +26,10 @@ Corner = tuple[int, int]
 
 @dataclass(frozen=True)
 class District:
-    """Streets at these x and y, each with an entrance at both ends, `stub` metres beyond the outer corners.
+    """Streets at these x and y. Each has an entrance at both ends, `stub` metres beyond the outer corners.
 
-    At a corner people go straight on with probability `straight`, else left or right alike, and never turn
-    back. `pause` is the chance to stand at a corner for a while (mean `pause_s`).
+    At a corner people go straight on with probability `straight`, else left or right with equal probability;
+    they never turn back. With probability `pause` they wait at a corner, for `pause_s` seconds on average.
     """
 
     xs: tuple[float, ...]
@@ -40,17 +40,18 @@ class District:
     pause_s: float
 
     def entrances(self) -> list[tuple[Corner, Corner]]:
-        """(from outside, to the first corner) for every end of a street."""
+        """For every end of a street: the entrance outside the grid, and the first corner."""
         right, top = len(self.xs), len(self.ys)
         across = [[((i, -1), (i, 0)), ((i, top), (i, top - 1))] for i in range(right)]
         along = [[((-1, j), (0, j)), ((right, j), (right - 1, j))] for j in range(top)]
         return [entrance for street in across + along for entrance in street]
 
     def place(self, corner: Corner) -> tuple[float, float]:
-        """Metres of a corner, or of an entrance (one step outside the grid)."""
+        """The coordinates of a corner, or of an entrance (one step outside the grid)."""
         return self._along(self.xs, corner[0]), self._along(self.ys, corner[1])
 
     def inside(self, corner: Corner) -> bool:
+        """Is this a corner of the grid, not an entrance?"""
         return 0 <= corner[0] < len(self.xs) and 0 <= corner[1] < len(self.ys)
 
     def _along(self, streets: tuple[float, ...], k: int) -> float:
@@ -67,22 +68,22 @@ LAYOUTS: Final[dict[str, District]] = {
 
 
 def pedestrians(seed: int, layout: str = "a", duration: Duration = 5 * HOUR, rate: float = 0.0097) -> Mobility:
-    """People who enter within `duration`, at `rate` per second and entrance; whoever is there then is cut off.
+    """People who enter within `duration`, at `rate` per second and entrance. Paths are cut at its end.
 
     Nodes are called N1, N2, … in the order in which they enter.
     """
     if layout not in LAYOUTS:
-        raise BadInput(f"no layout {layout!r} of pedestrians (there are: {', '.join(LAYOUTS)})")
+        raise BadInput(f"pedestrians: layout {layout!r} is none of {', '.join(LAYOUTS)}")
     if rate <= 0 or duration <= 0:
         raise BadInput("pedestrians: the rate and the duration must be positive")
     district = LAYOUTS[layout]
     arrivals: list[tuple[Instant, int]] = []
     for number in range(len(district.entrances())):
-        random = named_generator(seed, "pedestrians", layout, "entrance", number)
-        at = random.expovariate(rate)
+        generator = named_generator(seed, "pedestrians", layout, "entrance", number)
+        at = generator.expovariate(rate)
         while at * SECOND < duration:
             arrivals.append((round(at * SECOND), number))
-            at += random.expovariate(rate)
+            at += generator.expovariate(rate)
     arrivals.sort()
     rows: list[tuple[int, Instant, float, float, Instant, float, float]] = []
     for node, (at_us, entrance) in enumerate(arrivals):
@@ -92,12 +93,12 @@ def pedestrians(seed: int, layout: str = "a", duration: Duration = 5 * HOUR, rat
 
 
 def _walk(
-    district: District, random: Random, node: int, at: Instant, entrance: int, until: Instant
+    district: District, generator: Random, node: int, at: Instant, entrance: int, until: Instant
 ) -> list[tuple[int, Instant, float, float, Instant, float, float]]:
-    """One person's way, cut off at `until`."""
+    """The segments of one person's path, cut at `until`."""
     speed = 0.0
     while not 0.6 <= speed <= 2.0:
-        speed = random.gauss(1.3, 0.3)
+        speed = generator.gauss(1.3, 0.3)
     here, ahead = district.entrances()[entrance]
     rows = []
     while at < until:
@@ -109,12 +110,12 @@ def _walk(
         at = arrive
         if not district.inside(ahead) or at >= until:
             break
-        if random.random() < district.pause:
-            arrive = at + max(1, round(random.expovariate(1 / district.pause_s) * SECOND))
+        if generator.random() < district.pause:
+            arrive = at + max(1, round(generator.expovariate(1 / district.pause_s) * SECOND))
             rows.append((node, at, x1, y1, min(arrive, until), x1, y1))
             at = arrive
         dx, dy = ahead[0] - here[0], ahead[1] - here[1]
-        draw = random.random()
+        draw = generator.random()
         if draw >= district.straight:
             dx, dy = (-dy, dx) if draw < (1 + district.straight) / 2 else (dy, -dx)
         here, ahead = ahead, (ahead[0] + dx, ahead[1] + dy)

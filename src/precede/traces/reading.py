@@ -1,7 +1,6 @@
-"""Any file of traces, by the name of its format: `read("taxis.csv.gz", "gps")` (DESIGN section 6, `precede
-ingest`).
+"""Reads a trace file by the name of its format: `read("taxis.csv.gz", "gps")`.
 
-One pass, bounded batches, and at the end a summary in which rows read are rows kept plus rows rejected.
+Rows come in bounded batches. At the end the summary is complete: rows read are rows kept plus rows rejected.
 """
 
 from __future__ import annotations
@@ -40,7 +39,7 @@ from precede.traces.records import (
 
 
 class Options(Struct, frozen=True, kw_only=True):
-    """What a user may say about a file. Each format reads its own; one that is not its own is an error."""
+    """The options of all formats. An option that a format does not have is an error."""
 
     date: str | None = None
     columns: str | None = None
@@ -115,31 +114,31 @@ FORMATS: Final[dict[str, tuple[Reader, tuple[str, ...]]]] = {
 
 
 class Reading:
-    """One file on its way in. Iterate `batches()` to the end; then `summary` is complete."""
+    """One file that is being read. `summary` is complete when `batches()` is exhausted."""
 
     def __init__(self, path: str | Path, format: str, options: Options | None = None) -> None:
         options = Options() if options is None else options
         if format not in FORMATS:
-            raise BadInput(f"no format {format!r} (there are: {', '.join(FORMATS)})")
+            raise BadInput(f"no format {format!r} (the formats are: {', '.join(FORMATS)})")
         self._reader, own = FORMATS[format]
         for name in Options.__struct_fields__:
             if getattr(options, name) is not None and name not in own:
-                raise BadInput(f"--{name.replace('_', '-')} means nothing to `--as {format}`")
+                raise BadInput(f"--{name.replace('_', '-')}: not an option of `--as {format}`")
         self._path, self._options = Path(path), options
         self.summary = Summary(file=self._path.name, format=format)
 
     def batches(self, size: int = BATCH_ROWS) -> Iterator[Batch]:
-        """Rows in bounded batches. BadInput at any point means that nothing of the file should be kept."""
+        """The rows in bounded batches. If it raises BadInput, nothing of the file should be kept."""
         yield from batches(self._reader(self._path, self._options, self.summary), self.summary, size)
 
 
 def read(path: str | Path, format: str, options: Options | None = None) -> Iterator[Batch]:
-    """The batches of a file. (`Reading` also has the summary.)"""
+    """The batches of a file; use `Reading` to get the summary too."""
     return Reading(path, format, options).batches()
 
 
 class Loaded(Struct):
-    """A whole file in memory."""
+    """The contents of a whole file in memory."""
 
     segments: list[SegmentRow]
     contacts: list[ContactRow]
@@ -148,16 +147,16 @@ class Loaded(Struct):
     summary: Summary
 
     def mobility(self) -> Mobility:
-        """The motion in it."""
+        """The segments as movement."""
         return mobility_of(self.segments)
 
     def contact_list(self) -> ContactList:
-        """The contacts in it."""
+        """The contacts as a contact list."""
         return contact_list(self.contacts)
 
 
 def load(path: str | Path, format: str, options: Options | None = None) -> Loaded:
-    """Read a file into memory."""
+    """Read a whole file into memory."""
     reading = Reading(path, format, options)
     loaded = Loaded([], [], [], [], reading.summary)
     for batch in reading.batches():

@@ -1,8 +1,8 @@
-"""What a reader of traces yields: rows of the lake, rejects, and a summary that adds up (DESIGN section 5).
+"""The values that a trace reader yields: rows for the lake, rejects, and a summary that adds up.
 
 A *row* is one line of data in a file: not blank, not a comment, not a header. Every row is counted once, as
-kept or as rejected; a rejected row appears in `rejects` with its file, its line and the reason. Things that
-were repaired or merged without losing a row are counted in `notes`.
+kept or as rejected; a reject has the file, the line and the reason. Repairs and merges that lose no row are
+counted in `notes`.
 """
 
 from __future__ import annotations
@@ -22,7 +22,7 @@ BATCH_ROWS: Final = 20_000
 
 
 class SegmentRow(NamedTuple):
-    """A node in straight motion between two instants, in metres."""
+    """The straight motion of a node between two instants, in metres."""
 
     node: str
     t0_us: Instant
@@ -34,7 +34,7 @@ class SegmentRow(NamedTuple):
 
 
 class ContactRow(NamedTuple):
-    """Two nodes in reach of each other."""
+    """An interval in which two nodes are in range of each other."""
 
     a: str
     b: str
@@ -43,7 +43,7 @@ class ContactRow(NamedTuple):
 
 
 class MessageRow(NamedTuple):
-    """A message of a workload; `destination` is empty when it is for everybody."""
+    """A message of a workload; an empty `destination` means all nodes."""
 
     id: str
     source: str
@@ -53,7 +53,7 @@ class MessageRow(NamedTuple):
 
 
 class Reject(NamedTuple):
-    """A row that could not be used."""
+    """A row that could not be used, and the reason."""
 
     file: str
     line: int
@@ -64,7 +64,10 @@ Row: TypeAlias = SegmentRow | ContactRow | MessageRow | Reject
 
 
 class Summary(Struct):
-    """What became of the rows of one file. `rows_read` is `rows_kept` plus `rows_rejected`."""
+    """Counts for one file; `rows_read` is `rows_kept` plus `rows_rejected`.
+
+    `reasons` counts rejects by reason, `notes` counts repairs, `facts` are properties such as the service day.
+    """
 
     file: str
     format: str
@@ -80,13 +83,13 @@ class Summary(Struct):
     facts: dict[str, str] = field(default_factory=dict)
 
     def note(self, what: str, times: int = 1) -> None:
-        """Count something that was repaired, merged or passed over."""
+        """Count a repair, a merge or a skipped line."""
         self.notes[what] = self.notes.get(what, 0) + times
 
     def reject(self, line: int, reason: str, table: str | None = None) -> Reject:
-        """Count a rejected row, of a table inside the file if there are several.
+        """Count and return a rejected row; `table` is the table inside an archive.
 
-        What varies in a reason stands after a colon, so that reasons can be counted.
+        The variable part of a reason comes after a colon; rejects are counted by the part before it.
         """
         self.rows_rejected += 1
         kind = reason.split(":", 1)[0]
@@ -94,7 +97,7 @@ class Summary(Struct):
         return Reject(self.file if table is None else f"{self.file}/{table}", line, reason)
 
     def lines(self) -> list[str]:
-        """The summary as a person reads it."""
+        """The summary as lines of text."""
         made = [f"{n:,} {what}" for n, what in self._made() if n]
         rows = f"{self.rows_read:,} rows read = {self.rows_kept:,} kept + {self.rows_rejected:,} rejected"
         text = [f"{self.file}: {rows}", f"  {self.nodes:,} nodes, {', '.join(made) or 'nothing'}"]
@@ -108,7 +111,7 @@ class Summary(Struct):
 
 
 class Batch(Struct):
-    """Some rows of each kind, at most as many together as the batch size."""
+    """Rows of each kind; all together at most the batch size."""
 
     segments: list[SegmentRow] = field(default_factory=list)
     contacts: list[ContactRow] = field(default_factory=list)
@@ -117,7 +120,7 @@ class Batch(Struct):
 
 
 def batches(rows: Iterator[Row], summary: Summary, size: int = BATCH_ROWS) -> Iterator[Batch]:
-    """Rows in bounded batches, counted; at the end the summary must add up and the file hold something."""
+    """Rows in bounded batches, counted by kind; at the end the summary is checked."""
     batch, held = Batch(), 0
     for row in rows:
         if type(row) is SegmentRow:
@@ -141,7 +144,7 @@ def batches(rows: Iterator[Row], summary: Summary, size: int = BATCH_ROWS) -> It
 
 
 def check(summary: Summary) -> None:
-    """Refuse a file without a usable row; never let a summary go out that does not add up."""
+    """Raise BadInput if a file has no usable row; assert that the summary adds up."""
     if summary.rows_read != summary.rows_kept + summary.rows_rejected:
         raise AssertionError(f"the rows of {summary.file} do not add up: {summary}")
     if summary.rows_read == 0:
@@ -155,18 +158,19 @@ def check(summary: Summary) -> None:
 
 
 def in_order(a: str, b: str) -> tuple[str, str]:
-    """A pair of names, the naturally lesser first."""
+    """A pair of names in natural order."""
     return (a, b) if natural(a) <= natural(b) else (b, a)
 
 
 class Nodes:
-    """The names met so far, against a file whose every row is a new node."""
+    """Counts distinct nodes. Raises BadInput for too many: the id column is then probably wrong."""
 
     def __init__(self, summary: Summary) -> None:
         self._summary = summary
         self._names: set[str] = set()
 
     def add(self, name: str) -> None:
+        """Count a node, unless it was counted before."""
         if name not in self._names:
             self._names.add(name)
             self._summary.nodes += 1

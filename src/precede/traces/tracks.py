@@ -1,10 +1,11 @@
-"""From samples of places to straight segments: one track per node, in bounded memory.
+"""From samples of positions to straight segments: one track per node, in bounded memory.
 
-The samples of a node come in order of time, oldest or newest first (its first two tell which); a sample against
-that order or at the same instant as the one before is rejected. A gap longer than the limit ends one presence
-and begins another: off duty is not a straight line across town. A step faster than the speed limit is a jump:
-its sample is rejected, or the one before if that stands alone, so that a bad first sample costs one row and not
-a track. A sample with no other within the gap limit says nothing of motion and is rejected.
+The samples of a node are sorted by time, oldest or newest first; its first two samples show which. A sample
+against that order, or at the same instant as the one before, is rejected. A gap longer than the limit ends one
+presence and begins another, because an absent node does not move in a straight line. A step faster than the
+speed limit is a jump: its sample is rejected. If the sample before the jump is the first of its track, that one
+is rejected instead, so that a bad first sample does not cost the whole track. A sample with no other sample
+within the gap limit does not show motion and is rejected.
 """
 
 from __future__ import annotations
@@ -19,7 +20,10 @@ from precede.traces.records import Nodes, Row, SegmentRow, Summary
 
 
 class _Last(Struct):
-    """A node's last sample; `joined` once a segment ends there. `way` is 1 or -1 as time goes, 0 if unknown."""
+    """A node's last sample.
+
+    `joined`: a segment ends there. `way`: 1 if time ascends, -1 if it descends, 0 unknown.
+    """
 
     at: Instant
     x: float
@@ -30,7 +34,10 @@ class _Last(Struct):
 
 
 class Tracks:
-    """Samples in, segments and rejects out. Counts rows as kept or rejected; the caller counts them as read."""
+    """Turns samples into segments and rejects.
+
+    Counts rows as kept or rejected; the caller counts them as read.
+    """
 
     def __init__(self, summary: Summary, gap: Duration | None = None, max_speed: float | None = None) -> None:
         self._summary = summary
@@ -40,6 +47,7 @@ class Tracks:
         self._nodes = Nodes(summary)
 
     def add(self, line: int, node: str, at: Instant, x: float, y: float) -> Iterator[Row]:
+        """Add one sample; yields the segment that it ends, or a reject."""
         last = self._tracks.get(node)
         if last is None:
             self._nodes.add(node)
@@ -74,7 +82,7 @@ class Tracks:
         last.at, last.x, last.y, last.line, last.joined, last.way = at, x, y, line, True, way
 
     def finish(self) -> Iterator[Row]:
-        """What is left: samples that stand alone."""
+        """End all tracks; yields rejects for samples without another sample near in time."""
         for last in self._tracks.values():
             yield from self._end(last)
 

@@ -1,4 +1,4 @@
-"""A node that is told where to go: it stands, walks in a straight line, stands again."""
+"""A node that moves between waypoints: it stands, moves in a straight line, and stands again."""
 
 from __future__ import annotations
 
@@ -12,11 +12,11 @@ from precede.core.instants import SECOND, Instant
 from precede.traces.records import SegmentRow
 
 NEVER_S: Final = 1e8
-"""A node that would take longer than three years to arrive is taken to arrive then: it hardly moves."""
+"""The longest travel time: a node that would need more than three years arrives after three."""
 
 
 class Walker(Struct):
-    """Where a node was at `at`, and where it is going to be at `arrival`, if it goes anywhere."""
+    """The position of a node at `at`, and its destination with the time of arrival if it is moving."""
 
     name: str
     at: Instant
@@ -27,11 +27,11 @@ class Walker(Struct):
     arrival: Instant | None = None
 
     def go(self, x: float, y: float, arrival: Instant) -> None:
-        """Set out from where it is now; `arrival` lies ahead."""
+        """Start moving from the current position; `arrival` must be in the future."""
         self.to_x, self.to_y, self.arrival = x, y, arrival
 
     def head_for(self, x: float, y: float, speed: float) -> Instant:
-        """Set out at a speed in m/s, or stay at speed 0; the instant of arrival."""
+        """Start moving at a speed in m/s, or stay if it is 0; returns the instant of arrival."""
         self.arrival = None
         way = hypot(x - self.x, y - self.y)
         if speed <= 0 or way == 0:
@@ -42,7 +42,7 @@ class Walker(Struct):
         return arrival
 
     def until(self, now: Instant) -> Iterator[SegmentRow]:
-        """What it did up to `now`, which becomes its new instant; `now` never lies back."""
+        """The segments up to `now`, which becomes the node's current instant; `now` never goes back."""
         if self.arrival is not None and now > self.at:
             if now >= self.arrival:
                 yield self._moved(self.arrival, self.to_x, self.to_y)

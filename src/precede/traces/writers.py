@@ -1,6 +1,6 @@
-"""Traces written back: contact lists as CSV and as The ONE's `CONN` lines, mobility for The ONE and for ns-2.
+"""Writes trace files: contact lists as CSV and as The ONE's `CONN` lines, movement for The ONE and for ns-2.
 
-Times are written in seconds with as many digits as they need, so what is read back is what was written.
+Times are written in seconds with all digits, so a file that is read back gives the same values.
 """
 
 from __future__ import annotations
@@ -17,13 +17,13 @@ from precede.traces.records import MessageRow
 
 
 def write_contacts(contacts: ContactList, path: str | Path) -> None:
-    """CSV `a,b,start,end` in seconds, with a header."""
+    """Write contacts as CSV `a,b,start,end` in seconds, with a header."""
     rows = (f"{_csv(a)},{_csv(b)},{seconds_text(s)},{seconds_text(e)}" for a, b, s, e in contacts.rows())
     _write(path, "a,b,start,end", rows)
 
 
 def write_presence(contacts: ContactList, path: str | Path) -> None:
-    """CSV `node,enter,leave` in seconds, with a header."""
+    """Write presence as CSV `node,enter,leave` in seconds, with a header."""
     rows = (
         f"{_csv(name)},{seconds_text(enter)},{seconds_text(leave)}"
         for name, enter, leave in contacts.presence_rows()
@@ -32,7 +32,7 @@ def write_presence(contacts: ContactList, path: str | Path) -> None:
 
 
 def write_conn(contacts: ContactList, path: str | Path) -> None:
-    """The ONE's `time CONN a b up|down`, in order of time; at one instant contacts end before others begin."""
+    """Write contacts as The ONE's `time CONN a b up|down`, by time; at one instant ends come before starts."""
     events: list[tuple[Instant, bool, str, str]] = []
     for a, b, start, end in contacts.rows():
         events += [(start, True, a, b), (end, False, a, b)]
@@ -42,13 +42,13 @@ def write_conn(contacts: ContactList, path: str | Path) -> None:
 
 
 def write_one_movement(mobility: Mobility, path: str | Path) -> None:
-    """The ONE's movement file: bounds, then `time id x y` in order of time.
+    """Write The ONE's movement file: bounds, then `time id x y` by time.
 
-    The format knows no absence: where a node was away, its reader will see it go straight.
+    The format has no absence: a reader sees a node that was absent move in a straight line.
     """
     s = mobility.segments
     if len(s.node) == 0:
-        raise BadInput(f"{path}: there is no motion to write")
+        raise BadInput(f"{path}: no movement to write")
     samples = {
         (t, n): (x, y)
         for ts, xs, ys in ((s.t0_us, s.x0, s.y0), (s.t1_us, s.x1, s.y1))
@@ -65,9 +65,9 @@ def write_one_movement(mobility: Mobility, path: str | Path) -> None:
 
 
 def write_ns2(mobility: Mobility, path: str | Path) -> None:
-    """ns-2 movement: first places, then one `setdest` per motion. Nodes are numbered as in `names`.
+    """Write ns-2 movement: initial positions, then a `setdest` for each motion. Nodes are indices of `names`.
 
-    ns-2 knows no absence and no arrival time: a node stands where it was, and arrives when its speed says so.
+    ns-2 has no absence and no arrival time: an absent node stands still, and the speed determines the arrival.
     """
     s = mobility.segments
     lines: list[str] = []
@@ -86,14 +86,14 @@ def write_ns2(mobility: Mobility, path: str | Path) -> None:
 
 
 def write_messages(messages: Iterable[MessageRow], path: str | Path) -> None:
-    """The ONE's `time C id from to size`, in order of time."""
+    """Write messages as The ONE's `time C id from to size`, by time."""
     ordered = sorted(messages, key=lambda message: message.at_us)
     rows = (f"{seconds_text(m.at_us)}\tC\t{m.id}\t{m.source}\t{m.destination}\t{m.size_bytes}" for m in ordered)
     _write(path, None, rows)
 
 
 def seconds_text(at: Instant) -> str:
-    """Seconds with at most six decimals, no more than needed.
+    """An instant in seconds, with as many decimals as needed.
 
     >>> seconds_text(1_500_000), seconds_text(-20), seconds_text(3_000_000)
     ('1.5', '-0.00002', '3')

@@ -1,4 +1,4 @@
-"""Somebody's own protocol, found through its entry point: a vector clock that can raise or kill its process."""
+"""A plug-in protocol, found by its entry point: a vector clock that can raise or kill its process."""
 
 from __future__ import annotations
 

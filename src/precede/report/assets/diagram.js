@@ -1,8 +1,8 @@
-// The space-time diagram: time to the right, a lane for each node. What is drawn is bounded by the picture, not the run.
+// The space-time diagram: time to the right, a lane for each node. The number of drawn rows is bounded, whatever the length of the run.
 "use strict";
 
-const DRAWN = 1200; // rows drawn at once; beyond, one in so many is drawn and the page says so
-const NEAR = 9; // pixels within which a pointer finds an event
+const DRAWN = 1200; // the largest number of rows drawn at once; of more rows a sample is drawn, and the page says so
+const NEAR = 9; // the largest distance in pixels between the pointer and an event
 const LANE = 15;
 
 class Diagram {
@@ -19,7 +19,7 @@ class Diagram {
     new ResizeObserver(() => this.request()).observe(canvas);
   }
 
-  // Which nodes have a lane: null is all of them.
+  // Sets the nodes that have a lane; null means all nodes.
   keep(nodes) {
     const model = this.model;
     const all = nodes === null;
@@ -81,7 +81,7 @@ class Diagram {
     this.changed();
   }
 
-  // The two messages of a violation and the chain between them; lanes and window are made to fit.
+  // Shows a violation: its two messages and the chain between them. Lanes and window are set to fit.
   violation(chain, late) {
     this.select(chain[0].message);
     this.chain = { links: chain, late };
@@ -237,7 +237,7 @@ class Diagram {
     path.lineTo(x, y);
   }
 
-  // Where the messages of past and future were born, whichever rows were left out.
+  // Draws the broadcasts of all messages in the past and future, even if their rows are not in the sample.
   drawOrigins(c, ink) {
     const born = this.model.born;
     const first = this.model.firstAt(this.from, null);
@@ -301,7 +301,7 @@ class Diagram {
     label(c, ink, model.name(this.selected), this.x(model.time[origin]) + 9, Math.max(32, y - 8));
   }
 
-  // Each link: how the next message's source came to know this one; then the two deliveries that cross.
+  // Draws each link of the chain (how the source of the next message received this one), then the late delivery.
   drawChain(c, ink) {
     const model = this.model;
     const { links, late } = this.chain;
@@ -329,7 +329,7 @@ class Diagram {
       if (origin !== NONE && origin !== link.row) arrow(origin, link.row, last ? ink.selected : ink.past, k ? model.name(link.message) : "");
     });
     const first = model.origin[links[0].message];
-    if (first !== NONE) arrow(first, late, ink.bad, `${model.name(links[0].message)} comes too late`, true);
+    if (first !== NONE) arrow(first, late, ink.bad, `${model.name(links[0].message)} is delivered too late`, true);
   }
 
   // ---- pointer and keys
@@ -431,7 +431,7 @@ class Diagram {
   }
 }
 
-// Letters that stay readable over lines.
+// Draws text with an outline, so that it stays readable over lines.
 function label(c, ink, text, x, y) {
   const colour = c.fillStyle;
   c.lineJoin = "round";
@@ -464,7 +464,7 @@ function niceStep(rough) {
   return steps.find((step) => step >= rough) || rough;
 }
 
-// The colours of the page's style sheet, for light paper or dark.
+// The colours of the page's style sheet, for light or dark mode.
 let colours = null;
 function palette() {
   if (colours) return colours;

@@ -1,13 +1,13 @@
-// The map: where everybody is, who reaches whom, and how far a message has spread, at one instant or as a film.
+// The map: positions of nodes, links between them, and the spread of a message, at one instant or as an animation.
 "use strict";
 
 const BUCKETS = 512;
 
 class MapView {
-  constructor(canvas, model, told, bytes, changed) {
+  constructor(canvas, model, data, bytes, changed) {
     this.canvas = canvas;
     this.model = model;
-    this.told = told;
+    this.data = data;
     this.changed = changed;
     this.time = model.begin;
     this.rate = 0;
@@ -25,7 +25,7 @@ class MapView {
     this.request();
   }
 
-  // Columns of segments, then of links, each by byte planes; places are differences from the end of the one before.
+  // Unpacks the columns of segments, then of links, from byte planes; coordinates are differences from the segment before.
   read(bytes) {
     let at = 0;
     const column = (count, width, signed) => {
@@ -36,11 +36,11 @@ class MapView {
       if (signed) for (let i = 0; i < count; i++) out[i] = out[i] % 2 ? -(out[i] + 1) / 2 : out[i] / 2;
       return out;
     };
-    const { segments: n, links: m, unit } = this.told;
+    const { segments: n, links: m, unit } = this.data;
     const node = column(n, 2);
     const [gap, length] = [column(n, 4), column(n, 4)];
     const [dx0, dy0, dx, dy] = [0, 1, 2, 3].map(() => column(n, 4, true));
-    this.tracks = this.told.nodes.map(() => []);
+    this.tracks = this.data.nodes.map(() => []);
     for (let i = 0, t = 0, x = 0, y = 0; i < n; i++) {
       if (i === 0 || node[i] !== node[i - 1]) t = x = y = 0;
       const t0 = t + gap[i];
@@ -56,30 +56,30 @@ class MapView {
     }
   }
 
-  // Links by stretches of time, so that an instant looks at those of its stretch alone.
+  // Indexes links by intervals of time, so that drawing an instant visits only the links of its interval.
   index() {
-    this.stretch = (this.model.end - this.model.begin) / BUCKETS;
+    this.interval = (this.model.end - this.model.begin) / BUCKETS;
     this.buckets = Array.from({ length: BUCKETS + 1 }, () => []);
     this.links.forEach(([, , from, to], k) => {
       const first = Math.max(0, this.bucket(from));
       const last = Math.min(BUCKETS, this.bucket(to));
       for (let b = first; b <= last; b++) this.buckets[b].push(k);
     });
-    const names = new Map(this.told.nodes.map((name, k) => [name, k]));
+    const names = new Map(this.data.nodes.map((name, k) => [name, k]));
     this.placeOf = this.model.nodes.map((name) => names.get(name) ?? -1);
     const xs = this.tracks.flat().flatMap((s) => [s[1], s[4]]);
     const ys = this.tracks.flat().flatMap((s) => [s[2], s[5]]);
     const least = (values) => values.reduce((a, b) => Math.min(a, b), Infinity);
     const most = (values) => values.reduce((a, b) => Math.max(a, b), -Infinity);
     this.box = [least(xs), least(ys), most(xs), most(ys)];
-    this.stations = new Set(this.told.stations || []);
+    this.stations = new Set(this.data.stations || []);
   }
 
   bucket(time) {
-    return Math.floor((time - this.model.begin) / this.stretch);
+    return Math.floor((time - this.model.begin) / this.interval);
   }
 
-  // How a message spreads: when each node received and delivered it.
+  // Selects a message: records when each node received and delivered it.
   follow(message) {
     this.spread = null;
     this.message = message;
@@ -121,7 +121,7 @@ class MapView {
     this.request();
   }
 
-  // Play the whole run in a minute and a half, or so many times that fast.
+  // Starts or stops the animation; at speed 1 the whole run takes a minute and a half.
   toggle(speed = this.speed || 1) {
     this.speed = speed;
     this.rate = this.rate ? 0 : ((this.model.end - this.model.begin) / 90) * speed;
@@ -167,16 +167,16 @@ class MapView {
     const [x0, y0, x1, y1] = this.box;
     const scale = Math.min((w - 40) / (x1 - x0 || 1), (h - 40) / (y1 - y0 || 1));
     const place = ([x, y]) => [w / 2 + (x - (x0 + x1) / 2) * scale, h / 2 - (y - (y0 + y1) / 2) * scale];
-    const at = this.told.nodes.map((_, node) => this.where(node, this.time));
+    const at = this.data.nodes.map((_, node) => this.where(node, this.time));
     const ink = palette();
     this.drawWays(c, ink, place);
     const reach = this.drawLinks(c, ink, at, place);
     this.drawNodes(c, ink, at, place);
-    this.told_now = { here: at.filter(Boolean).length, links: reach };
+    this.counts = { here: at.filter(Boolean).length, links: reach };
     this.canvas.dispatchEvent(new CustomEvent("drawn"));
   }
 
-  // Where anybody ever goes, faintly: drawn once and kept.
+  // Draws the paths of all nodes faintly.
   drawWays(c, ink, place) {
     c.strokeStyle = ink.faint;
     c.lineWidth = 1;
@@ -213,7 +213,7 @@ class MapView {
 
   drawNodes(c, ink, at, place) {
     const paints = { plain: ink.ink, without: ink.ink, waiting: ink.wait, delivered: ink.selected };
-    const source = this.spread && this.message !== NONE ? this.placeOf[this.told.messages[this.message][0]] : -1;
+    const source = this.spread && this.message !== NONE ? this.placeOf[this.data.messages[this.message][0]] : -1;
     c.font = "11px system-ui, sans-serif";
     c.textAlign = "left";
     at.forEach((where, node) => {
@@ -230,7 +230,7 @@ class MapView {
       c.stroke();
       if (at.length <= 24 || node === source) {
         c.fillStyle = ink.ink;
-        c.fillText(this.told.nodes[node], x + 8, y + 4);
+        c.fillText(this.data.nodes[node], x + 8, y + 4);
       }
     });
   }

@@ -1,15 +1,15 @@
-// A run in memory: rows of its log in columns, indexed by node and by message; causal past, future, waits, chains.
+// A run in memory: the rows of its log as columns, indexed by node and by message; causal past and future, waits, chains.
 "use strict";
 
 const KIND = { started: 0, crashed: 1, left: 2, broadcast: 3, received: 4, delivered: 5, discarded: 6 };
 const NONE = 0xffffffff;
 
 class RunModel {
-  // `told` is what the page was given; `bytes` its packed columns: time, node, kind, message, step by byte planes.
-  constructor(told, bytes) {
-    this.told = told;
-    this.nodes = told.nodes;
-    this.count = told.events;
+  // `data` is the content of the page's data script; `bytes` are its columns as byte planes: time, node, kind, message, step.
+  constructor(data, bytes) {
+    this.data = data;
+    this.nodes = data.nodes;
+    this.count = data.events;
     const n = this.count;
     let at = 0;
     const plane = () => bytes.subarray(at, (at += n));
@@ -23,17 +23,17 @@ class RunModel {
     };
     const gaps = column(5);
     this.time = new Float64Array(n);
-    for (let i = 0, t = told.begin; i < n; i++) this.time[i] = t += gaps[i] * told.unit;
+    for (let i = 0, t = data.begin; i < n; i++) this.time[i] = t += gaps[i] * data.unit;
     this.node = Uint32Array.from(column(2));
     this.kind = plane();
     this.message = Uint32Array.from(column(4));
     this.step = column(4);
-    this.begin = told.begin;
-    this.end = Math.max(told.end, told.begin + 1);
+    this.begin = data.begin;
+    this.end = Math.max(data.end, data.begin + 1);
     this.indexRows();
   }
 
-  // Rows of each node, and of each message, as slices of one array: no object per row.
+  // Indexes the rows of each node and of each message as slices of one array, without an object per row.
   indexRows() {
     const group = (key, size) => {
       const start = new Uint32Array(size + 1);
@@ -50,7 +50,7 @@ class RunModel {
       }
       return { start, rows, place };
     };
-    this.messages = this.told.messages.length;
+    this.messages = this.data.messages.length;
     this.byNode = group(this.node, this.nodes.length);
     this.byMessage = group(this.message, this.messages);
     this.origin = new Uint32Array(this.messages).fill(NONE);
@@ -69,8 +69,8 @@ class RunModel {
   }
 
   name(message) {
-    const [source, life, number] = this.told.messages[message];
-    return `${this.nodes[source]}${life ? "'" + life : ""}:${number}`;
+    const [source, incarnation, number] = this.data.messages[message];
+    return `${this.nodes[source]}${incarnation ? "'" + incarnation : ""}:${number}`;
   }
 
   find(name) {
@@ -78,7 +78,7 @@ class RunModel {
     return -1;
   }
 
-  // The first row at or after an instant, in a list of rows sorted by time (all rows when none is given).
+  // The index of the first row at or after an instant, in a list of rows sorted by time (all rows if the list is null).
   firstAt(instant, rows) {
     let low = 0;
     let high = rows ? rows.length : this.count;
@@ -90,7 +90,7 @@ class RunModel {
     return low;
   }
 
-  // Every message that happened before this one: what its source had seen, and so on; a row is looked at once.
+  // Marks every message that happened before this one: those that its source had seen, and theirs. Visits each row once.
   past(message, into) {
     const marked = into || new Uint8Array(this.messages);
     const explored = this.byNode.start.slice(0, this.nodes.length);
@@ -115,7 +115,7 @@ class RunModel {
     return marked;
   }
 
-  // Every message that this one happened before.
+  // Marks every message that happened after this one.
   future(message) {
     const marked = new Uint8Array(this.messages);
     const reached = this.byNode.start.slice(1);
@@ -140,7 +140,7 @@ class RunModel {
     return marked;
   }
 
-  // What became of a message at each node: when it was received and delivered, how long it waited and for which.
+  // The fate of a message at each node: when it was received and delivered, how long it waited, and for which message.
   fates(message, past) {
     const received = new Map();
     const fates = [];
@@ -159,7 +159,7 @@ class RunModel {
     return fates;
   }
 
-  // The last message of its past that the node delivered while it waited: the one that let it go.
+  // The last message of the past that the node delivered during the wait: the wait ended with it.
   waitedFor(delivered, received, past) {
     if (this.time[delivered] === this.time[received]) return NONE;
     const from = this.byNode.place[received];
@@ -170,8 +170,8 @@ class RunModel {
     return NONE;
   }
 
-  // A shortest chain from `late` to a message that the node of row `at` had delivered before: [{message, row}], where
-  // row is how the next message's source knew this one; of the last, the node's own delivery.
+  // A shortest causal chain from `late` to a message that the node of row `at` had delivered before, as [{message, row}].
+  // A row is the delivery or broadcast of the message at the source of the next one; the last row is the node's own delivery.
   chain(late, at) {
     const node = this.node[at];
     const parent = new Int32Array(this.messages).fill(-1);
@@ -210,7 +210,7 @@ class RunModel {
     return chain;
   }
 
-  // The log between two instants at some nodes, as ShiViz reads it (`report/shiviz.py`).
+  // Some rows of the log in the format of ShiViz (see `report/shiviz.py`).
   shiviz(rows) {
     const clocks = this.nodes.map(() => new Map());
     const stamps = new Map();
@@ -249,7 +249,7 @@ function durationText(us) {
   return `${Math.floor(s / 3600)} h ${Math.round((s % 3600) / 60)} min`;
 }
 
-// An instant as h:mm:ss, with as many decimals as the step between two labels needs.
+// An instant as h:mm:ss, with as many decimals as labels at this step need.
 function instantText(us, step) {
   const digits = Math.max(0, Math.min(6, -Math.floor(Math.log10(step / 1e6) + 1e-9)));
   const s = us / 1e6;

@@ -1,4 +1,4 @@
-// What every page has: figures whose points answer a pointer and whose curves can be put aside, tables that can be filtered.
+// For every page: points of figures show their values, curves can be hidden, tables can be filtered.
 "use strict";
 
 function equipFigure(figure) {
@@ -9,10 +9,10 @@ function equipFigure(figure) {
   tip.hidden = true;
   document.body.append(tip);
   svg.addEventListener("pointermove", (event) => {
-    const said = event.target.closest(".point, .diamond, .range")?.querySelector("title");
-    tip.hidden = !said;
-    if (!said) return;
-    tip.textContent = said.textContent;
+    const title = event.target.closest(".point, .diamond, .range")?.querySelector("title");
+    tip.hidden = !title;
+    if (!title) return;
+    tip.textContent = title.textContent;
     tip.style.left = `${Math.min(event.pageX + 12, document.documentElement.clientWidth - 180)}px`;
     tip.style.top = `${event.pageY + 14}px`;
   });

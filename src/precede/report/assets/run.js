@@ -1,13 +1,14 @@
-// A run's page: the diagram, the map and the controls, which speak of the same message and the same instant.
+// The page of a run: the diagram, the map and the controls, which share the selected message and the instant.
 "use strict";
 
-const PRECEDE = { given: {}, run(told) { this.given.run = told; }, map(told) { this.given.map = told; } };
+// The data scripts of the page call PRECEDE.run and PRECEDE.map.
+const PRECEDE = { data: {}, run(data) { this.data.run = data; }, map(data) { this.data.map = data; } };
 
 async function openRun() {
-  const told = PRECEDE.given.run;
-  const model = new RunModel(told, await unpack(told.packed));
+  const data = PRECEDE.data.run;
+  const model = new RunModel(data, await unpack(data.packed));
   const page = new RunPage(model);
-  if (PRECEDE.given.map) await page.addMap(PRECEDE.given.map);
+  if (PRECEDE.data.map) await page.addMap(PRECEDE.data.map);
   page.follow(location.hash);
   window.addEventListener("hashchange", () => page.follow(location.hash));
   window.precede = page;
@@ -18,10 +19,10 @@ class RunPage {
   constructor(model) {
     this.model = model;
     this.of = (id) => document.getElementById(id);
-    this.diagram = new Diagram(this.of("diagram"), model, () => this.told());
+    this.diagram = new Diagram(this.of("diagram"), model, () => this.describe());
     this.of("diagram").addEventListener("drawn", () => this.window());
     this.controls();
-    this.told();
+    this.describe();
   }
 
   controls() {
@@ -41,10 +42,10 @@ class RunPage {
     this.of("nodes").addEventListener("change", () => this.filterNodes());
     for (const id of ["from", "to"]) this.of(id).addEventListener("change", () => this.filterTime());
     this.of("message").addEventListener("change", (event) => {
-      const found = model.find(event.target.value.trim());
-      event.target.setCustomValidity(found < 0 && event.target.value ? "no such message in this window" : "");
+      const message = model.find(event.target.value.trim());
+      event.target.setCustomValidity(message < 0 && event.target.value ? "no such message on this page" : "");
       event.target.reportValidity();
-      diagram.select(found < 0 ? NONE : found);
+      diagram.select(message < 0 ? NONE : message);
     });
     const dark = matchMedia("(prefers-color-scheme: dark)");
     const repaint = () => {
@@ -56,15 +57,15 @@ class RunPage {
     matchMedia("print").addEventListener("change", repaint);
   }
 
-  // "L01-1, L02-*": names, or their beginnings with a star.
+  // Shows only some nodes: "L01-1, L02-*" are names, or prefixes with a star.
   filterNodes() {
     const field = this.of("nodes");
-    const wanted = field.value.split(",").map((part) => part.trim()).filter(Boolean);
+    const patterns = field.value.split(",").map((part) => part.trim()).filter(Boolean);
     const kept = this.model.nodes.flatMap((name, k) =>
-      wanted.some((w) => (w.endsWith("*") ? name.startsWith(w.slice(0, -1)) : name === w)) ? [k] : []);
-    field.setCustomValidity(wanted.length && !kept.length ? "no node has such a name" : "");
+      patterns.some((pattern) => (pattern.endsWith("*") ? name.startsWith(pattern.slice(0, -1)) : name === pattern)) ? [k] : []);
+    field.setCustomValidity(patterns.length && !kept.length ? "no node has such a name" : "");
     field.reportValidity();
-    this.diagram.keep(wanted.length && kept.length ? kept : null);
+    this.diagram.keep(patterns.length && kept.length ? kept : null);
   }
 
   filterTime() {
@@ -79,14 +80,14 @@ class RunPage {
   }
 
   openViolation(number) {
-    const told = this.model.told.violations.find((one) => one.number === number);
-    if (!told) return;
+    const violation = this.model.data.violations.find((entry) => entry.number === number);
+    if (!violation) return;
     const { model } = this;
-    const node = model.nodes.indexOf(told.node);
+    const node = model.nodes.indexOf(violation.node);
     let late = NONE;
     for (let p = model.byNode.start[node]; p < model.byNode.start[node + 1]; p++) {
       const row = model.byNode.rows[p];
-      if (model.step[row] === told.step && model.kind[row] === KIND.delivered) late = row;
+      if (model.step[row] === violation.step && model.kind[row] === KIND.delivered) late = row;
     }
     if (late === NONE) return;
     const chain = model.chain(model.message[late], late);
@@ -106,22 +107,22 @@ class RunPage {
     this.of("window").textContent = `${diagram.inWindow.toLocaleString("en")} events in this window${every}.`;
   }
 
-  // What is selected, in words and as a table: the same that the picture shows.
-  told() {
+  // Describes the selected message in words and as a table.
+  describe() {
     const { diagram, model } = this;
-    const told = this.of("told");
+    const status = this.of("selection");
     const body = this.of("fates").tBodies[0];
     body.replaceChildren();
     this.of("fates").hidden = diagram.selected === NONE;
     if (this.map) this.map.follow(diagram.selected);
     if (diagram.selected === NONE) {
-      told.textContent = "No message is selected. Click an event, or press N in the diagram for the first message in view.";
+      status.textContent = "No message is selected. Click an event, or press N in the diagram for the first message in view.";
       this.of("message").value = "";
       return;
     }
     const name = model.name(diagram.selected);
     this.of("message").value = name;
-    told.textContent = this.sentence(name);
+    status.textContent = this.sentence(name);
     const shown = [...diagram.fates].sort((a, b) => (b.wait ?? Infinity) - (a.wait ?? Infinity)).slice(0, 100);
     for (const fate of shown) {
       const row = body.insertRow();
@@ -130,9 +131,9 @@ class RunPage {
       who.textContent = model.nodes[fate.node];
       row.append(who);
       const since = model.time[fate.received] - (model.origin[diagram.selected] === NONE ? model.begin : model.time[model.origin[diagram.selected]]);
-      row.insertCell().textContent = fate.node === model.told.messages[diagram.selected][0] ? "its own" : durationText(since);
+      row.insertCell().textContent = fate.node === model.data.messages[diagram.selected][0] ? "own message" : durationText(since);
       row.insertCell().textContent = fate.wait === null ? "not delivered" : fate.wait > 0 ? durationText(fate.wait) : "no wait";
-      row.insertCell().textContent = fate.waitedFor !== NONE ? model.name(fate.waitedFor) : fate.wait === null || fate.wait > 0 ? "what never came" : "";
+      row.insertCell().textContent = fate.waitedFor !== NONE ? model.name(fate.waitedFor) : fate.wait === null || fate.wait > 0 ? "a message that did not come" : "";
     }
     if (diagram.fates.length > shown.length) {
       body.insertRow().insertCell().textContent = `… and ${diagram.fates.length - shown.length} more`;
@@ -152,8 +153,8 @@ class RunPage {
       `${delivered.length} ${delivered.length === 1 ? "node" : "nodes"} delivered it, ${waited.length} of them after a wait${stuck ? `; ${stuck} received it and did not deliver it here` : ""}.`,
     ];
     if (longest.wait) {
-      const whom = longest.waitedFor === NONE ? "something that never came" : model.name(longest.waitedFor);
-      parts.push(`The longest wait was ${durationText(longest.wait)}, at ${model.nodes[longest.node]}, for ${whom}.`);
+      const awaited = longest.waitedFor === NONE ? "a message that did not come" : model.name(longest.waitedFor);
+      parts.push(`The longest wait was ${durationText(longest.wait)}, at ${model.nodes[longest.node]}, for ${awaited}.`);
     }
     parts.push(`${count(diagram.past)} messages happened before it, ${count(diagram.future)} after it.`);
     if (diagram.chain) parts.unshift(`The chain: ${diagram.chain.links.map((link) => model.name(link.message)).join(" → ")}.`);
@@ -166,13 +167,13 @@ class RunPage {
     for (let i = 0; i < model.count; i++) if (diagram.laneOf[model.node[i]] >= 0 && model.time[i] <= diagram.to) rows.push(i);
     const link = document.createElement("a");
     link.href = URL.createObjectURL(new Blob([model.shiviz(rows)], { type: "text/plain" }));
-    link.download = `${model.told.id}.shiviz.log`;
+    link.download = `${model.data.id}.shiviz.log`;
     link.click();
   }
 
-  async addMap(told) {
+  async addMap(data) {
     const { model } = this;
-    const view = new MapView(this.of("map"), model, { ...told, messages: model.told.messages }, await unpack(told.packed), () => this.atInstant());
+    const view = new MapView(this.of("map"), model, { ...data, messages: model.data.messages }, await unpack(data.packed), () => this.atInstant());
     this.map = view;
     this.of("play").addEventListener("click", () => view.toggle(Number(this.of("speed").value)));
     this.of("speed").addEventListener("change", (event) => {
@@ -188,13 +189,13 @@ class RunPage {
 
   atInstant() {
     const { map, model } = this;
-    if (!map || !map.told_now) return;
+    if (!map || !map.counts) return;
     this.of("time").value = Math.round(((map.time - model.begin) / (model.end - model.begin)) * 1000);
     this.of("play").textContent = map.rate ? "Pause" : "Play";
     this.of("play").setAttribute("aria-pressed", String(Boolean(map.rate)));
     const at = instantText(Math.max(0, map.time), 1e6);
-    const { here, links } = map.told_now;
-    let text = `At ${at}: ${here} nodes are there, ${links} pairs within reach.`;
+    const { here, links } = map.counts;
+    let text = `At ${at}: ${here} nodes are present, ${links} pairs are in range.`;
     if (map.spread) {
       const count = (marks) => [...marks.values()].filter((t) => t <= map.time).length;
       text += ` ${model.name(map.message)} has been delivered ${count(map.spread.delivered)} times.`;

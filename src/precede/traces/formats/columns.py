@@ -1,4 +1,4 @@
-"""Which column is which: from a header, from an option, or by the number of columns."""
+"""Finds the columns of a table: by a header, or by the option `--columns`."""
 
 from __future__ import annotations
 
@@ -10,48 +10,49 @@ from precede.traces.lines import BadRow, number
 Synonyms = Mapping[str, Sequence[str]]
 
 
-def parse_columns(written: str | None) -> dict[str, str] | list[str] | None:
-    """The option `--columns`: `node=cab,time=unix_time` for a table with a header, `id,frame,x,y` without one.
+def parse_columns(option: str | None) -> dict[str, str] | list[str] | None:
+    """Parse the option `--columns`: `node=cab,time=unix_time` with a header, `id,frame,x,y` without one.
 
     >>> parse_columns("node=cab, time=t"), parse_columns("id,frame,x,y"), parse_columns(None)
     ({'node': 'cab', 'time': 't'}, ['id', 'frame', 'x', 'y'], None)
     """
-    if not written:
+    if not option:
         return None
-    parts = [part.strip() for part in written.split(",")]
+    parts = [part.strip() for part in option.split(",")]
     if all("=" in part for part in parts):
         return {ours.strip(): theirs.strip() for ours, theirs in (part.split("=", 1) for part in parts)}
     if any("=" in part for part in parts):
-        raise BadInput(f"--columns {written!r}: either all `ours=theirs`, or a plain list of all columns")
+        raise BadInput(f"--columns {option!r}: write either `ours=theirs` for each, or a list of all columns")
     return parts
 
 
 def places_in(
     header: Sequence[str], synonyms: Synonyms, mapping: Mapping[str, str] | None, where: str
 ) -> dict[str, int] | None:
-    """Where each of our columns stands in a header; None if this is not a header of that kind.
+    """The index of each of our columns in a header; None if the header has none of them.
 
-    With a mapping, a column that is not there is an error.
+    `synonyms` are other names for our columns. `mapping` names columns explicitly; it is an error if the header
+    lacks one of these. `where` is the place of the header, for the error.
     """
     lowered = [name.strip().lower() for name in header]
     if mapping:
         unknown = next((ours for ours in mapping if ours not in synonyms), None)
         if unknown is not None:
-            raise BadInput(f"--columns: there is no column {unknown!r} (there are: {', '.join(synonyms)})")
-    found: dict[str, int] = {}
+            raise BadInput(f"--columns: no column {unknown!r} (the columns are: {', '.join(synonyms)})")
+    places: dict[str, int] = {}
     for ours, others in synonyms.items():
         named = (mapping or {}).get(ours)
         candidates = [named.lower()] if named else [ours, *others]
         place = next((lowered.index(name) for name in candidates if name in lowered), None)
         if place is not None:
-            found[ours] = place
+            places[ours] = place
         elif named:
             raise BadInput(f"{where}: no column {named!r} in the header")
-    return found or None
+    return places or None
 
 
 def is_numeric(text: str) -> bool:
-    """Could this field be data?"""
+    """Is this field a number, so that its row is data and no header?"""
     try:
         number(text)
     except BadRow:

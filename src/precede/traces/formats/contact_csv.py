@@ -1,8 +1,8 @@
-"""Contact lists as CSV: `a,b,start,end` in seconds, the header optional; and `node,enter,leave`.
+"""Reads contacts (`a,b,start,end` in seconds) and presence (`node,enter,leave`) in CSV, with or without header.
 
-A row with a = b, one that ends before it starts and one without length are rejected. Overlapping and abutting
-intervals of one pair are merged and counted. Rows may stand in any order, so they are held until the end, in
-arrays, up to `MAX_ROWS`.
+Rows with a = b, rows that end before they start and rows without length are rejected. Intervals of one pair
+that overlap or touch are merged and counted. Rows may be in any order; they are held in arrays, up to
+`MAX_ROWS`.
 """
 
 from __future__ import annotations
@@ -26,7 +26,7 @@ _COLUMNS: Final = ("a", "b", "start", "end")
 def read_contact_csv(
     lines: Iterable[tuple[int, str]], summary: Summary, columns: Mapping[str, str] | None = None
 ) -> Iterator[Row]:
-    """Rejects first, then the merged contacts, sorted. `columns` maps our names to the header's."""
+    """Yields the rejects, then the merged contacts, sorted. `columns` maps our names to the header's."""
     held = _Held(summary)
     nodes = Nodes(summary)
     places: tuple[int, ...] = (0, 1, 2, 3)
@@ -64,7 +64,7 @@ def read_contact_csv(
 def read_presence_csv(
     lines: Iterable[tuple[int, str]], summary: Summary
 ) -> Iterator[tuple[str, int, int] | Reject]:
-    """`node,enter,leave` in seconds: who is there when. A node may come more than once."""
+    """Yields rows of `node,enter,leave` in seconds, and rejects. A node may have several rows."""
     nodes = Nodes(summary)
     for line, text in data_lines(lines):
         values = fields_of_csv(text)
@@ -88,19 +88,19 @@ def read_presence_csv(
 def _header(
     values: list[str], columns: Mapping[str, str] | None, summary: Summary, line: int
 ) -> tuple[int, ...] | None:
-    """Where our four columns stand, if this line is a header."""
+    """The indices of our four columns if this line is a header, else None."""
     lowered = [value.lower() for value in values]
-    wanted = [(columns or {}).get(name, name).lower() for name in _COLUMNS]
-    if all(name in lowered for name in wanted):
-        return tuple(lowered.index(name) for name in wanted)
+    expected = [(columns or {}).get(name, name).lower() for name in _COLUMNS]
+    if all(name in lowered for name in expected):
+        return tuple(lowered.index(name) for name in expected)
     if columns:
-        absent = next(name for name in wanted if name not in lowered)
+        absent = next(name for name in expected if name not in lowered)
         raise BadInput(f"{summary.file}:{line}: no column {absent!r} in the header")
     return None
 
 
 class _Held:
-    """Contacts as columns of numbers."""
+    """Contacts in memory, as arrays of numbers."""
 
     def __init__(self, summary: Summary) -> None:
         self._summary = summary
@@ -108,6 +108,7 @@ class _Held:
         self._columns = (array("i"), array("i"), array("q"), array("q"))
 
     def add(self, a: str, b: str, start: int, end: int) -> None:
+        """Add a contact; raises BadInput if there are too many."""
         i, j = self._ids.setdefault(a, len(self._ids)), self._ids.setdefault(b, len(self._ids))
         for column, value in zip(self._columns, (i, j, start, end), strict=True):
             column.append(value)
@@ -115,14 +116,17 @@ class _Held:
             raise BadInput(f"{self._summary.file}: more than {MAX_ROWS:,} contacts; split the file by time")
 
     def merged(self) -> Iterator[ContactRow]:
+        """The contacts, merged and sorted by pair in natural order."""
         names = sorted(self._ids, key=natural)
         rank = np.empty(len(names), dtype=np.int64)
         for place, name in enumerate(names):
             rank[self._ids[name]] = place
         a, b = (rank[np.array(column, dtype=np.int64)] for column in self._columns[:2])
         start, end = (np.array(column, dtype=np.int64) for column in self._columns[2:])
-        found = merge_contacts([Intervals(np.minimum(a, b), np.maximum(a, b), start, end)])
-        if len(found.a) < len(a):
-            self._summary.note("overlapping or abutting contacts merged into another", len(a) - len(found.a))
-        for row in zip(*found, strict=True):
+        merged = merge_contacts([Intervals(np.minimum(a, b), np.maximum(a, b), start, end)])
+        if len(merged.a) < len(a):
+            self._summary.note(
+                "contacts merged into another that they overlap or touch", len(a) - len(merged.a)
+            )
+        for row in zip(*merged, strict=True):
             yield ContactRow(names[row[0]], names[row[1]], int(row[2]), int(row[3]))

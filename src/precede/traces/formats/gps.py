@@ -1,7 +1,7 @@
-"""GPS fixes as CSV: an id, a time (Unix seconds or ISO 8601), a latitude and a longitude, with a header.
+"""Reads GPS fixes in CSV with a header: id, time (Unix seconds or ISO 8601), latitude, longitude.
 
-Places become metres by a local projection around the middle of the data, so the file is read twice. A gap
-over the limit (10 minutes) ends a presence, a step over the speed limit (70 m/s) is a jump and rejected.
+Coordinates become metres by a local projection around the median of the data, so the file is read twice. A gap
+over the limit (10 minutes) ends a presence. A step over the speed limit (70 m/s) is a jump and is rejected.
 Instants are Unix time.
 """
 
@@ -39,7 +39,7 @@ def read_gps(
     gap: Duration = GAP,
     max_speed: float = MAX_SPEED,
 ) -> Iterator[Row]:
-    """Segments between fixes. `open_lines` opens the file anew each time it is called."""
+    """Yields the segments between fixes, and rejects. `open_lines` opens the file; it is called twice."""
     middle = Middle()
     with open_lines() as lines:
         for fix in _fixes(lines, summary, columns):
@@ -70,13 +70,14 @@ def read_gps(
 
 
 class _Unusable:
-    """A row that is no fix."""
+    """A row that is not a usable fix, with the reason."""
 
     def __init__(self, line: int, reason: str) -> None:
         self.line, self.reason = line, reason
 
 
 def _counted(fixes: Iterable[Fix | _Unusable], summary: Summary) -> Iterator[Row]:
+    """The rejects of a file without a usable fix."""
     for fix in fixes:
         summary.rows_read += 1
         assert isinstance(fix, _Unusable)
@@ -86,6 +87,7 @@ def _counted(fixes: Iterable[Fix | _Unusable], summary: Summary) -> Iterator[Row
 def _fixes(
     lines: Iterable[tuple[int, str]], summary: Summary, columns: Mapping[str, str] | None
 ) -> Iterator[Fix | _Unusable]:
+    """The rows of the file as fixes (line, node, instant, latitude, longitude), or as unusable."""
     content = data_lines(lines)
     first = next(content, None)
     if first is None:
@@ -95,16 +97,16 @@ def _fixes(
     if absent or places is None:
         raise BadInput(
             f"{summary.file}:{first[0]}: no column for {absent[0]} in the header "
-            f"{shown(first[1])}; say which with --columns {absent[0]}=…"
+            f"{shown(first[1])}; name it with --columns {absent[0]}=…"
         )
-    wanted = [places[name] for name in COLUMNS]
+    indices = [places[name] for name in COLUMNS]
     for line, text in content:
         values = fields_of_csv(text)
         try:
-            if len(values) <= max(wanted):
+            if len(values) <= max(indices):
                 raise BadRow("too few fields")
-            node, at = name_of(values[wanted[0]]), _time(values[wanted[1]])
-            latitude, longitude = degrees(values[wanted[2]], values[wanted[3]])
+            node, at = name_of(values[indices[0]]), _time(values[indices[1]])
+            latitude, longitude = degrees(values[indices[2]], values[indices[3]])
         except BadRow as error:
             yield _Unusable(line, str(error))
             continue
@@ -112,6 +114,7 @@ def _fixes(
 
 
 def _time(text: str) -> Instant:
+    """Parse Unix seconds or an ISO 8601 date; a date without a zone is UTC."""
     try:
         return instant(text)
     except BadRow:

@@ -1,11 +1,11 @@
-"""GTFS: one service day of a timetable as the motion of its vehicles. Instants count from midnight of that day.
+"""Reads GTFS: the motion of all vehicles on one service day. Instants count from midnight of that day.
 
-A vehicle is a `block_id`, else a trip. A day is chosen through `calendar` and `calendar_dates`; without
-`--date` it is the first one with the most trips. Times past 24:00:00 belong to the same service day. Vehicles
-go along `shapes`, else straight between stops, and stay where they are between the trips of a block. A stop
-far outside the feed (a latitude in the longitude column) is rejected; its calls are passed between their
-neighbours, and that is noted. Trips of a block that overlap are an error of the feed: the later one is
-rejected with its calls.
+A vehicle is a `block_id`, else a trip. `calendar` and `calendar_dates` say which services run on a day; without
+`--date` the first day with the most trips is chosen. Times past 24:00:00 belong to the same service day.
+Vehicles follow `shapes`, else they go straight between stops; between the trips of a block they stand. A stop
+far outside the feed (such as a latitude in the longitude column) is rejected; vehicles pass its calls without
+stopping, and that is noted. Trips of a block that overlap are an error of the feed: the later one is rejected
+with its calls.
 """
 
 from __future__ import annotations
@@ -36,7 +36,7 @@ from precede.traces.records import Nodes, Reject, Row, SegmentRow, Summary
 
 
 def read_gtfs(path: str | Path, summary: Summary, day: str | None = None) -> Iterator[Row]:
-    """The segments of all vehicles of a day."""
+    """Yields the segments of all vehicles of a day, and rejects."""
     feed = Feed(Path(path))
     feed.require("trips.txt", "stops.txt", "stop_times.txt")
     services = Services(feed, summary)
@@ -60,28 +60,29 @@ def read_gtfs(path: str | Path, summary: Summary, day: str | None = None) -> Ite
 
 
 def _day(services: Services, trips: Counter[str], day: str | None, feed: Feed) -> date:
+    """The service day: the requested one, else the busiest; raises BadInput if it has no trips."""
     span = services.span()
     if day is None and span is None:
         raise BadInput(f"{feed.path}: no day in calendar.txt or calendar_dates.txt")
-    spoken = f"the feed speaks of {f'{span[0]} to {span[1]}' if span else 'no day at all'}"
+    covered = f"the feed covers {f'{span[0]} to {span[1]}' if span else 'no day'}"
     if day is None:
         chosen = services.busiest(trips)
         if chosen is None:
-            raise BadInput(f"{feed.path}: no trips on any day ({spoken})")
+            raise BadInput(f"{feed.path}: no trips on any day ({covered})")
         return chosen
     try:
         chosen = calendar_day(day)
     except BadRow as error:
         raise BadInput(f"--date: {error} (write 2016-09-19)") from error
     if not any(trips[service] for service in services.on(chosen)):
-        raise BadInput(f"{feed.path}: no trips on {chosen} ({spoken})")
+        raise BadInput(f"{feed.path}: no trips on {chosen} ({covered})")
     return chosen
 
 
 def _trips(
     feed: Feed, summary: Summary, running: frozenset[str]
 ) -> tuple[dict[str, Trip], set[str], list[Reject]]:
-    """Trips of the day, the ids of all others, and rejects."""
+    """The trips of the day, the ids of all other trips, and the rejects."""
     trips: dict[str, Trip] = {}
     others: set[str] = set()
     rejects: list[Reject] = []
@@ -110,7 +111,7 @@ def _trips(
 def _shapes(
     feed: Feed, summary: Summary, wanted: set[str], projection: Projection
 ) -> tuple[dict[str, Shape], list[Reject]]:
-    """The shapes that trips of the day follow."""
+    """The shapes that trips of the day follow, and the rejects."""
     points: dict[str, list[tuple[float, float, float, float | None]]] = {}
     rejects: list[Reject] = []
     held = 0
@@ -138,6 +139,7 @@ def _shapes(
 
 
 def _shape(points: list[tuple[float, float, float, float | None]]) -> Shape | None:
+    """A shape from points (sequence, x, y, distance); None for fewer than two."""
     if len(points) < 2:
         return None
     points.sort(key=lambda point: point[0])
@@ -150,7 +152,7 @@ def _shape(points: list[tuple[float, float, float, float | None]]) -> Shape | No
 
 
 def _anchors(calls: list[Call], stops: dict[str, Stop], summary: Summary) -> list[Anchor]:
-    """Calls with a place and a time of their own, in order; BadRow if that leaves no motion."""
+    """The calls of a trip with a position and their own time; raises BadRow if they give no motion."""
     calls.sort(key=lambda call: call.sequence)
     anchors: list[Anchor] = []
     for call in calls:
@@ -185,7 +187,7 @@ def _anchors(calls: list[Call], stops: dict[str, Stop], summary: Summary) -> lis
 def _vehicles(
     trips: dict[str, Trip], stops: dict[str, Stop], shapes: dict[str, Shape], summary: Summary
 ) -> Iterator[Row]:
-    """Vehicle by vehicle: its trips in order, joined by layovers."""
+    """The segments of every vehicle: its trips in order, joined by layovers."""
     nodes = Nodes(summary)
     by_vehicle: dict[str, list[Trip]] = {}
     for trip in trips.values():
@@ -217,7 +219,7 @@ def _vehicles(
 
 
 def _rejected(trip: Trip, reason: str, summary: Summary) -> Iterator[Reject]:
-    """A trip that cannot be driven takes its calls with it."""
+    """Reject a trip together with its calls."""
     summary.rows_kept -= 1 + len(trip.calls)
     yield summary.reject(trip.line, reason, "trips.txt")
     for call in trip.calls:

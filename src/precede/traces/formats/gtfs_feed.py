@@ -1,7 +1,7 @@
 """The tables of a GTFS feed: a zip or a folder of CSV files, read row by row.
 
-A row is rejected when a field it needs is missing or wrong, or when it names something that is not there.
-Rows that are sound but not needed on the day asked for are kept and noted.
+A row is rejected if a field is missing or wrong, or if it refers to something that does not exist. Correct rows
+that the chosen day does not need are kept and noted.
 """
 
 from __future__ import annotations
@@ -34,7 +34,7 @@ Fields = dict[str, str]
 
 
 class Feed:
-    """Where the tables are. Files may lie in one folder inside the zip."""
+    """The tables of a feed; in a zip they may be in a folder."""
 
     def __init__(self, path: Path) -> None:
         self.path = path
@@ -55,12 +55,14 @@ class Feed:
         return table in self._tables
 
     def require(self, *tables: str) -> None:
+        """Raise BadInput if a table is missing."""
         absent = [table for table in tables if table not in self]
         if absent:
-            raise BadInput(f"{self.path}: no {absent[0]} in it; this is not a GTFS feed")
+            raise BadInput(f"{self.path}: no {absent[0]}; this is not a GTFS feed")
 
     @contextmanager
     def _lines(self, table: str) -> Iterator[Iterator[tuple[int, str]]]:
+        """The numbered lines of a table."""
         member = self._tables[table]
         try:
             if self._zip is None:
@@ -74,7 +76,7 @@ class Feed:
             raise BadInput(f"{self.path.name}/{table}: cannot be read: {error}") from error
 
     def rows(self, table: str, summary: Summary, *needed: str) -> Iterator[tuple[int, Fields]]:
-        """The rows of a table by column name, counted as read. A table that is not there has none."""
+        """The rows of a table as dictionaries, counted as read; a missing table has no rows."""
         if table not in self:
             return
         with self._lines(table) as lines:
@@ -94,7 +96,7 @@ class Feed:
 
 
 class Trip(Struct):
-    """A trip of the day: its line in trips.txt, its vehicle, its shape, and its calls once they are read."""
+    """A trip of the day: its line in trips.txt, its vehicle, its shape, and its calls."""
 
     id: str
     line: int
@@ -104,7 +106,7 @@ class Trip(Struct):
 
 
 class Call(Struct):
-    """A row of stop_times.txt. Times are None where the feed leaves them open."""
+    """A row of stop_times.txt; a time is None if the feed leaves it open."""
 
     line: int
     sequence: int
@@ -115,7 +117,7 @@ class Call(Struct):
 
 
 class Stop(Struct):
-    """A stop with its line in stops.txt, in metres."""
+    """A stop: its line in stops.txt and its position in metres."""
 
     line: int
     x: float
@@ -123,7 +125,7 @@ class Stop(Struct):
 
 
 def clock_time(text: str) -> Instant | None:
-    """`25:10:00` is ten past one at night of the same service day; None where nothing is written."""
+    """Parse a time of the service day; `25:10:00` is ten past one in the following night. None if empty."""
     if not text:
         return None
     match = _TIME.fullmatch(text)
@@ -133,7 +135,7 @@ def clock_time(text: str) -> Instant | None:
 
 
 def calendar_day(text: str) -> date:
-    """`20160919` or `2016-09-19`."""
+    """Parse a date: `20160919` or `2016-09-19`."""
     try:
         return date.fromisoformat(text)
     except ValueError:
@@ -148,7 +150,7 @@ class Services:
         self._exceptions: dict[date, dict[str, bool]] = {}
         self.rejects: list[Reject] = []
         if "calendar.txt" not in feed and "calendar_dates.txt" not in feed:
-            raise BadInput(f"{feed.path}: neither calendar.txt nor calendar_dates.txt in it")
+            raise BadInput(f"{feed.path}: neither calendar.txt nor calendar_dates.txt")
         for line, row in feed.rows("calendar.txt", summary, "service_id", "start_date", "end_date", *_DAYS):
             try:
                 begin, end = calendar_day(row["start_date"]), calendar_day(row["end_date"])
@@ -176,36 +178,36 @@ class Services:
         return frozenset(service for service, runs in running.items() if runs)
 
     def _usually(self, service: str, day: date) -> bool:
-        """Does it run on this day but for exceptions?"""
+        """Does the service run on this day, apart from exceptions?"""
         days, begin, end = self._weekly.get(service, (frozenset[int](), day, day))
         return begin <= day <= end and day.weekday() in days
 
     def span(self) -> tuple[date, date] | None:
-        """The first and the last day the feed speaks of."""
+        """The first and the last day that the feed mentions."""
         marks = [day for _, begin, end in self._weekly.values() for day in (begin, end)]
         marks += self._exceptions
         return (min(marks), max(marks)) if marks else None
 
     def busiest(self, trips: Counter[str]) -> date | None:
-        """The first day with the most trips; None when there are none on any day.
+        """The first day with the most trips; None if no day has trips.
 
-        From one beginning or end of a service to the next all weeks are alike but for exceptions: one of them
-        is looked at. So a feed may speak of a century (no trips on 1970-01-01, others until 2099-12-31).
+        Between two days on which a service begins or ends, all weeks are the same apart from exceptions, so
+        only one week is examined. A feed may therefore cover a century (from 1970-01-01 to 2099-12-31).
         """
         starts, weeks = self._weeks(trips)
         changed = {day.toordinal(): self._exceptional(day, trips) for day in self._exceptions}
-        looked_at = list(changed)
+        candidates = list(changed)
         for start, until in pairwise(starts[1:]):
-            looked_at += _week(start, until, changed)
+            candidates += _week(start, until, changed)
         most, day = 0, 0
-        for each in sorted(looked_at):
-            there = weeks[bisect_right(starts, each) - 1][_weekday(each)] + changed.get(each, 0)
-            if there > most:
-                most, day = there, each
+        for each in sorted(candidates):
+            count = weeks[bisect_right(starts, each) - 1][_weekday(each)] + changed.get(each, 0)
+            if count > most:
+                most, day = count, each
         return date.fromordinal(day) if most else None
 
     def _weeks(self, trips: Counter[str]) -> tuple[list[int], list[list[int]]]:
-        """The days on which services begin or have ended (before them 0); trips by weekday from each on."""
+        """The days on which services begin or have ended, and the trips by weekday from each of them on."""
         changes: dict[int, list[int]] = {0: [0] * 7}
         for service, (days, begin, end) in self._weekly.items():
             if begin <= end:
@@ -218,7 +220,7 @@ class Services:
         return starts, list(summed)
 
     def _exceptional(self, day: date, trips: Counter[str]) -> int:
-        """How many trips the exceptions of a day add; less than 0 where they take away."""
+        """The number of trips that the exceptions of a day add; negative if they remove trips."""
         changed = self._exceptions[day].items()
         return sum(
             trips[service] if added else -trips[service]
@@ -228,7 +230,7 @@ class Services:
 
 
 def _week(start: int, until: int, exceptional: Container[int]) -> list[int]:
-    """The first Monday, Tuesday and so on of a span of days, exceptional ones passed over."""
+    """The first Monday, Tuesday and so on of a span of days that are not exceptional."""
     first: dict[int, int] = {}
     for day in range(start, until):
         if day not in exceptional:
@@ -239,16 +241,17 @@ def _week(start: int, until: int, exceptional: Container[int]) -> list[int]:
 
 
 def _weekday(ordinal: int) -> int:
-    """0 is Monday; the first day of the first year was one."""
+    """The weekday of an ordinal date; 0 is Monday."""
     return (ordinal + 6) % 7
 
 
 def read_stops(
     feed: Feed, summary: Summary
 ) -> tuple[dict[str, Stop], frozenset[str], Projection, list[Reject]]:
-    """Stops in metres around their middle; those far outside the others are rejected, and named.
+    """The stops in metres around their median, the ids of stops far outside, the projection, and the rejects.
 
-    Far is over 100 km, ten times the median distance from the middle and four times that of 95 in 100 stops.
+    A stop is far outside if its distance from the median is over 100 km, over ten times the median distance,
+    and over four times the distance that 95 % of the stops do not exceed.
     """
     held: dict[str, tuple[int, float, float, str]] = {}
     rejects: list[Reject] = []
@@ -273,9 +276,9 @@ def read_stops(
     limit = max(100_000.0, 10 * ranked[len(ranked) // 2], 4 * ranked[int(0.95 * (len(ranked) - 1))])
     stops: dict[str, Stop] = {}
     strays: set[str] = set()
-    for name, (line, latitude, longitude, called) in held.items():
+    for name, (line, latitude, longitude, title) in held.items():
         if away[name] > min(limit, _LOST / 2):
-            where = f"{name} {called!r} at {latitude}, {longitude}"
+            where = f"{name} {title!r} at {latitude}, {longitude}"
             rejects.append(summary.reject(line, f"stop far outside the feed: {where}", "stops.txt"))
             strays.add(name)
             continue
@@ -285,6 +288,7 @@ def read_stops(
 
 
 def _away(projection: Projection, latitude: float, longitude: float) -> float:
+    """The distance from the centre in metres; a very large number if it cannot be projected."""
     try:
         x, y = projection.place(latitude, longitude)
     except BadRow:
@@ -293,6 +297,7 @@ def _away(projection: Projection, latitude: float, longitude: float) -> float:
 
 
 def _reason(error: BadRow | KeyError) -> str:
+    """The reason for a reject."""
     return "too few fields" if isinstance(error, KeyError) else str(error)
 
 
@@ -304,7 +309,7 @@ def read_calls(
     stops: dict[str, Stop],
     strays: frozenset[str],
 ) -> Iterator[Reject]:
-    """Put the rows of stop_times.txt into the trips of the day."""
+    """Add the rows of stop_times.txt to the trips of the day; yields the rejects."""
     held = 0
     for line, row in feed.rows("stop_times.txt", summary, "trip_id", "stop_id", "stop_sequence"):
         trip = trips.get(row.get("trip_id", ""))

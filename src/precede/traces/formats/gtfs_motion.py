@@ -1,9 +1,9 @@
-"""Motion of one trip: where a vehicle is between its calls, along a shape or straight.
+"""The motion of a vehicle on one trip, along a shape or straight between stops.
 
-A call is an *anchor* when its time is later than that of the anchor before; calls the feed gives no time of
-their own (none at all, or the same minute as the one before) are passed in constant motion between two
-anchors. Stops are put on a shape by `shape_dist_traveled` where both tables have it, else by the sequence of
-nearest points that goes forward and is nearest altogether.
+A call is an *anchor* if its time is later than that of the anchor before. A call without its own time (none, or
+the same minute as the one before) is passed in constant motion between two anchors. Stops are placed on a shape
+by `shape_dist_traveled` if both tables have it, else by the ascending sequence of points with the least sum of
+squared distances from the stops.
 """
 
 from __future__ import annotations
@@ -26,7 +26,7 @@ Leg: TypeAlias = tuple[Instant, float, float, Instant, float, float]
 
 
 class Anchor(Struct):
-    """A vehicle stands at (x, y) from arrival to departure; `along` is the feed's own distance, if any."""
+    """A call: the vehicle is at (x, y) from arrival to departure; `along` is the feed's distance, if any."""
 
     arrival: Instant
     departure: Instant
@@ -36,7 +36,7 @@ class Anchor(Struct):
 
 
 class Shape:
-    """A line on the map, and the distance of its points from its beginning: in metres, and by the feed."""
+    """A line on the map, with the distances of its points from its start, in metres and by the feed."""
 
     def __init__(self, xs: Floats, ys: Floats, along: Floats | None) -> None:
         self.xs, self.ys = xs, ys
@@ -46,25 +46,26 @@ class Shape:
         self._projected: dict[tuple[tuple[float, float], ...], list[float] | None] = {}
 
     def by_feed(self, anchors: Sequence[Anchor]) -> list[float] | None:
-        """Metres along the shape by the feed's distances; None if it lacks them or they do not fit."""
+        """The anchors in metres along the shape, by the feed's distances; None if they do not fit."""
         if self.along is None or any(anchor.along is None for anchor in anchors):
             return None
-        wanted = np.array([anchor.along for anchor in anchors])
-        if (np.diff(wanted) < 0).any() or wanted[0] < self.along[0] - 1e-9:
+        along = np.array([anchor.along for anchor in anchors])
+        if (np.diff(along) < 0).any() or along[0] < self.along[0] - 1e-9:
             return None
-        if wanted[-1] > self.along[-1] + 1e-6 * max(1.0, abs(float(self.along[-1]))):
+        if along[-1] > self.along[-1] + 1e-6 * max(1.0, abs(float(self.along[-1]))):
             return None
-        placed = np.interp(wanted, self.along, self.metres)
+        placed = np.interp(along, self.along, self.metres)
         return [float(value) for value in placed] if self._fits(anchors, placed) else None
 
     def by_projection(self, anchors: Sequence[Anchor]) -> list[float] | None:
-        """Metres along the shape of nearest points that go forward; None if a stop lies far off the shape."""
+        """The anchors in metres along the shape, by nearest points; None if a stop is far from the shape."""
         pattern = tuple((anchor.x, anchor.y) for anchor in anchors)
         if pattern not in self._projected:
             self._projected[pattern] = self._project(anchors)
         return self._projected[pattern]
 
     def _project(self, anchors: Sequence[Anchor]) -> list[float] | None:
+        """Choose one candidate point for every anchor, such that they ascend and lie nearest."""
         costs: list[list[float]] = []
         places: list[list[float]] = []
         for anchor in anchors:
@@ -76,12 +77,13 @@ class Shape:
         return _forward(places, costs)
 
     def _fits(self, anchors: Sequence[Anchor], placed: Floats) -> bool:
+        """Are all stops near their positions on the shape?"""
         x, y = np.interp(placed, self.metres, self.xs), np.interp(placed, self.metres, self.ys)
         off = np.hypot(x - np.array([a.x for a in anchors]), y - np.array([a.y for a in anchors]))
         return bool((off <= OFF_SHAPE_M).all())
 
     def _nearest(self, anchor: Anchor) -> tuple[list[float], list[float]]:
-        """The places where the shape comes nearest to a stop, one for every time it passes by, and how near."""
+        """The points at which the shape is nearest to a stop, one for each pass, and their distances."""
         dx, dy = np.diff(self.xs), np.diff(self.ys)
         square = np.maximum(dx * dx + dy * dy, 1e-12)
         part = ((anchor.x - self.xs[:-1]) * dx + (anchor.y - self.ys[:-1]) * dy) / square
@@ -96,7 +98,7 @@ class Shape:
         return [float(value) for value in at], [float(value) for value in off[chosen]]
 
     def legs(self, begin: Instant, end: Instant, start: float, stop: float) -> list[Leg]:
-        """Constant motion along the shape from `start` to `stop` metres."""
+        """Motion at constant speed along the shape from `start` to `stop` metres."""
         first, last = np.searchsorted(self.metres, (start, stop), side="right")
         inner = [float(m) for m in self.metres[first:last] if start < m < stop]
         places = [start, *inner, stop]
@@ -108,13 +110,13 @@ class Shape:
 
 
 def _forward(places: list[list[float]], costs: list[list[float]]) -> list[float] | None:
-    """One place for every stop, never backwards, at the least sum of costs."""
+    """One position for every stop, never descending, with the least sum of costs (dynamic programming)."""
     total = [list(costs[0])]
     before: list[list[int]] = [[0] * len(costs[0])]
-    for here, there, cost in zip(places[1:], places, costs[1:], strict=False):
+    for positions, previous, cost in zip(places[1:], places, costs[1:], strict=False):
         sums, choice = [], []
-        for at, own in zip(here, cost, strict=True):
-            allowed = [k for k, earlier in enumerate(there) if earlier <= at + 1e-6]
+        for at, own in zip(positions, cost, strict=True):
+            allowed = [k for k, earlier in enumerate(previous) if earlier <= at + 1e-6]
             best = min(allowed, key=lambda k: total[-1][k], default=-1)
             choice.append(best)
             sums.append(np.inf if best < 0 else total[-1][best] + own)
@@ -132,13 +134,13 @@ def _forward(places: list[list[float]], costs: list[list[float]]) -> list[float]
 
 
 def _legs(times: list[Instant], xs: list[float], ys: list[float]) -> list[Leg]:
-    """Straight legs through the points; a point that rounding gave no time of its own is passed over."""
+    """Straight legs through the points; points that have the same rounded time as another are skipped."""
     kept = [k for k in range(len(times)) if k in (0, len(times) - 1) or times[k - 1] < times[k] < times[-1]]
     return [(times[p], xs[p], ys[p], times[q], xs[q], ys[q]) for p, q in pairwise(kept) if times[p] < times[q]]
 
 
 def trip_legs(anchors: Sequence[Anchor], shape: Shape | None) -> tuple[list[Leg], bool]:
-    """All of a trip, dwells included, and whether it could follow its shape."""
+    """The legs of a trip with its stops, and whether it follows its shape."""
     placed = None
     if shape is not None:
         placed = shape.by_feed(anchors) or shape.by_projection(anchors)
@@ -161,7 +163,7 @@ def trip_legs(anchors: Sequence[Anchor], shape: Shape | None) -> tuple[list[Leg]
 
 
 def layover(end: Leg, begin: Leg, speed: float = 10.0) -> list[Leg]:
-    """Between two trips the vehicle stays where it is, and leaves just in time for a next stop elsewhere."""
+    """The legs between two trips: the vehicle stands, and drives to the next start just in time."""
     t0, x0, y0, t1, x1, y1 = end[3], end[4], end[5], begin[0], begin[1], begin[2]
     if t0 >= t1:
         return []

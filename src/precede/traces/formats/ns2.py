@@ -1,8 +1,8 @@
-"""ns-2 movement: `$node_(3) set X_ 816.9` and `$ns_ at 3.6 "$node_(3) setdest x y speed"`.
+"""Reads ns-2 movement: `$node_(3) set X_ 816.9` and `$ns_ at 3.6 "$node_(3) setdest x y speed"`.
 
-X_, Y_ and Z_ come in any order, before the node first moves; speed 0 means stay; a new `setdest` before arrival
-replaces the old one from where the node is. A node without `set` starts at its first destination. Nodes are
-there from instant 0 until the last motion of the trace ends. `$god_` lines are passed over.
+X_, Y_ and Z_ are in any order, before the node first moves. Speed 0 means stay. A new `setdest` before arrival
+replaces the old one from the node's current position. A node without `set` starts at its first destination. All
+nodes are present from instant 0 until the last motion of the trace ends. `$god_` lines are skipped.
 """
 
 from __future__ import annotations
@@ -23,7 +23,7 @@ _AT: Final = re.compile(
 
 
 class _Trace:
-    """All nodes: the first places of those that have not moved, the motions of the others."""
+    """The state of all nodes: initial positions of those that have not moved, walkers for the others."""
 
     def __init__(self, summary: Summary) -> None:
         self.summary = summary
@@ -33,23 +33,25 @@ class _Trace:
         self.end: Instant = 0
 
     def place(self, node: str, axis: str, value: float) -> None:
+        """Set one coordinate of a node's initial position."""
         if node in self.walkers:
             raise BadRow("set of a node that has moved")
         self.nodes.add(node)
         self.places.setdefault(node, {})[axis] = value
 
     def walker(self, node: str, x: float, y: float) -> Walker:
-        """The node's motion; at its first one it stands where it was set, else at its destination."""
+        """The walker of a node; a new one starts at the initial position, or at its destination without one."""
         if node not in self.walkers:
             self.nodes.add(node)
             place = self.places.pop(node, None)
             if place is None:
-                self.summary.note("nodes without a first place, set to their first destination")
+                self.summary.note("nodes without an initial position, set to their first destination")
                 place = {"X": x, "Y": y}
             self.walkers[node] = Walker(node, 0, place.get("X", 0.0), place.get("Y", 0.0))
         return self.walkers[node]
 
     def setdest(self, at: Instant, node: str, x: float, y: float, speed: float) -> Iterator[Row]:
+        """Send a node to a destination; the segments that it completed before."""
         if at < 0:
             raise BadRow("time before zero")
         if speed < 0:
@@ -63,20 +65,21 @@ class _Trace:
         return iter(done)
 
     def finish(self) -> Iterator[Row]:
+        """The last segments of all nodes, until the end of the trace."""
         for node in list(self.places):
             if len({"X", "Y"} & self.places[node].keys()) == 1:
-                self.summary.note("nodes with one of X_ and Y_ only, the other taken as 0")
+                self.summary.note("nodes with only one of X_ and Y_, the other taken as 0")
             self.walker(node, 0.0, 0.0)
         for walker in self.walkers.values():
             yield from walker.until(self.end)
 
 
 def read_ns2(lines: Iterable[tuple[int, str]], summary: Summary) -> Iterator[Row]:
-    """Segments as nodes turn; the state is one motion per node."""
+    """Yields segments and rejects; memory holds one motion per node."""
     trace = _Trace(summary)
     for line, text in data_lines(lines):
         if "$god_" in text:
-            summary.note("$god_ lines passed over")
+            summary.note("$god_ lines skipped")
             continue
         summary.rows_read += 1
         try:
@@ -90,6 +93,7 @@ def read_ns2(lines: Iterable[tuple[int, str]], summary: Summary) -> Iterator[Row
 
 
 def _line(text: str, trace: _Trace) -> Iterator[Row]:
+    """Apply one line to the trace; the segments that it completes."""
     if placed := _SET.fullmatch(text):
         trace.place(placed[1], placed[2], coordinate(placed[3], f"{placed[2]}_"))
         return iter(())

@@ -1,9 +1,9 @@
-"""The ONE's event files: contacts (`time CONN a b up|down [interface]`), messages (`time C id from to size`).
+"""Reads The ONE's events: contacts (`time CONN a b up|down`) and messages (`time C id from to size`).
 
-Tabs or spaces. Events of contacts and messages may stand in one file. Real files are dirty: an `up` of a pair
-that is up, a `down` of one that is not, a time before the pair's last and a contact without length (both its
-rows) are rejected; a contact that was never closed ends with the trace, and is noted. The trace ends with the
-last row that is not rejected, or with the last `up` that no `down` follows.
+Fields are separated by tabs or spaces. One file may have contacts and messages. Real files have errors: an `up`
+of a pair that is up, a `down` of a pair that is not, a time before the pair's last one, and a contact without
+length (both its rows) are rejected. A contact that was never closed ends with the trace, and is noted. The
+trace ends with the last row that is not rejected, or with the last `up` without a `down`.
 """
 
 from __future__ import annotations
@@ -22,9 +22,9 @@ _MAX_SIZE: Final = 2**62
 
 
 class _Pair(Struct):
-    """The last contact of a pair; open while `end` is None. The line of its `up`.
+    """The last contact of a pair and the line of its `up`; it is open while `end` is None.
 
-    `before` is the contact before it, until it is certain that this one has length.
+    `before` is the contact before it, kept until this one is known to have a length.
     """
 
     start: Instant
@@ -32,14 +32,14 @@ class _Pair(Struct):
     line: int
     before: _Pair | None = None
 
-    def told(self, pair: tuple[str, str]) -> Iterator[Row]:
-        """This contact, if it was closed."""
+    def rows(self, pair: tuple[str, str]) -> Iterator[Row]:
+        """This contact as a row, if it is closed."""
         if self.end is not None:
             yield ContactRow(*pair, self.start, self.end)
 
 
 class _Contacts:
-    """The state of all pairs met so far."""
+    """The state of all pairs so far; `last` is the end of the trace so far."""
 
     def __init__(self, summary: Summary) -> None:
         self.summary = summary
@@ -48,6 +48,7 @@ class _Contacts:
         self.last: Instant | None = None
 
     def event(self, line: int, at: Instant, a: str, b: str, up: bool) -> Iterator[Row]:
+        """Apply an `up` or `down` of a pair; yields contacts that are certain now, and rejects."""
         if a == b:
             raise BadRow(f"a node in contact with itself: {a}")
         pair = in_order(a, b)
@@ -66,7 +67,7 @@ class _Contacts:
 
     def _up(self, line: int, at: Instant, pair: tuple[str, str], state: _Pair | None) -> None:
         if state is not None and state.end == at:
-            self.summary.note("contacts that abut merged into the one before")
+            self.summary.note("contacts merged into the one before that they touch")
             self.summary.rows_kept += 1
             state.end = None
             return
@@ -86,25 +87,26 @@ class _Contacts:
             yield self.summary.reject(line, "contact without length")
             return
         self.summary.rows_kept += 1
-        self.lasts(at)
+        self.extend(at)
         state.end = at
         if state.before is not None:
-            yield from state.before.told(pair)
+            yield from state.before.rows(pair)
             state.before = None
         for name in pair:
             self.nodes.add(name)
 
-    def lasts(self, until: Instant) -> None:
-        """A row that counts: the trace is no shorter than this."""
+    def extend(self, until: Instant) -> None:
+        """Extend the trace to an instant."""
         self.last = until if self.last is None else max(self.last, until)
 
     def finish(self) -> Iterator[Row]:
+        """The remaining contacts; open ones end with the trace."""
         for state in self.pairs.values():
             if state.end is None:
-                self.lasts(state.start)
+                self.extend(state.start)
         for pair, state in self.pairs.items():
             if state.before is not None:
-                yield from state.before.told(pair)
+                yield from state.before.rows(pair)
             end = state.end
             if end is None:
                 assert self.last is not None
@@ -120,7 +122,7 @@ class _Contacts:
 
 
 def read_one_events(content: Iterable[tuple[int, str]], summary: Summary) -> Iterator[Row]:
-    """Contacts and messages, line by line."""
+    """Yields contacts, messages and rejects, line by line."""
     contacts = _Contacts(summary)
     for line, text in content:
         summary.rows_read += 1
@@ -132,6 +134,7 @@ def read_one_events(content: Iterable[tuple[int, str]], summary: Summary) -> Ite
 
 
 def _event(line: int, words: list[str], contacts: _Contacts) -> Iterator[Row | Reject]:
+    """Apply one line."""
     if len(words) < 2:
         raise BadRow("too few fields")
     at = instant(words[0])
@@ -153,7 +156,7 @@ def _event(line: int, words: list[str], contacts: _Contacts) -> Iterator[Row | R
         contacts.nodes.add(row.source)
         contacts.nodes.add(row.destination)
         contacts.summary.rows_kept += 1
-        contacts.lasts(at)
+        contacts.extend(at)
         yield row
     else:
         raise BadRow(f"unknown event: {shown(words[1])}")

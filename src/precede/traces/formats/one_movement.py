@@ -1,7 +1,7 @@
-"""The ONE's movement files: first line `minTime maxTime minX maxX minY maxY`, then `time id x y`, in metres.
+"""Reads The ONE's movement: first line `minTime maxTime minX maxX minY maxY`, then `time id x y`, in metres.
 
-Between two rows a node goes straight; it is there from its first to its last row. A row outside the bounds of
-the first line is kept and noted.
+Between two rows a node moves in a straight line; it is present from its first to its last row. A row outside
+the bounds of the first line is kept and noted.
 """
 
 from __future__ import annotations
@@ -17,7 +17,7 @@ from precede.traces.tracks import Tracks
 
 
 def read_one(lines: Iterable[tuple[int, str]], summary: Summary) -> Iterator[Row]:
-    """Any file of The ONE: movement, if the first line has six numbers, else contacts and messages."""
+    """Reads any file of The ONE: movement if the first line has six numbers, else contacts and messages."""
     content = data_lines(lines)
     first = next(content, None)
     if first is None:
@@ -31,7 +31,7 @@ def read_one(lines: Iterable[tuple[int, str]], summary: Summary) -> Iterator[Row
 def read_one_movement(
     bounds: list[float], content: Iterable[tuple[int, str]], summary: Summary
 ) -> Iterator[Row]:
-    """Segments between the rows of a node."""
+    """Yields the segments between the rows of each node, and rejects."""
     tracks = Tracks(summary)
     for line, text in content:
         words = text.split()

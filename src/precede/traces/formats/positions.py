@@ -1,9 +1,9 @@
-"""Tables of places in metres: CSV `node,time,x,y`, and the whitespace tables of pedestrian laboratories.
+"""Reads tables of positions: CSV `node,time,x,y`, and the whitespace tables of pedestrian laboratories.
 
-Without a header the number of columns tells: four are `node time x y`; five are `id frame x y z` (Jülich; a
-comment `# framerate: 25 fps` and units such as `x/cm` in a comment are honoured); eight are `frame id x z y
-vx vz vy` (UCY `obsmat`, 25 frames per second). `--columns`, `--framerate` and `--scale` say otherwise.
-Presence goes from a node's first to its last row; a gap over the limit splits it.
+Without a header the number of columns decides: four are `node time x y`; five are `id frame x y z` (Jülich; a
+comment `# framerate: 25 fps` and units such as `x/cm` in a comment are used); eight are `frame id x z y vx vz
+vy` (UCY `obsmat`, 25 frames per second). The options `--columns`, `--framerate` and `--scale` override this. A
+node is present from its first to its last row; a gap over the limit splits its presence.
 """
 
 from __future__ import annotations
@@ -41,7 +41,7 @@ _METRES: Final = {"m": 1.0, "cm": 0.01, "mm": 0.001}
 
 
 class _Table(Struct):
-    """How to read a row."""
+    """The layout of a table: the index of each column, and the units."""
 
     node: int
     time: int
@@ -52,6 +52,7 @@ class _Table(Struct):
     commas: bool
 
     def row(self, text: str) -> tuple[str, Instant, float, float]:
+        """Parse a row as node, instant, x and y; raises BadRow."""
         values = fields_of_csv(text) if self.commas else text.split()
         if len(values) <= max(self.node, self.time, self.x, self.y):
             raise BadRow("too few fields")
@@ -72,7 +73,7 @@ def read_positions(
     gap: Duration = GAP,
     max_speed: float | None = None,
 ) -> Iterator[Row]:
-    """Segments between the rows of a node."""
+    """Yields the segments between the rows of each node, and rejects."""
     tracks = Tracks(summary, gap, max_speed)
     table: _Table | None = None
     for line, raw in lines:
@@ -80,8 +81,8 @@ def read_positions(
         if not text:
             continue
         if text.startswith("#"):
-            framerate = framerate if framerate is not None else _said_framerate(text)
-            scale = scale if scale is not None else _said_scale(text)
+            framerate = framerate if framerate is not None else _framerate_in(text)
+            scale = scale if scale is not None else _scale_in(text)
             continue
         if table is None:
             table, is_header = _table(text, summary, line, columns, framerate, scale)
@@ -105,7 +106,7 @@ def _table(
     framerate: float | None,
     scale: float | None,
 ) -> tuple[_Table, bool]:
-    """What the first row tells: where the columns are, and whether it was a header."""
+    """The layout of a table from its first row and the options; and whether that row is a header."""
     where = f"{summary.file}:{line}"
     commas = "," in text
     values = fields_of_csv(text) if commas else text.split()
@@ -117,23 +118,25 @@ def _table(
     elif is_header:
         places = places_in(values, COLUMNS, columns, where)
         if places is not None and scale is None:
-            scale = next((s for value in values if (s := _said_scale(value)) is not None), None)
+            scale = next((s for value in values if (s := _scale_in(value)) is not None), None)
     elif columns:
-        raise BadInput(f"{where}: --columns names columns, but there is no header; list all columns in order")
+        raise BadInput(f"{where}: --columns maps names, but there is no header; list all columns in order")
     elif len(values) in _BY_COUNT:
         names = _BY_COUNT[len(values)]
         places = {name: names.index(name) for name in COLUMNS if name in names}
         if len(values) == 8 and framerate is None:
             framerate = _UCY_FRAMERATE
     if places is None or not {"node", "x", "y"} <= places.keys() or not {"time", "frame"} & places.keys():
-        raise BadInput(f"{where}: cannot tell node, time, x and y in {shown(text)}; say which with --columns")
+        raise BadInput(
+            f"{where}: no node, time, x and y found in {shown(text)}; name the columns with --columns"
+        )
     in_seconds = "time" in places
     if not in_seconds and framerate is None:
-        raise BadInput(f"{where}: times are frames; say how many a second with --framerate")
+        raise BadInput(f"{where}: times are frames; give the frames per second with --framerate")
     if framerate is not None and not 0 < framerate < 1e6:
-        raise BadInput(f"{where}: not a frame rate: {framerate!r}")
+        raise BadInput(f"{where}: expected a frame rate, got {framerate!r}")
     if scale is not None and not 0 < abs(scale) < 1e9:
-        raise BadInput(f"{where}: not a scale: {scale!r}")
+        raise BadInput(f"{where}: expected a scale, got {scale!r}")
     per_unit = 1.0 if in_seconds or framerate is None else 1.0 / framerate
     time = places["time"] if in_seconds else places["frame"]
     if not in_seconds:
@@ -144,18 +147,20 @@ def _table(
     return _Table(places["node"], time, places["x"], places["y"], per_unit, metres, commas), is_header
 
 
-def _said_framerate(comment: str) -> float | None:
+def _framerate_in(comment: str) -> float | None:
+    """The frame rate in a comment, if there is one."""
     match = _FRAMERATE.search(comment)
     return float(match[1]) if match and is_numeric(match[1]) else None
 
 
-def _said_scale(comment: str) -> float | None:
+def _scale_in(comment: str) -> float | None:
+    """The metres per unit in a comment or header, if there are any."""
     match = _UNIT.search(comment)
     return _METRES[match[1]] if match else None
 
 
 def _plain(text: str) -> str:
-    """`1.000000e+00` is called 1; a name that is a number but no whole one stays as it is."""
+    """A numeric name without a fraction as a whole number: `1.000000e+00` becomes `1`."""
     if text.isdecimal():
         return text
     value = float(text)

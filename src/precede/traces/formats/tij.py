@@ -1,7 +1,7 @@
-"""SocioPatterns contacts: `t i j` says that i and j were face to face in the window that ENDS at t.
+"""Reads SocioPatterns contacts: `t i j` means that i and j were face to face in the window that ENDS at t.
 
-Windows are 20 s long; consecutive windows of a pair are one contact, [t_first - 20, t_last]. Rows of a pair
-come in order of time; further columns (roles) are not read.
+Windows are 20 s long; consecutive windows of a pair are one contact, [t_first - 20, t_last]. The rows of a pair
+are sorted by time. Other columns (roles) are ignored.
 """
 
 from __future__ import annotations
@@ -17,7 +17,7 @@ from precede.traces.records import MAX_PAIRS, ContactRow, Nodes, Row, Summary, i
 def read_tij(
     lines: Iterable[tuple[int, str]], summary: Summary, window: Duration = 20 * SECOND
 ) -> Iterator[Row]:
-    """Contacts as they end; the state is one open contact per pair."""
+    """Yields contacts as they end, and rejects; memory holds one open contact per pair."""
     nodes = Nodes(summary)
     open_since: dict[tuple[str, str], list[int]] = {}
     for line, text in data_lines(lines):

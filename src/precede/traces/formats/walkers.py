@@ -1,7 +1,8 @@
-"""KTH walkers: `t create id x y z`, `t setdest id x y z speed t_arrival`, `t destroy id`; times in seconds.
+"""Reads KTH walkers: `t create id x y z`, `t setdest id x y z speed t_arrival`, `t destroy id`; t in seconds.
 
-A person is there from create to destroy, stands until told to go and after arriving; a new `setdest` before
-arrival replaces the old one from where the person is. Whoever is not destroyed is there until the trace ends.
+A person is present from create to destroy, and stands before the first `setdest` and after each arrival. A new
+`setdest` before arrival replaces the old one from the current position. A person without destroy is present
+until the trace ends.
 """
 
 from __future__ import annotations
@@ -15,10 +16,10 @@ from precede.traces.waypoints import Walker
 
 
 def read_walkers(lines: Iterable[tuple[int, str]], summary: Summary) -> Iterator[Row]:
-    """Segments as walkers turn or leave; the state is one motion per person."""
+    """Yields segments as people turn or leave, and rejects; memory holds one motion per person."""
     nodes = Nodes(summary)
     walkers: dict[str, Walker] = {}
-    heard: dict[str, Instant] = {}
+    latest: dict[str, Instant] = {}
     last: Instant | None = None
     for line, text in data_lines(lines):
         words = text.split()
@@ -28,7 +29,7 @@ def read_walkers(lines: Iterable[tuple[int, str]], summary: Summary) -> Iterator
                 raise BadRow("too few fields")
             at, what, name = instant(words[0]), words[1], name_of(words[2])
             walker = walkers.get(name)
-            if at < heard.get(name, at):
+            if at < latest.get(name, at):
                 raise BadRow("time out of order for this node")
             rows, end = _event(what, words, at, name, walker, walkers)
         except BadRow as error:
@@ -36,19 +37,19 @@ def read_walkers(lines: Iterable[tuple[int, str]], summary: Summary) -> Iterator
             continue
         summary.rows_kept += 1
         nodes.add(name)
-        heard[name] = at
+        latest[name] = at
         last = max(at, end) if last is None else max(last, at, end)
         yield from rows
     for walker in walkers.values():
         assert last is not None
-        summary.note("people never destroyed, there until the trace ends")
+        summary.note("people never destroyed, present until the trace ends")
         yield from walker.until(last)
 
 
 def _event(
     what: str, words: list[str], at: Instant, name: str, walker: Walker | None, walkers: dict[str, Walker]
 ) -> tuple[list[Row], Instant]:
-    """Carry out one line: what it ends, and when what it begins will be over."""
+    """Apply one line; returns the segments it completes, and the instant at which its motion ends."""
     if what == "create":
         if walker is not None:
             raise BadRow("create of a node that is there")
