@@ -7,7 +7,7 @@ READY := $(VENV)/.ready
 DEMO_READY := $(VENV)/.ready-demo
 export PYTHONHASHSEED ?= random
 
-.PHONY: setup compile plain demo test test-long bench swarm check audit clean
+.PHONY: setup compile plain demo test test-fast test-long bench swarm check audit clean
 
 setup: $(READY)
 
@@ -43,6 +43,11 @@ check: $(READY)
 
 test: $(READY)
 	$(BIN)/pytest -m "not long" -n 2 --dist loadfile
+
+# Under a minute: protocols, simulator, verifier, measures, structure; no Spark, no browser, no sockets.
+test-fast: $(READY)
+	$(BIN)/pytest -q -m "not long and not spark and not slow" -n 2 tests/test_import_rules.py tests/test_structure.py \
+	  tests/protocols tests/witness tests/measures tests/sim tests/experiments
 
 test-long: $(READY)
 	$(BIN)/pytest -n 2 --dist loadfile --timeout 3600

@@ -2,7 +2,7 @@
 
 A station keeps the order data of its hosts, stamps their messages, and sends a host each message when it may
 deliver it. CK (was2021) and prs_mobile (prs1997) share this package and differ in a `ProxyRule`. WAS shares
-its frames and routes. Decision 0071 has the reasons.
+its frames and routes. Decision 0017 has the reasons.
 
 Modules, in reading order:
 

@@ -1,4 +1,4 @@
-"""The messages that a VCube node keeps until all nodes have them (decision 0050)."""
+"""The messages that a VCube node keeps until all nodes have them (decision 0011)."""
 
 from __future__ import annotations
 

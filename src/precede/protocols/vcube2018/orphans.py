@@ -1,4 +1,4 @@
-"""Messages that wait for a message which no working node has: they are given up everywhere (decision 0050).
+"""Messages that wait for a message which no working node has: they are given up everywhere (decision 0011).
 
 If all nodes have held the same view for longer than a packet is in flight, no packet of a crashed source is in
 flight any more. A message of that source that is in no report is then lost, and a message that waits for it is

@@ -4,7 +4,7 @@ Sizes are those of section 5: 20 bytes of header, 4 bytes for each vector entry 
 previous broadcast (Birman's compression, the source's own entry included), and the payload.
 
 Vector entries are grouped by number: one row for each number, with a bit mask of sources. One `and` per row
-then tests all entries of a message; this makes 1,024 nodes affordable (decision 0051).
+then tests all entries of a message; this makes 1,024 nodes affordable (decision 0012).
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""Vector clocks as rows of bit masks: one operation compares the entries of many sources (decision 0051).
+"""Vector clocks as rows of bit masks: one operation compares the entries of many sources (decision 0012).
 
 `lacking[n - first]` is the mask of the sources of which fewer than n messages are counted. The entries of a
 message that are still missing are then `row & lacking[n - first]`. Rows exist for the latest `KEPT_ROWS`
