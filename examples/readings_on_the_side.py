@@ -1,8 +1,8 @@
-"""Sensor readings that cost no packet: virtual flooding on somebody else's traffic (drift2006, section 8).
+"""Sensor readings without packets of their own: virtual flooding on other traffic (drift2006, section 8).
 
-Twenty-five radios stand in a field. One of them sends the time to all others once a minute; that is all the
-traffic there is. Every radio has a thermometer, and its reading travels on whatever is being sent. The
-program prints after each minute how many readings the busiest and the least informed radio know.
+Twenty-five radios stand in a field. One of them broadcasts the time once a minute, and there is no other
+traffic. Every radio has a thermometer, and its reading is carried by the packets that are sent anyway. After
+each minute the program prints the smallest and the largest number of readings that a radio has.
 
     python examples/readings_on_the_side.py
 """

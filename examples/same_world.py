@@ -1,10 +1,10 @@
-"""Every protocol that can run on a world, run on the same world: what each delivers, when, and what it costs.
+"""Compares protocols on the same worlds: what each delivers, after how long, and at what cost.
 
     python -m examples.same_world --lake lake --out out/same-world
 
-Traces of real taxis and of a hospital are read from the folder PRECEDE_DATA (`docs/guides/which-order.md` says
-where they are from); without it those two worlds are left out. Everything else is generated. Kill it at any
-time and type it again: what is finished is not run again.
+Traces of real taxis and of a hospital are read from the folder PRECEDE_DATA (docs/guides/which-order.md names
+their sources); without it those two worlds are left out. The other worlds are generated. You can kill the
+program at any time and start it again: finished runs are not repeated.
 """
 
 from __future__ import annotations
@@ -45,9 +45,9 @@ def main(arguments: Sequence[str] | None = None) -> int:
     parser.add_argument("--only", choices=SWEEPS, action="append", help="one of the sweeps; may be repeated")
     parser.add_argument("--page", type=Path, help="also write the table between this page's marks")
     given = parser.parse_args(arguments)
-    chosen = given.only or list(SWEEPS)
+    sweeps = given.only or list(SWEEPS)
     rows: list[list[Cell]] = []
-    for sweep in chosen:
+    for sweep in sweeps:
         spec = _specification(sweep, given.lake)
         code = precede(["sweep", str(spec), "--lake", str(given.lake), "--master", given.master])
         if code == 3:
@@ -64,6 +64,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
 
 
 def _write_page(table: Table, page: Path) -> None:
+    """Replace the table between the page's two marks."""
     before, begin, rest = page.read_text(encoding="utf-8").partition(BEGIN)
     _, end, after = rest.partition(END)
     if not begin or not end:
@@ -72,21 +73,21 @@ def _write_page(table: Table, page: Path) -> None:
 
 
 def _specification(sweep: str, lake: Path) -> Path:
-    """The sweep's file; for the contact worlds one with the traces that are at hand."""
+    """The sweep's file; for the contact worlds a copy that names only the traces that are available."""
     spec = HERE / f"{sweep}.toml"
     if sweep != "same-contacts":
         return spec
     missing = [name for name in TRACES if not _take(name, lake)]
-    asked = tomllib.loads(spec.read_text())["sweep"]
-    asked["scenario"] = [str(HERE / name) for name in asked["scenario"] if Path(name).stem not in missing]
+    table = tomllib.loads(spec.read_text())["sweep"]
+    table["scenario"] = [str(HERE / name) for name in table["scenario"] if Path(name).stem not in missing]
     made = lake / f"{sweep}.toml"
     made.parent.mkdir(parents=True, exist_ok=True)
-    made.write_text("[sweep]\n" + "".join(f"{key} = {json.dumps(value)}\n" for key, value in asked.items()))
+    made.write_text("[sweep]\n" + "".join(f"{key} = {json.dumps(value)}\n" for key, value in table.items()))
     return made
 
 
 def _take(name: str, lake: Path) -> bool:
-    """A trace into the lake, unless it is there; is it there now?"""
+    """Ingest a trace unless the lake has it; returns whether the lake has it now."""
     file, form, reach = TRACES[name]
     if list((lake / "contacts").glob(f"{name}*.parquet")):
         return True
@@ -101,10 +102,10 @@ def _take(name: str, lake: Path) -> bool:
 
 
 def rows_of(lake: Path, sweep: str) -> list[list[Cell]]:
-    """One row for each world and protocol, means over the seeds.
+    """One row for each world and protocol, with means over the seeds.
 
-    Delivered: of what delivery on arrival (`unordered`) hands over in the same world; where that cannot run, of
-    every message at everybody.
+    "Delivered" is a share of the deliveries that `unordered` makes in the same world; where that cannot run, of
+    every message at every other node.
     """
     groups: dict[tuple[str, str], dict[str, float]] = {}
     for row in pq.read_table(lake / "measures" / f"{sweep}.parquet").to_pylist():
@@ -118,46 +119,49 @@ def rows_of(lake: Path, sweep: str) -> list[list[Cell]]:
             protocol,
             registry.find(protocol).order,
             verdicts[world, protocol],
-            *_numbers(world, found, groups),
+            *_numbers(world, measures, groups),
         ]
-        for (world, protocol), found in groups.items()
+        for (world, protocol), measures in groups.items()
     ]
 
 
 def _numbers(
-    world: str, found: dict[str, float], groups: dict[tuple[str, str], dict[str, float]]
+    world: str, measures: dict[str, float], groups: dict[tuple[str, str], dict[str, float]]
 ) -> list[Cell]:
-    others = found["deliveries"] - found["own_deliveries"]
+    """The number cells of one row: broadcasts, delivered, age, wait, control bytes, entries."""
+    others = measures["deliveries"] - measures["own_deliveries"]
     free = groups.get((world, "unordered"))
-    hosts = found["nodes"] - (10 if world == "cells" else 0)
-    most = free["receptions"] if free else found["broadcasts"] * (hosts - 1)
+    hosts = measures["nodes"] - (10 if world == "cells" else 0)
+    most = free["receptions"] if free else measures["broadcasts"] * (hosts - 1)
     sizes = [
-        value for name, value in found.items() if name.endswith("_size_peak") and not name.startswith("cache")
+        value
+        for name, value in measures.items()
+        if name.endswith("_size_peak") and not name.startswith("cache")
     ]
     return [
-        round(found["broadcasts"]),
+        round(measures["broadcasts"]),
         100 * others / most,
-        found["age_us_mean"] / 1e6 if others else None,
-        found["wait_us_mean"] / 1e6 if others else None,
-        found["control_bytes"] / others if others else None,
+        measures["age_us_mean"] / 1e6 if others else None,
+        measures["wait_us_mean"] / 1e6 if others else None,
+        measures["control_bytes"] / others if others else None,
         sum(sizes),
     ]
 
 
 def _verdicts(lake: Path, sweep: str) -> dict[tuple[str, str], str]:
-    """What the witness says about all seeds together, on the order that the protocol promises (else causal)."""
+    """The verdict over all seeds on the order that the protocol promises (causal if it promises none)."""
     runs = {row["run_id"]: row for row in pq.read_table(lake / "runs" / f"{sweep}.parquet").to_pylist()}
-    found: dict[tuple[str, str], str] = {}
+    verdicts: dict[tuple[str, str], str] = {}
     for row in pq.read_table(lake / "verdicts" / f"{sweep}.parquet").to_pylist():
         run = runs[row["run_id"]]
         key = Path(run["scenario"]).stem, run["protocol"]
-        said = f"{row['order']} {row['verdict']}"
-        found[key] = said if found.get(key, said) == said else f"{row['order']} violated"
-    return found
+        verdict = f"{row['order']} {row['verdict']}"
+        verdicts[key] = verdict if verdicts.get(key, verdict) == verdict else f"{row['order']} violated"
+    return verdicts
 
 
 def _figure(world: str, rows: Sequence[Sequence[Cell]]) -> Figure:
-    """What it costs over how much is delivered."""
+    """Control bytes a delivery over the share delivered, one point a protocol."""
     curves = [
         Curve(str(row[1]), [Point(float(str(row[5])), float(str(row[8])))], joined=False)
         for row in rows

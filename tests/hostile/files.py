@@ -1,7 +1,8 @@
-"""Every reader of files under fuzzing: a refusal, rejects or rows; never anything else, never without end.
+"""Fuzzes every reader of files: it must return rows and rejects or raise BadInput, in bounded time.
 
-`python -m tests.hostile.files --inputs 100000` gives each reader that many bent files and says, per reader, how
-many were read and how many refused, the slowest one and the growth of memory. `--reader`, `--seed` choose.
+`python -m tests.hostile.files --inputs 100000` gives each reader that many mutated files and prints, per
+reader, how many were read and how many refused, the slowest one and the growth of memory. `--reader`,
+`--seed` choose.
 """
 
 from __future__ import annotations
@@ -38,7 +39,7 @@ MOST_BYTES = 6 << 30
 
 
 class Reader(Struct):
-    """One reader: its name, good files to bend, words of its format, a reading that checks itself."""
+    """One reader: its name, valid files to mutate, words of its format, a function that reads and checks."""
 
     name: str
     seeds: Sequence[bytes]
@@ -48,7 +49,7 @@ class Reader(Struct):
 
 
 class Outcome(Struct):
-    """What became of the inputs of one reader."""
+    """How many inputs of one reader were read, refused or failed, and what they cost."""
 
     reader: str
     inputs: int = 0
@@ -61,7 +62,7 @@ class Outcome(Struct):
 
 
 def fuzz(reader: Reader, inputs: int, seed: int, folder: Path) -> Outcome:
-    """Bend, read, count. A failure is written down beside its traceback and counted."""
+    """Read mutated files and count the outcomes. The input of a failure is kept and its traceback printed."""
     random, outcome = Random(f"{seed}/{reader.name}"), Outcome(reader.name)
     path = folder / f"bent{reader.suffix}"
     started, before = time.process_time(), 0
@@ -103,7 +104,7 @@ def _keep(reader: Reader, content: bytes, story: str, count: int) -> None:
 
 
 def sound(loaded: Loaded) -> None:
-    """Rows that add up, finite, in order of time; rejects that can be shown."""
+    """Check that the counts add up, the values are finite and ordered in time, the rejects printable."""
     summary = loaded.summary
     assert summary.rows_read == summary.rows_kept + summary.rows_rejected
     assert summary.rows_rejected == len(loaded.rejects) == sum(summary.reasons.values())
@@ -120,7 +121,7 @@ def sound(loaded: Loaded) -> None:
 
 
 def ingest(kind: str, options: Options | None = None) -> Callable[[Path, Random], None]:
-    """A reading of one format of `precede ingest`."""
+    """A function that reads one format of `precede ingest` and checks the result."""
     return lambda path, random: sound(load(path, kind, options))
 
 
@@ -172,7 +173,7 @@ def feed(tables: dict[str, bytes]) -> bytes:
 
 
 def read_feed(path: Path, random: Random) -> None:
-    """Half of the time the archive is sound and one of its tables is bent; else the archive itself is."""
+    """A mutated archive: half of the time one table in a valid archive is mutated, else the archive itself."""
     if random.random() < 0.5:
         tables = {name: text.encode() for name, text in TABLES.items()}
         for name in random.sample(list(tables), random.randint(1, 2)):

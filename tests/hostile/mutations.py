@@ -1,4 +1,4 @@
-"""Good files bent: what every reader of files is fuzzed with. One seed is one sequence of files."""
+"""Mutations of valid files, for fuzzing. The same seed gives the same sequence of files."""
 
 from __future__ import annotations
 
@@ -37,7 +37,7 @@ Mutation = Callable[[bytearray, Random, Sequence[bytes]], bytearray]
 
 
 def bent(seeds: Sequence[bytes], words: Sequence[bytes], random: Random) -> bytes:
-    """One of the seeds with one to four things wrong with it, now and then gzipped, and that bent too."""
+    """One of the valid files with one to four mutations, sometimes gzipped and mutated again."""
     data = bytearray(random.choice(seeds))
     for _ in range(random.randint(1, 4)):
         how = random.choice(MUTATIONS)
@@ -79,7 +79,7 @@ def _word(data: bytearray, random: Random, words: Sequence[bytes]) -> bytearray:
     return data
 
 
-def _strange(data: bytearray, random: Random, words: Sequence[bytes]) -> bytearray:
+def _special_bytes(data: bytearray, random: Random, words: Sequence[bytes]) -> bytearray:
     place = random.randint(0, len(data))
     data[place:place] = random.choice(BYTES)
     return data
@@ -94,7 +94,7 @@ def _number(data: bytearray, random: Random, words: Sequence[bytes]) -> bytearra
 
 
 def _lines(data: bytearray, random: Random, words: Sequence[bytes]) -> bytearray:
-    """A line again, elsewhere, many times, or not at all."""
+    """Remove, repeat or move a line."""
     lines = bytes(data).split(b"\n")
     line = random.choice(lines)
     what = random.randrange(4)
@@ -110,7 +110,7 @@ def _lines(data: bytearray, random: Random, words: Sequence[bytes]) -> bytearray
 
 
 def _repeat(data: bytearray, random: Random, words: Sequence[bytes]) -> bytearray:
-    """A stretch of one thing: separators, digits, quotes, brackets."""
+    """Insert a run of one character: a separator, a digit, a quote, a bracket."""
     place = random.randint(0, len(data))
     data[place:place] = random.choice(
         [b",", b";", b"\t", b" ", b"9", b'"', b"[", b"{", b"a", b"("]
@@ -128,7 +128,7 @@ MUTATIONS: list[Mutation] = [
     _cut,
     _without,
     _word,
-    _strange,
+    _special_bytes,
     _number,
     _number,
     _lines,

@@ -1,4 +1,4 @@
-"""Random packets of any kind, well-typed and senseless: from the declared types alone."""
+"""Random packets of any kind, with the declared types and senseless content."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ _INTEGERS = (0, 1, 2, 3, 5, 9, 64, 1000, -1, 1 << 20, 1 << 31, 1 << 40, (1 << 62
 
 
 def any_packet(kind: type[Packet], random: Random) -> Packet:
-    """One of them."""
+    """A random packet of a kind."""
     made: Packet = _value(_type_of(kind), random, 0)
     return made
 

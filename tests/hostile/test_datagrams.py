@@ -1,4 +1,4 @@
-"""A live node under fire, in small; `python -m benchmarks.hostile` is the same at length."""
+"""A running node receives hostile datagrams; `python -m benchmarks.hostile` does the same at length."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from benchmarks.hostile import codecs, fire, stranger
 from benchmarks.members import Members
 
 
-def test_a_live_node_stands_hostile_datagrams() -> None:
+def test_a_running_node_survives_hostile_datagrams() -> None:
     seen = asyncio.run(fire(2_000, 3, rest=1.0))
     assert seen["raised"] == 0, seen["first_raised"]
     assert seen["ratio_memory"] < 1.1
@@ -20,7 +20,7 @@ def test_a_live_node_stands_hostile_datagrams() -> None:
     assert [reason for reason in reasons if not seen["dropped"].get(reason)] == []
 
 
-def test_the_codecs_of_all_protocols_stand_bent_packets() -> None:
+def test_the_codecs_of_all_protocols_survive_mutated_packets() -> None:
     seen = codecs(10_000, 3)
     assert seen["codec_raised"] == 0
     assert seen["codec_kinds"] > 60

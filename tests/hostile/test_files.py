@@ -1,4 +1,4 @@
-"""Every reader against bent files, and against the three that are meant to fill the memory."""
+"""Every reader against mutated files, and against files that are made to fill the memory."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ BIT = b"a,1,broadcast,a,1\n"
 
 
 @pytest.mark.parametrize("reader", READERS, ids=NAMES)
-def test_three_hundred_bent_files(reader: Reader, tmp_path: Path) -> None:
+def test_three_hundred_mutated_files(reader: Reader, tmp_path: Path) -> None:
     outcome = fuzz(reader, 300, 11, tmp_path)
     assert outcome.failures == 0
     assert outcome.read > 10
@@ -34,12 +34,12 @@ def test_three_hundred_bent_files(reader: Reader, tmp_path: Path) -> None:
 
 @pytest.mark.long
 @pytest.mark.parametrize("reader", READERS, ids=NAMES)
-def test_a_hundred_thousand_bent_files(reader: Reader, tmp_path: Path) -> None:
+def test_a_hundred_thousand_mutated_files(reader: Reader, tmp_path: Path) -> None:
     assert fuzz(reader, 100_000, 12, tmp_path).failures == 0
 
 
 def within(megabytes: int, code: str, *arguments: str) -> str:
-    """What a process prints that may not grow by more than this once it has imported what it needs."""
+    """The output of a process whose memory may grow by at most so many MiB after its imports."""
     head = (
         "import resource, sys\n"
         "from precede.core.errors import BadInput\n"
@@ -62,7 +62,7 @@ def within(megabytes: int, code: str, *arguments: str) -> str:
 
 
 def sparse(path: Path, size: int, head: bytes, filler: bytes) -> Path:
-    """A file that claims `size` bytes: some real ones of one endless line, then a hole."""
+    """Make a sparse file of `size` bytes that is one endless line."""
     with path.open("wb") as file:
         file.write(head + filler * ((40 << 20) // len(filler)))
         file.truncate(size)
@@ -78,12 +78,12 @@ def test_a_line_of_ten_gigabytes_is_not_read_to_its_end(kind: str, tmp_path: Pat
 
 
 @pytest.mark.parametrize(("head", "filler"), [(b"node,step,kind,message\n", b"a"), (b"", b'{"node":"a","x":"')])
-def test_a_log_with_a_line_of_ten_gigabytes(head: bytes, filler: bytes, tmp_path: Path) -> None:
+def test_a_log_with_a_line_of_ten_gigabytes_is_refused(head: bytes, filler: bytes, tmp_path: Path) -> None:
     path = sparse(tmp_path / "endless.csv", 10 << 30, head, filler)
     assert "more than 16,777,216 characters" in within(512, "verify(sys.argv[1])", str(path))
 
 
-def test_an_archive_that_swells_is_given_up(tmp_path: Path) -> None:
+def test_an_archive_that_grows_too_much_is_refused(tmp_path: Path) -> None:
     feed, log, trace = tmp_path / "feed.zip", tmp_path / "log.csv.gz", tmp_path / "trace.gz"
     with zipfile.ZipFile(feed, "w", zipfile.ZIP_DEFLATED) as archive:
         for name, text in TABLES.items():
@@ -108,7 +108,7 @@ def test_an_archive_that_swells_is_given_up(tmp_path: Path) -> None:
         load(trace, "tij")
 
 
-def test_a_table_that_claims_more_rows_than_it_can_hold(tmp_path: Path) -> None:
+def test_a_table_that_claims_more_rows_than_it_can_hold_is_refused(tmp_path: Path) -> None:
     path = tmp_path / "claims.parquet"
     constant = {"node": "a", "step": 1, "kind": "sent", "message": "x"}
     schema = pa.schema([(name, pa.string() if name != "step" else pa.int64()) for name in constant])
@@ -128,7 +128,7 @@ def test_a_file_of_commas_is_a_file_of_rejects(kind: str, tmp_path: Path) -> Non
     assert said.strip() == "0" or "commas.csv" in said
 
 
-def test_a_log_of_commas(tmp_path: Path) -> None:
+def test_a_log_of_commas_is_refused(tmp_path: Path) -> None:
     path = tmp_path / "commas.csv"
     path.write_bytes((b"," * 500_000 + b"\n") * 20)
     assert "column '' occurs twice" in within(512, "verify(sys.argv[1])", str(path))
@@ -137,7 +137,7 @@ def test_a_log_of_commas(tmp_path: Path) -> None:
     assert "step 1 of node a occurs twice" in within(1024, "verify(sys.argv[1])", str(path))
 
 
-def test_what_is_said_about_a_file_is_short_and_harmless(
+def test_an_error_about_a_file_is_short_and_printable(
     tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
     path = tmp_path / "log.csv"

@@ -1,4 +1,4 @@
-"""Nodes of every protocol against packets that are well-typed and senseless: nothing may be raised.
+"""Nodes of every protocol receive well-typed packets with senseless content: they must not raise.
 
 Such packets come from a member that has gone bad or mad; what they do to the order is another matter (see
 docs/security.md), but they must not stop the node.
@@ -23,7 +23,7 @@ NOW = 1_700_000_000_000_000
 
 
 def receive(name: str, role: str, packets: int, seed: int) -> int:
-    """How many of so many packets got as far as the node."""
+    """Send random packets to a node; returns how many passed the inspection."""
     entry, random = registry.find(name), Random(seed)
     options = {"dissemination": "epidemic"} if entry.ordering is not None else {}
     node = registry.make_entry(entry, role, Context(1, MEMBERS, options, Random(seed), 0))

@@ -1,4 +1,4 @@
-"""What the code must not do with what comes from outside, and what it is built from."""
+"""What the code must not do with foreign data, and its dependencies."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ def parsed() -> list[tuple[Path, ast.AST]]:
     return [(path, ast.parse(path.read_text(encoding="utf-8"))) for path in SOURCES]
 
 
-def test_nothing_foreign_is_unpickled_or_evaluated() -> None:
+def test_no_foreign_data_is_unpickled_or_evaluated() -> None:
     found = []
     for path, tree in parsed():
         for node in ast.walk(tree):
@@ -43,7 +43,7 @@ def test_nothing_foreign_is_unpickled_or_evaluated() -> None:
     assert found == []
 
 
-def test_no_shell_is_ever_asked() -> None:
+def test_no_shell_is_started() -> None:
     found = []
     for path, tree in parsed():
         for name, call in calls(tree):
@@ -62,7 +62,7 @@ def test_no_shell_is_ever_asked() -> None:
     assert found == []
 
 
-def test_temporary_files_have_names_nobody_can_guess() -> None:
+def test_temporary_files_have_unpredictable_names() -> None:
     found = []
     for path, tree in parsed():
         for name, call in calls(tree):
@@ -90,12 +90,12 @@ def test_every_dependency_is_pinned_and_there_is_a_command_that_audits_them() ->
     assert re.search(r"^audit:", (ROOT / "Makefile").read_text(), re.MULTILINE)
 
 
-def test_what_is_executed_from_a_shared_folder_must_be_ours(
+def test_code_in_a_shared_folder_is_executed_only_if_we_own_it(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(java.tempfile, "gettempdir", lambda: str(tmp_path))
     cache = java._temporary_cache()
     assert cache.stat().st_mode & 0o777 == 0o700
     cache.chmod(0o777)
-    with pytest.raises(OSError, match="not ours alone"):
+    with pytest.raises(OSError, match="can be written by another user"):
         java._temporary_cache()

@@ -1,4 +1,4 @@
-"""Signatures end to end: through relays, over all that a source wrote; and what is no member's word."""
+"""Signatures cover all that a source wrote and survive relays; forged messages are dropped."""
 
 from __future__ import annotations
 
@@ -60,7 +60,7 @@ def reason(packet: Packet, name: str = "cem", group: str = "picnic", **given: An
     return inspection.incoming(packet, 100, given.get("now", NOW), given.get("accepted", 0))
 
 
-def test_a_signature_covers_all_that_the_source_wrote() -> None:
+def test_a_signature_covers_everything_the_source_wrote() -> None:
     good = signed()
     assert reason(packed([good])) is None
     message = good.message
@@ -84,7 +84,7 @@ def test_a_signature_covers_all_that_the_source_wrote() -> None:
     assert reason(packed([other(good, message=stranger)])) == "unknown_author"
 
 
-def test_it_survives_relays_and_restarts() -> None:
+def test_a_signature_survives_relays_and_restarts() -> None:
     wire = codec()
     packet: Packet = packed([signed(stamp=((BEN, 4), ((CEM, 3), 9)))])
     for _ in range(3):
@@ -96,7 +96,7 @@ def test_it_survives_relays_and_restarts() -> None:
     assert reason(packet) is None
 
 
-def test_multicasts_carry_their_destinations_signed() -> None:
+def test_the_destinations_of_a_multicast_are_signed() -> None:
     stamp = PrsStamp(2, 1, 8, {BEN: {ANA: 3}})
     packet = PrsPacket(Message(MessageId(ANA, 0, 4), b"for two"), (BEN, CEM), stamp)
     authors("ana").sign(packet)
@@ -119,13 +119,13 @@ def test_multicasts_carry_their_destinations_signed() -> None:
         ({"destinations": (BEN,)}, "misaddressed"),
     ],
 )
-def test_absurd_numbers_are_dropped_under_their_name(changed: dict[str, Any], why: str) -> None:
+def test_implausible_numbers_are_dropped_under_their_reason(changed: dict[str, Any], why: str) -> None:
     inspection = Inspection(CEM, 0)
     packet = packed([msgspec.structs.replace(envelope(), **changed)])
     assert inspection.incoming(packet, 100, NOW, 8) == why
 
 
-def test_what_is_far_ahead_or_far_too_large() -> None:
+def test_messages_far_ahead_or_too_large_are_dropped() -> None:
     inspection = Inspection(CEM, 0)
     inspection.delivered(MessageId(ANA, 0, 5))
     assert inspection.incoming(packed([envelope(5 + MOST_AHEAD)]), 100, NOW, 0) is None
@@ -166,7 +166,7 @@ def encoded(envelopes: Sequence[Envelope]) -> bytes:
     return codec().encode(packed(envelopes))
 
 
-def test_what_is_forged_replayed_tampered_or_misaddressed_is_counted_and_never_delivered() -> None:
+def test_forged_replayed_tampered_and_misaddressed_messages_are_counted_and_never_delivered() -> None:
     mine = Envelope(Message(MessageId(MAL, 0, 1), b"mine"), (), None, None, 16, 0, NOW)
     own = packed([mine])
     authors("mal").sign(own)
@@ -282,7 +282,7 @@ def test_an_identity_that_is_not_in_the_roster_is_refused(tmp_path: Path) -> Non
 
 
 async def when_taken(group: precede.Group, payload: bytes) -> None:
-    """Some orders need to settle before anybody may send."""
+    """Broadcast, with retries: in some orders a member may broadcast only after the group has formed."""
     for _ in range(500):
         try:
             return await group.broadcast(payload)

@@ -19,7 +19,7 @@ from precede.runtime.transports.transport import OnFrame, Transport, Where
 
 
 class Air:
-    """Everybody hears everybody, with losses, copies and detours."""
+    """A network in which all nodes hear each other, with loss, duplicates and reordering."""
 
     def __init__(self, random: Random, loss: float = 0.0) -> None:
         self.random = random
@@ -64,7 +64,7 @@ BOOTS = count(1)
 
 
 class End:
-    """One node's links, and what happened to them."""
+    """One node's links, and the events they reported."""
 
     def __init__(self, node: NodeId, air: Air, **how: Any) -> None:
         self.packets: list[bytes] = []
@@ -109,7 +109,7 @@ async def pair(air: Air, **how: Any) -> tuple[End, End]:
 
 
 @pytest.mark.parametrize("loss", [0.0, 0.3])
-def test_packets_arrive_once_and_in_order_over_bad_air(loss: float) -> None:
+def test_packets_arrive_once_and_in_order_over_a_lossy_network(loss: float) -> None:
     async def run() -> None:
         random = Random(3)
         one, two = await pair(Air(random, loss))
@@ -123,7 +123,7 @@ def test_packets_arrive_once_and_in_order_over_bad_air(loss: float) -> None:
     asyncio.run(run())
 
 
-def test_an_end_that_begins_anew_is_noticed_and_both_agree_again() -> None:
+def test_when_one_end_starts_anew_the_other_notices_and_both_agree() -> None:
     async def run() -> None:
         one, two = await pair(Air(Random(4)))
         one.links.send(b"before", 2)
@@ -140,8 +140,8 @@ def test_an_end_that_begins_anew_is_noticed_and_both_agree_again() -> None:
     asyncio.run(run())
 
 
-def test_a_patient_link_sends_once_what_arrived_unacknowledged_when_it_broke() -> None:
-    """A station floods what comes by wire: a second copy would be delivered twice."""
+def test_a_patient_link_does_not_resend_packets_that_arrived_before_it_broke() -> None:
+    """A station floods every packet from a wire, so a second copy would be delivered twice."""
 
     async def run() -> None:
         air = Air(Random(5))
@@ -166,7 +166,7 @@ def test_a_patient_link_sends_once_what_arrived_unacknowledged_when_it_broke() -
     asyncio.run(run())
 
 
-def test_a_patient_link_keeps_what_it_could_not_send() -> None:
+def test_a_patient_link_keeps_packets_it_could_not_send() -> None:
     async def run() -> None:
         air = Air(Random(5))
         one, two = End(1, air, patient=True), End(2, air, patient=True)
@@ -187,7 +187,7 @@ def test_a_patient_link_keeps_what_it_could_not_send() -> None:
     asyncio.run(run())
 
 
-def test_links_by_hand_are_up_only_while_both_opened_them() -> None:
+def test_links_by_hand_are_up_only_while_both_ends_have_opened_them() -> None:
     async def run() -> None:
         air = Air(Random(6))
         one, two = End(1, air, by_hand=True), End(2, air, by_hand=True)
@@ -208,7 +208,7 @@ def test_links_by_hand_are_up_only_while_both_opened_them() -> None:
     asyncio.run(run())
 
 
-def test_a_full_queue_refuses_and_a_keyed_packet_can_be_replaced_or_taken_back() -> None:
+def test_a_full_queue_refuses_packets_and_a_keyed_packet_can_be_replaced_or_cancelled() -> None:
     async def run() -> None:
         air = Air(Random(7))
         one, two = await pair(air)
@@ -234,7 +234,7 @@ def test_a_full_queue_refuses_and_a_keyed_packet_can_be_replaced_or_taken_back()
     asyncio.run(run())
 
 
-def test_who_sends_the_next_packet_when_one_has_left_loses_none() -> None:
+def test_no_packet_is_lost_when_each_is_sent_as_the_previous_one_leaves() -> None:
     async def run() -> None:
         one, two = await pair(Air(Random(8)))
 

@@ -1,4 +1,4 @@
-"""`precede emulate`: a scenario lived through by real processes, beside its simulation; none of them stays."""
+"""`precede emulate`: real processes run a scenario and are compared with its simulation; no process is left."""
 
 from __future__ import annotations
 

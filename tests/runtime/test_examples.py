@@ -1,4 +1,4 @@
-"""The examples do what they say, as processes of their own."""
+"""Each example prints what its docstring promises, in a process of its own."""
 
 from __future__ import annotations
 

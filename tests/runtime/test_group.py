@@ -1,4 +1,4 @@
-"""Real nodes on loopback: order kept, restarts survived, strangers kept out, logs that the witness accepts."""
+"""Real nodes on loopback keep order, survive restarts, ignore strangers, and write logs that verify."""
 
 from __future__ import annotations
 
@@ -63,7 +63,7 @@ def whole_log(folder: Path) -> pa.Table:
 
 
 @pytest.mark.parametrize("order", ["causal", "delta", "fifo", "none"])
-def test_three_members_hear_everything_in_order(order: str, tmp_path: Path) -> None:
+def test_three_members_deliver_everything_in_order(order: str, tmp_path: Path) -> None:
     lifetime = "1min" if order == "delta" else None
 
     async def run() -> None:
@@ -83,7 +83,7 @@ def test_three_members_hear_everything_in_order(order: str, tmp_path: Path) -> N
     assert verdict.deliveries_checked == 6
 
 
-def test_a_member_with_a_store_comes_back_where_it_was(tmp_path: Path) -> None:
+def test_a_member_with_a_store_continues_where_it_stopped(tmp_path: Path) -> None:
     async def run() -> None:
         ana, ana_socket = member("ana", tmp_path)
         ben, ben_socket = member("ben", tmp_path, store=tmp_path / "ben.db")
@@ -107,7 +107,7 @@ def test_a_member_with_a_store_comes_back_where_it_was(tmp_path: Path) -> None:
     asyncio.run(run())
 
 
-def test_a_multicast_reaches_its_destinations_and_nobody_else(tmp_path: Path) -> None:
+def test_a_multicast_reaches_its_destinations_only(tmp_path: Path) -> None:
     async def run() -> None:
         groups = [member(name, tmp_path, order="multicast", store=tmp_path / f"{name}.db") for name in NAMES]
         (ana, _), (ben, _), (cem, _) = groups
@@ -124,7 +124,7 @@ def test_a_multicast_reaches_its_destinations_and_nobody_else(tmp_path: Path) ->
     assert verify(whole_log(tmp_path), "multicast").holds
 
 
-def test_a_stranger_is_counted_and_not_heard(tmp_path: Path) -> None:
+def test_frames_of_a_stranger_are_counted_and_ignored(tmp_path: Path) -> None:
     async def run() -> None:
         ana, ana_socket = member("ana", tmp_path)
         eve, eve_socket = member("eve", tmp_path, key=new_key())
@@ -138,8 +138,8 @@ def test_a_stranger_is_counted_and_not_heard(tmp_path: Path) -> None:
     asyncio.run(run())
 
 
-def test_what_waits_can_be_shown_at_once(tmp_path: Path) -> None:
-    """An answer may reach cem before its question: he is told at once, and again when it has its place."""
+def test_arrivals_report_a_message_when_it_is_received_and_when_it_is_delivered(tmp_path: Path) -> None:
+    """An answer may reach cem before its question: it is reported at once, and again when it is delivered."""
 
     async def run() -> None:
         groups = [member(name, tmp_path) for name in NAMES]
@@ -168,7 +168,7 @@ def test_what_waits_can_be_shown_at_once(tmp_path: Path) -> None:
 
 
 class SlowTo(UdpTransport):
-    """Frames to one place take their time."""
+    """UDP with a delay to one address."""
 
     slow: Where = None
 
@@ -224,7 +224,7 @@ def test_an_answer_is_shown_waiting_for_its_question(tmp_path: Path) -> None:
     ]
 
 
-def test_what_cannot_be_joined_is_said_in_one_line() -> None:
+def test_join_refuses_settings_that_do_not_fit_the_order() -> None:
     with pytest.raises(precede.BadInput, match="needs a lifetime"):
         precede.join("g", "ana", key=KEY, order="delta")
     with pytest.raises(precede.BadInput, match="needs members"):

@@ -22,7 +22,7 @@ def free_port(kind: socket.SocketKind) -> int:
 
 
 class Town:
-    """Two cells: how to start their stations, and a host in each."""
+    """Two cells: the commands that start their stations and a host in each."""
 
     def __init__(self, folder: Path) -> None:
         self.keys = str(folder / "town.keys")
@@ -50,7 +50,7 @@ def hosts(status: str) -> int:
 
 
 def wait_for_host(station: Watched) -> None:
-    """A message is for those who have joined when it is said."""
+    """Wait until hosts have joined: a message goes to the hosts that have joined when it is broadcast."""
     station.until(lambda status: hosts(status) == 1)
 
 
@@ -75,8 +75,8 @@ def test_hosts_of_two_cells_talk(town: Town) -> None:
             assert station.ended() == 0
 
 
-def test_started_in_the_wrong_order_nothing_is_lost(town: Town) -> None:
-    """Hosts before stations, and a cell that hosts could join before its wire is there."""
+def test_no_message_is_lost_when_hosts_start_before_stations(town: Town) -> None:
+    """Hosts start before stations, and a host finds a cell before the cell's wire is connected."""
     with (
         running(*town.host("ben", "ana", 1)) as ben,
         running(*town.host("ana", "ben", 0)) as ana,
@@ -93,7 +93,7 @@ def test_started_in_the_wrong_order_nothing_is_lost(town: Town) -> None:
             assert ana.line() == "ana\thello"
 
 
-def test_a_host_waits_for_its_station_as_long_as_it_takes(town: Town) -> None:
+def test_a_host_waits_for_its_station_without_limit(town: Town) -> None:
     with running(*town.host("ana", "ben", 0)) as ana:
         ana.say("is anybody there?")
         ana.until(lambda line: "has not joined yet; still trying" in line)
@@ -101,7 +101,7 @@ def test_a_host_waits_for_its_station_as_long_as_it_takes(town: Town) -> None:
             assert ana.line() == "ana\tis anybody there?"
 
 
-def test_what_is_missing_is_said_in_one_line() -> None:
+def test_a_missing_argument_is_reported_in_one_line() -> None:
     for arguments in (("host", "ana", "--station", "127.0.0.1:1"), ("station", "s0")):
         done = subprocess.run(
             [sys.executable, "-m", "precede", *arguments],

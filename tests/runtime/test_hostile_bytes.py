@@ -1,4 +1,4 @@
-"""Bytes from anybody: never an exception but the one that is counted, never memory without bound."""
+"""Hostile bytes: they raise only `Garbled`, which is counted, and they never use unbounded memory."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ def decoded(data: bytes) -> str:
     return "packet"
 
 
-def test_a_packet_comes_back_as_it_was() -> None:
+def test_a_packet_is_decoded_as_it_was_encoded() -> None:
     assert CODEC.decode(CODEC.encode(PACKET)) == PACKET
     acks = AckPacket((MessageId(1, 0, 2), MessageId(3, 1, 4)))
     assert CODEC.decode(CODEC.encode(acks)) == acks
@@ -51,7 +51,7 @@ def test_a_packet_comes_back_as_it_was() -> None:
         (CODEC.encode(PACKET)[:-1], "encoding"),
     ],
 )
-def test_each_kind_of_garbage_has_its_name(data: bytes, reason: str) -> None:
+def test_each_kind_of_garbage_has_its_reason(data: bytes, reason: str) -> None:
     assert decoded(data) == reason
 
 
@@ -74,7 +74,7 @@ def test_mutations_of_a_packet_never_raise_anything_else() -> None:
 
 @settings(deadline=None)
 @given(st.binary(max_size=5000), st.integers(30, 400), st.randoms(use_true_random=False))
-def test_pieces_in_any_order_and_doubled_make_the_packet_once(
+def test_pieces_in_any_order_and_duplicated_make_the_packet_once(
     data: bytes, largest: int, random: Random
 ) -> None:
     sender, receiver = Fragments(), Fragments()
@@ -85,7 +85,7 @@ def test_pieces_in_any_order_and_doubled_make_the_packet_once(
     assert joined == [data]
 
 
-def test_unfinished_packets_do_not_fill_the_memory() -> None:
+def test_incomplete_packets_do_not_fill_the_memory() -> None:
     receiver = Fragments()
     for number in range(5000):
         sender = Fragments()

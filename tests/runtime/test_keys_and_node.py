@@ -1,4 +1,4 @@
-"""Keys in files that only their owner can read, and `precede node` as a filter."""
+"""`precede keys` makes files that only their owner can read; `precede node` is a filter for lines."""
 
 from __future__ import annotations
 
@@ -35,7 +35,7 @@ def test_keys_are_made_shown_and_rotated(tmp_path: Path, capsys: pytest.CaptureF
     assert oct(os.stat(file).st_mode & 0o777) == "0o600"
 
 
-def test_a_fresh_key_opens_everywhere_before_anybody_seals_with_it(
+def test_a_new_key_opens_everywhere_before_any_member_seals_with_it(
     tmp_path: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     ana, ben = tmp_path / "ana.keys", tmp_path / "ben.keys"

@@ -1,6 +1,6 @@
-"""`kill -9`: real processes, contacts compressed in time, a third of them killed and begun again at random.
+"""`kill -9`: real processes with compressed contacts, a third of them killed and started again at random.
 
-Nothing is delivered twice, nothing out of order, and what is alive at the end is delivered everywhere.
+No message is delivered twice or out of order, and every message that has not expired is delivered everywhere.
 """
 
 from __future__ import annotations
@@ -24,13 +24,13 @@ from precede.runtime.emulation.stage import Stage
 from precede.witness.verify import verify
 
 TOGETHER = 60 * SECOND
-"""In the end everybody meets a neighbour, from so long before the plan is over until all is quiet."""
+"""From so long before the end of the plan on, all nodes form a ring, until nothing is delivered any more."""
 
 FOREVER = 1 << 60
 
 
 def contacts(nodes: int, minutes: int, random: Random) -> Plan:
-    """Pairs that meet for a while, again and again; in the last minute a ring."""
+    """Random contacts of pairs; in the last minute all nodes form a ring."""
     end = minutes * 60 * SECOND
     free, links = end - TOGETHER, list[LinkChange]()
     for a in range(nodes):
@@ -63,7 +63,7 @@ def with_lifetimes(plan: Plan) -> Plan:
 
 
 def put_through(plan: Plan, folder: Path, speed: float, random: Random) -> tuple[pa.Table, Instant]:
-    """The event log of the nodes, a process each, a third of them killed; and when it was over."""
+    """Run a plan with a process for each node, a third of them killed; returns the event log and its end."""
     nodes = range(len(plan.names))
     clock = Clock(time.time_ns() // 1000 + 1_000_000, speed)
     stage = Stage(plan, folder, open_member, clock)
@@ -81,25 +81,24 @@ def put_through(plan: Plan, folder: Path, speed: float, random: Random) -> tuple
             assert not processes.failed
             if what == "kill":
                 while not processes.up(node):
-                    time.sleep(0.05)  # on a busy machine: who does not live cannot be killed
+                    time.sleep(0.05)  # on a busy machine the process may not have started yet
                 processes.kill(node)
             else:
                 processes.start(node, restart=True)
         wait(clock, plan.end)
         settle(processes)
+        ended = clock.now()
     finally:
         processes.stop(30.0)
         stage.close()
     assert not processes.failed
     for node in nodes:
         stage.write_log(node)
-    return pa.concat_tables([pq.read_table(path) for path in sorted(stage.log.rglob("*.parquet"))]), len(
-        victims
-    )
+    return pa.concat_tables([pq.read_table(path) for path in sorted(stage.log.rglob("*.parquet"))]), ended
 
 
 def settle(processes: Processes, quiet: float = 8.0, longest: float = 180.0) -> None:
-    """Until nobody has delivered anything for a while: how long that takes is up to the machine."""
+    """Wait until no node has delivered anything for a while; this depends on the machine."""
     began = changed = time.monotonic()
     seen = -1
     while time.monotonic() - changed < quiet and time.monotonic() - began < longest:

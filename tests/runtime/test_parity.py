@@ -73,7 +73,7 @@ SCENARIOS: dict[str, dict[str, Any]] = {
     "ck": CELLS,
     "prs_mobile": {**CELLS, "workload": {**CELLS["workload"], "to": [1, 3]}},
 }
-"""What each protocol is put through; another world or option of the same protocol stands below."""
+"""The scenario of each protocol; OTHERS has further worlds and options."""
 
 MORE: list[tuple[str, dict[str, Any]]] = [
     ("causal_barrier", {**RADIO, "end": "12s"}),
@@ -82,7 +82,7 @@ MORE: list[tuple[str, dict[str, Any]]] = [
 
 
 async def live(emulated: Emulated, plan: Plan, clock: Clock, expected: int) -> None:
-    """To the end of the plan, and on a busy machine longer: until as much is delivered as in the simulation."""
+    """Wait to the end of the plan, and on a busy machine until as much is delivered as in the simulation."""
     running = asyncio.ensure_future(emulated.run(plan.end + PATIENCE))
     while not running.done():
         await asyncio.wait([running], timeout=0.3)
@@ -94,7 +94,7 @@ async def live(emulated: Emulated, plan: Plan, clock: Clock, expected: int) -> N
 
 
 def emulate(plan: Plan, folder: Path, speed: float, expected: int) -> pa.Table:
-    """All nodes in this process, over sockets, through a plan; the event log they wrote."""
+    """Run all nodes of a plan in this process, over sockets; returns their event log."""
     clock = Clock(time.time_ns() // 1000 + 200_000, speed)
     stage = Stage(plan, folder, open_member, clock, beacon=0.2, log_packets=True)
     emulated = Emulated(plan, range(len(plan.names)), stage.open_group, stage.places, clock)
@@ -142,12 +142,14 @@ def test_sockets_deliver_what_the_simulator_delivers(protocol: str, tmp_path: Pa
 
 
 @pytest.mark.parametrize(("protocol", "scenario"), MORE)
-def test_so_do_other_forms_of_them(protocol: str, scenario: dict[str, Any], tmp_path: Path) -> None:
+def test_sockets_deliver_the_same_with_other_options(
+    protocol: str, scenario: dict[str, Any], tmp_path: Path
+) -> None:
     held_alike(Run(protocol=protocol, **scenario), tmp_path)
 
 
-def test_contacts_that_come_and_go(tmp_path: Path) -> None:
-    """A carries to B, B to C: nobody is ever with everybody, one of them comes late, one leaves early."""
+def test_sockets_deliver_the_same_over_contacts_that_come_and_go(tmp_path: Path) -> None:
+    """B carries A's messages to C: the nodes never all meet, one comes late, one leaves early."""
     (tmp_path / "contacts.csv").write_text(
         "a,b,start,end\nana,ben,0,3\nben,cem,4,7\ncem,dov,8,10\nana,ben,9,11\n"
     )
@@ -172,7 +174,7 @@ def test_a_world_without_contacts_has_no_links() -> None:
     assert len(plan.said) == 1
 
 
-def test_links_that_change_untold_are_refused() -> None:
+def test_a_world_that_does_not_report_link_changes_is_refused() -> None:
     world = {"kind": "flood", "nodes": 4, "width": 100, "height": 100, "speed": 2.0}
     with pytest.raises(BadInput, match="change without a report"):
         plan_of(Run(world=world, workload={"every": "1s", "until": "2s"}, protocol="drift", end="5s"))

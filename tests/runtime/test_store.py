@@ -1,4 +1,4 @@
-"""The store: a crash at any byte leaves a committed state, never half of one."""
+"""The store: a crash at any byte leaves the last committed state."""
 
 from __future__ import annotations
 
@@ -37,7 +37,7 @@ def message(number: int) -> Message:
 
 
 def small_pages(path: Path) -> None:
-    """A file whose records are short, so that every byte of several of them can be tried."""
+    """Make a database with small pages, so that a cut at every byte of several records can be tried."""
     path.parent.mkdir(parents=True, exist_ok=True)
     database = sqlite3.connect(path)
     database.execute("PRAGMA page_size=512")
@@ -46,7 +46,7 @@ def small_pages(path: Path) -> None:
 
 
 def fill(path: Path, count: int) -> None:
-    """`done`, the outbox, the driver's memory and the log move together, one commit each."""
+    """Commit `count` times: a value, an outbox message, a driver's number and a log block in each commit."""
     small_pages(path)
     store = Store(path, synchronous=False)
     for number in range(1, count + 1):
@@ -62,14 +62,14 @@ def fill(path: Path, count: int) -> None:
 
 
 def cuts(log: bytes, every: int, least: int, most: int) -> Iterator[bytes]:
-    """The write-ahead log shorter by `least` bytes, and by ever more, up to `most`."""
+    """The write-ahead log, shortened by `least` to `most` bytes."""
     for cut in range(max(0, len(log) - least), max(0, len(log) - most), -every):
         yield log[:cut]
 
 
 @pytest.fixture
 def trial(tmp_path: Path) -> Iterator[Path]:
-    """A folder in memory where there is one: some ten thousand stores are opened in it."""
+    """A folder, in memory if possible: some ten thousand stores are opened in it."""
     memory = Path("/dev/shm")
     if not memory.is_dir():
         yield tmp_path / "trial"
@@ -79,7 +79,7 @@ def trial(tmp_path: Path) -> Iterator[Path]:
 
 
 def crashed_with(folder: Path, log: bytes, trial: Path) -> Path:
-    """A fresh copy of what the disk holds, with this write-ahead log."""
+    """A copy of the database with this write-ahead log."""
     trial.mkdir(exist_ok=True)
     for old in trial.iterdir():
         old.unlink()
@@ -88,7 +88,7 @@ def crashed_with(folder: Path, log: bytes, trial: Path) -> Path:
     return trial / "a.db"
 
 
-def test_what_was_committed_comes_back(tmp_path: Path) -> None:
+def test_committed_state_is_read_again(tmp_path: Path) -> None:
     store = Store(tmp_path / "a.db")
     store.persist(("own", 3), {"x": (1, 2)})
     store.persist("gone", 1)
@@ -105,7 +105,7 @@ def test_what_was_committed_comes_back(tmp_path: Path) -> None:
     assert again.remembered("accepted", 0) == 7
 
 
-def test_what_was_not_committed_is_not_there(tmp_path: Path) -> None:
+def test_uncommitted_state_is_lost(tmp_path: Path) -> None:
     folder = tmp_path / "live"
     folder.mkdir()
     store = Store(folder / "a.db")
@@ -127,7 +127,7 @@ EXTENTS = [
 
 
 @pytest.mark.parametrize(("every", "least", "most"), EXTENTS)
-def test_a_log_cut_at_any_byte_of_its_last_records_opens_whole(
+def test_a_write_ahead_log_cut_at_any_byte_gives_a_committed_state(
     every: int, least: int, most: int, tmp_path: Path, trial: Path
 ) -> None:
     fill(tmp_path / "live" / "a.db", 12)
@@ -147,17 +147,17 @@ def test_a_log_cut_at_any_byte_of_its_last_records_opens_whole(
 
 
 class Nowhere:
-    """A node alone with its disk."""
+    """Links to nobody: every packet counts as sent."""
 
     def send(self, data: bytes, to: int, key: object = None) -> int:
         return 0
 
     def cancel(self, key: object) -> None:
-        """Nothing waits."""
+        """Do nothing."""
 
 
 def alone(path: Path) -> tuple[Driver, list[tuple[int, int]]]:
-    """A causal node on a store, and what it hands to its application: source and number."""
+    """A causal node on a store, and the list of its deliveries: source and number."""
     options = {"durable": True, "dissemination": "epidemic"}
     handed: list[tuple[int, int]] = []
     driver = Driver(
@@ -172,7 +172,7 @@ def alone(path: Path) -> tuple[Driver, list[tuple[int, int]]]:
 
 
 def from_the_other(number: int) -> bytes:
-    """What node 2 answered to the message of node 1 with this number."""
+    """The answer of node 2 to the message of node 1 with this number."""
     barrier = ((1, number), (2, number - 1)) if number > 1 else ((1, number),)
     envelope = Envelope(Message(MessageId(2, 0, number), b"theirs"), barrier, None, None, 0, 0)
     return CODEC.encode(packed((envelope,)))
@@ -185,10 +185,10 @@ def from_the_other(number: int) -> bytes:
         *(pytest.param(1, least, least + 4_000, marks=pytest.mark.long) for least in range(0, 20_000, 4_000)),
     ],
 )
-def test_a_node_on_a_cut_log_goes_on_in_order(
+def test_a_node_on_a_cut_log_continues_in_order(
     every: int, least: int, most: int, tmp_path: Path, trial: Path
 ) -> None:
-    """It delivers nothing twice and nothing of its own out of order, and no number is used twice."""
+    """It delivers no message twice, its own messages in order, and uses no number twice."""
 
     async def run() -> None:
         live = tmp_path / "live" / "a.db"
@@ -230,7 +230,7 @@ def test_a_file_that_is_no_store_is_refused_in_one_line(tmp_path: Path) -> None:
         Store(bad)
 
 
-def test_a_store_is_its_owners_alone(tmp_path: Path) -> None:
+def test_only_its_owner_can_read_a_store(tmp_path: Path) -> None:
     store = Store(tmp_path / "s.db")
     store.remember("x", 1)
     store.commit()
@@ -238,8 +238,8 @@ def test_a_store_is_its_owners_alone(tmp_path: Path) -> None:
     store.close()
 
 
-def test_two_processes_do_not_go_on_from_one_state(tmp_path: Path) -> None:
-    """Each would have given its next message the same number."""
+def test_a_store_is_refused_while_another_process_uses_it(tmp_path: Path) -> None:
+    """Otherwise both processes would give their next message the same number."""
     store = Store(tmp_path / "a.db")
     with pytest.raises(BadInput, match=r"a\.db: is in use by another process"):
         Store(tmp_path / "a.db")

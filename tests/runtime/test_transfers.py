@@ -1,4 +1,4 @@
-"""What a process wrote down of its links can be read again, whatever moment it was killed at."""
+"""The record of a process's transfers can be read, whenever the process was killed."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ def written(tmp_path: Path) -> Path:
     return tmp_path
 
 
-def test_all_of_it_in_its_order(written: Path) -> None:
+def test_all_entries_are_read_in_order(written: Path) -> None:
     assert list(read_transfers(written)) == [
         Told(UP, 10, 1, 2),
         Told(SENT, 11, 1, 2, "summary"),
@@ -38,7 +38,7 @@ def test_all_of_it_in_its_order(written: Path) -> None:
     ]
 
 
-def test_a_block_that_was_cut_off_is_left_out(written: Path) -> None:
+def test_a_block_that_was_cut_off_is_skipped(written: Path) -> None:
     (file,) = written.glob("*.told")
     data = file.read_bytes()
     for kept in (len(data) - 1, len(data) - 20):

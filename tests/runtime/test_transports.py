@@ -1,4 +1,4 @@
-"""TCP that comes back, a LAN on which members find each other, and sizes in packets that nobody believes."""
+"""TCP connects again, members find each other on a LAN, and sizes claimed in packets are not trusted."""
 
 from __future__ import annotations
 
@@ -36,7 +36,7 @@ async def until(condition: Any, seconds: float = 10.0) -> None:
             await asyncio.sleep(0.01)
 
 
-def test_a_broken_connection_is_made_again() -> None:
+def test_a_broken_connection_is_opened_again() -> None:
     async def run() -> None:
         heard: list[bytes] = []
         links: list[bool] = []
@@ -61,7 +61,7 @@ def test_a_broken_connection_is_made_again() -> None:
     asyncio.run(run())
 
 
-def test_a_stream_that_announces_too_much_is_closed() -> None:
+def test_a_connection_that_announces_too_large_a_frame_is_closed() -> None:
     async def run() -> None:
         heard: list[tuple[bytes, Where]] = []
         one = TcpTransport(("127.0.0.1", 0))
@@ -103,7 +103,7 @@ def test_members_meet_and_talk(kind: str, tmp_path: Path) -> None:
     asyncio.run(run())
 
 
-def test_total_order_by_name(tmp_path: Path) -> None:
+def test_members_with_total_order_deliver_the_same_sequence(tmp_path: Path) -> None:
     async def run() -> None:
         names = ("ana", "ben", "cem")
         mouths = [UdpTransport(("127.0.0.1", 0)) for _ in names]
@@ -147,7 +147,7 @@ def test_total_order_by_name(tmp_path: Path) -> None:
 
 
 @pytest.mark.timeout(30)  # it takes one; looking through a full cache for who leaves it took a minute
-def test_the_summary_of_a_member_that_carried_twice_what_it_may_fits_a_packet() -> None:
+def test_the_summary_of_a_member_with_a_full_cache_fits_into_a_packet() -> None:
     options = {"dissemination": "epidemic", "cache": str(MOST_CARRIED)}
     node = make("causal_barrier", "node", Context(1 << 30, (1, 1 << 30), options, Random(1)))
     node.start(0, {})
@@ -157,7 +157,7 @@ def test_the_summary_of_a_member_that_carried_twice_what_it_may_fits_a_packet() 
     assert len(Codec(DISSEMINATION.packets).encode(summary)) < LARGEST
 
 
-def test_a_size_that_nobody_can_mean_makes_a_packet_garbled() -> None:
+def test_an_implausible_size_makes_a_packet_garbled() -> None:
     codec = Codec((VCubePacket,))
     good = packet_of(StampedMessage(Message(MessageId(1, 0, 1), b"x"), (), 1, 1))
     assert codec.decode(codec.encode(good)) == good

@@ -1,4 +1,4 @@
-"""What goes wrong outside of a node: a full disk, a clock that is set, strangers who hold connections open."""
+"""Faults around a node: a full disk, a clock that is set back, strangers who hold connections open."""
 
 from __future__ import annotations
 
@@ -40,7 +40,7 @@ async def until(condition: Any, seconds: float = 10.0) -> None:
 
 
 def fill_disk(group: Any) -> None:
-    """From now on the store takes no further page."""
+    """Let the store fail when it needs another page."""
     database = group.driver.store._database
     pages = database.execute("PRAGMA page_count").fetchone()[0]
     database.execute(f"PRAGMA max_page_count={pages}")
@@ -58,7 +58,7 @@ async def pair(folder: Path) -> tuple[Any, Any]:
     return ana, ben
 
 
-def test_a_full_disk_stops_a_member_and_nothing_leaves_that_it_would_forget(tmp_path: Path) -> None:
+def test_a_full_disk_stops_a_member_before_it_sends_uncommitted_messages(tmp_path: Path) -> None:
     async def run() -> None:
         ana, ben = await pair(tmp_path)
         await ana.broadcast(b"first")
@@ -79,13 +79,13 @@ def test_a_full_disk_stops_a_member_and_nothing_leaves_that_it_would_forget(tmp_
 
 
 async def taken(group: Any) -> Any:
-    """What is there to take, without waiting."""
+    """The messages that can be taken without waiting."""
     messages = aiter(group)
     while group.status()["untaken"]:
         yield await anext(messages)
 
 
-def test_an_application_that_waits_for_messages_hears_that_the_disk_is_full(tmp_path: Path) -> None:
+def test_a_full_disk_is_raised_in_a_loop_that_waits_for_messages(tmp_path: Path) -> None:
     async def run() -> None:
         ana, ben = await pair(tmp_path)
         waits = asyncio.create_task(anext(aiter(ben)))
@@ -102,7 +102,7 @@ def test_an_application_that_waits_for_messages_hears_that_the_disk_is_full(tmp_
     asyncio.run(asyncio.wait_for(run(), 30))
 
 
-def test_a_log_that_cannot_be_written_is_kept_and_the_member_stays(tmp_path: Path) -> None:
+def test_rows_that_cannot_be_written_stay_in_the_store_and_the_member_runs_on(tmp_path: Path) -> None:
     async def run() -> None:
         log = tmp_path / "log"
         ana = precede.join("g", "ana", key=KEY, store=tmp_path / "ana.db", log=log, beacon=0.02)
@@ -121,7 +121,7 @@ def test_a_log_that_cannot_be_written_is_kept_and_the_member_stays(tmp_path: Pat
 
 
 class Ticks(Node):
-    """Asks to be woken every tenth of a second."""
+    """A node that sets a timer every tenth of a second."""
 
     def __init__(self) -> None:
         self.woken: list[Instant] = []
@@ -140,7 +140,7 @@ class Ticks(Node):
         return []
 
 
-def test_timers_go_on_after_the_clock_was_set_a_day_ahead_and_back() -> None:
+def test_timers_fire_after_the_clock_was_set_a_day_ahead_and_back() -> None:
     async def run() -> None:
         node, ahead = Ticks(), [0]
         loop = asyncio.get_running_loop()
@@ -159,7 +159,7 @@ def test_timers_go_on_after_the_clock_was_set_a_day_ahead_and_back() -> None:
     asyncio.run(run())
 
 
-def test_time_slows_down_until_a_clock_has_caught_up() -> None:
+def test_time_runs_at_half_speed_until_a_clock_that_was_set_back_has_caught_up() -> None:
     clock = [100 * SECOND]
     steady = SteadyClock(lambda: clock[0])
     assert steady.now() == 100 * SECOND
@@ -170,7 +170,7 @@ def test_time_slows_down_until_a_clock_has_caught_up() -> None:
     assert readings == [100, 101, 101, 101, 102, 108, 109, 110]
 
 
-def test_a_number_far_ahead_of_what_was_delivered_is_dropped() -> None:
+def test_a_number_far_ahead_of_the_last_delivered_one_is_dropped() -> None:
     """The bound that docs/security.md names."""
 
     async def run() -> None:
@@ -192,8 +192,8 @@ def test_a_number_far_ahead_of_what_was_delivered_is_dropped() -> None:
     asyncio.run(run())
 
 
-def test_strangers_on_tcp_keep_nobody_out(monkeypatch: pytest.MonkeyPatch) -> None:
-    """They open as many connections as there may be, say nothing or half a frame, and stay."""
+def test_idle_connections_of_strangers_keep_no_member_out(monkeypatch: pytest.MonkeyPatch) -> None:
+    """They open as many connections as allowed, send half a frame, and keep the connections open."""
     monkeypatch.setattr(tcp, "_MOST_CONNECTIONS", 8)
     monkeypatch.setattr(tcp, "STRANGER_SECONDS", 0.5)
 
@@ -219,8 +219,8 @@ def test_strangers_on_tcp_keep_nobody_out(monkeypatch: pytest.MonkeyPatch) -> No
     asyncio.run(asyncio.wait_for(run(), 30))
 
 
-def test_what_the_others_could_not_read_is_refused_before_anything_depends_on_it() -> None:
-    """A text, or more bytes than a packet holds: all that came after it would have waited for ever."""
+def test_payloads_that_receivers_cannot_decode_are_refused() -> None:
+    """A text, or more bytes than a packet holds: every later message would wait for it for ever."""
 
     async def run() -> None:
         ours, theirs = UdpTransport(("127.0.0.1", 0)), UdpTransport(("127.0.0.1", 0))
@@ -247,7 +247,7 @@ def test_what_the_others_could_not_read_is_refused_before_anything_depends_on_it
     asyncio.run(asyncio.wait_for(run(), 60))
 
 
-def test_lifetimes_and_destinations_are_written_as_people_write_them(tmp_path: Path) -> None:
+def test_lifetimes_are_texts_or_timedeltas_and_destinations_are_names(tmp_path: Path) -> None:
     async def run() -> None:
         async with precede.join("g", "ana", key=KEY, order="delta", lifetime="1min") as ana:
             await ana.broadcast(b"x", lifetime="5s")
@@ -289,14 +289,14 @@ def test_lifetimes_and_destinations_are_written_as_people_write_them(tmp_path: P
         ({"name": ""}, "name: "),
     ],
 )
-def test_a_member_that_cannot_be_is_refused_in_one_line(given: dict[str, Any], said: str) -> None:
-    """An empty list of keys above all: it made a group whose doors stood open."""
+def test_wrong_settings_of_a_member_are_refused_in_one_line(given: dict[str, Any], said: str) -> None:
+    """The worst was an empty list of keys: the group was not encrypted at all."""
     with pytest.raises(BadInput, match=said):
         precede.join("g", given.pop("name", "ana"), **{"key": KEY, **given})
 
 
-def test_a_message_over_which_an_application_failed_comes_again(tmp_path: Path) -> None:
-    """As after kill -9 at the same place; one that was left in peace does not."""
+def test_a_message_is_delivered_again_if_the_loop_body_raised(tmp_path: Path) -> None:
+    """As after kill -9 at the same place; a message whose loop ended normally is not delivered again."""
 
     async def run(fail: bool) -> list[bytes]:
         seen = []
@@ -318,7 +318,7 @@ def test_a_message_over_which_an_application_failed_comes_again(tmp_path: Path) 
     assert asyncio.run(run(False)) == []
 
 
-def test_a_second_loop_over_a_group_is_refused_and_the_first_goes_on() -> None:
+def test_a_second_loop_over_a_group_is_refused_and_the_first_continues() -> None:
     async def run() -> None:
         async with precede.join("g", "ana", key=KEY) as ana:
             first = aiter(ana)
@@ -342,7 +342,7 @@ def test_a_second_loop_over_a_group_is_refused_and_the_first_goes_on() -> None:
 
 
 @pytest.mark.parametrize("stored", [True, False])
-def test_what_an_application_does_not_take_waits_in_the_store(
+def test_messages_that_the_application_has_not_taken_wait_in_the_store(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, stored: bool
 ) -> None:
     monkeypatch.setattr("precede.runtime.deliveries.MOST_IN_MEMORY", 4)

@@ -1,4 +1,4 @@
-"""A process under test whose lines are waited for with a limit; a failure shows all that every one has said."""
+"""Processes under test: waits for their lines with a time limit; a failure shows the output of all of them."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ PATIENCE = 60.0
 
 
 class Watched:
-    """Both of its pipes are read as it writes, so that it never waits for us, and we never for ever for it."""
+    """A running process. Threads read both of its pipes, so that it never blocks on a full pipe."""
 
     all: ClassVar[list[Watched]] = []
 
@@ -53,27 +53,28 @@ class Watched:
     def lines(self, count: int) -> list[str]:
         return [self.line() for _ in range(count)]
 
-    def until(self, found: Callable[[str], bool], where: str = "err", seconds: float = PATIENCE) -> str:
-        """The first line from here on that is as wanted."""
+    def until(self, matches: Callable[[str], bool], where: str = "err", seconds: float = PATIENCE) -> str:
+        """The next line for which `matches` is true."""
         deadline = time.monotonic() + seconds
-        while not found(line := self.line(where, max(0.01, deadline - time.monotonic()))):
+        while not matches(line := self.line(where, max(0.01, deadline - time.monotonic()))):
             pass
         return line
 
     def ended(self, seconds: float = PATIENCE) -> int:
-        """Its exit code."""
+        """Wait for the end of the process; returns its exit code."""
         try:
             return self.process.wait(seconds)
         except subprocess.TimeoutExpired:
             self.fail(f"did not end within {seconds:g} s")
 
-    def fail(self, what: str) -> NoReturn:
-        told = [f"{self.name} {what}"]
-        for one in Watched.all:
-            state = one.process.poll()
-            told.append(f"--- {one.name}: {'runs' if state is None else f'ended with {state}'}")
-            told += one.printed[-40:]
-        pytest.fail("\n".join(told))
+    def fail(self, problem: str) -> NoReturn:
+        """Fail the test with the last output of every process."""
+        report = [f"{self.name} {problem}"]
+        for watched in Watched.all:
+            state = watched.process.poll()
+            report.append(f"--- {watched.name}: {'runs' if state is None else f'ended with {state}'}")
+            report += watched.printed[-40:]
+        pytest.fail("\n".join(report))
 
     def _read(self, pipe: IO[str], where: str) -> None:
         for line in pipe:
@@ -85,7 +86,7 @@ class Watched:
 
 @contextmanager
 def running(*arguments: str, program: tuple[str, ...] = ("-m", "precede"), **how: object) -> Iterator[Watched]:
-    """`precede` (or another program of this interpreter) with these arguments; it is gone afterwards."""
+    """Run `precede`, or another Python program, with these arguments; it is killed at the end of the block."""
     process = subprocess.Popen(  # type: ignore[call-overload]
         [sys.executable, *program, *arguments],
         stdin=subprocess.PIPE,

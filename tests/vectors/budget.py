@@ -1,4 +1,4 @@
-"""What a message costs on the wire beside its payload, protocol by protocol, what a small frame holds.
+"""Measures the bytes on the wire besides the payload, for each protocol, and what a small frame holds.
 
 `python -m tests.vectors.budget` writes the table in `docs/reference/byte-budget.md` again.
 """
@@ -60,7 +60,7 @@ SCENARIOS: Final[dict[str, dict[str, Any]]] = {
 
 
 class Weighed(Node):
-    """A node whose packets with one message are weighed."""
+    """A node that records the sizes of its packets with one message."""
 
     def __init__(self, node: Node, codec: Codec, weights: list[int]) -> None:
         self._node = node
@@ -81,7 +81,7 @@ class Weighed(Node):
 
 
 def weights(protocol: str) -> list[int]:
-    """Bytes beside the payload of every packet with one message in one simulated run."""
+    """The bytes besides the payload of every packet with one message, in one simulated run."""
     scenario, found = SCENARIOS[protocol], list[int]()
     entry = registry.find(protocol)
     spread = "direct"
@@ -95,7 +95,7 @@ def weights(protocol: str) -> list[int]:
 
 
 def table() -> str:
-    """Bytes beside the payload, and how long a payload fits into one frame of 255 bytes in most cases."""
+    """The table: bytes besides the payload, and the longest payload that usually fits into a 255-byte frame."""
     lines = [
         "| protocol | least | median | most | payload in a sealed frame | in an open one |",
         "| --- | --- | --- | --- | --- | --- |",

@@ -1,4 +1,4 @@
-"""Test vectors for ports to other languages: what one node is told and what it answers, and packets as bytes.
+"""Makes test vectors for ports to other languages: the inputs and effects of nodes, with packets as bytes.
 
 `python -m tests.vectors.making` writes `docs/reference/vectors/<protocol>.json` again from the scenarios below;
 `docs/reference/wire.md` says how to read them.
@@ -52,7 +52,7 @@ SCENARIOS: Final[dict[str, dict[str, Any]]] = {
 
 
 class Recorded(Node):
-    """A node whose conversation is written down."""
+    """A node whose inputs and effects are recorded."""
 
     def __init__(self, node: Node, codec: Codec, talk: list[dict[str, Any]]) -> None:
         self._node = node
@@ -62,13 +62,13 @@ class Recorded(Node):
     def drains(self) -> tuple[str, ...]:
         return self._node.drains()
 
-    def _told(self, name: str, given: dict[str, Any], effects: Effects) -> Effects:
+    def _record(self, name: str, given: dict[str, Any], effects: Effects) -> Effects:
         done = [effect_as_data(effect, self._codec) for effect in effects]
         self._talk.append({"input": name, **given, "effects": done})
         return effects
 
     def start(self, now: Instant, saved: Saved) -> Effects:
-        return self._told("start", {"now": now, "saved": []}, self._node.start(now, saved))
+        return self._record("start", {"now": now, "saved": []}, self._node.start(now, saved))
 
     def broadcast(
         self,
@@ -83,33 +83,33 @@ class Recorded(Node):
             "to": None if to is None else list(to),
             "lifetime": lifetime,
         }
-        return self._told("broadcast", given, self._node.broadcast(payload, now, to, lifetime))
+        return self._record("broadcast", given, self._node.broadcast(payload, now, to, lifetime))
 
     def receive(self, packet: Packet, sender: NodeId, now: Instant, over: Medium) -> Effects:
         wire = self._codec.encode(packet)
         given = {"wire": wire.hex(), "sender": sender, "now": now, "over": over}
-        return self._told("receive", given, self._node.receive(self._codec.decode(wire), sender, now, over))
+        return self._record("receive", given, self._node.receive(self._codec.decode(wire), sender, now, over))
 
     def sent(self, key: Key, now: Instant, ok: bool) -> Effects:
-        return self._told("sent", {"key": key, "now": now, "ok": ok}, self._node.sent(key, now, ok))
+        return self._record("sent", {"key": key, "now": now, "ok": ok}, self._node.sent(key, now, ok))
 
     def timer(self, key: Key, now: Instant) -> Effects:
-        return self._told("timer", {"key": key, "now": now}, self._node.timer(key, now))
+        return self._record("timer", {"key": key, "now": now}, self._node.timer(key, now))
 
     def link_up(self, peer: NodeId, now: Instant, over: Medium) -> Effects:
         given = {"peer": peer, "now": now, "over": over}
-        return self._told("link_up", given, self._node.link_up(peer, now, over))
+        return self._record("link_up", given, self._node.link_up(peer, now, over))
 
     def link_down(self, peer: NodeId, now: Instant, over: Medium) -> Effects:
         given = {"peer": peer, "now": now, "over": over}
-        return self._told("link_down", given, self._node.link_down(peer, now, over))
+        return self._record("link_down", given, self._node.link_down(peer, now, over))
 
     def sizes(self) -> Any:
         return self._node.sizes()
 
 
 def effect_as_data(effect: Any, codec: Codec) -> dict[str, Any]:
-    """An effect in JSON: its name and fields; a packet is its bytes in hexadecimal, so is a payload."""
+    """An effect as JSON data: its name and fields. Packets and payloads are bytes in hexadecimal."""
     fields = {name: plain(getattr(effect, name), codec) for name in type(effect).__match_args__}
     return {"effect": type(effect).__name__, **fields}
 
@@ -131,14 +131,14 @@ def plain(value: Any, codec: Codec) -> Any:
 
 
 def node_of(protocol: str, node: NodeId) -> tuple[Node, Codec]:
-    """The node that a vector is about, and its wire."""
+    """A node of a vector, and the codec of its protocol."""
     entry, options = registry.find(protocol), dict(SCENARIOS[protocol].get("options", {}))
     made = registry.make(protocol, "node", Context(node, (0, 1, 2), options, Random(1)))
     return made, Codec(*registry.wire_types(entry, made, str(options.get("dissemination", "direct"))))
 
 
 def make(protocol: str) -> dict[str, Any]:
-    """The whole conversation of every node of one scenario."""
+    """The conversation of every node in the scenario of one protocol."""
     entry, talks = registry.find(protocol), dict[int, list[dict[str, Any]]]()
 
     def wrap(_: Node, context: Context[Any]) -> Node:
@@ -156,7 +156,7 @@ def make(protocol: str) -> dict[str, Any]:
 
 
 def written(protocol: str) -> str:
-    """As the file has it."""
+    """The text of a protocol's vector file."""
     vector = make(protocol)
     nodes = vector.pop("nodes")
     lines = [
@@ -169,7 +169,7 @@ def written(protocol: str) -> str:
 
 
 def kinds_table() -> str:
-    """Every protocol's packets with their numbers and fields, as the specification has them."""
+    """The table of every protocol's packets, with their numbers and fields."""
     lines = ["| protocol | kind | packet | fields |", "| --- | --- | --- | --- |"]
     entries = [registry.find(name) for name in registry.names()]
     spread = {name: registry.find_dissemination(name) for name in ("direct", "epidemic", "flooding")}
@@ -191,7 +191,7 @@ def _kinds(of: str, packets: Sequence[type[Packet]]) -> list[str]:
 
 
 def with_table(page: str) -> str:
-    """The specification with its table as it must be."""
+    """The specification with its table of packets replaced by the current one."""
     before, _, rest = page.partition("<!-- kinds -->\n")
     _, _, after = rest.partition("<!-- /kinds -->")
     return f"{before}<!-- kinds -->\n{kinds_table()}\n<!-- /kinds -->{after}"

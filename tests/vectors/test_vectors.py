@@ -1,4 +1,4 @@
-"""The test vectors are what our nodes do now, and a reader who knows only the specification can follow them."""
+"""The test vectors are current, and a program that knows only the specification can follow them."""
 
 from __future__ import annotations
 
@@ -16,13 +16,13 @@ from tests.vectors.making import FOLDER, SCENARIOS, effect_as_data, node_of, wit
 
 
 @pytest.mark.parametrize("protocol", SCENARIOS)
-def test_a_node_that_is_told_the_same_answers_the_same(protocol: str) -> None:
-    """What a port would do: read the file, tell its own node, compare."""
+def test_a_node_returns_the_recorded_effects_for_the_recorded_inputs(protocol: str) -> None:
+    """As a port would: read the file, give the inputs to a node, compare the effects."""
     follow(protocol, json.loads((FOLDER / f"{protocol}.json").read_text(encoding="utf-8")))
 
 
 @pytest.mark.parametrize("protocol", SCENARIOS)
-def test_what_is_made_anew_can_be_followed_too(protocol: str) -> None:
+def test_new_vectors_can_be_followed_too(protocol: str) -> None:
     follow(protocol, json.loads(written(protocol)))
 
 
@@ -68,8 +68,8 @@ def test_the_specification_names_every_kind_of_packet() -> None:
     assert page == with_table(page)
 
 
-def test_the_byte_budget_is_about_what_packets_weigh() -> None:
-    """Which packets a run has depends on chance; what they weigh hardly does."""
+def test_the_byte_budget_is_near_the_sizes_of_real_packets() -> None:
+    """Which packets a run has depends on chance; their sizes hardly do."""
     page = budget.PAGE.read_text(encoding="utf-8")
     medians = {
         row.split("|")[1].strip(): int(row.split("|")[3]) for row in page.splitlines() if " bytes |" in row
