@@ -11,6 +11,7 @@ from typing import Annotated, Any
 
 import pytest
 from msgspec import Struct
+from msgspec.structs import replace
 
 from precede.core.effects import Accept
 from precede.core.errors import BadInput
@@ -163,3 +164,27 @@ class Unreadable(Struct, frozen=True, kw_only=True):
 def test_an_incomplete_declaration_is_an_error_that_names_the_field(struct: type[Struct], cause: str) -> None:
     with pytest.raises(TypeError, match=cause):
         declared_options(struct)
+
+
+class _Point:
+    """An entry point that loads this entry."""
+
+    def __init__(self, entry: object) -> None:
+        self._entry = entry
+
+    def load(self) -> object:
+        return self._entry
+
+
+@pytest.mark.parametrize(
+    ("entry", "cause"),
+    [
+        ("mine", "its entry point is a str, not an Entry"),
+        (replace(registry.find("fifo"), options={"durable": False}), "its options are not a declared struct"),
+        (replace(registry.find("fifo"), options=NoHelp), "NoHelp.size: write Annotated"),
+    ],
+)
+def test_a_wrong_plug_in_is_an_error(entry: object, cause: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(registry, "_foreign", lambda: {"mine": _Point(entry)})
+    with pytest.raises(BadInput, match=cause):
+        registry.find("mine")

@@ -99,35 +99,37 @@ class JoinedOptions(Struct, frozen=True):
 
 
 def names() -> list[str]:
-    """Every protocol's name, the built-in ones first."""
+    """The names of all protocols, the built-in ones first."""
     return [*_PROTOCOLS, *sorted(name for name in _foreign() if name not in _PROTOCOLS)]
 
 
 def find(name: str) -> Entry[Any]:
-    """The entry of a protocol; an unknown name is answered with the nearest known one."""
+    """The entry of a protocol. Raise `BadInput` with the nearest known name if there is none."""
     if name in _PROTOCOLS:
-        found = _load(_PROTOCOLS[name])
-    elif name in _foreign():
-        found = _foreign()[name].load()
-    else:
+        entry: Entry[Any] = _load(_PROTOCOLS[name])
+        return entry
+    if name not in _foreign():
         raise BadInput(f"unknown protocol {name!r} {nearest(name, names())}")
-    if not isinstance(found, Entry):
-        raise BadInput(f"protocol {name!r}: its entry point is a {type(found).__name__}, not an Entry")
-    return found
+    return _checked(name, _foreign()[name].load())
+
+
+def _checked(name: str, entry: Any) -> Entry[Any]:
+    """The entry of a plug-in. Raise `BadInput` if it is no entry or declares its options wrongly."""
+    if not isinstance(entry, Entry):
+        raise BadInput(f"protocol {name!r}: its entry point is a {type(entry).__name__}, not an Entry")
+    try:
+        declared_options(entry.options)
+    except TypeError as error:
+        raise BadInput(f"protocol {name!r}: its options are not a declared struct: {error}") from error
+    return entry
 
 
 def find_dissemination(name: str) -> DisseminationEntry[Any]:
-    """The entry of a dissemination."""
+    """The entry of a dissemination. Raise `BadInput` with the nearest known name if there is none."""
     if name not in _DISSEMINATIONS:
         raise BadInput(f"unknown dissemination {name!r} {nearest(name, _DISSEMINATIONS)}")
-    found = _load(_DISSEMINATIONS[name])
-    assert isinstance(found, DisseminationEntry)
-    return found
-
-
-def options_of(name: str, dissemination: str | None = None) -> dict[str, Setting]:
-    """Every option of a protocol by key, with those of its dissemination (`direct` unless named)."""
-    return options_of_entry(find(name), dissemination)
+    entry: DisseminationEntry[Any] = _load(_DISSEMINATIONS[name])
+    return entry
 
 
 def options_of_entry(entry: Entry[Any], dissemination: str | None = None) -> dict[str, Setting]:
@@ -155,14 +157,14 @@ def option_groups(entry: Entry[Any]) -> dict[str, dict[str, Setting]]:
 
 
 def wire_types(entry: Entry[Any], node: Node, dissemination: str) -> tuple[tuple[type[Packet], ...], Any]:
-    """What a driver must be able to decode: the packets in a fixed order, and what an ordering's stamps are."""
+    """What a driver decodes: the types of packets in a fixed order, and the type of the ordering's stamps."""
     if not isinstance(node, LayeredNode):
         return entry.packets, Any
     return (*find_dissemination(dissemination).packets, *entry.packets), node.ordering.stamp_type
 
 
 def usual_dissemination(world: str) -> str:
-    """What an ordering is joined to in a world of this kind when nobody says."""
+    """The dissemination that an ordering is joined to in a world of this kind, if its options name none."""
     return _USUAL_DISSEMINATION.get(world, "direct")
 
 

@@ -84,8 +84,9 @@ def protocol_cards() -> list[Card]:
     for name in registry.names():
         entry = registry.find(name)
         options = [
-            (key, option.written_default(), option.help)
-            for key, option in registry.options_of_entry(entry).items()
+            (f"{key} (over {below})" if below else key, option.written_default(), option.help)
+            for below, group in registry.option_groups(entry).items()
+            for key, option in group.items()
         ]
         cards.append(
             Card(name, entry.title, entry.paper, entry.order, entry.worlds, options, _PAPERS.get(name, ""))
