@@ -1,4 +1,4 @@
-"""A node's own clock: world time plus an offset, running fast or slow by parts per million; never backwards."""
+"""The clock of a node: world time plus an offset, and a drift in parts per million."""
 
 from __future__ import annotations
 
@@ -10,15 +10,17 @@ _MILLION = 1_000_000
 
 
 class Clock(Struct, frozen=True, gc=False):
-    """`read` is what the node calls now; `world_time` is when it will read a given value at the earliest."""
+    """A clock that never goes backwards."""
 
     offset: Duration = 0
     drift_ppm: int = 0
 
     def read(self, at: Instant) -> Instant:
+        """What the clock reads at an instant of the world."""
         return at + self.offset + at * self.drift_ppm // _MILLION
 
     def world_time(self, reading: Instant) -> Instant:
+        """The first instant of the world at which the clock reads this value or more."""
         at = (reading - self.offset) * _MILLION // (_MILLION + self.drift_ppm)
         while self.read(at) < reading:
             at += 1

@@ -1,4 +1,4 @@
-"""What goes wrong, as a plan: crashes (at an instant, or in the middle of an effect list), restarts, stalls."""
+"""Planned faults: crashes (at an instant, or in the middle of a list of effects), restarts and stalls."""
 
 from __future__ import annotations
 
@@ -13,9 +13,10 @@ from precede.sim.world import World
 
 
 class Crash(Struct, frozen=True, tag=True):
-    """Down at `at`, or `after` so many atomic steps more; up again at `restart`, with its saved state or not.
+    """A node crashes at `at`, or `after` so many more atomic steps, and restarts at `restart`.
 
-    `again`: it is down again so many atomic steps after that, so that a recovery can be cut short too.
+    `keep`: it restarts with its saved state. `again`: it crashes once more, so many atomic steps after the
+    restart, which may cut its recovery short.
     """
 
     node: NodeId
@@ -27,7 +28,7 @@ class Crash(Struct, frozen=True, tag=True):
 
 
 class Stall(Struct, frozen=True, tag=True):
-    """Does nothing for a while."""
+    """A node does nothing for a while; its inputs wait."""
 
     node: NodeId
     at: Instant
@@ -38,17 +39,17 @@ Fault: TypeAlias = Crash | Stall
 
 
 def plan_faults(world: World, faults: Sequence[Fault]) -> None:
-    """Schedule them all."""
+    """Schedules all faults."""
     for fault in faults:
         if isinstance(fault, Crash):
             world.schedule(fault.at, world.crash, fault.node, fault.after)
             if fault.restart is not None:
-                world.schedule(fault.restart, _come_back, world, fault)
+                world.schedule(fault.restart, _restart, world, fault)
         else:
             world.schedule(fault.at, world.stall, fault.node, fault.duration)
 
 
-def _come_back(world: World, crash: Crash) -> None:
-    """A crash that was to fall into an effect list and found none falls now."""
+def _restart(world: World, crash: Crash) -> None:
+    """Restarts a node. If its planned crash found no list of effects to fall into, it crashes now."""
     world.crash(crash.node)
     world.restart(crash.node, crash.keep, crash.again)

@@ -1,10 +1,10 @@
-"""The event queue: buckets of about a millisecond, put in order when they are reached.
+"""The event queue: buckets of about a millisecond, each sorted when it is reached.
 
 An event is a packet that lands or a function to be called; its `when` is the instant and its phase in one
-number. Events of one instant and phase stay in the order in which they were scheduled: one seed has one order.
-The bucket that is being drained (`current`, from `place` on) takes newcomers by insertion; of a long bucket
-only the beginning is drained at a time. The buckets of the next second stand in a ring, each in its place;
-later ones are looked up. What happens at the very instant goes to `soon`.
+number. Events of one instant and phase keep the order in which they were scheduled, so one seed has one
+order. The bucket that is being emptied is `current`, from `place` on; new events are inserted into it. Of a
+long bucket only the beginning is emptied at a time. The buckets of the next second are in a ring, later ones
+in a dictionary. Calls for the current instant go to `soon`.
 """
 
 from __future__ import annotations
@@ -31,7 +31,7 @@ _PLACE_BITS: Final = 30 - SHIFT
 
 @mypyc_attr(acyclic=True)
 class Event:
-    """Something that is due."""
+    """Something that happens at an instant."""
 
     __slots__ = ("when",)
 
@@ -42,7 +42,7 @@ class Event:
 @final
 @mypyc_attr(acyclic=True)
 class Landing(Event):
-    """A packet reaches a node. Nothing in it leads back to the world: garbage collection may leave it out."""
+    """A packet reaches a node. It refers to no node or world, so garbage collection need not track it."""
 
     __slots__ = ("over", "packet", "sender", "to")
 
@@ -56,7 +56,7 @@ class Landing(Event):
 
 @final
 class Call(Event):
-    """A function is called."""
+    """A call of a function."""
 
     __slots__ = ("arguments", "function")
 
@@ -82,17 +82,17 @@ class EventQueue:
         self._opened = 0
 
     def push(self, at: Instant, function: Callable[..., None], arguments: tuple[Any, ...]) -> None:
-        """Add an event in the last phase of its instant."""
+        """Adds a call in the last phase of its instant."""
         self.insert(Call(at << PHASE_BITS | LAST_PHASE, function, arguments))
 
     def push_phase(
         self, phase: int, at: Instant, function: Callable[..., None], arguments: tuple[Any, ...]
     ) -> None:
-        """Add an event in an earlier phase of its instant."""
+        """Adds a call in an earlier phase of its instant."""
         self.insert(Call(at << PHASE_BITS | phase, function, arguments))
 
     def insert(self, event: Event) -> None:
-        """Add an event behind those of the same instant and phase."""
+        """Adds an event after those of the same instant and phase."""
         if event.when >= self._horizon:
             self._put(event.when >> SHIFT, event)
             return
@@ -107,7 +107,7 @@ class EventQueue:
         self.current.insert(low, event)
 
     def _put(self, bucket: int, event: Event) -> None:
-        """What was too late for the ring when it came is older than what the ring has for the same bucket."""
+        """Adds an event to its bucket: in the ring if it is due within a second, else in the dictionary."""
         if bucket - self.base < RING:
             waiting = self.ring[bucket & RING - 1]
             if not waiting and bucket not in self._later:
@@ -120,7 +120,7 @@ class EventQueue:
             heappush(self._order, bucket)
 
     def open(self, limit: int) -> bool:
-        """Let the next event stand at `place` of `current`; False when none is due by `limit` (a `when`)."""
+        """Makes the next event `current[place]`; False if none is due by `limit` (a `when`)."""
         if self.place < len(self.current):
             return self.current[self.place].when <= limit
         if not self._order or self._order[0] << SHIFT > limit:
@@ -128,7 +128,7 @@ class EventQueue:
         self.base = bucket = heappop(self._order)
         events = self.ring[bucket & RING - 1]
         self.ring[bucket & RING - 1] = []
-        if bucket in self._later:
+        if bucket in self._later:  # these were scheduled before those in the ring
             events = self._later.pop(bucket) + events
         events = _in_order(events, bucket << SHIFT)
         self._horizon = (bucket + 1) << SHIFT
@@ -140,7 +140,7 @@ class EventQueue:
         return events[0].when <= limit
 
     def _put_back(self, bucket: int, events: list[Event]) -> None:
-        """Of a long bucket drain only the beginning, so that newcomers find a short list."""
+        """Keeps only the beginning of a long bucket in `current`, so that insertions stay cheap."""
         end = LONG
         while end < len(events) and events[end].when == events[end - 1].when:
             end += 1
@@ -152,7 +152,7 @@ class EventQueue:
 
     @property
     def taken(self) -> int:
-        """How many events have been taken."""
+        """The number of events taken so far."""
         return self._opened - (len(self.current) - self.place)
 
     def __len__(self) -> int:
@@ -161,7 +161,7 @@ class EventQueue:
 
 
 def _in_order(events: list[Event], begin: int) -> list[Event]:
-    """The events of one bucket by `when`, then as they stand; keys are small numbers, which sort fastest."""
+    """Sorts the events of one bucket by `when`, keeping ties in order; the keys are small integers for speed."""
     if len(events) == 1:
         return events
     bits = max(_PLACE_BITS, len(events).bit_length())

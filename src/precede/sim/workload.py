@@ -1,7 +1,7 @@
-"""What the applications do: periodic, Poisson, scripted, and answers to what they are given.
+"""The workload: messages that applications broadcast at intervals, from a script, or as answers to deliveries.
 
-Each node's application has its own named generators. Nothing is made in advance: the next message of a node is
-scheduled when the one before it is born, so a long run costs no memory.
+Each node's application has its own named generators. The next message of a node is scheduled when the one
+before it is broadcast, so a long run needs no more memory than a short one.
 """
 
 from __future__ import annotations
@@ -26,7 +26,7 @@ _BEGINNING: Final = 10
 
 
 class Birth(Struct, frozen=True):
-    """One scripted message."""
+    """One scripted message: when, by which node, to which destinations, with which lifetime."""
 
     at: Instant
     node: NodeId
@@ -36,10 +36,10 @@ class Birth(Struct, frozen=True):
 
 
 class Destinations(Struct, frozen=True):
-    """How a message's destination set is chosen: everybody (0), or `least` to `most` others at random.
+    """How destinations are chosen: all nodes (`least` 0), or `least` to `most` other nodes at random.
 
-    Nodes k, k + groups, k + 2 groups ... are a group; with probability `selectivity` all destinations are
-    of the sender's own.
+    Nodes k, k + groups, k + 2 groups and so on form a group. With probability `selectivity` all destinations
+    are in the sender's own group.
     """
 
     least: int = 0
@@ -48,6 +48,7 @@ class Destinations(Struct, frozen=True):
     selectivity: float = 0.0
 
     def choose(self, node: NodeId, nodes: int, random: Random) -> tuple[NodeId, ...] | None:
+        """Draws the destinations of one message; None for all nodes."""
         if not self.least:
             return None
         step = self.groups if self.selectivity and random.random() < self.selectivity else 1
@@ -58,15 +59,16 @@ class Destinations(Struct, frozen=True):
 
 
 class Workload:
-    """`gap` seconds between two messages of a node; the first after `first` seconds from its entry.
+    """Broadcasts messages: `gap` seconds between two of a node, the first `first` seconds after it entered.
 
-    Node k sends at `rates[k % len(rates)]`, relative to the mean of the rates.
+    Node k sends at `rates[k % len(rates)]`, relative to the mean of the rates. With probability `replies` an
+    application answers a delivery with a message of its own, after `reply_after` seconds.
 
-    Answers are answered too. Where each message begets more than one answer they grow without end, within an
-    instant if nothing takes time. How many a message really begets is only seen in the run: in a network of
-    contacts few may be reached. So a run is refused (by `refuse`) when it has a hundred answers to each message
-    that is none, which answers that die out reach only if 99 of 100 messages beget another. A dialogue of two,
-    one answer to each message, may go on as long as it takes time.
+    Answers are answered too. If each message causes more than one answer on average, their number grows
+    without limit. That average is known only in the run, because in a network of contacts a message may reach
+    few nodes. So a run is stopped with the error of `refuse` when it has a hundred answers per other message;
+    answers that die out get there only if 99 of 100 messages cause another. Two nodes that answer each other
+    once per message may go on as long as each answer takes time.
     """
 
     def __init__(
@@ -107,17 +109,17 @@ class Workload:
 
     @property
     def last_scripted(self) -> Instant:
-        """When the last scripted message is born; 0 when there is none."""
+        """When the last scripted message is broadcast; 0 without a script."""
         return max((birth.at for birth in self._script), default=0)
 
     @property
     def is_endless(self) -> bool:
-        """Will there be messages for ever, as long as the world goes on?"""
+        """True if messages never stop while the world runs."""
         talks_on = self._gap is not None and self._count is None and bool(self._sources)
         return self._until is None and (talks_on or self._replies * self._receivers >= 1)
 
     def begin(self, world: World) -> None:
-        """Schedule what is scripted and listen to deliveries if applications answer."""
+        """Schedules the scripted messages, and listens to deliveries if applications answer."""
         self._world = world
         for birth in self._script:
             world.schedule_phase(
@@ -133,7 +135,7 @@ class Workload:
             world.on_deliver = self._answer
 
     def node_entered(self, node: NodeId) -> None:
-        """A node is there: its application will send."""
+        """A node has entered: schedules the first message of its application."""
         if self._gap is not None and node in self._sources and self._born.get(node, 0) != self._count:
             self._schedule(node, self._application(node).first())
 
@@ -193,7 +195,7 @@ class Workload:
 
 
 class _Application:
-    """One node's own generators."""
+    """The application of one node: its own generators for gaps, answers and lifetimes."""
 
     def __init__(
         self,

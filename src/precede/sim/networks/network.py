@@ -1,8 +1,8 @@
-"""What the world asks of a network, and what a network may ask of the world.
+"""The interface between the simulator and its networks.
 
 A network owns queues, air time, transfer time, loss and links, on both sides of a link. It draws only from
 its own named generators, by link and transmission number, never by what is in a packet: then two protocols on
-one seed meet one world. Each world kind is one file beside this one.
+one seed meet one world. Each kind of network is one module of this package.
 """
 
 from __future__ import annotations
@@ -20,100 +20,100 @@ from precede.core.messages import Packet
 from precede.sim.randomness import Generators
 
 CONTACTS_END, NODES_LEAVE, NODES_ENTER, CONTACTS_BEGIN, MESSAGES_BORN, REST = range(6)
-"""At one instant things happen in this order; within one phase in the order in which they were scheduled."""
+"""The phases of one instant, in order; within a phase events keep the order in which they were scheduled."""
 
 
 class Simulator(Protocol):
-    """The world as a network sees it. Calls are carried out before they return, but for `schedule`, `soon`."""
+    """The simulator as a network sees it. Calls take effect before they return, except the ones for later."""
 
     now: Instant
     generators: Generators
 
     def schedule(self, at: Instant, function: Callable[..., None], *arguments: Any) -> None:
-        """Call later, in phase REST. `at` is not before `now`."""
+        """Calls a function later, in phase REST. `at` is not before `now`."""
 
     def dispatch(self, at: Instant, to: NodeId, packet: Packet, sender: NodeId, over: Medium) -> None:
-        """`transmitted` now, `receive` at `at`: the quick way for a packet that nothing can stop."""
+        """Same as `transmitted` now and `receive` at `at`, but faster; for a packet that nothing can stop."""
 
     def schedule_phase(self, phase: int, at: Instant, function: Callable[..., None], *arguments: Any) -> None:
-        """Call later, in a phase of that instant."""
+        """Calls a function later, in a phase of that instant."""
 
     def soon(self, function: Callable[..., None], *arguments: Any) -> None:
-        """Call at this instant, after what is being done, before anything scheduled: first in, first out."""
+        """Calls a function at this instant, after the current call and before anything scheduled, in order."""
 
     def receive(self, to: NodeId, packet: Packet, sender: NodeId, over: Medium) -> None:
-        """A packet arrives whole. A node that is down hears nothing."""
+        """A packet arrives whole. A node that is down does not receive it."""
 
     def receive_all(self, nodes: Sequence[NodeId], packet: Packet, sender: NodeId, over: Medium) -> None:
         """One transmission arrives whole at several nodes at this instant, in this order."""
 
     def transmitted(self, node: NodeId, packet: Packet, to: NodeId, over: Medium) -> None:
-        """A packet leaves its node: writes the `sent` row. Call it once per transmission, when it begins."""
+        """Writes the `sent` row of a packet. Call it once per transmission, when it begins."""
 
     def sent(self, node: NodeId, key: Key, ok: bool) -> None:
         """A keyed send has left its queue (`ok`) or was dropped before it left."""
 
     def link_up(self, node: NodeId, peer: NodeId, over: Medium) -> None:
-        """Tell one node that a peer can be reached. (Call it for both sides.)"""
+        """Tells one node that it can reach a peer. Call it for both sides of a link."""
 
     def link_down(self, node: NodeId, peer: NodeId, over: Medium) -> None:
-        """Tell one node that a peer is gone."""
+        """Tells one node that it can no longer reach a peer."""
 
     def is_up(self, node: NodeId) -> bool:
-        """Has the node entered, and neither crashed nor left?"""
+        """True if the node has entered and has neither crashed nor left."""
 
 
 @mypyc_attr(allow_interpreted_subclasses=True)
 class Flight(ABC):
-    """The flights of one node's packets."""
+    """How long the packets of one node take, in a network where that is all that happens to them."""
 
     @abstractmethod
     def takes(self, now: Instant) -> Duration:
-        """A packet is sent now: after how long does it land?"""
+        """The time until a packet that is sent now arrives."""
 
 
 @mypyc_attr(allow_interpreted_subclasses=True)
 class Network(ABC):
-    """One world kind's links. The world calls these; nodes never see a network."""
+    """A network. The simulator calls these methods; nodes never see a network."""
 
     crashes = True
-    """May nodes go down in this run? A network that is told not may take a shorter way."""
+    """Whether nodes may go down in this run; if not, a network may save work."""
 
     def attach(self, world: Simulator, nodes: int) -> None:
-        """Called once, before anything happens: remember the world, open the random generators.
+        """Called once, before anything happens: keeps the simulator and makes the random generators.
 
-        Node ids are 0 .. nodes-1.
+        Node ids are 0 to nodes - 1.
         """
         self.world = world
         self.nodes = nodes
 
     def begin(self) -> None:
-        """Schedule what this network knows in advance (contacts, partitions, movements)."""
+        """Schedules what this network knows in advance (contacts, partitions, movements)."""
 
     def flight(self, sender: NodeId) -> Flight | None:
-        """How long a node's packets fly, if that is all that ever happens to its packets here.
+        """How long a node's packets take, if that is all that ever happens to them here; else None.
 
-        The world then carries out its plain sends (to one node, without a key) itself; None: ask `send`.
+        The fast path then carries out unkeyed sends to one node itself, and calls `send` only for the others.
         """
         return None
 
     @abstractmethod
     def send(self, sender: NodeId, send: Send) -> None:
-        """Carry out one `Send`, in the order in which the node asked."""
+        """Carries out one `Send`; a node's sends come in order."""
 
     @abstractmethod
     def cancel(self, sender: NodeId, key: Key) -> None:
-        """Take back a keyed send that is still queued."""
+        """Takes back a keyed send that is still queued."""
 
     def node_up(self, node: NodeId) -> None:
-        """A node has entered or restarted (its `start` has been carried out): bring up the links it has now."""
+        """A node has entered or restarted, and its `start` was carried out: brings up its links."""
 
     def node_down(self, node: NodeId) -> None:
-        """A node has crashed or left: drop its queues and what flies to it, tell its peers as a link would."""
+        """A node has crashed or left: drops its queues, and takes down its links."""
 
     def heal(self) -> None:
-        """Act two of a swarm world: from now on nothing is lost, cut, duplicated or collided."""
+        """Ends all disturbances, for the second half of a swarm world: nothing is lost or cut any more."""
 
     def counters(self) -> Mapping[str, int]:
-        """What the network counted (lost, duplicated, collided, ...), for run.json."""
+        """The counters of the network (lost, duplicated, collided and so on), for run.json."""
         return {}
