@@ -161,7 +161,7 @@ class EventQueue:
 
 
 def _in_order(events: list[Event], begin: int) -> list[Event]:
-    """Sorts the events of one bucket by `when`, keeping ties in order; the keys are small integers for speed."""
+    """Sorts the events of one bucket by `when` and keeps ties in order; its keys are small integers."""
     if len(events) == 1:
         return events
     bits = max(_PLACE_BITS, len(events).bit_length())

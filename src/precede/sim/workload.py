@@ -101,10 +101,10 @@ class Workload:
         self._receivers = min(self._destinations.most or len(sources), max(len(self._sources) - 1, 0))
         self._rates = rates
         self._refuse = refuse
-        self._unasked = len(script) + _BEGINNING
+        self._unprompted = len(script) + _BEGINNING
         self._answers = 0
         self._answers_since: Instant = 0
-        self._born: dict[NodeId, int] = {}
+        self._broadcasts: dict[NodeId, int] = {}
         self._applications: dict[NodeId, _Application] = {}
 
     @property
@@ -136,7 +136,7 @@ class Workload:
 
     def node_entered(self, node: NodeId) -> None:
         """A node has entered: schedules the first message of its application."""
-        if self._gap is not None and node in self._sources and self._born.get(node, 0) != self._count:
+        if self._gap is not None and node in self._sources and self._broadcasts.get(node, 0) != self._count:
             self._schedule(node, self._application(node).first())
 
     def _application(self, node: NodeId) -> _Application:
@@ -157,10 +157,10 @@ class Workload:
         hosted = self._world.nodes[node]
         if hosted.gone:
             return
-        self._born[node] = born = self._born.get(node, 0) + 1
-        self._unasked += 1
+        self._broadcasts[node] = count = self._broadcasts.get(node, 0) + 1
+        self._unprompted += 1
         self._send(node)
-        if self._count is None or born < self._count:
+        if self._count is None or count < self._count:
             self._schedule(node, self._application(node).gap())
 
     def _send(self, node: NodeId) -> None:
@@ -180,16 +180,17 @@ class Workload:
                 self._world.schedule_phase(MESSAGES_BORN, at, self._send, node)
 
     def _count_answer(self) -> None:
+        """Raises if the answers of this run grow without end."""
         self._answers += 1
-        if self._answers <= _RUNAWAY * self._unasked:
+        if self._answers <= _RUNAWAY * self._unprompted:
             return
         each, now = self._replies * self._receivers, self._world.now
         if each <= 1 and now > self._answers_since:
             self._answers, self._answers_since = 0, now
             return
         raise self._refuse(
-            f"{self._answers:,} answers to {self._unasked - _BEGINNING:,} messages within {now / SECOND:g} s: "
-            f"a message begets up to {each:.3g} answers, each of them as many again, without end "
+            f"{self._answers:,} answers to {self._unprompted - _BEGINNING:,} messages within {now / SECOND:g} s"
+            f": each message causes up to {each:.3g} answers, and these cause more, without end "
             f"(below 1/{self._receivers} they die out)"
         )
 

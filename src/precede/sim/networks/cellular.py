@@ -1,8 +1,9 @@
 """The cellular network (was2021, section 5): stations on a wired tree, one radio cell each, hosts that move.
 
 Nodes 0 .. stations-1 are stations, the rest are hosts. The tree's links are reliable and first-in first-out,
-with bandwidth and delay; control packets queue with messages. A host is told of its cell by `link_up` and
-`link_down` over RADIO, a station of its tree neighbours over WIRED; a station is not told who is in its cell.
+with bandwidth and delay; control packets queue with messages. A host gets `link_up` and `link_down` over
+RADIO for its cell, a station over WIRED for its tree neighbours; a station does not know which hosts are in
+its cell.
 """
 
 from __future__ import annotations
@@ -22,7 +23,7 @@ from precede.traces.cells import OUTSIDE, Positions, Whole
 
 
 class Move(Struct, frozen=True):
-    """A host is in another cell from now on (None: in none)."""
+    """A host moves to another cell (None: out of coverage)."""
 
     at: Instant
     host: NodeId
@@ -30,14 +31,14 @@ class Move(Struct, frozen=True):
 
 
 class Journey(Struct, frozen=True):
-    """Positions at each step with the cells that follow from them; hosts in the order of their ids."""
+    """The positions of all hosts at each step, and the cells they are in; hosts in the order of their ids."""
 
     positions: Positions
     cells: Whole
 
 
 class Cellular(Network):
-    """`links` of the tree; hosts start in `first` cells and go where `moves` or a `journey` take them."""
+    """The cellular network. `links` are the wired tree; hosts move by `moves` or by a `journey`."""
 
     def __init__(
         self,
@@ -116,7 +117,7 @@ class Cellular(Network):
                 self.world.link_down(wire.sender, node, WIRED)
 
     def heal(self) -> None:
-        """Nobody stays out of coverage: who is goes back to the cell it was in last."""
+        """From now on nothing is lost, and hosts out of coverage return to their last cell."""
         self._radio.heal()
         for host in range(self.stations, self.nodes):
             if self.cell[host] < 0:
@@ -125,14 +126,13 @@ class Cellular(Network):
     def counters(self) -> Mapping[str, int]:
         return {"cell_changes": self._handovers, **self._radio.counters()}
 
-    # Cells
-    # ------------------------------------------------------------------------------------------------------
+    # -- cells -------------------------------------------------------------------------------------------
 
     def _move(self, move: Move) -> None:
         self._enter(move.host, OUTSIDE if move.cell is None else move.cell)
 
     def _enter(self, host: NodeId, cell: NodeId) -> None:
-        """First out of the old cell, with everything queued for it, then into the new one."""
+        """Moves a host: first out of its old cell, which drops its queue, then into the new one."""
         old = self.cell[host]
         if old == cell:
             return
@@ -151,7 +151,7 @@ class Cellular(Network):
                 self.world.link_up(host, cell, RADIO)
 
     def _step(self, number: int) -> None:
-        """Everybody walks one step; whoever has another cell now is told so."""
+        """Moves all hosts by one step, and into the cells they are now in."""
         assert self._journey is not None
         positions, cells = self._journey.positions, self._journey.cells
         first = self.stations
@@ -163,8 +163,7 @@ class Cellular(Network):
             at = (number + 1) * positions.step
             self.world.schedule_phase(CONTACTS_BEGIN, at, self._step, number + 1)
 
-    # Wires
-    # ------------------------------------------------------------------------------------------------------
+    # -- wires -------------------------------------------------------------------------------------------
 
     def _transmit(self, wire: _Wire) -> None:
         if not wire.queue:
@@ -186,7 +185,7 @@ class Cellular(Network):
 
 
 class _Wire:
-    """One direction of a tree link. A packet never arrives before the one sent before it."""
+    """One direction of a wired link; packets arrive in order."""
 
     __slots__ = ("busy", "delay", "last", "queue", "sender", "to")
 

@@ -1,10 +1,11 @@
 """The contact network: two nodes hear each other while a contact lasts (guidec2021, sections III and VI).
 
-A contact is (a, b, start, end) with start inside and end outside. A link is up while there is a contact and
-both nodes are up. A transfer takes `size / bandwidth + overhead` for each message in the packet; `share` says
-who has one transmitter: each direction of each link, or each node for all its links. `link_down` drops what is
-queued or under way to that peer. Packets without messages (summaries) are free unless `summaries="timed"`: then
-they queue like the rest and take `size / bandwidth`. What takes no time spreads over all hops in the instant.
+A contact is (a, b, start, end); its start is included, its end is not. A link is up while there is a contact
+and both nodes are up. A transfer takes `size / bandwidth + overhead` per message in the packet. With
+`share="link"` each direction of a link has its own transmitter; with `share="node"` a node has one for all
+its links. `link_down` drops packets that are queued or in flight to that peer. Packets without messages
+(summaries) take no time unless `summaries="timed"`; then they queue like the others and take `size /
+bandwidth`. Packets that take no time cross any number of hops within one instant.
 """
 
 from __future__ import annotations
@@ -30,7 +31,7 @@ INFINITE: Final = float("inf")
 
 @mypyc_attr(allow_interpreted_subclasses=True)
 class ContactNetwork(Network):
-    """Links from a list of contacts, in any order; contacts without length are left out and counted."""
+    """Links from a list of contacts in any order. Contacts of no duration are counted and ignored."""
 
     def __init__(
         self,
@@ -61,7 +62,7 @@ class ContactNetwork(Network):
 
     def attach(self, world: Simulator, nodes: int) -> None:
         super().attach(world, nodes)
-        self._engine = cast("NodeInputs", world)  # compiled, its methods are then called without a look-up
+        self._engine = cast("NodeInputs", world)  # for compiled code: its methods are called without a lookup
         self._in_range = {node: {} for node in range(nodes)}
         self._lanes = {node: {} for node in range(nodes)}
 
@@ -72,7 +73,7 @@ class ContactNetwork(Network):
     # -- contacts and nodes come and go ----------------------------------------------------------------------
 
     def _await_begin(self) -> None:
-        """One entry in the queue for the whole list, not one per contact."""
+        """Schedules the next beginning only, so that the queue holds one event for the whole list."""
         if self._begun < len(self._begins):
             at = max(self._begins[self._begun][2], self.world.now)
             self.world.schedule_phase(CONTACTS_BEGIN, at, self._begin_contacts)
@@ -103,14 +104,14 @@ class ContactNetwork(Network):
         self._await_end()
 
     def _count(self, a: NodeId, b: NodeId, change: int) -> None:
-        """Overlapping contacts of one pair are one link."""
+        """Counts the contacts of a pair that overlap: together they are one link."""
         self._in_range[a][b] = self._in_range[a].get(b, 0) + change
         self._in_range[b][a] = self._in_range[a][b]
 
     def _link(self, a: NodeId, b: NodeId) -> None:
         if not (self.world.is_up(a) and self.world.is_up(b)):
             return
-        # the first to hear of the link may crash over it: then the other never hears of it
+        # if `a` crashes while it handles link_up, `b` never gets its link_up
         self._lanes[a][b] = _Lane(a, b, self._transmitter(a))
         self._lanes[b][a] = _Lane(b, a, self._transmitter(b))
         self.world.link_up(a, b, RADIO)
@@ -118,7 +119,7 @@ class ContactNetwork(Network):
             self.world.link_up(b, a, RADIO)
 
     def _unlink(self, a: NodeId, b: NodeId) -> None:
-        """Both directions; each node first learns what was dropped, then that the peer is gone."""
+        """Takes down both directions. A node first gets `sent` for its dropped packets, then `link_down`."""
         for node, peer in ((a, b), (b, a)):
             lane = self._lanes[node].pop(peer, None)
             if lane is not None:
@@ -134,7 +135,7 @@ class ContactNetwork(Network):
             self._unlink(node, peer)
 
     def heal(self) -> None:
-        """Everybody meets everybody, for good."""
+        """From now on all nodes are in contact with each other."""
         self._begun, self._ended = len(self._begins), len(self._ends)
         for a in range(self.nodes):
             for b in range(a + 1, self.nodes):
@@ -161,7 +162,7 @@ class ContactNetwork(Network):
             self._transmit(lane.transmitter)
 
     def _send_to_all(self, sender: NodeId, send: Send) -> None:
-        """One transmission, heard by whoever is in range when it is over; it occupies no single link."""
+        """Transmits to all nodes that are in range when the transmission ends; it occupies no link."""
         self.world.transmitted(sender, send.packet, NEIGHBOURS, send.over)
         self.world.schedule(self.world.now + self._time(send.packet), self._all_hear, sender, send)
 
@@ -179,7 +180,7 @@ class ContactNetwork(Network):
         return self._counts
 
     def contact_list(self) -> Sequence[Contact]:
-        """Every contact that has a length, by its beginning."""
+        """All contacts of some duration, by their beginning."""
         return self._begins
 
     def _transmitter(self, node: NodeId) -> _Transmitter:
@@ -214,7 +215,7 @@ class ContactNetwork(Network):
             self._engine.sent(lane.sender, send.key, True)
 
     def _drop(self, lane: _Lane) -> None:
-        """What is queued or under way on a lane that ends; the transmitter goes on with the rest."""
+        """Drops what is queued or in flight on a lane that ends; the transmitter continues with the rest."""
         lane.up = False
         transmitter = lane.transmitter
         if transmitter.flying is None and not transmitter.queue:
@@ -232,7 +233,7 @@ class ContactNetwork(Network):
 
 
 class _Lane:
-    """One direction of a link, from its beginning to its end."""
+    """One direction of a link while it is up."""
 
     __slots__ = ("sender", "to", "transmitter", "up")
 
@@ -244,7 +245,7 @@ class _Lane:
 
 
 class _Transmitter:
-    """Sends one packet at a time, first come first served."""
+    """Sends one packet at a time, in order."""
 
     __slots__ = ("flight", "flying", "queue")
 
@@ -254,7 +255,7 @@ class _Transmitter:
         self.flight = 0
 
     def enqueue(self, lane: _Lane, send: Send) -> None:
-        """At the end, or in the place of a queued send with the same key."""
+        """Queues a send at the end, or in the place of a queued one with the same key."""
         if send.key is not None:
             for place, (_, queued) in enumerate(self.queue):
                 if queued.key == send.key:

@@ -1,11 +1,11 @@
 """The slotted contention channel of a cell: back-off, collisions, interference between cells, optional retries.
 
-After IEEE 802.11's distributed coordination function. Each node with a frame holds a back-off key on its
-cell's clock of idle slots, which stands still while the channel is busy; an idle time of DIFS after each
-transmission, the smallest key transmits, and equal keys collide. Bianchi (2000) gives the collision
-probability of such a channel; a test holds this one against it. Cells do not hear each other's carrier: a
-frame is lost at a receiver that has a transmitter of another cell within range on the air at the same time.
-Not modelled: hidden terminals inside a cell, capture, preambles, the air time of MAC acknowledgements.
+It follows the distributed coordination function of IEEE 802.11. A cell has a clock of idle slots, which stops
+while the channel is busy. Each node with a frame draws a back-off key, a reading of that clock. The smallest
+key transmits, an idle time of DIFS after the last transmission; equal keys collide. A test compares the
+collision probability with that of Bianchi (2000). Cells do not hear each other's carrier: a frame is lost at
+a receiver that has a transmitting node of another cell in range at the same time. Not modelled: hidden
+terminals inside a cell, capture, preambles, the air time of MAC acknowledgements.
 """
 
 from __future__ import annotations
@@ -80,7 +80,7 @@ class ContentionRadio(Radio):
     # The contention -----------------------------------------------------------------------------------------
 
     def _contend(self, transmitter: _Transmitter, channel: _Channel) -> None:
-        """Draw a back-off from the channel's clock; transmit when the clock gets there."""
+        """Draws a back-off key; the node transmits when the channel's clock reaches it."""
         transmitter.contending = True
         transmitter.turn += 1
         key = channel.clock(self.world.now) + self._backoff(transmitter)
@@ -96,7 +96,7 @@ class ContentionRadio(Radio):
         return transmitter.draw() * window // MOST_WINDOW
 
     def _arm(self, channel: _Channel) -> None:
-        """The next transmission begins when the idle clock reaches the smallest key."""
+        """Schedules the next transmission: when the idle clock reaches the smallest key."""
         channel.armed += 1
         if channel.waiting:
             at = channel.idle_from + (channel.waiting[0][0] - channel.slot) * SLOT
@@ -132,7 +132,7 @@ class ContentionRadio(Radio):
         )
 
     def _end(self, channel: _Channel, airings: list[Airing]) -> None:
-        """The channel counts as busy until everything that follows from the frames has been done."""
+        """Ends a transmission; the channel stays busy until all receptions were carried out."""
         collided = len(airings) > 1 and not self._healed
         for airing in airings:
             transmitter = self._transmitters[airing.sender]
@@ -155,7 +155,7 @@ class ContentionRadio(Radio):
         self._arm(channel)
 
     def _after(self, transmitter: _Transmitter, airing: Airing, received: bool) -> None:
-        """Sent; or, of a unicast frame that nobody got, once more with twice the window."""
+        """Reports a frame as sent, or retries a unicast frame that was not received, with twice the window."""
         if not received and airing.send.to != NEIGHBOURS and airing.tries < self._retries:
             self._counts["radio_retried"] += 1
             transmitter.tries = airing.tries + 1
@@ -168,7 +168,7 @@ class ContentionRadio(Radio):
             transmitter.contending = False
 
     def _land(self, channel: _Channel, airing: Airing) -> bool:
-        """Everybody in the cell hears it who has no other cell's transmitter in range on the air."""
+        """Hands a frame to its receivers in the cell, except those with another cell's transmitter in range."""
         if not self.world.is_up(airing.sender):
             return False
         noise = [] if self._healed else channel.noise(airing.start, airing.end)
@@ -189,7 +189,7 @@ class ContentionRadio(Radio):
 
 
 class _Transmitter:
-    """One node's side: its queue, and whether it is waiting for its turn in a channel."""
+    """One node's queue, and whether it contends for the channel."""
 
     __slots__ = ("contending", "draw", "node", "queue", "tries", "turn")
 
@@ -203,7 +203,7 @@ class _Transmitter:
 
 
 class _Channel:
-    """One cell's channel: the clock of idle slots, who waits for which slot, what was lately on the air."""
+    """One cell's channel: its clock of idle slots, the contending nodes, and recent transmissions."""
 
     def __init__(self, station: NodeId) -> None:
         self.station = station
@@ -228,11 +228,11 @@ class _Channel:
             self.aired.append((airing.start, airing.end, airing.place))
 
     def noise(self, start: Instant, end: Instant) -> list[tuple[float, float]]:
-        """Where other cells' transmitters were that were on the air between two instants."""
-        found = []
+        """The positions of nodes in other cells that transmitted between two instants."""
+        places: list[tuple[float, float]] = []
         for other in self.near:
             aired = other.aired
             while aired and aired[0][1] + 2 * (self.longest + other.longest) < start:
                 aired.popleft()
-            found += [place for began, ended, place in aired if began < end and ended > start]
-        return found
+            places += [place for began, ended, place in aired if began < end and ended > start]
+        return places

@@ -1,10 +1,10 @@
 """The flood radio: one transmission is heard by all in range (drift2006, sections 1 and 5.1).
 
-A node's transmissions wait in its queue, where a keyed one can be replaced, for a random access time and, with
-carrier sense, for a free channel. A transmission takes its air time (overhead plus bytes over bandwidth) and a
-hop delay; each link may add a jitter of its own, so packets of one link can overtake each other. It can be lost
-on each link, and with collisions a receiver that hears two overlapping transmissions, or is itself sending,
-loses them. Every draw is by sender (and receiver) and transmission number.
+A node's transmissions wait in its queue for a random access time and, with carrier sense, for a free channel;
+there a keyed one can be replaced. A transmission takes its air time (overhead plus bytes over bandwidth) and a
+hop delay. Each link may add a jitter of its own, so packets of one link can overtake each other. A transmission
+can be lost on each link. With collisions, a receiver that hears two overlapping transmissions, or is sending,
+loses them. Every draw depends only on sender, receiver and transmission number.
 """
 
 from __future__ import annotations
@@ -29,7 +29,7 @@ _ROWS: Final = 64
 
 @mypyc_attr(allow_interpreted_subclasses=True)
 class FloodRadio(Network):
-    """Ranges in metres, bandwidth in bytes per second, distributions in seconds."""
+    """The flood radio. `reach` is in metres, `bandwidth` in bytes per second, distributions in seconds."""
 
     def __init__(
         self,
@@ -69,7 +69,7 @@ class FloodRadio(Network):
         self._healed = False
 
     def in_range(self, node: NodeId) -> list[NodeId]:
-        """Who can hear a node at the beginning."""
+        """The nodes in range of a node at the beginning."""
         return list(self._motion.in_range(node, self._reach, 0))
 
     def send(self, sender: NodeId, send: Send) -> None:
@@ -88,11 +88,11 @@ class FloodRadio(Network):
         radio.queue = deque(send for send in radio.queue if send.key != key)
 
     def node_down(self, node: NodeId) -> None:
-        """What it has on the air is heard to the end; what it had queued is gone."""
+        """Drops the queue of the node; a transmission on the air is still received."""
         self._radios[node].queue.clear()
 
     def heal(self) -> None:
-        """Nothing is lost or collides any more, and everybody hears everybody."""
+        """From now on nothing is lost or collides, and all nodes are in range of each other."""
         self._healed = True
         self._loss = 0.0
         self._collisions = False
@@ -112,7 +112,7 @@ class FloodRadio(Network):
     # -- the channel -------------------------------------------------------------------------------------
 
     def _access_channel(self, radio: _Radio) -> None:
-        """The first in the queue leaves after the access time, or now."""
+        """Transmits the first of the queue after the access time, or now."""
         radio.busy = True
         wait = radio.access.next() if self._access is not None else 0
         if wait or self._carrier_sense:
@@ -132,7 +132,7 @@ class FloodRadio(Network):
             self._transmit(radio)
 
     def _transmit(self, radio: _Radio) -> None:
-        """The first in the queue leaves."""
+        """Transmits the first of the queue."""
         self._leave(radio, radio.queue.popleft())
 
     def _leave(self, radio: _Radio, send: Send) -> None:
@@ -159,7 +159,7 @@ class FloodRadio(Network):
             radio.busy = False
 
     def _put_on_air(self, radio: _Radio, air: _Air, to: NodeId) -> None:
-        """Who will hear it, and when."""
+        """Schedules the receptions of a transmission."""
         world, sender = self.world, radio.node
         near = (
             self._everybody[sender] if self._healed else self._motion.in_range(sender, self._reach, world.now)
@@ -207,7 +207,7 @@ class FloodRadio(Network):
     # -- collisions --------------------------------------------------------------------------------------
 
     def _collide(self, radio: _Radio, air: _Air, near: Sequence[NodeId]) -> None:
-        """Whoever hears something else meanwhile, or is sending, loses it; the sender loses what it hears."""
+        """Marks what collides: at nodes that hear another transmission or send, and at the sender."""
         spoils: dict[NodeId, None] = {}
         air.spoils = spoils
         for other in radio.heard:
@@ -230,7 +230,7 @@ class FloodRadio(Network):
 
 
 class _Air:
-    """One transmission under way. `spoils` has those who lose it to a collision."""
+    """One transmission on the air. `spoils` has the nodes that lose it to a collision."""
 
     __slots__ = ("ends", "packet", "sender", "spoils")
 
@@ -242,7 +242,7 @@ class _Air:
 
 
 class _Radio:
-    """One node's transmitter: its queue, its generators, what it hears right now."""
+    """One node's transmitter: its queue, its draws, and the transmissions it hears now."""
 
     __slots__ = (
         "access",
@@ -272,7 +272,7 @@ class _Radio:
         self.jitters = _rows(network._jitter or Distribution(0), network, "jitter", node, SECOND)
 
     def replace(self, send: Send) -> bool:
-        """Put it in the place of a queued one with the same key."""
+        """Puts a send in the place of a queued one with the same key; False if there is none."""
         for place, queued in enumerate(self.queue):
             if queued.key == send.key:
                 self.queue[place] = send
@@ -283,7 +283,7 @@ class _Radio:
 def _rows(
     distribution: Distribution, network: FloodRadio, name: str, node: NodeId, unit: int
 ) -> Callable[[], list[float]]:
-    """Draws for all receivers of a transmission at once: the next row at every call."""
+    """A function that draws one value per receiver for each transmission."""
     width = network.nodes
     generator = network.world.generators.numpy(name, node)
 

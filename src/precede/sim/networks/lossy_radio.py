@@ -1,7 +1,7 @@
-"""A radio that only loses, delays and reorders: the adversary of the swarm, without capacity or geometry.
+"""A radio that loses, delays and reorders frames, without capacity or geometry; the swarm uses it.
 
-Each reception is lost or delayed by its own draw. A host's frame that is in the air when the host moves still
-arrives at the station it was sent to; a station's frame reaches a host only while that is in its cell.
+Each reception is lost or delayed by its own draw. A host's frame that is on the air when the host moves still
+arrives at its station; a station's frame reaches a host only if the host is still in the station's cell.
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ _WHOLE: Final = 1 << 32
 
 
 class LossyRadio(Radio):
-    """`loss` per reception; `delay` in seconds; `fifo`: frames between two nodes do not overtake each other."""
+    """`loss` is per reception, `delay` in seconds; with `fifo` frames of a pair of nodes keep their order."""
 
     def __init__(self, delay: Distribution, loss: float = 0.0, fifo: bool = False) -> None:
         self._delay = delay
@@ -47,7 +47,7 @@ class LossyRadio(Radio):
             self.world.soon(self.world.sent, sender, send.key, True)
 
     def cancel(self, sender: NodeId, key: Key) -> None:
-        """Nothing is ever queued."""
+        """Nothing to do: frames are never queued."""
 
     def heal(self) -> None:
         self._loss = 0.0

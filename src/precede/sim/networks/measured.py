@@ -1,8 +1,8 @@
-"""A network that gives back what was measured elsewhere: links come and go, transfers take what they took.
+"""A network that replays measured transfers: links come and go as recorded, packets take as long as recorded.
 
-Each end of a link has its own instants, for in an emulation they differ. A packet takes as long as the packet
-with the same content took in the same life of the same link; where there was none, as long as the one that was
-sent nearest in time; where there was none at all, what is usual. Packets of one end arrive in order.
+Each end of a link has its own instants, because they differ in an emulation. A packet takes as long as the
+packet with the same content took while the same link was up. Without such a packet it takes as long as the
+one sent nearest in time, and without any it takes the median time. Packets of one end arrive in order.
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ from precede.sim.networks.network import CONTACTS_BEGIN, CONTACTS_END, Network
 
 
 class MeasuredNetwork(Network):
-    """`arrived(at, to, sender, packet)` is told about every packet that comes out of a link."""
+    """The network of recorded link ends; `arrived(at, to, sender, packet)` is called for every reception."""
 
     def __init__(
         self,
@@ -100,7 +100,7 @@ class MeasuredNetwork(Network):
             self.world.sent(lane.end.node, key, True)
 
     def _arrive(self, lane: _Lane, send: Send) -> None:
-        """It is heard if the other end thinks that the link is there."""
+        """A packet is received if the link is up at the other end too."""
         to, sender = lane.end.peer, lane.end.node
         if (to, sender) not in self._lanes:
             self._counts["transfers_cut"] += 1
@@ -109,14 +109,14 @@ class MeasuredNetwork(Network):
         self.world.receive(to, send.packet, sender, send.over)
 
     def cancel(self, sender: NodeId, key: Key) -> None:
-        """What was sent has left."""
+        """Nothing to do: a packet leaves as soon as it is sent."""
 
     def counters(self) -> Mapping[str, int]:
         return self._counts
 
 
 class _Lane:
-    """One end of a link while it lasts: what was measured there, and when its last packet arrives."""
+    """One end of a link while it is up: its recorded transfers, and when its last packet arrives."""
 
     __slots__ = ("end", "last", "measured", "open")
 

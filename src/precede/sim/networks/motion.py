@@ -1,8 +1,7 @@
-"""Where nodes are: standing, on a grid, walking between random points, or as a trace says (drift2006, section
-5).
+"""The positions of nodes: fixed, on a grid, walking at random, or from a trace (drift2006, section 5).
 
-A node moves on straight legs at constant speed. Who hears whom is asked at the instant of a transmission and is
-exact there. Distances are metres.
+A node moves on straight legs at constant speed. Which nodes are in range is computed exactly, at the instant
+of a transmission. Distances are in metres.
 """
 
 from __future__ import annotations
@@ -24,7 +23,7 @@ Floats: TypeAlias = "np.ndarray[Any, np.dtype[np.float64]]"
 
 
 class Leg(Struct, frozen=True, gc=False):
-    """A straight way at constant speed, from one instant to another."""
+    """A straight movement at constant speed, from one instant to another."""
 
     start: Instant
     end: Instant
@@ -35,19 +34,17 @@ class Leg(Struct, frozen=True, gc=False):
 
 
 def scattered(nodes: int, width: float, height: float, random: Random) -> list[Point]:
-    """Uniformly at random in a field."""
+    """Positions drawn uniformly at random in a field."""
     return [(random.random() * width, random.random() * height) for _ in range(nodes)]
 
 
 def grid(columns: int, rows: int, spacing: float) -> list[Point]:
-    """Row by row, `spacing` apart, the first node in the origin."""
+    """Positions on a grid, row by row, `spacing` apart; the first node is at the origin."""
     return [(column * spacing, row * spacing) for row in range(rows) for column in range(columns)]
 
 
 def random_waypoints(start: Point, width: float, height: float, speed: float, random: Random) -> Iterator[Leg]:
-    """For ever to a random place in a straight line at a fixed speed, without a pause ([19] as section 5.5 has
-    it).
-    """
+    """Legs to random points at a fixed speed, without pauses and without end (drift2006, section 5.5)."""
     x, y = start
     at = 0.0
     while True:
@@ -58,7 +55,7 @@ def random_waypoints(start: Point, width: float, height: float, speed: float, ra
 
 
 class Motion:
-    """The places of all nodes. Those without legs stand where they are."""
+    """The positions of all nodes. A node without legs does not move."""
 
     def __init__(self, places: Sequence[Point], legs: Mapping[NodeId, Iterator[Leg]] | None = None) -> None:
         self.nodes = len(places)
@@ -79,7 +76,7 @@ class Motion:
         return bool(self._legs)
 
     def place(self, node: NodeId, now: Instant) -> Point:
-        """Where a node is."""
+        """The position of a node."""
         self._advance(now)
         passed = now - self._since[node]
         return (
@@ -88,12 +85,13 @@ class Motion:
         )
 
     def in_range(self, node: NodeId, reach: float, now: Instant) -> list[NodeId]:
-        """Every other node within reach, ascending. Instants must not fall."""
+        """All other nodes within reach, in ascending order. `now` must not decrease between calls."""
         if not self._legs:
-            known = self._standing.get(reach)
-            if known is None:
-                known = self._standing[reach] = [self._near(other, reach, now) for other in range(self.nodes)]
-            return known[node]
+            neighbours = self._standing.get(reach)
+            if neighbours is None:
+                neighbours = [self._near(other, reach, now) for other in range(self.nodes)]
+                self._standing[reach] = neighbours
+            return neighbours[node]
         self._advance(now)
         return self._near(node, reach, now)
 
@@ -107,7 +105,7 @@ class Motion:
         return near
 
     def _advance(self, now: Instant) -> None:
-        """Onto the legs that are walked now."""
+        """Puts every node on the leg that it walks now."""
         if now < self._next_end:
             return
         for node in np.flatnonzero(self._ends <= now).tolist():
@@ -130,7 +128,7 @@ class Motion:
 
 
 def connected(places: Sequence[Point], reach: float) -> bool:
-    """Can everybody reach everybody over some hops?"""
+    """True if every node can reach every other over some number of hops."""
     motion = Motion(places)
     reached = {0}
     edge = [0]
@@ -145,7 +143,7 @@ def connected(places: Sequence[Point], reach: float) -> bool:
 def scattered_connected(
     nodes: int, width: float, height: float, reach: float, generators: Generators, attempts: int = 10_000
 ) -> list[Point]:
-    """Drawn again until the network is connected; the last draw when it never is."""
+    """Random positions of a connected network: drawn again until it is, at most `attempts` times."""
     places: list[Point] = []
     for attempt in range(attempts):
         places = scattered(nodes, width, height, generators.python("places", attempt))

@@ -1,4 +1,4 @@
-"""A time in which groups of nodes do not hear each other."""
+"""A partition: a time in which groups of nodes cannot reach each other."""
 
 from __future__ import annotations
 
@@ -9,13 +9,14 @@ from precede.core.instants import Instant
 
 
 class Partition(Struct, frozen=True):
-    """From `start` to `end` nodes of different groups do not hear each other; the unnamed are one group."""
+    """From `start` to `end` nodes of different groups are separated; nodes in no group form one more."""
 
     start: Instant
     end: Instant
     groups: tuple[tuple[NodeId, ...], ...]
 
     def group_of(self, node: NodeId) -> int:
+        """The number of a node's group; -1 for nodes in no group."""
         for number, members in enumerate(self.groups):
             if node in members:
                 return number

@@ -1,8 +1,9 @@
 """The point-to-point network: delay, loss, duplication, bandwidth, partitions between any two nodes.
 
-Each node has its own random generators, drawn from by the number of its transmission and never by what is in a
-packet, so two protocols that send alike meet one world. Without `fifo`, packets overtake each other as their
-delays fall. A finite bandwidth gives each directed link a queue in which keyed sends can be replaced.
+Each node has its own random generators. A draw depends on the number of the transmission and never on what is
+in the packet, so two protocols that send alike meet the same network. Without `fifo`, packets overtake each
+other as their delays fall. A finite bandwidth gives each directed link a queue in which keyed sends can be
+replaced.
 """
 
 from __future__ import annotations
@@ -128,19 +129,19 @@ class PointToPoint(Network):
 
     def _link(self, sender: NodeId, to: NodeId) -> _Link:
         if not 0 <= to < self.nodes:
-            raise KeyError(f"node {sender} sends to {to}, which is in nobody's address book")
+            raise KeyError(f"node {sender} sends to node {to}, which does not exist")
         link = self._links[sender][to] = _Link(sender, to, self._delay_of(sender), self._chance_of(sender))
         return link
 
     def _delay_of(self, sender: NodeId) -> Draws:
-        """How long the next packet of a node flies; one generator per node, opened when it first sends."""
+        """The delays of a node's packets; each node has its own generator, made when it first sends."""
         draw = self._delays[sender]
         if draw is None:
             draw = self._delays[sender] = self._delay.draws(self.world.generators, "delay", sender)
         return draw
 
     def _chance_of(self, sender: NodeId) -> Callable[[], int]:
-        """Whole numbers below 2^32, two per packet: its loss and its duplication."""
+        """Draws whole numbers below 2^32, two per packet: one for its loss and one for its duplication."""
         if not self._loss and not self._duplication:
             return lambda: 1 << 31
         draw = self._chances[sender]
@@ -198,17 +199,17 @@ class PointToPoint(Network):
         )
 
     def _partition_edge(self, partition: Partition, joined: bool) -> None:
-        tell = self.world.link_up if joined else self.world.link_down
+        report = self.world.link_up if joined else self.world.link_down
         if self._healed:
             return
         for a in range(self.nodes):
             for b in range(self.nodes):
                 if a != b and partition.group_of(a) != partition.group_of(b):
-                    tell(a, b, RADIO)
+                    report(a, b, RADIO)
 
 
 class _Undisturbed(Flight):
-    """Packets that only take time."""
+    """Packets of one node in a network that only delays them."""
 
     def __init__(self, delay: Draws) -> None:
         self._delay = delay
@@ -218,7 +219,7 @@ class _Undisturbed(Flight):
 
 
 class _Link:
-    """One directed link: its generators, its queue, when its last packet lands."""
+    """One directed link: its draws, its queue, and when its last packet arrives."""
 
     __slots__ = ("busy", "chance", "delay", "last", "queue", "sender", "to")
 
@@ -232,7 +233,7 @@ class _Link:
         self.last: Instant = 0
 
     def enqueue(self, send: Send) -> None:
-        """At the end, or in the place of a queued send with the same key."""
+        """Queues a send at the end, or in the place of a queued one with the same key."""
         if send.key is not None:
             for place, queued in enumerate(self.queue):
                 if queued.key == send.key:

@@ -1,4 +1,4 @@
-"""What a cellular network asks of its radio, and the queue of frames each node keeps for it."""
+"""The interface of a cell's radio, and the frame queue of a node."""
 
 from __future__ import annotations
 
@@ -18,11 +18,11 @@ class Cells(Protocol):
     world: Simulator
     stations: int
     cell: list[NodeId]
-    """Each node's station; a station's is itself, a host out of coverage has none (-1)."""
+    """The station of each node: itself for a station, -1 for a host out of coverage."""
     hosts_in: list[dict[NodeId, None]]
-    """The hosts in each station's cell, in the order in which they came."""
+    """The hosts in each station's cell, in the order in which they entered it."""
     place: list[tuple[float, float]]
-    """Where each node is, in metres."""
+    """The position of each node, in metres."""
 
 
 class Radio(ABC):
@@ -35,23 +35,23 @@ class Radio(ABC):
 
     @abstractmethod
     def send(self, sender: NodeId, send: Send) -> None:
-        """One frame, to the cell's station, to one host of the cell, or to all of them."""
+        """Sends one frame to the station of the cell, to one of its hosts, or to all of them."""
 
     @abstractmethod
     def cancel(self, sender: NodeId, key: Key) -> None:
-        """Take back a keyed frame that is still queued."""
+        """Takes back a keyed frame that is still queued."""
 
     def drop(self, node: NodeId) -> None:
-        """The node has left its cell, or is down: its queue is lost."""
+        """Drops the queue of a node that has left its cell or is down."""
 
     def heal(self) -> None:
-        """Nothing is lost or collided any more."""
+        """From now on nothing is lost and nothing collides."""
 
     def counters(self) -> Mapping[str, int]:
         return {}
 
     def receivers(self, sender: NodeId, to: NodeId) -> list[NodeId]:
-        """Who can hear a frame that ends now."""
+        """The nodes that can receive a frame that ends now."""
         if sender >= self.cells.stations:
             return [to]
         if to == NEIGHBOURS:
@@ -60,7 +60,7 @@ class Radio(ABC):
 
 
 class FrameQueue:
-    """Frames in order; one with the key of a queued frame takes its place."""
+    """Frames in order; a frame with the key of a queued one replaces it."""
 
     def __init__(self) -> None:
         self._frames: dict[int, Send] = {}
@@ -77,7 +77,7 @@ class FrameQueue:
             self._by_key[send.key] = self._token
 
     def put_back(self, send: Send) -> None:
-        """At the front again, unless a newer frame with its key is queued."""
+        """Puts a frame back at the front, unless a newer frame with its key is queued."""
         if send.key is not None and send.key in self._by_key:
             return
         self._token += 1

@@ -1,12 +1,12 @@
 """The packet-switched network of vcube2018, section 5: t_pc + t_q + t_t + t_pp for every packet.
 
-A node has one sending queue. A packet waits there for those before it (t_q), is put on the line (t_t), crosses
-it (t_pp, drawn anew for each packet, or once for each link), is processed by its receiver (t_pc). There is no
-broadcast medium: a packet for several nodes is one copy for each in the queue. Links lose nothing and are not
-FIFO. When a node goes down, what still waits in its queue is gone; what has left it arrives.
+A node has one sending queue. A packet waits there for those before it (t_q), is put on the line (t_t),
+crosses it (t_pp, drawn for each packet or once for each link), and is processed by its receiver (t_pc). There
+is no broadcast medium: a packet for several nodes is queued as one copy for each. Links lose nothing and are
+not FIFO. When a node goes down, packets still in its queue are lost, and packets that have left it arrive.
 
-Packets wait by arithmetic, not by events: when a packet leaves is known as it is queued, so its `sent` row
-stands at the instant at which it was queued. Draws are taken from a node's own generator in the order of its
+The wait is computed, not simulated: the time at which a packet leaves is known when it is queued, so its `sent`
+row has the instant at which it was queued. Draws are taken from a node's own generator in the order of its
 transmissions.
 """
 
@@ -34,7 +34,7 @@ _NEVER: Final[Instant] = 1 << 62
 
 @mypyc_attr(allow_interpreted_subclasses=True)
 class Switched(Network):
-    """`propagation` is written in seconds; `longest` caps it, for worlds that promise a largest delay."""
+    """The packet-switched network. `propagation` is in seconds; `longest` is an upper bound for it."""
 
     def __init__(
         self,
@@ -64,7 +64,7 @@ class Switched(Network):
         return _Crossing(self, self._ports[sender])
 
     def leave(self, port: _Port, now: Instant) -> Instant:
-        """One more packet in the queue of a node: when it has left."""
+        """Queues one more packet of a node; returns when it has left the queue."""
         begins = port.free
         if begins > now:
             self._waited += begins - now
@@ -115,7 +115,7 @@ class Switched(Network):
         }
 
     def _delays(self, *name: NodeId) -> Draws:
-        """t_pp of one packet after the other."""
+        """Draws t_pp for one packet after the other."""
         generator = self.world.generators.numpy("propagation", *name)
         propagation, longest = self._propagation, self._longest
 
@@ -126,7 +126,7 @@ class Switched(Network):
         return Draws(block, _BLOCK if self._drawn == "packet" else 1)
 
     def _crossing(self, port: _Port, to: NodeId) -> Duration:
-        """t_pp where each link has its own, once and for all."""
+        """t_pp of a link, where it is drawn once per link."""
         if to not in port.links:
             port.links[to] = self._delays(port.node, to).next()
         return port.links[to]
@@ -149,7 +149,7 @@ class Switched(Network):
             self.world.schedule(port.free, self._leave, port, key)
 
     def _leave(self, port: _Port, key: Key) -> None:
-        """A keyed packet has left the queue, as it was last replaced."""
+        """Transmits the latest packet with this key, which has now reached the front of the queue."""
         send = port.keyed.pop(key, None)
         if send is None:
             return
@@ -163,7 +163,7 @@ class Switched(Network):
 
 
 class _Port:
-    """A node's one sending queue in one life: when it is free, what is in it under a key."""
+    """The sending queue of a node in one incarnation: when it is free, and its keyed packets."""
 
     __slots__ = ("delays", "down_at", "free", "keyed", "links", "node")
 
@@ -177,7 +177,7 @@ class _Port:
 
 
 class _Crossing(Flight):
-    """Through the sender's queue and over the network, where nobody goes down."""
+    """Packets of one node in a network where no node goes down."""
 
     def __init__(self, network: Switched, port: _Port) -> None:
         self._network = network
