@@ -1,8 +1,7 @@
-"""An event log as it streams by: Arrow batches of any encoding into numpy columns with one code per name.
+"""Arrow batches of a log as numpy columns, with one integer code per name.
 
-Batches come from a Parquet file or from anybody's iterator. A log of this project writes names as
-dictionaries; one that passed through another tool has plain strings: both are read. Codes are given in order of
-appearance and hold for the whole log, though every batch brings its own dictionary.
+Names may be dictionary-encoded, as this project writes them, or plain strings. Codes are assigned in the order
+of appearance and hold for the whole log, although every batch has its own dictionary.
 """
 
 from __future__ import annotations
@@ -20,7 +19,7 @@ from precede.core.errors import BadInput
 
 Integers: TypeAlias = "np.ndarray[Any, np.dtype[np.int64]]"
 Source: TypeAlias = "Path | Iterable[pa.RecordBatch]"
-"""A Parquet file by its path, or Arrow batches of one log in any order."""
+"""A log: the path of a Parquet file, or Arrow batches in any order."""
 
 Codes: TypeAlias = "np.ndarray[Any, np.dtype[np.int32]]"
 
@@ -28,7 +27,7 @@ BATCH_ROWS = 1 << 17
 
 
 def batches_of(source: Source, columns: Sequence[str]) -> Iterator[pa.RecordBatch]:
-    """The wanted columns, in batches of bounded size; optional ones may be missing."""
+    """The requested columns in batches of bounded size; a column that the log does not have is left out."""
     if isinstance(source, Path):
         yield from _file_batches(source, columns)
     else:
@@ -42,17 +41,17 @@ def _file_batches(path: Path, columns: Sequence[str]) -> Iterator[pa.RecordBatch
             present = [name for name in columns if name in file.schema_arrow.names]
             yield from file.iter_batches(BATCH_ROWS, columns=present)
     except (OSError, pa.ArrowInvalid) as error:
-        raise BadInput(f"{path}: not a Parquet file that can be read ({error})") from error
+        raise BadInput(f"{path}: not a readable Parquet file ({error})") from error
 
 
 class Names:
-    """One column of names, with codes that hold from batch to batch; -1 is null."""
+    """The codes of the names in one column, the same in all batches; the code of null is -1."""
 
     def __init__(self, known: Sequence[str] = ()) -> None:
         self.codes: dict[str, int] = {name: code for code, name in enumerate(known)}
 
     def read(self, batch: pa.RecordBatch, column: str) -> Codes:
-        """The column as codes; all -1 when the batch does not have it."""
+        """A batch's column as codes; all -1 when the batch does not have the column."""
         if column not in batch.schema.names:
             return np.full(batch.num_rows, -1, np.int32)
         array = batch.column(column)
@@ -66,36 +65,38 @@ class Names:
         return np.asarray(table[integers(array.indices, -1)])
 
     def names(self) -> list[str]:
+        """All names, in the order of their codes."""
         return list(self.codes)
 
 
 def read_integers(batch: pa.RecordBatch, column: str, missing: int = 0) -> Integers:
-    """A column of whole numbers, nulls and an absent column as `missing`."""
+    """A batch's column of integers; nulls, and a column that is absent, become `missing`."""
     if column not in batch.schema.names:
         return np.full(batch.num_rows, missing, np.int64)
     return integers(batch.column(column), missing)
 
 
 def integers(array: pa.Array, missing: int) -> Integers:
-    """An Arrow array of whole numbers as int64."""
+    """An Arrow array of integers as int64; nulls become `missing`."""
     if array.null_count:
         array = pc.fill_null(array, missing)
-    found: Integers = array.to_numpy(zero_copy_only=False).astype(np.int64, copy=False)
-    return found
+    values: Integers = array.to_numpy(zero_copy_only=False).astype(np.int64, copy=False)
+    return values
 
 
 class Growing:
-    """Whole numbers gathered batch by batch and joined once."""
+    """Integers that are collected batch by batch and joined once."""
 
     def __init__(self) -> None:
         self.parts: list[Integers] = []
 
     def add(self, values: Integers) -> None:
+        """Append integers."""
         if values.size:
             self.parts.append(values)
 
     def take(self) -> Integers:
-        """Everything gathered; the parts are given back as they are copied."""
+        """All integers as one array; each part is freed as soon as it is copied."""
         joined = np.empty(sum(part.size for part in self.parts), np.int64)
         end = joined.size
         while self.parts:

@@ -1,12 +1,12 @@
-"""The numbers of one run from its event log (DESIGN sections 4 and 5), in one pass.
+"""The measures of one run, from its event log in one pass.
 
-A latency belongs to a message at a node that is not its source: *transit* is broadcast to first copy in hand,
-*wait* first copy to delivered, *age* broadcast to delivered, all in world time; where everything is delivered,
-age = transit + wait. A node's own messages are counted apart (`own_deliveries`, `own_age_us_...`). A restart
-without saved state is another process: its receptions and deliveries pair among themselves. Packets are counted
-where they are sent: one transmission is one packet, however many hear it.
+A latency is of one message at one node other than its source, in world time: *transit* from the broadcast to
+the first copy received, *wait* from there to the delivery, *age* from the broadcast to the delivery. A node's
+own messages are counted apart (`own_deliveries`, `own_age_us_...`). Another incarnation of a node is another
+process: its receptions and deliveries are paired among themselves. Packets are counted at the sender: one
+transmission is one packet, however many nodes receive it.
 
-Packets pass by in constant memory; what a latency needs is kept, 24 bytes for each reception and delivery.
+Packets take constant memory; receptions and deliveries take 24 bytes each.
 """
 
 from __future__ import annotations
@@ -57,7 +57,7 @@ PACKET_SIZES: Final = ("packet_bytes", "wire_bytes", "control_bytes", "control_e
 
 
 class Window(NamedTuple):
-    """What is measured: messages broadcast, and packets sent, in [begin, end) of world time."""
+    """The part of a run to measure: messages broadcast and packets sent in [begin, end) of world time."""
 
     begin: Instant = 0
     end: Instant = 2**62
@@ -65,35 +65,36 @@ class Window(NamedTuple):
 
 def measure_events(source: Source, window: Window | None = None) -> Measures:
     """Every measure of one run's event log, as one flat mapping."""
-    log = _Log(window)
+    events = EventMeasures(window)
     for batch in batches_of(source, _COLUMNS):
-        log.take(batch)
-    return log.measures()
+        events.add(batch)
+    return events.measures()
 
 
-class _Lives:
-    """One code for each (name, incarnation): a process as the witness sees it."""
+class _Processes:
+    """One code for each pair of a node and an incarnation."""
 
     def __init__(self) -> None:
         self.names = Names()
         self.codes: dict[int, int] = {}
 
     def read(self, batch: pa.RecordBatch, name: str, incarnation: str) -> Integers:
+        """The processes that two columns of a batch name."""
         named = self.names.read(batch, name).astype(np.int64)
         number = read_integers(batch, incarnation)
         if number.any():
-            found, inverse = np.unique((named << 32) | number, return_inverse=True)
+            pairs, inverse = np.unique((named << 32) | number, return_inverse=True)
         else:
-            found = np.flatnonzero(np.bincount(named + 1)) - 1
+            names = np.flatnonzero(np.bincount(named + 1)) - 1
             place = np.zeros(len(self.names.codes) + 1, np.int64)
-            place[found] = np.arange(found.size)
-            found, inverse = found << 32, place[named]
-        table = [self.codes.setdefault(int(life), len(self.codes)) for life in found]
+            place[names] = np.arange(names.size)
+            pairs, inverse = names << 32, place[named]
+        table = [self.codes.setdefault(int(pair), len(self.codes)) for pair in pairs]
         return np.asarray(np.array(table, np.int64)[inverse])
 
 
 class _Instants:
-    """Rows of one kind that a latency needs: which process, which message, when."""
+    """The process, message and instant of all rows of one kind."""
 
     def __init__(self) -> None:
         self.process, self.source, self.number, self.at = Growing(), Growing(), Growing(), Growing()
@@ -106,7 +107,7 @@ class _Instants:
 
 
 class _Table(NamedTuple):
-    """Rows of one kind, resolved: process, message (index among the broadcasts, -1 unknown), instant."""
+    """Rows of one kind: process, message (index among the broadcasts, -1 if unknown), instant, own message?"""
 
     process: Integers
     message: Integers
@@ -115,7 +116,7 @@ class _Table(NamedTuple):
 
 
 class _Broadcasts:
-    """The messages of a run, found by source and number."""
+    """The broadcast messages of a run, and a search for them by source and number."""
 
     def __init__(self, kept: _Instants, window: Window | None) -> None:
         joined, number, at = kept.process.take(), kept.number.take(), kept.at.take()
@@ -131,17 +132,18 @@ class _Broadcasts:
         self.rows = number.size if window is None else int(np.count_nonzero(self.measured))
 
     def resolve(self, kept: _Instants, windowed: bool) -> _Table:
-        """Rows with the index of their message; under a window only rows of measured messages."""
+        """Find the messages of rows; with a window, only rows of measured messages are returned."""
         joined, number, at = kept.process.take(), kept.number.take(), kept.at.take()
         process, source = joined >> 32, joined & 0xFFFFFFFF
         own = process == source
-        message = self._find(source, number)
+        message = self.find(source, number)
         if windowed:
             inside = (message >= 0) & self.measured[message] if self.keys.size else message >= 0
             process, message, at, own = process[inside], message[inside], at[inside], own[inside]
         return _Table(process, message, at, own)
 
-    def _find(self, source: Integers, number: Integers) -> Integers:
+    def find(self, source: Integers, number: Integers) -> Integers:
+        """The index of each message, or -1."""
         if not self.keys.size:
             return np.full(number.size, -1, np.int64)
         rank = np.searchsorted(self.numbers, number)
@@ -149,21 +151,21 @@ class _Broadcasts:
         key = source * self.width + rank
         place = np.searchsorted(self.keys, key)
         place[place == self.keys.size] = 0
-        known = (self.keys[place] == key) & (self.numbers[rank] == number)
-        return np.where(known, place, -1)
+        is_known = (self.keys[place] == key) & (self.numbers[rank] == number)
+        return np.where(is_known, place, -1)
 
     def since(self, table: _Table, own: bool) -> Integers:
-        """Broadcast to each row's instant, for rows of known messages that are, or are not, the node's own."""
+        """The time from the broadcast to each row about the node's own messages, or about those of others."""
         rows = (table.own == own) & (table.message >= 0)
         return np.asarray(table.at[rows] - self.at[table.message[rows]])
 
 
-class _Log:
-    """What is kept of the batches that passed by."""
+class EventMeasures:
+    """Measures one run from its event log, batch by batch."""
 
-    def __init__(self, window: Window | None) -> None:
+    def __init__(self, window: Window | None = None) -> None:
         self.window = window
-        self.lives = _Lives()
+        self.process_codes = _Processes()
         self.processes: set[int] = set()
         self.kinds, self.reasons = Names(KINDS), Names()
         self.packet_kinds, self.media = Names(), Names(("radio", "wired"))
@@ -174,8 +176,8 @@ class _Log:
         self.discard_reasons = Growing()
         self.end_us = 0
 
-    def take(self, batch: pa.RecordBatch) -> None:
-        """One batch of rows, in any order."""
+    def add(self, batch: pa.RecordBatch) -> None:
+        """Add a batch of rows; batches may come in any order."""
         for name in _NEEDED:
             if name not in batch.schema.names:
                 raise BadInput(f"not an event log: no column {name!r}")
@@ -186,19 +188,19 @@ class _Log:
             raise BadInput(f"not an event log: unknown kind {self.kinds.names()[-1]!r}")
         at = read_integers(batch, "at_us")
         self.end_us = max(self.end_us, int(at.max()))
-        process = self.lives.read(batch, "node", "incarnation")
+        process = self.process_codes.read(batch, "node", "incarnation")
         self.processes.update(np.flatnonzero(np.bincount(process)).tolist())
         for code in (STARTED, CRASHED, LEFT):
             self.counts[KINDS[code]] += int(np.count_nonzero(kind == code))
-        self._take_packets(batch, kind, at)
-        self._take_instants(batch, kind, process, at)
+        self._add_packets(batch, kind, at)
+        self._add_instants(batch, kind, process, at)
 
-    def _take_packets(self, batch: pa.RecordBatch, kind: Codes, at: Integers) -> None:
-        sent, heard = kind == SENT, kind == PACKET_RECEIVED
+    def _add_packets(self, batch: pa.RecordBatch, kind: Codes, at: Integers) -> None:
+        sent, received = kind == SENT, kind == PACKET_RECEIVED
         if self.window is not None:
             inside = (at >= self.window.begin) & (at < self.window.end)
-            sent, heard = sent & inside, heard & inside
-        self.counts["packets_received"] += int(np.count_nonzero(heard))
+            sent, received = sent & inside, received & inside
+        self.counts["packets_received"] += int(np.count_nonzero(received))
         rows = np.flatnonzero(sent)
         self.counts["packets"] += rows.size
         if not rows.size:
@@ -218,8 +220,8 @@ class _Log:
                 self.counts[plural.format(name)] += int(per_code[code])
                 self.sums[plural.format(name)] += int(per_bytes[code])
 
-    def _take_instants(self, batch: pa.RecordBatch, kind: Codes, process: Integers, at: Integers) -> None:
-        source = self.lives.read(batch, "message_source", "message_incarnation")
+    def _add_instants(self, batch: pa.RecordBatch, kind: Codes, process: Integers, at: Integers) -> None:
+        source = self.process_codes.read(batch, "message_source", "message_incarnation")
         number = read_integers(batch, "message_number")
         for code, kept in self.instants.items():
             kept.add(np.flatnonzero(kind == code), process, source, number, at)
@@ -233,15 +235,15 @@ class _Log:
             self.observed.setdefault(int(name), _Instants()).add(rows, process, source, number, at)
 
     def measures(self) -> Measures:
-        """Close the log: resolve, pair, summarise."""
+        """The measures of all batches added; call it once."""
         windowed = self.window is not None
         broadcasts = _Broadcasts(self.instants[BROADCAST], self.window)
         received = broadcasts.resolve(self.instants[RECEIVED], windowed)
         delivered = broadcasts.resolve(self.instants[DELIVERED], windowed)
         own = int(np.count_nonzero(delivered.own))
-        lives = list(self.lives.codes)
-        nodes = len({lives[process] >> 32 for process in self.processes})
-        found: Measures = {
+        pairs = list(self.process_codes.codes)
+        nodes = len({pairs[process] >> 32 for process in self.processes})
+        measures: Measures = {
             "nodes": nodes,
             "end_us": self.end_us,
             **{name: self.counts[name] for name in ("started", "crashed", "left")},
@@ -250,26 +252,26 @@ class _Log:
             "deliveries": delivered.at.size,
             "own_deliveries": own,
         }
-        found |= self._discards(broadcasts, windowed)
+        measures |= self._discards(broadcasts, windowed)
         receptions = received.at.size
-        found["delivered_share"] = _ratio(delivered.at.size - own, receptions)
-        expired = found["expired"]
+        measures["delivered_share"] = _ratio(delivered.at.size - own, receptions)
+        expired = measures["expired"]
         assert expired is not None
-        found["expired_share"] = _ratio(expired, receptions)
-        found |= summarise("transit_us", broadcasts.since(received, own=False))
-        found |= summarise("wait_us", _waits(received, delivered, broadcasts.keys.size))
-        found |= summarise("age_us", broadcasts.since(delivered, own=False))
-        found |= summarise("own_age_us", broadcasts.since(delivered, own=True))
-        found |= self._observations(broadcasts, windowed)
-        return found | self._packets()
+        measures["expired_share"] = _ratio(expired, receptions)
+        measures |= summarise("transit_us", broadcasts.since(received, own=False))
+        measures |= summarise("wait_us", _waits(received, delivered, broadcasts.keys.size))
+        measures |= summarise("age_us", broadcasts.since(delivered, own=False))
+        measures |= summarise("own_age_us", broadcasts.since(delivered, own=True))
+        measures |= self._observations(broadcasts, windowed)
+        return measures | self._packets()
 
     def _discards(self, broadcasts: _Broadcasts, windowed: bool) -> Measures:
-        """All discards and how many for each reason; `expired` is those that expired while pending."""
+        """The discards, in all and by reason; `expired` counts those that expired while pending."""
         kept = self.instants[DISCARDED]
         reason = self.discard_reasons.take()
         if windowed:
             joined, number = kept.process.take(), kept.number.take()
-            message = broadcasts._find(joined & 0xFFFFFFFF, number)
+            message = broadcasts.find(joined & 0xFFFFFFFF, number)
             reason = reason[(message >= 0) & np.append(broadcasts.measured, False)[message]]
         per_reason = np.bincount(reason[reason >= 0], minlength=len(self.reasons.codes))
         by_name = {name: int(per_reason[code]) for name, code in self.reasons.codes.items()}
@@ -280,44 +282,44 @@ class _Log:
         }
 
     def _observations(self, broadcasts: _Broadcasts, windowed: bool) -> Measures:
-        """Instants that another rule would have delivered at, named by the protocol."""
-        found: Measures = {}
+        """Observed instants, by name: when another rule would have delivered (TOF in a DRIFT run)."""
+        measures: Measures = {}
         names = self.reasons.names()
         for code in sorted(self.observed, key=lambda code: names[code] if code >= 0 else ""):
             table = broadcasts.resolve(self.observed[code], windowed)
             name = names[code] if code >= 0 else "unnamed"
-            found[f"observed_{name}"] = table.at.size
-            found |= summarise(f"observed_{name}_age_us", broadcasts.since(table, own=False))
-            found |= summarise(f"observed_{name}_own_age_us", broadcasts.since(table, own=True))
-        return found
+            measures[f"observed_{name}"] = table.at.size
+            measures |= summarise(f"observed_{name}_age_us", broadcasts.since(table, own=False))
+            measures |= summarise(f"observed_{name}_own_age_us", broadcasts.since(table, own=True))
+        return measures
 
     def _packets(self) -> Measures:
         packets = self.counts["packets"]
-        found: Measures = {"packets": packets, "packets_received": self.counts["packets_received"]}
+        measures: Measures = {"packets": packets, "packets_received": self.counts["packets_received"]}
         for name in PACKET_SIZES:
-            found[name] = self.sums[name]
-            found[f"{name}_mean"] = _ratio(self.sums[name], packets)
-        found["control_bytes_share"] = _ratio(self.sums["control_bytes"], self.sums["packet_bytes"])
+            measures[name] = self.sums[name]
+            measures[f"{name}_mean"] = _ratio(self.sums[name], packets)
+        measures["control_bytes_share"] = _ratio(self.sums["control_bytes"], self.sums["packet_bytes"])
         for plural in sorted(self.sums):
             if plural.startswith("packets_") and self.counts[plural]:
-                found[plural] = self.counts[plural]
-                found[f"{plural}_bytes"] = self.sums[plural]
-        return found
+                measures[plural] = self.counts[plural]
+                measures[f"{plural}_bytes"] = self.sums[plural]
+        return measures
 
 
 def _waits(received: _Table, delivered: _Table, messages: int) -> Integers:
-    """First copy to delivery, for each delivery whose process had a first copy in hand."""
+    """The time from the first copy to the delivery, for each delivery of a received message."""
     if not received.at.size or not delivered.at.size or not messages:
         return np.empty(0, np.int64)
-    known = received.message >= 0
-    keys = received.process[known] * messages + received.message[known]
+    is_known = received.message >= 0
+    keys = received.process[is_known] * messages + received.message[is_known]
     order = np.argsort(keys, kind="stable")
-    keys, at = keys[order], received.at[known][order]
+    keys, at = keys[order], received.at[is_known][order]
     rows = (delivered.message >= 0) & ~delivered.own
-    wanted = delivered.process[rows] * messages + delivered.message[rows]
-    place = np.searchsorted(keys, wanted)
+    deliveries = delivered.process[rows] * messages + delivered.message[rows]
+    place = np.searchsorted(keys, deliveries)
     place[place == keys.size] = 0
-    paired = keys[place] == wanted if keys.size else np.zeros(wanted.size, np.bool_)
+    paired = keys[place] == deliveries if keys.size else np.zeros(deliveries.size, np.bool_)
     return np.asarray(delivered.at[rows][paired] - at[place[paired]])
 
 

@@ -1,7 +1,7 @@
-"""Statistics over numbers in hand: summaries with exact percentiles, Student's t, confidence intervals.
+"""Statistics: summaries with exact percentiles, Student's t distribution, confidence intervals.
 
-Only numpy and `math`: a run must be measurable where scipy is not installed. Percentiles interpolate linearly
-between the two nearest ranks, as numpy's default and Spark's `percentile` do, so that both give one number.
+Written with numpy and `math` alone, because a run must be measurable without scipy. Percentiles interpolate
+linearly between the two nearest ranks, as numpy does by default.
 """
 
 from __future__ import annotations
@@ -16,14 +16,14 @@ from precede.measures.columns import Integers
 
 Number: TypeAlias = int | float | None
 Measures: TypeAlias = dict[str, Number]
-"""One flat mapping `subject_quantity_unit_statistic` -> number; None is a statistic over nothing."""
+"""Measures by name, `subject_quantity_unit_statistic`; None is a statistic of no values."""
 
 PERCENTILES: Final = (50, 95, 99)
 STATISTICS: Final = ("mean", "sd", "min", "max", *(f"p{percentile}" for percentile in PERCENTILES))
 
 
 def summarise(name: str, values: Integers) -> Measures:
-    """`name_mean`, `_sd` (of the sample), `_min`, `_max`, `_p50`, `_p95`, `_p99` of whole numbers.
+    """`name_mean`, `_sd` (of the sample), `_min`, `_max`, `_p50`, `_p95`, `_p99` of integers.
 
     >>> summarise("wait_us", np.array([1, 2, 3, 6]))["wait_us_mean"]
     3.0
@@ -33,19 +33,19 @@ def summarise(name: str, values: Integers) -> Measures:
     mean = int(values.sum()) / values.size
     deviations = values - mean
     sd = math.sqrt(float(deviations @ deviations) / (values.size - 1)) if values.size > 1 else None
-    found: Measures = {
+    measures: Measures = {
         f"{name}_mean": mean,
         f"{name}_sd": sd,
         f"{name}_min": int(values.min()),
         f"{name}_max": int(values.max()),
     }
     for percentile, value in zip(PERCENTILES, np.percentile(values, PERCENTILES), strict=True):
-        found[f"{name}_p{percentile}"] = float(value)
-    return found
+        measures[f"{name}_p{percentile}"] = float(value)
+    return measures
 
 
 def confidence_interval(values: Sequence[float], level: float = 0.95) -> tuple[float, float] | None:
-    """Student's interval of the mean of independent runs; None below two values.
+    """Student's confidence interval of the mean of independent runs; None for fewer than two values.
 
     >>> low, high = confidence_interval([9.0, 10.0, 11.0])
     >>> round(low, 3), round(high, 3)
@@ -61,7 +61,7 @@ def confidence_interval(values: Sequence[float], level: float = 0.95) -> tuple[f
 
 
 def student_quantile(probability: float, freedom: int) -> float:
-    """The number that a Student t variable with `freedom` degrees of freedom stays below with `probability`.
+    """The quantile of Student's t distribution with `freedom` degrees of freedom.
 
     >>> round(student_quantile(0.975, 2), 4), round(student_quantile(0.975, 29), 4)
     (4.3027, 2.0452)

@@ -69,24 +69,25 @@ def verify(
 ) -> Verdict:
     """Check whether a log keeps an order of delivery. Raises BadInput if the log cannot be read.
 
-    `source`: a path (CSV, JSON lines, Parquet, a run's directory), `-` for standard input, an Arrow table, a
-    pandas frame, or rows as mappings.
-    `order`: by default the order that run.json promises, else causal.
-    `columns`: maps our column names to the log's, as a mapping or as text: `node=consumer,step=offset`.
-    `by`: the columns that split the log into independent orders.
-    `kinds`: the words that mean broadcast and delivered: `broadcast=send,delivered=receive`.
-    `steps`: with "ordered" steps order rows without counting them, so that a hole is no gap.
-    `duplicates`: with "allow" a node may deliver a message again.
-    `engine`: plain Python or numba; by default numba for large logs.
-    `progress`: called with the number of rows read so far.
+    * `source`: a path (CSV, JSON lines, Parquet, a run's directory), `-` for standard input, an Arrow table, a
+      pandas frame, or rows as mappings.
+    * `order`: by default the order that run.json promises, else causal.
+    * `columns`: maps our column names to the log's, as a mapping or as text: `node=consumer,step=offset`.
+    * `by`: the columns that split the log into independent orders.
+    * `kinds`: the words that mean broadcast and delivered: `broadcast=send,delivered=receive`.
+    * `steps`: with "ordered" steps order rows without counting them, so that a hole is no gap.
+    * `duplicates`: with "allow" a node may deliver a message again.
+    * `engine`: plain Python or numba; by default numba for large logs.
+    * `progress`: called with the number of rows read so far.
 
+    >>> import precede
     >>> rows = [
     ...     {"node": "a", "step": 0, "kind": "broadcast", "message": "m1"},
     ...     {"node": "a", "step": 1, "kind": "broadcast", "message": "m2"},
     ...     {"node": "b", "step": 0, "kind": "delivered", "message": "m2"},
     ...     {"node": "b", "step": 1, "kind": "delivered", "message": "m1"},
     ... ]
-    >>> verdict = verify(rows, "causal")
+    >>> verdict = precede.verify(rows, "causal")
     >>> verdict.verdict, verdict.counts
     ('violated', {'causal': 1})
     """

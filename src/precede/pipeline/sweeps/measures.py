@@ -1,24 +1,28 @@
-"""Measures as DataFrame code: of every run in a table of events, and of groups of runs.
+"""Measures of every run in a table of events, and of groups of runs, on Spark.
 
-The definitions are those of `precede.measures`; a test compares the two. A sweep measures a run in the task
-that simulates it; this module is for events from any source, on the caller's session. Every stage is a function
-from DataFrames to a DataFrame and ends in a `select`. Nothing here needs a `SparkContext`.
+The measures of a run are those of `precede.measures`, which tasks call. A sweep measures a run in the task that
+simulates it; `measure` is for events from any source, on the caller's session. Every stage is a function from
+DataFrames to a DataFrame and ends in a `select`. Nothing here needs a `SparkContext`.
 """
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterator
+from itertools import groupby
 from typing import TYPE_CHECKING, Final
 
+import pyarrow as pa
+import pyarrow.compute as pc
+
 from precede.lake.schemas import MEASURES
-from precede.measures import student_quantile
-from precede.measures.events import PACKET_SIZES
-from precede.measures.statistics import PERCENTILES, STATISTICS
+from precede.measures import EventMeasures, GaugeMeasures, student_quantile
 
 if TYPE_CHECKING:
     from pyspark.sql import Column, DataFrame
 
 LEVEL: Final = 0.95
+_MEASURED: Final = "run_id string, measure string, value double"
+_ARROW_MEASURED: Final = pa.schema([("run_id", pa.string()), ("measure", pa.string()), ("value", pa.float64())])
 _GROUP: Final = ("sweep", "scenario", "protocol", "options", "measure")
 COUNTED: Final = "^(discarded_|packets_|observed_(?!.*_age_us_))"
 """Counts for which a run has a row only if the event happened at least once."""
@@ -83,175 +87,45 @@ def _student(groups: DataFrame, level: float) -> Column:
 
 
 def measure(events: DataFrame, gauges: DataFrame | None = None) -> DataFrame:
-    """All measures of every run in `events` and `gauges`, as rows of run_id, measure and value."""
-    parts = [_latencies(events), _counts(events), _packets(events)]
-    if gauges is not None:
-        parts.append(_sizes(gauges))
-    rows = parts[0]
-    for part in parts[1:]:
-        rows = rows.unionByName(part)
-    return rows.select("run_id", "measure", "value")
+    """Every measure of every run in `events` and `gauges`: run_id, measure, value; no row without a value.
+
+    A task measures one run after the other with `precede.measures`, in batches.
+    """
+    measured = _by_run(events, EventMeasures)
+    return measured if gauges is None else measured.unionByName(_by_run(gauges, GaugeMeasures))
 
 
-def _latencies(events: DataFrame) -> DataFrame:
-    """Statistics of transit, wait and age; a source's own deliveries and observations are separate measures."""
-    from pyspark.sql import Window
-    from pyspark.sql import functions as sf
-
-    message = ("run_id", "message_source", "message_incarnation", "message_number")
-    of_message, here = Window.partitionBy(*message), Window.partitionBy(*message, "node", "incarnation")
-    at, kind = sf.col("at_us"), sf.col("kind")
-    timed = (
-        events.where(kind.isin("broadcast", "received", "delivered", "observed"))
-        .withColumn("broadcast_us", sf.min(sf.when(kind == "broadcast", at)).over(of_message))
-        .withColumn("received_us", sf.min(sf.when(kind == "received", at)).over(here))
-        .withColumn("own", _own())
-    )
-    age, wait = at - sf.col("broadcast_us"), at - sf.col("received_us")
-    delivered, observed = kind == "delivered", kind == "observed"
-    age_name = sf.when(sf.col("own"), sf.lit("own_age_us")).otherwise(sf.lit("age_us"))
-    named = timed.select(
-        "run_id",
-        sf.explode(
-            sf.array(
-                _pair(sf.lit("transit_us"), (kind == "received") & ~sf.col("own"), age),
-                _pair(sf.lit("wait_us"), delivered & ~sf.col("own"), wait),
-                _pair(age_name, delivered, age),
-                _pair(sf.concat(sf.lit("observed_"), sf.col("reason"), sf.lit("_"), age_name), observed, age),
-            )
-        ).alias("one"),
-    ).where("one.value is not null")
-    return _long(_summarised(named.select("run_id", "one.name", "one.value")), STATISTICS)
+def _by_run(rows: DataFrame, measures: type[EventMeasures | GaugeMeasures]) -> DataFrame:
+    """The measures of every run in a table."""
+    sorted_rows = rows.repartition("run_id").sortWithinPartitions("run_id")
+    return sorted_rows.mapInArrow(_Runs(measures), _MEASURED).select("run_id", "measure", "value")
 
 
-def _own() -> Column:
-    """Is the message one of the node's own incarnation?"""
-    from pyspark.sql import functions as sf
+class _Runs:
+    """Measures the runs of one partition, whose rows are sorted by run."""
 
-    same = sf.col("message_source") == sf.col("node")
-    return same & (sf.coalesce("message_incarnation", sf.lit(0)) == sf.coalesce("incarnation", sf.lit(0)))
+    def __init__(self, measures: type[EventMeasures | GaugeMeasures]) -> None:
+        self.measures = measures
 
+    def __call__(self, batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
+        for run_id, parts in groupby(self._parts(batches), key=lambda part: part[0]):
+            run = self.measures()
+            for _, part in parts:
+                run.add(part)
+            rows = [
+                {"run_id": run_id, "measure": name, "value": float(value)}
+                for name, value in run.measures().items()
+                if value is not None
+            ]
+            yield pa.RecordBatch.from_pylist(rows, _ARROW_MEASURED)
 
-def _pair(name: Column, when: Column, value: Column) -> Column:
-    """A name with a value; the value is null where the condition does not hold."""
-    from pyspark.sql import functions as sf
-
-    return sf.struct(name.alias("name"), sf.when(when, value).alias("value"))
-
-
-def _summarised(values: DataFrame) -> DataFrame:
-    """The statistics of each run's values by name; percentiles are exact."""
-    from pyspark.sql import functions as sf
-
-    value = sf.col("value")
-    shares = sf.array(*(sf.lit(percentile / 100) for percentile in PERCENTILES))
-    grouped = values.groupBy("run_id", "name").agg(
-        sf.avg(value).alias("mean"),
-        sf.stddev_samp(value).alias("sd"),
-        sf.min(value).cast("double").alias("min"),
-        sf.max(value).cast("double").alias("max"),
-        sf.percentile(value, shares).alias("shares"),
-    )
-    percentiles = [sf.col("shares")[place].alias(f"p{p}") for place, p in enumerate(PERCENTILES)]
-    return grouped.select("run_id", "name", "mean", "sd", "min", "max", *percentiles)
-
-
-def _long(wide: DataFrame, columns: Sequence[str]) -> DataFrame:
-    """One row for each name and column; the measure is called `name_column`."""
-    from pyspark.sql import functions as sf
-
-    pairs = [sf.struct(sf.lit(column).alias("of"), sf.col(column).alias("value")) for column in columns]
-    rows = wide.select("run_id", "name", sf.explode(sf.array(*pairs)).alias("one")).where(
-        "one.value is not null"
-    )
-    return rows.select("run_id", sf.concat_ws("_", "name", "one.of").alias("measure"), "one.value")
-
-
-def _melted(wide: DataFrame) -> DataFrame:
-    """One row for each column except `run_id`; the measure has the column's name."""
-    from pyspark.sql import functions as sf
-
-    names = [name for name in wide.columns if name != "run_id"]
-    doubles = wide.select("run_id", *(sf.col(name).cast("double").alias(name) for name in names))
-    return doubles.unpivot("run_id", names, "measure", "value").where("value is not null")
-
-
-def _counts(events: DataFrame) -> DataFrame:
-    """Counts of events by kind and reason, and the shares that follow from them."""
-    from pyspark.sql import functions as sf
-
-    kind, reason = sf.col("kind"), sf.col("reason")
-    own = sf.count_if((kind == "delivered") & _own())
-    deliveries, receptions = sf.count_if(kind == "delivered"), sf.count_if(kind == "received")
-    expired = sf.count_if((kind == "discarded") & (reason == "expired_pending"))
-    wide = events.groupBy("run_id").agg(
-        sf.count_distinct("node").alias("nodes"),
-        sf.max("at_us").alias("end_us"),
-        *(sf.count_if(kind == word).alias(word) for word in ("started", "crashed", "left", "discarded")),
-        sf.count_if(kind == "broadcast").alias("broadcasts"),
-        receptions.alias("receptions"),
-        deliveries.alias("deliveries"),
-        own.alias("own_deliveries"),
-        expired.alias("expired"),
-        _ratio(deliveries - own, receptions).alias("delivered_share"),
-        _ratio(expired, receptions).alias("expired_share"),
-    )
-    discards = events.where((kind == "discarded") & reason.isNotNull()).groupBy("run_id", "reason").count()
-    observations = events.where(kind == "observed").groupBy("run_id", "reason").count()
-    named = [
-        rows.select(
-            "run_id",
-            sf.concat(sf.lit(prefix), "reason").alias("measure"),
-            sf.col("count").cast("double").alias("value"),
-        )
-        for prefix, rows in (("discarded_", discards), ("observed_", observations))
-    ]
-    return _melted(wide).unionByName(named[0]).unionByName(named[1])
-
-
-def _packets(events: DataFrame) -> DataFrame:
-    """Sent packets and their sizes; one transmission is one packet, whatever the number of receivers."""
-    from pyspark.sql import functions as sf
-
-    sent, packets = sf.col("kind") == "sent", sf.count_if(sf.col("kind") == "sent")
-    sums = {name: sf.coalesce(sf.sum(sf.when(sent, sf.col(name))), sf.lit(0)) for name in PACKET_SIZES}
-    wide = events.groupBy("run_id").agg(
-        packets.alias("packets"),
-        sf.count_if(sf.col("kind") == "packet_received").alias("packets_received"),
-        *(total.alias(name) for name, total in sums.items()),
-        *(_ratio(total, packets).alias(f"{name}_mean") for name, total in sums.items()),
-        _ratio(sums["control_bytes"], sums["packet_bytes"]).alias("control_bytes_share"),
-    )
-    rows = _melted(wide)
-    for column, prefix in (("packet_kind", "packets_"), ("medium", "packets_over_")):
-        each = events.where(sent & sf.col(column).isNotNull()).groupBy("run_id", column)
-        sizes = each.agg(sf.count("*").alias("count"), sf.sum("packet_bytes").alias("bytes"))
-        for name, ending in (("count", ""), ("bytes", "_bytes")):
-            rows = rows.unionByName(
-                sizes.select(
-                    "run_id",
-                    sf.concat(sf.lit(prefix), column, sf.lit(ending)).alias("measure"),
-                    sf.coalesce(sf.col(name), sf.lit(0)).cast("double").alias("value"),
-                )
-            )
-    return rows
-
-
-def _sizes(gauges: DataFrame) -> DataFrame:
-    """Sizes of registries and buffers: peak, mean of the samples, and sum over the nodes at the end."""
-    from pyspark.sql import functions as sf
-
-    last = gauges.groupBy("run_id", "name", "node").agg(sf.max_by("value", "at_us").alias("left"))
-    final = last.groupBy("run_id", "name").agg(sf.sum("left").cast("double").alias("size_final"))
-    wide = gauges.groupBy("run_id", "name").agg(
-        sf.max(sf.greatest("peak", "value")).cast("double").alias("size_peak"),
-        sf.avg("value").alias("size_mean"),
-    )
-    return _long(wide.join(final, ["run_id", "name"]), ("size_peak", "size_mean", "size_final"))
-
-
-def _ratio(part: Column, whole: Column) -> Column:
-    """A quotient; null if the divisor is 0."""
-    from pyspark.sql import functions as sf
-
-    return sf.when(whole > 0, part / whole)
+    def _parts(self, batches: Iterator[pa.RecordBatch]) -> Iterator[tuple[str, pa.RecordBatch]]:
+        """Each batch divided by run."""
+        for batch in batches:
+            runs = pc.run_end_encode(batch.column("run_id")) if batch.num_rows else None
+            begin = 0
+            for run_id, end in (
+                zip(runs.values.to_pylist(), runs.run_ends.to_pylist(), strict=True) if runs else ()
+            ):
+                yield run_id, batch.slice(begin, end - begin)
+                begin = end
