@@ -93,28 +93,21 @@ class ControlOnlyPacket(Packet, frozen=True, gc=False):
 class EntrySizedPacket(Packet, frozen=True, gc=False):
     """A packet whose size is a header, a fixed number of bytes for each control entry, and the payload.
 
-    A subclass gives `header_bytes` and `control_entries`. `uncounted_bytes` are control fields that the paper
-    does not count as entries. A packet with a field `message` carries one message.
+    A subclass gives `header_bytes` and `control_entries`; one with a field `message` sets `messages` to 1.
+    `uncounted_bytes` are control fields that the paper does not count as entries.
     """
 
     header_bytes: ClassVar[int]
     entry_bytes: ClassVar[int] = 4
     uncounted_bytes: ClassVar[int] = 0
-
-    @property
-    def messages(self) -> int:
-        return 0 if getattr(self, "message", None) is None else 1
+    messages: ClassVar[int] = 0
 
     @property
     def control_bytes(self) -> int:
         return self.entry_bytes * self.control_entries + self.uncounted_bytes
 
     @property
-    def payload_bytes(self) -> int:
-        """The bytes of the application messages in the packet."""
-        message = getattr(self, "message", None)
-        return 0 if message is None else len(message.payload)
-
-    @property
     def size_bytes(self) -> int:
-        return self.header_bytes + self.control_bytes + self.payload_bytes
+        message = getattr(self, "message", None)
+        payload_bytes = 0 if message is None else len(message.payload)
+        return self.header_bytes + self.control_bytes + payload_bytes

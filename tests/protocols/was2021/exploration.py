@@ -43,7 +43,7 @@ class Explorer:
         self.joined = joined
         self.most = most
         self.pickles: list[bytes] = []
-        self.known: dict[Any, int] = {}
+        self.node_numbers: dict[Any, int] = {}
         self.packets: list[Packet] = []
         self.packet_numbers: dict[str, int] = {}
         self.steps: dict[tuple[int, Any], tuple[int, tuple[Any, ...]]] = {}
@@ -54,9 +54,9 @@ class Explorer:
     def intern(self, node: Node) -> int:
         """The number of a node's state."""
         key = (type(node).__name__, canonical(node))
-        number = self.known.get(key)
+        number = self.node_numbers.get(key)
         if number is None:
-            number = self.known[key] = len(self.pickles)
+            number = self.node_numbers[key] = len(self.pickles)
             self.pickles.append(pickle.dumps(node))
         return number
 

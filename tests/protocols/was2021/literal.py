@@ -288,7 +288,7 @@ class LiteralNewStation(NewStation):
         fresh = hosts.records[packet.host]
         fresh.pending = record.pending
         if packet.previous is not None and any(station == hosts.node for station, _ in packet.previous):
-            fresh.asked = tuple(sorted({*fresh.asked, hosts.node}))
+            fresh.asked_stations = tuple(sorted({*fresh.asked_stations, hosts.node}))
 
     def _accepts_response(self, record: Record, ses: int) -> bool:
         return ses == record.ses if "E13" in self.without else super()._accepts_response(record, ses)

@@ -28,6 +28,7 @@ class ProxyUpPacket(RadioFrame, frozen=True, gc=False):
     kind: ClassVar[str] = "proxy_up"
     host: NodeId
     message: Message
+    messages: ClassVar[int] = 1
 
     @property
     def control_entries(self) -> int:
@@ -42,6 +43,7 @@ class ProxyDataPacket(RadioFrame, frozen=True, gc=False):
     number: int
     message: Message
     targets: tuple[NodeId, ...]
+    messages: ClassVar[int] = 1
 
     @property
     def control_entries(self) -> int:
@@ -116,6 +118,7 @@ class ProxyAppPacket(WiredFrame, frozen=True, gc=False):
     origin: NodeId
     number: int
     message: Message
+    messages: ClassVar[int] = 1
 
     @property
     def key(self) -> MessageKey:

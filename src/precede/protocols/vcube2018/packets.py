@@ -135,15 +135,16 @@ class VCubeStatePacket(_DiagnosisPacket, frozen=True, gc=False):
         return [stamped.written() for stamped in self.content]
 
     @property
-    def payload_bytes(self) -> int:
-        return sum(len(stamped.message.payload) for stamped in self.content)
+    def size_bytes(self) -> int:
+        payload_bytes = sum(len(stamped.message.payload) for stamped in self.content)
+        return self.header_bytes + self.control_bytes + payload_bytes
 
     @property
     def control_entries(self) -> int:
         return len(self.delivered) + sum(stamped.entries for stamped in self.content)
 
     @property
-    def messages(self) -> int:
+    def messages(self) -> int:  # type: ignore[override]
         return len(self.content)
 
 

@@ -106,11 +106,11 @@ class NewStation:
         elif packet.ses <= record.ses:
             return
         record.ses, record.previous = packet.ses, packet.previous
-        record.asked, record.denied = hosts.other_stations(packet.previous), set()
+        record.asked_stations, record.denied = hosts.other_stations(packet.previous), set()
         # The host was connected in last_ses, so no older request will be answered any more.
         record.began = max(record.began, packet.last_ses + 1)
         record.attempts = {ses: attempt for ses, attempt in record.attempts.items() if ses >= record.began}
-        for station in record.asked:
+        for station in record.asked_stations:
             request = FirstRequestPacket(
                 hosts.node, station, packet.host, packet.ses, packet.next, packet.last_ses
             )
@@ -174,7 +174,7 @@ class NewStation:
         record.base = start
         record.next = start - len(recovered)
         record.private = {record.next + place: message for place, message in enumerate(recovered)}
-        record.attempts, record.denied, record.asked = {}, set(), ()
+        record.attempts, record.denied, record.asked_stations = {}, set(), ()
         record.forget_connection()
         pending, record.pending = record.pending, None
         hosts = self.registrations
@@ -218,7 +218,7 @@ class NewStation:
 
     def _rejoin_if_all_denied(self, record: Record, now: Instant, effects: list[Effect]) -> None:
         """Own a new record once every station has denied and no attempt is under way."""
-        if record.attempts or not all(station in record.denied for station in record.asked):
+        if record.attempts or not all(station in record.denied for station in record.asked_stations):
             return
         if record.pending is not None and record.pending.ses > record.ses:
             # A newer connection took the token, or there is none; the newer connection finds out which. Its

@@ -31,6 +31,7 @@ class UpPacket(RadioFrame, frozen=True, gc=False):
     message: Message
 
     control_entries: ClassVar[int] = 3
+    messages: ClassVar[int] = 1
 
 
 class AckPacket(RadioFrame, frozen=True, gc=False):
@@ -90,6 +91,7 @@ class DataPacket(RadioFrame, frozen=True, gc=False):
     number: int
     message: Message
     marks: tuple[NodeId, ...] = ()
+    messages: ClassVar[int] = 1
 
     @property
     def control_entries(self) -> int:
@@ -106,6 +108,7 @@ class PrivatePacket(RadioFrame, frozen=True, gc=False):
     message: Message
 
     control_entries: ClassVar[int] = 5
+    messages: ClassVar[int] = 1
 
 
 class StationAckPacket(RadioFrame, frozen=True, gc=False):
@@ -172,6 +175,7 @@ class AppPacket(WiredFrame, frozen=True, gc=False):
     message: Message
 
     control_entries: ClassVar[int] = 3
+    messages: ClassVar[int] = 1
 
 
 class FirstRequestPacket(RoutedPacket, frozen=True, gc=False):
@@ -203,13 +207,13 @@ class SecondRequestPacket(RoutedPacket, frozen=True, gc=False):
     """Req2: send me the host's record and these messages, which I do not have."""
 
     kind: ClassVar[str] = "second_request"
-    wanted: tuple[MessageId, ...]
+    missing_ids: tuple[MessageId, ...]
 
     uncounted_bytes: ClassVar[int] = 4
 
     @property
     def control_entries(self) -> int:
-        return 2 + 2 * len(self.wanted)
+        return 2 + 2 * len(self.missing_ids)
 
 
 class SecondResponsePacket(RoutedPacket, frozen=True, gc=False):
@@ -225,7 +229,7 @@ class SecondResponsePacket(RoutedPacket, frozen=True, gc=False):
         return [Written(message) for message in self.recovered]
 
     @property
-    def messages(self) -> int:
+    def messages(self) -> int:  # type: ignore[override]
         return len(self.recovered)
 
     @property
@@ -233,8 +237,9 @@ class SecondResponsePacket(RoutedPacket, frozen=True, gc=False):
         return 2 + 3 * len(self.recovered) + 2 * len(self.received)
 
     @property
-    def payload_bytes(self) -> int:
-        return sum(len(message.payload) for message in self.recovered)
+    def size_bytes(self) -> int:
+        payload_bytes = sum(len(message.payload) for message in self.recovered)
+        return self.header_bytes + self.control_bytes + payload_bytes
 
 
 class NoRecordPacket(RoutedPacket, frozen=True, gc=False):

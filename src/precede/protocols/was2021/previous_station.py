@@ -74,7 +74,7 @@ class PreviousStation:
         if not self._may_release(record, packet.ses):
             return
         private = {message.id: message for message in record.private.values()}
-        recovered = [self._find_message(id, private) for id in packet.wanted]
+        recovered = [self._find_message(id, private) for id in packet.missing_ids]
         received = [self.buffer.messages[number].id for number in self.buffer.numbers_from(record.boundary + 1)]
         response = SecondResponsePacket(
             hosts.node,

@@ -29,8 +29,8 @@ class Record:
     Req1 of another station, which is answered when this station becomes the owner.
 
     In a waiting record: `pin` is the lowest number that must be kept for the host, `began` the first connection
-    whose Rsp1 is accepted, `asked` the stations that got Req1, `denied` those without a record, `attempts` the
-    answers by connection.
+    whose Rsp1 is accepted, `asked_stations` those that got Req1, `denied` those without a record, `attempts`
+    the answers by connection.
 
     In an owner's record: `first` is the connection in which the record came here, `next` the host's cumulative
     acknowledgement, `base` the first of the cell's own numbers for it. `private` are recovered messages, under
@@ -41,7 +41,7 @@ class Record:
 
     __slots__ = (
         "accepted",
-        "asked",
+        "asked_stations",
         "attempts",
         "base",
         "began",
@@ -81,7 +81,7 @@ class Record:
         self.boundary = 0
         self.attempts: dict[int, Attempt] = {}
         self.pending: FirstRequestPacket | None = None
-        self.asked: tuple[NodeId, ...] = ()
+        self.asked_stations: tuple[NodeId, ...] = ()
         self.denied: set[NodeId] = set()
 
     def need(self) -> int:
