@@ -1,7 +1,7 @@
-"""Compiles the modules that make worlds fast, when asked to (`make compile`); otherwise all is plain Python.
+"""Builds the package; with PRECEDE_COMPILE set (`make compile`) also compiles modules with mypyc.
 
-The list is `compiled.txt`: the engine, the networks and the protocols with the heaviest traffic. Their text is
-the same either way, and so is every world they make (`tests/sim/test_compiled.py`).
+`compiled.txt` lists them: the engine, the networks and the protocols with the heaviest traffic. They also run as
+plain Python, with the same event logs (`tests/sim/test_compiled.py`).
 """
 
 import os
@@ -17,7 +17,7 @@ if os.environ.get("PRECEDE_COMPILE"):
     names = Path(__file__).with_name("compiled.txt").read_text().split()
     modules = mypycify(names, group_name="precede", opt_level="2", debug_level="0", multi_file=True)
     if sys.platform.startswith("linux"):
-        for module in modules:  # nobody replaces a function of ours from outside: calls go straight there
+        for module in modules:  # our functions are never replaced from outside, so calls can be direct
             module.extra_compile_args.append("-fno-semantic-interposition")
             module.extra_link_args.append("-Wl,-Bsymbolic-functions")
 

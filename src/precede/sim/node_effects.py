@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import Final
 
 from mypy_extensions import mypyc_attr
 
@@ -31,7 +30,7 @@ from precede.sim.hosted_node import HostedNode
 from precede.sim.networks.network import Network
 from precede.sim.queue import EventQueue
 
-MOST_TIMERS: Final = 1_000_000
+MOST_TIMERS = 1_000_000
 """A node that sets more timers than this within one instant, all due at once, would stop the world's clock."""
 
 
