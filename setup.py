@@ -1,7 +1,7 @@
 """Builds the package; with PRECEDE_COMPILE set (`make compile`) also compiles modules with mypyc.
 
-`compiled.txt` lists them: the engine, the networks and the protocols with the heaviest traffic. They also run as
-plain Python, with the same event logs (`tests/sim/test_compiled.py`).
+`compiled.txt` lists them: the engine, the networks and the protocols with the heaviest traffic. They also run
+as plain Python, with the same event logs (`tests/sim/test_compiled.py`).
 """
 
 import os

@@ -1,4 +1,4 @@
-"""Answers to answers: those that die out run to their end, those that never would are refused in one line."""
+"""Answers to answers: a run whose answers die out ends; one whose answers grow is refused in one line."""
 
 from __future__ import annotations
 
@@ -38,8 +38,8 @@ def test_less_than_one_answer_to_a_message_dies_out() -> None:
     assert 5 * 3000 * 0.7 < messages < 5 * 3000 * 1.4, "3000 of themselves, and 1/(1 - 0.8) with all answers"
 
 
-def test_messages_that_reach_few_are_no_reason_to_refuse(tmp_path: Path) -> None:
-    """Of 40 nodes only pairs meet: a message begets 0.5 answers, and not the 19.5 that there could be."""
+def test_answers_are_counted_by_the_nodes_that_a_message_reaches(tmp_path: Path) -> None:
+    """Of 40 nodes only pairs meet: a message causes 0.5 answers on average, not 19.5."""
     pairs = ["a,b,start,end", *(f"{2 * pair},{2 * pair + 1},0,100" for pair in range(20))]
     (tmp_path / "contacts.csv").write_text("\n".join(pairs) + "\n", encoding="utf-8")
     world = {"kind": "contacts", "contacts": "contacts.csv"}
@@ -54,7 +54,7 @@ def test_a_multicast_has_no_more_receivers_than_destinations() -> None:
     assert sink.events().num_rows
 
 
-def test_a_dialogue_may_go_on_as_long_as_it_takes_time() -> None:
+def test_two_nodes_may_answer_each_other_as_long_as_answers_take_time() -> None:
     two = {"kind": "point_to_point", "nodes": 2, "delay": "10ms"}
     question = {"script": [{"src": "0", "at": "1s"}], "replies": 1, "until": "31s"}
     assert carried_out(question, two)[1] == 3001
@@ -63,21 +63,21 @@ def test_a_dialogue_may_go_on_as_long_as_it_takes_time() -> None:
 
 
 @pytest.mark.parametrize("workload", [{"every": "1s"}, {**ONE_QUESTION, "until": "none", "replies": 0.25}])
-def test_messages_without_end_need_an_end(workload: dict[str, Any]) -> None:
+def test_an_endless_workload_needs_an_end_of_the_run(workload: dict[str, Any]) -> None:
     with pytest.raises(BadInput, match="until: endless messages in an endless world"):
         carried_out(workload)
     assert carried_out(workload, end="5s")[1]
 
 
-def test_the_command_says_file_line_and_cause(tmp_path: Path) -> None:
+def test_the_command_prints_file_line_and_cause(tmp_path: Path) -> None:
     scenario = tmp_path / "talk.toml"
     scenario.write_text(
         '[world]\nkind = "point_to_point"\nnodes = 8\ndelay = "10ms"\n'
         '[workload]\npoisson = "1s"\nuntil = "30s"\nreplies = 0.9\n[run]\nprotocol = "fifo"\n'
     )
     command = [sys.executable, "-m", "precede", "simulate", str(scenario), "--out", str(tmp_path / "out")]
-    told = subprocess.run(command, capture_output=True, text=True, timeout=50, check=False)
-    assert told.returncode == 2
-    assert told.stderr.count("\n") == 1
-    assert f"{scenario}:8: replies: " in told.stderr
+    done = subprocess.run(command, capture_output=True, text=True, timeout=50, check=False)
+    assert done.returncode == 2
+    assert done.stderr.count("\n") == 1
+    assert f"{scenario}:8: replies: " in done.stderr
     assert not list(tmp_path.glob("out/*"))

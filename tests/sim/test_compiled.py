@@ -1,4 +1,4 @@
-"""Compiled or not, one text makes one world: every protocol's swarm worlds, row for row."""
+"""Compiled and plain code give the same swarm worlds for every protocol, row for row."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ from precede.experiments.swarm.swarm import run_plan
 from precede.protocols import registry
 import precede.sim.fast_path
 
-found = {{"module": precede.sim.fast_path.__file__}}
+results = {{"module": precede.sim.fast_path.__file__}}
 for protocol in registry.names():
     drawer = find_drawer(protocol)
     for seed in range({SEEDS}):
@@ -38,8 +38,8 @@ for protocol in registry.names():
         with pa.ipc.new_stream(rows, table.schema) as stream:
             stream.write_table(table)
         digest = hashlib.sha256(rows.getvalue()).hexdigest()
-        found[f"{{protocol}} {{seed}}"] = [table.num_rows, digest, repr(result)]
-print(json.dumps(found))
+        results[f"{{protocol}} {{seed}}"] = [table.num_rows, digest, repr(result)]
+print(json.dumps(results))
 """
 
 
@@ -55,7 +55,7 @@ def worlds(source: Path) -> dict[str, object]:
     return dict(json.loads(done.stdout))
 
 
-def test_every_module_of_the_list_is_there() -> None:
+def test_every_listed_module_exists() -> None:
     assert sorted(MODULES) == MODULES
     for path in MODULES:
         assert (ROOT / path).is_file(), path
@@ -68,8 +68,8 @@ def test_compiled_and_plain_worlds_are_the_same(tmp_path: Path) -> None:
     assert [path for path in modules if not is_compiled(import_module(name_of(path)))] == []
     plain = tmp_path / "src"
     shutil.copytree(ROOT / "src", plain, ignore=shutil.ignore_patterns("*.so", "*.egg-info", "__pycache__"))
-    ours, theirs = worlds(ROOT / "src"), worlds(plain)
-    assert str(ours.pop("module")).endswith(".so")
-    assert str(theirs.pop("module")).endswith("fast_path.py")
-    assert [world for world in ours if ours[world] != theirs[world]] == []
-    assert len(ours) > 50
+    compiled_worlds, plain_worlds = worlds(ROOT / "src"), worlds(plain)
+    assert str(compiled_worlds.pop("module")).endswith(".so")
+    assert str(plain_worlds.pop("module")).endswith("fast_path.py")
+    assert [world for world in compiled_worlds if compiled_worlds[world] != plain_worlds[world]] == []
+    assert len(compiled_worlds) > 50

@@ -1,4 +1,4 @@
-"""The contention channel against Bianchi's formula (IEEE JSAC 18(3), 2000), and what interference must do."""
+"""The contention channel: collisions against Bianchi's formula (IEEE JSAC 18(3), 2000), and interference."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ class Frame(Packet, frozen=True, gc=False):
 
 
 class Bench:
-    """Just enough of a world and of cells: a heap, positions, counts of what was heard."""
+    """A small simulator with cells: a heap, positions, and counts of receptions."""
 
     def __init__(self, seed: int, stations: int, cell: list[int], place: list[tuple[float, float]]) -> None:
         self.now = 0
@@ -65,7 +65,7 @@ class Bench:
 
 
 def collision_probability(nodes: int, retries: int, frames: int, seed: int) -> float:
-    """Share of frames that collide when so many hosts always have one more to send to their station."""
+    """The share of frames that collide when so many hosts always have a frame for their station."""
     bench = Bench(seed, 1, [0] * (nodes + 1), [(0.0, 0.0)] * (nodes + 1))
     radio = ContentionRadio(1e6, 120.0, retries)
     bench.refill = lambda node: radio.send(node, Send(Frame(), 0, RADIO, node))
@@ -79,7 +79,7 @@ def collision_probability(nodes: int, retries: int, frames: int, seed: int) -> f
 
 
 def bianchi(nodes: int, retries: int, window: int = 32) -> float:
-    """The fixed point of tau (a node transmits in a slot) and p (somebody else does too)."""
+    """The fixed point of tau (a node transmits in a slot) and p (another node does too)."""
 
     def tau(p: float) -> float:
         # A retry limit ends the geometric series; after it the window is the first one again.
@@ -102,12 +102,12 @@ def bianchi(nodes: int, retries: int, window: int = 32) -> float:
 
 @pytest.mark.parametrize("retries", [0, 5])
 @pytest.mark.parametrize("nodes", [2, 5, 10, 20, 40])
-def test_collisions_are_bianchis(nodes: int, retries: int) -> None:
+def test_collisions_agree_with_the_formula(nodes: int, retries: int) -> None:
     measured = collision_probability(nodes, retries, 12_000, seed=1)
     assert measured == pytest.approx(bianchi(nodes, retries), abs=0.03)
 
 
-def test_a_lone_sender_never_collides_and_gets_its_share_of_the_air() -> None:
+def test_a_single_sender_never_collides() -> None:
     bench = Bench(1, 1, [0, 0], [(0.0, 0.0)] * 2)
     radio = ContentionRadio(1e6, 120.0)
     bench.refill = lambda node: radio.send(node, Send(Frame(), 0, RADIO, node))
@@ -119,7 +119,7 @@ def test_a_lone_sender_never_collides_and_gets_its_share_of_the_air() -> None:
     assert len(bench.heard) == pytest.approx(10_000_000 / (1184 + 50 + 310), rel=0.02)
 
 
-def test_a_transmitter_of_another_cell_in_range_drowns_a_frame_and_one_out_of_range_does_not() -> None:
+def test_only_a_transmitter_of_another_cell_in_range_interferes() -> None:
     """Stations 200 m apart; host 2 stands between them, host 3 behind its own station."""
     bench = Bench(1, 2, [0, 1, 0, 0], [(0.0, 0.0), (200.0, 0.0), (100.0, 0.0), (-100.0, 0.0)])
     radio = ContentionRadio(1e6, 120.0)
@@ -139,7 +139,7 @@ def test_a_transmitter_of_another_cell_in_range_drowns_a_frame_and_one_out_of_ra
     assert heard.count(2) == heard.count(3)
 
 
-def test_a_keyed_frame_takes_the_place_of_the_queued_one() -> None:
+def test_a_keyed_frame_replaces_the_queued_one() -> None:
     queue = FrameQueue()
     for send in (Send(Frame(1), 0, RADIO, "a"), Send(Frame(2), 0), Send(Frame(3), 0, RADIO, "a")):
         queue.put(send)

@@ -1,4 +1,4 @@
-"""Destination sets and sending rates, as section 7 of prs1997 needs them."""
+"""Destination sets and sending rates of a workload (prs1997, section 7)."""
 
 from __future__ import annotations
 
@@ -81,8 +81,8 @@ def test_bad_values_name_the_key(key: str, value: object) -> None:
     ],
     ids=["direct", "flooding", "epidemic"],
 )
-def test_nobody_delivers_what_is_for_others(world: dict[str, object], refused: int) -> None:
-    """What is carried from node to node is for everybody, so there a destination set is refused."""
+def test_only_destinations_deliver_a_message(world: dict[str, object], refused: int) -> None:
+    """A dissemination that relays messages carries them to all nodes, so it refuses destination sets."""
     run = Run(
         world={"nodes": 3, **world},
         workload={"script": [{"src": "0", "at": "1s", "to": ["2"]}, {"src": "0", "at": "2s"}], "until": "9s"},

@@ -1,4 +1,4 @@
-"""Distributions as written: what they draw has the mean they say, and what cannot be drawn is refused."""
+"""Written distributions: the mean of their draws, and errors for wrong ones."""
 
 from __future__ import annotations
 
@@ -25,26 +25,26 @@ from precede.sim.randomness import Distribution, Generators
         "pareto(2, 5)",
     ],
 )
-def test_the_mean_is_that_of_the_draws(written: str | int) -> None:
+def test_the_mean_is_the_mean_of_the_draws(written: str | int) -> None:
     distribution = Distribution(written)
     drawn = distribution.block(Generators(1).numpy("mean"), 400_000)
     assert distribution.mean() == pytest.approx(drawn.mean(), rel=0.01)
 
 
 @pytest.mark.parametrize("written", ["pareto(1, 1)", "pareto(1, 0.5)"])
-def test_a_tail_that_is_too_heavy_has_no_finite_mean(written: str) -> None:
+def test_a_heavy_tail_has_no_finite_mean(written: str) -> None:
     assert Distribution(written).mean() == inf
 
 
 @pytest.mark.parametrize("written", ["constant(0.25)", "uniform(0, 1)", "pareto(1, 1.5)"])
-def test_one_at_a_time_or_as_an_object_the_draws_are_the_same(written: str) -> None:
+def test_the_function_and_the_object_draw_the_same_values(written: str) -> None:
     distribution, generators = Distribution(written), Generators(7)
     draw = distribution.drawing(generators, "delay", 3, unit=1000)
     draws = distribution.draws(generators, "delay", 3, unit=1000)
     assert [draw() for _ in range(100)] == [draws.next() for _ in range(100)]
 
 
-def test_what_does_not_vary_opens_no_stream(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_constant_makes_no_generator(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.delattr(Generators, "numpy")
     assert Distribution("constant(0.5)").drawing(Generators(1), "delay")() == 500_000
     assert Distribution(2).draws(Generators(1), "delay").next() == 2_000_000
@@ -61,6 +61,6 @@ def test_what_does_not_vary_opens_no_stream(monkeypatch: pytest.MonkeyPatch) -> 
         ("exponential(-1)", "negative"),
     ],
 )
-def test_what_cannot_be_drawn_is_refused(written: str, cause: str) -> None:
+def test_a_wrong_distribution_is_refused_with_its_cause(written: str, cause: str) -> None:
     with pytest.raises(BadInput, match=cause):
         Distribution(written)

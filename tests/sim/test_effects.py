@@ -1,4 +1,4 @@
-"""The commonest effects behave as the others do, compiled or not."""
+"""The most frequent effects, which are plain classes, behave like the structs, compiled or not."""
 
 from __future__ import annotations
 
@@ -24,13 +24,13 @@ OTHER = Message(MessageId(3, 1, 8), b"m")
         (Send(Packet(), 4, key="k"), Send(Packet(), 4, RADIO, "k"), Send(Packet(), 5, RADIO, "k")),
     ],
 )
-def test_equal_by_fields_and_the_same_after_a_copy(effect: Effect, equal: Effect, different: Effect) -> None:
+def test_effects_are_equal_by_fields_and_after_a_copy(effect: Effect, equal: Effect, different: Effect) -> None:
     assert effect == equal
     assert effect not in (different, Discard(MESSAGE, "late"), None)
     assert copy.copy(effect) == pickle.loads(pickle.dumps(effect)) == effect
 
 
-def test_they_are_written_and_matched_as_they_are_made() -> None:
+def test_effects_can_be_printed_and_matched() -> None:
     assert repr(Send(Packet(), 4)) == "Send(packet=Packet(), to=4, over=0, key=None)"
     match Send(Packet(), 4, WIRED, "k"):
         case Send(_, to, over, key):
@@ -40,7 +40,7 @@ def test_they_are_written_and_matched_as_they_are_made() -> None:
             assert first is MESSAGE
 
 
-def test_an_effect_says_the_parts_of_its_message_for_the_log() -> None:
+def test_an_effect_holds_the_parts_of_its_message_id() -> None:
     arrive, deliver = Arrive((MESSAGE,)), Deliver(MESSAGE)
     arrive.look_up()
     assert (arrive.source, arrive.incarnation, arrive.number) == (3, 1, 7)

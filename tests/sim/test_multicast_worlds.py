@@ -1,4 +1,4 @@
-"""PRS, RST and SES in the same simulated worlds: deliveries at the same instants; the witness is content."""
+"""PRS, RST and SES in the same simulated worlds: the same deliveries at the same instants, in causal order."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ RIVALS: tuple[tuple[str, dict[str, Any]], ...] = (
 
 
 def _run(seed: int, protocol: str, options: dict[str, Any]) -> Run:
-    """Reliable, non-FIFO channels; groups that overlap; up to 30 processes; one seed is one world for all."""
+    """A run over reliable, non-FIFO channels with overlapping groups and up to 30 nodes."""
     random = Random(seed)
     nodes = random.randint(3, 30)
     most = random.randint(1, nodes - 1)
@@ -55,7 +55,7 @@ def _deliveries(log: pa.Table) -> list[tuple[Any, ...]]:
 
 
 @pytest.mark.parametrize("batch", [0, 1, *(pytest.param(batch, marks=pytest.mark.long) for batch in (2, 3))])
-def test_200_worlds_deliver_alike_and_hold(batch: int) -> None:
+def test_all_protocols_deliver_the_same_in_200_worlds(batch: int) -> None:
     checked = 0
     for seed in range(50 * batch, 50 * batch + 50):
         expected = None
@@ -63,18 +63,18 @@ def test_200_worlds_deliver_alike_and_hold(batch: int) -> None:
             sink = TableSink()
             carry_out(_run(seed, protocol, options), sink)
             log = sink.events()
-            found = _deliveries(log)
+            deliveries = _deliveries(log)
             if expected is None:
-                expected = found
+                expected = deliveries
                 verdict = verify(log, "multicast")
                 assert verdict.verdict == "holds", (seed, verdict)
                 checked += verdict.deliveries_checked
-            assert found == expected, (seed, protocol, options)
+            assert deliveries == expected, (seed, protocol, options)
     assert checked > 5_000
 
 
-def test_the_same_worlds_without_order_are_not_in_order() -> None:
-    """The schedules are hard enough to break: the same rows, delivered as they arrive, violate causal order."""
+def test_the_same_worlds_violate_causal_order_without_ordering() -> None:
+    """The schedules are hard enough: messages delivered as they arrive violate causal order."""
     broken = 0
     for seed in range(20):
         sink = TableSink()

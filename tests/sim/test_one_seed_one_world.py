@@ -1,4 +1,4 @@
-"""Same seed, same log, byte for byte: under any hash seed, in a subprocess, in a thread."""
+"""The same seed gives the same log, byte for byte: under any hash seed, in a subprocess, in a thread."""
 
 from __future__ import annotations
 
@@ -55,8 +55,8 @@ def test_the_log_is_the_same_everywhere(protocol: str, tmp_path: Path) -> None:
     assert here(protocol, 8, tmp_path / "other") != first
 
 
-def test_what_one_protocol_sends_does_not_change_the_other_links(tmp_path: Path) -> None:
-    """The first packet on a link takes the same time whatever else happens: draws are per link and number."""
+def test_draws_of_one_link_do_not_depend_on_other_links(tmp_path: Path) -> None:
+    """The first packet on a link takes the same time whatever other packets are sent."""
     import pyarrow.parquet as pq
 
     def first_arrivals(protocol: str) -> dict[tuple[str, str], int]:

@@ -1,4 +1,4 @@
-"""The packet-switched network: what a packet costs, by hand, and what a crash takes with it."""
+"""The packet-switched network: times computed by hand, and packets lost in a crash."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ class Parcel(Packet, frozen=True, gc=False):
 
 
 class Puppet(Node):
-    """Sends what a test says, remembers what it hears."""
+    """Sends what the test passes in, and records what it receives."""
 
     def __init__(self) -> None:
         self.next: Effects = ()
@@ -54,7 +54,11 @@ def world_of(nodes: int, **network: object) -> tuple[World, list[Puppet]]:
     }
     recorder = Recorder("run", [str(n) for n in range(nodes)], TableSink())
     world = World(
-        7, nodes, lambda node, life, rng: puppets[node], Switched(**{**settings, **network}), recorder
+        7,
+        nodes,
+        lambda node, incarnation, generator: puppets[node],
+        Switched(**{**settings, **network}),
+        recorder,
     )
     for node in range(nodes):
         world.enter(node)
@@ -66,7 +70,7 @@ def ask(world: World, puppets: list[Puppet], node: NodeId, *effects) -> None:
     world.broadcast(node, b"")
 
 
-def test_a_packet_costs_processing_queue_transmission_and_propagation() -> None:
+def test_a_packet_takes_queueing_transmission_propagation_and_processing_time() -> None:
     world, puppets = world_of(4)
     ask(world, puppets, 0, Send(Parcel("a"), 1), Send(Parcel("b"), 2), Send(Parcel("c"), 1))
     world.run()
@@ -76,7 +80,7 @@ def test_a_packet_costs_processing_queue_transmission_and_propagation() -> None:
     assert counters == {"network_packets": 3, "network_queued_us": 3000, "network_dropped": 0}
 
 
-def test_a_packet_for_everybody_is_a_copy_for_each_in_the_queue() -> None:
+def test_a_packet_to_all_is_queued_once_per_receiver() -> None:
     world, puppets = world_of(4)
     ask(world, puppets, 1, Send(Parcel("x"), NEIGHBOURS))
     world.run()
@@ -88,7 +92,7 @@ def test_a_packet_for_everybody_is_a_copy_for_each_in_the_queue() -> None:
     assert puppets[1].heard == []
 
 
-def test_a_crash_takes_the_queue_but_not_what_has_left() -> None:
+def test_a_crash_drops_queued_packets_but_not_those_that_have_left() -> None:
     world, puppets = world_of(3)
     ask(world, puppets, 0, *(Send(Parcel(str(n)), 1) for n in range(5)))
     world.schedule(2_500, world.crash, 0)
@@ -99,7 +103,7 @@ def test_a_crash_takes_the_queue_but_not_what_has_left() -> None:
     assert world.network.counters()["network_dropped"] == 3
 
 
-def test_a_keyed_packet_can_be_replaced_and_taken_back_while_it_is_queued() -> None:
+def test_a_queued_keyed_packet_can_be_replaced_and_cancelled() -> None:
     world, puppets = world_of(3)
     ask(
         world,

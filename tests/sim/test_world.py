@@ -1,4 +1,4 @@
-"""The world's own promises: order at one instant, crashes between effects, restarts, stalls, clocks, timers."""
+"""The simulator: order at one instant, crashes between effects, restarts, stalls, clocks and timers."""
 
 from __future__ import annotations
 
@@ -35,7 +35,7 @@ class Note(Packet, frozen=True, gc=False):
 
 
 class Diary(Node):
-    """Writes down every input it gets and answers from a script."""
+    """Records every input and returns effects from a script."""
 
     def __init__(self, id: int, pages: list[tuple[Any, ...]], script: Callable[..., Effects]) -> None:
         self.id = id
@@ -94,7 +94,7 @@ def silent(*given: Any) -> Effects:
 
 
 def drained(queue: EventQueue) -> Iterator[Any]:
-    """What is open, one by one."""
+    """Takes all events that are due, one by one."""
     while queue.place < len(queue.current):
         queue.place += 1
         yield queue.current[queue.place - 1]
@@ -114,7 +114,7 @@ def test_events_come_by_instant_then_phase_then_order_of_scheduling(plan: list[t
     assert len(queue) == 0
 
 
-def test_a_long_bucket_takes_newcomers_in_order() -> None:
+def test_events_inserted_into_a_long_bucket_are_in_order() -> None:
     queue = EventQueue()
     for place in range(20_000):
         queue.push(place % 900, lambda: None, (place,))
@@ -130,7 +130,7 @@ def test_a_long_bucket_takes_newcomers_in_order() -> None:
     assert len(seen) == queue.taken == 20_008
 
 
-def test_what_was_too_late_for_the_ring_comes_first_in_its_bucket() -> None:
+def test_events_scheduled_before_the_ring_reached_them_come_first() -> None:
     queue = EventQueue()
     late = 3_000_000
     queue.push(late, lambda: None, (1,))
@@ -145,7 +145,7 @@ def test_what_was_too_late_for_the_ring_comes_first_in_its_bucket() -> None:
     assert seen == [0, 1, 2, 3]
 
 
-def test_an_entry_beyond_the_limit_stays() -> None:
+def test_an_event_beyond_the_limit_is_not_taken() -> None:
     queue = EventQueue()
     for at in (1, 2, 3):
         queue.push(at, lambda: None, (at,))
@@ -156,7 +156,7 @@ def test_an_entry_beyond_the_limit_stays() -> None:
 
 
 @pytest.mark.parametrize("after", range(6))
-def test_a_crash_falls_between_two_effects_and_never_inside_the_atom(after: int) -> None:
+def test_a_crash_falls_between_two_effects_and_never_inside_an_atomic_step(after: int) -> None:
     message = Message(MessageId(0, 0, 1), b"m")
 
     def script(node: int, what: str, now: int, detail: Any) -> Effects:
@@ -193,7 +193,7 @@ def test_a_crash_falls_between_two_effects_and_never_inside_the_atom(after: int)
     assert crashed_by_itself == (after < 4)
 
 
-def test_an_accept_is_recorded_once_and_a_lost_state_is_a_new_life() -> None:
+def test_an_accept_is_recorded_once_and_lost_state_begins_a_new_incarnation() -> None:
     def script(node: int, what: str, now: int, detail: Any) -> Effects:
         return [Accept(Message(MessageId(0, 0, 1), b""))] if node == 0 else ()
 
@@ -204,8 +204,8 @@ def test_an_accept_is_recorded_once_and_a_lost_state_is_a_new_life() -> None:
     world.restart(0, keep=False)
     world.recorder.flush()
     rows = [row for row in sink.events().to_pylist() if row["node"] == "0"]
-    told = [(row["kind"], row["incarnation"]) for row in rows]
-    assert told == [
+    events = [(row["kind"], row["incarnation"]) for row in rows]
+    assert events == [
         ("started", 0),
         ("broadcast", 0),
         ("crashed", 0),
@@ -217,7 +217,7 @@ def test_an_accept_is_recorded_once_and_a_lost_state_is_a_new_life() -> None:
     assert [row["step"] for row in rows] == list(range(len(rows)))
 
 
-def test_a_timer_fires_by_the_nodes_own_clock_and_only_the_last_one_set() -> None:
+def test_only_the_last_timer_with_a_key_fires_and_by_the_nodes_clock() -> None:
     def script(node: int, what: str, now: int, detail: Any) -> Effects:
         if what == "start":
             return [SetTimer("x", now + 500_000), SetTimer("x", now + 1_000_000)]
@@ -234,14 +234,14 @@ def test_a_timer_fires_by_the_nodes_own_clock_and_only_the_last_one_set() -> Non
 
 
 @given(st.integers(-(10**9), 10**9), st.integers(-1000, 1000), st.integers(0, 10**12))
-def test_a_clock_never_reads_less_than_it_was_asked_for(offset: int, drift: int, reading: int) -> None:
+def test_the_world_time_of_a_reading_is_the_first_with_it(offset: int, drift: int, reading: int) -> None:
     clock = Clock(offset, drift)
     at = clock.world_time(reading)
     assert clock.read(at) >= reading
     assert clock.read(at - 1) < reading or clock.read(at - 1) == clock.read(at)
 
 
-def test_a_stalled_node_learns_everything_afterwards_in_order() -> None:
+def test_a_stalled_node_gets_its_inputs_afterwards_in_order() -> None:
     world, pages, _ = stage(silent)
     world.stall(1, 1_000_000)
     for text in "abc":
@@ -251,7 +251,7 @@ def test_a_stalled_node_learns_everything_afterwards_in_order() -> None:
     assert heard == [(1_000_000, "a"), (1_000_000, "b"), (1_000_000, "c")]
 
 
-def test_a_queued_keyed_send_is_replaced_cancelled_and_answered() -> None:
+def test_a_queued_keyed_send_can_be_replaced_and_cancelled() -> None:
     world, pages, sink = stage(silent, bandwidth=1000.0, delay=Distribution(0))
     for text, key in (("first", "k1"), ("old", "k2"), ("gone", "k3")):
         world.network.send(0, Send(Note(text), 1, 0, key))
@@ -264,18 +264,18 @@ def test_a_queued_keyed_send_is_replaced_cancelled_and_answered() -> None:
     assert [row["kind"] for row in sink.events().to_pylist()].count("sent") == 2
 
 
-def test_a_partition_cuts_and_link_events_tell_of_it() -> None:
+def test_a_partition_drops_packets_and_reports_links() -> None:
     cut = Partition(100_000, 200_000, ((0,),))
     world, pages, _ = stage(silent, partitions=[cut], link_events=True)
     for at in (50_000, 95_000, 150_000, 250_000):
         world.schedule(at, world.network.send, 0, Send(Note(str(at)), 1))
     world.run()
     assert [page[3] for page in pages if page[2] == "receive"] == ["50000", "250000"]
-    told = [page[:3] for page in pages if page[1] == 0 and page[2].startswith("link") and page[0]]
-    assert told == [(100_000, 0, "link_down"), (200_000, 0, "link_up")]
+    events = [page[:3] for page in pages if page[1] == 0 and page[2].startswith("link") and page[0]]
+    assert events == [(100_000, 0, "link_down"), (200_000, 0, "link_up")]
 
 
-def test_loss_and_duplication_are_as_frequent_as_said() -> None:
+def test_loss_and_duplication_have_their_probabilities() -> None:
     world, pages, _ = stage(silent, loss=0.3, duplication=0.2)
     for _ in range(4000):
         world.network.send(0, Send(Note("x"), 1))
@@ -313,7 +313,7 @@ def test_rows_keep_every_column_through_a_flush() -> None:
     assert rows["0", "delivered"]["message_number"] == 1
 
 
-def test_a_node_that_sets_timers_for_now_and_for_ever_is_named() -> None:
+def test_a_node_that_sets_immediate_timers_without_end_is_an_error() -> None:
     def script(id: int, what: str, now: int, given: Any) -> Effects:
         if what == "timer" or (what == "start" and id == 1):
             return [SetTimer("again", max(now, 20_000))]
@@ -324,7 +324,7 @@ def test_a_node_that_sets_timers_for_now_and_for_ever_is_named() -> None:
         world.run()
 
 
-def test_timers_that_are_due_at_once_are_no_fault_while_time_goes_on(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_immediate_timers_are_no_error_while_time_passes(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("precede.sim.node_effects.MOST_TIMERS", 3)
     fired: list[int] = []
 
