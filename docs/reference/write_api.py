@@ -34,19 +34,6 @@ ORDER = """The orders that `join` offers ([which one?](../guides/which-order.md)
 >>> precede.join("picnic", "ana", key=None, order=order).name
 'ana'
 """
-VERIFY = """
-
->>> import precede
->>> rows = [
-...     {"node": "a", "step": 0, "kind": "broadcast", "message": "m1"},
-...     {"node": "a", "step": 1, "kind": "broadcast", "message": "m2"},
-...     {"node": "b", "step": 0, "kind": "delivered", "message": "m2"},
-...     {"node": "b", "step": 1, "kind": "delivered", "message": "m1"},
-... ]
->>> verdict = precede.verify(rows, "causal")
->>> verdict.verdict, verdict.counts
-('violated', {'causal': 1})
-"""
 INTERNAL = {"closed", "crash", "driver", "error_received", "heard", "links", "opened"}
 HEAD = """# The public interface
 
@@ -88,8 +75,7 @@ def describe(name: str, entry: Any) -> str:
 
 def docstring(name: str, entry: Any) -> str:
     """The cleaned docstring of an entry."""
-    text = inspect.cleandoc(ORDER if name == "Order" else entry.__doc__ or "")
-    return text + VERIFY if name == "verify" and ">>>" not in text else text
+    return inspect.cleandoc(ORDER if name == "Order" else entry.__doc__ or "")
 
 
 def split(text: str) -> tuple[str, str]:
@@ -101,7 +87,7 @@ def split(text: str) -> tuple[str, str]:
 def signature(name: str, entry: Any) -> str:
     """How an entry is called, in as many lines as it needs."""
     if name == "Order":
-        return f"Order = {str(entry).replace('typing.', '')}"
+        return f"Order = {entry!s}".replace("typing.", "").replace("'", '"')
     if inspect.isclass(entry):
         if issubclass(entry, Exception):
             return f"class {name}({entry.__bases__[0].__name__})"
@@ -143,7 +129,7 @@ def folded(start: str, parameters: inspect.Signature, skip_self: bool) -> str:
 def shown_parameter(parameter: inspect.Parameter) -> str:
     """A parameter as it is written in the source."""
     stars = "*" if parameter.kind is parameter.VAR_POSITIONAL else ""
-    default = "" if parameter.default is parameter.empty else f" = {parameter.default!r}"
+    default = "" if parameter.default is parameter.empty else f" = {parameter.default!r}".replace("'", '"')
     return f"{stars}{parameter.name}: {parameter.annotation}{default}"
 
 

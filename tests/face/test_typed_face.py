@@ -69,6 +69,10 @@ MISTAKES = {
         'precede.join("picnic", "ana", key=None, order="casual")',
         'Argument "order" to "join" has incompatible type "Literal[\'casual\']"',
     ),
+    "a wrong order name for verify": (
+        'precede.verify("log.csv", "casual")',
+        'Argument 2 to "verify" has incompatible type "Literal[\'casual\']"',
+    ),
     "a missing await": (
         'async def say(group: precede.Group) -> None:\n    group.broadcast(b"hello")',
         'Value of type "Coroutine[Any, Any, None]" must be used',

@@ -26,12 +26,16 @@ class Transport(ABC):
     >>> import asyncio, precede
     >>> class Loopback(precede.Transport):
     ...     largest = 1000
+    ...
     ...     async def start(self, on_frame):
     ...         self.hear = on_frame
+    ...
     ...     def send(self, frame, where):
     ...         self.hear(frame, "here")
+    ...
     ...     def broadcast(self, frame):
     ...         self.hear(frame, "here")
+    ...
     ...     async def stop(self):
     ...         pass
     >>> async def main() -> None:
