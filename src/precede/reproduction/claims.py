@@ -85,7 +85,7 @@ _SECTION: Final = re.compile(r"\bsections? ([\w.-]+)")
 
 
 class Claim(Struct, frozen=True, forbid_unknown_fields=True, kw_only=True):
-    """One number or sentence of a paper."""
+    """One number or sentence that measures can confirm; the module's docstring explains the fields."""
 
     id: str
     says: str
@@ -120,7 +120,7 @@ class Claim(Struct, frozen=True, forbid_unknown_fields=True, kw_only=True):
 
     @property
     def exhibit(self) -> str:
-        """The table, figure or section it stands in: `table2`, `figure7`, `section5.1`."""
+        """The table, figure or section of the paper that has the claim: `table2`, `figure7`, `section5.1`."""
         found = _EXHIBIT.search(self.place)
         if found:
             return found[1].lower() + _ROMAN.get(found[2], found[2].lower())
@@ -129,7 +129,7 @@ class Claim(Struct, frozen=True, forbid_unknown_fields=True, kw_only=True):
 
     @property
     def bounds(self) -> tuple[float, float]:
-        """What is said of the measure; infinite where nothing is."""
+        """The claimed lower and upper bound of the measure; infinite if there is none."""
         low, high = {
             "about": (self.value, self.value),
             "greatest": (self.value, self.value),
@@ -141,11 +141,11 @@ class Claim(Struct, frozen=True, forbid_unknown_fields=True, kw_only=True):
         return float("-inf") if low is None else low, float("inf") if high is None else high
 
     def reach(self, bound: float) -> float:
-        """How far beyond a bound is still `reproduced`."""
+        """The distance beyond a bound up to which a value is `reproduced`."""
         return self.tolerance or (self.relative * abs(bound) if math.isfinite(bound) else 0.0)
 
     def problem(self) -> str | None:
-        """What is wrong with how it is written; None when nothing is."""
+        """The mistake in how the claim is written; None if there is none."""
         for name in _NEEDED.get(self.kind, ()):
             if getattr(self, name) in (None, "", ()):
                 return f"a claim of kind {self.kind!r} needs {name!r}"
@@ -165,7 +165,10 @@ class Claims(Struct, frozen=True, forbid_unknown_fields=True):
 
 
 class Reason(Struct, frozen=True, forbid_unknown_fields=True, kw_only=True):
-    """Why claims are not reproduced, and what shows it: tests (`tests/a/test_b.py::test_c`), evidence by id."""
+    """Why claims are not reproduced.
+
+    `supported_by` names tests (`tests/a/test_b.py::test_c`) and evidence by id.
+    """
 
     claims: tuple[str, ...]
     why: str
@@ -174,7 +177,7 @@ class Reason(Struct, frozen=True, forbid_unknown_fields=True, kw_only=True):
 
 
 class Reasons(Struct, frozen=True, forbid_unknown_fields=True):
-    """A file of reasons. Evidence is written like a claim, but is our own and about experiments of ours."""
+    """A file of reasons. Evidence has the form of a claim, but it is ours and about our experiments."""
 
     reason: tuple[Reason, ...] = ()
     evidence: tuple[Claim, ...] = ()
@@ -241,7 +244,7 @@ def read_reasons(path: Path) -> Reasons:
 
 
 def experiments_of(claims: Sequence[Claim]) -> set[str]:
-    """Every experiment that some claims are about."""
+    """The experiments that some claims are about."""
     named = {claim.experiment for claim in claims}
     others = [claim.against for claim in claims if claim.against is not None]
     return named | {str(where["experiment"]) for where in others if "experiment" in where}

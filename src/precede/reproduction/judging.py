@@ -1,7 +1,7 @@
-"""Claims beside measures: our value with its interval, how far it is off, and the status.
+"""Compares claims with measures: our value with its interval, the deviation, and the status.
 
-A *sample* is one measured run (or pair, or staircase of runs) of one point of an experiment; samples of a point
-differ in seed or layout only. A claim is held against the mean of every point it picks.
+A *sample* is one measured run (or a pair, or a series of runs) of one point of an experiment; the samples of a
+point differ in seed or layout only. A claim is compared with the mean of every point that it selects.
 """
 
 from __future__ import annotations
@@ -13,7 +13,7 @@ from itertools import pairwise
 from statistics import fmean
 from typing import Any, Final, Literal, TypeAlias
 
-from msgspec import Struct
+from msgspec import Struct, structs
 
 from precede.core.errors import BadInput
 from precede.core.instants import parse_duration
@@ -36,13 +36,13 @@ SHAPES: Final = {
     **{"rises": 2, "falls": 2, "range_rises": 2, "steeper_last": 3},
     **{"flat": 2, "linear": 3, "sublinear": 2},
 }
-"""Kinds that are about curves, and the fewest places on one that they can be judged by."""
+"""The kinds of claims about curves, and the fewest places of a curve that each can be judged by."""
 Curve: TypeAlias = list[tuple[float, float]]
-"""Places on an axis, ascending, and the means there."""
+"""Places on an axis, ascending, each with the mean there."""
 
 
 class Sample(Struct, frozen=True):
-    """What one replicate of a point measured."""
+    """The measures of one replicate of a point; `varied` has the point's place on each axis."""
 
     experiment: str
     varied: Mapping[str, Any]
@@ -51,7 +51,12 @@ class Sample(Struct, frozen=True):
 
 
 class Comparison(Struct, frozen=True, kw_only=True):
-    """A claim with what we found. `ours`: the least and the greatest mean over the points it speaks of."""
+    """A judged claim.
+
+    `ours` is the least and the greatest mean over its points, `off` the deviation in percent.
+
+    `reason` explains a missed claim, `shown_by` names what supports the reason.
+    """
 
     claim: Claim
     status: Status
@@ -66,7 +71,7 @@ class Comparison(Struct, frozen=True, kw_only=True):
 
 
 class Estimate(Struct, frozen=True):
-    """A point over its replicates, for one claim."""
+    """The values of a claim at one point, one for each replicate, with their mean and interval."""
 
     varied: Mapping[str, Any]
     values: tuple[float, ...]
@@ -77,7 +82,7 @@ class Estimate(Struct, frozen=True):
 def judge(
     claims: Claims, samples: Sequence[Sample], scale: str, reasons: Sequence[Reason] = ()
 ) -> list[Comparison]:
-    """Every claim with its status, once for each reading."""
+    """Judge every claim, once for each reading."""
     readings = [""]
     if claims.readings:
         readings = list(dict.fromkeys(str(sample.varied[claims.readings]) for sample in samples)) or [""]
@@ -89,16 +94,15 @@ def judge(
     return found
 
 
-def explain(found: Comparison, reasons: Sequence[Reason]) -> Comparison:
-    """A comparison with the first reason that is about its claim and reading, if the claim is missed."""
-    if found.status != "not reproduced":
-        return found
+def explain(comparison: Comparison, reasons: Sequence[Reason]) -> Comparison:
+    """Add to a missed claim the first reason that fits its id and reading."""
+    if comparison.status != "not reproduced":
+        return comparison
     for reason in reasons:
-        named = any(fnmatchcase(found.claim.id, pattern) for pattern in reason.claims)
-        if named and reason.reading in (None, found.reading):
-            changed = {name: getattr(found, name) for name in found.__struct_fields__}
-            return Comparison(**changed | {"reason": reason.why, "shown_by": ", ".join(reason.supported_by)})
-    return found
+        named = any(fnmatchcase(comparison.claim.id, pattern) for pattern in reason.claims)
+        if named and reason.reading in (None, comparison.reading):
+            return structs.replace(comparison, reason=reason.why, shown_by=", ".join(reason.supported_by))
+    return comparison
 
 
 def _judge(claim: Claim, samples: Sequence[Sample], scale: str, close: float, reading: str) -> Comparison:
@@ -128,7 +132,7 @@ def _judge(claim: Claim, samples: Sequence[Sample], scale: str, close: float, re
 
 
 def _estimates(claim: Claim, samples: Sequence[Sample]) -> list[Estimate]:
-    """The points a claim speaks of, in the order they were asked for."""
+    """The values at each point that a claim selects, in the order of the samples."""
     points = _points(claim.experiment, claim.where, samples)
     found = []
     for point in points:
@@ -163,18 +167,18 @@ def _points(experiment: str, where: Mapping[str, Any], samples: Sequence[Sample]
 
 
 def _partner(claim: Claim, varied: Mapping[str, Any], samples: Sequence[Sample]) -> list[Sample] | None:
-    """The one point that a point is compared with."""
+    """The samples of the point that a point is compared with; None if it was not measured."""
     where = dict(claim.against or {}) | {axis: varied[axis] for axis in claim.pair_by}
     experiment = str(where.pop("experiment", claim.experiment))
     where.pop("measure", None)
     points = _points(experiment, where, samples)
     if len(points) > 1:
-        raise BadInput(f"claim {claim.id!r}: `against` fits {len(points)} points, one is wanted")
+        raise BadInput(f"claim {claim.id!r}: `against` fits {len(points)} points, expected one")
     return points[0] if points else None
 
 
 def _values(claim: Claim, point: Sequence[Sample], others: Sequence[Sample] | None) -> list[float]:
-    """The claim's measure for each replicate; a comparison is made replicate by replicate."""
+    """The claim's value for each replicate; two points are compared replicate by replicate."""
     if claim.statistic == "first_five_apart":
         first = [sample.measures[claim.measure] for sample in point[:FIRST_RUNS]]
         return [(max(first) - min(first)) / fmean(first)] if fmean(first) else [0.0]
@@ -204,7 +208,7 @@ def _interval(values: Sequence[float]) -> tuple[float, float] | None:
 
 
 def _by_bounds(claim: Claim, means: Sequence[float], close: float) -> tuple[Status, float | None]:
-    """Within reach of the bounds, within the slack beyond, on the good side of them, or none of these."""
+    """Status of a claim about bounds, and deviation: within tolerance, within slack, better or missed."""
     if claim.kind == "withheld":
         return "withheld", None
     low, high = claim.bounds
@@ -220,12 +224,12 @@ def _by_bounds(claim: Claim, means: Sequence[float], close: float) -> tuple[Stat
 
 
 def _near(claim: Claim, bound: float, close: float) -> float:
-    """How far beyond a bound is still `close`."""
+    """The distance beyond a bound up to which a value is `close`."""
     return max(claim.reach(bound) + claim.slack, close * claim.reach(bound))
 
 
 def _deviation(claim: Claim, means: Sequence[float]) -> float | None:
-    """How far the farthest point is from the published value or bound, in percent of it; 0 within bounds."""
+    """The deviation of the farthest point from the published value or bound, in percent; 0 within bounds."""
     low, high = claim.bounds
     off = max(
         (mean - high if mean > high else mean - low if mean < low else 0.0 for mean in means),
@@ -239,14 +243,14 @@ def _deviation(claim: Claim, means: Sequence[float]) -> float | None:
 
 
 def _has_shape(claim: Claim, estimates: Sequence[Estimate]) -> bool:
-    """Are there enough places to judge a shape by? Points of different curves are no curve."""
+    """Are there enough places on one curve to judge its shape?"""
     if claim.kind in ("flat", "linear", "sublinear"):
         return len({place for place, _ in _along(claim, estimates)}) >= SHAPES[claim.kind]
     return len(_curves(claim, estimates)) >= (2 if claim.kind == "range_rises" else 1)
 
 
 def _by_shape(claim: Claim, estimates: Sequence[Estimate]) -> tuple[Status, float | None]:
-    """A sentence about curves: reproduced when all have the shape, close when all have it within the slack."""
+    """Status of a claim about curves: reproduced if all have the shape, close if all have it within slack."""
     if claim.kind in ("flat", "linear", "sublinear"):
         return _status([_by_size(claim, estimates)]), None
     curves = _curves(claim, estimates)
@@ -260,9 +264,9 @@ def _by_shape(claim: Claim, estimates: Sequence[Estimate]) -> tuple[Status, floa
 
 
 def _curves(claim: Claim, estimates: Sequence[Estimate]) -> list[Curve]:
-    """The means along one axis, one curve for each setting of the others, in the order of `along`.
+    """The means along one axis, one curve for each combination of the other axes, in the order of `along`.
 
-    A curve too short to have a shape, or without the places the claim is about, says nothing and is left out.
+    A curve that is too short, or that lacks the places the claim is about, is left out.
     """
     axis = claim.over or claim.along
     curves: dict[str, list[tuple[float, float, float]]] = {}
@@ -280,7 +284,7 @@ def _curves(claim: Claim, estimates: Sequence[Estimate]) -> list[Curve]:
 
 
 def place_on(value: Any) -> float:
-    """Where a setting stands on its axis.
+    """The place of a setting on its axis: a number, the mean of a list, or a duration in microseconds.
 
     >>> place_on("20min") > place_on("5min"), place_on([6, 14]), place_on("none")
     (True, 10.0, inf)
@@ -293,7 +297,7 @@ def place_on(value: Any) -> float:
 
 
 def _climbs(values: Sequence[float], claim: Claim) -> tuple[bool, bool]:
-    """Does it climb at every step: strictly; within the slack?"""
+    """Do the values rise at every step: strictly, and within the slack?"""
     steps = list(pairwise(values))
     slack = claim.slack
     return (
@@ -303,14 +307,14 @@ def _climbs(values: Sequence[float], claim: Claim) -> tuple[bool, bool]:
 
 
 def _steeper_last(claim: Claim, curve: Curve) -> tuple[bool, bool]:
-    """Of three places on a curve the last two are further apart than the first two."""
+    """Are the last two of three places on a curve further apart than the first two?"""
     first, second, third = (dict(curve)[place] for place in claim.at)
     found = second - third > first - second
     return found, found
 
 
 def _by_size(claim: Claim, estimates: Sequence[Estimate]) -> tuple[bool, bool]:
-    """Shapes that one number decides: within the tolerance, within twice of it."""
+    """Is the number that decides a shape within the tolerance, and within twice the tolerance?"""
     points = _along(claim, estimates)
     (first, low), (last, high) = points[0], points[-1]
     if claim.kind == "sublinear":
@@ -327,7 +331,7 @@ def _by_size(claim: Claim, estimates: Sequence[Estimate]) -> tuple[bool, bool]:
 
 
 def _along(claim: Claim, estimates: Sequence[Estimate]) -> Curve:
-    """All points that stand on the claim's axis, as one curve."""
+    """All points that have a place on the claim's axis, as one curve."""
     return sorted((place_on(o.varied[claim.along]), o.mean) for o in estimates if claim.along in o.varied)
 
 

@@ -1,7 +1,7 @@
-"""The papers' experiments in one form: units of work, each a point and a seed, measured alone and verified.
+"""The papers' experiments in one form: units of work, each a point and a seed, verified and measured.
 
-A unit is plain data, so that any worker can carry it out; its id is a hash of what describes it. What a paper
-needs of its own stands in its module (`guidec2021`, ...); this file only brings the five to one shape.
+A unit is plain data, so that any worker can carry it out; its id is a hash of its description. Each paper's
+package turns its experiments into units; this module has what the five share.
 """
 
 from __future__ import annotations
@@ -23,7 +23,10 @@ PAPERS: Final = ("guidec2021", "was2021", "drift2006", "vcube2018", "prs1997")
 
 
 class Unit(Struct, frozen=True, kw_only=True):
-    """One measured run of one point. `varied`: what claims pick by; `given`: what the paper's module needs."""
+    """One run of one point.
+
+    `varied` has the axes that claims select by, `given` what the paper's package needs.
+    """
 
     paper: str
     experiment: str
@@ -34,13 +37,13 @@ class Unit(Struct, frozen=True, kw_only=True):
 
     @property
     def id(self) -> str:
-        """Short, stable, and the same for the same unit everywhere."""
+        """A short id, the same for the same unit on every machine."""
         text = msgspec.json.encode([self.paper, self.experiment, self.given, self.seed], order="sorted")
         return f"{self.paper}-{self.experiment}-s{self.seed}-{blake2b(text, digest_size=6).hexdigest()}"
 
 
 class Finding(Struct, frozen=True, kw_only=True):
-    """What one unit came to: its measures, and what the witness found in its log (violations of `order`)."""
+    """The result of a unit: its measures, and the number of violations of `order` in its log."""
 
     measures: dict[str, float]
     violations: int
@@ -48,16 +51,16 @@ class Finding(Struct, frozen=True, kw_only=True):
 
 
 class Paper(Protocol):
-    """What `precede reproduce` needs of a paper."""
+    """What `precede reproduce` calls in a paper's package."""
 
     def units(self, folder: Path, scale: str, samples: Sequence[Sample]) -> list[Unit]:
-        """Every unit wanted at a scale, given what is measured so far (more may be wanted then)."""
+        """Every unit of a scale; a paper may add units after it has seen the samples measured so far."""
 
     def runs(self, unit: Unit) -> list[Run]:
         """The runs that a unit consists of."""
 
     def measure(self, unit: Unit) -> Finding:
-        """Carry out a unit: simulate, ask the witness, measure."""
+        """Carry out a unit: simulate, verify, measure."""
 
 
 def find_paper(key: str) -> Paper:
@@ -70,13 +73,16 @@ def find_paper(key: str) -> Paper:
 
 
 def plain(point: Struct, without: Sequence[str] = ("experiment",)) -> dict[str, Any]:
-    """A point as plain data, tuples as lists, the way a claims file writes them."""
+    """A point as plain data; tuples become lists, as in a claims file."""
     described: dict[str, Any] = msgspec.json.decode(msgspec.json.encode(point))
     return {key: value for key, value in described.items() if key not in without}
 
 
 def unit_of(paper: str, point: Any, seed: int, varied: Mapping[str, Any] | None = None) -> Unit:
-    """A unit that its paper's module can make a point of again; unless told, claims can pick by all of it."""
+    """A unit from which its paper's package can restore the point.
+
+    Claims select by `varied`, by default all of it.
+    """
     return Unit(
         paper=paper,
         experiment=point.experiment,

@@ -1,1 +1,6 @@
-"""The experiments of drift2006: points, measures, units of work."""
+"""The experiments of drift2006.
+
+points     the experiments as points, a point and a seed as a run
+measures   latencies and floods from rows
+units      points as units of work
+"""

@@ -1,8 +1,8 @@
-"""What drift2006 measures, from rows: latencies of TOF and TOVF, three forms of speed-up, floods to delivery.
+"""The measures of drift2006, from rows: latencies of TOF and TOVF, three forms of speed-up, floods to delivery.
 
-The paper's latency (section 5.2) is, of each source, the greatest over its messages and all destinations,
-averaged over the sources. Its speed-up is the ratio of two such averages. Two other forms stand beside it: the
-mean over the sources of each one's own ratio, and the ratio of the mean ages.
+The paper's latency (section 5.2) is the greatest latency of each source, over its messages and all
+destinations, averaged over the sources. Its speed-up is the ratio of two such averages. We add two other forms:
+the mean over the sources of each one's own ratio, and the ratio of the mean ages.
 """
 
 from __future__ import annotations
@@ -21,21 +21,24 @@ _NEVER: Final = np.iinfo(np.int64).max
 
 
 class Slower(AssertionError):
-    """TOVF delivered a message later than TOF would have: it never may."""
+    """TOVF delivered a message later than TOF would have, which the protocol excludes."""
 
 
 class Window(Struct, frozen=True):
-    """Messages born in it are measured; it opens when every source has begun, if that is later."""
+    """Messages broadcast in this window are measured.
+
+    It opens when every source has begun, if that is later.
+    """
 
     opens: Instant
     closes: Instant
 
 
 class Rows:
-    """When each message was born, and when it was received, delivered and observed at each node.
+    """The instants at which each message was broadcast, and received, delivered and observed at each node.
 
-    `received`, `delivered` and `observed` have a row per message and a column per node; never is the greatest
-    number.
+    `received`, `delivered` and `observed` have a row per message and a column per node; the greatest integer
+    means never.
     """
 
     def __init__(self, log: pa.Table) -> None:
@@ -75,7 +78,10 @@ def _whole(log: pa.Table, column: str) -> Column:
 
 
 def assert_never_slower(rows: Rows) -> int:
-    """TOVF is never later than TOF, for any message at any destination; returns how many were compared."""
+    """Check that TOVF is never later than TOF, for any message at any destination.
+
+    Returns the pairs compared.
+    """
     both = rows.observed != _NEVER
     late = both & (rows.delivered > rows.observed)
     if late.any():

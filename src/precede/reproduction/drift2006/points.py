@@ -1,6 +1,6 @@
 """The experiments of sections 5 and 6 of drift2006: `experiments.toml` as points, a point and a seed as a run.
 
-A run is carried out with TOF's shadow, asked of the witness, and measured from its rows (`drift2006_measures`).
+A run is simulated with TOF observed in parallel, verified, and measured from its rows (`measures.py`).
 """
 
 from __future__ import annotations
@@ -30,11 +30,11 @@ ORIGINATORS: Final = {"centre": (55,), "origin": (0,), "two": (0, 99), "four": (
 
 _MOTES: Final = (5, 6, 9, 10)
 _AFTER: Final = 10 * SECOND
-"""Floods take milliseconds; behind the last one the run goes on for so long."""
+"""How long a run continues after the last broadcast; a flood takes milliseconds."""
 
 
 class Point(Struct, frozen=True):
-    """One place of one experiment. `layout`: field, grid (one flood a second) or motes."""
+    """One point of one experiment. `layout`: field, grid (one flood a second) or motes."""
 
     experiment: str
     nodes: int = 100
@@ -52,7 +52,7 @@ class Point(Struct, frozen=True):
     floods: int = FLOODS
 
     def senders(self) -> tuple[int, ...]:
-        """Who multicasts."""
+        """The nodes that multicast."""
         if self.layout == "grid":
             return ORIGINATORS[self.originators]
         if self.layout == "motes":
@@ -108,7 +108,7 @@ class Point(Struct, frozen=True):
         return world
 
     def _workload(self) -> dict[str, Any]:
-        """Rates are relative in a workload; `every` is the interval that the mean rate stands for."""
+        """The workload table: relative rates, and in `every` the interval of the mean rate."""
         senders = self.senders()
         if self.layout == "grid":
             script = [{"src": str(senders[k % len(senders)]), "at": f"{k + 1}s"} for k in range(self.floods)]
@@ -127,7 +127,7 @@ class Point(Struct, frozen=True):
         }
 
     def window(self) -> Window:
-        """Which messages are measured."""
+        """The window of broadcasts that are measured."""
         if self.layout == "grid":
             return Window(0, (self.floods - 2 * GRID_SIDE * 2) * SECOND)
         slowest = round(max(self.intervals()) * SECOND)
@@ -145,7 +145,7 @@ class Experiment(Struct, frozen=True):
 
 
 class Measured(Struct, frozen=True):
-    """One run: its measures by name, and whether the witness had anything to say."""
+    """The result of one run: its measures by name, and the number of violations in its log."""
 
     seed: int
     measures: dict[str, float]
@@ -175,7 +175,7 @@ def _points(name: str, settings: Mapping[str, Any], grid: Mapping[str, Any]) -> 
 
 
 def measure_run(point: Point, seed: int) -> Measured:
-    """One run of a point, verified and measured. Raises `Slower` if TOVF ever was later than TOF."""
+    """Carry out one run of a point, verified and measured. Raises `Slower` if TOVF was ever later than TOF."""
     sink = TableSink()
     outcome = carry_out(point.run(seed), sink)
     log = sink.events()

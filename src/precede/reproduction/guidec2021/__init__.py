@@ -1,1 +1,6 @@
-"""The experiments of guidec2021: points, measures, units of work."""
+"""The experiments of guidec2021.
+
+points     the experiments as points, a point and a seed as a run
+measures   of the mobility and of the log
+units      points as units of work
+"""

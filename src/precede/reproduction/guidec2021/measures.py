@@ -1,4 +1,4 @@
-"""What guidec2021 measures: contacts and stays of the scenario, delays, ratios, registries (section VI).
+"""The measures of guidec2021: contacts and stays of the scenario, delays, ratios, registries (section VI).
 
 Delays are in seconds, ratios and shares in percent.
 """
@@ -19,14 +19,17 @@ from precede.measures.events import measure_events
 from precede.measures.gauges import measure_gauges
 
 FIVE_MINUTES: Final = (270 * SECOND, 330 * SECOND)
-"""Node N777 of Figure 11 stays five minutes; ours are all nodes that stay about as long."""
+"""The paper's Figure 11 shows node N777, which stays five minutes.
+
+We take all nodes that stay about as long.
+"""
 
 _DELAYS: Final = ("transit", "wait", "age")
 _STATISTICS: Final = ("mean", "sd", "min", "max", "p50", "p95", "p99")
 
 
 def measure_world(built: BuiltWorld) -> dict[str, float]:
-    """Tables I and IV."""
+    """The statistics of the scenario, Tables I and IV."""
     contacts = [end - start for _, _, start, end in built.network.contact_list()]  # type: ignore[attr-defined]
     stays = [stay.leave - stay.enter for stay in built.presence if stay.leave is not None]
     found = {"contacts": float(len(contacts))}
@@ -44,7 +47,7 @@ def measure_world(built: BuiltWorld) -> dict[str, float]:
 
 
 def measure_log(log: pa.Table, gauges: pa.Table, built: BuiltWorld) -> dict[str, float]:
-    """Tables II, III, V and VI, and what the text says about Figures 5, 6, 10 and 11."""
+    """The measures of the log: Tables II, III, V and VI, and the text about Figures 5, 6, 10 and 11."""
     counted = measure_events(log.to_batches())
     found = {name: float(value) for name, value in counted.items() if value is not None}
     for delay, statistic in product(_DELAYS, _STATISTICS):

@@ -1,7 +1,7 @@
 """The experiments of guidec2021 (section VI): `experiments.toml` as points, a point and a seed as a run.
 
-A run is carried out, asked of the witness, and measured from its rows (`guidec2021_measures`). Layouts are
-different made-up towns, and as much a repetition as seeds are.
+A run is simulated, verified, and measured from its rows (`measures.py`). A layout is one generated town;
+layouts are repetitions, as seeds are.
 """
 
 from __future__ import annotations
@@ -24,7 +24,7 @@ from precede.witness.verify import verify
 
 
 class Point(Struct, frozen=True):
-    """One place of one experiment, in one town: what its grid varied, and the run but for its seed."""
+    """One point of one experiment in one town: what its grid varied, and the run without its seed."""
 
     experiment: str
     varied: Mapping[str, str]
@@ -37,7 +37,7 @@ class Point(Struct, frozen=True):
 
 
 class Measured(Struct, frozen=True):
-    """One run: its measures by name, and whether the witness had anything to say."""
+    """The result of one run: its measures by name, and the number of violations in its log."""
 
     seed: int
     measures: dict[str, float]
@@ -57,7 +57,7 @@ def read_experiments(path: Path, scale: str = "paper") -> tuple[list[Point], lis
             varied = dict(zip(grid, values, strict=True))
             settings = {"log": "messages", "layout": layout, **table.get("set", {}), **varied}
             run = read_scenario(table["scenario"], table["protocol"], settings=settings)
-            # the scenario reads no file beside it, and a worker has none: the run stands alone
+            # a worker has no files next to the scenario, and the scenario reads none
             points.append(Point(name, varied, layout, msgspec.structs.replace(run, base="")))
     return points, list(tables[scale]["seeds"])
 

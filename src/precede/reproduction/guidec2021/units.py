@@ -1,4 +1,4 @@
-"""guidec2021 as units: towns (layouts) and seeds are the repetitions."""
+"""guidec2021 as units of work: towns (layouts) and seeds are the repetitions."""
 
 from __future__ import annotations
 

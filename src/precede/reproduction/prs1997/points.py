@@ -1,8 +1,8 @@
 """The experiments of section 7 of Prakash, Raynal, Singhal (1997): how large causal barriers are.
 
 `read_experiments` turns `papers/prs1997/experiments.toml` into points; a point and a seed are one `Run`;
-`measure_run` carries it out, asks the witness, and measures what the paper measures: tuples carried by each
-message sent, over N squared, once warm. Runs are added until the interval of the mean is narrow enough.
+`measure_run` simulates it, verifies it, and measures what the paper measures: the tuples that each message
+carries over N squared, after the warm-up. Runs are added until the interval of the mean is narrow enough.
 """
 
 from __future__ import annotations
@@ -29,7 +29,7 @@ WORD_BITS: Final = 32
 
 
 class Precision(Struct, frozen=True):
-    """How long a run is and how many runs are made."""
+    """The length of a run and the number of runs."""
 
     warm_up_deliveries: int
     deliveries: int
@@ -39,7 +39,7 @@ class Precision(Struct, frozen=True):
 
 
 class Point(Struct, frozen=True, forbid_unknown_fields=True):
-    """One place on one curve. Times are in the paper's time units, which are seconds in the run."""
+    """One point of one curve. Times are in the paper's time units, which are seconds in the run."""
 
     experiment: str
     nodes: int
@@ -76,7 +76,7 @@ class Point(Struct, frozen=True, forbid_unknown_fields=True):
 
 
 class Measured(Struct, frozen=True):
-    """One run: means over the messages sent in the window, and whether the witness had anything to say."""
+    """The result of one run: means over the messages sent in the window, and the violations in its log."""
 
     seed: int
     measures: dict[str, float]

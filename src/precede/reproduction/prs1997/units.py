@@ -1,4 +1,4 @@
-"""prs1997 as units: runs are added to a point until the interval of its mean is narrow."""
+"""prs1997 as units of work: runs are added to a point until the interval of its mean is narrow."""
 
 from __future__ import annotations
 

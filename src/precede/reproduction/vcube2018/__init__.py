@@ -1,1 +1,6 @@
-"""The experiments of vcube2018: points, measures, units of work."""
+"""The experiments of vcube2018.
+
+points     the experiments as points, a point and a seed as a run
+measures   packets, sizes, dependencies, latencies and buffers from rows
+units      points as units of work
+"""

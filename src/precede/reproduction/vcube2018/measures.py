@@ -1,4 +1,4 @@
-"""What vcube2018 measures, from rows: packets, sizes, dependencies, latencies, buffers (section 5).
+"""The measures of vcube2018, from rows: packets, sizes, dependencies, latencies, buffers (section 5).
 
 All rows of one input of one node stand together in the log of a simulation, which is how a packet is joined to
 the messages that arrived in it, and a broadcast to the vector it carried.

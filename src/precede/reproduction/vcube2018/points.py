@@ -24,7 +24,7 @@ PAIRED: Final = ("paired", "paired_spread", "paired_wide", "paired_wide_small", 
 
 
 class Point(Struct, frozen=True):
-    """One place of one experiment: a network, a start process and the protocol's options."""
+    """One point of one experiment: a network, a start process and the protocol's options."""
 
     experiment: str
     start: str
@@ -62,7 +62,7 @@ class Point(Struct, frozen=True):
 
 
 class Scale(Struct, frozen=True):
-    """How many runs each point gets; `own`: those of experiments that have the same number at every scale."""
+    """The number of runs of each point; `own` has the experiments with the same number at every scale."""
 
     runs: int
     runs_when_large: int | None = None
@@ -81,7 +81,7 @@ class Scale(Struct, frozen=True):
 
 
 class Measured(Struct, frozen=True):
-    """One run, or one pair of runs: its measures by name, and whether the witness had anything to say."""
+    """The result of one run or pair of runs: its measures by name, and the number of violations."""
 
     seed: int
     measures: dict[str, float]

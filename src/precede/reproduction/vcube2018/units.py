@@ -1,4 +1,4 @@
-"""vcube2018 as units: each point once for each start process, which is a reading of the text."""
+"""vcube2018 as units of work: each point once for each start process, which is a reading of the text."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Section 5.1 of was2021: WAS beside CK, at a fixed rate (Figures 7 and 8) and as far as it goes (Figure 6).
+"""Section 5.1 of was2021: WAS compared with CK, at a fixed rate (Figures 7, 8) and at the highest (Figure 6).
 
 A point and a seed are one run of one protocol; two protocols with one seed have the same walks and the same
 broadcasts. Everything is measured from rows. One second of silence lets hosts join before the first message.
@@ -31,7 +31,7 @@ from precede.witness.verify import verify
 JOIN: Final = SECOND
 DRAIN: Final = 2 * SECOND
 OCTAVE: Final = 4
-"""Steps of a staircase that double the rate."""
+"""The number of steps of a staircase that double the rate."""
 
 Protocol = Literal["was", "ck", "ck_host"]
 _PROTOCOLS: Final[dict[Protocol, tuple[str, dict[str, Any]]]] = {
@@ -42,12 +42,12 @@ _PROTOCOLS: Final[dict[Protocol, tuple[str, dict[str, Any]]]] = {
 
 
 class Point(Struct, frozen=True, forbid_unknown_fields=True):
-    """One place of one experiment. `rate` is messages per second of all hosts together.
+    """One point of one experiment. `rate` is messages per second of all hosts together.
 
-    With `stairs` the rate is only where a staircase begins: each step of `seconds` is a fourth of an octave
-    higher. A step is kept when `share` of its deliveries are made within `within` seconds; two in a row that
-    are not end the climb. `options` are the protocol's, where they are not the usual ones; `like` names the
-    experiment of section 5.2 or 5.3 (`buffers`, `failures`) that this one varies.
+    With `stairs` the rate is that of the first step of a staircase: each step lasts `seconds` and is a quarter
+    of an octave higher. A step succeeds when `share` of its deliveries happen within `within` seconds; two
+    failed steps in a row end the run. `options` are the protocol's, where they are not the usual ones; `like`
+    names the experiment of section 5.2 or 5.3 (`buffers`, `failures`) that this one varies.
     """
 
     experiment: str
@@ -65,12 +65,12 @@ class Point(Struct, frozen=True, forbid_unknown_fields=True):
 
     @property
     def load(self) -> str:
-        """The experiment whose load it has."""
+        """The experiment that defines the load."""
         return self.like or self.experiment
 
 
 class Measured(Struct, frozen=True):
-    """One run: its measures by name, and whether the witness had anything to say."""
+    """The result of one run: its measures by name, and the number of violations in its log."""
 
     seed: int
     measures: dict[str, float]
@@ -188,7 +188,7 @@ def _chosen(found: Mapping[str, Any], point: Point) -> dict[str, float]:
 
 
 def _buffers(gauges: pa.Table, point: Point) -> dict[str, float]:
-    """What stations keep while messages come in; saving: the others' mean against the fullest (Figure 9)."""
+    """The messages that stations buffer during the load, and the saving of the others against the fullest."""
     last = JOIN + round(point.seconds * SECOND)
     samples: dict[int, list[int]] = {}
     for row in gauges.select(["node", "at_us", "name", "value"]).to_pylist():
@@ -204,7 +204,7 @@ def _buffers(gauges: pa.Table, point: Point) -> dict[str, float]:
 
 
 class _DeliverySink(TableSink):
-    """When each message was broadcast, and how many deliveries came in time; the rows are for the witness."""
+    """Counts the deliveries of each message that come in time, and keeps the rows for the verifier."""
 
     def __init__(self, within: Duration) -> None:
         super().__init__()
@@ -226,7 +226,7 @@ class _DeliverySink(TableSink):
                 self.in_time[source, number] = self.in_time.get((source, number), 0) + 1
 
     def share(self, begin: int, end: int, hosts: int) -> float:
-        """Of the messages born between two instants, what share of all deliveries came in time."""
+        """The share of deliveries in time, of messages broadcast between two instants."""
         born = [message for message, at in self.born.items() if begin <= at < end]
         made = sum(self.in_time.get(message, 0) for message in born)
         return made / (len(born) * hosts) if born else 1.0
@@ -241,7 +241,10 @@ _AS: Final = {
 
 
 def _climb(point: Point, seed: int) -> Measured:
-    """Up the stairs until two steps in a row are not kept; the throughput is the rate of the last that was."""
+    """Raise the rate until two steps in a row fail.
+
+    The throughput is the rate of the last step that succeeded.
+    """
     within, length = round(point.within * SECOND), round(point.seconds * SECOND)
     sink = _DeliverySink(within)
     prepared = prepare(describe(point, seed), sink)
@@ -257,7 +260,7 @@ def _climb(point: Point, seed: int) -> Measured:
             break
     if not kept or kept == rates(point)[-1]:
         raise BadInput(
-            f"{point.experiment}: {point.protocol} with {point.hosts} hosts: the stairs end too soon"
+            f"{point.experiment}: {point.protocol} with {point.hosts} hosts: the staircase has too few steps"
         )
     verdict = verify(sink.events(), "causal")
     violations = verdict.violations + (verdict.verdict != "holds")

@@ -1,4 +1,4 @@
-"""Figures 9 and 10 of was2021: how many messages stations keep, without and with failing hosts.
+"""Figures 9 and 10 of was2021: the messages that stations buffer, without and with failing hosts.
 
 python -m precede.reproduction.was2021.points buffers --seed 1
 python -m precede.reproduction.was2021.points failures --duration 300
