@@ -1,15 +1,10 @@
 """Neighbours: from addresses and frames to nodes and packets.
 
-`Links` fragments packets, sends them through one reliable `Channel` per neighbour or once to everybody,
-transmits beacons, and reports which neighbours are up. A packet to one neighbour arrives once and in order
-while the link lasts; a packet to all neighbours is transmitted once and may be lost.
-
-Who a frame is from, and whether it is authentic, is decided by `admission.py`. Only authentic frames of a
-session bring a link up or keep it up; a beacon for everybody, which any member can forge, prolongs a link by a
-few intervals at most.
-
-Links come from beacons (every member that is heard becomes a neighbour), or are opened and closed by hand: from
-a file, or by a trace of contacts. An opened link is up only while the other end is heard.
+A packet to one neighbour goes through a reliable `Channel`: it arrives once and in order while the link is up. A
+packet to all neighbours is transmitted once and may be lost. `admission.py` decides who sent a frame. Only
+authentic frames of a session bring a link up or keep it up; a beacon, which any member can forge, prolongs it by
+a few intervals at most. Every member that is heard is a neighbour; or, `by_hand`, only members whose link the
+program has opened, for example from a trace of contacts.
 """
 
 from __future__ import annotations
@@ -65,10 +60,9 @@ class Neighbour:
 class Links:
     """The neighbours over one transport; `packet`, `up`, `down` and `left` are called as things happen.
 
-    `by_hand`: only opened links count. `patient`: packets that cannot go now, or were on their way when a link
-    broke, are kept (within bounds) and sent once the neighbour is back, as protocols without acknowledgements
-    of their own expect of a wire (a neighbour that restarted may receive a packet again). `alone`: one
-    neighbour at a time, as a host has one cell.
+    `patient`: packets that cannot be sent, or were not acknowledged when a link went down, are kept within
+    bounds and sent when the neighbour returns, as protocols without acknowledgements expect of a wire (a
+    neighbour that restarted may receive a packet again). `alone`: one neighbour, as a host has one cell.
     """
 
     def __init__(
@@ -106,7 +100,7 @@ class Links:
         self.dropped_here: Counter[str] = Counter()
         self.on_frame: Callable[[], None] = lambda: None
         admission.connect(
-            LinkEvents(transport.send, self._on_ready, self._on_moved, self._on_alive, self._on_stranger)
+            LinkEvents(transport.send, self._on_ready, self._on_moved, self._on_alive, self._introduce)
         )
         transport.on_link = self._on_link
 
@@ -170,10 +164,7 @@ class Links:
         if sealed is not None:
             self._transport.send(*sealed)
 
-    def _on_stranger(self, where: Where) -> None:
-        self._introduce(where, INTRODUCE_YOURSELF)
-
-    def _introduce(self, where: Where, kind: bytes) -> None:
+    def _introduce(self, where: Where, kind: bytes = INTRODUCE_YOURSELF) -> None:
         """Send our introduction to an address, as far as its budget allows."""
         introduction = self._admission.own_introduction()
         if introduction is None:
@@ -367,10 +358,6 @@ class Links:
     def neighbours(self) -> list[NodeId]:
         """The nodes whose links are up."""
         return sorted(self._near)
-
-    def queued(self) -> int:
-        """Pieces that wait to leave or to be acknowledged."""
-        return sum(near.channel.queued for near in self._near.values())
 
     def dropped(self) -> dict[str, int]:
         """What was dropped here, by reason."""
