@@ -1,10 +1,10 @@
 """Neighbours: from addresses and frames to nodes and packets.
 
-A packet to one neighbour goes through a reliable `Channel`: it arrives once and in order while the link is up. A
-packet to all neighbours is transmitted once and may be lost. `admission.py` decides who sent a frame. Only
-authentic frames of a session bring a link up or keep it up; a beacon, which any member can forge, prolongs it by
-a few intervals at most. Every member that is heard is a neighbour; or, `by_hand`, only members whose link the
-program has opened, for example from a trace of contacts.
+A packet to one neighbour goes through a reliable `Channel`: it arrives once and in order while the link is up.
+A packet to all neighbours is transmitted once and may be lost. `admission.py` decides who sent a frame. Only
+authentic frames of a session bring a link up or keep it up; a beacon, which any member can forge, prolongs it
+by a few intervals at most. Every member that is heard is a neighbour; or, `by_hand`, only members whose link
+the program has opened, for example from a trace of contacts.
 """
 
 from __future__ import annotations
