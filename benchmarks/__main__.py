@@ -1,4 +1,4 @@
-"""`make bench`: every benchmark of this folder, one after the other, and RESULTS.md from what they print."""
+"""Runs every benchmark of this folder in turn and writes RESULTS.md from their output (`make bench`)."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ NOT_ONE = ("digests", "__init__", "__main__", "measuring", "members", "family", 
 
 
 def main() -> None:
-    """Run them all; a benchmark that fails fails the whole."""
+    """Runs all benchmarks; stops with an error if one fails."""
     lines = [
         "# Results",
         "",

@@ -1,4 +1,4 @@
-"""Moving nodes for benchmarks of contacts: random waypoints, and walks in short legs, as a phone logs them."""
+"""Moving nodes for the contact benchmarks: random waypoints, and walks in short legs as a phone logs them."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ Rows = list[np.ndarray]
 
 
 def waypoints(nodes: int, side_m: float, seconds: int, seed: int = 1) -> Segments:
-    """Everybody goes straight to a random place at 1 to 10 m/s, then to the next; cut off at the end."""
+    """Nodes go straight to random places, one after the other, at 1 to 10 m/s."""
     random = np.random.default_rng(seed)
     x, y = random.uniform(0, side_m, nodes), random.uniform(0, side_m, nodes)
     t = np.zeros(nodes, dtype=np.int64)
@@ -31,7 +31,7 @@ def waypoints(nodes: int, side_m: float, seconds: int, seed: int = 1) -> Segment
 
 
 def walks(nodes: int, side_m: float, seconds: int, leg_s: int = 10, seed: int = 1) -> Segments:
-    """People at 1 to 2 m/s who turn a little at every leg and turn back at the edge of the square."""
+    """Pedestrians at 1 to 2 m/s who turn a little at every leg, and turn back at the edge of the square."""
     random = np.random.default_rng(seed)
     legs = seconds // leg_s
     heading = random.uniform(0, 2 * np.pi, (nodes, 1)) + random.normal(0, 0.4, (nodes, legs)).cumsum(axis=1)

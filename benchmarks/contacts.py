@@ -54,7 +54,7 @@ def run(quick: bool) -> dict[str, Any]:
 
 
 def rivals(seconds: int) -> dict[str, Any]:
-    """500 and 2,000 nodes at the same density; the larger world also sampled, for the databases."""
+    """Measures 500 and 2,000 nodes at the same density; the larger world also as samples, for the databases."""
     worlds = {n: waypoints(n, SIDE_500_M * (n / 500) ** 0.5, seconds) for n in (500, 2000)}
     samples = sampled(worlds[2000], seconds)
     found: dict[str, int] = {}
@@ -104,7 +104,7 @@ def wall(run: Any) -> float:
 
 
 def crowd(nodes: int, seconds: int) -> dict[str, Any]:
-    """Many people with a leg every ten seconds: the kernel alone, slice by slice, in one process."""
+    """Measures the kernel alone: many pedestrians with a leg every ten seconds, in one process."""
     world = walks(nodes, 2300.0 * (nodes / 10_000) ** 0.5, seconds)
     pieces = 0
     began = time.process_time()
@@ -123,7 +123,7 @@ def crowd(nodes: int, seconds: int) -> dict[str, Any]:
 
 
 def crowd_on_spark(world: Segments) -> dict[str, Any]:
-    """The same crowd by the job, from lake to lake, on two cores of a warm session; CPU of all processes."""
+    """Measures the Spark job on the same pedestrians, on two cores of a warm session; CPU of all processes."""
     with tempfile.TemporaryDirectory() as folder, open_session("local[2,4]") as session:
         lake = Lake(folder)
         write_segments(lake, "small", waypoints(50, 500.0, 60))
@@ -141,7 +141,7 @@ def crowd_on_spark(world: Segments) -> dict[str, Any]:
 
 
 def write_segments(lake: Lake, trace: str, world: Segments) -> None:
-    """A made-up world as `segments`, in order of time as `precede ingest` leaves them."""
+    """A generated world as the table `segments`, in order of time, as `precede ingest` writes it."""
     order = np.argsort(world.t0_us, kind="stable")
     names = pa.array([f"n{node}" for node in range(int(world.node.max()) + 1)])
     columns = [names.take(pa.array(world.node[order])), *(pa.array(column[order]) for column in world[1:])]
@@ -151,7 +151,7 @@ def write_segments(lake: Lake, trace: str, world: Segments) -> None:
 
 
 def sampled(world: Segments, seconds: int) -> dict[str, np.ndarray]:
-    """Where everybody is at every whole second."""
+    """The positions of all nodes at every whole second."""
     parts = []
     for t in range(seconds + 1):
         at = t * SECOND

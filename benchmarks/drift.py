@@ -34,7 +34,7 @@ FIRST = "uniform(0, 100)"
 
 
 class TapedRadio(FloodRadio):
-    """Writes down, for every reception, what was put on the air since the one before it."""
+    """A radio that records, for every reception, what was transmitted since the one before."""
 
     def __init__(self, tape: Tape, **settings: Any) -> None:
         super().__init__(**settings)
@@ -52,7 +52,7 @@ class TapedRadio(FloodRadio):
 
 
 class TapedWorld:
-    """The world as the taped radio sees it."""
+    """The simulator as the recording radio sees it: records when receptions are scheduled."""
 
     def __init__(self, world: Any, radio: TapedRadio) -> None:
         self._world = world
@@ -69,7 +69,7 @@ class TapedWorld:
 
 
 def run(nodes: int, messages: int, packet_rows: bool = False, tape: Tape | None = None) -> World:
-    """The whole run with our engine."""
+    """Runs the whole scenario with our engine."""
     generators = Generators(1)
     side = FIELD * (nodes / 100) ** 0.5
     places = scattered_connected(nodes, side, side, REACH, generators)

@@ -1,4 +1,4 @@
-"""How many real nodes one machine holds in real time: more and more of them, until the lag exceeds a second.
+"""The number of real nodes that one machine runs in real time: more and more, until the lag exceeds a second.
 
 Nodes come one after the other and stay; each hears four others on average, for ten seconds at a time, and says
 something once a minute to all (Δ-causal order, epidemic). Every node has its socket and writes its log; two
@@ -25,7 +25,7 @@ from precede.experiments.scenario import read_scenario
 from precede.runtime.emulation.transfers import read_transfers
 
 PAPER_NODES = 200
-"""guidec2021 ran "some 200" to a workstation, in real time."""
+"""guidec2021 ran "some 200" on a workstation, in real time."""
 LONGEST_LAG_MS = 1000
 SECONDS = 40.0
 COMING = 15.0
@@ -48,7 +48,7 @@ gauges = "none"
 
 
 def main() -> None:
-    """Double until it is too much, then halve the gap between what held and what did not."""
+    """Doubles the number of nodes until the lag is too large, then bisects."""
     parser = argparse.ArgumentParser()
     parser.add_argument("--json", action="store_true")
     parser.add_argument("--speed", type=float, default=1.0)
@@ -88,7 +88,7 @@ def main() -> None:
 
 
 def lived(nodes: int, speed: float) -> dict[str, Any]:
-    """So many nodes through their world once."""
+    """Runs an emulation with so many nodes once."""
     with tempfile.TemporaryDirectory() as name:
         folder = Path(name)
         write_scenario(folder, nodes, speed)
@@ -113,7 +113,7 @@ def lived(nodes: int, speed: float) -> dict[str, Any]:
 
 
 def write_scenario(folder: Path, nodes: int, speed: float) -> None:
-    """All times are the machine's, multiplied by the speed."""
+    """Writes the scenario with its contacts; all times are the machine's, multiplied by the speed."""
     draw = random.Random(nodes)
     enters = [COMING * place / nodes for place in range(nodes)]
     stays = [f"n{place},{enter * speed},{2 * SECONDS * speed}" for place, enter in enumerate(enters)]

@@ -1,6 +1,6 @@
 """The engine: one packet from each of 1,024 nodes to all others along binomial trees, with the event log on.
 
-Beside it, in the same run: the bare heapq loop over the same event times, and SimPy with one callback per
+Measured in the same run: the bare heapq loop over the same event times, and SimPy with one callback per
 packet writing the same rows. `python -m benchmarks.engine --json`
 """
 
@@ -42,7 +42,7 @@ class TreePacket(Packet, frozen=True, gc=False):
 
 
 class TreeNode(Node):
-    """Forwards along the source's binomial tree: v's place is v xor source, its children set lower bits."""
+    """Forwards along the binomial tree of the source: a node v has position v xor source in it."""
 
     def __init__(self, node: NodeId, bits: int) -> None:
         self.node = node
@@ -69,7 +69,7 @@ class TreeNode(Node):
 
 
 def flood(nodes: int) -> Recorder:
-    """The whole flood with our engine."""
+    """Runs the whole flood with our engine."""
     bits = nodes.bit_length() - 1
     recorder = Recorder("bench", [str(node) for node in range(nodes)], NoSink(), packets_received=False)
 
@@ -108,7 +108,7 @@ def tape_of(nodes: int) -> Tape:
 
 
 def flood_simpy(nodes: int) -> int:
-    """The same flood in SimPy: one timeout and one callback per packet, the same rows."""
+    """Runs the same flood in SimPy: one timeout and one callback per packet, the same rows."""
     bits = nodes.bit_length() - 1
     recorder = Recorder("bench", [str(node) for node in range(nodes)], NoSink(), packets_received=False)
     rows = recorder.units
@@ -125,8 +125,8 @@ def flood_simpy(nodes: int) -> int:
     def arrive(event: simpy.Event) -> None:
         node, packet = event.value
         id = packet.message.id
-        now, life = env.now, process[node]
-        rows.received_and_delivered(life, now, Deliver(packet.message))
+        now = env.now
+        rows.received_and_delivered(process[node], now, Deliver(packet.message))
         place, bit = node ^ id.source, 1
         while not place & bit:
             send(node, node ^ bit, packet)
@@ -150,7 +150,7 @@ def flood_simpy(nodes: int) -> int:
 
 
 def main() -> None:
-    """Measure and print."""
+    """Measures and prints."""
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--json", action="store_true")
     parser.add_argument("--nodes", type=int, default=1024)

@@ -1,4 +1,4 @@
-"""Δ-causal broadcast among pedestrians: CPU per reception beside the bare loop, in one run.
+"""Δ-causal broadcast among pedestrians: CPU per reception, compared with the bare loop in one run.
 
 The scenario `pedestrians` with lifetime 20 min: five hours, about 1.5 million receptions, ordering and event
 log on. Transfers in the order of reception, and in random order (which exercises waiting).
@@ -35,13 +35,13 @@ from precede.experiments.scenario import read_scenario
 
 
 def prepared(hours: int, order: str, sink: NoSink | TableSink) -> Prepared:
-    """The scenario, about to begin: mobility and contacts are made before the clock runs."""
+    """Prepares the scenario: mobility and contacts are made outside the measured time."""
     settings = {"lifetime": "20min", "duration": f"{hours}h", "order": order, "gauges": "none"}
     return prepare(read_scenario("pedestrians", "delta_causal", 1, settings), sink)
 
 
 def reception_times(hours: int) -> list[int]:
-    """When each first copy came in (the same for every order of transfer, since links take no time)."""
+    """The instants of all receptions (the same for every order of transfer, since links take no time)."""
     sink = TableSink()
     ready = prepared(hours, "received", sink)
     ready.world.run(ready.end)
@@ -53,7 +53,7 @@ def reception_times(hours: int) -> list[int]:
 
 
 def tape(times: list[int], depth: int) -> Tape:
-    """Those events, with so many in the heap."""
+    """A tape of these events at a given heap depth."""
     made = Tape()
     made.times.extend(times)
     made.counts.append(depth)
@@ -63,7 +63,7 @@ def tape(times: list[int], depth: int) -> Tape:
 
 
 def timed_run(hours: int, order: str) -> list[float]:
-    """CPU seconds of each hour of the world itself, log included; it collects no garbage while it runs."""
+    """CPU seconds of each hour of the run, log included, without garbage collection."""
     ready = prepared(hours, order, NoSink())
     gc.collect()
     stamps = [time.process_time()]
@@ -87,7 +87,7 @@ def timed_bare(made: Tape) -> list[float]:
 
 
 def timed_hours(hours: int) -> list[float]:
-    """CPU seconds of a scenario of one hour, so many times over."""
+    """CPU seconds of a scenario of one hour, repeated."""
     return [timed_run(1, "received")[0] for _ in range(hours)]
 
 
@@ -99,7 +99,7 @@ def measure(hours: int, rounds: int) -> dict[str, float]:
     contacts = len(ready.built.network.contact_list())  # type: ignore[attr-defined]
     depth = 2 * contacts + own_depth
     plain, shallow = tape(times, depth), tape(times, own_depth)
-    found: dict[str, list[list[float]]] = {}
+    results: dict[str, list[list[float]]] = {}
     for _ in range(rounds):
         for name, took in (
             ("bare", lambda: timed_bare(plain)),
@@ -108,9 +108,9 @@ def measure(hours: int, rounds: int) -> dict[str, float]:
             ("random", lambda: timed_run(hours, "random")),
             ("single_hours", lambda: timed_hours(hours)),
         ):
-            found.setdefault(name, []).append(took())
-    best = {name: min(map(sum, parts)) for name, parts in found.items()}
-    hourly = {name: sum(map(min, zip(*parts, strict=True))) for name, parts in found.items()}
+            results.setdefault(name, []).append(took())
+    best = {name: min(map(sum, parts)) for name, parts in results.items()}
+    hourly = {name: sum(map(min, zip(*parts, strict=True))) for name, parts in results.items()}
     per = 1e6 / len(times)
     return {
         "hours": hours,
@@ -134,12 +134,12 @@ def main() -> None:
     parser.add_argument("--json", action="store_true", help="one object on one line")
     parser.add_argument("--hours", type=int, default=5)
     parser.add_argument("--rounds", type=int, default=4)
-    given = parser.parse_args()
-    found = measure(given.hours, given.rounds)
-    if given.json:
-        print(json.dumps({"built": built(), **{name: round(value, 4) for name, value in found.items()}}))
+    options = parser.parse_args()
+    results = measure(options.hours, options.rounds)
+    if options.json:
+        print(json.dumps({"built": built(), **{name: round(value, 4) for name, value in results.items()}}))
     else:
-        for name, value in found.items():
+        for name, value in results.items():
             print(f"{name:28} {value:.3f}")
 
 

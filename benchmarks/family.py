@@ -1,4 +1,4 @@
-"""CPU seconds and memory of this process with everything it started: Java, Spark's Python workers."""
+"""CPU seconds and memory of this process and all its descendants: Java, Spark's Python workers."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ SAMPLE_S = 1.0
 
 
 def cpu_s() -> float:
-    """User and system seconds of the whole family so far, with children that are gone already."""
+    """User and system seconds of all these processes so far, ended ones included."""
     total = 0.0
     for process in _family():
         try:
@@ -26,12 +26,12 @@ def cpu_s() -> float:
 
 
 def java_cpu_s() -> float:
-    """Those of the Java process alone, without the Python workers it started."""
+    """CPU seconds of the Java process alone, without its Python workers."""
     return sum(sum(process.cpu_times()[:2]) for process in _family() if process.name() == "java")
 
 
 def memory() -> int:
-    """Bytes that the family holds now; what several processes share is counted for each of them."""
+    """Bytes that these processes hold now; shared memory is counted for each of them."""
     total = 0
     for process in _family():
         try:
@@ -42,7 +42,7 @@ def memory() -> int:
 
 
 def waited_s() -> float:
-    """How long the family's Python workers were ready to run while somebody else had the core (Linux)."""
+    """How long the Python workers were ready to run while another process had the core (Linux)."""
     total = 0
     for process in _family():
         with suppress(OSError, psutil.NoSuchProcess):
@@ -53,7 +53,7 @@ def waited_s() -> float:
 
 
 def _family() -> list[psutil.Process]:
-    """Found from parent to child (Linux): looking at every process of a busy machine costs too much."""
+    """Finds the descendants from parent to child (Linux), because scanning all processes is slow."""
     family, place = [psutil.Process()], 0
     while place < len(family):
         with suppress(OSError, psutil.NoSuchProcess):  # it may end while it is looked at
@@ -64,7 +64,7 @@ def _family() -> list[psutil.Process]:
 
 
 class Watched:
-    """What a block cost: `cpu_s`, `wall_s`, and `peak_bytes` sampled every second."""
+    """Measures a block of code: `cpu_s`, `wall_s`, and `peak_bytes` sampled every second."""
 
     def __enter__(self) -> Watched:
         self.peak_bytes = 0

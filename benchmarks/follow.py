@@ -1,4 +1,4 @@
-"""Does `precede verify --follow` keep up? `python -m benchmarks.follow [--json] [--rate N] [--seconds S]`.
+"""Whether `precede verify --follow` keeps up: `python -m benchmarks.follow [--json] [--rate N] [--seconds S]`.
 
 Nodes write a segment each every second, so many events a second altogether; some deliveries of one node change
 places, and exactly these must be raised. The lag of a row is from the instant its segment was written to the
@@ -82,7 +82,7 @@ def run(rate: int, seconds: int) -> dict[str, Any]:
 
 
 class Nodes(threading.Thread):
-    """Twenty nodes that write what they did once a second."""
+    """Twenty nodes that write a segment of rows once a second."""
 
     def __init__(self, folder: Path, rate: int, seconds: int) -> None:
         super().__init__(daemon=True)
@@ -101,7 +101,7 @@ class Nodes(threading.Thread):
             self.write_second(second)
 
     def write_second(self, second: int) -> None:
-        """A message after the other, each delivered by everybody; sometimes the last node swaps two."""
+        """Writes messages, each delivered by all nodes; sometimes the last node swaps two deliveries."""
         rows: list[list[tuple[str, int, int]]] = [[] for _ in range(NODES)]
         for message in range(self.messages):
             source = message % (NODES - 1)

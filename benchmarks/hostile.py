@@ -1,4 +1,4 @@
-"""A live node under fire: bent and random datagrams by the million, and a stranger who floods.
+"""A live node under attack: millions of altered and random datagrams, and a flood from outside.
 
 `python -m benchmarks.hostile --datagrams 2000000` sends so many hostile datagrams to a node that exchanges
 messages with another meanwhile, most of them from a member gone bad, who has the group key: none may be
@@ -37,7 +37,7 @@ ANA, BEN, MAL = map(node_id, ("ana", "ben", "mal"))
 
 
 class Attacker:
-    """Datagrams of every kind of wrong: a stranger's, a replayer's, and a bad member's."""
+    """Makes hostile datagrams: from outside, replayed ones, and those of a malicious member."""
 
     def __init__(self, victim: Any, insider: Insider, random: Random) -> None:
         self._victim = victim
@@ -54,11 +54,11 @@ class Attacker:
         ]
 
     def stranger(self) -> bytes:
-        """From somebody without a key."""
+        """A datagram of a sender without a key."""
         return self._random.choice(self._outside)()
 
     def insider(self) -> bytes:
-        """From a member gone bad."""
+        """A datagram of a malicious member."""
         return self._random.choice(self._inside)()
 
     def _noise(self) -> bytes:
@@ -74,7 +74,7 @@ class Attacker:
         return self._genuine()
 
     def _for_all(self, piece: bytes) -> bytes:
-        """A piece of a packet to everybody, in the name of this member."""
+        """A fragment of a packet to all, in the name of this member."""
         return self._admission.seal_to_all(b"\x01" + MAL.to_bytes(8, "big") + piece)
 
     def _in_session(self, data: bytes) -> bytes:
@@ -90,7 +90,7 @@ class Attacker:
         return self._in_session(noise) if self._random.random() < 0.5 else self._admission.seal_to_all(noise)
 
     def _packet(self) -> Packet:
-        """Well-formed, and a lie."""
+        """A well-formed packet with false content."""
         random = self._random
         source = random.choice((ANA, BEN, MAL, 5, -1, 1 << 50))
         id = MessageId(source, random.choice((0, 1, 1 << 20)), random.choice((0, 1, 7, 1 << 45, -3)))
@@ -117,7 +117,7 @@ class Attacker:
         return self._piece(self._encoded())
 
     def _pieces(self) -> bytes:
-        """Pieces of packets that are never whole, doubled, out of order, with counts that do not agree."""
+        """Fragments of packets: incomplete, doubled, out of order, or with inconsistent counts."""
         random = self._random
         header = random.randrange(40).to_bytes(4, "big") + random.randrange(9).to_bytes(2, "big")
         return self._for_all(header + random.choice((0, 2, 3, 4000)).to_bytes(2, "big") + bytes(900))
@@ -128,7 +128,7 @@ class Attacker:
 
 
 def bend(data: bytes, random: Random) -> bytes:
-    """One to four things wrong."""
+    """Alters a datagram in one to four places."""
     bent = bytearray(data)
     for _ in range(random.randint(1, 4)):
         how = random.randrange(4)
@@ -144,7 +144,7 @@ def bend(data: bytes, random: Random) -> bytes:
 
 
 async def fire(datagrams: int, seed: int, rest: float = 8.0, limit: float = 1e9) -> dict[str, Any]:
-    """All of them handled by a live node that talks with another member meanwhile."""
+    """Sends all of them to a live node that exchanges messages with another member meanwhile."""
     raised: list[str] = []
     loop = asyncio.get_running_loop()
     loop.set_exception_handler(lambda _, context: raised.append(repr(context.get("exception"))))
@@ -190,7 +190,7 @@ async def fire(datagrams: int, seed: int, rest: float = 8.0, limit: float = 1e9)
 async def strike(
     attacker: Attacker, sockets: list[socket.socket], victim: Any, datagrams: int, limit: float
 ) -> tuple[int, int]:
-    """Bursts, each handled before the next: nothing is lost on the way. How many, and the most memory seen."""
+    """Sends bursts, each handled before the next, so none is lost; returns the count and the peak memory."""
     done, peak, begin = 0, rss(), time.perf_counter()
     while done < datagrams and time.perf_counter() - begin < limit:
         wanted = victim.heard + BURST
@@ -213,7 +213,7 @@ async def strike(
 
 
 def codecs(datagrams: int, seed: int) -> dict[str, Any]:
-    """Well-typed packets of every kind of every protocol, bent, against the codec of their protocol."""
+    """Decodes altered packets of every kind of every protocol with the protocol's codec."""
     random, counts, failures = Random(seed), {"packets": 0}, 0
     kinds = [
         (Codec((packet,)), packet)
@@ -248,7 +248,7 @@ def rss() -> int:
 
 
 def stranger(addresses: list[tuple[str, int]], stop: Any, sent: Synchronized[int]) -> None:
-    """As fast as the loopback takes it; frames that look like a member's until they are opened."""
+    """Sends, as fast as the loopback allows, frames that look like a member's until they are decrypted."""
     sockets = []
     for address in addresses:
         one = socket.socket(socket.AF_INET, socket.SOCK_DGRAM)
@@ -265,7 +265,7 @@ def stranger(addresses: list[tuple[str, int]], stop: Any, sent: Synchronized[int
 
 
 async def flood(seconds: float) -> dict[str, Any]:
-    """A quarter of the capacity, undisturbed and under a flood."""
+    """Measures a quarter of the capacity, undisturbed and under a flood."""
     async with Members() as members:
         await members.saturate(seconds / 2)
         capacity = await members.saturate(seconds)

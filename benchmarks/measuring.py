@@ -1,4 +1,4 @@
-"""How everything here is measured: CPU seconds, interleaved repetitions, the minimum of each contender.
+"""The measuring method of all benchmarks: CPU seconds, interleaved rounds, the minimum of each contender.
 
 Machines are noisy, so speeds are stated as ratios between things measured in the same process and run.
 """
@@ -31,19 +31,19 @@ def interleaved(contenders: Mapping[str, Callable[[], object]], rounds: int = 3)
 
 
 def built() -> str:
-    """Was the engine compiled, or does it run from its text?"""
+    """`compiled` or `plain`: how the engine runs here."""
     return "compiled" if is_compiled(precede.sim.fast_path) else "plain"
 
 
 class Tape:
-    """The event times of a run: what each event scheduled, in order. It feeds the bare loop."""
+    """The event times of a run, in order, for the bare loop to replay."""
 
     def __init__(self) -> None:
         self.times = array("q")
         self.counts = array("q")
 
     def bare_loop(self) -> int:
-        """A plain heapq loop with tuples over the same times, no callbacks; returns its greatest depth."""
+        """Runs a plain heapq loop with tuples over the same times, no callbacks; returns its greatest depth."""
         times, counts = self.times, self.counts
         heap: list[tuple[int, int, None, None]] = []
         push, pop = heapq.heappush, heapq.heappop
@@ -59,7 +59,7 @@ class Tape:
 
 
 def steady_tape(events: int, depth: int) -> Tape:
-    """A tape of so many events at a steady heap depth, for when a run's own times are not to be had."""
+    """A tape of so many events at a steady heap depth, where a run's own times cannot be recorded."""
     tape = Tape()
     random = _lehmer(20_261_115)
     now = 0

@@ -1,4 +1,4 @@
-"""Members of a group in one process, for benchmarks of the runtime: who offers how much, who gets it."""
+"""Members of a group in one process, for benchmarks of the runtime: offered load and deliveries."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ _OUTSTANDING = 300
 
 
 class CountingTransport(UdpTransport):
-    """UDP that counts what it hears, and keeps some frames of its peers for whoever wants to bend them."""
+    """A UDP transport that counts received frames and keeps some, for tests that alter them."""
 
     def __init__(self) -> None:
         super().__init__(("127.0.0.1", 0))
@@ -42,7 +42,7 @@ class CountingTransport(UdpTransport):
 
 
 class Members:
-    """Some members who hear each other. `signed`: with identities; `sealed`: with a group key."""
+    """Some members in range of each other. `signed`: with identities; `sealed`: with a group key."""
 
     def __init__(self, names: Sequence[str] = NAMES, *, sealed: bool = True, signed: bool = True) -> None:
         self.transports = [CountingTransport() for _ in names]
@@ -91,7 +91,7 @@ class Members:
                 self.delivered += 1
 
     async def saturate(self, seconds: float) -> float:
-        """As much as goes through: deliveries a second (to others than the sender)."""
+        """Broadcasts as fast as possible; returns deliveries per second at other members than the sender."""
         before, others = self.delivered - self.sent * (len(self.groups) - 1), len(self.groups) - 1
         begin, first = time.perf_counter(), self.delivered
         while time.perf_counter() - begin < seconds:
@@ -105,7 +105,7 @@ class Members:
         return rate
 
     async def offer(self, per_second: float, seconds: float) -> float:
-        """So many deliveries a second are offered, evenly; how many happen within the time."""
+        """Offers a steady load; returns how many deliveries happened within the time."""
         others = len(self.groups) - 1
         begin, first, done = time.perf_counter(), self.delivered, 0
         while (passed := time.perf_counter() - begin) < seconds:
@@ -117,14 +117,14 @@ class Members:
         return (self.delivered - first) / (time.perf_counter() - begin)
 
     async def settle(self) -> None:
-        """Until nothing more comes."""
+        """Waits until no more messages are delivered."""
         seen = -1
         while seen != self.delivered:
             seen = self.delivered
             await asyncio.sleep(0.3)
 
     def dropped(self) -> dict[str, int]:
-        """By reason, of all members together."""
+        """Discarded frames by reason, of all members together."""
         counts: dict[str, int] = {}
         for group in self.groups:
             for reason, count in group.status()["dropped"].items():

@@ -1,4 +1,4 @@
-"""Causal multicast: does a message cost more because more processes exist? From 100 to 1,000, groups of 10.
+"""Causal multicast: the cost of a message with 100 and with 1,000 processes, in groups of 10.
 
 Two worlds, by direct calls (no simulator):
 
@@ -31,14 +31,14 @@ Destinations = Callable[[int, int, Random], tuple[int, ...]]
 
 
 def overlapping(source: int, processes: int, random: Random) -> tuple[int, ...]:
-    """Ten neighbours on a ring of 100, in one of two groups: every group overlaps the next one."""
+    """Nine others of one of two groups of the source: ten neighbours on a ring of 100 form a group."""
     first = (source // GROUP) * GROUP + random.choice((0, GROUP // 2))
     group = [(first + place) % FEW for place in range(GROUP)]
     return tuple(member for member in group if member != source)
 
 
 def disjoint(source: int, processes: int, random: Random) -> tuple[int, ...]:
-    """The other nine of ten."""
+    """The other nine members of a group."""
     first = (source // GROUP) * GROUP
     return tuple(member for member in range(first, first + GROUP) if member != source)
 
@@ -63,7 +63,7 @@ def make_nodes(protocol: str, processes: int, **options: Any) -> list[Node]:
 
 
 class Played:
-    """What a run carried."""
+    """Counts of what the messages of a run carried."""
 
     def __init__(self) -> None:
         self.messages = 0
@@ -121,7 +121,7 @@ class Contender:
 
 
 def contenders(messages: int) -> dict[str, Contender]:
-    """Every world at both sizes."""
+    """Runs every world at both sizes."""
     found = {}
     for name, to, senders in (
         ("idle", overlapping, (FEW, FEW)),

@@ -34,7 +34,7 @@ STORING = ("persist", "deliver", "taken", "remember", "log", "commit")
 
 
 class Split:
-    """Thread CPU time by category: what a category calls of another is the other's."""
+    """Thread CPU time by category; time in a call of another category counts for that one."""
 
     def __init__(self) -> None:
         self.spent: Counter[str] = Counter()
@@ -61,7 +61,7 @@ class Split:
 
 
 class Members:
-    """All of them in one process, each at the end of its own socket."""
+    """All members in one process, each with its own socket."""
 
     def __init__(self, folder: Path, *, stored: bool, sealed: bool, dissemination: str) -> None:
         self.transports = [UdpTransport(("127.0.0.1", 0)) for _ in NAMES]
@@ -122,7 +122,7 @@ class Members:
 
 
 class Echo(asyncio.DatagramProtocol):
-    """Sends back what it hears; counts it."""
+    """Sends every frame back and counts it."""
 
     def __init__(self) -> None:
         self.heard = 0
@@ -136,7 +136,7 @@ class Echo(asyncio.DatagramProtocol):
 
 
 async def echo(size: int, seconds: float) -> dict[str, float]:
-    """Frames there and back between two asyncio endpoints, some under way all the time."""
+    """Measures round trips between two asyncio endpoints, with some frames always in flight."""
     loop = asyncio.get_running_loop()
     one, a = await loop.create_datagram_endpoint(Echo, local_addr=("127.0.0.1", 0))
     two, b = await loop.create_datagram_endpoint(Echo, local_addr=("127.0.0.1", 0))
@@ -152,7 +152,7 @@ async def echo(size: int, seconds: float) -> dict[str, float]:
 
 
 def watch_everything(split: Split) -> None:
-    """Time what all members share: codec, stores, admission, and every call of the system."""
+    """Times what all members share: codec, stores, admission, and every system call."""
     split.watch(Codec, ("encode", "decode"), "codec")
     split.watch(Store, STORING, "storage")
     for admission in (SealedAdmission, OpenAdmission):
@@ -172,7 +172,7 @@ async def watched(folder: Path, seconds: float, split: Split, **how: Any) -> dic
 
 
 def measure(seconds: float) -> dict[str, Any]:
-    """Everything, in one run."""
+    """Measures everything, in one run."""
     result: dict[str, Any] = {}
     setups = {
         "stored_sealed": {"stored": True, "sealed": True, "dissemination": "epidemic"},

@@ -1,4 +1,4 @@
-"""What admission and authorship cost: microseconds and bytes per message, and their share of throughput.
+"""The cost of admission and authorship: microseconds and bytes per message, and share of throughput.
 
 Three members exchange messages of 200 bytes over loopback as fast as they can: with open doors, with sealed
 frames, and with sealed frames and signed messages, taking turns. Rates are deliveries per second of CPU, so
@@ -35,7 +35,7 @@ ANA, BEN = node_id("ana"), node_id("ben")
 
 
 def per_call(calls: list[Callable[[], object]]) -> float:
-    """Microseconds of CPU for each of these calls, which all do the same to something else."""
+    """Microseconds of CPU per call, over calls of the same function with different arguments."""
     begin = time.process_time()
     for call in calls:
         call()
@@ -43,7 +43,7 @@ def per_call(calls: list[Callable[[], object]]) -> float:
 
 
 def alone(count: int) -> dict[str, float]:
-    """Each operation by itself, on messages of 200 bytes with three predecessors."""
+    """Measures each operation by itself, on messages of 200 bytes with three predecessors."""
     roster = {node_id(name): public for name, public in ROSTER.items()}
     ana = Authors("bench", ANA, SEEDS["ana"], roster)
     ben = Authors("bench", BEN, SEEDS["ben"], roster)

@@ -1,4 +1,4 @@
-"""What Spark adds to simulations: `python -m benchmarks.sweep [--json] [--runs N] [--until S]`.
+"""The overhead of Spark over plain simulations: `python -m benchmarks.sweep [--json] [--runs N] [--until S]`.
 
 A sweep of runs of at least two CPU seconds each on two cores, against the CPU seconds of the simulations alone
 (each run reports its own) spread evenly over two cores. Session start is not counted; nothing else is left out.

@@ -31,7 +31,7 @@ STARTS = {"exponential": "exponential(1)", "triangular": "triangular(0, 0.6)"}
 def prepare(
     nodes: int, start: str, aggregation: bool = True, wrap: Callable[[Node], Node] = lambda node: node
 ) -> tuple[World, list[Instant]]:
-    """A world in which every node is about to broadcast one message of 50 bytes, and when."""
+    """Prepares a world in which every node broadcasts one message of 50 bytes; also returns the instants."""
     entry = registry.find("vcube")
     options = registry.read_options(entry, {"aggregation": aggregation})
     members = tuple(range(nodes))
@@ -54,7 +54,7 @@ def prepare(
 
 
 def broadcast_all(nodes: int, start: str, aggregation: bool = True) -> int:
-    """The whole run; returns the number of packets."""
+    """Runs it all; returns the number of packets."""
     world, _ = prepare(nodes, start, aggregation)
     world.run()
     world.recorder.flush()
@@ -62,7 +62,7 @@ def broadcast_all(nodes: int, start: str, aggregation: bool = True) -> int:
 
 
 class TapedNode(Node):
-    """Begins a new event on the tape with every input."""
+    """A node that begins a new event on the tape with every input."""
 
     def __init__(self, node: Node, tape: Tape) -> None:
         self.node = node
@@ -78,7 +78,7 @@ class TapedNode(Node):
 
 
 class TapedFlight(Flight):
-    """Writes down when each packet lands."""
+    """Records when each packet arrives."""
 
     def __init__(self, flight: Flight, tape: Tape) -> None:
         self.flight = flight
@@ -92,7 +92,7 @@ class TapedFlight(Flight):
 
 
 def tape_of(nodes: int, start: str) -> Tape:
-    """When each packet lands, and how many packets each event sends."""
+    """Records when each packet arrives and how many packets each event sends."""
     tape = Tape()
     world, births = prepare(nodes, start, wrap=lambda node: TapedNode(node, tape))
     tape.times.extend(births)
@@ -105,7 +105,7 @@ def tape_of(nodes: int, start: str) -> Tape:
 
 
 def main() -> None:
-    """Measure and print."""
+    """Measures and prints."""
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--json", action="store_true")
     parser.add_argument("--nodes", type=int, default=1024)

@@ -1,4 +1,4 @@
-"""How fast the witness reads and checks a log: `python -m benchmarks.verify [--json] [--rows N]`.
+"""The speed at which the witness reads and checks a log: `python -m benchmarks.verify [--json] [--rows N]`.
 
 Logs are written with the event log's own schema: rounds in which some nodes broadcast and everybody delivers in
 an order of its own, rows of all nodes interleaved as a simulator writes them. Each measurement is a process of
@@ -65,7 +65,7 @@ def run(folder: Path, rows: int, order: str) -> dict[str, Any]:
 
 
 def measure(small: Path, log: Path, order: str) -> dict[str, Any]:
-    """The best of a few processes, each for one run: what a user gets who verifies one log."""
+    """The best of a few processes, each of which verifies one log, as a user would."""
     command = [sys.executable, "-m", "benchmarks.verify", "--order", order, "--check", str(small), str(log)]
     found = []
     for _ in range(REPEATS):
@@ -81,7 +81,7 @@ def measure(small: Path, log: Path, order: str) -> dict[str, Any]:
 
 
 def check(small: str, log: str, order: str) -> dict[str, Any]:
-    """In the measured process."""
+    """Verifies the log, in the measured process."""
     from precede.witness.verify import verify
 
     verify(small, order, engine="numba")
@@ -103,7 +103,7 @@ def check(small: str, log: str, order: str) -> dict[str, Any]:
 
 
 def bare_read(log: str) -> None:
-    """The same columns through pyarrow, on one thread, and nothing done with them."""
+    """Reads the same columns with pyarrow on one thread, and does nothing with them."""
     columns = ["run_id", "node", "incarnation", "step", "kind", "message_source", "message_incarnation"]
     for _ in pq.ParquetFile(log).iter_batches(
         1 << 18, columns=[*columns, "message_number", "destinations"], use_threads=False
@@ -112,7 +112,7 @@ def bare_read(log: str) -> None:
 
 
 def write_log(path: Path, nodes: int, deliveries: int, seed: int = 1) -> Path:
-    """A log that keeps causal order, about this many deliveries long."""
+    """A log in causal order with about this many deliveries."""
     random = np.random.Generator(np.random.PCG64(seed))
     schema = event_schema()
     broadcasters = min(BROADCASTERS, nodes)
@@ -142,7 +142,7 @@ def _broadcasts(schema: Any, names: Any, who: Any, steps: Any, sent: Any, turn: 
 def _deliveries(
     schema: Any, names: Any, who: Any, steps: Any, sent: Any, turn: int, random: np.random.Generator
 ) -> pa.RecordBatch:
-    """Everybody delivers the turn's messages, each in an order of its own, one position after the other."""
+    """All nodes deliver the messages of one round, each in its own order."""
     nodes = len(steps)
     orders = random.permuted(np.tile(who, (nodes, 1)), axis=1)
     source = orders.T.ravel()

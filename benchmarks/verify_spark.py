@@ -109,7 +109,7 @@ def write_orders(folder: Path, begin: int, end: int, rows: int) -> None:
 
 
 def template(rows: int, swap: bool) -> dict[str, np.ndarray[Any, np.dtype[np.int64]]]:
-    """One order: nodes broadcast in turn, everybody delivers at once; wrong: two deliveries change places."""
+    """One order: nodes broadcast in turn and all deliver at once; with `swap` two deliveries are exchanged."""
     messages = rows // (NODES + 1)
     message = np.repeat(np.arange(messages), NODES + 1)
     place = np.tile(np.arange(NODES + 1), messages)
