@@ -3,7 +3,7 @@
 A task carries out one unit (a point and a seed), has the verifier judge its log, measures it, and leaves a done
 mark. Logs are not kept: the repetitions of a paper would fill a disk. A unit with a mark is not run again,
 unless another version of this package left the mark (`experiments.code_version`). Some papers add runs until an
-interval is narrow enough; after each round they are asked which units are needed now.
+interval is narrow enough; the units that a paper needs are therefore determined anew after each round.
 """
 
 from __future__ import annotations

@@ -192,7 +192,7 @@ class _RunTask:
         return self._facts("finished") | outcome
 
     def _judge_and_measure(self, mark: dict[str, Any]) -> None:
-        """Add the stages that are wanted and missing to a mark."""
+        """Add the requested stages that a mark does not have yet."""
         events, gauges = (self.lake.path(table, self.point.id) for table in ("events", "gauges"))
         if self.options.verdicts and "verdicts" not in mark:
             mark["verdicts"] = judge(events, mark["order"])

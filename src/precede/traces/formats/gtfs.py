@@ -109,7 +109,7 @@ def _trips(
 
 
 def _shapes(
-    feed: Feed, summary: Summary, wanted: set[str], projection: Projection
+    feed: Feed, summary: Summary, shape_ids: set[str], projection: Projection
 ) -> tuple[dict[str, Shape], list[Reject]]:
     """The shapes that trips of the day follow, and the rejects."""
     points: dict[str, list[tuple[float, float, float, float | None]]] = {}
@@ -128,7 +128,7 @@ def _shapes(
             rejects.append(summary.reject(line, str(error), "shapes.txt"))
             continue
         summary.rows_kept += 1
-        if name not in wanted:
+        if name not in shape_ids:
             summary.note("points of shapes of other days, not needed")
             continue
         held += 1
