@@ -70,12 +70,16 @@ def test_a_grid_has_every_combination_with_stable_ids(tmp_path):
 @pytest.mark.parametrize(
     ("text", "expected_text"),
     [
-        ("", "[sweep] needs 'protocol'"),
+        ("", "[sweep] needs 'scenario'"),
         ('[sweep]\nprotocol="fifo"', "[sweep] needs 'scenario'"),
+        ('[sweep]\nscenario="short.toml"', "[sweep] needs 'protocol'"),
         ('[sweep]\nprotocol="fifo"\nscenario="nowhere"', "no scenario 'nowhere'"),
         ('[sweep]\nprotocol="fifoo"\nscenario="short.toml"', "did you mean 'fifo'"),
         ('[sweep]\nprotocol="fifo"\nscenario="short.toml"\nseed=3', "spec.toml:4: seed: unknown key"),
-        ('[sweep]\nprotocol="fifo"\nscenario="short.toml"\nseeds=0', "spec.toml:4: seeds: 0"),
+        (
+            '[sweep]\nprotocol="fifo"\nscenario="short.toml"\nseeds=0',
+            'spec.toml:4: seeds: expected a count, a range "5-9" or a list of whole numbers, got 0',
+        ),
         ('[sweep]\nprotocol="fifo"\nscenario="short.toml"\nseeds="9-3"', "spec.toml:4: seeds"),
         ('[sweep]\nprotocol="fifo"\nscenario="short.toml"\n[grid]\nlaugh=["1s"]', "--set laugh"),
         ('[sweep]\nprotocol="fifo"\nscenario="short.toml"\n[grid]\n"world.nodes"=4', "a list of values"),
@@ -84,7 +88,10 @@ def test_a_grid_has_every_combination_with_stable_ids(tmp_path):
             "no such protocol in this sweep",
         ),
         ('[sweep]\nprotocol="fifo"\nscenario="short.toml"\nname="../x"', "not a name"),
-        ('[sweep]\nprotocol="fifo"\nscenario=[1]', "a text or a list of texts"),
+        (
+            '[sweep]\nprotocol="fifo"\nscenario=[1]',
+            "spec.toml:3: scenario: expected text or a list of texts, got [1]",
+        ),
         ('[sweep]\nprotocol="fifo"\nscenario="short.toml"\nseeds=9000000', "9,000,000 runs are more than"),
         ("[swoop]\n", "unknown table [swoop]"),
         ("[sweep\n", "spec.toml:1: not TOML"),
