@@ -8,6 +8,8 @@ from pathlib import Path
 
 import pytest
 
+from precede.experiments.worlds.kinds import KINDS, find_kind
+
 ROOT = Path(__file__).parents[2]
 DOCUMENTS = [ROOT / "README.md", *sorted((ROOT / "docs").rglob("*.md"))]
 COMMAND = re.compile(r"(?:^|`|\$ )(?:precede|python -m|python docs/|make|pytest) [^`\n]+", re.M)
@@ -22,8 +24,13 @@ DEFINED = {
     ("docs/reference/wire.md", "## Packet"),
     ("docs/reference/wire.md", "## Kinds"),
     ("docs/security.md", "## Bounds"),
+    ("docs/reference/scenario.md", "## `[workload]`"),
+    *(
+        ("docs/reference/scenario.md", f"## `[world]` of kind `{kind}`: {find_kind(kind).title}")
+        for kind in KINDS
+    ),
 }
-"""Tables of what the program is, with no measured number: sizes of fields, exit codes, limits."""
+"""Tables of what the program is, with no measured number: sizes of fields, exit codes, limits, defaults."""
 
 
 def sections(document: Path) -> list[tuple[str, str]]:
