@@ -9,7 +9,7 @@ import pytest
 
 from precede.core.identity import MessageId
 from precede.core.instants import SECOND
-from precede.core.transfers import DOWN, RECEIVED, SENT, UP, Told
+from precede.core.transfers import DOWN, RECEIVED, SENT, UP, LinkRecord
 from precede.experiments.emulation.compare import compared
 from precede.experiments.emulation.explain import explained, summed_up, write_differences
 from precede.experiments.emulation.plan import plan_of
@@ -33,19 +33,21 @@ def run(tmp_path: Path) -> Run:
     return Run(**{**{f: getattr(RUN, f) for f in RUN.__struct_fields__}, "base": str(tmp_path)})
 
 
-def link(a: int, b: int, up: int, down: int) -> list[Told]:
+def link(a: int, b: int, up: int, down: int) -> list[LinkRecord]:
     return [
-        Told(what, at * SECOND, *ends) for ends in ((a, b), (b, a)) for what, at in ((UP, up), (DOWN, down))
+        LinkRecord(what, at * SECOND, *ends)
+        for ends in ((a, b), (b, a))
+        for what, at in ((UP, up), (DOWN, down))
     ]
 
 
-def passed(a: int, b: int, sent: int, out: int | None, kind: str = "messages") -> list[Told]:
+def passed(a: int, b: int, sent: int, out: int | None, kind: str = "messages") -> list[LinkRecord]:
     ids = (M,) if kind == "messages" else ()
-    records = [Told(SENT, sent * SECOND, a, b, kind, ids)]
-    return records if out is None else [*records, Told(RECEIVED, out * SECOND, b, a, kind, ids)]
+    records = [LinkRecord(SENT, sent * SECOND, a, b, kind, ids)]
+    return records if out is None else [*records, LinkRecord(RECEIVED, out * SECOND, b, a, kind, ids)]
 
 
-def met(a: int, b: int, up: int, down: int, sent: int, out: int | None) -> list[Told]:
+def met(a: int, b: int, up: int, down: int, sent: int, out: int | None) -> list[LinkRecord]:
     """A link on which both nodes sent a summary, and one of them a message."""
     greetings = [*passed(a, b, up, up + 1, "summary"), *passed(b, a, up, up + 1, "summary")]
     return [*link(a, b, up, down), *greetings, *passed(a, b, sent, out)]

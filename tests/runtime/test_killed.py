@@ -17,7 +17,7 @@ import pytest
 
 from precede.api import open_member
 from precede.core.instants import SECOND, Instant
-from precede.core.plan import LinkChange, Plan, Said, Stay
+from precede.core.plan import LinkChange, Plan, PlannedBroadcast, Stay
 from precede.runtime.emulation.members import Clock
 from precede.runtime.emulation.processes import Processes
 from precede.runtime.emulation.stage import Stage
@@ -40,7 +40,9 @@ def contacts(nodes: int, minutes: int, random: Random) -> Plan:
                 links += [LinkChange(at, a, b, True), LinkChange(min(at + 40 * SECOND, free), a, b, False)]
         links.append(LinkChange(free + 1, min(a, (a + 1) % nodes), max(a, (a + 1) % nodes), True))
     said = [
-        Said(random.randrange(2 * SECOND, free), node, 200) for node in range(nodes) for _ in range(minutes)
+        PlannedBroadcast(random.randrange(2 * SECOND, free), node, 200)
+        for node in range(nodes)
+        for _ in range(minutes)
     ]
     return Plan(
         run_id="killed",

@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 
 from precede.core.identity import MessageId
-from precede.core.transfers import DOWN, RECEIVED, SENT, UP, Told
+from precede.core.transfers import DOWN, RECEIVED, SENT, UP, LinkRecord
 from precede.protocols.layered.epidemic.packets import HavePacket, SummaryPacket
 from precede.runtime.emulation.transfers import Transfers, read_transfers
 
@@ -30,11 +30,11 @@ def written(tmp_path: Path) -> Path:
 
 def test_all_entries_are_read_in_order(written: Path) -> None:
     assert list(read_transfers(written)) == [
-        Told(UP, 10, 1, 2),
-        Told(SENT, 11, 1, 2, "summary"),
-        Told(SENT, 12, 1, 2, "have", (ID,)),
-        Told(RECEIVED, 13, 1, 2),
-        Told(DOWN, 14, 1, 2),
+        LinkRecord(UP, 10, 1, 2),
+        LinkRecord(SENT, 11, 1, 2, "summary"),
+        LinkRecord(SENT, 12, 1, 2, "have", (ID,)),
+        LinkRecord(RECEIVED, 13, 1, 2),
+        LinkRecord(DOWN, 14, 1, 2),
     ]
 
 

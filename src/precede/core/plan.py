@@ -14,7 +14,7 @@ from precede.core.identity import NodeId
 from precede.core.instants import Duration, Instant
 
 
-class Said(Struct, frozen=True, array_like=True):
+class PlannedBroadcast(Struct, frozen=True, array_like=True):
     """An application broadcasts a message of this size, and its node accepts it."""
 
     at: Instant
@@ -55,6 +55,6 @@ class Plan(Struct, frozen=True, kw_only=True):
     members: tuple[NodeId, ...]
     stays: tuple[Stay, ...]
     links: tuple[LinkChange, ...]
-    said: tuple[Said, ...]
+    said: tuple[PlannedBroadcast, ...]
     end: Instant
     linger: Duration = 0

@@ -19,7 +19,7 @@ UP, DOWN, SENT, RECEIVED = range(4)
 Content: TypeAlias = tuple[str, tuple[MessageId, ...]]
 
 
-class Told(Struct, frozen=True, array_like=True, gc=False):
+class LinkRecord(Struct, frozen=True, array_like=True, gc=False):
     """One record of one end of a link: the link came up or went down, a packet was sent or received."""
 
     what: int

@@ -16,7 +16,7 @@ from precede.core.effects import RADIO, Medium
 from precede.core.errors import BadInput
 from precede.core.identity import NodeId
 from precede.core.instants import Duration, Instant
-from precede.core.plan import LinkChange, Plan, Said, Stay
+from precede.core.plan import LinkChange, Plan, PlannedBroadcast, Stay
 from precede.eventlog.sinks import TableSink
 from precede.experiments.run import Run, prepare
 from precede.experiments.worlds.kinds import BuiltWorld
@@ -58,7 +58,7 @@ class _Watch:
     """Records the broadcasts of the workload and the link changes of the network."""
 
     def __init__(self) -> None:
-        self.said: list[Said] = []
+        self.said: list[PlannedBroadcast] = []
         self.links: list[LinkChange] = []
         self._known: dict[tuple[NodeId, NodeId, Medium], bool] = {}
 
@@ -70,7 +70,7 @@ class _Watch:
     def _say(
         self, node: NodeId, payload: bytes, to: tuple[NodeId, ...] | None, lifetime: Duration | None
     ) -> None:
-        self.said.append(Said(self._world.now, node, len(payload), to, lifetime))
+        self.said.append(PlannedBroadcast(self._world.now, node, len(payload), to, lifetime))
 
     def _change(self, node: NodeId, peer: NodeId, over: Medium, up: bool) -> None:
         """Record a link change once: most worlds report it at both ends."""

@@ -18,7 +18,7 @@ from precede.core.identity import MessageId, NodeId
 from precede.core.instants import Instant
 from precede.core.messages import Packet
 from precede.core.plan import Plan
-from precede.core.transfers import DOWN, SENT, UP, LinkEnd, Told, Transfer
+from precede.core.transfers import DOWN, SENT, UP, LinkEnd, LinkRecord, Transfer
 from precede.eventlog.sinks import TableSink
 from precede.experiments.run import Replay, Run, prepare
 from precede.sim.networks.measured import MeasuredNetwork
@@ -51,7 +51,7 @@ class Again(Struct):
     counters: Mapping[str, int]
 
 
-def put_together(records: Iterable[Told]) -> Measured:
+def put_together(records: Iterable[LinkRecord]) -> Measured:
     """Join the records of both ends of each link. The n-th packet sent is the n-th packet received."""
     periods, hops, packets = _periods(records)
     ends = []
@@ -91,11 +91,11 @@ class _Period:
     def __init__(self, up: Instant) -> None:
         self.up = up
         self.down: Instant | None = None
-        self.sent: list[Told] = []
+        self.sent: list[LinkRecord] = []
         self.received: list[Instant] = []
 
 
-def _periods(records: Iterable[Told]) -> tuple[dict[tuple[NodeId, NodeId], list[_Period]], Hops, int]:
+def _periods(records: Iterable[LinkRecord]) -> tuple[dict[tuple[NodeId, NodeId], list[_Period]], Hops, int]:
     """The periods of each link end, the hops and the number of packets, from records sorted by time."""
     periods: dict[tuple[NodeId, NodeId], list[_Period]] = {}
     hops: Hops = {}

@@ -18,7 +18,7 @@ from precede.core.effects import RADIO
 from precede.core.errors import Refused
 from precede.core.identity import NodeId
 from precede.core.instants import MILLISECOND, SECOND, Duration, Instant
-from precede.core.plan import LinkChange, Plan, Said, Stay
+from precede.core.plan import LinkChange, Plan, PlannedBroadcast, Stay
 from precede.runtime.group import Group
 from precede.runtime.transports.udp import Address
 
@@ -135,7 +135,7 @@ class Emulated:
                 await asyncio.sleep(_RETRY / SECOND / self._clock.speed)
             await asyncio.sleep(0)
 
-    def _try_broadcast(self, group: Group, message: Said) -> bool:
+    def _try_broadcast(self, group: Group, message: PlannedBroadcast) -> bool:
         """Broadcast a message; False if it was refused and should be tried again."""
         late = self._clock.now() - message.at
         self._was_late(late)

@@ -17,7 +17,7 @@ import msgspec
 from precede.core.identity import NodeId
 from precede.core.instants import Instant
 from precede.core.messages import Packet
-from precede.core.transfers import DOWN, RECEIVED, SENT, UP, Told, content_of
+from precede.core.transfers import DOWN, RECEIVED, SENT, UP, LinkRecord, content_of
 
 _LENGTH: Final = Layout("<I")
 
@@ -55,9 +55,9 @@ class Transfers:
         self._entries.clear()
 
 
-def read_transfers(folder: Path) -> Iterator[Told]:
+def read_transfers(folder: Path) -> Iterator[LinkRecord]:
     """The entries of all processes; a block that was cut off by a kill is skipped."""
-    decode = msgspec.msgpack.Decoder(list[Told]).decode
+    decode = msgspec.msgpack.Decoder(list[LinkRecord]).decode
     for path in sorted(folder.glob("*.told")):
         data = path.read_bytes()
         at = 0
