@@ -33,27 +33,34 @@ class NodeInputs(FastPath):
         self._log_packets = recorder.packets_received
 
     def schedule(self, at: Instant, function: Callable[..., None], *arguments: Any) -> None:
+        """Calls a function at an instant, in its last phase."""
         self.queue.push(at, function, arguments)
 
     def schedule_phase(self, phase: int, at: Instant, function: Callable[..., None], *arguments: Any) -> None:
+        """Calls a function at an instant, in a phase of it."""
         self.queue.push_phase(phase, at, function, arguments)
 
     def soon(self, function: Callable[..., None], *arguments: Any) -> None:
+        """Calls a function at this instant, after the current call."""
         self.queue.soon.append((function, arguments))
 
     def is_up(self, node: NodeId) -> bool:
+        """True if the node runs."""
         return self.nodes[node].up
 
     def dispatch(self, at: Instant, to: NodeId, packet: Packet, sender: NodeId, over: Medium) -> None:
+        """Sends a packet that nothing can stop: its landing goes into the queue."""
         self.transmitted(sender, packet, to, over)
         self.queue.insert(Landing(at << PHASE_BITS | LAST_PHASE, to, packet, sender, over))
 
     def transmitted(self, node: NodeId, packet: Packet, to: NodeId, over: Medium) -> None:
+        """Writes the `sent` row of a packet."""
         hosted = self.nodes[node]
         code = self.packet_codes[packet.kind]
         self.rows.packet(SENT, code, hosted.process, self.now, hosted.clock_at(self.now), packet, to, over)
 
     def receive(self, to: NodeId, packet: Packet, sender: NodeId, over: Medium) -> None:
+        """Gives a packet to a node, unless the node is down."""
         hosted = self.nodes[to]
         clock = self.now
         if not hosted.plain:
@@ -71,10 +78,12 @@ class NodeInputs(FastPath):
             self.carry_out(to, effects, clock)
 
     def receive_all(self, nodes: Sequence[NodeId], packet: Packet, sender: NodeId, over: Medium) -> None:
+        """Gives one transmission to several nodes, in order."""
         for to in nodes:
             self.receive(to, packet, sender, over)
 
     def sent(self, node: NodeId, key: Key, ok: bool) -> None:
+        """Tells a node that a keyed send has left, or was dropped."""
         hosted = self.nodes[node]
         if hosted.stalled:
             hosted.deferred.append((self.sent, (node, key, ok)))
@@ -85,6 +94,7 @@ class NodeInputs(FastPath):
                 self.carry_out(node, effects, clock)
 
     def link_up(self, node: NodeId, peer: NodeId, over: Medium) -> None:
+        """Tells a node that it can reach a peer."""
         if self.on_link is not None:
             self.on_link(node, peer, over, True)
         hosted = self.nodes[node]
@@ -95,6 +105,7 @@ class NodeInputs(FastPath):
             self.carry_out(node, hosted.node.link_up(peer, clock, over), clock)
 
     def link_down(self, node: NodeId, peer: NodeId, over: Medium) -> None:
+        """Tells a node that it can no longer reach a peer."""
         if self.on_link is not None:
             self.on_link(node, peer, over, False)
         hosted = self.nodes[node]

@@ -73,6 +73,7 @@ class Motion:
 
     @property
     def moves(self) -> bool:
+        """True if any node moves."""
         return bool(self._legs)
 
     def place(self, node: NodeId, now: Instant) -> Point:

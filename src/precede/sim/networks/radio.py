@@ -68,6 +68,7 @@ class FrameQueue:
         self._token = 0
 
     def put(self, send: Send) -> None:
+        """Queues a frame, or replaces the queued frame with the same key."""
         if send.key is not None and send.key in self._by_key:
             self._frames[self._by_key[send.key]] = send
             return
@@ -86,6 +87,7 @@ class FrameQueue:
             self._by_key[send.key] = self._token
 
     def take(self) -> Send:
+        """Removes and returns the first frame."""
         token = next(iter(self._frames))
         send = self._frames.pop(token)
         if send.key is not None:
@@ -93,11 +95,13 @@ class FrameQueue:
         return send
 
     def remove(self, key: Key) -> None:
+        """Removes the frame with this key, if it is queued."""
         token = self._by_key.pop(key, None)
         if token is not None:
             del self._frames[token]
 
     def clear(self) -> list[Send]:
+        """Removes and returns all frames."""
         dropped = list(self._frames.values())
         self._frames.clear()
         self._by_key.clear()
