@@ -19,7 +19,8 @@ NUMBER = re.compile(r"[-+~<>]?\d[\d,.]*( ?(%|x|×|s|ms|µs|min|h|bytes|kB|MB|GB)
 DEFINED = {
     ("docs/concepts/orders.md", "## Verdicts"),
     ("docs/reference/wire.md", "## Frame"),
-    ("docs/reference/wire.md", "## Link frame"),
+    ("docs/reference/wire.md", "## Data for everybody"),
+    ("docs/decisions/README.md", "# Decisions"),
     ("docs/reference/wire.md", "## Piece"),
     ("docs/reference/wire.md", "## Packet"),
     ("docs/reference/wire.md", "## Kinds"),
