@@ -228,3 +228,11 @@ def test_a_file_that_is_no_csv_is_an_error_with_its_line(tmp_path: Path, written
     (tmp_path / "positions.csv").write_bytes(written)
     with pytest.raises(BadInput, match=cause):
         list(csv_rows(tmp_path / "positions.csv", ("node", "time", "x", "y")))
+
+
+def test_gauges_none_samples_nothing() -> None:
+    sampled, unsampled = TableSink(), TableSink()
+    for word, sink in (("1s", sampled), ("none", unsampled)):
+        carry_out(read_scenario("small-office", settings={"gauges": word}), sink)
+    assert sampled.gauges().num_rows > 0
+    assert unsampled.gauges().num_rows == 0

@@ -86,7 +86,7 @@ class Setting(Struct, frozen=True):
 
     def read(self, value: Any) -> Any:
         """Convert a written value. Raise ValueError with the cause if it is not one."""
-        if value is None or (value == "none" and self.default is None):
+        if value is None or (value == "none" and self.default is None and self.reader is None):
             return None if self.required else self.default
         try:
             read = self._converted(value)
