@@ -1,4 +1,6 @@
-"""One file per verb; this file finds the verb, runs it and turns what happened into an exit code.
+"""The command line: one module per verb. This module finds the verb, runs it and returns its exit code.
+
+The verbs are in `runs`, `data`, `evidence` and `field`, by what they work on; `progress` shows progress.
 
 May import: core, protocols, eventlog, traces, sim, runtime, witness, measures, experiments, reproduction,
     pipeline, lake, report, api
@@ -9,8 +11,8 @@ To add a verb, add one line to `VERBS` and a module in the sub-package it belong
   (after a line with a single backslash-b, so that it is not rewrapped); or
 * `app`, a `typer.Typer` made by `new_app()`, when the verb has verbs of its own (`precede keys new`).
 
-The file is imported only when its verb is called, so heavy imports cost nobody else; still import Spark, Arrow
-and the like inside functions, so that `--help` is quick. What a verb does, and what the shell sees:
+A module is imported only when its verb is called. Import Spark, Arrow and the like inside functions, so that
+`--help` is quick. What a verb does, and what the shell sees:
 
 * return None or 0: success, exit 0          * return 1: a finding (a violation, a claim missed), exit 1
 * raise BadInput: one line on stderr, exit 2   * raise Unavailable, or miss a module: exit 3, with a line

@@ -12,6 +12,7 @@ socket or a file, and everything is plain data or pure functions. The modules, i
 * `dispatch`: the loop that carries effects out
 * `errors`: the errors a caller can act on
 * `plan`, `transfers`: plain data that a simulation and an emulation exchange
+* `settings`: declared settings: keys, defaults, bounds and help from one typed struct
 * `randomness`, `natural_order`, `compiling`: named generators; a sort key for names; compiled modules
 
 May import: nothing

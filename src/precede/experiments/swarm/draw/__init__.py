@@ -1,1 +1,8 @@
-"""Random worlds for the swarm: one module per family of protocols, each with a `DRAWER`."""
+"""Random worlds for the swarm: one module per family of protocols, each with a `DRAWER`.
+
+* `layered`: orderings over any dissemination
+* `contacts`, `point_to_point`, `flood`: worlds of these networks, with their faults
+* `multicast`: PRS, RST and SES
+* `vcube`: trees, crashes, joins and leaves
+* `cellular`, `proxies`: radio cells, for WAS and for stations that act for their hosts
+"""
