@@ -102,7 +102,11 @@ def test_a_member_with_a_store_continues_where_it_stopped(tmp_path: Path) -> Non
                 assert sorted(await take(again, 2)) == [b"four", b"three"]
                 got = await take(ana, 3)
                 assert sorted(got) == [b"four", b"three", b"two"]
-                assert again.status()["incarnation"] == 0
+                status = again.status()
+                assert status["incarnation"] == 0
+                assert set(status["peaks"]) == set(status["sizes"])
+                assert all(status["peaks"][name] >= size for name, size in status["sizes"].items())
+                assert status["peaks"]["cache"] >= 2
 
     asyncio.run(run())
 

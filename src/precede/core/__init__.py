@@ -9,6 +9,7 @@ socket or a file, and everything is plain data or pure functions. The modules, i
 * `messages`: messages, packets and what a signature covers
 * `effects`, `frequent_effects`: what a node asks its driver to do
 * `context`, `node`: what a node gets, and the inputs it answers
+* `peaks`: the largest value of each size of a node
 * `dispatch`: the loop that carries effects out
 * `errors`: the errors a caller can act on
 * `plan`, `transfers`: plain data that a simulation and an emulation exchange

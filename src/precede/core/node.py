@@ -78,7 +78,7 @@ class Node(ABC):  # noqa: B024 - every input has a sensible default: a node that
         return ()
 
     def sizes(self) -> Mapping[str, int]:
-        """Read-only: the sizes of registries and buffers, by name."""
+        """Read-only: the sizes of registries and buffers, by name. Drivers read them after every input."""
         return {}
 
     draining: ClassVar[tuple[str, ...]] = ()

@@ -43,7 +43,6 @@ from precede.sim.world import FOREVER, World
 
 RUN_FILE: Final = "run.json"
 _LONGEST_IDLE: Final = 10 * MINUTE
-_CHECKS: Final = 10
 
 
 class Run(Struct, frozen=True, kw_only=True):
@@ -125,6 +124,8 @@ def carry_out(run: Run, sink: Sink, entry: registry.Entry[Any] | None = None) ->
     prepared = prepare(run, sink, entry)
     world, built = prepared.world, prepared.built
     world.run(prepared.end)
+    if world.gauged:
+        world.sample_gauges()
     prepared.recorder.flush()
     return Outcome(
         run_id=run.id,
@@ -291,17 +292,14 @@ def _schedule_gauges(world: World, run: Run, end: Instant) -> None:
         every = max(end // 100, SECOND // 100) if end != FOREVER else 10 * SECOND
     if every == NEVER:
         return
-    step = max(every // _CHECKS, 1)
+    world.gauged = True
 
-    def check(count: int) -> None:
-        if count % _CHECKS == 0:
-            world.sample_gauges()
-        else:
-            world.check_gauges()
+    def sample() -> None:
+        world.sample_gauges()
         if world.busy():
-            world.schedule(world.now + step, check, count + 1)
+            world.schedule(world.now + every, sample)
 
-    world.schedule(0, check, 0)
+    world.schedule(0, sample)
 
 
 def _paths(run: Run) -> list[tuple[str, str]]:

@@ -38,6 +38,7 @@ from precede.core.identity import NodeId
 from precede.core.instants import SECOND, Duration, Instant
 from precede.core.messages import Message, Packet
 from precede.core.node import Node
+from precede.core.peaks import Peaks
 from precede.eventlog.schema import (
     DELIVERED,
     DISCARDED,
@@ -92,6 +93,7 @@ class Driver(EffectHandler):
         self.inspection: Inspection | None = None
         self.transfers: Transfers | None = None
         self.rows_logged = 0
+        self.peaks = Peaks()
         self.on_deliver: Callable[[int, Message], None] = lambda place, message: None
         self.on_arrive: Callable[[Message], None] = lambda message: None
         self.on_discard: Callable[[Message, str], None] = lambda message, reason: None
@@ -136,6 +138,7 @@ class Driver(EffectHandler):
         self._drain()
         now = self._clock.now()
         effects = self.node.broadcast(payload, now, to, lifetime)
+        self.peaks.note(self.node.sizes())
         try:
             self.carry_out(self.node_id, effects, now)
         except StoreFailed as error:
@@ -280,7 +283,9 @@ class Driver(EffectHandler):
                 for _ in range(min(len(self._inputs), _MOST_TOGETHER)):
                     call = self._inputs.popleft()
                     now = self._clock.now()
-                    self.carry_out(self.node_id, call(now), now)
+                    effects = call(now)
+                    self.peaks.note(self.node.sizes())
+                    self.carry_out(self.node_id, effects, now)
                 self._commit()
                 self._release()
             self._commit()

@@ -288,7 +288,7 @@ class Group:
         return [self._names.name_of(node) for links in self._all_links for node in links.neighbours()]
 
     def status(self) -> dict[str, Any]:
-        """Neighbours, sizes of the node's registries, messages that wait, and what was dropped, by reason."""
+        """Neighbours, sizes of the node's registries with their peaks, and what waits or was dropped."""
         dropped = sum((Counter(links.dropped()) for links in self._all_links), self._driver.dropped)
         return {
             "name": self.name,
@@ -296,6 +296,7 @@ class Group:
             "incarnation": self._driver.incarnation,
             "neighbours": self.neighbours(),
             "sizes": dict(self._driver.node.sizes()),
+            "peaks": dict(self._driver.peaks.largest),
             "waiting": len(self.waiting()),
             "untaken": len(self._deliveries),
             "dropped": dict(dropped),

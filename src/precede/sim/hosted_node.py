@@ -9,6 +9,7 @@ from precede.core.effects import Key
 from precede.core.identity import NodeId
 from precede.core.instants import Instant
 from precede.core.node import Node
+from precede.core.peaks import Peaks
 from precede.sim.clocks import Clock
 from precede.sim.networks.network import Flight
 
@@ -59,7 +60,7 @@ class HostedNode:
         self.store: dict[Key, Any] = {}
         self.timers: dict[Key, object] = {}
         self.deferred: list[tuple[Callable[..., None], tuple[Any, ...]]] = []
-        self.peaks: dict[str, int] = {}
+        self.peaks = Peaks()
         self.immediate_at = -1
         self.immediate_timers = 0
 

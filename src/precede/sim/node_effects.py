@@ -39,7 +39,7 @@ class NodeEffects(EffectHandler):
     """Carries out effects of simulated nodes; crashes a node in the middle of a list if a fault plans it.
 
     `now` is the world's time; the methods take the reading of the node's own clock. `on_deliver` is called for
-    every delivery, with the node and the message.
+    every delivery, with the node and the message. If `gauged`, the peaks of all sizes are counted.
     """
 
     def __init__(self, nodes: list[HostedNode], network: Network, recorder: Recorder) -> None:
@@ -49,6 +49,7 @@ class NodeEffects(EffectHandler):
         self.network = network
         self.recorder = recorder
         self.rows = recorder.units
+        self.gauged = False
         self.on_deliver: Callable[[NodeId, Message], None] | None = None
 
     def begin_step(self, node: NodeId) -> bool:
@@ -67,13 +68,23 @@ class NodeEffects(EffectHandler):
         self.take_down(hosted)
 
     def take_down(self, hosted: HostedNode) -> None:
-        """The node stops running; the network drops its queues."""
+        """The node stops running; the network drops its queues. Its sizes and peaks are written first."""
+        if self.gauged:
+            self.write_gauges(hosted)
         hosted.node = Node()  # a world that thousands of nodes pass through keeps only their stores
         hosted.up = hosted.stalled = hosted.plain = False
         hosted.crash_after = None
         hosted.timers = {}
         hosted.deferred = []
         self.network.node_down(hosted.id)
+
+    def write_gauges(self, hosted: HostedNode) -> None:
+        """Writes each of a node's sizes, with its peak since the last time."""
+        sizes, peaks = hosted.node.sizes(), hosted.peaks
+        peaks.note(sizes)
+        for name, value in sizes.items():
+            self.recorder.gauge(hosted.id, self.now, name, value, peaks.largest[name])
+        peaks.restart()
 
     def accept(self, node: NodeId, effect: Accept, now: Instant) -> None:
         hosted, id = self.nodes[node], effect.message.id
@@ -129,7 +140,10 @@ class NodeEffects(EffectHandler):
             return
         del hosted.timers[key]
         clock = hosted.clock_at(self.now)
-        self.carry_out(hosted.id, hosted.node.timer(key, clock), clock)
+        effects = hosted.node.timer(key, clock)
+        if self.gauged:
+            hosted.peaks.note(hosted.node.sizes())
+        self.carry_out(hosted.id, effects, clock)
 
     def _count_immediate_timer(self, hosted: HostedNode, key: Key) -> None:
         """Raises if a node keeps setting timers that are due at once, because time would never pass."""

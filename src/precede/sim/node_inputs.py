@@ -74,6 +74,8 @@ class NodeInputs(FastPath):
             code = self.packet_codes[packet.kind]
             self.rows.packet(PACKET_RECEIVED, code, hosted.process, self.now, clock, packet, sender, over)
         effects = hosted.node.receive(packet, sender, clock, over)
+        if self.gauged:
+            hosted.peaks.note(hosted.node.sizes())
         if effects:
             self.carry_out(to, effects, clock)
 
@@ -90,6 +92,8 @@ class NodeInputs(FastPath):
         elif hosted.up:
             clock = hosted.clock_at(self.now)
             effects = hosted.node.sent(key, clock, ok)
+            if self.gauged:
+                hosted.peaks.note(hosted.node.sizes())
             if effects:
                 self.carry_out(node, effects, clock)
 
@@ -102,7 +106,10 @@ class NodeInputs(FastPath):
             hosted.deferred.append((self.link_up, (node, peer, over)))
         elif hosted.up:
             clock = hosted.clock_at(self.now)
-            self.carry_out(node, hosted.node.link_up(peer, clock, over), clock)
+            effects = hosted.node.link_up(peer, clock, over)
+            if self.gauged:
+                hosted.peaks.note(hosted.node.sizes())
+            self.carry_out(node, effects, clock)
 
     def link_down(self, node: NodeId, peer: NodeId, over: Medium) -> None:
         """Tells a node that it can no longer reach a peer."""
@@ -113,4 +120,7 @@ class NodeInputs(FastPath):
             hosted.deferred.append((self.link_down, (node, peer, over)))
         elif hosted.up:
             clock = hosted.clock_at(self.now)
-            self.carry_out(node, hosted.node.link_down(peer, clock, over), clock)
+            effects = hosted.node.link_down(peer, clock, over)
+            if self.gauged:
+                hosted.peaks.note(hosted.node.sizes())
+            self.carry_out(node, effects, clock)

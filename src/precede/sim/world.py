@@ -19,6 +19,7 @@ from precede.core.errors import Refused
 from precede.core.identity import NodeId
 from precede.core.instants import Duration, Instant
 from precede.core.node import Node, round_trip
+from precede.core.peaks import Peaks
 from precede.eventlog.recorder import Recorder
 from precede.eventlog.rows import BLOCK_BYTES
 from precede.eventlog.schema import LEFT, STARTED
@@ -146,7 +147,10 @@ class World(NodeInputs):
         clock = hosted.clock_at(self.now)
         self.recorder.node_event(LEFT, hosted.process, self.now, clock)
         hosted.gone = True
-        self.carry_out(node, hosted.node.leave(clock), clock)
+        effects = hosted.node.leave(clock)
+        if self.gauged:
+            hosted.peaks.note(hosted.node.sizes())
+        self.carry_out(node, effects, clock)
         if linger:
             self.schedule(self.now + linger, self._depart, hosted)
         else:
@@ -173,6 +177,8 @@ class World(NodeInputs):
         except Refused:
             self.refused += 1
             return
+        if self.gauged:
+            hosted.peaks.note(hosted.node.sizes())
         self.carry_out(node, effects, clock)
         if self.on_broadcast is not None:
             self.on_broadcast(node, payload, to, lifetime)
@@ -225,22 +231,10 @@ class World(NodeInputs):
     # -- gauges ------------------------------------------------------------------------------------------
 
     def sample_gauges(self) -> None:
-        """Writes `sizes()` of every node that is up."""
-        self.check_gauges()
+        """Writes the sizes and peaks of every node that is up. Nodes that go down write theirs then."""
         for hosted in self.nodes:
             if hosted.up:
-                for name, value in hosted.node.sizes().items():
-                    self.recorder.gauge(hosted.id, self.now, name, value, hosted.peaks.get(name, value))
-                hosted.peaks = {}
-
-    def check_gauges(self) -> None:
-        """Updates the peak of each of `sizes()` since the last sample."""
-        for hosted in self.nodes:
-            if hosted.up:
-                peaks = hosted.peaks
-                for name, value in hosted.node.sizes().items():
-                    if value > peaks.get(name, -1):
-                        peaks[name] = value
+                self.write_gauges(hosted)
 
     # -- incarnations ------------------------------------------------------------------------------------
 
@@ -257,7 +251,11 @@ class World(NodeInputs):
         hosted.update_plain()
         clock = hosted.clock_at(self.now)
         self.recorder.node_event(STARTED, hosted.process, self.now, clock)
-        self.carry_out(hosted.id, hosted.node.start(clock, round_trip(hosted.store)), clock)
+        effects = hosted.node.start(clock, round_trip(hosted.store))
+        if self.gauged:
+            hosted.peaks = Peaks()
+            hosted.peaks.note(hosted.node.sizes())
+        self.carry_out(hosted.id, effects, clock)
         if hosted.up:
             self.network.node_up(hosted.id)
 

@@ -84,7 +84,7 @@ class Restart:
         for flood in saved.held:
             stream = self._floods.stream((flood.source, flood.serial))
             if flood.number <= stream.received:
-                stream.kept[flood.number] = flood
+                self._floods.keep(stream, flood.number, flood)
             elif not self._state.view.is_cut(stream.id, flood.number):
                 for ready in self._floods.first_copy(stream, flood.number, flood, now, effects):
                     assert isinstance(ready, Flood)

@@ -320,7 +320,10 @@ class Seen:
 
     def entries(self) -> int:
         """The number of entries that this node keeps."""
-        return len(self.columns) + len(self.ahead) + sum(len(late.later) for late in self.ahead.values())
+        entries = len(self.columns)
+        if self.ahead:
+            entries += len(self.ahead) + sum([len(late.later) for late in self.ahead.values()])
+        return entries
 
 
 def fingerprint(group: int, view: int, columns: Sequence[StreamId], form: Form) -> int:
