@@ -78,7 +78,7 @@ class Watched:
             self.page.goto("about:blank")
         self.page.goto(path.as_uri() + fragment)
         if self.page.locator("#diagram").count():
-            self.page.wait_for_function("document.documentElement.dataset.ready === 'yes'")
+            self.page.wait_for_function("() => document.documentElement.dataset.ready === 'yes'")
             self.settle()
         return self.page
 

@@ -203,7 +203,7 @@ def test_the_map_plays_and_a_message_spreads(site: Path, watched: Watched) -> No
     page.locator("#map").scroll_into_view_if_needed()
     before = page.evaluate("precede.map.time")
     page.locator("#play").click()
-    page.wait_for_function(f"precede.map.time > {before} + 1e7")
+    page.wait_for_function(f"() => precede.map.time > {before} + 1e7")
     assert page.locator("#play").inner_text() == "Pause"
     watched.keep("map-playing")
     page.locator("#map").focus()

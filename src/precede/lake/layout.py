@@ -112,7 +112,7 @@ class Lake:
 
     def exhibits_of(self, paper: str) -> list[Path]:
         """The exhibit folders of all reproductions of a paper."""
-        return sorted((self.root / "exhibits").glob(f"{paper}*"))
+        return sorted(folder for folder in (self.root / "exhibits").glob("*") if folder.name.startswith(paper))
 
     def job(self, name: str) -> Job:
         """The job of that name, started or not."""

@@ -12,8 +12,8 @@ from precede.lake.results import Results, Row
 from precede.report.figures import Curve, Figure, Point
 from precede.report.run_pages import RunPages
 from precede.report.site import EVENTS, fresh_folder
-from precede.report.tables import Cell, Link, Table
-from precede.report.writing import Section, tabled, with_numbers
+from precede.report.tables import Cell, Link, Table, html
+from precede.report.writing import Section, page_name, with_numbers
 
 _SHOWN: Final = (
     *("broadcasts", "receptions", "deliveries", "own_deliveries", "expired"),
@@ -40,7 +40,7 @@ def write_emulation(
     for run in results.runs:
         writer.write(run)
     sections = [
-        Section("The emulation", tables=[tabled(Table("Facts", ("", ""), [list(f) for f in facts]))]),
+        Section("The emulation", tables=[html(Table("Facts", ("", ""), [list(f) for f in facts]))]),
         _agreement(sets),
         _differences(kinds, differences),
         _measures(results),
@@ -65,7 +65,7 @@ def _agreement(sets: Sequence[Sequence[Cell]]) -> Section:
         "<p>The deliveries of the emulation, compared with two simulations: with the scenario's own network,"
         " and with the link instants and transfer times that were measured in the emulation.</p>"
     )
-    return Section("Agreement", text, tables=[tabled(Table("Delivered sets", header, sets))])
+    return Section("Agreement", text, tables=[html(Table("Delivered sets", header, sets))])
 
 
 def _differences(kinds: Sequence[Mapping[str, Any]], differences: Sequence[Sequence[Cell]]) -> Section:
@@ -82,8 +82,8 @@ def _differences(kinds: Sequence[Mapping[str, Any]], differences: Sequence[Seque
         "Differences",
         Markup("<p>Deliveries that only the emulation or only the simulation with measured times has.</p>"),
         tables=[
-            tabled(Table("Differences by kind", header, rows)),
-            tabled(Table(f"All differences{more}", each, list(differences)[:_LISTED])),
+            html(Table("Differences by kind", header, rows)),
+            html(Table(f"All differences{more}", each, list(differences)[:_LISTED])),
         ],
     )
 
@@ -98,8 +98,8 @@ def _measures(results: Results) -> Section:
         if any(results.of_run(name).get(measure) is not None for name in names)
     ]
     order: list[Cell] = ["order", *(_verdict(results, run) for run in results.runs)]
-    pages: list[Cell] = ["page", *(Link("open", f"run-{name}.html") for name in names)]
-    return Section("Measures", tables=[tabled(Table("Measures", header, [order, *rows, pages]))])
+    pages: list[Cell] = ["page", *(Link("open", page_name("run", name)) for name in names)]
+    return Section("Measures", tables=[html(Table("Measures", header, [order, *rows, pages]))])
 
 
 def _verdict(results: Results, run: Row) -> str:

@@ -14,9 +14,10 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
-from html import escape
 from pathlib import Path
 from typing import Final, NamedTuple
+
+from markupsafe import Markup, escape
 
 from precede.report.axes import Axis, fitting
 from precede.report.tables import Cell, Table, shown
@@ -77,7 +78,7 @@ INK, FAINT, PAPER_MARK = "#1c2126", "#c9ced4", "#111111"
 _LEFT, _RIGHT, _TOP, _BOTTOM, _ROW = 74.0, 18.0, 40.0, 52.0, 20.0
 
 
-def svg(figure: Figure, width: int = 720, height: int = 400) -> str:
+def svg(figure: Figure, width: int = 720, height: int = 400) -> Markup:
     """The figure as one self-contained SVG element; its height grows with the legend."""
     legend_rows = _legend_rows(figure, width)
     bottom = height - _BOTTOM
@@ -96,7 +97,7 @@ def svg(figure: Figure, width: int = 720, height: int = 400) -> str:
         *_draw_legend(legend_rows, height),
         "</svg>",
     ]
-    return "\n".join(parts) + "\n"
+    return Markup("\n".join(parts) + "\n")
 
 
 def png(figure: Figure, width: int = 1440) -> bytes:

@@ -13,8 +13,8 @@ from markupsafe import Markup
 from precede.lake.layout import Lake
 from precede.lake.results import Row
 from precede.report.figures import Curve, Figure, Mark, Point
-from precede.report.tables import Cell, Link, Table, shown
-from precede.report.writing import Pages, Section, rendered, slug, tabled, with_numbers
+from precede.report.tables import Cell, Link, Table, html, shown
+from precede.report.writing import Pages, Section, page_name, pictured, rendered, with_numbers
 
 _EXHIBIT: Final = re.compile(r"(?:Table|Figure|Fig\.)s?\s+[0-9IVX]+[a-z]?\b|[Ss]ection\s+[0-9A-Z.\-]+")
 _ROMAN: Final = {
@@ -106,12 +106,12 @@ def _write_paper(pages: Pages, lake: Lake, paper: str, claims: list[Row], papers
     prose = rendered(reading.read_text(encoding="utf-8")) if reading is not None and reading.is_file() else ""
     table = Table("Exhibits", ("exhibit", "claims", *_STATUSES), rows)
     return pages.write(
-        f"paper-{slug(paper)}.html",
+        page_name("paper", paper),
         "tables.html",
         title=paper,
         lead=f"All {len(claims)} claims. The tolerance of each was set before the runs.",
         sections=[
-            Section(tables=[tabled(table)], command=f"precede reproduce {paper}"),
+            Section(tables=[html(table)], command=f"precede reproduce {paper}"),
             *([Section("Our reading, and errors in the paper", prose)] if prose else []),
         ],
     )
@@ -138,9 +138,8 @@ def exhibit_title(key: str) -> str:
 
 def _curves(lake: Lake, paper: str, exhibit: str) -> list[Markup]:
     """The figures with curves that reproductions of the paper left in the lake."""
-    folders = lake.exhibits_of(paper)
-    files = [path for folder in folders for path in sorted(folder.glob(f"{exhibit}*-curves.svg"))]
-    return [Markup(path.read_text(encoding="utf-8")) for path in files]
+    files = [file for folder in lake.exhibits_of(paper) for file in sorted(folder.glob("*-curves.svg"))]
+    return [pictured(file) for file in files if file.name.startswith(exhibit)]
 
 
 def _write_exhibit(pages: Pages, paper: str, exhibit: str, claims: list[Row], curves: list[Markup]) -> str:
@@ -165,9 +164,9 @@ def _write_exhibit(pages: Pages, paper: str, exhibit: str, claims: list[Row], cu
         for row in claims
     ]
     columns = ("claim", "statement", "published, with tolerance", "ours", "95 % interval", "status", "reason")
-    back = Markup('<p><a href="paper-{0}.html">All exhibits of {1}</a></p>').format(slug(paper), paper)
+    back = Markup('<p><a href="{}">All exhibits of {}</a></p>').format(page_name("paper", paper), paper)
     return pages.write(
-        f"exhibit-{slug(paper)}-{slug(exhibit)}.html",
+        page_name("exhibit", f"{paper}-{exhibit}"),
         "tables.html",
         title=f"{paper}: {title}",
         lead="" if measured else "This lake has no measurements for these claims yet.",
@@ -176,7 +175,7 @@ def _write_exhibit(pages: Pages, paper: str, exhibit: str, claims: list[Row], cu
             Section(figures=[with_numbers(figure) for figure in figures]),
             Section(
                 "Claims",
-                tables=[tabled(Table(title, columns, rows))],
+                tables=[html(Table(title, columns, rows))],
                 command=f"precede reproduce {paper}/{exhibit}",
             ),
         ],

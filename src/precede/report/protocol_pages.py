@@ -7,8 +7,8 @@ from pathlib import Path
 from typing import Final, NamedTuple
 
 from precede.lake.results import Results
-from precede.report.tables import Cell, Link, Table
-from precede.report.writing import Pages, Section, options_text, rendered, tabled
+from precede.report.tables import Cell, Link, Table, html
+from precede.report.writing import Pages, Section, options_text, page_name, rendered
 
 _COSTS: Final = (
     *("deliveries", "delivered_share", "age_us_mean", "wait_us_mean", "packets", "packet_bytes_mean"),
@@ -50,21 +50,21 @@ def write_protocols(pages: Pages, results: Results, cards: Sequence[Card], paper
 
 def _write(pages: Pages, results: Results, card: Card, papers: Path | None) -> str:
     """Write the page of one protocol; returns its name."""
-    sections = [Section("Order and network", tables=[tabled(_facts(card))])]
+    sections = [Section("Order and network", tables=[html(_facts(card))])]
     cost = _cost(results, card.name)
     if cost.rows:
-        sections.append(Section("Measured costs", tables=[tabled(cost)]))
+        sections.append(Section("Measured costs", tables=[html(cost)]))
     if card.options:
         options: list[list[Cell]] = [list(option) for option in card.options]
         table = Table("Options", ("option", "default", "meaning"), options)
         line = f"precede simulate SCENARIO --protocol {card.name} --set KEY=VALUE"
-        sections.append(Section("Options", tables=[tabled(table)], command=line))
+        sections.append(Section("Options", tables=[html(table)], command=line))
     reading = papers / card.key / "reading.md" if papers is not None and card.key else None
     if reading is not None and reading.is_file():
         text = rendered(reading.read_text(encoding="utf-8"))
         sections.append(Section("Errors and gaps in the paper", text))
     return pages.write(
-        f"protocol-{card.name}.html", "tables.html", title=card.name, lead=card.title, sections=sections
+        page_name("protocol", card.name), "tables.html", title=card.name, lead=card.title, sections=sections
     )
 
 

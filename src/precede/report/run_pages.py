@@ -12,11 +12,11 @@ from markupsafe import Markup
 
 from precede.lake.columns import indices
 from precede.lake.results import Results, Row
-from precede.report.figures import Curve, Figure, Point
+from precede.report.figures import Curve, Figure, Point, svg
 from precede.report.map_data import Stage, of_log, of_trace, page_map, script
 from precede.report.run_data import Log, page_data, read_log
 from precede.report.tables import Cell, Link, Table, html
-from precede.report.writing import Pages, drawn, options_text, slug
+from precede.report.writing import Pages, options_text, page_name, slug
 
 _SAMPLES: Final = 120
 _LISTED: Final = 20
@@ -42,7 +42,7 @@ class RunPages:
         rows: list[list[Cell]] = [[name, value] for name, value in sorted(measures.items())]
         main: list[list[Cell]] = [[name, measures[name]] for name in _MAIN if name in measures]
         return self.pages.write(
-            f"run-{run_id}.html",
+            page_name("run", run_id),
             "run.html",
             title=f"{run['protocol']}, {options_text(run['options']) or run['scenario']}, seed {run['seed']}",
             facts=self._facts(run),
@@ -70,7 +70,7 @@ class RunPages:
             facts.append(("status", f"{run['status']}: {run['error']}"))
         page = run["protocol"]
         if "command" not in run:  # a run in a lake: its report has a page for each protocol
-            page = Markup('<a href="protocol-{0}.html">{0}</a>').format(page)
+            page = Markup('<a href="{}">{}</a>').format(page_name("protocol", page), page)
         facts += [("protocol", page), ("scenario", run["scenario"]), ("seed", run["seed"])]
         facts += [(name, f"{run[name]:,}") for name in ("nodes", "rows") if run[name] is not None]
         return facts
@@ -120,7 +120,7 @@ class RunPages:
         at = table["at_us"].to_numpy().astype(np.int64)
         values, peaks = (table[name].to_numpy().astype(np.float64) for name in ("value", "peak"))
         return [
-            drawn(_sizes(name, at[which == k], values[which == k], peaks[which == k]))
+            svg(_sizes(name, at[which == k], values[which == k], peaks[which == k]))
             for k, name in enumerate(names)
         ]
 

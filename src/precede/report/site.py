@@ -21,7 +21,7 @@ from precede.report.protocol_pages import Card, write_protocols
 from precede.report.run_pages import RunPages
 from precede.report.sweep_pages import glance, write_sweep
 from precede.report.tables import Cell, Link, Table, html
-from precede.report.writing import Pages, options_text
+from precede.report.writing import Pages, options_text, page_name
 
 EVENTS: Final = 100_000
 RUNS: Final = 200
@@ -139,7 +139,7 @@ def _run_table(results: Results, with_page: set[str]) -> Table:
         name = run["run_id"]
         rows.append(
             [
-                Link(name, f"run-{name}.html") if name in with_page else name,
+                Link(name, page_name("run", name)) if name in with_page else name,
                 run["protocol"],
                 options_text(run["options"]),
                 run["seed"],

@@ -8,9 +8,9 @@ from collections import Counter
 from typing import Any, Final
 
 from precede.lake.results import Results, Row
-from precede.report.figures import Curve, Figure, Point
-from precede.report.tables import Cell, Link, Table
-from precede.report.writing import Pages, Section, drawn, options_text, slug, tabled, with_numbers
+from precede.report.figures import Curve, Figure, Point, svg
+from precede.report.tables import Cell, Link, Table, html
+from precede.report.writing import Pages, Section, options_text, page_name, with_numbers
 
 _DRAWN: Final = {
     "deliveries": ("Deliveries in a run", "deliveries", 1.0),
@@ -29,21 +29,21 @@ def write_sweep(pages: Pages, results: Results, sweep: str, with_page: set[str])
     figures = [figure for name in _DRAWN for figure in _figure(groups, name)]
     runs = [run for run in results.runs if run["sweep"] == sweep]
     page = pages.write(
-        f"sweep-{slug(sweep)}.html",
+        page_name("sweep", sweep),
         "tables.html",
         title=f"Sweep {sweep}",
         lead=_summary(runs),
         sections=[
             Section("Figures", figures=[with_numbers(figure) for figure in figures]),
-            Section("Numbers", tables=[tabled(_table(groups))]),
-            Section("Runs", tables=[tabled(_runs(results, runs, with_page))]),
+            Section("Numbers", tables=[html(_table(groups))]),
+            Section("Runs", tables=[html(_runs(results, runs, with_page))]),
         ],
     )
     return {
         "name": sweep,
         "page": page,
         "summary": _summary(runs),
-        "figure": drawn(figures[0]) if figures else "",
+        "figure": svg(figures[0]) if figures else "",
     }
 
 
@@ -58,8 +58,8 @@ def glance(results: Results) -> Table:
             overall = "violated" if counts["violated"] else "unknown" if counts["unknown"] else "holds"
             rows.append(
                 [
-                    Link(protocol, f"protocol-{protocol}.html"),
-                    Link(sweep, f"sweep-{slug(sweep)}.html"),
+                    Link(protocol, page_name("protocol", protocol)),
+                    Link(sweep, page_name("sweep", sweep)),
                     verdicts[0]["promised"],
                     verdicts[0]["order"],
                     overall,
@@ -151,6 +151,6 @@ def _runs(results: Results, runs: list[Row], with_page: set[str]) -> Table:
     for run in runs:
         name = run["run_id"]
         verdict = results.verdicts.get(name, {}).get("verdict", run["status"])
-        link = Link(name, f"run-{name}.html") if name in with_page else name
+        link = Link(name, page_name("run", name)) if name in with_page else name
         rows.append([link, run["protocol"], options_text(run["options"]), run["seed"], verdict, run["rows"]])
     return Table("Runs", ("run", "protocol", "options", "seed", "verdict", "rows"), rows)

@@ -13,9 +13,10 @@ import io
 import re
 from collections.abc import Sequence
 from dataclasses import dataclass
-from html import escape
 from pathlib import Path
 from typing import Final, NamedTuple, TypeAlias
+
+from markupsafe import Markup, escape
 
 
 class Link(NamedTuple):
@@ -137,7 +138,7 @@ def _latex_text(text: str) -> str:
     return re.sub(r"[\\&%$#_{}~^Δ≤≥×–]", lambda match: _LATEX[match[0]], " ".join(text.split()))
 
 
-def html(table: Table) -> str:
+def html(table: Table) -> Markup:
     """The table as an accessible HTML table: caption, header scopes, the first column as row header."""
     right = [table.numeric(c) for c in range(len(table.header))]
     head = "".join(
@@ -148,7 +149,7 @@ def html(table: Table) -> str:
         "<tr>" + "".join(_html_cell(cell, c, right[c]) for c, cell in enumerate(row)) + "</tr>"
         for row in table.rows
     )
-    return (
+    return Markup(
         f"<table>\n<caption>{escape(table.caption)}</caption>\n<thead><tr>{head}</tr></thead>\n"
         f"<tbody>\n{body}\n</tbody>\n</table>\n"
     )
@@ -156,7 +157,7 @@ def html(table: Table) -> str:
 
 def _html_cell(cell: Cell, column: int, number: bool) -> str:
     """One cell of the body."""
-    text = escape(shown(cell))
+    text = str(escape(shown(cell)))
     if isinstance(cell, Link):
         text = f'<a href="{escape(cell.target)}">{text}</a>'
     elif isinstance(cell, str) and cell in WORDS:

@@ -4,15 +4,23 @@ from __future__ import annotations
 
 import json
 import re
+from base64 import b64encode
 from collections.abc import Mapping, Sequence
+from hashlib import sha256
 from pathlib import Path
-from typing import Any, NamedTuple
+from typing import Any, Final, NamedTuple
 
 from jinja2 import Environment, PackageLoader, StrictUndefined
 from markupsafe import Markup
 
 from precede.report.figures import Figure, svg, table_of
-from precede.report.tables import Table, html
+from precede.report.tables import html
+
+POLICY: Final = (
+    "default-src 'none'; script-src 'self' file:; style-src 'self' file:; img-src data:;"
+    " base-uri 'none'; form-action 'none'"
+)
+"""The content-security policy of every page. A page opened from a disk has no origin, hence `file:`."""
 
 
 class Section(NamedTuple):
@@ -40,9 +48,8 @@ class Pages:
         )
 
     def write(self, page: str, template: str, **values: Any) -> str:
-        """Write one page and return its name. Tables and figures of this package are not escaped, texts are."""
-        marked = {name: Markup(value) if _is_markup(value) else value for name, value in values.items()}
-        text = self._templates.get_template(template).render(**marked)
+        """Write one page and return its name. Only values of the type `Markup` are inserted unescaped."""
+        text = self._templates.get_template(template).render(policy=POLICY, **values)
         (self.out / page).write_text(text, encoding="utf-8")
         self.written.append(page)
         return page
@@ -53,24 +60,16 @@ class Pages:
         return f"data/{name}.js"
 
 
-def _is_markup(value: Any) -> bool:
-    """Is this value a table or figure in HTML?"""
-    return isinstance(value, str) and value.startswith(("<table>", "<svg "))
-
-
-def drawn(figure: Figure) -> Markup:
-    """A figure as markup for a page."""
-    return Markup(svg(figure))
-
-
-def tabled(table: Table) -> Markup:
-    """A table as markup for a page."""
-    return Markup(html(table))
-
-
 def with_numbers(figure: Figure) -> dict[str, Markup]:
     """A figure and the table of its numbers, as markup."""
-    return {"svg": drawn(figure), "table": tabled(table_of(figure))}
+    return {"svg": svg(figure), "table": html(table_of(figure))}
+
+
+def pictured(path: Path) -> Markup:
+    """An SVG file as an image: a browser runs no script of an image, unlike one of an SVG element."""
+    encoded = b64encode(path.read_bytes()).decode()
+    picture = '<img class="figure" alt="{}" src="data:image/svg+xml;base64,{}">'
+    return Markup(picture).format(path.stem, encoded)
 
 
 def rendered(markdown: str) -> Markup:
@@ -78,6 +77,7 @@ def rendered(markdown: str) -> Markup:
     from markdown_it import MarkdownIt
 
     text = MarkdownIt("commonmark", {"html": False}).enable("table").render(markdown)
+    text = re.sub(r' style="text-align:(\w+)"', r' class="\1"', text)  # the policy forbids inline styles
     text = re.sub(r"<(/?)h([1-4])>", lambda m: f"<{m[1]}h{int(m[2]) + 1}>", text)
     text = re.sub(r'<a href="(?!https?:)[^"]*">(.*?)</a>', r"\1", text)
     wide = '<div class="scroll" tabindex="0" role="region" aria-label="table"><table>'
@@ -91,6 +91,17 @@ def slug(text: str) -> str:
     'table-ii-5-min'
     """
     return re.sub(r"[^a-z0-9]+", "-", text.lower()).strip("-")
+
+
+def page_name(kind: str, name: str) -> str:
+    """The file of a page. A name that is not a plain file name is replaced by a slug and a hash.
+
+    >>> page_name("protocol", "delta_causal"), page_name("protocol", "../a")
+    ('protocol-delta_causal.html', 'protocol-a-61b4c98b.html')
+    """
+    if not re.fullmatch(r"[A-Za-z0-9][A-Za-z0-9_.+@=-]{0,150}", name):
+        name = f"{slug(name)[:100]}-{sha256(name.encode()).hexdigest()[:8]}"
+    return f"{kind}-{name}.html"
 
 
 def options_text(options: str) -> str:
