@@ -84,6 +84,8 @@ class ArrayBuilder:
         if hasattr(self.log, "batches"):
             yield from self.log.batches(names)
             return
+        if hasattr(self.log, "text_batches"):
+            yield from self.log.text_batches(names)
         roles = {theirs: ours for ours, theirs in self.layout.columns.items()}
         for columns, _ in self.log.read(names):
             arrays = [

@@ -20,12 +20,13 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from itertools import islice
 from os import PathLike
 from pathlib import Path
-from typing import IO, Any, Final, TypeAlias
+from typing import Any, Final, TypeAlias
 
 import msgspec
 
 from precede.core.errors import BadInput
 from precede.witness.reading.partitions import Piece, pieces_in
+from precede.witness.reading.streams import LineStream, UnpackedStream
 
 Columns: TypeAlias = tuple[Mapping[str, Sequence[Any]], int]
 """Some rows: their columns by name, and the number of rows."""
@@ -34,12 +35,6 @@ BATCH: Final = 8192
 LARGE_ROWS: Final = 100_000
 LARGE_TEXT_BYTES: Final = 6_000_000
 MAX_LINE: Final = 1 << 24
-MAX_GROWTH: Final = 200
-"""The most times that a compressed log may grow; real logs grow 5 to 40 times."""
-
-FREE_BYTES: Final = 1 << 26
-"""The decompressed size up to which growth is not limited."""
-
 _CELLS_AT_ONCE: Final = 1 << 20
 _LOOK_AHEAD: Final = 1000
 _PARQUET: Final = b"PAR1"
@@ -99,7 +94,7 @@ def open_log(source: Any) -> Log:
 class TextLog(Log):
     """A log in lines of text (CSV, JSON lines), whose last line may be cut off."""
 
-    def __init__(self, name: str, stream: IO[bytes], large: bool) -> None:
+    def __init__(self, name: str, stream: Any, large: bool) -> None:
         self.name = name
         self.large = large
         self.stream = stream
@@ -133,13 +128,14 @@ class TextLog(Log):
 class CsvLog(TextLog):
     """A CSV file with a header; the separator is a comma, semicolon, tab or bar."""
 
-    def __init__(self, name: str, stream: IO[bytes], large: bool) -> None:
+    def __init__(self, name: str, stream: Any, large: bool) -> None:
         super().__init__(name, stream, large)
         header = next((line for line in self._lines if line.strip()), None)
         if header is None:
             raise BadInput(f"{name}: is empty")
-        separator = max(",;\t|", key=header.count)
+        self._separator = separator = max(",;\t|", key=header.count)
         self._offsets: list[tuple[int, int]] = []
+        self._count = 0
         self._reader = csv.reader(self._chain(header), delimiter=separator)
         try:
             self.names = [cell.strip() for cell in next(self._reader)]
@@ -171,8 +167,23 @@ class CsvLog(TextLog):
         if rows:
             yield _transpose(rows, names, places)
 
+    def text_batches(self, names: Sequence[str]) -> Iterator[Any]:
+        """The regular blocks of a large file as Arrow batches of text; `read` gives the rows after them."""
+        from precede.witness.reading.csv_blocks import batches
+
+        if not isinstance(self.stream, LineStream):
+            return
+        for batch, rows in batches(self.stream, self.names, names, self._separator):
+            if not self._offsets:
+                self._offsets.append((1, self.line))
+            self._count += rows
+            self.line += rows
+            yield batch
+
     def _rows(self) -> Iterator[list[str]]:
-        width, count = len(self.names), 0
+        width, count = len(self.names), self._count
+        if isinstance(self.stream, LineStream):
+            self.stream.by_line = False
         while True:
             try:
                 row = next(self._reader, None)
@@ -198,7 +209,7 @@ class CsvLog(TextLog):
 class JsonLog(TextLog):
     """A file with one JSON object per line. Fields may differ from row to row; a missing one is null."""
 
-    def __init__(self, name: str, stream: IO[bytes], large: bool) -> None:
+    def __init__(self, name: str, stream: Any, large: bool) -> None:
         super().__init__(name, stream, large)
         self._count = 0
         self._offsets: list[tuple[int, int]] = []
@@ -266,53 +277,6 @@ class RowsLog(Log):
             yield {name: [_cell(row.get(name)) for row in rows] for name in names}, len(rows)
 
 
-class _Packed(io.RawIOBase):
-    """A stream that counts the bytes read from it."""
-
-    def __init__(self, stream: IO[bytes]) -> None:
-        self._stream = stream
-        self.count = 0
-
-    def readable(self) -> bool:
-        return True
-
-    def readinto(self, buffer: Any) -> int:
-        data = (
-            self._stream.read1(len(buffer))
-            if hasattr(self._stream, "read1")
-            else self._stream.read(len(buffer))
-        )
-        buffer[: len(data)] = data
-        self.count += len(data)
-        return len(data)
-
-
-class _Unpacked(io.RawIOBase):
-    """The decompressed content of a gzip stream.
-
-    Raises BadInput once it has grown more than MAX_GROWTH times.
-    """
-
-    def __init__(self, name: str, stream: IO[bytes]) -> None:
-        self._name = name
-        self._packed = _Packed(stream)
-        self._unpacked = gzip.GzipFile(fileobj=io.BufferedReader(self._packed))
-        self._count = 0
-
-    def readable(self) -> bool:
-        return True
-
-    def readinto(self, buffer: Any) -> int:
-        data = self._unpacked.read1(len(buffer))
-        buffer[: len(data)] = data
-        self._count += len(data)
-        if self._count > FREE_BYTES and self._count > MAX_GROWTH * self._packed.count:
-            raise BadInput(
-                f"{self._name}: grows more than {MAX_GROWTH}-fold when decompressed; not read further"
-            )
-        return len(data)
-
-
 def _open_path(path: str) -> Log:
     try:
         if path == "-":
@@ -333,7 +297,7 @@ def _open_path(path: str) -> Log:
 
 def _open_stream(name: str, stream: Any, large: bool) -> Log:
     if stream.peek(2)[:2] == _GZIP:
-        stream = io.BufferedReader(_Unpacked(name, stream))
+        stream = io.BufferedReader(UnpackedStream(name, stream))
     try:
         head = stream.peek(4096)[:4096]
     except (EOFError, zlib.error, gzip.BadGzipFile) as error:
@@ -347,7 +311,9 @@ def _open_stream(name: str, stream: Any, large: bool) -> Log:
     first = head.removeprefix(b"\xef\xbb\xbf").lstrip()[:1]
     if first == b"[":
         raise BadInput(f"{name}: a JSON array; write one object per line (JSON lines)")
-    return JsonLog(name, stream, large) if first == b"{" else CsvLog(name, stream, large)
+    if first == b"{":
+        return JsonLog(name, stream, large)
+    return CsvLog(name, LineStream(stream) if large else stream, large)
 
 
 def _open_directory(where: Path) -> Log:
