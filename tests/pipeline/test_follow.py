@@ -16,8 +16,9 @@ import pytest
 
 from precede.cli import main
 from precede.core.errors import BadInput
+from precede.pipeline.judging import follow as follow_module
 from precede.pipeline.judging.answers import combine
-from precede.pipeline.judging.follow import _ABSENT, _Follow, follow
+from precede.pipeline.judging.follow import _ABSENT, _Follow, _Reporter, _wait, follow
 from precede.pipeline.judging.frames import settle_query
 from precede.pipeline.judging.ledger import FORMAT, Ledger, Standing
 from precede.witness.live import state
@@ -27,7 +28,7 @@ from tests.pipeline.cluster import kill_tree
 from tests.pipeline.segments import Writer, make_run, pieces
 
 
-def found_in(reports_so_far):
+def violations_in(reports_so_far):
     return sorted(
         (one.standing.group[0], violation.kind, violation.node, violation.step)
         for one in reports_so_far
@@ -73,7 +74,7 @@ def test_exactly_the_planted_faults_are_reported_for_late_and_repeated_segments(
     verdict = follow(session, folder, "causal", idle_s=6, report=report)
     nodes.join()
     assert len({one.batch for one in reports_so_far}) > 1
-    assert [one[:3] for one in found_in(reports_so_far)] == [one[:3] for one in planted("wrong")]
+    assert [one[:3] for one in violations_in(reports_so_far)] == [one[:3] for one in planted("wrong")]
     violation = next(v for one in reports_so_far for v in one.standing.violations if v.kind == "causal")
     assert "too late" in violation.story
     assert {part.group[0][1]: part.verdict for part in verdict.parts} == {"right": "holds", "wrong": "violated"}
@@ -83,7 +84,7 @@ def test_exactly_the_planted_faults_are_reported_for_late_and_repeated_segments(
     # run again, the follower reports nothing new and gives the same verdict
     again = []
     repeated = follow(session, folder, "causal", idle_s=3, report=again.extend)
-    assert (found_in(again), repeated) == ([], verdict)
+    assert (violations_in(again), repeated) == ([], verdict)
     with pytest.raises(BadInput, match="begun with other options"):
         follow(session, folder, "fifo", idle_s=1)
     (folder / "_follow" / "question.json").write_text('{"order":"causal"}')
@@ -161,6 +162,36 @@ def test_bad_folders_are_refused(session, tmp_path):
     (tmp_path / "a-1.parquet").write_text("not one")
     with pytest.raises(BadInput, match="not a Parquet file"):
         follow(session, tmp_path, idle_s=1)
+
+
+class SlowStream:
+    """Stands for a streaming query; its status messages follow one another, one second each."""
+
+    def __init__(self, messages):
+        self.messages, self.seconds = messages, 0
+
+    def awaitTermination(self, timeout):
+        self.seconds += 1
+        return False
+
+    @property
+    def status(self):
+        return {"message": self.messages[min(self.seconds, len(self.messages)) - 1]}
+
+
+@pytest.mark.parametrize(
+    ("messages", "seconds"),
+    [
+        (["Getting offsets"] * 20 + ["Processing new data"] + ["Waiting for data"], 21 + 6),
+        (["Getting offsets", "Waiting for data"] + ["Getting offsets"] * 20, 1 + 6),
+        (["Initializing sources"] * 9 + ["Waiting for data"], 9 + 6),
+    ],
+)
+def test_idle_time_counts_from_the_end_of_the_first_listing(monkeypatch, messages, seconds):
+    stream = SlowStream(messages)
+    monkeypatch.setattr(follow_module.time, "monotonic", lambda: stream.seconds)
+    _wait(stream, _Reporter(None, None), idle_s=5)
+    assert stream.seconds == seconds
 
 
 class State:

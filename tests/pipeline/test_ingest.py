@@ -45,8 +45,8 @@ def test_a_contact_list_with_errors_is_merged_and_rejected_row_by_row(tmp_path, 
     file = tmp_path / "some contacts.csv"
     file.write_text(DIRTY)
     assert main(["ingest", str(file), "--as", "contacts", "--lake", str(tmp_path / "lake")]) == 0
-    expected_text = capsys.readouterr().out
-    assert "6 rows read = 3 kept + 3 rejected" in expected_text
+    output = capsys.readouterr().out
+    assert "6 rows read = 3 kept + 3 rejected" in output
     lake = Lake(tmp_path / "lake")
     kept = [
         (row["a"], row["b"], row["start_us"], row["end_us"]) for row in rows(lake, "contacts", "some-contacts")

@@ -45,12 +45,18 @@ CHECKPOINT: Final = "_follow"
 _FILES_AT_ONCE: Final = 1_000
 _POLL_S: Final = 0.2
 _ABSENT: Final = -(1 << 63)
-_IDLE: Final = ("Waiting", "Getting offsets")
-"""The beginnings of Spark's status message while a query has nothing to do."""
+_WAITING: Final = "Waiting"
+"""The beginning of Spark's status message when it has listed the folder and has nothing to do."""
+
+_LISTING: Final = "Getting offsets"
+"""The beginning of Spark's status message while it lists the folder; it does so again and again."""
 
 _OUTPUT: Final = "standing string"
 _STATE: Final = "version bigint, run binary"
-_SETTINGS: Final = {"spark.sql.streaming.minBatchesToRetain": "5"}
+_SETTINGS: Final = {
+    "spark.sql.streaming.minBatchesToRetain": "5",
+    "spark.sql.streaming.pollingDelay": f"{round(_POLL_S * 1000)}ms",
+}
 
 
 def follow(
@@ -195,12 +201,19 @@ def _start(
 
 
 def _wait(stream: StreamingQuery, reporter: _Reporter, idle_s: float | None) -> None:
-    """Wait until nothing has come for `idle_s` seconds, or until the query fails."""
+    """Wait until nothing has come for `idle_s` seconds, or until the query fails.
+
+    The time counts from the end of the first listing of the folder, which may take longer than `idle_s` on a
+    busy machine. Before that, new segments may be there although no batch has begun.
+    """
     from pyspark.errors import PySparkException
 
+    listed = False
     try:
         while not stream.awaitTermination(_POLL_S):
-            if not stream.status["message"].startswith(_IDLE):
+            message = stream.status["message"]
+            listed = listed or message.startswith(_WAITING)
+            if not (listed and message.startswith((_WAITING, _LISTING))):
                 reporter.latest = time.monotonic()
             if idle_s is not None and time.monotonic() - reporter.latest > idle_s:
                 return

@@ -102,8 +102,8 @@ def read_master(master: str | None) -> str:
     if master is None:
         return EMBEDDED
     if not _MASTER.fullmatch(master):
-        known = "local[N], local-cluster[WORKERS,CORES,MEGABYTES], spark://HOST:PORT, yarn, k8s://URL"
-        raise BadInput(f"--master {master!r}: Spark has no such master (known: {known})")
+        forms = "local[N], local-cluster[WORKERS,CORES,MEGABYTES], spark://HOST:PORT, yarn, k8s://URL"
+        raise BadInput(f"--master {master!r}: Spark has no such master (known: {forms})")
     return master
 
 
