@@ -33,7 +33,7 @@ def test_stairs_end_where_deliveries_come_too_late() -> None:
     assert ran.violations == 0
     assert 40 <= found["throughput_per_s"] < 40 * 2**6
     assert found["share_of_last_step"] < 0.9
-    with pytest.raises(BadInput, match="stairs end too soon"):
+    with pytest.raises(BadInput, match="the staircase has too few steps"):
         measure_run(Point("throughput", "ck", hosts=4, stations=1, rate=1, seconds=0.5, stairs=2), 1)
 
 

@@ -39,7 +39,7 @@ def contacts(nodes: int, minutes: int, random: Random) -> Plan:
             if random.random() < 5 / nodes:
                 links += [LinkChange(at, a, b, True), LinkChange(min(at + 40 * SECOND, free), a, b, False)]
         links.append(LinkChange(free + 1, min(a, (a + 1) % nodes), max(a, (a + 1) % nodes), True))
-    said = [
+    broadcasts = [
         PlannedBroadcast(random.randrange(2 * SECOND, free), node, 200)
         for node in range(nodes)
         for _ in range(minutes)
@@ -54,7 +54,7 @@ def contacts(nodes: int, minutes: int, random: Random) -> Plan:
         members=tuple(range(nodes)),
         stays=tuple(Stay(node, 0) for node in range(nodes)),
         links=tuple(sorted(links, key=lambda link: link.at)),
-        said=tuple(sorted(said, key=lambda one: one.at)),
+        broadcasts=tuple(sorted(broadcasts, key=lambda one: one.at)),
         end=end,
     )
 
@@ -122,10 +122,10 @@ def judged(events: pa.Table, plan: Plan, end: Instant) -> Counter[str]:
     kinds: Counter[str] = Counter(events.column("kind").to_pylist())
     columns = ["node", "kind", "message_source", "message_number", "deadline_us"]
     rows = events.select(columns).to_pylist()
-    said = [row for row in rows if row["kind"] == "broadcast"]
+    broadcasts = [row for row in rows if row["kind"] == "broadcast"]
     alive = [
         (row["message_source"], row["message_number"])
-        for row in said
+        for row in broadcasts
         if row["deadline_us"] is None or row["deadline_us"] > end
     ]
     assert alive

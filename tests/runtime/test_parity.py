@@ -104,7 +104,7 @@ def emulate(plan: Plan, folder: Path, speed: float, expected: int) -> pa.Table:
         stage.close()
     for node in range(len(plan.names)):
         stage.write_log(node)
-    assert emulated.tally.broadcasts == len(plan.said)
+    assert emulated.tally.broadcasts == len(plan.broadcasts)
     return pa.concat_tables([pq.read_table(path) for path in sorted(stage.log.rglob("*.parquet"))])
 
 
@@ -171,7 +171,7 @@ def test_a_world_without_contacts_has_no_links() -> None:
     talk = {"script": [{"src": "0", "at": "1s"}]}
     plan, _ = plan_of(Run(world=world, workload=talk, protocol="causal_barrier", end="20s"))
     assert plan.links == ()
-    assert len(plan.said) == 1
+    assert len(plan.broadcasts) == 1
 
 
 def test_a_world_that_does_not_report_link_changes_is_refused() -> None:

@@ -123,16 +123,16 @@ def check_adds_up(loaded: Loaded) -> None:
 
 
 def adds_up_or_is_refused(path: Path, kind: str, options: Options | None = None) -> str:
-    """What was expected_text when the file was refused, else nothing."""
+    """The error message if the file was rejected, else an empty text."""
     try:
         loaded = load(path, kind, options)
     except BadInput as error:
-        expected_text = str(error)
+        message = str(error)
     else:
         check_adds_up(loaded)
-        expected_text = ""
-    assert "\n" not in expected_text
-    return expected_text
+        message = ""
+    assert "\n" not in message
+    return message
 
 
 @pytest.mark.parametrize("kind", LINES)
@@ -143,8 +143,8 @@ def test_damaged_lines_of_every_format_are_counted_or_refused(kind: str, tmp_pat
     @given(texts(kind))
     def check(text: str) -> None:
         path.write_text(text, newline="", errors="surrogatepass")
-        expected_text = adds_up_or_is_refused(path, kind)
-        assert not expected_text or "bent" in expected_text
+        message = adds_up_or_is_refused(path, kind)
+        assert not message or "bent" in message
 
     check()
 

@@ -22,29 +22,29 @@ def digest(mobility: Mobility) -> str:
 
 @pytest.mark.parametrize("layout", city_bus.LAYOUTS)
 def test_buses_have_the_figures_of_table_one(layout: str):
-    expected_text = statistics(city_bus.city_bus(1, layout).contacts(city_bus.RANGE_M))
-    assert expected_text.nodes == 60
-    assert 54 <= expected_text.most_at_once <= 58
-    assert 13.5 * 3600 < expected_text.duration_s <= 14.25 * 3600
-    assert expected_text.contacts == pytest.approx(8892, rel=0.06)
-    assert expected_text.contact.mean == pytest.approx(84, rel=0.06)
-    assert expected_text.contact.deviation == pytest.approx(65, rel=0.3)
-    assert expected_text.activity.mean == pytest.approx((10 * 60 + 58) * 60, rel=0.04)
-    assert expected_text.activity.deviation == pytest.approx((3 * 60 + 26) * 60, rel=0.12)
-    assert expected_text.activity.most == pytest.approx((14 * 60 + 8) * 60, rel=0.04)
-    assert 15 * 60 < expected_text.activity.least < 60 * 60
+    figures = statistics(city_bus.city_bus(1, layout).contacts(city_bus.RANGE_M))
+    assert figures.nodes == 60
+    assert 54 <= figures.most_at_once <= 58
+    assert 13.5 * 3600 < figures.duration_s <= 14.25 * 3600
+    assert figures.contacts == pytest.approx(8892, rel=0.06)
+    assert figures.contact.mean == pytest.approx(84, rel=0.06)
+    assert figures.contact.deviation == pytest.approx(65, rel=0.3)
+    assert figures.activity.mean == pytest.approx((10 * 60 + 58) * 60, rel=0.04)
+    assert figures.activity.deviation == pytest.approx((3 * 60 + 26) * 60, rel=0.12)
+    assert figures.activity.most == pytest.approx((14 * 60 + 8) * 60, rel=0.04)
+    assert 15 * 60 < figures.activity.least < 60 * 60
 
 
 @pytest.mark.parametrize("layout", pedestrians.LAYOUTS)
 def test_pedestrians_have_the_figures_of_table_four(layout: str):
-    expected_text = statistics(pedestrians.pedestrians(1, layout).contacts(pedestrians.RANGE_M))
-    assert expected_text.nodes == pytest.approx(2092, rel=0.05)
-    assert expected_text.most_at_once == pytest.approx(57, rel=0.12)
-    assert expected_text.duration_s == pytest.approx(5 * 3600, rel=0.01)
-    assert expected_text.contacts == pytest.approx(14807, rel=0.12)
-    assert expected_text.contact.mean == pytest.approx(45, rel=0.07)
-    assert expected_text.activity.mean == pytest.approx(5 * 60 + 25, rel=0.14)
-    assert expected_text.activity.deviation == pytest.approx(4 * 60 + 9, rel=0.06)
+    figures = statistics(pedestrians.pedestrians(1, layout).contacts(pedestrians.RANGE_M))
+    assert figures.nodes == pytest.approx(2092, rel=0.05)
+    assert figures.most_at_once == pytest.approx(57, rel=0.12)
+    assert figures.duration_s == pytest.approx(5 * 3600, rel=0.01)
+    assert figures.contacts == pytest.approx(14807, rel=0.12)
+    assert figures.contact.mean == pytest.approx(45, rel=0.07)
+    assert figures.activity.mean == pytest.approx(5 * 60 + 25, rel=0.14)
+    assert figures.activity.deviation == pytest.approx(4 * 60 + 9, rel=0.06)
 
 
 def test_a_seed_gives_the_same_trace_for_every_hash_seed():

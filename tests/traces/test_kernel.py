@@ -170,9 +170,9 @@ def test_the_oracle_agrees_with_fine_sampling(seed: int):
         t = random.randint(lo, hi)
         beyond = distance_squared(p, q, t) - Fraction(reach) ** 2
         pair = min(p[0], q[0]), max(p[0], q[0])
-        expected_text = any(c[:2] == pair and c[2] <= t <= c[3] for c in expected)
+        in_contact = any(c[:2] == pair and c[2] <= t <= c[3] for c in expected)
         if abs(beyond) > 1e-3:
-            assert expected_text == (beyond < 0) or overlapped(world, p, q, t)
+            assert in_contact == (beyond < 0) or overlapped(world, p, q, t)
 
 
 def overlapped(world: list[Segment], p: Segment, q: Segment, t: int) -> bool:

@@ -72,7 +72,6 @@ VERBS: Final[dict[str, Verb]] = {
 }
 
 OK: Final = 0
-FINDING: Final = 1
 BAD_INPUT: Final = 2
 FAILURE: Final = 3
 _LONGEST: Final = 2000
@@ -88,9 +87,9 @@ _UNREADABLE: Final = re.compile(r"Could not open Parquet input source '(.*?)':")
 
 def main(arguments: Sequence[str] | None = None) -> int:
     """The `precede` command: its exit code."""
-    given = list(sys.argv[1:] if arguments is None else arguments)
+    words = list(sys.argv[1:] if arguments is None else arguments)
     try:
-        code = _run(given)
+        code = _run(words)
         sys.stdout.flush()
     except BrokenPipeError:
         code = _leave_the_pipe()
@@ -110,20 +109,20 @@ def new_app() -> typer.Typer:
     )
 
 
-def _run(given: list[str]) -> int:
-    if not given or given[0] in ("-h", "--help", "help"):
+def _run(words: list[str]) -> int:
+    if not words or words[0] in ("-h", "--help", "help"):
         print(_overview())
-        return OK if given else BAD_INPUT
-    if given[0] == "--version":
+        return OK if words else BAD_INPUT
+    if words[0] == "--version":
         from precede import __version__
 
         print(f"precede {__version__}")
         return OK
-    verb = given[0]
+    verb = words[0]
     if verb not in VERBS:
         return _complain("precede", _unknown(verb), BAD_INPUT)
     try:
-        return _call(verb, given[1:])
+        return _call(verb, words[1:])
     except BrokenPipeError:
         raise
     except BadInput as error:
@@ -211,9 +210,9 @@ def _unknown(verb: str) -> str:
     return f"no verb {verb!r} " + (f"(did you mean {near[0]!r}?)" if near else f"(known: {', '.join(VERBS)})")
 
 
-def _complain(who: str, line: str, code: int) -> int:
+def _complain(program: str, line: str, code: int) -> int:
     shown = "".join(letter if letter.isprintable() else "\ufffd" for letter in " ".join(line.split()))
-    print(f"{who}: {shown if len(shown) <= _LONGEST else shown[:_LONGEST] + '…'}", file=sys.stderr)
+    print(f"{program}: {shown if len(shown) <= _LONGEST else shown[:_LONGEST] + '…'}", file=sys.stderr)
     return code
 
 
@@ -226,8 +225,8 @@ def _show_traceback(error: BaseException) -> None:
 
 def _unexpected(verb: str, error: BaseException) -> int:
     _show_traceback(error)
-    what = f"{type(error).__name__}: {error}".rstrip(": ")
-    return _complain(f"precede {verb}", f"failed: {what} (PRECEDE_TRACEBACK=1 shows where)", FAILURE)
+    cause = f"{type(error).__name__}: {error}".rstrip(": ")
+    return _complain(f"precede {verb}", f"failed: {cause} (PRECEDE_TRACEBACK=1 shows where)", FAILURE)
 
 
 def _leave_the_pipe() -> int:

@@ -11,7 +11,7 @@ T = TypeVar("T")
 
 
 @contextmanager
-def working(what: str) -> Iterator[None]:
+def working(label: str) -> Iterator[None]:
     """A spinner with the time it has taken, on stderr, for something of unknown length."""
     if not sys.stderr.isatty():
         yield
@@ -21,11 +21,11 @@ def working(what: str) -> Iterator[None]:
 
     columns = (SpinnerColumn(), TextColumn("{task.description}"), TimeElapsedColumn())
     with Progress(*columns, console=Console(stderr=True), transient=True) as progress:
-        progress.add_task(what)
+        progress.add_task(label)
         yield
 
 
-def counting(items: Iterator[T], total: int, what: str) -> Iterator[T]:
+def counting(items: Iterator[T], total: int, label: str) -> Iterator[T]:
     """A bar with rate and time left, on stderr, for so many items."""
     if not sys.stderr.isatty():
         yield from items
@@ -35,7 +35,7 @@ def counting(items: Iterator[T], total: int, what: str) -> Iterator[T]:
 
     columns = (TextColumn("{task.description}"), BarColumn(), MofNCompleteColumn(), TimeRemainingColumn())
     with Progress(*columns, console=Console(stderr=True), transient=True) as progress:
-        task = progress.add_task(what, total=total)
+        task = progress.add_task(label, total=total)
         for item in items:
             progress.advance(task)
             yield item

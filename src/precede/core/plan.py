@@ -55,6 +55,6 @@ class Plan(Struct, frozen=True, kw_only=True):
     members: tuple[NodeId, ...]
     stays: tuple[Stay, ...]
     links: tuple[LinkChange, ...]
-    said: tuple[PlannedBroadcast, ...]
+    broadcasts: tuple[PlannedBroadcast, ...]
     end: Instant
     linger: Duration = 0

@@ -191,8 +191,8 @@ def _truth(value: Any) -> bool:
     return _TRUTH[str(value).lower()]
 
 
-def nearest(word: str, known: Iterable[str]) -> str:
+def nearest(word: str, candidates: Iterable[str]) -> str:
     """A hint for an unknown word: `(did you mean 'x'?)`, or the list of known words if none is near."""
-    words = list(known)
+    words = list(candidates)
     near = get_close_matches(str(word), words, n=1)
     return f"(did you mean {near[0]!r}?)" if near else f"(known: {', '.join(words)})"

@@ -83,13 +83,6 @@ class Recorder:
         self._process_incarnation.append(incarnation)
         return len(self._process_node) - 1
 
-    def add_name(self, name: str) -> NodeId:
-        """Adds a node that was not known at the beginning; returns its id in the rows."""
-        self._names.append(name)
-        self._dictionary = pa.array(self._names, pa.string())
-        self._steps = np.append(self._steps, 0)
-        return len(self._names) - 1
-
     def continue_steps(self, node: NodeId, step: int) -> None:
         """Sets the step of the node's next row, for a node whose earlier rows are in another log."""
         self._steps[node] = step
@@ -191,12 +184,12 @@ class Recorder:
         return steps
 
     def _message_columns(self, block: Block, about: Any) -> dict[str, pa.Array]:
-        present, known = _bits(about), _bits(about & (block.small > 0))
+        present, has_number = _bits(about), _bits(about & (block.small > 0))
         return {
             "message_source": self._named(block.source, present),
             "message_incarnation": _masked(pa.int32(), block.incarnation, present),
             "message_number": _masked(pa.int64(), block.number, present),
-            "reason": _coded(block.small, list(self._reasons), known),
+            "reason": _coded(block.small, list(self._reasons), has_number),
         }
 
     def _packet_columns(self, block: Block, about: Any) -> dict[str, pa.Array]:
@@ -273,10 +266,10 @@ class Recorder:
         self._gauges.clear()
 
 
-def _new_code(known: dict[str, int], most: int, what: str) -> int:
-    if len(known) > most:
-        raise ValueError(f"more than {most} different {what} in one run")
-    return len(known)
+def _new_code(codes: dict[str, int], most: int, noun: str) -> int:
+    if len(codes) > most:
+        raise ValueError(f"more than {most} different {noun} in one run")
+    return len(codes)
 
 
 def _bits(present: Any) -> pa.Buffer:

@@ -38,30 +38,6 @@ DELIVERED: Final = 7
 DISCARDED: Final = 8
 OBSERVED: Final = 9
 
-EVENT_COLUMNS: Final[tuple[str, ...]] = (
-    "run_id",
-    "node",
-    "incarnation",
-    "step",
-    "at_us",
-    "clock_us",
-    "kind",
-    "message_source",
-    "message_incarnation",
-    "message_number",
-    "destinations",
-    "deadline_us",
-    "peer",
-    "medium",
-    "packet_kind",
-    "packet_bytes",
-    "wire_bytes",
-    "control_bytes",
-    "control_entries",
-    "messages_in_packet",
-    "reason",
-)
-
 
 def event_schema() -> pa.Schema:
     """The schema of the event log: one row per event. An `observed` row has its name in `reason`."""

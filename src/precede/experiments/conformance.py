@@ -164,10 +164,10 @@ def try_swarm(entry: Entry[Any], worlds: int, seed: int) -> SwarmRow:
 
 def rivals_of(order: Order) -> list[Entry[Any]]:
     """Built-in protocols that promise the same order and run in the same kind of world."""
-    known = registry.names()
+    names = registry.names()
     return [
         entry
-        for entry in (registry.find(name) for name in RIVALS[order] if name in known)
+        for entry in (registry.find(name) for name in RIVALS[order] if name in names)
         if "point_to_point" in entry.worlds
     ]
 

@@ -124,9 +124,9 @@ def read_grid(path: Path, lake: Path | None = None) -> Grid:
 
 def _run(folder: Path, lake: Path | None, scenario: str, protocol: str, settings: Mapping[str, Any]) -> Run:
     """One run with absolute paths, so that any worker can carry it out."""
-    beside = folder / scenario
+    path = folder / scenario
     run = read_scenario(
-        str(beside) if beside.is_file() else scenario, protocol, settings=settings, lake=lake or Path("lake")
+        str(path) if path.is_file() else scenario, protocol, settings=settings, lake=lake or Path("lake")
     )
     world = dict(run.world)
     if "trace" in world and "lake" not in world and lake is not None:

@@ -137,8 +137,8 @@ def _apply(
             continue
         table = table or next((table for table, keys in tables.items() if key in keys), "")
         if not table:
-            known = [*protocol_options, *(key for keys in tables.values() for key in keys)]
-            near = get_close_matches(key, known, n=1)
+            keys_of_all = [*protocol_options, *(key for keys in tables.values() for key in keys)]
+            near = get_close_matches(key, keys_of_all, n=1)
             hint = f"did you mean {near[0]!r}?" if near else f"options: {', '.join(protocol_options)}"
             raise BadInput(f"--set {name}: neither an option of {protocol} nor a scenario key ({hint})")
         if table not in written or key not in tables[table]:
@@ -157,9 +157,13 @@ def _all_options(protocol: str, kind: str, options: Mapping[str, Any]) -> dict[s
 def _checked_options(protocol: str, kind: str, options: dict[str, Any], table: Table) -> dict[str, Any]:
     """The options as written. A bare number for a duration is an error: nobody means microseconds."""
     entry, usual = registry.find(protocol), registry.usual_dissemination(kind)
-    known = _all_options(protocol, kind, options)
+    options_and_keys = _all_options(protocol, kind, options)
     for key, value in options.items():
-        if key in known and known[key].kind == "duration" and isinstance(value, (int, float)):
+        if (
+            key in options_and_keys
+            and options_and_keys[key].kind == "duration"
+            and isinstance(value, (int, float))
+        ):
             raise table.wrong("options", f"{key}: expected a duration such as '{value}s', got {value}")
     in_file = read_key(RunTable, table, "options")
     unchanged = {key: value for key, value in options.items() if key in in_file and in_file[key] == value}

@@ -36,9 +36,9 @@ class Table:
         self.base = base or Path()
         self._text = text
 
-    def check(self, known: Iterable[str]) -> None:
+    def check(self, keys: Iterable[str]) -> None:
         """Raise an error that names the first unknown key and the nearest known one."""
-        names = list(known)
+        names = list(keys)
         for key in self.data:
             if key not in names:
                 raise self.wrong(key, f"unknown key in [{self.name}] {nearest(key, names)}")
@@ -47,9 +47,9 @@ class Table:
         """The error about a key: `file:line: key: cause`."""
         return BadInput(f"{self.where(key)}{key}: {cause}")
 
-    def lacks(self, what: str) -> BadInput:
+    def lacks(self, noun: str) -> BadInput:
         """The error about a key that must be there."""
-        return BadInput(f"{self.file + ': ' if self.file else ''}[{self.name}] needs {what}")
+        return BadInput(f"{self.file + ': ' if self.file else ''}[{self.name}] needs {noun}")
 
     def where(self, key: str) -> str:
         """`file:line: ` of a key; without the line where the key is not in the file's text."""

@@ -21,6 +21,6 @@ def distinct_names(*columns: Any) -> list[str]:
 
 def indices(column: Any, names: Sequence[str]) -> Ints:
     """The index of every row's name in `names`; -1 for a null and for a name that is not in the list."""
-    found = pc.index_in(column.cast(pa.string()), value_set=pa.array(names, pa.string()))
-    numbers: Ints = found.fill_null(-1).to_numpy().astype(np.int64)
+    places = pc.index_in(column.cast(pa.string()), value_set=pa.array(names, pa.string()))
+    numbers: Ints = places.fill_null(-1).to_numpy().astype(np.int64)
     return numbers

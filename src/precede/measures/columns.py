@@ -47,8 +47,8 @@ def _file_batches(path: Path, columns: Sequence[str]) -> Iterator[pa.RecordBatch
 class Names:
     """The codes of the names in one column, the same in all batches; the code of null is -1."""
 
-    def __init__(self, known: Sequence[str] = ()) -> None:
-        self.codes: dict[str, int] = {name: code for code, name in enumerate(known)}
+    def __init__(self, names: Sequence[str] = ()) -> None:
+        self.codes: dict[str, int] = {name: code for code, name in enumerate(names)}
 
     def read(self, batch: pa.RecordBatch, column: str) -> Codes:
         """A batch's column as codes; all -1 when the batch does not have the column."""

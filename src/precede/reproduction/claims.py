@@ -121,9 +121,9 @@ class Claim(Struct, frozen=True, forbid_unknown_fields=True, kw_only=True):
     @property
     def exhibit(self) -> str:
         """The table, figure or section of the paper that has the claim: `table2`, `figure7`, `section5.1`."""
-        found = _EXHIBIT.search(self.place)
-        if found:
-            return found[1].lower() + _ROMAN.get(found[2], found[2].lower())
+        exhibit = _EXHIBIT.search(self.place)
+        if exhibit:
+            return exhibit[1].lower() + _ROMAN.get(exhibit[2], exhibit[2].lower())
         section = _SECTION.search(self.place)
         return f"section{section[1].lower()}" if section else "text"
 
@@ -195,16 +195,16 @@ def read_claims(path: Path) -> Claims:
         raise BadInput(f"{path}: {error}") from None
     if not claims.claim:
         raise BadInput(f"{path}: no [[claim]] in this file")
-    chosen = [
+    complete = [
         claim if claim.measure else msgspec.structs.replace(claim, measure=claims.measure)
         for claim in claims.claim
     ]
-    _check(path, "claim", chosen)
-    names = Counter((claim.id, claim.reading) for claim in chosen)
+    _check(path, "claim", complete)
+    names = Counter((claim.id, claim.reading) for claim in complete)
     for (name, _), count in names.items():
         if count > 1:
             raise BadInput(f"{path}: two claims have the id {name!r}")
-    return msgspec.structs.replace(claims, claim=tuple(chosen))
+    return msgspec.structs.replace(claims, claim=tuple(complete))
 
 
 def _each_reading(table: Any) -> Iterator[Any]:
@@ -223,11 +223,11 @@ def _each_reading(table: Any) -> Iterator[Any]:
         yield {**rest, **selected, "reading": reading}
 
 
-def _check(path: Path, what: str, claims: Sequence[Claim]) -> None:
+def _check(path: Path, noun: str, claims: Sequence[Claim]) -> None:
     for claim in claims:
         problem = claim.problem()
         if problem is not None:
-            raise BadInput(f"{path}: {what} {claim.id!r}: {problem}")
+            raise BadInput(f"{path}: {noun} {claim.id!r}: {problem}")
 
 
 def read_reasons(path: Path) -> Reasons:
@@ -246,5 +246,5 @@ def read_reasons(path: Path) -> Reasons:
 def experiments_of(claims: Sequence[Claim]) -> set[str]:
     """The experiments that some claims are about."""
     named = {claim.experiment for claim in claims}
-    others = [claim.against for claim in claims if claim.against is not None]
-    return named | {str(where["experiment"]) for where in others if "experiment" in where}
+    second_points = [claim.against for claim in claims if claim.against is not None]
+    return named | {str(where["experiment"]) for where in second_points if "experiment" in where}

@@ -86,12 +86,12 @@ def judge(
     readings = [""]
     if claims.readings:
         readings = list(dict.fromkeys(str(sample.varied[claims.readings]) for sample in samples)) or [""]
-    found = []
+    comparisons = []
     for claim in claims.claim:
         for reading in readings:
-            chosen = [s for s in samples if not reading or str(s.varied[claims.readings]) == reading]
-            found.append(explain(_judge(claim, chosen, scale, claims.close, reading), reasons))
-    return found
+            own_samples = [s for s in samples if not reading or str(s.varied[claims.readings]) == reading]
+            comparisons.append(explain(_judge(claim, own_samples, scale, claims.close, reading), reasons))
+    return comparisons
 
 
 def explain(comparison: Comparison, reasons: Sequence[Reason]) -> Comparison:
@@ -134,36 +134,32 @@ def _judge(claim: Claim, samples: Sequence[Sample], scale: str, close: float, re
 def _estimates(claim: Claim, samples: Sequence[Sample]) -> list[Estimate]:
     """The values at each point that a claim selects, in the order of the samples."""
     points = _points(claim.experiment, claim.where, samples)
-    found = []
+    estimates = []
     for point in points:
-        others = None if claim.against is None else _partner(claim, point[0].varied, samples)
-        if claim.against is not None and not others:
+        partner = None if claim.against is None else _partner(claim, point[0].varied, samples)
+        if claim.against is not None and not partner:
             continue
-        if claim.compare == "apart" and others:
+        if claim.compare == "apart" and partner:
             first, second = (
-                fmean(sample.measures[claim.measure] for sample in side) for side in (point, others)
+                fmean(sample.measures[claim.measure] for sample in side) for side in (point, partner)
             )
             values = [abs(first / second - 1)]
         else:
-            values = _values(claim, point, others)
+            values = _values(claim, point, partner)
         if values:
-            found.append(Estimate(point[0].varied, tuple(values), fmean(values), _interval(values)))
-    return found
-
-
-def _mean_of(claim: Claim, point: Sequence[Sample]) -> float:
-    return fmean(sample.measures[claim.measure] for sample in point)
+            estimates.append(Estimate(point[0].varied, tuple(values), fmean(values), _interval(values)))
+    return estimates
 
 
 def _points(experiment: str, where: Mapping[str, Any], samples: Sequence[Sample]) -> list[list[Sample]]:
-    found: dict[tuple[str, str], list[Sample]] = {}
+    points: dict[tuple[str, str], list[Sample]] = {}
     for sample in samples:
         if experiment in ("*", sample.experiment) and all(
             sample.varied.get(key) == value for key, value in where.items()
         ):
             axes = repr(sorted((key, repr(value)) for key, value in sample.varied.items()))
-            found.setdefault((sample.experiment, axes), []).append(sample)
-    return list(found.values())
+            points.setdefault((sample.experiment, axes), []).append(sample)
+    return list(points.values())
 
 
 def _partner(claim: Claim, varied: Mapping[str, Any], samples: Sequence[Sample]) -> list[Sample] | None:
@@ -177,25 +173,27 @@ def _partner(claim: Claim, varied: Mapping[str, Any], samples: Sequence[Sample])
     return points[0] if points else None
 
 
-def _values(claim: Claim, point: Sequence[Sample], others: Sequence[Sample] | None) -> list[float]:
+def _values(claim: Claim, point: Sequence[Sample], partner: Sequence[Sample] | None) -> list[float]:
     """The claim's value for each replicate; two points are compared replicate by replicate."""
     if claim.statistic == "first_five_apart":
         first = [sample.measures[claim.measure] for sample in point[:FIRST_RUNS]]
         return [(max(first) - min(first)) / fmean(first)] if fmean(first) else [0.0]
-    if others is None:
+    if partner is None:
         return [sample.measures[claim.measure] for sample in point if claim.measure in sample.measures]
-    theirs = {sample.replicate: sample.measures for sample in others}
-    pairs = [(s.measures, theirs[s.replicate]) for s in point if s.replicate in theirs]
+    by_replicate = {sample.replicate: sample.measures for sample in partner}
+    pairs = [(s.measures, by_replicate[s.replicate]) for s in point if s.replicate in by_replicate]
     return [value for ours, other in pairs if (value := _compare(claim, ours, other)) is not None]
 
 
-def _compare(claim: Claim, ours: Mapping[str, float], theirs: Mapping[str, float]) -> float | None:
+def _compare(
+    claim: Claim, first_measures: Mapping[str, float], second_measures: Mapping[str, float]
+) -> float | None:
     other = str((claim.against or {}).get("measure", claim.measure))
-    if claim.measure not in ours or other not in theirs:
+    if claim.measure not in first_measures or other not in second_measures:
         return None
     if claim.compare == "largest_difference":
-        return max(abs(ours[name] - theirs[name]) for name in (claim.measure, *claim.also))
-    first, second = ours[claim.measure], theirs[other]
+        return max(abs(first_measures[name] - second_measures[name]) for name in (claim.measure, *claim.also))
+    first, second = first_measures[claim.measure], second_measures[other]
     if claim.compare == "difference":
         return first - second
     if not second:
@@ -275,10 +273,10 @@ def _curves(claim: Claim, estimates: Sequence[Estimate]) -> list[Curve]:
         place = place_on(one.varied.get(claim.along)) if claim.over else 0.0
         curves.setdefault(repr(others), []).append((place, place_on(one.varied[axis]), one.mean))
     ordered = sorted(curves.values(), key=lambda curve: curve[0][0])
-    found = [[(place, mean) for _, place, mean in sorted(curve)] for curve in ordered]
+    sorted_curves = [[(place, mean) for _, place, mean in sorted(curve)] for curve in ordered]
     return [
         curve
-        for curve in found
+        for curve in sorted_curves
         if len({place for place, _ in curve} & set(claim.at or dict(curve))) >= SHAPES[claim.kind]
     ]
 
@@ -309,8 +307,8 @@ def _climbs(values: Sequence[float], claim: Claim) -> tuple[bool, bool]:
 def _steeper_last(claim: Claim, curve: Curve) -> tuple[bool, bool]:
     """Are the last two of three places on a curve further apart than the first two?"""
     first, second, third = (dict(curve)[place] for place in claim.at)
-    found = second - third > first - second
-    return found, found
+    steeper = second - third > first - second
+    return steeper, steeper
 
 
 def _by_size(claim: Claim, estimates: Sequence[Estimate]) -> tuple[bool, bool]:
@@ -318,8 +316,8 @@ def _by_size(claim: Claim, estimates: Sequence[Estimate]) -> tuple[bool, bool]:
     points = _along(claim, estimates)
     (first, low), (last, high) = points[0], points[-1]
     if claim.kind == "sublinear":
-        found = high / low < last / first
-        return found, found
+        grows_less = high / low < last / first
+        return grows_less, grows_less
     if claim.kind == "flat":
         means = [mean for _, mean in points]
         size = (max(means) - min(means)) / fmean(means)

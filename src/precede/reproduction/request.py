@@ -58,14 +58,14 @@ class Request(Struct, frozen=True, kw_only=True):
     def experiments(self, claims: Claims, paper: Paper) -> set[str]:
         """The experiments that answer the claims; an experiment without claims runs if it is requested."""
         units = paper.units(self.folder, self.scale, ())
-        known = list(dict.fromkeys(unit.experiment for unit in units))
+        experiments = list(dict.fromkeys(unit.experiment for unit in units))
         every_claim: Sequence[Claim] = self.all_claims().claim
         named = experiments_of(claims.claim)
         if "*" in named:
             named = (named | experiments_of(every_claim)) - {"*"}
         if self.exhibit and not claims.claim:
-            if self.exhibit not in known:
-                exhibits = sorted({claim.exhibit for claim in every_claim} | set(known))
+            if self.exhibit not in experiments:
+                exhibits = sorted({claim.exhibit for claim in every_claim} | set(experiments))
                 raise BadInput(f"{self.key} has no exhibit {self.exhibit!r} (it has {', '.join(exhibits)})")
             return {self.exhibit}
         return named

@@ -123,22 +123,22 @@ def instant(text: str) -> Instant:
     return round(value * SECOND)
 
 
-def number(text: str, what: str = "number") -> float:
+def number(text: str, noun: str = "number") -> float:
     """Parse a finite number; the BadRow names the field."""
     try:
         value = float(text)
     except ValueError:
-        raise BadRow(f"{what} is not a number: {shown(text)}") from None
+        raise BadRow(f"{noun} is not a number: {shown(text)}") from None
     if not math.isfinite(value):
-        raise BadRow(f"{what} is not finite: {shown(text)}")
+        raise BadRow(f"{noun} is not finite: {shown(text)}")
     return value
 
 
-def coordinate(text: str, what: str = "coordinate") -> float:
+def coordinate(text: str, noun: str = "coordinate") -> float:
     """Parse a coordinate in metres, within a million kilometres of zero; raises BadRow."""
-    value = number(text, what)
+    value = number(text, noun)
     if abs(value) > 1e9:
-        raise BadRow(f"{what} out of range: {shown(text)}")
+        raise BadRow(f"{noun} out of range: {shown(text)}")
     return value
 
 

@@ -82,9 +82,9 @@ class Summary(Struct):
     notes: dict[str, int] = field(default_factory=dict)
     facts: dict[str, str] = field(default_factory=dict)
 
-    def note(self, what: str, times: int = 1) -> None:
+    def note(self, cause: str, times: int = 1) -> None:
         """Count a repair, a merge or a skipped line."""
-        self.notes[what] = self.notes.get(what, 0) + times
+        self.notes[cause] = self.notes.get(cause, 0) + times
 
     def reject(self, line: int, reason: str, table: str | None = None) -> Reject:
         """Count and return a rejected row; `table` is the table inside an archive.
@@ -98,12 +98,12 @@ class Summary(Struct):
 
     def lines(self) -> list[str]:
         """The summary as lines of text."""
-        made = [f"{n:,} {what}" for n, what in self._made() if n]
+        made = [f"{n:,} {noun}" for n, noun in self._made() if n]
         rows = f"{self.rows_read:,} rows read = {self.rows_kept:,} kept + {self.rows_rejected:,} rejected"
         text = [f"{self.file}: {rows}", f"  {self.nodes:,} nodes, {', '.join(made) or 'nothing'}"]
-        text += [f"  {what}: {value}" for what, value in self.facts.items()]
+        text += [f"  {noun}: {value}" for noun, value in self.facts.items()]
         text += [f"  rejected, {reason}: {count:,}" for reason, count in self.reasons.items()]
-        text += [f"  {what}: {count:,}" for what, count in self.notes.items()]
+        text += [f"  {noun}: {count:,}" for noun, count in self.notes.items()]
         return text
 
     def _made(self) -> Iterable[tuple[int, str]]:

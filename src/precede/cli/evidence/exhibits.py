@@ -116,8 +116,8 @@ def _page_table(result: Reproduction, answered: Sequence[Comparison]) -> Table:
         ]
         for one in answered
     ]
-    what = "what the reasons rest on" if request.is_of_reasons else "published beside ours"
-    return Table(f"{request.key}, {request.scale} scale: {what}", header, rows)
+    subtitle = "what the reasons rest on" if request.is_of_reasons else "published beside ours"
+    return Table(f"{request.key}, {request.scale} scale: {subtitle}", header, rows)
 
 
 def write_page_figures(result: Reproduction, page: Path) -> str:

@@ -126,8 +126,8 @@ def write_page(result: Reproduction, page: Path) -> None:
     _, end, after = rest.partition(marks[1])
     if not begin or not end:
         raise BadInput(f"{page}: no marks {marks[0]} and {marks[1]}")
-    what = f"{request.key}/{request.exhibit}" if request.exhibit else request.key
-    text = markdown_of(result, f"precede reproduce {what} --scale {request.scale} --page {page}")
+    title = f"{request.key}/{request.exhibit}" if request.exhibit else request.key
+    text = markdown_of(result, f"precede reproduce {title} --scale {request.scale} --page {page}")
     if request.exhibit and not request.is_of_reasons:
         text += "\n" + write_page_figures(result, page)
     page.write_text(f"{before}{begin}\n{text}{end}{after}", encoding="utf-8")

@@ -151,12 +151,12 @@ def _describe_parts(verdict: Verdict) -> list[str]:
     lines = [f"  {len(verdict.parts):,} independent orders, of which {len(verdict.parts) - len(bad):,} kept"]
     for part in bad[:_PARTS_SHOWN]:
         name = ", ".join(f"{column} {value}" for column, value in part.group)
-        what = _counted(part.violations, "violation") if part.violations else part.reasons[0]
-        lines.append(f"    {name}: {part.verdict}: {what}")
+        summary = _counted(part.violations, "violation") if part.violations else part.reasons[0]
+        lines.append(f"    {name}: {part.verdict}: {summary}")
     if len(bad) > _PARTS_SHOWN:
         lines.append(f"    and {len(bad) - _PARTS_SHOWN:,} more")
     return lines
 
 
-def _counted(number: int, what: str) -> str:
-    return f"{number:,} {what}{'' if number == 1 else 's'}"
+def _counted(number: int, noun: str) -> str:
+    return f"{number:,} {noun}{'' if number == 1 else 's'}"

@@ -120,7 +120,7 @@ def run_plan(
         "wall_s": round(time.monotonic() - began, 1),
         "cpu_s": round(_cpu() - cpu, 1),
         "said": tally.broadcasts,
-        "said_in_simulation": len(plan.said),
+        "said_in_simulation": len(plan.broadcasts),
         "refused": tally.refused,
         "lag_ms": round(tally.late_us / speed / 1000),
     }

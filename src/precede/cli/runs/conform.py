@@ -28,13 +28,13 @@ def command(
 
     if order not in RIVALS:
         raise BadInput(f"--order {order}: none of {', '.join(RIVALS)}")
-    wanted: Any = order
-    entry = load_entry(target, wanted)
+    expected_order: Any = order
+    entry = load_entry(target, expected_order)
     pages = list(try_pages(entry))
     for page in pages:
         print(f"{page.result:<10} {page.page}{': ' + page.cause if page.cause else ''}")
     rows = []
-    for one in [entry, *rivals_of(wanted)]:
+    for one in [entry, *rivals_of(expected_order)]:
         with working(f"{worlds} worlds with {one.name}"):
             rows.append(try_swarm(one, worlds, seed))
     _table(rows)

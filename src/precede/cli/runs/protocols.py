@@ -26,7 +26,7 @@ def command(
     """
     from precede.protocols import registry
 
-    entries = [registry.find(name)] if name else [registry.find(known) for known in registry.names()]
+    entries = [registry.find(name)] if name else [registry.find(key) for key in registry.names()]
     if as_json:
         print(json.dumps([_described(entry) for entry in entries], indent=2))
     elif name:

@@ -47,7 +47,7 @@ def plan_of(run: Run, entry: registry.Entry[Any] | None = None) -> tuple[Plan, p
         members=built.all_members(),
         stays=_stays(events, {name: node for node, name in enumerate(built.names)}),
         links=tuple(watch.links) if _reports_links(run) else _constant_links(built),
-        said=tuple(watch.said),
+        broadcasts=tuple(watch.broadcasts),
         end=prepared.world.now,
         linger=built.linger,
     )
@@ -58,7 +58,7 @@ class _Watch:
     """Records the broadcasts of the workload and the link changes of the network."""
 
     def __init__(self) -> None:
-        self.said: list[PlannedBroadcast] = []
+        self.broadcasts: list[PlannedBroadcast] = []
         self.links: list[LinkChange] = []
         self._known: dict[tuple[NodeId, NodeId, Medium], bool] = {}
 
@@ -70,7 +70,7 @@ class _Watch:
     def _say(
         self, node: NodeId, payload: bytes, to: tuple[NodeId, ...] | None, lifetime: Duration | None
     ) -> None:
-        self.said.append(PlannedBroadcast(self._world.now, node, len(payload), to, lifetime))
+        self.broadcasts.append(PlannedBroadcast(self._world.now, node, len(payload), to, lifetime))
 
     def _change(self, node: NodeId, peer: NodeId, over: Medium, up: bool) -> None:
         """Record a link change once: most worlds report it at both ends."""
@@ -98,8 +98,8 @@ def _check_links_are_reported(run: Run) -> None:
     """Raise `BadInput` for a world whose links change without a report: the plan could not have them."""
     keys = [key for key in ("speed", "trace", "partitions") if run.world.get(key)]
     if keys and not _reports_links(run):
-        what = f"links of a {run.world['kind']} world with {' and '.join(keys)} change without a report"
-        raise BadInput(f"{run.scenario or 'the scenario'}: {what}; real nodes take contacts or cells instead")
+        cause = f"links of a {run.world['kind']} world with {' and '.join(keys)} change without a report"
+        raise BadInput(f"{run.scenario or 'the scenario'}: {cause}; real nodes take contacts or cells instead")
 
 
 def _reports_links(run: Run) -> bool:

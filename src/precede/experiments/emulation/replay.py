@@ -152,9 +152,9 @@ def _end(node: NodeId, peer: NodeId, period: _Period, received: Sequence[Instant
 def _left(plan: Plan, emulated: pa.Table) -> dict[NodeId, list[Instant]]:
     """When each real node left, one microsecond late: after everything it sent."""
     number = {name: node for node, name in enumerate(plan.names)}
-    gone = emulated.filter(pc.equal(emulated["kind"].cast(pa.string()), "left"))
+    departures = emulated.filter(pc.equal(emulated["kind"].cast(pa.string()), "left"))
     left: dict[NodeId, list[Instant]] = {}
-    for row in gone.select(["node", "at_us"]).to_pylist():
+    for row in departures.select(["node", "at_us"]).to_pylist():
         left.setdefault(number[row["node"]], []).append(row["at_us"] + 1)
     return left
 
@@ -165,11 +165,11 @@ def _births(plan: Plan, emulated: pa.Table) -> list[Birth]:
     born = emulated.filter(pc.equal(emulated["kind"].cast(pa.string()), "broadcast"))
     rows: list[dict[str, Any]] = born.select(["node", "at_us", "message_number"]).to_pylist()
     planned: dict[NodeId, list[Any]] = {}
-    for said in plan.said:
-        planned.setdefault(said.node, []).append(said)
+    for broadcast in plan.broadcasts:
+        planned.setdefault(broadcast.node, []).append(broadcast)
     births = []
     for row in sorted(rows, key=lambda row: (row["at_us"], row["node"], row["message_number"])):
         node = number[row["node"]]
-        said = planned[node][row["message_number"] - 1]
-        births.append(Birth(row["at_us"], node, said.to, said.lifetime, bytes(said.size)))
+        broadcast = planned[node][row["message_number"] - 1]
+        births.append(Birth(row["at_us"], node, broadcast.to, broadcast.lifetime, bytes(broadcast.size)))
     return births

@@ -9,7 +9,7 @@ the paper; decisions 0011 and 0051 have the departures.
 Modules, in reading order:
 
 options        the options
-topology       clusters, children, trees
+topology       clusters and trees
 prepared       values derived from a message once
 packets        the packets and their sizes
 progress       vector clocks as rows of bit masks

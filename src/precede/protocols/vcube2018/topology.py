@@ -85,16 +85,6 @@ def height(i: NodeId, r: NodeId, live: int) -> int:
     return below
 
 
-def children(i: NodeId, r: NodeId, live: int) -> list[NodeId]:
-    """CHILDREN called by i: its children in the tree of r, cluster 1 first.
-
-    >>> children(4, 2, 0b11111111), children(4, 0, 0b11111111), children(0, 0, 0b11111111)
-    ([5], [5, 6], [1, 2, 4])
-    """
-    firsts = (first_child(i, s, live) for s in range(1, height(i, r, live) + 1))
-    return [child for child in firsts if child is not None]
-
-
 def dimension(live: int) -> int:
     """d: the number of clusters that contain all working nodes."""
     return (live.bit_length() - 1).bit_length() if live > 1 else 0

@@ -85,7 +85,7 @@ def assert_never_slower(rows: Rows) -> int:
     both = rows.observed != _NEVER
     late = both & (rows.delivered > rows.observed)
     if late.any():
-        message, node = (int(found[0]) for found in np.nonzero(late))
+        message, node = (int(indices[0]) for indices in np.nonzero(late))
         raise Slower(f"node {node}: message {message} of the log is delivered after TOF would have")
     return int(both.sum())
 
@@ -99,9 +99,9 @@ def measure_latencies(rows: Rows, window: Window) -> dict[str, float]:
     inside = (rows.born >= opens) & (rows.born <= window.closes)
     born = rows.born[inside][:, None]
     tovf, tof = rows.delivered[inside], rows.observed[inside]
-    known = (tof != _NEVER) & (tovf != _NEVER)
-    tovf_age = np.where(known, tovf - born, 0) / SECOND
-    tof_age = np.where(known, tof - born, 0) / SECOND
+    delivered_by_both = (tof != _NEVER) & (tovf != _NEVER)
+    tovf_age = np.where(delivered_by_both, tovf - born, 0) / SECOND
+    tof_age = np.where(delivered_by_both, tof - born, 0) / SECOND
     source = rows.source[inside]
     most_tovf, most_tof = (_most_by_source(age.max(axis=1), source) for age in (tovf_age, tof_age))
     got = rows.received[inside] != _NEVER
@@ -109,14 +109,14 @@ def measure_latencies(rows: Rows, window: Window) -> dict[str, float]:
     return {
         "compared": compared,
         "messages": int(inside.sum()),
-        "pairs_percent": 100 * float(known.mean()),
+        "pairs_percent": 100 * float(delivered_by_both.mean()),
         "tof_latency_s": float(most_tof.mean()),
         "tovf_latency_s": float(most_tovf.mean()),
         "speedup": float(most_tof.mean() / most_tovf.mean()),
         "speedup_by_source": float((most_tof / most_tovf).mean()),
         "speedup_of_means": float(tof_age.sum() / tovf_age.sum()),
-        "tof_age_s_mean": float(tof_age.sum() / known.sum()),
-        "tovf_age_s_mean": float(tovf_age.sum() / known.sum()),
+        "tof_age_s_mean": float(tof_age.sum() / delivered_by_both.sum()),
+        "tovf_age_s_mean": float(tovf_age.sum() / delivered_by_both.sum()),
         "transit_ms_mean": float(transit / 1000),
         "packet_bytes_mean": float(rows.packet_bytes.mean()),
         "packet_entries_mean": float(rows.packet_entries.mean()),

@@ -27,8 +27,8 @@ class _Drift:
         return [msgspec.convert(unit.given, drift2006.Point).run(unit.seed)]
 
     def measure(self, unit: Unit) -> Finding:
-        found = drift2006.measure_run(msgspec.convert(unit.given, drift2006.Point), unit.seed)
-        return Finding(measures=found.measures, violations=found.violations, order="total")
+        measured = drift2006.measure_run(msgspec.convert(unit.given, drift2006.Point), unit.seed)
+        return Finding(measures=measured.measures, violations=measured.violations, order="total")
 
 
 PAPER: Final[Paper] = _Drift()

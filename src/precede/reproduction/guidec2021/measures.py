@@ -32,36 +32,40 @@ def measure_world(built: BuiltWorld) -> dict[str, float]:
     """The statistics of the scenario, Tables I and IV."""
     contacts = [end - start for _, _, start, end in built.network.contact_list()]  # type: ignore[attr-defined]
     stays = [stay.leave - stay.enter for stay in built.presence if stay.leave is not None]
-    found = {"contacts": float(len(contacts))}
+    measures = {"contacts": float(len(contacts))}
     for name, lengths in (("contact", contacts), ("stay", stays)):
         if lengths:
             seconds = np.array(lengths) / SECOND
-            found |= {f"{name}_s_mean": float(seconds.mean()), f"{name}_s_sd": float(seconds.std())}
-            found |= {f"{name}_s_min": float(seconds.min()), f"{name}_s_max": float(seconds.max())}
-    entered = [(stay.enter, 1) for stay in built.presence]
-    left = [(stay.leave, -1) for stay in built.presence if stay.leave is not None]
-    active = np.cumsum([step for _, step in sorted(entered + left)])
-    found["active_most"] = float(active.max(initial=0))
-    found["duration_s"] = (max(at for at, _ in left) - min(at for at, _ in entered)) / SECOND if left else 0.0
-    return found
+            measures |= {f"{name}_s_mean": float(seconds.mean()), f"{name}_s_sd": float(seconds.std())}
+            measures |= {f"{name}_s_min": float(seconds.min()), f"{name}_s_max": float(seconds.max())}
+    arrivals = [(stay.enter, 1) for stay in built.presence]
+    departures = [(stay.leave, -1) for stay in built.presence if stay.leave is not None]
+    active = np.cumsum([step for _, step in sorted(arrivals + departures)])
+    measures["active_most"] = float(active.max(initial=0))
+    measures["duration_s"] = (
+        (max(at for at, _ in departures) - min(at for at, _ in arrivals)) / SECOND if departures else 0.0
+    )
+    return measures
 
 
 def measure_log(log: pa.Table, gauges: pa.Table, built: BuiltWorld) -> dict[str, float]:
     """The measures of the log: Tables II, III, V and VI, and the text about Figures 5, 6, 10 and 11."""
     counted = measure_events(log.to_batches())
-    found = {name: float(value) for name, value in counted.items() if value is not None}
+    measures = {name: float(value) for name, value in counted.items() if value is not None}
     for delay, statistic in product(_DELAYS, _STATISTICS):
-        if f"{delay}_us_{statistic}" in found:
-            found[f"{delay}_s_{statistic}"] = found.pop(f"{delay}_us_{statistic}") / SECOND
-    receptions = found["receptions"]
-    found["co_delivery_percent"] = 100 * found["deliveries"] / max(1.0, found["broadcasts"] + receptions)
-    found["expired_percent"] = 100 * found["expired"] / max(1.0, receptions)
-    found["barrier_entries_mean"] = found["control_entries"] / max(1.0, found["messages_in_packet"])
+        if f"{delay}_us_{statistic}" in measures:
+            measures[f"{delay}_s_{statistic}"] = measures.pop(f"{delay}_us_{statistic}") / SECOND
+    receptions = measures["receptions"]
+    measures["co_delivery_percent"] = (
+        100 * measures["deliveries"] / max(1.0, measures["broadcasts"] + receptions)
+    )
+    measures["expired_percent"] = 100 * measures["expired"] / max(1.0, receptions)
+    measures["barrier_entries_mean"] = measures["control_entries"] / max(1.0, measures["messages_in_packet"])
     sizes = measure_gauges(gauges.to_batches())
-    found |= {name: float(value) for name, value in sizes.items() if value is not None}
-    found |= _registry_over_the_day(gauges)
-    found |= _distributions(log)
-    return found | _five_minute_stays(log, gauges, built)
+    measures |= {name: float(value) for name, value in sizes.items() if value is not None}
+    measures |= _registry_over_the_day(gauges)
+    measures |= _distributions(log)
+    return measures | _five_minute_stays(log, gauges, built)
 
 
 def _distributions(log: pa.Table) -> dict[str, float]:
@@ -69,14 +73,14 @@ def _distributions(log: pa.Table) -> dict[str, float]:
     transit, wait = _delays(log)
     if not transit.size:
         return {}
-    found = {
+    measures = {
         "transit_within_3600s_percent": 100 * float((transit < 3600).mean()),
         "transit_within_7200s_percent": 100 * float((transit < 7200).mean()),
         "transit_over_300s_percent": 100 * float((transit > 300).mean()),
     }
     if wait.size:
-        found |= {f"wait_s_p{share}": float(np.percentile(wait, share)) for share in (80, 90)}
-    return found
+        measures |= {f"wait_s_p{share}": float(np.percentile(wait, share)) for share in (80, 90)}
+    return measures
 
 
 def _delays(log: pa.Table) -> tuple[np.ndarray[Any, Any], np.ndarray[Any, Any]]:
@@ -84,13 +88,13 @@ def _delays(log: pa.Table) -> tuple[np.ndarray[Any, Any], np.ndarray[Any, Any]]:
     kind = log["kind"].cast(pa.string())
     columns = ("node", "message_source", "message_number", "at_us")
 
-    def rows(wanted: str) -> dict[str, Any]:
-        chosen = log.filter(pc.equal(kind, wanted)).select(columns)
+    def rows(row_kind: str) -> dict[str, Any]:
+        selected = log.filter(pc.equal(kind, row_kind)).select(columns)
         codes = {
-            name: chosen[name].combine_chunks().indices.to_numpy().astype(np.int64)
+            name: selected[name].combine_chunks().indices.to_numpy().astype(np.int64)
             for name in ("node", "message_source")
         }
-        return codes | {name: chosen[name].to_numpy() for name in ("message_number", "at_us")}
+        return codes | {name: selected[name].to_numpy() for name in ("message_number", "at_us")}
 
     born, received, delivered = rows("broadcast"), rows("received"), rows("delivered")
     width = int(max(side["message_number"].max(initial=0) for side in (born, received, delivered))) + 1
@@ -104,21 +108,21 @@ def _delays(log: pa.Table) -> tuple[np.ndarray[Any, Any], np.ndarray[Any, Any]]:
     transit = (received["at_us"] - at[message(received)]) / SECOND
     copies = received["node"] * sources * width + message(received)
     order = np.argsort(copies)
-    wanted = delivered["node"] * sources * width + message(delivered)
-    place = np.minimum(np.searchsorted(copies[order], wanted), max(copies.size - 1, 0))
+    delivered_copies = delivered["node"] * sources * width + message(delivered)
+    place = np.minimum(np.searchsorted(copies[order], delivered_copies), max(copies.size - 1, 0))
     if not copies.size:
         return transit, np.empty(0)
-    known = copies[order][place] == wanted
-    wait = (delivered["at_us"][known] - received["at_us"][order][place[known]]) / SECOND
+    has_reception = copies[order][place] == delivered_copies
+    wait = (delivered["at_us"][has_reception] - received["at_us"][order][place[has_reception]]) / SECOND
     return transit, wait
 
 
 def _registry_over_the_day(gauges: pa.Table) -> dict[str, float]:
     """Figure 6: the mean size of the co-delivered registry in the last third of the day over the middle one."""
-    chosen = gauges.filter(pc.equal(gauges["name"].cast(pa.string()), "co_delivered"))
-    if not chosen.num_rows:
+    registry = gauges.filter(pc.equal(gauges["name"].cast(pa.string()), "co_delivered"))
+    if not registry.num_rows:
         return {}
-    at, value = chosen["at_us"].to_numpy(), chosen["value"].to_numpy()
+    at, value = registry["at_us"].to_numpy(), registry["value"].to_numpy()
     third = at.max() / 3
     middle, late = value[(at >= third) & (at < 2 * third)], value[at >= 2 * third]
     if not middle.size or not late.size or not middle.mean():
@@ -137,12 +141,12 @@ def _five_minute_stays(log: pa.Table, gauges: pa.Table, built: BuiltWorld) -> di
     if not names:
         return {}
     kind, node = log["kind"].cast(pa.string()), log["node"].cast(pa.string())
-    chosen = pc.is_in(node, pa.array(names))
-    found = {
-        f"five_minute_stay_{what}_mean": _count(pc.and_(chosen, pc.equal(kind, word))) / len(names)
-        for what, word in (("receptions", "received"), ("deliveries", "delivered"))
+    at_these_nodes = pc.is_in(node, pa.array(names))
+    means = {
+        f"five_minute_stay_{name}_mean": _count(pc.and_(at_these_nodes, pc.equal(kind, word))) / len(names)
+        for name, word in (("receptions", "received"), ("deliveries", "delivered"))
     }
-    return found | {"five_minute_stay_pending_peak_mean": _mean_peak(gauges, names)}
+    return means | {"five_minute_stay_pending_peak_mean": _mean_peak(gauges, names)}
 
 
 def _count(mask: Any) -> int:
@@ -151,11 +155,11 @@ def _count(mask: Any) -> int:
 
 def _mean_peak(gauges: pa.Table, names: Sequence[str]) -> float:
     """The mean over some nodes of the most messages each had pending."""
-    wanted = pc.and_(
+    mask = pc.and_(
         pc.equal(gauges["name"].cast(pa.string()), "pending"),
         pc.is_in(gauges["node"].cast(pa.string()), pa.array(names)),
     )
-    rows = gauges.filter(wanted).select(["node", "peak"])
+    rows = gauges.filter(mask).select(["node", "peak"])
     peaks = pa.table({"node": rows["node"].cast(pa.string()), "peak": rows["peak"]})
     most = peaks.group_by("node").aggregate([("peak", "max")])["peak_max"].to_numpy()
     return float(most.mean()) if most.size else 0.0

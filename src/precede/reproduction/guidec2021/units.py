@@ -29,8 +29,8 @@ class _Guidec:
         return [msgspec.convert(unit.given, guidec2021.Point).run(unit.seed)]
 
     def measure(self, unit: Unit) -> Finding:
-        found = guidec2021.measure_run(msgspec.convert(unit.given, guidec2021.Point), unit.seed)
-        return Finding(measures=found.measures, violations=found.violations, order=found.order)
+        measured = guidec2021.measure_run(msgspec.convert(unit.given, guidec2021.Point), unit.seed)
+        return Finding(measures=measured.measures, violations=measured.violations, order=measured.order)
 
 
 PAPER: Final[Paper] = _Guidec()

@@ -55,8 +55,8 @@ class Point(Struct, frozen=True, forbid_unknown_fields=True):
     def run(self, seed: int, precision: Precision) -> Run:
         """Long enough for the deliveries wanted; everything else is the paper's."""
         receivers = sum(self.to) / 2 if self.to else self.nodes - 1
-        wanted = precision.warm_up_deliveries + precision.deliveries
-        lasts = 1.15 * wanted * self.gap / (self.nodes * receivers) + 10 * self.propagation + 5 * self.gap
+        deliveries = precision.warm_up_deliveries + precision.deliveries
+        lasts = 1.15 * deliveries * self.gap / (self.nodes * receivers) + 10 * self.propagation + 5 * self.gap
         workload: dict[str, Any] = {"poisson": f"{self.gap}s", "until": f"{lasts:.3f}s", "size": 0}
         if self.to:
             workload |= {"to": list(self.to), "groups": self.groups, "selectivity": self.selectivity}

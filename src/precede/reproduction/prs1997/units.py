@@ -28,7 +28,7 @@ class _Prs:
             made = shares.get(_key(point.experiment, varied), [])
             count = len(made) if prs1997.narrow_enough(made, precision) else len(made) + 1
             for seed in range(1, max(precision.fewest_runs, count) + 1):
-                given = {"point": plain(point, ())} | {name: getattr(precision, name) for name in _LENGTH}
+                description = {"point": plain(point, ())} | {name: getattr(precision, name) for name in _LENGTH}
                 units.append(
                     Unit(
                         paper="prs1997",
@@ -36,7 +36,7 @@ class _Prs:
                         varied=varied,
                         seed=seed,
                         replicate=str(seed),
-                        given=given,
+                        given=description,
                     )
                 )
         return units
@@ -47,8 +47,8 @@ class _Prs:
 
     def measure(self, unit: Unit) -> Finding:
         point, precision = _read(unit)
-        found = prs1997.measure_run(point, unit.seed, precision)
-        return Finding(measures=found.measures, violations=found.violations, order="multicast")
+        measured = prs1997.measure_run(point, unit.seed, precision)
+        return Finding(measures=measured.measures, violations=measured.violations, order="multicast")
 
 
 def _key(experiment: str, varied: object) -> bytes:

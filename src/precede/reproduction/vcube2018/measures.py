@@ -63,31 +63,31 @@ def measure_rows(rows: Rows, counters: Mapping[str, int], nodes: int) -> dict[st
 
 def _measure_packets(carried: Column, size: Column, node: Column, nodes: int) -> dict[str, float]:
     """Tables 1 to 3 and Figure 10."""
-    found: dict[str, float] = {}
+    measures: dict[str, float] = {}
     aggregated = carried > 1
-    found["aggregated_packets"] = int(aggregated.sum())
-    found["aggregated_percent"] = _percent(aggregated)
-    found["messages_in_aggregates"] = int(carried[aggregated].sum())
-    found["most_messages"] = int(carried.max(initial=0))
-    for name, chosen in {
+    measures["aggregated_packets"] = int(aggregated.sum())
+    measures["aggregated_percent"] = _percent(aggregated)
+    measures["messages_in_aggregates"] = int(carried[aggregated].sum())
+    measures["most_messages"] = int(carried.max(initial=0))
+    for name, mask in {
         **{str(count): carried == count for count in range(1, 6)},
         "over_5": carried > 5,
         "2_or_3": (carried == 2) | (carried == 3),
     }.items():
-        found[f"carry_{name}_percent"] = _percent(chosen)
-        found[f"carry_{name}_percent_of_aggregated"] = _percent(chosen[aggregated])
-    for name, chosen in zip(SIZE_BINS, _size_bins(size), strict=True):
-        found[f"bytes_{name}_percent"] = _percent(chosen)
-    found["bytes"] = int(size.sum())
-    found["bytes_over_1400_percent"] = _percent(size > 1400)
-    found["larger_than_any_single_percent"] = _percent(size > size[~aggregated].max(initial=0))
+        measures[f"carry_{name}_percent"] = _percent(mask)
+        measures[f"carry_{name}_percent_of_aggregated"] = _percent(mask[aggregated])
+    for name, mask in zip(SIZE_BINS, _size_bins(size), strict=True):
+        measures[f"bytes_{name}_percent"] = _percent(mask)
+    measures["bytes"] = int(size.sum())
+    measures["bytes_over_1400_percent"] = _percent(size > 1400)
+    measures["larger_than_any_single_percent"] = _percent(size > size[~aggregated].max(initial=0))
     most = np.zeros(nodes, np.int64)
     np.maximum.at(most, node, carried)
-    found["node_most_7_to_11_percent"] = _percent((most >= 7) & (most <= 11))
-    found["node_most_8_to_12_percent"] = _percent((most >= 8) & (most <= 12))
-    found["node_aggregates_percent"] = _percent(most > 1)
-    found["node_most_mean"] = float(most.mean())
-    return found
+    measures["node_most_7_to_11_percent"] = _percent((most >= 7) & (most <= 11))
+    measures["node_most_8_to_12_percent"] = _percent((most >= 8) & (most <= 12))
+    measures["node_aggregates_percent"] = _percent(most > 1)
+    measures["node_most_mean"] = float(most.mean())
+    return measures
 
 
 def _closed_for_lack_of_space(rows: Rows, sent: Any) -> Any:
@@ -119,7 +119,7 @@ def _measure_dependencies(rows: Rows) -> dict[str, float]:
         "over_12": dependencies > 12,
     }
     return {
-        **{f"dependencies_{name}_percent": _percent(chosen) for name, chosen in bins.items()},
+        **{f"dependencies_{name}_percent": _percent(mask) for name, mask in bins.items()},
         "dependencies_mean": float(dependencies.mean()) if len(dependencies) else 0.0,
         "dependencies_most": int(dependencies.max(initial=0)),
     }
@@ -150,17 +150,17 @@ def _latencies(rows: Rows, nodes: int) -> tuple[Column, Column]:
     return received[copies] - born[copies % nodes], delivered[copies] - received[copies]
 
 
-def _by_copy(rows: Rows, chosen: Any, nodes: int) -> Column:
+def _by_copy(rows: Rows, mask: Any, nodes: int) -> Column:
     """The instant of a kind of row for each copy, node * nodes + source; -1 where there is none."""
     at = np.full(nodes * nodes, -1, np.int64)
-    at[rows.node[chosen] * nodes + rows.source[chosen]] = rows.at[chosen]
+    at[rows.node[mask] * nodes + rows.source[mask]] = rows.at[mask]
     return at
 
 
 def _measure_buffers(rows: Rows, nodes: int) -> dict[str, float]:
     """Figure 9: the most messages a node held at the end of an instant, received and not delivered."""
-    chosen = np.flatnonzero((rows.kind == RECEIVED) | ((rows.kind == DELIVERED) & (rows.node != rows.source)))
-    order = chosen[np.argsort(rows.node[chosen], kind="stable")]
+    places = np.flatnonzero((rows.kind == RECEIVED) | ((rows.kind == DELIVERED) & (rows.node != rows.source)))
+    order = places[np.argsort(rows.node[places], kind="stable")]
     node, at = rows.node[order], rows.at[order]
     held = np.cumsum(np.where(rows.kind[order] == RECEIVED, 1, -1))
     last = np.ones(len(order), bool)
@@ -183,14 +183,16 @@ def measure_pairs(rows: Rows, without: Rows, nodes: int) -> dict[str, float]:
     copies = np.unique(rows.node[paired] * nodes + rows.source[paired])
     if not len(copies):
         return {"pair_copies": 0}
-    ours, theirs = (_pair_means(one, copies, nodes) for one in (rows, without))
+    aggregated, separate = (_pair_means(one, copies, nodes) for one in (rows, without))
     changes = {
-        f"pair_{name}_change_percent": 100 * (ours[name] / theirs[name] - 1) for name in ours if theirs[name]
+        f"pair_{name}_change_percent": 100 * (aggregated[name] / separate[name] - 1)
+        for name in aggregated
+        if separate[name]
     }
     return {
         "pair_copies": len(copies),
-        **{f"pair_{name}_ut_mean": value for name, value in ours.items()},
-        **{f"pair_{name}_without_ut_mean": value for name, value in theirs.items()},
+        **{f"pair_{name}_ut_mean": value for name, value in aggregated.items()},
+        **{f"pair_{name}_without_ut_mean": value for name, value in separate.items()},
         **changes,
     }
 
@@ -208,5 +210,5 @@ def _pair_means(rows: Rows, copies: Column, nodes: int) -> dict[str, float]:
     }
 
 
-def _percent(chosen: Any) -> float:
-    return 100 * float(np.mean(chosen)) if len(chosen) else 0.0
+def _percent(mask: Any) -> float:
+    return 100 * float(np.mean(mask)) if len(mask) else 0.0

@@ -16,11 +16,11 @@ from precede.reproduction.vcube2018 import points as vcube2018
 
 class _VCube:
     def units(self, folder: Path, scale: str, samples: Sequence[Sample]) -> list[Unit]:
-        points, wanted = vcube2018.read_experiments(folder / "experiments.toml", scale)
+        points, repetitions = vcube2018.read_experiments(folder / "experiments.toml", scale)
         return [
             unit_of("vcube2018", point, seed)
             for point in points
-            for seed in range(1, wanted.runs_of(point) + 1)
+            for seed in range(1, repetitions.runs_of(point) + 1)
         ]
 
     def runs(self, unit: Unit) -> list[Run]:
@@ -30,8 +30,8 @@ class _VCube:
         return [point.run(unit.seed)]
 
     def measure(self, unit: Unit) -> Finding:
-        found = vcube2018.measure_run(msgspec.convert(unit.given, vcube2018.Point), unit.seed)
-        return Finding(measures=found.measures, violations=found.violations, order="causal")
+        measured = vcube2018.measure_run(msgspec.convert(unit.given, vcube2018.Point), unit.seed)
+        return Finding(measures=measured.measures, violations=measured.violations, order="causal")
 
 
 PAPER: Final[Paper] = _VCube()

@@ -80,12 +80,12 @@ class Measured(Struct, frozen=True):
 def read_experiments(path: Path, scale: str = "paper") -> list[tuple[Point, int]]:
     """Every point of the file, and with how many seeds it is run at this scale."""
     tables, _ = read_toml(path)
-    chosen = tables["quick"] if scale == "quick" else tables["measured"]
+    settings_of_scale = tables["quick"] if scale == "quick" else tables["measured"]
     own = "quick_runs" if scale == "quick" else "runs"
     return [
-        (point, min(table.get(own, chosen["runs"]), chosen["runs"]))
+        (point, min(table.get(own, settings_of_scale["runs"]), settings_of_scale["runs"]))
         for name, table in tables["experiment"].items()
-        for point in _points(name, table, chosen)
+        for point in _points(name, table, settings_of_scale)
     ]
 
 
@@ -105,9 +105,9 @@ def _points(name: str, table: Mapping[str, Any], scale: Mapping[str, Any]) -> It
 def measure_run(point: Point, seed: int) -> Measured:
     """One run of a point, measured."""
     if point.load in BUFFERS:
-        found = measure_buffers(point.load, seed, round(point.seconds), point.hosts, options=point.options)
-        measures = {name: value for name, value in found.items() if type(value) is float}
-        return Measured(seed, measures, found["violations"])
+        results = measure_buffers(point.load, seed, round(point.seconds), point.hosts, options=point.options)
+        measures = {name: value for name, value in results.items() if type(value) is float}
+        return Measured(seed, measures, results["violations"])
     return _climb(point, seed) if point.stairs else _at_one_rate(point, seed)
 
 
@@ -156,34 +156,34 @@ def _at_one_rate(point: Point, seed: int) -> Measured:
     carry_out(describe(point, seed), sink)
     log = sink.events()
     verdict = verify(log, "causal")
-    found = measure_events(log.to_batches(), Window(JOIN))
-    measures = {name: float(value) for name, value in _chosen(found, point).items()}
+    counts = measure_events(log.to_batches(), Window(JOIN))
+    measures = {name: float(value) for name, value in _chosen(counts, point).items()}
     measures |= _buffers(sink.gauges(), point)
     return Measured(seed, measures, verdict.violations + (verdict.verdict != "holds"))
 
 
-def _chosen(found: Mapping[str, Any], point: Point) -> dict[str, float]:
+def _chosen(counts: Mapping[str, Any], point: Point) -> dict[str, float]:
     """Counts per second of load. A repetition is a data frame that somebody it is meant for was sent before.
 
     WAS numbers a message once in each cell, so what goes beyond one frame a cell and message is repeated. CK
     sends one message in several frames, as hosts become ready for it; it tells repetitions apart itself.
     """
     count = {
-        name: found.get(f"packets_{name}") or 0 for name in ("ack", "proxy_ack", "proxy_repeat", "private")
+        name: counts.get(f"packets_{name}") or 0 for name in ("ack", "proxy_ack", "proxy_repeat", "private")
     }
     repeated = count["proxy_repeat"]
     if point.protocol == "was":
-        repeated = found["packets_data"] - found["broadcasts"] * point.stations + count["private"]
+        repeated = counts["packets_data"] - counts["broadcasts"] * point.stations + count["private"]
     return {
-        "broadcasts": found["broadcasts"],
-        "delivered_share": found["deliveries"] / (found["broadcasts"] * point.hosts),
-        "age_ms_mean": found["age_us_mean"] / 1000,
+        "broadcasts": counts["broadcasts"],
+        "delivered_share": counts["deliveries"] / (counts["broadcasts"] * point.hosts),
+        "age_ms_mean": counts["age_us_mean"] / 1000,
         "acknowledgements_per_s": (count["ack"] + count["proxy_ack"]) / point.seconds,
         "repetitions_per_s": repeated / point.seconds,
-        "radio_messages_per_s": found["packets_over_radio"] / point.seconds,
-        "radio_kbytes_per_s": found["packets_over_radio_bytes"] / 1000 / point.seconds,
-        "wired_messages_per_s": found["packets_over_wired"] / point.seconds,
-        "wired_kbytes_per_s": found["packets_over_wired_bytes"] / 1000 / point.seconds,
+        "radio_messages_per_s": counts["packets_over_radio"] / point.seconds,
+        "radio_kbytes_per_s": counts["packets_over_radio_bytes"] / 1000 / point.seconds,
+        "wired_messages_per_s": counts["packets_over_wired"] / point.seconds,
+        "wired_kbytes_per_s": counts["packets_over_wired_bytes"] / 1000 / point.seconds,
     }
 
 
@@ -194,10 +194,10 @@ def _buffers(gauges: pa.Table, point: Point) -> dict[str, float]:
     for row in gauges.select(["node", "at_us", "name", "value"]).to_pylist():
         if row["name"] == "sbuffer" and row["node"].startswith("s") and JOIN < row["at_us"] <= last:
             samples.setdefault(row["at_us"], []).append(row["value"])
-    kept = np.sort(np.array(list(samples.values())), axis=1)
-    fullest, others = kept[:, -1].mean(), kept[:, :-1].mean()
-    saving = 100 * (1 - others / fullest) if fullest else 0.0
-    return {"sbuffer_mean": float(kept.mean()), "sbuffer_saving_percent": float(saving)}
+    sizes = np.sort(np.array(list(samples.values())), axis=1)
+    fullest, rest = sizes[:, -1].mean(), sizes[:, :-1].mean()
+    saving = 100 * (1 - rest / fullest) if fullest else 0.0
+    return {"sbuffer_mean": float(sizes.mean()), "sbuffer_saving_percent": float(saving)}
 
 
 # As far as it goes: Figure 6 ----------------------------------------------------------------------------------
@@ -215,12 +215,12 @@ class _DeliverySink(TableSink):
     def write_events(self, block: pa.RecordBatch) -> None:
         super().write_events(block)
         kind = block.column("kind").cast(pa.string())
-        wanted = pc.or_(pc.equal(kind, "broadcast"), pc.equal(kind, "delivered"))
+        mask = pc.or_(pc.equal(kind, "broadcast"), pc.equal(kind, "delivered"))
         columns = ("kind", "message_source", "message_number", "at_us")
-        rows = pa.table({name: block.column(name).cast(_AS[name]) for name in columns}).filter(wanted)
+        rows = pa.table({name: block.column(name).cast(_AS[name]) for name in columns}).filter(mask)
         values = (rows[name].to_pylist() for name in columns)
-        for what, source, number, at in zip(*values, strict=True):
-            if what == "broadcast":
+        for row_kind, source, number, at in zip(*values, strict=True):
+            if row_kind == "broadcast":
                 self.born[source, number] = at
             elif at - self.born[source, number] <= self.within:
                 self.in_time[source, number] = self.in_time.get((source, number), 0) + 1
@@ -248,20 +248,20 @@ def _climb(point: Point, seed: int) -> Measured:
     within, length = round(point.within * SECOND), round(point.seconds * SECOND)
     sink = _DeliverySink(within)
     prepared = prepare(describe(point, seed), sink)
-    kept, shares = 0.0, [1.0]
+    throughput, shares = 0.0, [1.0]
     for step, rate in enumerate(rates(point)):
         begin = JOIN + step * length
         prepared.world.run(begin + length + within)
         prepared.recorder.flush()
         shares.append(sink.share(begin, begin + length, point.hosts))
         if shares[-1] >= point.share:
-            kept = rate
+            throughput = rate
         elif shares[-2] < point.share:
             break
-    if not kept or kept == rates(point)[-1]:
+    if not throughput or throughput == rates(point)[-1]:
         raise BadInput(
             f"{point.experiment}: {point.protocol} with {point.hosts} hosts: the staircase has too few steps"
         )
     verdict = verify(sink.events(), "causal")
     violations = verdict.violations + (verdict.verdict != "holds")
-    return Measured(seed, {"throughput_per_s": kept, "share_of_last_step": shares[-1]}, violations)
+    return Measured(seed, {"throughput_per_s": throughput, "share_of_last_step": shares[-1]}, violations)

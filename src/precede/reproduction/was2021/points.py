@@ -77,12 +77,12 @@ def measure(
     sink = TableSink()
     outcome = carry_out(describe(experiment, seed, duration, hosts, rate, options), sink)
     verdict = verify(sink.events(), "causal")
-    kept = _buffers(sink)
-    ordered = np.sort(kept, axis=1)
+    sizes = _buffers(sink)
+    ordered = np.sort(sizes, axis=1)
     silent = max((2 * number + 5 for number in range(9) if 15 + 32 * number < duration), default=0)
     most, rest = ordered[:, -1], ordered[:, :-1]
     mean = rest.mean(axis=1)
-    busy = (np.arange(len(kept)) >= 5) & (mean > 0)
+    busy = (np.arange(len(sizes)) >= 5) & (mean > 0)
     return {
         "experiment": experiment,
         "seed": seed,
@@ -110,14 +110,14 @@ def _buffers(sink: TableSink) -> np.ndarray[Any, np.dtype[np.int64]]:
     return np.array([values for values in rows.values() if len(values) == STATIONS])
 
 
-def main(said: Sequence[str] | None = None) -> None:
+def main(arguments: Sequence[str] | None = None) -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("experiment", choices=tuple(RATES))
     parser.add_argument("--seed", type=int, default=1)
     parser.add_argument("--duration", type=int, default=300)
     parser.add_argument("--rate", type=float, default=0.0, help="messages a second; default the paper's")
-    asked = parser.parse_args(said)
-    print(json.dumps(measure(asked.experiment, asked.seed, asked.duration, rate=asked.rate)))
+    options = parser.parse_args(arguments)
+    print(json.dumps(measure(options.experiment, options.seed, options.duration, rate=options.rate)))
 
 
 if __name__ == "__main__":

@@ -31,8 +31,8 @@ class _Was:
         return [was2021.describe(point, unit.seed)]
 
     def measure(self, unit: Unit) -> Finding:
-        found = was2021.measure_run(msgspec.convert(unit.given, was2021.Point), unit.seed)
-        return Finding(measures=found.measures, violations=found.violations, order="causal")
+        measured = was2021.measure_run(msgspec.convert(unit.given, was2021.Point), unit.seed)
+        return Finding(measures=measured.measures, violations=measured.violations, order="causal")
 
 
 def _varied(point: was2021.Point) -> dict[str, Any]:

@@ -162,7 +162,7 @@ class _Script:
 
     def __init__(self, plan: Plan, node: NodeId) -> None:
         self.stays = [stay for stay in plan.stays if stay.node == node]
-        self.messages = [message for message in plan.said if message.node == node]
+        self.messages = [message for message in plan.broadcasts if message.node == node]
         self.links = [link for link in plan.links if link.over == RADIO and node in (link.a, link.b)]
 
 

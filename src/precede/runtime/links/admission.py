@@ -162,7 +162,6 @@ class SealedAdmission(Admission):
         super().__init__(number, boot)
         self.directory = directory
         self.versions: Counter[int] = Counter()
-        self.twins = 0
         self._heard: OrderedDict[NodeId, tuple[Beacon, Where]] = OrderedDict()
         self._told: dict[NodeId, tuple[int, int]] = {}
         self._identity = identity
@@ -211,7 +210,6 @@ class SealedAdmission(Admission):
             return None
         beacon = Beacon(*_BEACON.unpack(data))
         if beacon.number == self.number:
-            self.twins += beacon.boot != self.boot
             return None
         if beacon.version != WIRE_VERSION:
             self.versions[beacon.version] += 1

@@ -105,13 +105,13 @@ class SessionTable:
 
     def session(self, index: int) -> Session | None:
         """The session that a frame names."""
-        found = self._by_index.get(index)
-        return found if isinstance(found, Session) else None
+        session = self._by_index.get(index)
+        return session if isinstance(session, Session) else None
 
     def attempt(self, index: int) -> Attempt | None:
         """The handshake under way that a frame names."""
-        found = self._by_index.get(index)
-        return found if isinstance(found, Attempt) else None
+        session = self._by_index.get(index)
+        return session if isinstance(session, Attempt) else None
 
     def new_index(self) -> int:
         """An index that nothing has."""

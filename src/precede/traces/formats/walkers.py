@@ -27,11 +27,11 @@ def read_walkers(lines: Iterable[tuple[int, str]], summary: Summary) -> Iterator
         try:
             if len(words) < 3:
                 raise BadRow("too few fields")
-            at, what, name = instant(words[0]), words[1], name_of(words[2])
+            at, event, name = instant(words[0]), words[1], name_of(words[2])
             walker = walkers.get(name)
             if at < latest.get(name, at):
                 raise BadRow("time out of order for this node")
-            rows, end = _event(what, words, at, name, walker, walkers)
+            rows, end = _event(event, words, at, name, walker, walkers)
         except BadRow as error:
             yield summary.reject(line, str(error))
             continue
@@ -47,10 +47,10 @@ def read_walkers(lines: Iterable[tuple[int, str]], summary: Summary) -> Iterator
 
 
 def _event(
-    what: str, words: list[str], at: Instant, name: str, walker: Walker | None, walkers: dict[str, Walker]
+    event: str, words: list[str], at: Instant, name: str, walker: Walker | None, walkers: dict[str, Walker]
 ) -> tuple[list[Row], Instant]:
     """Apply one line; returns the segments it completes, and the instant at which its motion ends."""
-    if what == "create":
+    if event == "create":
         if walker is not None:
             raise BadRow("create of a node that is there")
         if len(words) < 5:
@@ -58,12 +58,12 @@ def _event(
         walkers[name] = Walker(name, at, coordinate(words[3], "x"), coordinate(words[4], "y"))
         return [], at
     if walker is None:
-        raise BadRow(f"{what if what in ('setdest', 'destroy') else 'event'} of a node that is not there")
-    if what == "destroy":
+        raise BadRow(f"{event if event in ('setdest', 'destroy') else 'event'} of a node that is not there")
+    if event == "destroy":
         del walkers[name]
         return list(walker.until(at)), at
-    if what != "setdest":
-        raise BadRow(f"unknown event: {shown(what)}")
+    if event != "setdest":
+        raise BadRow(f"unknown event: {shown(event)}")
     if len(words) < 7:
         raise BadRow("too few fields")
     x, y = coordinate(words[3], "x"), coordinate(words[4], "y")

@@ -142,10 +142,10 @@ def _learn(
         m = stack[height]
         s = source[m]
         rank = m - base[s] + 1
-        known = clock[column[s]]
-        if known >= rank:
+        count = clock[column[s]]
+        if count >= rank:
             continue
-        low = start[s] if known == 0 else position[base[s] + known - 1]
+        low = start[s] if count == 0 else position[base[s] + count - 1]
         clock[column[s]] = rank
         snapshot = snapshot_of[m]
         if snapshot >= 0 and taken_at[snapshot] > low:

@@ -100,7 +100,7 @@ def find_knots(
     `knot[m]` becomes the component of message m. The caller passes `seen` filled with 0 and `knot` with -1, per
     message. Returns the number of components.
     """
-    counter, height, found = 0, 0, 0
+    counter, height, violations = 0, 0, 0
     for root in range(len(seen)):
         if seen[root] != 0 or place_start[root] == place_start[root + 1]:
             continue
@@ -134,9 +134,9 @@ def find_knots(
                 while n != m:
                     height -= 1
                     n = stack[height]
-                    knot[n] = found
-                found += 1
-    return found
+                    knot[n] = violations
+                violations += 1
+    return violations
 
 
 def distinct_opinions(

@@ -164,9 +164,9 @@ class LiveState:
         """The name of a message: `a:3`."""
         return name_message(*self.key_of(message))
 
-    def conflict(self, process: Process, what: str) -> None:
+    def conflict(self, process: Process, cause: str) -> None:
         """Remember that rows of a process contradict each other."""
-        text = f"node {process.name}: {what}"
+        text = f"node {process.name}: {cause}"
         if len(self.conflicts) < _CONFLICTS_KEPT and text not in self.conflicts:
             self.conflicts.append(text)
 

@@ -79,15 +79,15 @@ class Layout(Struct, frozen=True):
         return tuple(dict.fromkeys((*self.columns.values(), *self.by)))
 
 
-def read_mapping(written: str | Mapping[str, str] | None, option: str, known: Sequence[str]) -> dict[str, str]:
+def read_mapping(written: str | Mapping[str, str] | None, option: str, names: Sequence[str]) -> dict[str, str]:
     """An option such as `node=consumer,step=offset` as a dict; `known` are the names it may map."""
     if written is None:
         return {}
     pairs = written.items() if isinstance(written, Mapping) else _pairs(written, option)
     mapping = {}
     for ours, theirs in pairs:
-        if ours not in known:
-            raise BadInput(f"{option}: unknown name {ours!r}{_nearest(ours, known)}")
+        if ours not in names:
+            raise BadInput(f"{option}: unknown name {ours!r}{_nearest(ours, names)}")
         if ours in mapping:
             raise BadInput(f"{option}: {ours!r} occurs twice")
         mapping[ours] = theirs
@@ -196,6 +196,6 @@ def _pairs(written: str, option: str) -> list[tuple[str, str]]:
     return pairs
 
 
-def _nearest(word: str, known: Sequence[str]) -> str:
-    near = get_close_matches(word, known, n=1)
-    return f" (did you mean {near[0]!r}?)" if near else f" (there are: {', '.join(known)})"
+def _nearest(word: str, names: Sequence[str]) -> str:
+    near = get_close_matches(word, names, n=1)
+    return f" (did you mean {near[0]!r}?)" if near else f" (there are: {', '.join(names)})"

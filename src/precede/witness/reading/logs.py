@@ -144,7 +144,6 @@ class CsvLog(TextLog):
         if len(set(self.names)) < len(self.names):
             doubled = next(column for column, count in Counter(self.names).items() if count > 1)
             raise BadInput(f"{name}: column {doubled[:40]!r} occurs twice")
-        self._line_before = self.line - 1
 
     def _chain(self, header: str) -> Iterator[str]:
         yield header

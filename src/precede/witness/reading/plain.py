@@ -104,19 +104,19 @@ class PlainBuilder:
                 0 if incarnation is None else whole(incarnation, row, "incarnation", self.place),
             )
             at = row if self.layout.row_order else whole(step, row, "step", self.place)
-            what = self._kind(kind, row)
+            row_kind = self._kind(kind, row)
             message: Key | None = None
             moment: int | None = None
-            if what != OTHER:
-                message = self._message(columns, index, row, process, what)
-                if what == BROADCAST:
+            if row_kind != OTHER:
+                message = self._message(columns, index, row, process, row_kind)
+                if row_kind == BROADCAST:
                     self._broadcast(group, columns, index, row, process, message)
                 elif clock is not None:
                     moment = whole(clock, row, "clock_us", self.place)
             rows = group.rows.get(process)
             if rows is None:
                 rows = group.rows[process] = []
-            rows.append((at, row, what, message, moment))
+            rows.append((at, row, row_kind, message, moment))
 
     def _finish(self) -> list[History]:
         """The history of every group, in the natural order of the groups."""

@@ -31,8 +31,8 @@ def whole(value: Any, row: int, column: str, place: Place) -> int:
     elif hasattr(value, "__index__") and not isinstance(value, bool):
         number = int(value)
     if number is None:
-        what = "is missing" if value is None or value == "" else f"is not a whole number: {_shown(value)}"
-        raise BadInput(f"{place(row)}: {column} {what}")
+        cause = "is missing" if value is None or value == "" else f"is not a whole number: {_shown(value)}"
+        raise BadInput(f"{place(row)}: {column} {cause}")
     if not -_LARGEST <= number <= _LARGEST:
         raise BadInput(f"{place(row)}: {column} is too large: {_shown(value)}")
     return number
@@ -47,8 +47,8 @@ def text(value: Any, row: int, column: str, place: Place) -> str:
     if isinstance(value, float) and value.is_integer():
         return str(int(value))
     if value is None or isinstance(value, (float, list, dict)):
-        what = "is missing" if value is None else f"is not a name: {_shown(value)}"
-        raise BadInput(f"{place(row)}: {column} {what}")
+        cause = "is missing" if value is None else f"is not a name: {_shown(value)}"
+        raise BadInput(f"{place(row)}: {column} {cause}")
     return str(value)
 
 

@@ -49,8 +49,8 @@ def draw(protocol: str, seed: int, random: Random) -> Plan:
         plan = draw_point_to_point.draw(protocol, seed, random)
     if protocol != "delta_causal":
         return plan
-    lives = {"lifetime": random.choice(("1s", "20s", "20min")), "skew": _LARGEST_SKEW}
-    return replace(plan, run=replace(plan.run, options={**plan.run.options, **lives}))
+    options = {"lifetime": random.choice(("1s", "20s", "20min")), "skew": _LARGEST_SKEW}
+    return replace(plan, run=replace(plan.run, options={**plan.run.options, **options}))
 
 
 def _draw_flood(protocol: str, seed: int, random: Random) -> Plan:
