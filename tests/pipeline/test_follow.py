@@ -170,7 +170,7 @@ class SlowStream:
     def __init__(self, messages):
         self.messages, self.seconds = messages, 0
 
-    def awaitTermination(self, timeout):
+    def awaitTermination(self, timeout):  # noqa: N802 (the name that Spark gives it)
         self.seconds += 1
         return False
 
