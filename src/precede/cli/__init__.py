@@ -230,6 +230,6 @@ def _unexpected(verb: str, error: BaseException) -> int:
 
 
 def _leave_the_pipe() -> int:
-    """Whoever read our output has gone: end quietly, and keep the interpreter from flushing into nothing."""
+    """End quietly after the reader of our output has gone; keeps the interpreter from flushing into it."""
     os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
     return _BROKEN_PIPE

@@ -77,7 +77,7 @@ class EffectHandler:
             raise TypeError(f"node {node} returned {effect!r}, which is no effect")
 
     def accept(self, node: NodeId, effect: Accept, now: Instant) -> None:
-        """A new message has its id. After a restart a node may accept a message again: record it once."""
+        """Record a new message of the node, once: after a restart the node may accept it again."""
 
     def arrive(self, node: NodeId, effect: Arrive, now: Instant) -> None:
         """First copies of messages are in the node's hands."""
@@ -92,7 +92,7 @@ class EffectHandler:
         """Hand a message to the application."""
 
     def discard(self, node: NodeId, effect: Discard, now: Instant) -> None:
-        """The node gives up a message that it had received."""
+        """Record that the node discards a message that it had received."""
 
     def observe(self, node: NodeId, effect: Observe, now: Instant) -> None:
         """Record a measured instant that is no delivery."""

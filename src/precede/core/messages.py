@@ -54,7 +54,7 @@ class Packet(Struct, frozen=True, gc=False, array_like=True, tag=True):
     kind: ClassVar[str]
 
     def written(self) -> Sequence[Written]:
-        """Each message in it with what its source wrote, without the parts that each hop writes anew."""
+        """The packet's messages with the data that their sources wrote, without data of relaying nodes."""
         message = getattr(self, "message", None)
         return () if message is None else (Written(message),)
 

@@ -31,5 +31,5 @@ class Peaks:
                 largest[name] = value
 
     def restart(self) -> None:
-        """Begin anew, from the sizes of now."""
+        """Reset the peaks to the present sizes."""
         self.largest = dict(self._latest or {})

@@ -28,7 +28,7 @@ _TRUTH: Final = {"true": True, "yes": True, "1": True, "false": False, "no": Fal
 
 
 class Note(Struct, frozen=True):
-    """What an annotation adds to the type of a setting.
+    """Facts about a setting beyond its type: help text, bounds, how it is written.
 
     `read` converts a written value of a type that this module does not know; `shape` says how it is written.
     `item` is the struct of each element, where the setting is a list of tables.
@@ -75,7 +75,7 @@ class Setting(Struct, frozen=True):
         return str(default).lower() if self.kind == "bool" else str(default)
 
     def bounds(self) -> str:
-        """The allowed values in words; empty where the kind says it all."""
+        """The allowed values in words; empty if the kind of the setting already determines them."""
         if self.choices:
             return " | ".join(self.choices)
         if self.kind not in ("duration", "int", "float"):

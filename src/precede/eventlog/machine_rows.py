@@ -17,7 +17,7 @@ from precede.eventlog.schema import DELIVERED, RECEIVED
 
 @final
 class MachineRows(Rows):
-    """The same rows as `Rows`, as columns in the order of `blocks.Block`."""
+    """`Rows` for a compiled package: keeps each field in its own column, in the order of `blocks.Block`."""
 
     def __init__(self) -> None:
         super().__init__()

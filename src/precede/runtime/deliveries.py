@@ -229,7 +229,7 @@ class ArrivalFeed:
             self._put(Arrival(source, message.payload, message.id, state, waits_for))
 
     def end(self) -> None:
-        """Nothing further will be published."""
+        """End every listener: nothing further will be published."""
         self._put(None)
 
     def _put(self, arrival: Arrival | None) -> None:

@@ -173,7 +173,7 @@ class Driver(EffectHandler):
             self._input(lambda now: self._received(packet, sender, now, transfers))
 
     def link_up(self, peer: NodeId, over: Medium = RADIO) -> None:
-        """A neighbour is heard."""
+        """Report to the node that a neighbour can be reached."""
         self._input(lambda now: self._link_up(peer, now, over))
         if over == WIRED and self._wires_to_come and peer not in self._wired:
             self._wired[peer] = None
@@ -184,7 +184,7 @@ class Driver(EffectHandler):
                     self._input(receive)
 
     def link_down(self, peer: NodeId, over: Medium = RADIO) -> None:
-        """A neighbour is no longer heard."""
+        """Report to the node that a neighbour can no longer be reached."""
         self._input(lambda now: self._link_down(peer, now, over))
 
     def _link_up(self, peer: NodeId, now: Instant, over: Medium) -> Effects:
@@ -202,17 +202,17 @@ class Driver(EffectHandler):
         return self.node.receive(packet, sender, now, RADIO)
 
     def left(self, key: Key, ok: bool) -> None:
-        """A keyed packet was transmitted (`ok`) or dropped before that."""
+        """Report to the node that a keyed packet was transmitted (`ok`) or dropped before that."""
         self._input(lambda now: self.node.sent(key, now, ok))
 
     def leave(self) -> None:
-        """The application leaves the group for good."""
+        """Let the node leave the group for good."""
         if self._rows is not None:
             self._rows.node_event(LEFT, self._clock.now())
         self._input(self.node.leave)
 
     def acknowledge(self, place: int) -> None:
-        """The application is done with a delivered message and all before it."""
+        """Record that the application has processed a delivered message and all before it."""
         if not self._stopped:
             try:
                 self.store.acknowledge(place)

@@ -346,7 +346,7 @@ class Group:
         self._arrivals.publish(message, "given_up")
 
     def _on_failure(self, error: StoreFailed) -> None:
-        """The store failed: to the others this member has crashed, and its own loops raise the error."""
+        """Stop this member after its store failed: others see a crash, and its own loops raise the error."""
         self._state.failure = error
         for links in self._all_links:
             links.stop()

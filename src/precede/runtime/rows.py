@@ -42,23 +42,23 @@ class KeptRows:
         self._encode = msgspec.msgpack.Encoder().encode
 
     def node_event(self, kind: int, now: Instant) -> None:
-        """A row of the node itself: started, left."""
+        """Write a row about the node itself: started, left."""
         self._rows.append((kind, now))
 
     def message(self, kind: int, now: Instant, id: MessageId, reason: str = "") -> None:
-        """A row of a message: received, delivered, discarded, observed."""
+        """Write a row about a message: received, delivered, discarded, observed."""
         self._rows.append((kind, now, self._name_of(id.source), id.incarnation, id.number, reason, None, None))
 
     def broadcast(
         self, now: Instant, id: MessageId, to: tuple[NodeId, ...] | None, deadline: Instant | None
     ) -> None:
-        """A row of a message that this node broadcast."""
+        """Write a row about a message that this node broadcast."""
         names = None if to is None else [self._name_of(node) for node in to]
         source = self._name_of(id.source)
         self._rows.append((BROADCAST, now, source, id.incarnation, id.number, "", names, deadline))
 
     def packet(self, kind: int, now: Instant, packet: Packet, peer: NodeId, over: Medium, wire: int) -> None:
-        """A row of a packet that was sent or received; `wire` is its size in bytes on the wire."""
+        """Write a row about a packet that was sent or received; `wire` is its size in bytes on the wire."""
         if self._packets:
             name = self._name_of(peer) if peer >= 0 else ""
             sizes = (packet.size_bytes, packet.control_bytes, packet.control_entries, packet.messages, wire)

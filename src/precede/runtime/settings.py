@@ -37,7 +37,7 @@ def read_lifetime(lifetime: str | timedelta | None) -> Duration | None:
 
 
 class MemberSettings(Struct, frozen=True, kw_only=True):
-    """All settings of a member have a default; a plain member of a group needs only `keys` and `members`."""
+    """The settings of a member, all with defaults; most members set only `keys` and `members`."""
 
     members: Sequence[str] = ()
     """Names of the other members, where the protocol or the application needs them."""

@@ -63,12 +63,12 @@ class NodeEffects(EffectHandler):
         return hosted.up
 
     def crash_now(self, hosted: HostedNode) -> None:
-        """The node crashes: everything but its disk is lost."""
+        """Crash the node: everything but its disk is lost."""
         self.recorder.node_event(CRASHED, hosted.process, self.now, hosted.clock_at(self.now))
         self.take_down(hosted)
 
     def take_down(self, hosted: HostedNode) -> None:
-        """The node stops running; the network drops its queues. Its sizes and peaks are written first."""
+        """Stop the node after writing its sizes and peaks; the network drops its queues."""
         if self.gauged:
             self.write_gauges(hosted)
         hosted.node = Node()  # a world that thousands of nodes pass through keeps only their stores

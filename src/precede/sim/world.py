@@ -130,7 +130,7 @@ class World(NodeInputs):
     # -- what applications do ----------------------------------------------------------------------------
 
     def enter(self, node: NodeId) -> None:
-        """A node starts for the first time, or comes back after it left."""
+        """Start a node for the first time, or again after it left."""
         hosted = self.nodes[node]
         if hosted.up:
             return
@@ -140,7 +140,7 @@ class World(NodeInputs):
         self._start(hosted)
 
     def leave(self, node: NodeId, linger: Duration = 0) -> None:
-        """The application leaves. The node goes down `linger` later; until then it may still send packets."""
+        """Let a node's application leave. The node goes down `linger` later and may send packets until then."""
         hosted = self.nodes[node]
         if not hosted.up or hosted.gone:
             return
@@ -163,7 +163,7 @@ class World(NodeInputs):
         to: tuple[NodeId, ...] | None = None,
         lifetime: Duration | None = None,
     ) -> None:
-        """The application of a node broadcasts a message, unless the node is down or refuses it."""
+        """Let the application of a node broadcast a message, unless the node is down or refuses it."""
         hosted = self.nodes[node]
         if not hosted.up or hosted.gone:
             self.unborn += 1
@@ -186,7 +186,7 @@ class World(NodeInputs):
     # -- faults ------------------------------------------------------------------------------------------
 
     def crash(self, node: NodeId, after: int | None = None) -> None:
-        """A node crashes now, or after `after` more atomic steps, which may be in the middle of a list."""
+        """Crash a node now, or after `after` more atomic steps, which may be in the middle of a list."""
         hosted = self.nodes[node]
         if not hosted.up:
             return
@@ -197,7 +197,7 @@ class World(NodeInputs):
             hosted.plain = False
 
     def restart(self, node: NodeId, keep: bool, again: int | None = None) -> None:
-        """A node starts again with all it persisted or, if not `keep`, with nothing as a new incarnation.
+        """Restart a node with all it persisted or, if not `keep`, with nothing as a new incarnation.
 
         With `again` it crashes once more after so many atomic steps, which may cut its recovery short.
         """
@@ -210,7 +210,7 @@ class World(NodeInputs):
         self._start(hosted)
 
     def stall(self, node: NodeId, duration: Duration) -> None:
-        """A node does nothing for a while; it gets the inputs of that time afterwards, in order."""
+        """Stall a node for a while; it gets the inputs of that time afterwards, in order."""
         hosted = self.nodes[node]
         if hosted.up and not hosted.stalled:
             hosted.stalled = True

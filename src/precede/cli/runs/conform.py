@@ -1,4 +1,4 @@
-"""`precede conform`: somebody's own protocol through scenarios, swarm and rivals, in one table."""
+"""`precede conform`: tests a user's own protocol in scenarios and the swarm, and compares it with ours."""
 
 from __future__ import annotations
 

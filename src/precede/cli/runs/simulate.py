@@ -61,7 +61,7 @@ def command(
 
 
 def _play(path: Path, protocol: str | None, rewrite: bool) -> int:
-    """A page of plain sentences: does what it says follow?"""
+    """Play a scenario text and compare the effects with those it expects."""
     from precede.experiments.stories.player import mismatches, play
     from precede.experiments.stories.text import read_text, write_text
     from precede.protocols import registry
@@ -79,7 +79,7 @@ def _play(path: Path, protocol: str | None, rewrite: bool) -> int:
             print(f"  - {line}")
         for line in item.shown:
             print(f"  + {line}")
-    print(f"{path}: {len(shown)} steps, {len(wrong)} with other consequences than the page says")
+    print(f"{path}: {len(shown)} steps, {len(wrong)} with other effects than expected")
     return 1 if wrong else 0
 
 

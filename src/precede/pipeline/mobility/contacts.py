@@ -188,7 +188,7 @@ def _pieces_folder(job: Job, state: list[int], cuts: Sequence[tuple[Instant, Ins
 
 
 def _watch(work: _Slices, progress: Progress | None) -> Callable[[], None] | None:
-    """A function that reports how many slices are finished; None if nobody wants to know."""
+    """A function that reports how many slices are finished; None without a progress callback."""
     if progress is None:
         return None
 

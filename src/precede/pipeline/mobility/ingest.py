@@ -234,7 +234,7 @@ def _in_file_order(raw: Path) -> Iterator[pa.RecordBatch]:
 
 
 def _write_messages(path: Path, messages: Sequence[MessageRow]) -> None:
-    """A workload as the CSV file that a scenario reads (`[workload] messages`)."""
+    """Write a workload as the CSV file that a scenario reads (`[workload] messages`)."""
     with path.open("w", newline="", encoding="utf-8") as file:
         writer = csv.writer(file)
         writer.writerow(("id", "src", "dst", "time", "size"))

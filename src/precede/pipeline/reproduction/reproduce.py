@@ -160,7 +160,7 @@ def carry_out_unit(unit: Unit) -> dict[str, Any]:
 def _watch(
     marks: Job, todo: Sequence[Unit], total: int, progress: Progress | None
 ) -> Callable[[], None] | None:
-    """A function that reports how many units are marked; None if nobody wants to know."""
+    """A function that reports how many units are marked; None without a progress callback."""
     if progress is None:
         return None
     ids = {unit.id for unit in todo}

@@ -60,7 +60,7 @@ def spread(session: SparkSession | None, function: Work, count: int, watch: Watc
 
 
 def cores(session: SparkSession | None) -> int:
-    """How many tasks can run at once, as far as the session tells; 1 without a session."""
+    """The number of tasks that can run at once by the session's settings; 1 without a session."""
     if session is None:
         return 1
     from pyspark.errors import PySparkException

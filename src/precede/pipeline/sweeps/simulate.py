@@ -158,7 +158,7 @@ class _RunTask:
         self.begun = job.scratch / f"{point.id}-{attempt_number()}-{os.getpid()}.begun"
 
     def settle(self) -> None:
-        """Do what is missing of the run and mark it, as finished or as failed.
+        """Carry out the missing steps of the run, and mark it as finished or as failed.
 
         A file `*.begun` exists while a worker is at the run; those that remain are of workers that died.
         """
@@ -207,7 +207,7 @@ class _RunTask:
         self._mark(self._facts("failed") | {"error": error, "traceback": trace})
 
     def _facts(self, status: str) -> dict[str, Any]:
-        """What every mark says: status, version, worker, and the run itself."""
+        """The fields of every mark: status, version, worker, and the run itself."""
         run = msgspec.to_builtins(self.point.run)
         return {"status": status, "version": made_by(), **task_facts(), "run": run}
 
@@ -236,7 +236,7 @@ def _without_seed(run: Run) -> bytes:
 def _watch(
     marks: Marks, todo: Sequence[Point], before: int, progress: Progress | None
 ) -> Callable[[], None] | None:
-    """A function that reports how many runs are marked; None if nobody wants to know."""
+    """A function that reports how many runs are marked; None without a progress callback."""
     if progress is None:
         return None
     ids = {point.id for point in todo}

@@ -57,7 +57,7 @@ class CentralDiscard:
             self._arm(now, effects)
 
     def acknowledge(self, host: NodeId, number: int, now: Instant, effects: list[Effect]) -> None:
-        """A host has delivered this station's own messages up to `number`."""
+        """Record that a host has delivered this station's own messages up to `number`."""
         if self.rule.acknowledge(host, number):
             self._arm(now, effects)
 

@@ -125,7 +125,7 @@ class ProxyStation(Node):
     # Messages -----------------------------------------------------------------------------------------------
 
     def _on_up(self, packet: ProxyUpPacket, now: Instant, effects: list[Effect]) -> None:
-        """A host's own message: messages are accepted in the order of their numbers."""
+        """Accept a message that a host broadcasts, in the order of its numbers."""
         record = self.hosts.get(packet.host)
         if record is None or not record.owner:
             return

@@ -74,7 +74,7 @@ class Joining:
         return (self._state.me, self._state.incarnation << ATTEMPT_BITS | self.attempts)
 
     def apply_if_needed(self, now: Instant, effects: list[Effect]) -> None:
-        """Apply soon, if this node is to be a source and is none."""
+        """Apply soon to be a source, if this node should be one and is not."""
         if self.should_be_source and self._state.own_stream is None:
             self._apply_soon(now, effects)
 

@@ -286,7 +286,7 @@ class DriftNode(Node):
         now: Instant,
         effects: list[Effect],
     ) -> None:
-        """A first copy: process it and the floods that waited for it, and relay it."""
+        """Process the first copy of a flood, then the floods that waited for it, and relay it."""
         state = self.state
         id, number = (flood.source, flood.serial), flood.number
         if self._answers:
@@ -340,15 +340,15 @@ class DriftNode(Node):
             self.joining.receive(body, now, effects)
 
     def _install_view(self, record: ViewRecord, now: Instant, effects: list[Effect]) -> None:
-        """The voters have decided a view."""
+        """Install a view that the voters have decided."""
         self._views.install(record, now, effects)
 
     def _admitted(self, newcomer: StreamId, timestamp: int, now: Instant, effects: list[Effect]) -> None:
-        """A stream was admitted."""
+        """Handle the admission of a stream."""
         self.joining.admitted(newcomer, timestamp, now, effects)
 
     def _complete(self, id: StreamId, now: Instant, effects: list[Effect]) -> None:
-        """The last flood of a stream is here."""
+        """Handle the last flood of a stream."""
         self._views.complete(id, now, effects)
 
     def _progress(self, now: Instant, effects: list[Effect]) -> None:

@@ -90,7 +90,7 @@ class Shadow:
         heappush(self._heap, (flood.timestamp, flood.source, flood.serial, flood.number, flood, 0))
 
     def clock(self, id: StreamId, timestamp: int) -> None:
-        """A clock from its source itself: this node's own, that of a message or that of a dummy."""
+        """Raise a source's clock to a timestamp that the source itself wrote, in a message or a dummy."""
         if id in self._clocks:
             self._clocks[id] = max(self._clocks[id], timestamp)
 

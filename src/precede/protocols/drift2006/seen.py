@@ -223,7 +223,7 @@ class Seen:
         return late is not None and self._use_entry(column, late, number, timestamp)
 
     def _number_rose(self, column: int, number: int, timestamp: int) -> None:
-        """The freshest entry now is about a later message; <number, timestamp> was the freshest before."""
+        """Keep the entry <number, timestamp>, which was the freshest until one about a later message came."""
         received = self._streams[column].received
         late = self.ahead.get(column)
         if self.table.get(column)[0] <= received:
@@ -284,7 +284,7 @@ class Seen:
         return True
 
     def stop_watching(self) -> None:
-        """Nothing is pending, so no table is ripe."""
+        """Stop watching for ripe tables, because no message is pending."""
         self.ripe = False
         self.need = _NEVER
 

@@ -196,7 +196,7 @@ class DriftState:
             self.piggyback = None
 
     def raise_floor(self, timestamp: int) -> None:
-        """This node holds everything up to a timestamp."""
+        """Record that this node holds everything up to a timestamp."""
         if self.view.raise_floor(timestamp):
             self.piggyback = None
 
@@ -226,7 +226,7 @@ class DriftState:
     # -- the sources -------------------------------------------------------------------------------------
 
     def become_source(self, id: StreamId, floods_sent: int, effects: list[Effect]) -> None:
-        """This node broadcasts in a stream that is one of the sources now."""
+        """Make this node a source: it broadcasts in this stream from now on."""
         self.own_stream = self.last_own_stream = id
         if self.durable:
             effects.append(Persist("own", id))

@@ -167,6 +167,6 @@ class Views:
             effects.append(SetTimer(TELL, now + int(self._state.generator.random() * _TELL_WITHIN)))
 
     def timer(self, effects: list[Effect]) -> None:
-        """Handle the timer TELL."""
+        """Send the view to all neighbours: the timer TELL is due."""
         self._telling = False
         effects.append(self._builder.view())

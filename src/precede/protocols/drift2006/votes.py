@@ -84,7 +84,7 @@ class Votes:
         self._suspected: dict[StreamId, None] = {}
 
     def begin_view(self) -> None:
-        """A view begins, in which this node has not voted yet."""
+        """Begin a view, in which this node has not voted yet."""
         self._promised = None
         self._accepted = None
         self._leading = None

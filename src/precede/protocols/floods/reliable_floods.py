@@ -80,10 +80,10 @@ class FloodUser(Protocol[F]):
         """May this node drop a flood that it has kept for `retention`?"""
 
     def requested_dropped(self, stream: Stream[F], peer: NodeId, effects: list[Effect]) -> None:
-        """A neighbour requests floods that this node has dropped."""
+        """Called when a neighbour requests floods that this node has dropped."""
 
     def nobody_has(self, stream: Stream[F], now: Instant, effects: list[Effect]) -> None:
-        """A flood has been missing for so long that every node may have dropped it."""
+        """Called when a flood has been missing for so long that every node may have dropped it."""
 
 
 @mypyc_attr(allow_interpreted_subclasses=True)
@@ -201,7 +201,7 @@ class Floods(Generic[F]):
     # -- missing floods ----------------------------------------------------------------------------------
 
     def heard_of(self, stream: Stream[F], number: int, now: Instant, effects: list[Effect]) -> None:
-        """A flood with this number exists; if it is missing, it is requested soon."""
+        """Record that a flood with this number exists; if it is missing here, request it soon."""
         stream.exists = max(stream.exists, number)
         if stream.exists > stream.received and stream.id not in self.gaps:
             self.gaps[stream.id] = stream

@@ -36,7 +36,7 @@ class Trickle:
             self._begin(now, effects)
 
     def same_digest(self) -> None:
-        """A neighbour has sent an equal digest."""
+        """Count an equal digest from a neighbour: enough of them suppress this node's own digest."""
         self._equal_digests += 1
 
     def differs(self, now: Instant, effects: list[Effect]) -> None:

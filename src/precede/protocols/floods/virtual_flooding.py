@@ -85,7 +85,7 @@ class Choice(ABC, Generic[K]):
 
     @abstractmethod
     def changed(self, key: K) -> None:
-        """A key is new, or has a new value."""
+        """Record that a key is new or has a new value."""
 
     @abstractmethod
     def choose(self, limit: int) -> list[K]:
@@ -93,7 +93,7 @@ class Choice(ABC, Generic[K]):
 
     @abstractmethod
     def forget(self, key: K) -> None:
-        """A key does not exist any more."""
+        """Forget a key that does not exist any more."""
 
 
 class LeastSent(Choice[K]):

@@ -46,7 +46,7 @@ class Top:
         self.in_barrier = True
 
     def advance(self, name: MessageName) -> None:
-        """A later message of the stream is delivered."""
+        """Record that a later message of the stream is delivered."""
         self.name = name
         self.number = name.number
         self.deadline = name.deadline

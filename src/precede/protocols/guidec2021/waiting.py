@@ -79,7 +79,7 @@ class WaitingMessages:
         return first
 
     def finish(self, pending: Pending) -> None:
-        """A message waits no more. It may stay in the heaps, where `done` marks it."""
+        """Mark a message that waits no longer as `done`; it may stay in the heaps."""
         pending.done = True
         if pending.registered:
             del self.by_id[pending.parsed.id]

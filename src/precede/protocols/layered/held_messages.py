@@ -23,12 +23,12 @@ class HeldMessages:
         self._durable = durable
 
     def hold(self, envelope: Envelope, effects: list[Effect]) -> None:
-        """A message waits."""
+        """Persist a message that has to wait."""
         if self._durable:
             effects.append(Persist(_key(envelope.message.id), envelope))
 
     def release(self, id: MessageId, effects: list[Effect]) -> None:
-        """A message that waited is delivered or discarded."""
+        """Erase a waiting message after it is delivered or discarded."""
         if self._durable:
             effects.append(Persist(_key(id), None))
 

@@ -59,14 +59,14 @@ class Ordering(ABC):
         """Is this message delivered, waiting or discarded? Then another copy of it is a duplicate."""
 
     def dropped(self, envelope: Envelope, now: Instant, effects: list[Effect]) -> None:
-        """The dissemination is about to remove a message that expired or was evicted."""
+        """Called before the dissemination removes a message that expired or was evicted."""
 
     def unfinished(self) -> Sequence[Envelope]:
         """Own messages that a crash may have kept from being sent. Called once, after `start`."""
         return ()
 
     def timer(self, key: Key, now: Instant, effects: list[Effect]) -> None:
-        """One of the ordering's own timers is due."""
+        """Handle one of the ordering's own timers."""
 
     def waiting(self) -> Sequence[Waiting]:
         """Read-only: the messages that are received and not delivered."""

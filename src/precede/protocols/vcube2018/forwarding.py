@@ -282,7 +282,7 @@ class Forwarding(Node):
         return held
 
     def _let_go(self, held: Held, released: dict[int, list[Held]]) -> None:
-        """A message is no longer held from one child."""
+        """Stop holding back a message from one child."""
         slot: Any = held.message.slot
         rest = self._held_from[slot] ^ 1 << held.t
         if rest:

@@ -63,7 +63,7 @@ class Acknowledgements:
             effects.append(SetTimer("ack", at))
 
     def sent(self, now: Instant, effects: list[Effect]) -> None:
-        """An acknowledgement was sent: the next one is the heartbeat."""
+        """Record that an acknowledgement was sent; unless something changes, the next one is the heartbeat."""
         self.owed = False
         self.hole_after = now + self.options.hole_ack
         self.regular_at = now + self.heartbeat

@@ -200,7 +200,7 @@ class WasHost(Node):
             self.uplink.send(self.cell, self.ses, now, effects)
 
     def _on_station_ack(self, packet: StationAckPacket, now: Instant, effects: list[Effect]) -> None:
-        """The station has accepted own messages."""
+        """Stop sending this host's messages that the station has accepted."""
         for host, accepted in packet.accepted:
             if host == self.node:
                 self.uplink.forget(accepted, effects)
@@ -208,7 +208,7 @@ class WasHost(Node):
                 break
 
     def _on_data(self, packet: DataPacket, now: Instant, effects: list[Effect]) -> None:
-        """A message of the cell; acknowledge a duplicate again, the acknowledgement may have been lost."""
+        """Receive a message of the cell. Acknowledge a duplicate again: the last one may have been lost."""
         if not self.connected:
             return
         number = packet.number
@@ -219,7 +219,7 @@ class WasHost(Node):
         self._take(packet, before, now, effects)
 
     def _on_private(self, packet: PrivatePacket, now: Instant, effects: list[Effect]) -> None:
-        """A recovered message; acknowledge it soon, the station sends only a window of them at a time."""
+        """Receive a recovered message and acknowledge it soon: the station waits after a window of them."""
         if not self.connected or packet.host != self.node or packet.ses != self.ses:
             return
         if not self.downlink.has(packet.number):
@@ -337,7 +337,7 @@ class WasHost(Node):
         self._new_attempt(now, effects)
 
     def _on_leave_ack(self, packet: LeaveAckPacket, effects: list[Effect]) -> None:
-        """A station has confirmed the leave."""
+        """Finish leaving: a station has confirmed it."""
         if packet.host == self.node and self.leaving and packet.ses == self.ses:
             self.left = True
             effects.append(CancelTimer("connect"))

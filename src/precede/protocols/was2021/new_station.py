@@ -42,7 +42,7 @@ class NewStation:
     # Connect (lines 1 to 10) --------------------------------------------------------------------------------
 
     def on_connect(self, packet: ConnectPacket, now: Instant, effects: list[Effect]) -> None:
-        """A host joins, connects or recovers."""
+        """Handle a host that joins, connects or recovers."""
         hosts, host = self.registrations, packet.host
         if hosts.is_outdated(host, packet.ses):
             return
@@ -73,7 +73,7 @@ class NewStation:
         self.registrations.transmission.collect(effects)
 
     def _forget_connection(self, record: Record, effects: list[Effect]) -> None:
-        """The ranges that the host acknowledged are forgotten with the connection (E8)."""
+        """Forget the ranges that the host acknowledged in its last connection (E8)."""
         self.registrations.transmission.cancel_private(record, effects)
         record.forget_connection()
 
@@ -81,7 +81,7 @@ class NewStation:
         self.registrations.delete_elsewhere(record.host, record.ses, record.previous, effects)
 
     def _join(self, packet: ConnectPacket, now: Instant, effects: list[Effect]) -> None:
-        """A new host gets every message that the station still has."""
+        """Register a new host, which gets every message that the station still has."""
         hosts = self.registrations
         record = Record(packet.host, packet.ses, self.buffer.low, packet.previous)
         record.owner, record.first = True, packet.ses

@@ -95,7 +95,7 @@ class Record:
         return self.owner and number >= self.next and number >= self.base and number not in self.held
 
     def acknowledge(self, upto: int) -> None:
-        """The host has delivered everything below `upto`."""
+        """Record that the host has delivered everything below `upto`."""
         if upto <= self.next:
             return
         self.next = upto

@@ -74,7 +74,7 @@ class Registrations:
         return last.number if last is not None and last.incarnation == ses // INCARNATION_STEP else 0
 
     def hear(self, host: NodeId, now: Instant, effects: list[Effect]) -> None:
-        """A packet of the host arrived: it is not down."""
+        """Record that a packet of the host arrived: it is not down."""
         if host in self.records:
             self.silence.hear(host, now, effects)
 

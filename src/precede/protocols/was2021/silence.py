@@ -16,7 +16,7 @@ class Silence:
         self.timer_at: Instant | None = None
 
     def hear(self, host: NodeId, now: Instant, effects: list[Effect]) -> None:
-        """A packet of the host arrived."""
+        """Record that a packet of the host arrived."""
         self.heard.pop(host, None)
         self.heard[host] = now
         self.arm(effects)
@@ -35,7 +35,7 @@ class Silence:
         return host if at <= limit else None
 
     def forget(self, host: NodeId, effects: list[Effect]) -> None:
-        """The host is no longer registered here."""
+        """Forget a host that is no longer registered here."""
         self.heard.pop(host, None)
         if not self.heard and self.timer_at is not None:
             self.timer_at = None

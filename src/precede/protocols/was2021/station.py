@@ -163,7 +163,7 @@ class WasStation(Node):
         self.transmission.send_new(message, effects)
 
     def _on_up(self, packet: UpPacket, now: Instant, effects: list[Effect]) -> None:
-        """A host's own message: messages are accepted in the order of their numbers."""
+        """Accept a message that a host broadcasts, in the order of its numbers."""
         record = self.records.get(packet.host)
         if record is None:
             self.registrations.reject(packet.host, packet.ses, effects)
@@ -197,7 +197,7 @@ class WasStation(Node):
             effects.append(Send(StationAckPacket(tuple(accepted)), NEIGHBOURS, RADIO))
 
     def _on_ack(self, packet: AckPacket, now: Instant, effects: list[Effect]) -> None:
-        """A host's acknowledgement, which counts only at the owner in the current connection."""
+        """Handle a host's acknowledgement; it counts only at the owner and in the current connection."""
         record = self.records.get(packet.host)
         if record is None:
             self.registrations.reject(packet.host, packet.ses, effects)

@@ -107,7 +107,7 @@ class Transmission:
         self.arm_private(now, effects)
 
     def private_sent(self, host: NodeId, number: int, now: Instant, effects: list[Effect]) -> None:
-        """A recovered message has left the radio's queue."""
+        """Record that a recovered message has left the radio's queue."""
         record = self.records.get(host)
         if record is not None and number in record.private_at:
             record.private_at[number] = now

@@ -53,7 +53,7 @@ class Uplink:
             effects.append(Send(UpPacket(self.host, ses, message), cell, RADIO, number))
 
     def sent(self, number: int, now: Instant, effects: list[Effect]) -> None:
-        """A message has left the radio's queue: its retransmission time starts now."""
+        """Start the retransmission time of a message that has left the radio's queue."""
         if number in self.sent_at:
             self.sent_at[number] = now
             self.arm(effects)

@@ -67,7 +67,7 @@ class Emulated:
         clock: Clock,
         restarted: bool = False,
     ) -> None:
-        """`restarted`: the nodes ran before, in a process that was killed; past messages are not sent again."""
+        """Prepare the nodes; if `restarted` (after a kill), past messages are not sent again."""
         self._since = clock.now() if restarted else 0
         self.tally = Tally()
         self.groups: dict[NodeId, Group] = {}
@@ -178,7 +178,7 @@ class _LinkSchedule:
         clock: Clock,
         was_late: Callable[[Duration], None],
     ) -> None:
-        """`was_late(delay)` is called for each change that was due after this node started."""
+        """Prepare the actions of one node; each one due after its start calls `was_late` with its delay."""
         self._since = clock.now()
         self._report_late = was_late
         self._group = group

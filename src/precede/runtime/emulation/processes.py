@@ -112,7 +112,7 @@ class Processes:
         return Tally(b.up, a.broadcasts + b.broadcasts, a.refused + b.refused, a.delivered + b.delivered, late)
 
     async def _work(self, number: int, restarted: bool, parent: int) -> None:
-        """What a forked process does: run its nodes and publish its tally."""
+        """Run the nodes of a forked process and publish its tally."""
         stage = self.stage
         emulated = Emulated(
             stage.plan, self.shares[number], stage.open_group, stage.places, stage.clock, restarted

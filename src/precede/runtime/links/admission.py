@@ -78,7 +78,7 @@ class Admission(ABC):
         introduced."""
 
     def trust(self, where: Where) -> None:
-        """The application named this address: frames may go there before it has answered."""
+        """Trust an address that the application named: frames may go there before it has answered."""
 
     def ping(self, peer: NodeId) -> None:
         """Ask a neighbour for a sign of life."""

@@ -23,7 +23,7 @@ MOST_SALTS: Final = 4096
 
 
 class GroupKeys(NamedTuple):
-    """What is derived from one group key."""
+    """The keys that are derived from one group key."""
 
     psk: bytes
     mac: bytes
@@ -54,7 +54,7 @@ class GroupSeal:
         self._known.clear()
 
     def seal(self, data: bytes) -> bytes:
-        """A frame for everybody."""
+        """Encrypt data into a frame that every member can open."""
         self._counter += 1
         if self._counter >= 1 << 32:
             self._salt, self._counter = os.urandom(8), 1

@@ -44,7 +44,7 @@ class Inspection:
             self._authors.sign(packet)
 
     def delivered(self, id: MessageId) -> None:
-        """A message was delivered: later numbers of its stream are accepted relative to it."""
+        """Record a delivered message: the window of accepted numbers of its stream moves with it."""
         stream = (id.source, id.incarnation)
         if self._last_delivered.get(stream, 0) < id.number:
             self._last_delivered[stream] = id.number

@@ -235,7 +235,10 @@ class Links:
             self._join(piece, sender, None, 0.0)
 
     def _join(self, piece: bytes, sender: NodeId, where: Where | None, now: float) -> None:
-        """A piece of a packet: of a neighbour's session (`where` is None), or for everybody."""
+        """Join a piece to its packet, and handle the packet when it is complete.
+
+        `where` is the address of an unencrypted sender, None for a piece from a neighbour's session.
+        """
         packet = self._fragments.join(piece, sender)
         if not packet:
             return
@@ -325,12 +328,12 @@ class Links:
         self._admission.tick(time.monotonic())
 
     def open(self, node: NodeId, where: Where) -> None:
-        """A link exists from now on; it is up as soon as the other end is heard."""
+        """Open a link to an address; it is up as soon as a frame of the other end arrives."""
         self._opened[node] = where
         self._greet(where)
 
     def close(self, node: NodeId) -> None:
-        """The link is gone."""
+        """Close the link to a node."""
         self._opened.pop(node, None)
         if node in self._near:
             self._forget(node)
@@ -343,7 +346,7 @@ class Links:
         return self._admission.seal_to_all(bytes((BEACON,)) + self._admission.beacon())
 
     def _on_link(self, where: Where, up: bool) -> None:
-        """The transport noticed that an address can be reached, or cannot any more."""
+        """Handle a report of the transport that an address can be reached, or no longer."""
         if up:
             self._greet(where)
             return
@@ -365,14 +368,14 @@ class Links:
         return dict(sorted(counts.items()))
 
     def stop(self) -> None:
-        """No further frame leaves."""
+        """Close all channels: no further frame leaves."""
         for near in (*self._near.values(), *self._paused.values()):
             near.channel.close()
         self._near.clear()
         self._paused.clear()
 
     def _forget(self, node: NodeId, *, for_good: bool = False) -> None:
-        """A link goes down; `for_good` if the other end began again, so that nothing of it can be continued."""
+        """Take a link down; `for_good` if the other end started again, so that its channel cannot continue."""
         near = self._near.pop(node)
         self._transport.known(near.where, False)
         if self._patient and not for_good:
@@ -386,7 +389,7 @@ class Links:
         self._down(node)
 
     def _give_up(self, node: NodeId, channel: Channel) -> None:
-        """This channel is over; packets that may not have arrived wait for the next one, or are lost."""
+        """Close a channel; packets that may not have arrived wait for the next channel, or are lost."""
         lost = channel.close()
         self._fragments.forget(node)
         if self._patient:

@@ -58,7 +58,7 @@ class Paths:
         return True
 
     def prove(self, where: Where) -> None:
-        """A member answered from this address, or the application named it."""
+        """Mark an address as proven: a member answered from it, or the application named it."""
         self._budgets.pop(where, None)
         self._proven[where] = None
         self._proven.move_to_end(where)

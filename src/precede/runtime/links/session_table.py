@@ -40,7 +40,7 @@ class Session:
         self.answer = b""
 
     def agree(self, ciphers: tuple[Cipher, Cipher]) -> None:
-        """The handshake is over: these are the ciphers for sending and receiving."""
+        """Set the ciphers for sending and receiving, which the handshake produced."""
         self.sending, self.receiving = ciphers
 
 
@@ -63,7 +63,7 @@ class Attempt:
 
 
 class PeerSessions:
-    """What is known of one peer.
+    """The sessions and handshakes with one peer.
 
     `sessions` are ordered by age, confirmed ones last; `ephemerals` maps each message 1 that was accepted to
     its session; `start_at` is when this member begins a handshake unless the peer has; `ping_at` is when an
@@ -121,7 +121,7 @@ class SessionTable:
                 return index
 
     def begin(self, attempt: Attempt) -> None:
-        """A handshake of ours begins; an earlier one with the same peer is given up."""
+        """Record a handshake that this member begins; an earlier one with the same peer is given up."""
         peer = self.peer(attempt.peer)
         self.end_attempt(peer)
         peer.attempt = attempt
@@ -129,13 +129,13 @@ class SessionTable:
         self._by_index[attempt.index] = attempt
 
     def end_attempt(self, peer: PeerSessions) -> None:
-        """A handshake of ours is over, answered or not."""
+        """Remove a handshake that this member began, answered or not."""
         if peer.attempt is not None:
             self._by_index.pop(peer.attempt.index, None)
             peer.attempt = None
 
     def add(self, session: Session, ephemeral: bytes | None = None) -> None:
-        """A new session; beyond `MOST_SESSIONS` the oldest unconfirmed one of the peer goes, or the oldest."""
+        """Add a session; beyond `MOST_SESSIONS` remove the peer's oldest unconfirmed one, or its oldest."""
         peer = self.peer(session.peer)
         self._by_index[session.mine] = session
         peer.sessions.append(session)
@@ -161,7 +161,7 @@ class SessionTable:
         return fresh
 
     def end(self, peer: PeerSessions, session: Session) -> None:
-        """A session is over."""
+        """Remove a session."""
         peer.sessions.remove(session)
         self._by_index.pop(session.mine, None)
 

@@ -205,7 +205,7 @@ class Sessions:
     # -- handshakes ------------------------------------------------------------------------------------------
 
     def meet(self, peer: NodeId, boot: int, where: Where, now: float) -> None:
-        """A member is heard in a boot. Begin a handshake if there is no session with that boot.
+        """Begin a handshake with a member unless there is a session with this boot of it.
 
         The member with the smaller number begins at once, the other one a little later. If both begin, both
         sessions work.
@@ -312,7 +312,7 @@ class Sessions:
         self.ping(attempt.peer)
 
     def _confirm(self, session: Session, where: Where) -> None:
-        """The peer holds its key, so its address is proven too."""
+        """Confirm a session: the peer has proven that it holds the key and has this address."""
         session.where = where
         self.paths.prove(where)
         if self._table.confirm(session):

@@ -175,7 +175,7 @@ class TcpTransport(Transport):
         connection.abort()
 
     def heard(self, frame: bytes, number: int) -> None:
-        """A frame was received on a connection."""
+        """Handle a frame that was received on a connection."""
         assert self._on_frame is not None
         self._on_frame(frame, number)
 

@@ -66,7 +66,7 @@ class Transport(ABC):
         return True
 
     def known(self, where: Where, near: bool) -> None:
-        """A member was admitted from this place (`near`) or has gone. A transport may treat members better."""
+        """Called when a member at this place is admitted (`near`) or gone. Members may get more resources."""
 
     @abstractmethod
     async def stop(self) -> None:

@@ -42,16 +42,16 @@ class Simulator(Protocol):
         """Calls a function at this instant, after the current call and before anything scheduled, in order."""
 
     def receive(self, to: NodeId, packet: Packet, sender: NodeId, over: Medium) -> None:
-        """A packet arrives whole. A node that is down does not receive it."""
+        """Give a node a packet that has arrived whole; a node that is down does not receive it."""
 
     def receive_all(self, nodes: Sequence[NodeId], packet: Packet, sender: NodeId, over: Medium) -> None:
-        """One transmission arrives whole at several nodes at this instant, in this order."""
+        """Give several nodes, in this order, a transmission that has arrived whole at this instant."""
 
     def transmitted(self, node: NodeId, packet: Packet, to: NodeId, over: Medium) -> None:
         """Writes the `sent` row of a packet. Call it once per transmission, when it begins."""
 
     def sent(self, node: NodeId, key: Key, ok: bool) -> None:
-        """A keyed send has left its queue (`ok`) or was dropped before it left."""
+        """Report to a node that its keyed send has left its queue (`ok`) or was dropped before it left."""
 
     def link_up(self, node: NodeId, peer: NodeId, over: Medium) -> None:
         """Tells one node that it can reach a peer. Call it for both sides of a link."""

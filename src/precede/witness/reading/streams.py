@@ -63,9 +63,9 @@ class UnpackedStream(io.RawIOBase):
 
 
 class LineStream(io.BufferedIOBase):
-    """A byte stream that gives one line per `read1`, so that a text reader takes no more than it returns.
+    """A byte stream whose `read1` returns one line, so that a text reader on top of it never reads ahead.
 
-    Bytes can be put back in front. With `by_line` false, `read1` gives any number of bytes.
+    `put_back` returns bytes to the front. With `by_line` false, `read1` returns any number of bytes.
     """
 
     def __init__(self, stream: IO[bytes]) -> None:

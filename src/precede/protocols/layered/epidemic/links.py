@@ -42,7 +42,7 @@ class Link:
         heapify(self._queue)
 
     def enqueue(self, parsed: ParsedEnvelope) -> None:
-        """The peer lacks one more message."""
+        """Queue one more message that the peer lacks."""
         self.lacked[parsed.id] = parsed
         heappush(self._queue, self._queued(parsed))
 
