@@ -2,10 +2,10 @@
 
 A sweep of runs of at least two CPU seconds each on two cores, against the CPU seconds of the simulations alone
 (each run reports its own) spread evenly over two cores. Session start is not counted; nothing else is left out.
-The same sweep typed again with verdicts and measures runs nothing again and judges the files that stand: what
-that costs is stated apart. Wall time means something on a quiet machine only: `cpu` ratios beside it are of all
-processes, Java included, and hold on a busy one; `waited_for_a_core` is how long the workers were ready to run
-while something else had their core, summed over both.
+The same sweep with verdicts and measures, started again, simulates nothing and verifies the stored files; this
+cost is reported separately. Wall time is comparable on a quiet machine only. The `cpu` ratios count all
+processes, Java included, and are comparable on a busy machine too. The time for which workers were ready to run
+while another process had their core is summed over both.
 """
 
 from __future__ import annotations

@@ -1,6 +1,6 @@
 """The experiments of section 5 of vcube2018: `experiments.toml` as points, a point and a seed as runs.
 
-A run is carried out, asked of the witness, and measured from its rows alone (`vcube2018_measures`).
+A run is simulated, verified, and measured from its rows alone (`measures.py`).
 """
 
 from __future__ import annotations

@@ -70,12 +70,14 @@ class Admission(ABC):
 
     @abstractmethod
     def beacon(self) -> bytes:
-        """What a beacon of this member says."""
+        """The content of this member's beacons."""
 
     @abstractmethod
     def beacon_heard(self, data: bytes, where: Where, now: float) -> NodeId | None:
-        """The member that a beacon names, if there is a session with it; `STRANGER` if it was never
-        introduced."""
+        """The member that a beacon names, if there is a session with it, else None.
+
+        A member that was never introduced is reported as a stranger.
+        """
 
     def trust(self, where: Where) -> None:
         """Trust an address that the application named: frames may go there before it has answered."""

@@ -179,7 +179,7 @@ class LiveRun:
     def _in_order(self, process: Process, message: int) -> bool:
         """Add a delivered message to the process's clock.
 
-        Returns False for a late one (see `checks/causal.py`).
+        Returns False for a late one (see `witness/checks/causal.py`).
         """
         state, clock = self.state, process.clock
         source, rank = state.source[message], state.rank[message]
