@@ -235,10 +235,7 @@ class Links:
             self._join(piece, sender, None, 0.0)
 
     def _join(self, piece: bytes, sender: NodeId, where: Where | None, now: float) -> None:
-        """Join a piece to its packet, and handle the packet when it is complete.
-
-        `where` is the address of an unencrypted sender, None for a piece from a neighbour's session.
-        """
+        """Handle a packet once all its pieces have arrived; `where` is None if a session received this one."""
         packet = self._fragments.join(piece, sender)
         if not packet:
             return
