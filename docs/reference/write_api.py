@@ -22,7 +22,7 @@ PAGE = Path(__file__).with_name("api.md")
 WIDTH = 100
 SECTIONS = {
     "Functions": ("join", "simulate", "verify"),
-    "A group": ("Group", "Order", "Delivered", "Arrival", "Waiting", "MessageId"),
+    "A group": ("Group", "Order", "Delivered", "Arrival", "Waiting", "GroupWarning", "MessageId"),
     "Transports": ("Transport", "UdpTransport", "TcpTransport"),
     "Simulations and verdicts": ("Simulation", "Verdict", "Violation"),
     "Errors": ("BadInput", "Refused", "NotYet", "StoreFailed", "Unavailable"),

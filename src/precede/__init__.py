@@ -17,6 +17,7 @@ __all__ = [
     "BadInput",
     "Delivered",
     "Group",
+    "GroupWarning",
     "MessageId",
     "NotYet",
     "Order",
@@ -44,6 +45,7 @@ if TYPE_CHECKING:
     from precede.experiments.simulation import Simulation, simulate
     from precede.runtime.deliveries import Arrival, Delivered
     from precede.runtime.group import Group
+    from precede.runtime.notices import GroupWarning
     from precede.runtime.transports.tcp import TcpTransport
     from precede.runtime.transports.transport import Transport
     from precede.runtime.transports.udp import UdpTransport
@@ -58,6 +60,7 @@ else:
         "precede.experiments.simulation": ("Simulation", "simulate"),
         "precede.runtime.deliveries": ("Arrival", "Delivered"),
         "precede.runtime.group": ("Group",),
+        "precede.runtime.notices": ("GroupWarning",),
         "precede.runtime.transports.tcp": ("TcpTransport",),
         "precede.runtime.transports.transport": ("Transport",),
         "precede.runtime.transports.udp": ("UdpTransport",),

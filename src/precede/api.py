@@ -24,7 +24,7 @@ from precede.runtime.group import Group
 from precede.runtime.names import group_key, node_id
 from precede.runtime.settings import MemberSettings, read_lifetime
 from precede.runtime.transports.transport import Transport
-from precede.runtime.transports.udp import UdpTransport
+from precede.runtime.transports.udp import LAN_GROUP, UdpTransport
 
 MOST_CARRIED: Final = 50_000
 """How many messages a member carries for others, unless the option `cache` says otherwise."""
@@ -42,9 +42,9 @@ def join(
     lifetime: str | timedelta | None = None,
     store: str | Path | None = None,
     members: Sequence[str] = (),
-    bind: tuple[str, int] = ("127.0.0.1", 0),
+    bind: tuple[str, int] | None = None,
     peers: Sequence[tuple[str, int]] = (),
-    lan: tuple[str, int] | None = None,
+    lan: bool | tuple[str, int] = False,
     transport: Transport | None = None,
     log: str | Path | None = None,
     beacon: float = 0.5,
@@ -60,8 +60,9 @@ def join(
     * `store`: a file. A member that restarts continues where it stopped; without a store it is a new
       incarnation.
     * `members`: the names of the others. "total" and "multicast" need them; "multicast" also needs a store.
-    * `bind`, `peers`, `lan`: UDP addresses: of this member, of some others, and a multicast address for finding
-      members on a LAN. A `transport` replaces all three.
+    * `lan`: True finds members on the LAN by multicast, on every interface, over IPv4 and IPv6; or a multicast
+      address such as ("239.83.7.1", 4700). `peers`: UDP addresses of some members. `bind`: the UDP address of
+      this one; host "" is every interface. A `transport` replaces all three.
     * `log`: a folder for the event log, which `precede verify` reads.
     * `beacon`: seconds between two beacons. A neighbour that is silent for more than four beacons is gone.
     * `identity`, `roster`: a secret seed and everybody's public key: messages are signed (docs/security.md).
@@ -77,7 +78,7 @@ def join(
     ana b'who brings bread?'
     """
     _check_names(group, name, members)
-    _check_addresses(bind, peers, lan)
+    transport = transport or _udp_transport(bind, peers, lan)
     duration = read_lifetime(lifetime)
     chosen = {**written_options(options), "durable": store is not None}
     if duration is not None:
@@ -85,9 +86,7 @@ def join(
     keys = tuple(group_key(secret, group) for secret in _read_secrets(key))
     settings = _settings(members, keys, store, log, beacon, identity, roster)
     protocol = _protocol_for(order, duration, members, store is not None)
-    return open_member(
-        protocol, "node", group, name, chosen, transport or UdpTransport(bind, peers, lan), settings
-    )
+    return open_member(protocol, "node", group, name, chosen, transport, settings)
 
 
 def _settings(
@@ -170,9 +169,20 @@ def _check_addresses(bind: object, peers: Iterable[object], lan: object) -> None
         match address:
             case (str(), int(port)) if 0 <= port <= 65535:
                 continue
-            case None if setting == "lan":
+            case None if setting != "peers":
                 continue
         raise BadInput(f'{setting}: expected an address such as ("10.0.0.7", 5001), got {address!r}')
+
+
+def _udp_transport(
+    bind: tuple[str, int] | None, peers: Sequence[tuple[str, int]], lan: bool | tuple[str, int]
+) -> UdpTransport:
+    """UDP on every interface if the group is not on this machine alone, else on the loopback address."""
+    multicast = LAN_GROUP if lan is True else lan or None
+    _check_addresses(bind, peers, multicast)
+    local = all(host == "localhost" or host.startswith("127.") for host, _ in peers)
+    usual = ("127.0.0.1", 0) if local and multicast is None else ("", 0)
+    return UdpTransport(bind or usual, peers, multicast)
 
 
 def _read_secrets(key: bytes | Sequence[bytes] | None) -> Sequence[bytes]:

@@ -74,7 +74,7 @@ class End:
         self.mouth = Mouth(air, f"place {node}")
         self.links = Links(
             self.mouth,
-            OpenAdmission(node, next(BOOTS)),
+            OpenAdmission(node, next(BOOTS), "", lambda node, name: None),
             lambda data, sender: self.packets.append(data),
             lambda peer: self.events.append("up"),
             lambda peer: self.events.append("down"),

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import socket
 import struct
 from pathlib import Path
 from random import Random
@@ -81,7 +82,7 @@ def test_members_meet_and_talk(kind: str, tmp_path: Path) -> None:
     def transport() -> UdpTransport | TcpTransport:
         if kind == "tcp":
             return TcpTransport(("127.0.0.1", 0))
-        return UdpTransport(("127.0.0.1", 0), multicast=("239.83.7.1", 47_113), interface="127.0.0.1")
+        return UdpTransport(("127.0.0.1", 0), multicast=("239.83.7.1", 47_113))
 
     async def run() -> None:
         mouths = [transport(), transport()]
@@ -165,3 +166,28 @@ def test_an_implausible_size_makes_a_packet_garbled() -> None:
         bad = msgspec.structs.replace(good, size_bytes=absurd)
         with pytest.raises(Garbled, match="types"):
             codec.decode(codec.encode(bad))
+
+
+def test_a_bad_lan_address_is_blamed_by_its_own_name() -> None:
+    for lan in (("10.0.0.7", 4700), ("239.83.7.1", 0), ("nowhere", 4700)):
+        with pytest.raises(precede.BadInput, match=r"lan: expected a multicast address and a port"):
+            precede.join("picnic", "ana", key=KEY, lan=lan)
+
+
+@pytest.mark.parametrize("kind", ["udp", "tcp"])
+def test_the_port_is_free_when_close_returns(kind: str) -> None:
+    async def run() -> None:
+        made = TcpTransport if kind == "tcp" else UdpTransport
+        address = ("127.0.0.1", 0)
+        for _ in range(20):
+            async with precede.join("picnic", "ana", key=KEY, transport=made(address)) as group:
+                address = group.address
+                again = socket.socket(
+                    socket.AF_INET, socket.SOCK_STREAM if kind == "tcp" else socket.SOCK_DGRAM
+                )
+                with again, pytest.raises(OSError, match="in use"):
+                    again.bind(address)
+            with socket.socket(socket.AF_INET, again.type) as again:
+                again.bind(address)
+
+    asyncio.run(run())

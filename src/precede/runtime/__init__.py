@@ -7,6 +7,8 @@ Modules in reading order:
   group         one member of a group, as an application sees it
   settings      the settings of a member
   names         members' names and their node ids
+  notices       what the application should know about its group
+  ticking       what a member does at intervals
   deliveries    hands delivered messages to the application
   driver        runs a node: inputs through one queue, effects in order
   clock         a clock that never runs backwards, and timers

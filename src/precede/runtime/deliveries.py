@@ -25,8 +25,9 @@ ArrivalState: TypeAlias = Literal["waiting", "delivered", "given_up"]
 class Delivered(Struct, frozen=True):
     """A delivered message: `source` is the sender's name, `number` counts the sender's messages from 1.
 
-    `id` identifies the message at every member and after every restart. The sender's name is its node id in
-    hexadecimal if this member does not know the name (`members=` of `join`).
+    `id` identifies the message at every member and after every restart. Members learn each other's names from
+    introductions; without keys (`key=None`) only from neighbours and `members=` of `join`, and the name of any
+    other sender is its node id in hexadecimal.
 
     >>> import asyncio, precede
     >>> async def main() -> None:

@@ -35,12 +35,13 @@ from precede.runtime.links.inspection import Inspection
 from precede.runtime.links.introductions import Directory, Identity
 from precede.runtime.links.neighbours import Links
 from precede.runtime.names import MemberNames, group_key
+from precede.runtime.notices import Notices
 from precede.runtime.rows import KeptRows, SegmentWriter
 from precede.runtime.settings import MemberSettings, read_lifetime
 from precede.runtime.store import NoStore, Store
+from precede.runtime.ticking import Ticking
 from precede.runtime.transports.transport import Transport
 
-_SESSION_TICK_S: Final = 0.05
 MOST_PAYLOAD: Final = 1_000_000
 """A packet has at most 1 MiB; the rest is for the data that orders the message."""
 
@@ -86,6 +87,7 @@ class Group:
         self._names = MemberNames((name, *settings.members, *(settings.roster or ())), settings.book)
         self.id = self._names.id_of(name)
         self._state = MemberState(name)
+        self._notices = Notices(group, name)
         self._segments: SegmentWriter | None = None
         if settings.log is not None:
             self._segments = SegmentWriter(settings.log, group, name, settings.segment)
@@ -101,8 +103,9 @@ class Group:
         self._driver.outside = {RADIO: self._links, WIRED: self._all_links[-1]}
         self._deliveries = Deliveries(self._driver, self._state, self._names.name_of)
         self._arrivals = ArrivalFeed(self._state, self._names.name_of)
-        self._ticking: asyncio.Task[None] | None = None
-        self._ticking_sessions: asyncio.Task[None] | None = None
+        self._ticking = Ticking(
+            settings, self._state, self._driver, self._all_links, transport, self._segments, self._notices
+        )
         self._crashed = False
 
     def _make_driver(self, make_node: Callable[[NodeId, int], Node], codec: Codec) -> Driver:
@@ -151,7 +154,7 @@ class Group:
     def _make_admission(self) -> Admission:
         settings, boot = self._settings, secrets.randbits(63)
         if not settings.keys:
-            return OpenAdmission(self.id, boot)
+            return OpenAdmission(self.id, boot, self.name, self._names.learn)
         identity = Identity.shared(self.group, self.name)
         if settings.identity is not None:
             identity = Identity(settings.identity)
@@ -172,9 +175,7 @@ class Group:
         except BaseException:
             await self.crash()
             raise
-        self._ticking = asyncio.get_running_loop().create_task(self._tick())
-        if self._settings.keys:
-            self._ticking_sessions = asyncio.get_running_loop().create_task(self._tick_sessions())
+        self._ticking.start()
         return self
 
     async def __aexit__(self, kind: type[BaseException] | None, *rest: object) -> None:
@@ -193,7 +194,7 @@ class Group:
         if self._state.failure is not None:
             await self.crash()
             return
-        self._stop_ticking()
+        self._ticking.stop()
         self._deliveries.acknowledge()
         for links in self._all_links:
             links.stop()
@@ -208,7 +209,7 @@ class Group:
 
     async def crash(self) -> None:
         """Stop as if killed: changes that were not committed are lost. For emulations and tests."""
-        self._stop_ticking()
+        self._ticking.stop()
         self._crashed = True
         for links in self._all_links:
             links.stop()
@@ -288,7 +289,10 @@ class Group:
         return [self._names.name_of(node) for links in self._all_links for node in links.neighbours()]
 
     def status(self) -> dict[str, Any]:
-        """Neighbours, sizes of the node's registries with their peaks, and what waits or was dropped."""
+        """Neighbours, sizes of registries with their peaks, messages that wait, what was dropped, and warnings.
+
+        `warnings` is a list of `GroupWarning`: what is wrong with the set-up of the group, as far as it shows.
+        """
         dropped = sum((Counter(links.dropped()) for links in self._all_links), self._driver.dropped)
         return {
             "name": self.name,
@@ -300,6 +304,7 @@ class Group:
             "waiting": len(self.waiting()),
             "untaken": len(self._deliveries),
             "dropped": dict(dropped),
+            "warnings": self._notices.listed(),
         }
 
     @property
@@ -352,42 +357,3 @@ class Group:
             links.stop()
         self._deliveries.wake()
         self._arrivals.end()
-
-    # -- every beacon interval ----------------------------------------------------------------------------
-
-    async def _tick(self) -> None:
-        while self._state.failure is None:
-            for links in self._all_links:
-                links.tick()
-            if self._segments is not None and self._segment_is_due(self._segments):
-                self._driver.rows_logged = 0
-                self._try_to_write(self._segments)
-            await asyncio.sleep(self._settings.beacon)
-
-    async def _tick_sessions(self) -> None:
-        while self._state.failure is None:
-            for links in self._all_links:
-                links.tick_sessions()
-            await asyncio.sleep(_SESSION_TICK_S)
-
-    def _stop_ticking(self) -> None:
-        for task in (self._ticking, self._ticking_sessions):
-            if task is not None:
-                task.cancel()
-        self._ticking = self._ticking_sessions = None
-
-    def _segment_is_due(self, segments: SegmentWriter) -> bool:
-        if segments.time_is_due():
-            self._driver.log_rows()
-            return self._driver.rows_logged > 0
-        return segments.rows_are_due(self._driver.rows_logged)
-
-    def _try_to_write(self, segments: SegmentWriter) -> None:
-        """Write a segment. If the folder cannot be written now, the rows stay in the store for the next try."""
-        try:
-            segments.write(self._driver.store)
-        except StoreFailed as error:
-            self._driver.fail(error)
-        except OSError:
-            self._driver.dropped["log_unwritten"] += 1
-            self._driver.rows_logged += 1  # there is still something to write

@@ -4,9 +4,12 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
 from hashlib import blake2b
+from typing import Final
 
 from precede.core.identity import NodeId
 from precede.runtime.links.noise import KEY_BYTES
+
+_MOST_NAMES: Final = 65_536
 
 
 def node_id(name: str) -> NodeId:
@@ -36,6 +39,12 @@ class MemberNames:
     def add(self, *names: str) -> None:
         """Learn more names, so that `name_of` can show them."""
         self._names.update((self.id_of(name), name) for name in names)
+
+    def learn(self, node: NodeId, name: str) -> None:
+        """A node says its name. It is believed if the node id fits: ids are hashes of names."""
+        new = node not in self._names and len(self._names) < _MOST_NAMES
+        if new and self._book is None and node_id(name) == node:
+            self._names[node] = name
 
     def id_of(self, name: str) -> NodeId:
         """The node id of a name; KeyError if the book does not list it."""

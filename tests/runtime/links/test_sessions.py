@@ -303,7 +303,7 @@ def test_any_bytes_are_counted_and_dropped(seed: int) -> None:
 
 
 def test_an_open_link_drops_any_bytes() -> None:
-    admission = OpenAdmission(1, 1)
+    admission = OpenAdmission(1, 1, "", lambda node, name: None)
     heard: list[NodeId] = []
     ignore = LinkEvents(
         lambda frame, where: None, lambda peer, boot, where: None, lambda peer, where: None, heard.append, print

@@ -8,14 +8,18 @@ from precede.core.errors import BadInput
 
 
 def read_address(text: str, option: str) -> tuple[str, int]:
-    """Host and port from HOST:PORT. A host name is resolved once: neighbours are identified by address."""
+    """Host and port from HOST:PORT, or [HOST]:PORT for IPv6.
+
+    A host name is resolved once: neighbours are identified by address.
+    """
     import socket
 
     host, colon, port = text.rpartition(":")
     if not colon or not port.isdecimal() or int(port) > 65535:
         raise BadInput(f"{option} {text}: write HOST:PORT")
     try:
-        resolved = socket.getaddrinfo(host or "127.0.0.1", int(port), socket.AF_INET, socket.SOCK_DGRAM)
+        family = socket.AF_INET6 if host.startswith("[") else socket.AF_INET
+        resolved = socket.getaddrinfo(host.strip("[]") or "127.0.0.1", int(port), family, socket.SOCK_DGRAM)
     except (OSError, UnicodeError) as error:
         raise BadInput(f"{option} {text}: no such host ({error})") from None
     return str(resolved[0][4][0]), int(port)

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import asyncio
-import json
+import logging
 import os
 import sys
 import threading
@@ -13,6 +13,8 @@ from concurrent.futures import CancelledError
 from contextlib import suppress
 from pathlib import Path
 from typing import Any, Final
+
+import msgspec
 
 from precede.core.errors import BadInput, NotYet, Refused
 from precede.runtime.group import Group
@@ -27,8 +29,10 @@ _BAD_KEYS_S: Final = 60.0
 async def run_as_filter(group: Group, status: float, linger: float, keys: Path | None) -> None:
     """Run a member until standard input ends and `linger` seconds more.
 
-    Prints a status line every `status` seconds, if not 0, and follows changes of the key file.
+    Prints a status line every `status` seconds, if not 0, prints warnings about the group, and follows changes
+    of the key file.
     """
+    logging.basicConfig(format="precede node: %(message)s", level=logging.WARNING)
     async with group:
         work: list[Coroutine[Any, Any, None]] = [_broadcast_lines(group, linger), _print_deliveries(group)]
         if status:
@@ -73,7 +77,7 @@ async def _print_deliveries(group: Group) -> None:
 async def _print_status(group: Group, seconds: float) -> None:
     while True:
         await asyncio.sleep(seconds)
-        print(json.dumps(group.status()), file=sys.stderr, flush=True)
+        print(msgspec.json.encode(group.status()).decode(), file=sys.stderr, flush=True)
 
 
 async def _follow_keys(group: Group, file: Path) -> None:

@@ -24,10 +24,10 @@ def command(
         Path | None, typer.Option(help="public keys of all members: other signatures are refused")
     ] = None,
     open_door: Annotated[bool, typer.Option("--open", help="no keys: the link has its own encryption")] = False,
-    bind: Annotated[str, typer.Option(help="HOST:PORT to listen on")] = "127.0.0.1:0",
+    bind: Annotated[str | None, typer.Option(help="HOST:PORT to listen on")] = None,
     peer: Annotated[list[str] | None, typer.Option(help="HOST:PORT of another member; may be repeated")] = None,
     lan: Annotated[
-        str | None, typer.Option(help="multicast HOST:PORT on which members find each other")
+        str | None, typer.Option(help="auto, or a multicast HOST:PORT: find members on the LAN")
     ] = None,
     member: Annotated[list[str] | None, typer.Option(help="another member's name; may be repeated")] = None,
     order: Annotated[str, typer.Option(help="none, fifo, causal, delta, multicast or total")] = "causal",
@@ -63,9 +63,9 @@ def command(
         lifetime=lifetime,
         store=store,
         members=member or [],
-        bind=read_address(bind, "--bind"),
+        bind=None if bind is None else read_address(bind, "--bind"),
         peers=[read_address(text, "--peer") for text in peer or []],
-        lan=None if lan is None else read_address(lan, "--lan"),
+        lan=lan == "auto" if lan in (None, "auto") else read_address(lan, "--lan"),
         log=log,
         identity=None if identity is None else read_identity(identity),
         roster=None if roster is None else read_roster(roster),

@@ -5,6 +5,7 @@ channel to one neighbour, or once to all, and are joined again. Each packet is c
 
 Modules in reading order:
   neighbours      who is heard, and packets to and from them
+  neighbour       one of them
   channel         reliable, ordered delivery to one neighbour
   fragments       packets larger than a frame
   admission       sealed and open links: which frames are authentic

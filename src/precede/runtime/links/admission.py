@@ -14,14 +14,14 @@ from __future__ import annotations
 import struct
 from abc import ABC, abstractmethod
 from collections import Counter, OrderedDict
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from typing import Final, NamedTuple
 
 import msgspec
 
 from precede.core.identity import NodeId
 from precede.runtime.links.group_seal import OVERHEAD as GROUP_OVERHEAD
-from precede.runtime.links.introductions import Directory, Identity, Introduction
+from precede.runtime.links.introductions import MOST_NAME_BYTES, Directory, Identity, Introduction
 from precede.runtime.links.link_events import Arrived, LinkEvents
 from precede.runtime.links.sessions import DATA_OVERHEAD, WIRE_VERSION, Sessions
 from precede.runtime.transports.transport import Where
@@ -29,6 +29,7 @@ from precede.runtime.transports.transport import Where
 _BEACON: Final = struct.Struct(">qQBQ")
 _OPEN: Final = struct.Struct(">BqQB")
 _MOST_HEARD: Final = 1024
+_MOVED_S: Final = 1.0
 _INTRODUCTIONS: Final = msgspec.msgpack.Decoder(tuple[Introduction, ...])
 
 
@@ -105,13 +106,20 @@ class Admission(ABC):
 
 
 class OpenAdmission(Admission):
-    """No key. A neighbour is there when anything of it is heard."""
+    """No key. A neighbour is there when anything of it is heard. Beacons have the sender's name.
+
+    Its address is the one it was heard from first, until that one is silent: a member with several interfaces
+    is heard from several addresses.
+    """
 
     overhead = _OPEN.size
 
-    def __init__(self, number: NodeId, boot: int) -> None:
+    def __init__(self, number: NodeId, boot: int, name: str, on_name: Callable[[NodeId, str], None]) -> None:
         super().__init__(number, boot)
+        self._name = name
+        self._on_name = on_name
         self._places: dict[NodeId, tuple[int, Where]] = {}
+        self._heard_at: dict[NodeId, float] = {}
 
     def connect(self, events: LinkEvents) -> None:
         self._events = events
@@ -125,11 +133,14 @@ class OpenAdmission(Admission):
             self.dropped["own" if sender == self.number else "absurd"] += 1
             return None
         known = self._places.get(sender)
-        self._places[sender] = (boot, where)
         if known is None or known[0] != boot:
+            self._places[sender] = (boot, where)
             self._events.on_ready(sender, boot, where)
-        elif known[1] != where:
+        elif known[1] != where and now > self._heard_at[sender] + _MOVED_S:
+            self._places[sender] = (boot, where)
             self._events.on_moved(sender, where)
+        if self._places[sender][1] == where:
+            self._heard_at[sender] = now
         self._events.on_alive(sender)
         return Arrived(None if to_all else sender, frame[_OPEN.size :])
 
@@ -141,10 +152,15 @@ class OpenAdmission(Admission):
         return _OPEN.pack(0, self.number, self.boot, 1) + data
 
     def beacon(self) -> bytes:
-        return self.number.to_bytes(8, "big")
+        return self.number.to_bytes(8, "big") + self._name.encode()[:MOST_NAME_BYTES]
 
     def beacon_heard(self, data: bytes, where: Where, now: float) -> NodeId | None:
-        return int.from_bytes(data, "big", signed=True) if len(data) == 8 else None
+        if not 8 <= len(data) <= 8 + MOST_NAME_BYTES:
+            self.dropped["truncated"] += 1
+            return None
+        sender = int.from_bytes(data[:8], "big", signed=True)
+        self._on_name(sender, data[8:].decode(errors="replace"))
+        return sender
 
 
 class SealedAdmission(Admission):

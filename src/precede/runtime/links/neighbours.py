@@ -23,6 +23,7 @@ from precede.runtime.links.admission import Admission
 from precede.runtime.links.channel import HEADER, Channel, HeldPackets, Queued
 from precede.runtime.links.fragments import Fragments
 from precede.runtime.links.link_events import LinkEvents
+from precede.runtime.links.neighbour import Neighbour
 from precede.runtime.transports.transport import Transport, Where
 
 BEACON: Final = 0
@@ -39,22 +40,6 @@ INTRODUCE_YOURSELF: Final = b"\2"
 QUIET_BEACONS: Final = 4
 UNPROVEN_BEACONS: Final = 8
 PING_AFTER: Final = 5
-
-
-class Neighbour:
-    """A node whose link is up: address, boot, the channel to it, and intervals since it was heard.
-
-    `silent` counts from anything heard, `unproven` from the last authentic frame of its session.
-    """
-
-    __slots__ = ("boot", "channel", "silent", "unproven", "where")
-
-    def __init__(self, where: Where, boot: int, channel: Channel) -> None:
-        self.where = where
-        self.boot = boot
-        self.silent = 0
-        self.unproven = 0
-        self.channel = channel
 
 
 class Links:
@@ -121,6 +106,7 @@ class Links:
         if near.channel.worn_out:
             self._forget(to, for_good=True)
             return 0
+        self._pass_introductions(to, near)
         if not near.channel.send(pieces, key):
             self.dropped_here["queue_full"] += 1
             return 0
@@ -133,6 +119,8 @@ class Links:
 
     def _send_to_all(self, pieces: list[bytes], key: Key | None) -> int:
         sent = 0
+        for node, near in self._near.items():
+            self._pass_introductions(node, near)
         for piece in pieces:
             frame = self._seal_piece(piece)
             sent += len(frame)
@@ -174,6 +162,12 @@ class Links:
             if self._admission.may_send(where, len(frame)):
                 self._transport.send(frame, where)
 
+    def _pass_introductions(self, node: NodeId, near: Neighbour) -> None:
+        """Tell a neighbour about members that it may not know, before it gets messages of them."""
+        introductions = self._admission.introductions(node)
+        if introductions is not None:
+            near.channel.send(self._fragments.cut(INTRODUCTIONS + introductions, self._room))
+
     # -- in --------------------------------------------------------------------------------------------------
 
     def frame(self, frame: bytes, where: Where) -> None:
@@ -205,9 +199,7 @@ class Links:
             return
         if sender in self._near:
             self._near[sender].silent = 0
-            introductions = self._admission.introductions(sender)
-            if introductions is not None:
-                self._near[sender].channel.send(self._fragments.cut(INTRODUCTIONS + introductions, self._room))
+            self._pass_introductions(sender, self._near[sender])
         elif self._may_meet(sender):
             self._admission.ping(sender)  # its answer proves that it is there
 

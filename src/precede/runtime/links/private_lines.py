@@ -37,11 +37,14 @@ class PrivateLines:
         """Open a socket for a neighbour. If the system refuses, it is heard on the common socket as before."""
         if peer in self._lines or len(self._lines) >= MOST_LINES:
             return
-        line = socket.socket(socket.AF_INET, socket.SOCK_DGRAM)
+        family = socket.AF_INET6 if ":" in self._bound[0] else socket.AF_INET
+        line = socket.socket(family, socket.SOCK_DGRAM)
         try:
             line.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEPORT, 1)
             line.setsockopt(socket.SOL_SOCKET, socket.SO_RCVBUF, _BUFFER)
             line.setblocking(False)
+            if family == socket.AF_INET6:
+                line.setsockopt(socket.IPPROTO_IPV6, socket.IPV6_V6ONLY, 1)
             line.bind(self._bound)
             line.connect(peer)
         except OSError:

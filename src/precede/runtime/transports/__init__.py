@@ -1,7 +1,9 @@
 """Transports: they move frames between places, best effort.
 
 Modules in reading order:
-  transport   the interface; a radio of your own implements four methods
-  udp         UDP, unicast and multicast
-  tcp         TCP, for wired links
+  transport      the interface; a radio of your own implements four methods
+  interfaces     the network interfaces that multicast can use
+  udp_endpoint   the UDP sockets of one address family
+  udp            UDP, unicast and multicast, over IPv4 and IPv6
+  tcp            TCP, for wired links
 """

@@ -17,13 +17,14 @@ from typing import Final, cast
 
 from precede.core.errors import BadInput
 from precede.runtime.transports.transport import OnFrame, Transport, Where
-from precede.runtime.transports.udp import Address
+from precede.runtime.transports.udp_endpoint import Address
 
 LARGEST: Final = 32_000
 _LENGTH: Final = struct.Struct(">I")
 _MOST_CONNECTIONS: Final = 1024
 _MOST_UNSENT: Final = 1 << 20
 _FIRST_WAIT: Final = 0.1
+_CLOSE_S: Final = 1.0
 _LONGEST_WAIT: Final = 5.0
 STRANGER_SECONDS: Final = 10.0
 
@@ -107,11 +108,16 @@ class TcpTransport(Transport):
             task.cancel()
         for handle in self._strangers.values():
             handle.cancel()
-        for connection in list(self._connections.values()):
+        connections = list(self._connections.values())
+        for connection in connections:
             connection.close()
         if self._server is not None:
             self._server.close()
             self._server = None
+        if connections:
+            await asyncio.wait([connection.lost for connection in connections], timeout=_CLOSE_S)
+        for connection in connections:
+            connection.abort()  # the other end did not take what was still to be sent
 
     def _connect_to(self, peer: Address) -> None:
         if self.address < peer and peer not in self._connecting:

@@ -68,6 +68,10 @@ class Transport(ABC):
     def known(self, where: Where, near: bool) -> None:
         """Called when a member at this place is admitted (`near`) or gone. Members may get more resources."""
 
+    def why_silent(self) -> str:
+        """The likely reason why no member is heard, as a sentence for the application."""
+        return "nobody is heard over this transport; the others are not running or out of range"
+
     @abstractmethod
     async def stop(self) -> None:
-        """Stop to listen and release all resources."""
+        """Stop to listen and release all resources: a port is free again when this returns."""

@@ -1,30 +1,36 @@
 """UDP: unicast to known addresses, and multicast on a LAN.
 
-With a multicast group members find each other: frames to all neighbours go to the group, frames to one
-neighbour go to the address it was heard from. All members on a machine share the group's port.
+With a multicast group members find each other: frames to all neighbours go to the group on every interface,
+frames to one neighbour go to the address it was heard from. IPv4 and IPv6 are used side by side: IPv6 on
+interfaces without an IPv4 address, while no member is near, and while a member is near that is reached by IPv6.
 """
 
 from __future__ import annotations
 
-import asyncio
 import socket
+import time
 from collections.abc import Sequence
-from typing import Final, TypeAlias
+from contextlib import suppress
+from typing import Final
 
 from precede.core.errors import BadInput
-from precede.runtime.links.private_lines import PrivateLines, share_port
+from precede.runtime.transports.interfaces import Interface, lan_interfaces
 from precede.runtime.transports.transport import OnFrame, Transport, Where
+from precede.runtime.transports.udp_endpoint import Address, UdpEndpoint, bound_sockets, groups_of
 
-Address: TypeAlias = tuple[str, int]
 LARGEST: Final = 1400
+LAN_GROUP: Final[Address] = ("239.83.7.1", 4700)
+"""Where members find each other if the application names no address."""
+_LOOK_AGAIN_S: Final = 2.0
 
 
-class UdpTransport(Transport, asyncio.DatagramProtocol):
+class UdpTransport(Transport):
     """Frames as UDP datagrams: `bind` is the address to listen on, `peers` are addresses of other members.
 
-    Each admitted neighbour has a socket of its own, so that strangers cannot fill its receive buffer.
-    `multicast` is the address of a multicast group, `interface` the local address it is joined on, `endpoint` a
-    socket that is bound already; it stays open.
+    `multicast` is the address of a multicast group. It is joined on the interface of `bind`; with host "" on
+    every interface, also on those that come later, for IPv4 and IPv6. Each admitted neighbour has a socket of
+    its own, so that strangers cannot fill its receive buffer. `endpoint` is a socket that is bound already; it
+    stays open.
 
     >>> import asyncio, precede
     >>> async def main() -> None:
@@ -41,62 +47,50 @@ class UdpTransport(Transport, asyncio.DatagramProtocol):
         peers: Sequence[Address] = (),
         multicast: Address | None = None,
         largest: int = LARGEST,
-        interface: str = "0.0.0.0",
         endpoint: socket.socket | None = None,
     ) -> None:
         self.largest = largest
         self._bind = bind
         self._peers: dict[Address, None] = dict.fromkeys(peers)
         self._multicast = multicast
-        self._interface = interface
+        self._groups = {} if multicast is None else groups_of(multicast)
         self._given = endpoint
-        self._transport: asyncio.DatagramTransport | None = None
-        self._group: asyncio.DatagramTransport | None = None
-        self._on_frame: OnFrame | None = None
-        self._lines: PrivateLines | None = None
+        self._endpoints: dict[socket.AddressFamily, UdpEndpoint] = {}
+        self._interfaces: list[Interface] = []
+        self._looked_at = 0.0
+        self._near: dict[tuple[str, int], None] = {}
 
     async def start(self, on_frame: OnFrame) -> None:
-        self._on_frame = on_frame
-        loop = asyncio.get_running_loop()
         try:
-            endpoint = self._own_socket() if self._given is None else _emptied(self._given.dup())
-            if self._multicast is not None:
-                endpoint.setsockopt(
-                    socket.IPPROTO_IP, socket.IP_MULTICAST_IF, socket.inet_aton(self._interface)
-                )
-                shared = self._join(self._multicast)
-                self._group, _ = await loop.create_datagram_endpoint(lambda: self, sock=shared)
-            self._transport, _ = await loop.create_datagram_endpoint(lambda: self, sock=endpoint)
-            if self._given is None and share_port(endpoint):
-                self._lines = PrivateLines(self.address, on_frame)
+            for made in bound_sockets(self._bind) if self._given is None else [_emptied(self._given.dup())]:
+                endpoint = UdpEndpoint(made, on_frame, may_share_port=self._given is None)
+                self._endpoints[endpoint.family] = endpoint
+                await endpoint.start()
         except OSError as error:
-            raise BadInput(
-                f"cannot listen on {self._bind[0]}:{self._bind[1]}: {error.strerror or error}"
-            ) from error
+            raise BadInput(f"bind: cannot listen on {_text(self._bind)}: {error.strerror or error}") from error
+        if self._multicast is not None:
+            await self._join(self._multicast)
 
-    def _own_socket(self) -> socket.socket:
-        endpoint = socket.socket(socket.AF_INET, socket.SOCK_DGRAM)
-        endpoint.setsockopt(socket.SOL_SOCKET, socket.SO_RCVBUF, 1 << 20)
-        endpoint.bind(self._bind)
-        endpoint.setblocking(False)
-        return endpoint
+    async def _join(self, multicast: Address) -> None:
+        self._look_at_interfaces()
+        for family, group in self._groups.items():
+            if family in self._endpoints:
+                try:
+                    await self._endpoints[family].join(group, self._interfaces)
+                except OSError as error:
+                    reason = error.strerror or error
+                    raise BadInput(f"lan: cannot listen on {_text(group)}: {reason}") from error
+        if not any(family in self._endpoints for family in self._groups):
+            raise BadInput(f"lan: {_text(multicast)} cannot be reached from bind={_text(self._bind)}")
 
-    def _join(self, group: Address) -> socket.socket:
-        """A socket that receives the multicast group's datagrams; members on one machine share the port."""
-        shared = socket.socket(socket.AF_INET, socket.SOCK_DGRAM)
-        shared.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
-        shared.bind(group)
-        shared.setblocking(False)
-        both = socket.inet_aton(group[0]) + socket.inet_aton(self._interface)
-        shared.setsockopt(socket.IPPROTO_IP, socket.IP_ADD_MEMBERSHIP, both)
-        return shared
+    def _look_at_interfaces(self) -> None:
+        self._looked_at = time.monotonic()
+        self._interfaces = lan_interfaces(self._bind[0])
 
     @property
     def address(self) -> Address:
         """The address it listens on, with the real port if 0 was given."""
-        assert self._transport is not None
-        host, port = self._transport.get_extra_info("sockname")[:2]
-        return str(host), int(port)
+        return next(iter(self._endpoints.values())).address
 
     def add_peer(self, address: Address) -> None:
         """Add an address of another member."""
@@ -107,51 +101,79 @@ class UdpTransport(Transport, asyncio.DatagramProtocol):
         self._peers.pop(address, None)
 
     def send(self, frame: bytes, where: Where) -> None:
-        if self._transport is not None and isinstance(where, tuple):
-            self._transport.sendto(frame, where)
+        if isinstance(where, tuple):
+            endpoint = self._endpoints.get(_family(where[0]))
+            if endpoint is not None:
+                endpoint.send(frame, where)
 
     def broadcast(self, frame: bytes) -> None:
-        if self._transport is None:
-            return
-        if self._multicast is not None:
-            self._transport.sendto(frame, self._multicast)
+        if self._groups:
+            self._to_the_groups(frame)
         for address in self._peers:
-            self._transport.sendto(frame, address)
+            self.send(frame, address)
+
+    def _to_the_groups(self, frame: bytes) -> None:
+        if time.monotonic() > self._looked_at + _LOOK_AGAIN_S:
+            self._look_at_interfaces()
+            for family in self._groups:
+                if family in self._endpoints:
+                    self._endpoints[family].join_on(self._interfaces)
+        first, *others = [self._endpoints[family] for family in self._groups if family in self._endpoints]
+        both = not self._near or any(_family(where[0]) == socket.AF_INET6 for where in self._near)
+        for interface in self._interfaces:
+            if first.reaches(interface):
+                first.multicast(frame, interface)
+            for other in others:
+                if other.reaches(interface) and (both or not first.reaches(interface)):
+                    other.multicast(frame, interface)
 
     def broadcast_reaches(self, where: Where) -> bool:
-        return where in self._peers or self._multicast is not None
+        return where in self._peers or bool(self._groups)
 
     def known(self, where: Where, near: bool) -> None:
-        if self._lines is not None and isinstance(where, tuple):
-            if near:
-                self._lines.open(where)
-            else:
-                self._lines.close(where)
+        if not isinstance(where, tuple):
+            return
+        if near:
+            self._near[where] = None
+        else:
+            self._near.pop(where, None)
+        endpoint = self._endpoints.get(_family(where[0]))
+        if endpoint is not None:
+            endpoint.known(where, near)
+
+    def why_silent(self) -> str:
+        if self._multicast is not None:
+            names = ", ".join(each.name for each in self._interfaces) or "none"
+            return (
+                f"nobody is heard on the multicast group {_text(self._multicast)} (interfaces: {names}); "
+                "the others are not running or have another lan address, or a firewall drops multicast"
+            )
+        if self._peers:
+            some = ", ".join(_text(peer) for peer in list(self._peers)[:3])
+            return f"no peer answers ({some}); they are not running there, or a firewall drops UDP"
+        return (
+            f"neither lan nor peers are given: only members that know {_text(self.address)} can find this one"
+        )
 
     async def stop(self) -> None:
-        if self._lines is not None:
-            self._lines.close_all()
-            self._lines = None
-        if self._transport is not None:
-            self._transport.close()
-            self._transport = None
-        if self._group is not None:
-            self._group.close()
-            self._group = None
+        endpoints, self._endpoints = self._endpoints, {}
+        for endpoint in endpoints.values():
+            await endpoint.close()
 
-    def datagram_received(self, data: bytes, addr: tuple[str, int]) -> None:
-        assert self._on_frame is not None
-        self._on_frame(data, (addr[0], addr[1]))
 
-    def error_received(self, exc: Exception) -> None:
-        """Ignore a peer whose port is closed: its missing beacons report that."""
+def _family(host: str) -> socket.AddressFamily:
+    return socket.AF_INET6 if ":" in host else socket.AF_INET
+
+
+def _text(address: Address) -> str:
+    host, port = address[0] or "*", address[1]
+    return f"[{host}]:{port}" if ":" in host else f"{host}:{port}"
 
 
 def _emptied(endpoint: socket.socket) -> socket.socket:
     """A bound socket without the datagrams that it received before."""
     endpoint.setblocking(False)
-    try:
+    with suppress(BlockingIOError):
         while True:
             endpoint.recv(1)
-    except BlockingIOError:
-        return endpoint
+    return endpoint

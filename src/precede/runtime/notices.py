@@ -1,0 +1,56 @@
+"""What the application should know about its group: each thing once, as a sentence.
+
+A notice is logged as a warning to the logger `precede` and listed in `Group.status()["warnings"]`. Notices are
+for mistakes of a set-up that frames alone would leave unseen: nobody is heard, another key, other settings.
+"""
+
+from __future__ import annotations
+
+import logging
+from typing import Final
+
+from msgspec import Struct
+
+MOST_NOTICES: Final = 64
+_LOGGER: Final = logging.getLogger("precede")
+
+
+class GroupWarning(Struct, frozen=True):
+    """Something is wrong with the set-up of a group. `peer` is the other member's name, or "" if none is meant.
+
+    `code` is for programs: it stays the same while the words of `text` may change.
+
+    >>> import asyncio, precede
+    >>> async def main() -> None:
+    ...     async with precede.join("picnic", "ana", key=None, beacon=0.01) as group:
+    ...         await asyncio.sleep(0.5)
+    ...         for warning in group.status()["warnings"]:
+    ...             print(warning.code)
+    >>> asyncio.run(main())
+    nobody_heard
+    """
+
+    code: str
+    text: str
+    peer: str = ""
+
+
+class Notices:
+    """The warnings of one member, each once per peer."""
+
+    def __init__(self, group: str, name: str) -> None:
+        self._prefix = f"{group}/{name}"
+        self._given: dict[tuple[str, str], GroupWarning] = {}
+
+    def give(self, code: str, text: str, peer: str = "") -> None:
+        """Log a warning and keep it for `status`, unless it was given before."""
+        if (code, peer) not in self._given and len(self._given) < MOST_NOTICES:
+            self._given[code, peer] = GroupWarning(code, text, peer)
+            _LOGGER.warning("%s: %s", self._prefix, text)
+
+    def __len__(self) -> int:
+        return len(self._given)
+
+    def listed(self) -> list[GroupWarning]:
+        """Every warning so far, oldest first."""
+        return list(self._given.values())

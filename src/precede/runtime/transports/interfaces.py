@@ -1,0 +1,80 @@
+"""The network interfaces of this machine that multicast can use."""
+
+from __future__ import annotations
+
+import socket
+import struct
+import sys
+from pathlib import Path
+from typing import Final, NamedTuple
+
+_GET_FLAGS: Final = 0x8913
+_GET_ADDRESS: Final = 0x8915
+_UP: Final = 0x1
+_LOOPBACK: Final = 0x8
+_MULTICAST: Final = 0x1000
+_IPV6_ADDRESSES: Final = Path("/proc/net/if_inet6")
+
+
+class Interface(NamedTuple):
+    """An interface. `number` 0 stands for the one that the system chooses. `ipv4` is its address, if any."""
+
+    number: int
+    name: str
+    ipv4: str | None
+    ipv6: bool
+    loopback: bool
+
+
+SYSTEM_CHOICE: Final = Interface(0, "of the system's choice", "0.0.0.0", True, False)
+
+
+def lan_interfaces(host: str) -> list[Interface]:
+    """The interfaces for a member that is bound to `host`; "", "0.0.0.0" and "::" stand for all of them.
+
+    The loopback interface is used if the member is bound to it, or if there is no other.
+    """
+    found = _all_up()
+    if host in ("", "0.0.0.0", "::"):
+        return [each for each in found if not each.loopback] or found
+    if ":" in host:
+        return [each for each in found if each.loopback] if host == "::1" else found
+    return [each for each in found if each.ipv4 == host] or found
+
+
+def _all_up() -> list[Interface]:
+    """Every interface that is up. Elsewhere than on Linux, the one that the system chooses."""
+    if not sys.platform.startswith("linux"):
+        return [SYSTEM_CHOICE]
+    found = []
+    ipv6 = _with_ipv6()
+    with socket.socket(socket.AF_INET, socket.SOCK_DGRAM) as asked:
+        for index, name in socket.if_nameindex():
+            answer = _ask(asked, _GET_FLAGS, name)
+            flags = 0 if answer is None else struct.unpack_from("=H", answer, 16)[0]
+            if not flags & _UP or not flags & (_MULTICAST | _LOOPBACK):
+                continue
+            answer = _ask(asked, _GET_ADDRESS, name)
+            ipv4 = None if answer is None else socket.inet_ntoa(answer[20:24])
+            if ipv4 is not None or index in ipv6:
+                found.append(Interface(index, name, ipv4, index in ipv6, bool(flags & _LOOPBACK)))
+    return found
+
+
+def _ask(asked: socket.socket, question: int, name: str) -> bytes | None:
+    """The system's answer about an interface; None if it has none, for example no IPv4 address."""
+    import fcntl
+
+    try:
+        return fcntl.ioctl(asked, question, struct.pack("16s24x", name.encode()))
+    except OSError:
+        return None
+
+
+def _with_ipv6() -> set[int]:
+    """The indices of the interfaces with an IPv6 address."""
+    try:
+        lines = _IPV6_ADDRESSES.read_text(encoding="ascii").splitlines()
+    except OSError:
+        return set()
+    return {int(line.split()[1], 16) for line in lines}

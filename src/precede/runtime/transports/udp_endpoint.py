@@ -1,0 +1,198 @@
+"""The UDP sockets of one address family: unicast, and one multicast group on many interfaces."""
+
+from __future__ import annotations
+
+import asyncio
+import socket
+import struct
+from collections.abc import Sequence
+from contextlib import suppress
+from ipaddress import IPv4Address, IPv6Address, ip_address
+from typing import Final, TypeAlias
+
+from precede.core.errors import BadInput
+from precede.runtime.links.private_lines import PrivateLines, share_port
+from precede.runtime.transports.interfaces import Interface
+from precede.runtime.transports.transport import OnFrame
+
+Address: TypeAlias = tuple[str, int]
+_BUFFER: Final = 1 << 20
+_TRANSIENT_LINK_LOCAL: Final = 0xFF12 << 112
+
+
+class UdpEndpoint(asyncio.DatagramProtocol):
+    """A socket that is bound, and, with `join`, a second one that receives a multicast group.
+
+    The second socket is bound to the group's port, which all members on a machine share. Frames to the group
+    leave through the first one, so that answers come to this member alone.
+    """
+
+    def __init__(self, endpoint: socket.socket, on_frame: OnFrame, *, may_share_port: bool) -> None:
+        self.family = endpoint.family
+        self._socket = endpoint
+        self._on_frame = on_frame
+        self._may_share_port = may_share_port
+        self._transport: asyncio.DatagramTransport | None = None
+        self._receiver: asyncio.DatagramTransport | None = None
+        self._group_socket: socket.socket | None = None
+        self._group: Address = ("", 0)
+        self._joined: dict[int, None] = {}
+        self._sends_through = -1
+        self._lines: PrivateLines | None = None
+        self._open = 0
+        self._closed = asyncio.Event()
+
+    async def start(self) -> None:
+        """Receive frames from now on."""
+        loop = asyncio.get_running_loop()
+        self._transport, _ = await loop.create_datagram_endpoint(lambda: self, sock=self._socket)
+        if self._may_share_port and share_port(self._socket):
+            self._lines = PrivateLines(self.address, self._on_frame)
+
+    async def join(self, group: Address, interfaces: Sequence[Interface]) -> None:
+        """Receive the frames of a multicast group on these interfaces."""
+        receiver = _socket(self.family)
+        receiver.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
+        try:
+            # A link-local IPv6 group could be bound on one interface only.
+            receiver.bind(("::", group[1]) if self.family == socket.AF_INET6 else group)
+        except OSError:
+            receiver.close()
+            raise
+        self._group, self._group_socket = group, receiver
+        self.join_on(interfaces)
+        loop = asyncio.get_running_loop()
+        self._receiver, _ = await loop.create_datagram_endpoint(lambda: self, sock=receiver)
+
+    def join_on(self, interfaces: Sequence[Interface]) -> None:
+        """Join the group on interfaces that are new. One that cannot be joined is tried again next time."""
+        self._joined = {index: None for index in self._joined if index in {each.number for each in interfaces}}
+        for each in interfaces:
+            if each.number not in self._joined and self.reaches(each):
+                with suppress(OSError):
+                    self._join_one(each.number)
+                    self._joined[each.number] = None
+
+    def _join_one(self, index: int) -> None:
+        assert self._group_socket is not None
+        group = socket.inet_pton(self.family, self._group[0])
+        if self.family == socket.AF_INET6:
+            level, option, value = socket.IPPROTO_IPV6, socket.IPV6_JOIN_GROUP, struct.pack("@I", index)
+        else:
+            level, option, value = socket.IPPROTO_IP, socket.IP_ADD_MEMBERSHIP, struct.pack("@4xi", index)
+        self._group_socket.setsockopt(level, option, group + value)
+
+    def reaches(self, interface: Interface) -> bool:
+        """Whether the interface has an address of this family."""
+        return interface.ipv6 if self.family == socket.AF_INET6 else interface.ipv4 is not None
+
+    @property
+    def joined(self) -> int:
+        """On how many interfaces the group is joined."""
+        return len(self._joined)
+
+    @property
+    def address(self) -> Address:
+        """The address it is bound to."""
+        host, port = self._socket.getsockname()[:2]
+        return str(host), int(port)
+
+    def send(self, frame: bytes, where: tuple[str, int] | tuple[str, int, int, int]) -> None:
+        if self._transport is not None:
+            self._transport.sendto(frame, where)
+
+    def multicast(self, frame: bytes, interface: Interface) -> None:
+        """Send a frame to the group through one interface. A frame that the system does not take is lost."""
+        with suppress(OSError):
+            if self.family == socket.AF_INET6:
+                self._socket.sendto(frame, (*self._group, 0, interface.number))
+                return
+            if self._sends_through != interface.number:
+                through = struct.pack("@8xi", interface.number)
+                self._socket.setsockopt(socket.IPPROTO_IP, socket.IP_MULTICAST_IF, through)
+                self._sends_through = interface.number
+            self._socket.sendto(frame, self._group)
+
+    def known(self, where: tuple[str, int], near: bool) -> None:
+        """A member at this address was admitted or has gone."""
+        if self._lines is not None and near:
+            self._lines.open(where)
+        elif self._lines is not None:
+            self._lines.close(where)
+
+    async def close(self) -> None:
+        """Close all sockets; the port is free when this returns."""
+        if self._lines is not None:
+            self._lines.close_all()
+        opened = [each for each in (self._transport, self._receiver) if each is not None]
+        self._transport = self._receiver = None
+        for each in opened:
+            each.abort()
+        while self._open:
+            self._closed.clear()
+            await self._closed.wait()
+        if not opened:
+            self._socket.close()
+
+    # -- what asyncio calls ------------------------------------------------------------------------------
+
+    def connection_made(self, transport: asyncio.BaseTransport) -> None:
+        self._open += 1
+
+    def connection_lost(self, exc: Exception | None) -> None:
+        self._open -= 1
+        asyncio.get_running_loop().call_soon(self._closed.set)  # asyncio closes the socket after this call
+
+    def datagram_received(self, data: bytes, addr: tuple[str, int] | tuple[str, int, int, int]) -> None:
+        # A link-local IPv6 address means something only together with its interface, the fourth part.
+        self._on_frame(data, addr if len(addr) == 4 and addr[3] else addr[:2])
+
+    def error_received(self, exc: Exception) -> None:
+        """Ignore a peer whose port is closed: its missing beacons report that."""
+
+
+def bound_sockets(bind: Address) -> list[socket.socket]:
+    """The bound sockets of a member: one, or with host "" one for IPv4 and, if the system has it, for IPv6."""
+    host, port = bind
+    if host:
+        return [_bound(socket.AF_INET6 if ":" in host else socket.AF_INET, bind)]
+    first = _bound(socket.AF_INET, ("0.0.0.0", port))
+    for wanted in (first.getsockname()[1], 0):
+        with suppress(OSError):
+            return [first, _bound(socket.AF_INET6, ("::", wanted))]
+    return [first]
+
+
+def _bound(family: socket.AddressFamily, address: Address) -> socket.socket:
+    endpoint = _socket(family)
+    try:
+        endpoint.setsockopt(socket.SOL_SOCKET, socket.SO_RCVBUF, _BUFFER)
+        endpoint.bind(address)
+    except OSError:
+        endpoint.close()
+        raise
+    return endpoint
+
+
+def _socket(family: socket.AddressFamily) -> socket.socket:
+    made = socket.socket(family, socket.SOCK_DGRAM)
+    made.setblocking(False)
+    if family == socket.AF_INET6:
+        made.setsockopt(socket.IPPROTO_IPV6, socket.IPV6_V6ONLY, 1)
+    return made
+
+
+def groups_of(lan: Address) -> dict[socket.AddressFamily, Address]:
+    """The multicast groups by address family. An IPv4 group has an IPv6 group with the same last 32 bits."""
+    host, port = lan
+    try:
+        group = ip_address(host)
+    except ValueError:
+        group = None
+    if group is None or not group.is_multicast or port == 0:
+        example = '("239.83.7.1", 4700)'
+        raise BadInput(f"lan: expected a multicast address and a port, such as {example}, got {lan!r}")
+    if isinstance(group, IPv4Address):
+        sixth = IPv6Address(_TRANSIENT_LINK_LOCAL | int(group))
+        return {socket.AF_INET: lan, socket.AF_INET6: (str(sixth), port)}
+    return {socket.AF_INET6: lan}
