@@ -32,6 +32,7 @@ def here(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
         ("simulate small-office --set until=1s --out file", "precede simulate: file: File exists"),
         ("simulate small-office --set until=1s --out file/below", "file/below: Not a directory"),
         ("report --out file", "precede report: file: File exists"),
+        ("simulate cut --set colour=red", "--set colour: not a scenario key, and no protocol is named"),
         ("simulate cut --protocol fifo", "lake/contacts/cut.parquet: not a readable Parquet file"),
         ("simulate pedestrians --set rate=1e9", "rate: more than 100,000 pedestrians"),
         ("emulate small-office --out file", "precede emulate: file: Not a directory"),

@@ -29,6 +29,27 @@ seeds = 2
 [set]
 "workload.until" = "8s"
 """
+OFFICES = """
+[sweep]
+name = "offices"
+scenario = ["small-office", "crowded-office.toml"]
+protocol = ["causal_barrier", "unordered"]
+seeds = 2
+[set]
+"workload.until" = "4s"
+[grid]
+"world.delay" = ["exponential(0.02)", "exponential(0.2)"]
+"""
+CROWDED_OFFICE = """
+[world]
+kind = "point_to_point"
+nodes = 9
+[workload]
+every = "constant(1)"
+until = "4s"
+[run]
+protocol = "unordered"
+"""
 BUSES = """
 [sweep]
 name = "buses"
@@ -84,9 +105,9 @@ def make_lake(folder: Path) -> Lake:
     lake = Lake(folder / "lake")
     store_mobility(lake, "day", city_bus(1, buses=14))
     compute_contacts(lake, "day", 200.0)
-    for name, text in {"day": DAY, "cells": CELL_WORLD}.items():
+    for name, text in {"day": DAY, "cells": CELL_WORLD, "crowded-office": CROWDED_OFFICE}.items():
         (folder / f"{name}.toml").write_text(text)
-    for name, text in {"office": OFFICE, "buses": BUSES, "cells-sweep": CELLS}.items():
+    for name, text in {"office": OFFICE, "offices": OFFICES, "buses": BUSES, "cells-sweep": CELLS}.items():
         (folder / f"{name}-spec.toml").write_text(text)
         sweep_here(lake, folder / f"{name}-spec.toml")
     write_table(lake, COMPARISONS.name, "prs1997-quick", COMPARISONS.arrow(), comparisons())

@@ -2,11 +2,16 @@
 
 from __future__ import annotations
 
+import csv
 import re
 from html.parser import HTMLParser
 from pathlib import Path
 from typing import Any
 
+from precede.lake.layout import Lake
+from precede.lake.results import read_results
+from precede.report.tables import shown
+from precede.report.writing import options_text
 from tests.report.conftest import Watched
 
 PHONE = {"width": 375, "height": 740}
@@ -110,6 +115,57 @@ def test_a_point_of_a_figure_shows_its_value(site: Path, watched: Watched) -> No
     watched.open(site / "exhibit-prs1997-figure4.html")
     assert page.locator("svg.figure .published .range").count() == 3
     assert page.get_by_text("not reproduced", exact=True).count() == 1
+
+
+def test_a_sweep_over_several_scenarios_shows_every_group(site: Path, lake: Lake, watched: Watched) -> None:
+    groups = [row for row in read_results(lake).groups("offices") if row["measure"] == "deliveries"]
+    assert len({(row["scenario"], row["protocol"], row["options"]) for row in groups}) == len(groups) == 8
+    page = watched.open(site / "sweep-offices.html")
+    watched.keep("sweep-offices", full=True)
+    rows = page.locator("#rows-numbers tbody tr")
+    listed = [[cell.inner_text() for cell in row.locator("th, td").all()] for row in rows.all()]
+    head = [cell.inner_text() for cell in page.locator("#rows-numbers thead th").all()]
+    at = head.index("Deliveries in a run, deliveries")
+    assert sorted((row[0], row[1], row[2], row[at]) for row in listed) == sorted(
+        (row["scenario"], row["protocol"], options_text(row["options"]), shown(row["value"])) for row in groups
+    )
+    titles = page.locator("svg.figure > text").all_text_contents()
+    assert titles[:2] == ["Delivery ratio: small-office", "Delivery ratio: crowded-office.toml"]
+    for title in (page.locator("svg.figure").nth(place) for place in (0, 1)):
+        assert title.locator(".curve[data-name]").count() == 2
+    ticks = [page.locator("svg.figure").nth(place).locator(".grid").text_content() for place in (2, 3)]
+    assert ticks[0] == ticks[1], "panels share their axes"
+    assert "None" not in page.locator("main").inner_text()
+    page.locator("#filter-numbers").fill("crowded unordered")
+    assert sum(row.is_visible() for row in rows.all()) == 2
+    with (site / "sweep-offices.csv").open(encoding="utf-8") as file:
+        written = [row for row in csv.DictReader(file) if row["measure"] == "deliveries"]
+    assert [float(row["value"]) for row in written] == [row["value"] for row in groups]
+    page = watched.open(site / "index.html")
+    assert page.get_by_text("Delivery ratio: crowded-office.toml").count()
+    assert page.locator("#run-table tbody tr", has_text="crowded-office.toml").count() == 8
+
+
+def test_only_papers_that_were_measured_have_a_page(site: Path) -> None:
+    assert [path.name for path in site.glob("paper-*.html")] == ["paper-prs1997.html"]
+
+
+LABEL_OVERLAP = """
+() => [...document.querySelectorAll("svg.figure .grid")].filter(grid => {
+  const texts = [...grid.querySelectorAll("text")];
+  const label = texts.find(text => text.getAttribute("transform"))?.getBoundingClientRect();
+  return texts.some(text => {
+    const box = text.getBoundingClientRect();
+    return text.getAttribute("text-anchor") === "end" && box.left < label.right - 1
+      && box.top < label.bottom && box.bottom > label.top;
+  });
+}).length
+"""
+
+
+def test_the_label_of_an_axis_does_not_overlap_its_ticks(site: Path, watched: Watched) -> None:
+    for path in sorted(site.glob("sweep-*.html")):
+        assert watched.open(path).evaluate(LABEL_OVERLAP) == 0, path.name
 
 
 class Reading(HTMLParser):

@@ -73,15 +73,28 @@ set opt(x) 5
 """
 
 
+def test_ns2_ends_with_the_last_motion_and_not_with_one_that_was_replaced(tmp_path: Path):
+    text = """$node_(1) set X_ 0
+$node_(1) set Y_ 0
+$ns_ at 1.0 "$node_(1) setdest 1000 0 1.0"
+$ns_ at 2.0 "$node_(1) setdest 5 0 1.0"
+"""
+    assert segments(loaded(tmp_path, text, "ns2"))[-1] == ("1", 2 * S, 1.0, 0.0, 6 * S, 5.0, 0.0)
+
+
+def test_tij_refuses_contacts_of_the_one(tmp_path: Path):
+    with pytest.raises(BadInput, match=r":1: contacts of The ONE, not SocioPatterns: use --as one"):
+        loaded(tmp_path, "12.5 CONN 3 4 up\n", "tij")
+
+
 def test_ns2_a_new_destination_replaces_the_old_one(tmp_path: Path):
     result = loaded(tmp_path, NS2, "ns2")
     assert segments(result) == [
         ("1", 0, 10.0, 20.0, 10 * S, 10.0, 20.0),
         ("1", 10 * S, 10.0, 20.0, 15 * S, 60.0, 20.0),
         ("1", 15 * S, 60.0, 20.0, 20 * S, 60.0, 45.0),
-        ("1", 20 * S, 60.0, 45.0, 25 * S, 60.0, 45.0),
         ("2", 0, 5.0, 5.0, 3_600_000, 5.0, 5.0),
-        ("2", 3_600_000, 5.0, 5.0, 25 * S, 5.0, 5.0),
+        ("2", 3_600_000, 5.0, 5.0, 20 * S, 5.0, 5.0),
     ]
     assert reasons(result) == [
         (10, "time out of order for this node"),

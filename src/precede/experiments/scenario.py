@@ -139,6 +139,9 @@ def _apply(
         if not table:
             keys_of_all = [*protocol_options, *(key for keys in tables.values() for key in keys)]
             near = get_close_matches(key, keys_of_all, n=1)
+            if not protocol:
+                hint = f"did you mean {near[0]!r}?" if near else "name a --protocol to set its options"
+                raise BadInput(f"--set {name}: not a scenario key, and no protocol is named ({hint})")
             hint = f"did you mean {near[0]!r}?" if near else f"options: {', '.join(protocol_options)}"
             raise BadInput(f"--set {name}: neither an option of {protocol} nor a scenario key ({hint})")
         if table not in written or key not in tables[table]:

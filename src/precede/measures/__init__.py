@@ -6,6 +6,7 @@ tasks and Spark jobs call them too.
 
 columns      Arrow columns as numpy arrays
 statistics   summaries, Student's t, confidence intervals
+delivery     delivery ratio, hops, relayed copies, overhead ratio
 events       the measures of an event log
 gauges       the measures of sampled sizes
 

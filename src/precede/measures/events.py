@@ -6,7 +6,7 @@ own messages are counted apart (`own_deliveries`, `own_age_us_...`). Another inc
 process: its receptions and deliveries are paired among themselves. Packets are counted at the sender: one
 transmission is one packet, however many nodes receive it.
 
-Packets take constant memory; receptions and deliveries take 24 bytes each.
+Receptions and deliveries take 40 bytes each, received packets with messages 16; other packets take none.
 """
 
 from __future__ import annotations
@@ -33,16 +33,21 @@ from precede.eventlog.schema import (
     STARTED,
 )
 from precede.measures.columns import Codes, Growing, Integers, Names, Source, batches_of, read_integers
+from precede.measures.delivery import Addressed, Hops, Presence, expected_pairs, hops_of
 from precede.measures.statistics import Measures, summarise
 
 _COLUMNS: Final = (
     "node",
     "incarnation",
+    "step",
     "at_us",
     "kind",
     "message_source",
     "message_incarnation",
     "message_number",
+    "destinations",
+    "deadline_us",
+    "peer",
     "medium",
     "packet_kind",
     "packet_bytes",
@@ -107,8 +112,9 @@ class _Instants:
 
 
 class _Table(NamedTuple):
-    """Rows of one kind: process, message (index among the broadcasts, -1 if unknown), instant, own message?"""
+    """Rows of one kind: place among them, process, message (index of the broadcast, or -1), instant, own?"""
 
+    place: Integers
     process: Integers
     message: Integers
     at: Integers
@@ -125,10 +131,11 @@ class _Broadcasts:
         self.width = max(1, self.numbers.size)
         key = source * self.width + np.searchsorted(self.numbers, number)
         self.keys, first = np.unique(key, return_index=True)
-        self.at = at[first]
+        self.first, self.at = first, at[first]
         self.measured = np.ones(self.keys.size, np.bool_)
         if window is not None:
             self.measured = (self.at >= window.begin) & (self.at < window.end)
+        self.source = self.keys // self.width
         self.rows = number.size if window is None else int(np.count_nonzero(self.measured))
 
     def resolve(self, kept: _Instants, windowed: bool) -> _Table:
@@ -137,10 +144,12 @@ class _Broadcasts:
         process, source = joined >> 32, joined & 0xFFFFFFFF
         own = process == source
         message = self.find(source, number)
+        place = np.arange(at.size)
         if windowed:
             inside = (message >= 0) & self.measured[message] if self.keys.size else message >= 0
-            process, message, at, own = process[inside], message[inside], at[inside], own[inside]
-        return _Table(process, message, at, own)
+            place, process, message = place[inside], process[inside], message[inside]
+            at, own = at[inside], own[inside]
+        return _Table(place, process, message, at, own)
 
     def find(self, source: Integers, number: Integers) -> Integers:
         """The index of each message, or -1."""
@@ -174,6 +183,7 @@ class EventMeasures:
         self.instants = {kind: _Instants() for kind in (BROADCAST, RECEIVED, DELIVERED, DISCARDED)}
         self.observed: dict[int, _Instants] = {}
         self.discard_reasons = Growing()
+        self.presence, self.addressed, self.hops = Presence(), Addressed(), Hops()
         self.end_us = 0
 
     def add(self, batch: pa.RecordBatch) -> None:
@@ -192,6 +202,9 @@ class EventMeasures:
         self.processes.update(np.flatnonzero(np.bincount(process)).tolist())
         for code in (STARTED, CRASHED, LEFT):
             self.counts[KINDS[code]] += int(np.count_nonzero(kind == code))
+        self.presence.add(kind, self.process_codes.names.read(batch, "node").astype(np.int64), at)
+        self.addressed.add(batch, np.flatnonzero(kind == BROADCAST))
+        self.hops.add(batch, kind, process, self.process_codes.names)
         self._add_packets(batch, kind, at)
         self._add_instants(batch, kind, process, at)
 
@@ -242,9 +255,9 @@ class EventMeasures:
         delivered = broadcasts.resolve(self.instants[DELIVERED], windowed)
         own = int(np.count_nonzero(delivered.own))
         pairs = list(self.process_codes.codes)
-        nodes = len({pairs[process] >> 32 for process in self.processes})
+        nodes = sorted({pairs[process] >> 32 for process in self.processes})
         measures: Measures = {
-            "nodes": nodes,
+            "nodes": len(nodes),
             "end_us": self.end_us,
             **{name: self.counts[name] for name in ("started", "crashed", "left")},
             "broadcasts": broadcasts.rows,
@@ -254,16 +267,46 @@ class EventMeasures:
         }
         measures |= self._discards(broadcasts, windowed)
         receptions = received.at.size
-        measures["delivered_share"] = _ratio(delivered.at.size - own, receptions)
+        measures["delivered_of_received_share"] = _ratio(delivered.at.size - own, receptions)
         expired = measures["expired"]
         assert expired is not None
         measures["expired_share"] = _ratio(expired, receptions)
+        node_of = np.array([pair >> 32 for pair in pairs], np.int64)
+        measures |= self._routing(broadcasts, received, delivered, nodes, node_of)
         measures |= summarise("transit_us", broadcasts.since(received, own=False))
         measures |= summarise("wait_us", _waits(received, delivered, broadcasts.keys.size))
         measures |= summarise("age_us", broadcasts.since(delivered, own=False))
         measures |= summarise("own_age_us", broadcasts.since(delivered, own=True))
         measures |= self._observations(broadcasts, windowed)
         return measures | self._packets()
+
+    def _routing(
+        self, broadcasts: _Broadcasts, received: _Table, delivered: _Table, nodes: list[int], node_of: Integers
+    ) -> Measures:
+        """The measures by which routing protocols are compared (`delivery.py`)."""
+        deadlines, destinations = (
+            kept.take()[broadcasts.first] for kept in (self.addressed.deadlines, self.addressed.counts)
+        )
+        until = np.minimum(deadlines, self.end_us)
+        source = node_of[broadcasts.source] if broadcasts.keys.size else broadcasts.source
+        chosen = broadcasts.measured
+        expected = expected_pairs(
+            broadcasts.at[chosen], until[chosen], source[chosen], destinations[chosen], nodes, self.presence
+        )
+        width = broadcasts.keys.size
+        rows = (delivered.message >= 0) & ~delivered.own
+        pairs = np.unique(node_of[delivered.process[rows]] * width + delivered.message[rows])
+        pairs = pairs[pairs // max(width, 1) != source[pairs % max(width, 1)]] if width else pairs
+        measures: Measures = {"expected_deliveries": expected, "delivery_ratio": _ratio(pairs.size, expected)}
+        if self.counts["packets_received"]:
+            measures["relayed"] = self.hops.relayed
+            measures["overhead_ratio"] = _ratio(self.hops.relayed - pairs.size, pairs.size)
+        sender = self.hops.senders()[received.place]
+        known = received.message >= 0
+        at_node, message = node_of[received.process[known]], received.message[known]
+        hops = hops_of(at_node, message, sender[known], source[message])
+        counted = (hops > 0) & np.isin(at_node * width + message, pairs)
+        return measures | summarise("hop_count", hops[counted])
 
     def _discards(self, broadcasts: _Broadcasts, windowed: bool) -> Measures:
         """The discards, in all and by reason; `expired` counts those that expired while pending."""

@@ -5,6 +5,7 @@ pages that open from a disk without a network. A run's page draws its messages i
 data.
 
 * `tables`, `axes`, `figures`: one table or figure in every format
+* `units`: minutes and kilobytes instead of microseconds and bytes
 * `packing`: columns of numbers as text in a page
 * `run_data`, `map_data`: the data of a run's page: its log and its map
 * `shiviz`: a run's log for ShiViz

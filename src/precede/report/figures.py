@@ -56,7 +56,10 @@ class Mark(NamedTuple):
 
 @dataclass(frozen=True)
 class Figure:
-    """Curves and published marks over two axes. With `categories`, x is an index into them."""
+    """Curves and published marks over two axes. With `categories`, x is an index into them.
+
+    `heights` are values that the vertical axis must reach too: panels with the same heights share their axis.
+    """
 
     title: str
     x_label: str
@@ -66,6 +69,7 @@ class Figure:
     categories: Sequence[str] = ()
     log_x: bool = False
     log_y: bool = False
+    heights: Sequence[float] = ()
 
     def x_shown(self, x: float) -> str:
         """An x value as text: its category, or the number."""
@@ -157,32 +161,35 @@ def _axes(figure: Figure, width: float, bottom: float) -> tuple[Axis, Axis]:
     """The horizontal and the vertical axis, such that all points, intervals and marks fit."""
     points = [point for curve in figure.curves for point in curve.points]
     heights = [p.y for p in points] + [v for p in points for v in (p.low, p.high) if v is not None]
+    heights += figure.heights
     heights += [v for m in figure.marks for v in (m.y, m.low, m.high) if v is not None]
     if figure.log_y:
         heights = [value for value in heights if value > 0]
     if not heights:
         raise ValueError(f"{figure.title}: a figure without values")
     up = fitting(heights, bottom, _TOP, figure.log_y, zero=True)
+    left = max(_LEFT, 40 + 7.2 * max(len(shown(value)) for value in up.ticks()))
     if figure.categories:
-        return Axis(-0.5, len(figure.categories) - 0.5, _LEFT, width - _RIGHT), up
+        return Axis(-0.5, len(figure.categories) - 0.5, left, width - _RIGHT), up
     places = [p.x for p in points] + [m.x for m in figure.marks if m.x is not None]
-    return fitting(places or [0.0], _LEFT, width - _RIGHT, figure.log_x, zero=False), up
+    return fitting(places or [0.0], left, width - _RIGHT, figure.log_x, zero=False), up
 
 
 def _draw_axes(figure: Figure, across: Axis, up: Axis, bottom: float, width: float) -> Iterator[str]:
     """Grid lines, ticks and labels."""
+    left = across.start
     yield '<g class="grid" aria-hidden="true">'
     for value in up.ticks():
         y = up.place(value)
-        yield f'<line x1="{_LEFT:g}" x2="{width - _RIGHT:g}" y1="{y:.1f}" y2="{y:.1f}" stroke="{FAINT}"/>'
-        yield f'<text class="ink" x="{_LEFT - 8:g}" y="{y + 4:.1f}" text-anchor="end">{shown(value)}</text>'
+        yield f'<line x1="{left:g}" x2="{width - _RIGHT:g}" y1="{y:.1f}" y2="{y:.1f}" stroke="{FAINT}"/>'
+        yield f'<text class="ink" x="{left - 8:g}" y="{y + 4:.1f}" text-anchor="end">{shown(value)}</text>'
     ticks = [float(k) for k in range(len(figure.categories))] if figure.categories else across.ticks()
     for value in ticks:
         x = across.place(value)
         yield f'<line x1="{x:.1f}" x2="{x:.1f}" y1="{bottom:.1f}" y2="{bottom + 5:.1f}" stroke="{INK}"/>'
         label = escape(figure.x_shown(value))
         yield f'<text class="ink" x="{x:.1f}" y="{bottom + 19:.1f}" text-anchor="middle">{label}</text>'
-    yield f'<line x1="{_LEFT:g}" x2="{width - _RIGHT:g}" y1="{bottom:g}" y2="{bottom:g}" stroke="{INK}"/>'
+    yield f'<line x1="{left:g}" x2="{width - _RIGHT:g}" y1="{bottom:g}" y2="{bottom:g}" stroke="{INK}"/>'
     middle, height = (across.start + across.end) / 2, (up.start + up.end) / 2
     yield f'<text class="ink" x="{middle:.1f}" y="{bottom + 40:.1f}" text-anchor="middle">'
     yield f"{escape(figure.x_label)}</text>"

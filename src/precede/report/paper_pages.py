@@ -33,7 +33,7 @@ NOT_MEASURED: Final = "not measured here"
 
 
 def write_papers(pages: Pages, lake: Lake, comparisons: list[Row], papers: Path | None) -> Table:
-    """Write the pages of all papers with claims in the lake or in `papers`; returns the index's table."""
+    """Write the pages of the papers that this lake has measured; returns the index's table."""
     claims = _claims(comparisons, papers)
     rows: list[list[Cell]] = []
     for paper, listed in sorted(claims.items()):
@@ -59,7 +59,7 @@ def exhibit_of(place: str) -> str:
 
 
 def _claims(comparisons: list[Row], papers: Path | None) -> dict[str, list[Row]]:
-    """Comparisons by paper, and the claims of the files that this lake has no comparison of."""
+    """Comparisons by paper, and the other claims of the same papers, which are not measured here."""
     claims: dict[str, list[Row]] = {}
     compared: set[tuple[str, str]] = set()
     for row in comparisons:
@@ -69,8 +69,8 @@ def _claims(comparisons: list[Row], papers: Path | None) -> dict[str, list[Row]]
     for path in sorted(papers.glob("*/claims.toml")) if papers is not None else ():
         content = tomllib.loads(path.read_text(encoding="utf-8"))
         for claim in content.get("claim", ()):
-            if (content["paper"], claim["id"]) not in compared:
-                claims.setdefault(content["paper"], []).append(_not_measured(claim))
+            if content["paper"] in claims and (content["paper"], claim["id"]) not in compared:
+                claims[content["paper"]].append(_not_measured(claim))
     return claims
 
 

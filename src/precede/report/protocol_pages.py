@@ -8,10 +8,11 @@ from typing import Final, NamedTuple
 
 from precede.lake.results import Results
 from precede.report.tables import Cell, Link, Table, html
+from precede.report.units import readable
 from precede.report.writing import Pages, Section, options_text, page_name, rendered
 
 _COSTS: Final = (
-    *("deliveries", "delivered_share", "age_us_mean", "wait_us_mean", "packets", "packet_bytes_mean"),
+    *("deliveries", "delivery_ratio", "age_us_mean", "wait_us_mean", "packets", "packet_bytes_mean"),
     *("control_bytes_mean", "control_entries_mean"),
 )
 
@@ -87,7 +88,7 @@ def _cost(results: Results, protocol: str) -> Table:
             groups.setdefault(key, {})[row["measure"]] = row["value"]
     shown = [name for name in _COSTS if any(name in measures for measures in groups.values())]
     rows: list[list[Cell]] = [
-        [sweep, scenario, options_text(options), *(measures.get(name) for name in shown)]
+        [sweep, scenario, options_text(options), *(readable(name, measures.get(name)) for name in shown)]
         for (sweep, scenario, options), measures in groups.items()
     ]
     return Table("Means over the runs of each group", ("sweep", "scenario", "options", *shown), rows)

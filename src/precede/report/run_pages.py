@@ -16,13 +16,15 @@ from precede.report.figures import Curve, Figure, Point, svg
 from precede.report.map_data import Stage, of_log, of_trace, page_map, script
 from precede.report.run_data import Log, page_data, read_log
 from precede.report.tables import Cell, Link, Table, html
+from precede.report.units import readable
 from precede.report.writing import Pages, options_text, page_name, slug
 
 _SAMPLES: Final = 120
 _LISTED: Final = 20
 _MAIN: Final = (
-    *("broadcasts", "receptions", "deliveries", "expired", "transit_us_mean", "wait_us_mean", "wait_us_max"),
-    *("age_us_mean", "packets", "packet_bytes_mean", "control_bytes_mean", "control_entries_mean"),
+    *("broadcasts", "receptions", "deliveries", "expected_deliveries", "delivery_ratio", "expired"),
+    *("transit_us_mean", "wait_us_mean", "wait_us_max", "age_us_mean", "hop_count_mean", "overhead_ratio"),
+    *("packets", "packet_bytes_mean", "control_bytes_mean", "control_entries_mean"),
 )
 
 
@@ -39,8 +41,10 @@ class RunPages:
         has_log = run["status"] == "finished" and self.results.lake.has("events", run_id)
         diagram = self._diagram(run) if has_log else _no_diagram()
         measures = self.results.of_run(run_id)
-        rows: list[list[Cell]] = [[name, value] for name, value in sorted(measures.items())]
-        main: list[list[Cell]] = [[name, measures[name]] for name in _MAIN if name in measures]
+        rows: list[list[Cell]] = [
+            [name, value, readable(name, value)] for name, value in sorted(measures.items())
+        ]
+        main: list[list[Cell]] = [[name, readable(name, measures[name])] for name in _MAIN if name in measures]
         return self.pages.write(
             page_name("run", run_id),
             "run.html",
@@ -48,7 +52,7 @@ class RunPages:
             facts=self._facts(run),
             gauges=self._gauges(run_id) if self.results.lake.has("gauges", run_id) else [],
             measures=html(Table("The main measures", ("measure", "value"), main)),
-            all_measures=html(Table("All measures of this run", ("measure", "value"), rows)),
+            all_measures=html(Table("All measures of this run", ("measure", "value", "reads"), rows)),
             command=run.get("command") or _command(run),
             description=json.dumps(run["about"], indent=2, ensure_ascii=False),
             traceback=run["traceback"],
@@ -93,9 +97,26 @@ class RunPages:
             "window": _window(log, until),
             "example": ", ".join(log.nodes[:2]),
             "example_message": log.name(0) if log.messages else "",
-            "violations": html(_violation_table(violations, log)) if violations else "",
+            "violations": html(self._violation_table(run_id, violations, log)) if violations else "",
             "story": violations[0]["explanation"] if violations else "",
         }
+
+    def _violation_table(self, run_id: str, violations: list[Row], log: Log) -> Table:
+        """The first violations, with links into the diagram."""
+        rows: list[list[Cell]] = []
+        names = {log.name(message) for message in range(len(log.messages))}
+        for row in violations[:_LISTED]:
+            here = row["message"] in names
+            shown: Cell = (
+                Link(f"open {row['number'] + 1}", f"#violation={row['number']}")
+                if here
+                else "after this window"
+            )
+            rows.append([shown, row["kind"], row["node"], row["step"], row["message"], row["other"]])
+        count = self.results.verdicts.get(run_id, {}).get("violations") or len(violations)
+        more = f" (the first {_LISTED} of {count:,})" if count > _LISTED else ""
+        columns = ("in the diagram", "kind", "node", "step", "message", "delivered after")
+        return Table(f"Violations{more}", columns, rows)
 
     def _map(self, run: Row, until: int) -> str | None:
         """Write the data of the map; returns its address, or None if the run has no map."""
@@ -170,21 +191,6 @@ def _map_text(run: Row) -> str:
     if world.get("kind") == "cellular":
         return "Squares are stations; a host is drawn next to the station it heard last."
     return "Nodes have no positions in this world: they are drawn in a circle. A line is a packet that arrives."
-
-
-def _violation_table(violations: list[Row], log: Log) -> Table:
-    """The first violations, with links into the diagram."""
-    rows: list[list[Cell]] = []
-    names = {log.name(message) for message in range(len(log.messages))}
-    for row in violations[:_LISTED]:
-        here = row["message"] in names
-        shown: Cell = (
-            Link(f"open {row['number'] + 1}", f"#violation={row['number']}") if here else "after this window"
-        )
-        rows.append([shown, row["kind"], row["node"], row["step"], row["message"], row["other"]])
-    more = f" (the first {_LISTED} of {len(violations)} listed)" if len(violations) > _LISTED else ""
-    columns = ("in the diagram", "kind", "node", "step", "message", "after")
-    return Table(f"Violations{more}", columns, rows)
 
 
 def _command(run: Row) -> str:

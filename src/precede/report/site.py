@@ -140,6 +140,7 @@ def _run_table(results: Results, with_page: set[str]) -> Table:
         rows.append(
             [
                 Link(name, page_name("run", name)) if name in with_page else name,
+                run["scenario"],
                 run["protocol"],
                 options_text(run["options"]),
                 run["seed"],
@@ -148,4 +149,5 @@ def _run_table(results: Results, with_page: set[str]) -> Table:
                 run["rows"],
             ]
         )
-    return Table("All runs", ("run", "protocol", "options", "seed", "order", "verdict", "rows"), rows)
+    columns = ("run", "scenario", "protocol", "options", "seed", "order", "verdict", "rows")
+    return Table("All runs", columns, rows)

@@ -7,18 +7,23 @@ import re
 from collections import Counter
 from typing import Any, Final
 
+from markupsafe import Markup
+
 from precede.lake.results import Results, Row
 from precede.report.figures import Curve, Figure, Point, svg
-from precede.report.tables import Cell, Link, Table, html
+from precede.report.tables import Cell, Link, Table, csv_text, html
+from precede.report.units import unit_of
 from precede.report.writing import Pages, Section, options_text, page_name, with_numbers
 
 _DRAWN: Final = {
-    "deliveries": ("Deliveries in a run", "deliveries", 1.0),
-    "age_us_mean": ("Age of a message when it is delivered", "seconds", 1e6),
-    "wait_us_mean": ("Wait from reception to delivery", "seconds", 1e6),
-    "control_bytes_mean": ("Control bytes in a packet", "bytes", 1.0),
-    "packets": ("Packets", "packets", 1.0),
-    "tuple_share": ("Tuples a message carries, of N squared", "share", 1.0),
+    "delivery_ratio": ("Delivery ratio", "share of expected deliveries"),
+    "deliveries": ("Deliveries in a run", "deliveries"),
+    "age_us_mean": ("Age of a message when it is delivered", ""),
+    "wait_us_mean": ("Wait from reception to delivery", ""),
+    "control_bytes_mean": ("Control data in a packet", ""),
+    "packets": ("Packets", "packets"),
+    "overhead_ratio": ("Overhead ratio", "copies that were no delivery, per delivery"),
+    "tuple_share": ("Tuples a message carries, of N squared", "share"),
 }
 _UNITS: Final = {"us": 1e-6, "ms": 1e-3, "s": 1.0, "min": 60.0, "h": 3600.0}
 
@@ -26,7 +31,7 @@ _UNITS: Final = {"us": 1e-6, "ms": 1e-3, "s": 1.0, "min": 60.0, "h": 3600.0}
 def write_sweep(pages: Pages, results: Results, sweep: str, with_page: set[str]) -> dict[str, Any]:
     """Write the page of a sweep; returns its entry for the index."""
     groups = results.groups(sweep)
-    figures = [figure for name in _DRAWN for figure in _figure(groups, name)]
+    panels = [figures for name in _DRAWN if (figures := _figures(groups, name))]
     runs = [run for run in results.runs if run["sweep"] == sweep]
     page = pages.write(
         page_name("sweep", sweep),
@@ -34,32 +39,37 @@ def write_sweep(pages: Pages, results: Results, sweep: str, with_page: set[str])
         title=f"Sweep {sweep}",
         lead=_summary(runs),
         sections=[
-            Section("Figures", figures=[with_numbers(figure) for figure in figures]),
-            Section("Numbers", tables=[html(_table(groups))]),
-            Section("Runs", tables=[html(_runs(results, runs, with_page))]),
+            Section("Figures", figures=[with_numbers(figure) for figures in panels for figure in figures]),
+            Section(
+                "Numbers", _download(pages, sweep, groups), tables=[html(_table(groups))], filter="numbers"
+            ),
+            Section("Runs", tables=[html(_runs(results, runs, with_page))], filter="runs"),
         ],
     )
     return {
         "name": sweep,
         "page": page,
         "summary": _summary(runs),
-        "figure": svg(figures[0]) if figures else "",
+        "figures": [svg(figure) for figure in panels[0]] if panels else [],
     }
 
 
 def glance(results: Results) -> Table:
-    """The verdicts by sweep and protocol: promised order, checked order, result."""
+    """The verdicts by sweep, scenario and protocol: promised order, checked order, result."""
     rows: list[list[Cell]] = []
     for sweep in results.sweeps():
         runs = [run for run in results.runs if run["sweep"] == sweep and run["run_id"] in results.verdicts]
-        for protocol in dict.fromkeys(run["protocol"] for run in runs):
-            verdicts = [results.verdicts[run["run_id"]] for run in runs if run["protocol"] == protocol]
+        for group in dict.fromkeys((run["scenario"], run["protocol"]) for run in runs):
+            scenario, protocol = group
+            members = [run for run in runs if (run["scenario"], run["protocol"]) == group]
+            verdicts = [results.verdicts[run["run_id"]] for run in members]
             counts = Counter(verdict["verdict"] for verdict in verdicts)
             overall = "violated" if counts["violated"] else "unknown" if counts["unknown"] else "holds"
             rows.append(
                 [
                     Link(protocol, page_name("protocol", protocol)),
                     Link(sweep, page_name("sweep", sweep)),
+                    scenario,
                     verdicts[0]["promised"],
                     verdicts[0]["order"],
                     overall,
@@ -69,8 +79,8 @@ def glance(results: Results) -> Table:
                 ]
             )
     columns = (
-        *("protocol", "sweep", "promises", "checked for", "verdict", "runs that hold", "deliveries"),
-        "violations",
+        *("protocol", "sweep", "scenario", "promises", "checked for", "verdict", "runs that hold"),
+        *("deliveries", "violations"),
     )
     return Table("The order that each protocol promises, and the verdicts", columns, rows)
 
@@ -87,30 +97,69 @@ def _summary(runs: list[Row]) -> str:
     )
 
 
-def _figure(groups: list[Row], measure: str) -> list[Figure]:
-    """A measure over the first setting that the grid varied; one curve for each protocol and other settings."""
-    rows = [row for row in groups if row["measure"] == measure]
+def _figures(groups: list[Row], measure: str) -> list[Figure]:
+    """A measure over the first setting that the grid varied: a panel for each scenario, with the same axes.
+
+    Each panel has a curve for each protocol and the other settings, in the same colour in all panels.
+    """
+    rows = [row for row in groups if row["measure"] == measure and row["value"] is not None]
     if len(rows) < 2 or all(row["value"] == 0 for row in rows):
         return []
-    title, unit, scale = _DRAWN[measure]
+    title, unit, scale = _titled(rows, measure)
     settings = [json.loads(row["options"]) for row in rows]
-    keys = [
-        k
-        for k in dict.fromkeys(k for one in settings for k in one)
-        if len({str(o.get(k)) for o in settings}) > 1
-    ]
+    keys = _varied(settings)
     axis = keys[0] if keys else None
-    values = [str(one.get(axis)) if axis else row["protocol"] for one, row in zip(settings, rows, strict=True)]
+    values = [_value(one, axis) if axis else row["protocol"] for one, row in zip(settings, rows, strict=True)]
     categories = sorted(set(values), key=_size)
-    curves: dict[str, list[Point]] = {}
-    for one, value, row in zip(settings, values, rows, strict=True):
-        others = [f"{k.rpartition('.')[2]} {one.get(k)}" for k in keys[1:]]
-        name = ", ".join([row["protocol"] if axis else measure, *others])
+    names = [
+        _curve_name(row["protocol"] if axis else unit, one, keys[1:])
+        for one, row in zip(settings, rows, strict=True)
+    ]
+    scenarios = list(dict.fromkeys(row["scenario"] for row in rows))
+    panels: dict[str, dict[str, list[Point]]] = {s: {name: [] for name in names} for s in scenarios}
+    heights = []
+    for value, name, row in zip(values, names, rows, strict=True):
         low, high = (None if row[end] is None else row[end] / scale for end in ("low", "high"))
-        curves.setdefault(name, []).append(Point(categories.index(value), row["value"] / scale, low, high))
-    drawn_curves = [Curve(name, sorted(points), joined=axis is not None) for name, points in curves.items()]
+        point = Point(categories.index(value), row["value"] / scale, low, high)
+        panels[row["scenario"]][name].append(point)
+        heights += [height for height in (point.y, low, high) if height is not None]
     label = axis.rpartition(".")[2] if axis else "protocol"
-    return [Figure(title, label, unit, drawn_curves, categories=categories)]
+    return [
+        Figure(
+            title if len(scenarios) == 1 else f"{title}: {scenario}",
+            label,
+            unit,
+            [Curve(name, sorted(points), joined=axis is not None) for name, points in curves.items()],
+            categories=categories,
+            heights=heights,
+        )
+        for scenario, curves in panels.items()
+    ]
+
+
+def _titled(rows: list[Row], measure: str) -> tuple[str, str, float]:
+    """The title, unit and scale in which these values of a measure are shown."""
+    title, word = _DRAWN[measure]
+    unit = unit_of(measure, max((abs(row["value"]) for row in rows if row["value"] is not None), default=0.0))
+    return (title, word, 1.0) if unit is None else (title, unit.name, unit.size)
+
+
+def _varied(settings: list[dict[str, Any]]) -> list[str]:
+    """The keys whose values differ among groups."""
+    keys = dict.fromkeys(key for one in settings for key in one if key != "protocol")
+    return [key for key in keys if len({str(one.get(key)) for one in settings}) > 1]
+
+
+def _value(settings: dict[str, Any], key: str) -> str:
+    """The value of a setting as a category; a protocol may not have it."""
+    value = settings.get(key)
+    return "not set" if value is None else str(value)
+
+
+def _curve_name(first: str, settings: dict[str, Any], keys: list[str]) -> str:
+    """The name of a curve: protocol, and the settings that it has of those that vary."""
+    others = [f"{key.rpartition('.')[2]} {settings[key]}" for key in keys if settings.get(key) is not None]
+    return ", ".join([first, *others])
 
 
 def _size(text: str) -> tuple[int, float, str]:
@@ -122,20 +171,23 @@ def _size(text: str) -> tuple[int, float, str]:
 def _table(groups: list[Row]) -> Table:
     """The means of the drawn measures, one row for each group."""
     measures = [name for name in _DRAWN if any(row["measure"] == name for row in groups)]
-    cells: dict[tuple[str, str], dict[str, Row]] = {}
+    titles = {name: _titled([row for row in groups if row["measure"] == name], name) for name in measures}
+    cells: dict[tuple[str, str, str], dict[str, Row]] = {}
     for row in groups:
-        cells.setdefault((row["protocol"], row["options"]), {})[row["measure"]] = row
+        cells.setdefault((row["scenario"], row["protocol"], row["options"]), {})[row["measure"]] = row
     rows: list[list[Cell]] = []
-    for (protocol, options), group in cells.items():
-        line: list[Cell] = [protocol, options_text(options), max(row["runs"] for row in group.values())]
+    for (scenario, protocol, options), group in cells.items():
+        runs = max(row["runs"] for row in group.values())
+        line: list[Cell] = [scenario, protocol, options_text(options), runs]
         for name in measures:
-            mean, scale = group.get(name), _DRAWN[name][2]
-            line += [None, None] if mean is None else [mean["value"] / scale, _half(mean, scale)]
+            mean, scale = group.get(name), titles[name][2]
+            known = mean is not None and mean["value"] is not None
+            line += [mean["value"] / scale, _half(mean, scale)] if mean is not None and known else [None, None]
         rows.append(line)
-    columns = [part for name in measures for part in (f"{_DRAWN[name][0]}, {_DRAWN[name][1]}", "±")]
+    columns = [part for title, unit, _ in titles.values() for part in (f"{title}, {unit}", "±")]
     return Table(
         "Means over seeds; ± is half of the 95 % confidence interval",
-        ["protocol", "options", "runs", *columns],
+        ["scenario", "protocol", "options", "runs", *columns],
         rows,
     )
 
@@ -152,5 +204,15 @@ def _runs(results: Results, runs: list[Row], with_page: set[str]) -> Table:
         name = run["run_id"]
         verdict = results.verdicts.get(name, {}).get("verdict", run["status"])
         link = Link(name, page_name("run", name)) if name in with_page else name
-        rows.append([link, run["protocol"], options_text(run["options"]), run["seed"], verdict, run["rows"]])
-    return Table("Runs", ("run", "protocol", "options", "seed", "verdict", "rows"), rows)
+        settings = options_text(run["options"])
+        rows.append([link, run["scenario"], run["protocol"], settings, run["seed"], verdict, run["rows"]])
+    return Table("Runs", ("run", "scenario", "protocol", "options", "seed", "verdict", "rows"), rows)
+
+
+def _download(pages: Pages, sweep: str, groups: list[Row]) -> Markup:
+    """Write every measure of every group as CSV; returns a link to the file."""
+    columns = ("scenario", "protocol", "options", "measure", "value", "low", "high", "runs")
+    table = Table(sweep, columns, [[row[column] for column in columns] for row in groups])
+    name = page_name("sweep", sweep).removesuffix(".html") + ".csv"
+    pages.file(name, csv_text(table))
+    return Markup('<p>All measures of all groups: <a href="{0}">{0}</a></p>').format(name)

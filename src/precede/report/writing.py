@@ -24,13 +24,17 @@ POLICY: Final = (
 
 
 class Section(NamedTuple):
-    """A section of a page: text, figures, tables, and the command that makes them again."""
+    """A section of a page: text, figures, tables, and the command that makes them again.
+
+    `filter` is the id of a field that filters the rows of the tables; without it there is no field.
+    """
 
     title: str = ""
     text: Markup | str = ""
     figures: Sequence[Mapping[str, Markup]] = ()
     tables: Sequence[Markup] = ()
     command: str = ""
+    filter: str = ""
 
 
 class Pages:
@@ -53,6 +57,11 @@ class Pages:
         (self.out / page).write_text(text, encoding="utf-8")
         self.written.append(page)
         return page
+
+    def file(self, name: str, text: str) -> None:
+        """Write a file beside the pages, such as a table to download."""
+        (self.out / name).write_text(text, encoding="utf-8")
+        self.written.append(name)
 
     def data(self, name: str, script: str) -> str:
         """Write a script with data; returns its address relative to a page."""

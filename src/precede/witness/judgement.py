@@ -6,6 +6,7 @@ from collections.abc import Sequence
 from typing import Final
 
 from msgspec import Struct
+from msgspec.structs import replace
 
 from precede.witness.checks.engine import Engine, Knots, Turns
 from precede.witness.explain import (
@@ -20,6 +21,8 @@ from precede.witness.history import DUPLICATE, EARLY, EXPIRED, LATE, UNADDRESSED
 from precede.witness.verdict import REASONS_SHOWN, Answer, Offence, Order, Part, Verdict, Violation, shorten
 
 LISTED: Final = 100
+_PAIRED: Final = 20
+"""So many of the listed violations name the other message, which takes one pass over the rows each."""
 
 
 class Facts(Struct):
@@ -196,7 +199,11 @@ def _list(results: Sequence[Results], order: Order) -> list[Violation]:
         listed += [name_ghost(history, ghost) for ghost in history.ghosts]
         for event in _marked(one, LISTED):
             mark = int(one.marks[event])
-            listed += [name_violation(history, event, kind) for kind in _kinds(mark, order)]
+            for kind in _kinds(mark, order):
+                violation = name_violation(history, event, kind)
+                if len(listed) < _PAIRED:
+                    violation = replace(violation, other=explain(one.engine, history, event, kind).other)
+                listed.append(violation)
         if one.knots is not None:
             listed += [name_violation(history, pair[3], "total") for pair in one.knots.pairs[:LISTED]]
     return listed[:LISTED]

@@ -61,7 +61,8 @@ class _Trace:
             raise BadRow("time out of order for this node")
         walker = self.walker(node, x, y)
         done = list(walker.until(at))
-        self.end = max(self.end, at, walker.head_for(x, y, speed))
+        walker.head_for(x, y, speed)
+        self.end = max(self.end, at)
         return iter(done)
 
     def finish(self) -> Iterator[Row]:
@@ -70,8 +71,10 @@ class _Trace:
             if len({"X", "Y"} & self.places[node].keys()) == 1:
                 self.summary.note("nodes with only one of X_ and Y_, the other taken as 0")
             self.walker(node, 0.0, 0.0)
+        # A replaced motion never arrives, so only the last one of each node counts.
+        end = max([self.end, *(walker.arrival or 0 for walker in self.walkers.values())])
         for walker in self.walkers.values():
-            yield from walker.until(self.end)
+            yield from walker.until(end)
 
 
 def read_ns2(lines: Iterable[tuple[int, str]], summary: Summary) -> Iterator[Row]:

@@ -26,6 +26,8 @@ def read_tij(
         try:
             if len(words) < 3:
                 raise BadRow("too few fields")
+            if words[1].upper() == "CONN":
+                raise BadInput(f"{summary.file}:{line}: contacts of The ONE, not SocioPatterns: use --as one")
             at, a, b = instant(words[0]), name_of(words[1]), name_of(words[2])
             if a == b:
                 raise BadRow(f"a node in contact with itself: {a}")

@@ -1,0 +1,160 @@
+"""Measures that routing protocols are compared by: delivery ratio, hops, relayed copies, overhead ratio.
+
+A message is expected at its destinations or, without destinations, at every other node that was up at some
+instant between the broadcast and the deadline (without one: the end of the log). The *delivery ratio* is the
+share of these pairs of a message and a node that were delivered. A copy is *relayed* when a packet with it is
+received. The *overhead ratio* is relayed copies that were no delivery, per delivery. A message at a node has
+made one *hop* more than at the node that sent it the first copy.
+"""
+
+from __future__ import annotations
+
+from typing import Any, Final
+
+import numpy as np
+import pyarrow as pa
+
+from precede.eventlog.schema import CRASHED, LEFT, PACKET_RECEIVED, RECEIVED, STARTED
+from precede.measures.columns import Codes, Growing, Integers, Names, read_integers
+
+NO_DEADLINE: Final = 2**62
+Marks = np.ndarray[Any, np.dtype[np.bool_]]
+
+
+class Presence:
+    """When each node was up, from the rows `started`, `crashed` and `left`."""
+
+    def __init__(self) -> None:
+        self._rows: list[tuple[int, int, int]] = []
+
+    def add(self, kind: Codes, node: Integers, at: Integers) -> None:
+        """Add the rows of a batch."""
+        rows = np.flatnonzero((kind == STARTED) | (kind == CRASHED) | (kind == LEFT))
+        self._rows += zip(node[rows].tolist(), at[rows].tolist(), (kind[rows] == STARTED).tolist(), strict=True)
+
+    def intervals(self, node: int) -> list[tuple[int, int]]:
+        """The instants from which and until which a node was up; a node without rows was always up."""
+        intervals: list[tuple[int, int]] = []
+        since: int | None = None
+        rows = sorted((at, started) for one, at, started in self._rows if one == node)
+        for at, started in rows:
+            if started:
+                since = at if since is None else since
+            elif since is not None:
+                intervals.append((since, at))
+                since = None
+        if since is not None or not rows:
+            intervals.append((since or 0, NO_DEADLINE))
+        return intervals
+
+
+class Addressed:
+    """The destinations of the messages that have any, and the deadlines of all."""
+
+    def __init__(self) -> None:
+        self.names = Names()
+        self.deadlines = Growing()
+        self.counts = Growing()
+
+    def add(self, batch: pa.RecordBatch, rows: Integers) -> None:
+        """Add the broadcast rows of a batch."""
+        if not rows.size:
+            return
+        broadcasts = batch.take(pa.array(rows))
+        self.deadlines.add(read_integers(broadcasts, "deadline_us", NO_DEADLINE))
+        counts = np.full(rows.size, -1, np.int64)
+        if "destinations" in broadcasts.schema.names and broadcasts["destinations"].null_count < rows.size:
+            sources = broadcasts["message_source"].cast(pa.string()).to_pylist()
+            for place, names in enumerate(broadcasts["destinations"].to_pylist()):
+                if names is not None:
+                    counts[place] = len({*names} - {sources[place]})
+        self.counts.add(counts)
+
+
+def expected_pairs(
+    born: Integers,
+    until: Integers,
+    source: Integers,
+    destinations: Integers,
+    nodes: list[int],
+    presence: Presence,
+) -> int:
+    """The number of pairs of a message and a node at which it is expected."""
+    expected = int(destinations[destinations >= 0].sum())
+    rows = destinations < 0
+    born, until, source = born[rows], until[rows], source[rows]
+    for node in nodes:
+        present = np.zeros(born.size, np.bool_)
+        for begin, end in presence.intervals(node):
+            present |= (born < end) & (begin <= until)
+        expected += int(np.count_nonzero(present & (source != node)))
+    return expected
+
+
+class Hops:
+    """Which node sent each first copy: a `received` row follows the row of the packet that brought it."""
+
+    def __init__(self) -> None:
+        self._packets, self._packet_steps = Growing(), Growing()
+        self._receptions, self._steps = Growing(), Growing()
+        self.relayed = 0
+
+    def add(self, batch: pa.RecordBatch, kind: Codes, process: Integers, nodes: Names) -> None:
+        """Add the rows of a batch. Packets without messages are not looked at."""
+        received = np.flatnonzero(kind == RECEIVED)
+        step = read_integers(batch, "step")
+        self._receptions.add(process[received])
+        self._steps.add(step[received])
+        count = read_integers(batch, "messages_in_packet")
+        packets = np.flatnonzero((kind == PACKET_RECEIVED) & (count > 0))
+        self.relayed += int(count[packets].sum())
+        peer = nodes.read(batch, "peer").astype(np.int64)
+        self._packets.add((process[packets] << 32) | (peer[packets] + 1))
+        self._packet_steps.add(step[packets])
+
+    def senders(self) -> Integers:
+        """The node that sent each received message, in the order of the `received` rows; -1 if unknown."""
+        packets, packet_steps = self._packets.take(), self._packet_steps.take()
+        receptions, steps = self._receptions.take(), self._steps.take()
+        process = packets >> 32
+        order = np.lexsort((packet_steps, process))
+        width = 1 + max(int(part.max()) if part.size else 0 for part in (packet_steps, steps))
+        keys = process[order] * width + packet_steps[order]
+        place = np.searchsorted(keys, receptions * width + steps) - 1
+        if not keys.size:
+            return np.full(receptions.size, -1, np.int64)
+        same = (place >= 0) & (process[order][place] == receptions)
+        return np.where(same, (packets[order][place] & 0xFFFFFFFF) - 1, -1)
+
+
+def hops_of(node: Integers, message: Integers, sender: Integers, source: Integers) -> Integers:
+    """The number of hops of each reception; 0 if the way to it is not known.
+
+    `source` is the node that broadcast each message. A reception points to the reception at its sender; the
+    pointers are followed for all of them at once, twice as far in each round.
+    """
+    if not node.size:
+        return np.empty(0, np.int64)
+    width = int(max(message.max(), 0)) + 1
+    keys = node * width + message
+    order = np.argsort(keys, kind="stable")
+    place = np.searchsorted(keys[order], sender * width + message)
+    place[place == keys.size] = 0
+    parent = order[place]
+    found = (keys[parent] == sender * width + message) & (sender >= 0)
+    at_source = sender == source
+    hops = np.where(at_source, 1, np.where(found, 1, 0))
+    done = at_source | ~found
+    known = at_source.copy()
+    next_one = np.where(done, np.arange(node.size), parent)
+    for _ in range(40):
+        open_ = np.flatnonzero(~done)
+        if not open_.size:
+            break
+        further = next_one[open_]
+        hops[open_] += hops[further]
+        known[open_] = known[further]
+        done_now = done[further]
+        next_one[open_] = next_one[further]
+        done[open_[done_now]] = True
+    return np.where(known & done, hops, 0)

@@ -1,0 +1,64 @@
+"""Delivery ratio, hops and overhead of small worlds, counted by hand."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+import pytest
+
+from precede.eventlog.sinks import TableSink
+from precede.experiments.run import Run, carry_out
+from precede.measures import Window, measure_events
+from precede.measures.delivery import hops_of
+
+
+def measured(
+    world: dict[str, Any], script: list[dict[str, Any]], window: Window | None = None
+) -> dict[str, Any]:
+    sink = TableSink()
+    run = Run(
+        protocol="unordered",
+        world={"kind": "contacts", **world},
+        workload={"script": script, "size": 10},
+        gauges="none",
+    )
+    carry_out(run, sink)
+    return dict(measure_events(sink.events().to_batches(), window))
+
+
+CHAIN = [["0", "1", "1s", "2s"], ["1", "2", "3s", "4s"], ["2", "3", "5s", "6s"]]
+
+
+def test_a_message_makes_one_hop_at_each_contact_of_a_chain():
+    found = measured({"nodes": 5, "meetings": CHAIN}, [{"src": "0", "at": "0s"}])
+    assert (found["expected_deliveries"], found["delivery_ratio"]) == (4, 3 / 4)
+    assert (found["hop_count_mean"], found["hop_count_max"]) == (2.0, 3)
+    assert (found["relayed"], found["overhead_ratio"]) == (3, 0.0)
+
+
+def test_only_nodes_that_are_up_between_broadcast_and_end_are_expected_to_deliver():
+    stays = [["3", "0s", "1s"], ["4", "5s", "7s"]]
+    script = [{"src": "0", "at": "500ms"}, {"src": "0", "at": "2s"}]
+    found = measured({"nodes": 5, "meetings": CHAIN[:2], "stays": stays}, script)
+    # nodes 1, 2 and 4 for both messages; node 3 for the first one only
+    assert found["expected_deliveries"] == 3 + 3 + 1
+
+
+def test_messages_outside_the_window_are_neither_expected_nor_delivered():
+    script = [{"src": "0", "at": "0s"}, {"src": "3", "at": "5500ms"}]
+    found = measured({"nodes": 4, "meetings": CHAIN}, script, Window(0, 1_000_000))
+    assert (found["broadcasts"], found["expected_deliveries"], found["delivery_ratio"]) == (1, 3, 1.0)
+
+
+@pytest.mark.parametrize("length", [1, 2, 3, 17, 100])
+def test_hops_of_a_long_chain(length: int):
+    node = np.arange(1, length + 1)
+    message, source = np.zeros(length, np.int64), np.zeros(length, np.int64)
+    order = np.random.default_rng(length).permutation(length)
+    assert hops_of(node[order], message, node[order] - 1, source).tolist() == node[order].tolist()
+
+
+def test_a_reception_whose_sender_is_unknown_has_no_hops():
+    none = np.array([0, 0])
+    assert hops_of(np.array([1, 2]), none, np.array([-1, 1]), none).tolist() == [0, 0]
