@@ -29,6 +29,9 @@ from precede.runtime.transports.udp import LAN_GROUP, UdpTransport
 MOST_CARRIED: Final = 50_000
 """How many messages a member carries for others, unless the option `cache` says otherwise."""
 
+_LISTEN: Final = "2s"
+"""How long a member of a total order looks for a group, before a majority of the founders founds one."""
+
 Order: TypeAlias = Literal["none", "fifo", "causal", "delta", "multicast", "total"]
 """The orders that `join` offers: see docs/guides/which-order.md."""
 
@@ -59,7 +62,9 @@ def join(
       agree. The other orders need no clocks.
     * `store`: a file. A member that restarts continues where it stopped; without a store it is a new
       incarnation.
-    * `members`: the names of the others. "total" and "multicast" need them; "multicast" also needs a store.
+    * `members`: the names of the others. "total" and "multicast" need them; "multicast" also needs a store. In
+      "total" they found the group: a majority of them with stores, all of them without. Until then
+      `broadcast` raises NotYet (docs/concepts/total-order-groups.md).
     * `lan`: True finds members on the LAN by multicast, on every interface, over IPv4 and IPv6; or a multicast
       address such as ("239.83.7.1", 4700). `peers`: UDP addresses of some members. `bind`: the UDP address of
       this one; host "" is every interface. A `transport` replaces all three.
@@ -83,9 +88,12 @@ def join(
     chosen = {**written_options(options), "durable": store is not None}
     if duration is not None:
         chosen["lifetime"] = duration
+    if order == "total":
+        chosen = {"founding": "agreed", "bootstrap_after": _LISTEN, **chosen}
     keys = tuple(group_key(secret, group) for secret in _read_secrets(key))
     settings = _settings(members, keys, store, log, beacon, identity, roster)
-    protocol = _protocol_for(order, duration, members, store is not None)
+    alone = chosen.get("founding") == "alone"
+    protocol = _protocol_for(order, duration, members, store is not None, alone)
     return open_member(protocol, "node", group, name, chosen, transport, settings)
 
 
@@ -209,7 +217,9 @@ _PROTOCOLS: Final[dict[str, str]] = {
 }
 
 
-def _protocol_for(order: Order, lifetime: Duration | None, members: Sequence[str], stored: bool) -> str:
+def _protocol_for(
+    order: Order, lifetime: Duration | None, members: Sequence[str], stored: bool, alone: bool
+) -> str:
     """The protocol that implements an order, after checking the settings that the order needs."""
     if order not in _PROTOCOLS:
         raise BadInput(f"order: {order!r} is none of {', '.join(get_args(Order))}")
@@ -222,6 +232,6 @@ def _protocol_for(order: Order, lifetime: Duration | None, members: Sequence[str
         raise BadInput("order='multicast' needs members=[...], the names of those who can be addressed")
     if order == "multicast" and not stored:
         raise BadInput("order='multicast' needs store=...: senders address one incarnation of a member")
-    if order == "total" and len(members) < 2:
-        raise BadInput("order='total' needs members=[...], the names of those who broadcast")
+    if order == "total" and len(members) < 2 and not alone:
+        raise BadInput("order='total' needs members=[...], the names of those who found the group")
     return _PROTOCOLS[order]

@@ -19,6 +19,7 @@ multicast       TO-multicast and receipt processing
 delivery        delivery, and other moves in the total order
 join            becoming a source and leaving (section 7)
 views           installing a view: streams end, sources are removed (section 7)
+founding        how listed founders agree on a group
 groups          entering, founding and changing groups (section 7)
 saved, restart  what a node persists, and how it restarts from that
 bounded         timestamps that are reused (section 4.4), as a node around a node

@@ -121,8 +121,8 @@ def leave_group(state: DriftState, floods: Floods[Carried], effects: list[Effect
             for id in {**state.admitted, **state.view.ends}
             for name in ("admitted", "ended", "done")
         ]
-        effects += [Persist(name, None) for name in OF_GROUP]
-    state.own_stream = state.last_own_stream = None
+        effects += [Persist(name, None) for name in OF_GROUP if name != "origin" or state.origin is not None]
+    state.own_stream = state.last_own_stream = state.origin = None
     state.delivered, state.admitted, state.unadmitted = {}, {}, {}
     state.pending.heap = []
     state.cleared = deque()

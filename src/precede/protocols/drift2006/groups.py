@@ -6,7 +6,8 @@ there on. Then it may become a source (`join`).
 Founding. Nodes that want to be sources and find none flood their candidacy. After a while the candidate with
 the lowest id among those it has received founds a group, and the others join it. This replaces the bootstrap of
 Cavin et al. (reference [9] of the paper), which like this one needs to know all candidates. When two groups
-meet, the members of the one that was founded later move to the other, one by one.
+meet, the members of the one that was founded later move to the other, one by one. Listed founders can agree on
+their group instead (`founding`): then all of them begin at the start of its order, and nobody moves from it.
 """
 
 from __future__ import annotations
@@ -23,14 +24,19 @@ from precede.core.messages import Packet
 from precede.core.node import Saved
 from precede.protocols.drift2006.delivery import leave_group, skip_to
 from precede.protocols.drift2006.dummies import Dummies
+from precede.protocols.drift2006.founding.election import FOUND, Election
+from precede.protocols.drift2006.founding.numbers import gives_way, group_number, is_agreed
 from precede.protocols.drift2006.join import APPLY, Joining
+from precede.protocols.drift2006.options import DriftOptions
 from precede.protocols.drift2006.packet_builder import PacketBuilder
 from precede.protocols.drift2006.packets import (
     Candidacy,
     Carried,
     CheckpointPacket,
     ControlPacket,
+    Founded,
     KnockPacket,
+    Origin,
     Piggyback,
     ViewRecord,
 )
@@ -47,7 +53,7 @@ _ANSWER_WITHIN: Final = 100 * MILLISECOND
 class Groups:
     """Brings this node into a group, and answers nodes that want to enter it.
 
-    `bootstrap_after`: found a group after so long without one; 0 means never.
+    `election`: the founding of a group that the listed founders agree on, or that one founds alone.
     """
 
     def __init__(
@@ -58,15 +64,17 @@ class Groups:
         dummies: Dummies,
         joining: Joining,
         views: Views,
-        bootstrap_after: Duration,
+        options: DriftOptions,
+        founders: tuple[NodeId, ...],
     ) -> None:
+        self.election = Election(state, dummies, joining, options, founders, self._found)
         self._state = state
         self._floods = floods
         self._builder = builder
         self._dummies = dummies
         self._joining = joining
         self._views = views
-        self._bootstrap_after = bootstrap_after
+        self._bootstrap_after: Duration = options.bootstrap_after if options.founding == "given" else 0
         self._answering: dict[NodeId, None] = {}
         self._candidates: dict[NodeId, Instant] = {}
         self._last_group = NO_GROUP
@@ -86,6 +94,7 @@ class Groups:
 
     def start_outside(self, saved: Saved, now: Instant, effects: list[Effect]) -> None:
         """Begin outside any group, or finish the move to another group that a crash interrupted."""
+        self.election.restore(saved)
         effects += [Persist(key, None) for key in group_keys(saved)]
         if "next" in saved:
             self._enter(msgspec.convert(saved["next"], CheckpointPacket), now, effects)
@@ -112,12 +121,66 @@ class Groups:
         effects.append(CancelTimer(KNOCK))
 
     def _enter(self, checkpoint: CheckpointPacket, now: Instant, effects: list[Effect]) -> None:
-        """Begin in the group of a checkpoint, at its position."""
+        """Begin in the group of a checkpoint, at its position; a founder, at the start of the order."""
+        origin, group = checkpoint.origin, checkpoint.extra.group
+        if origin is not None and origin.whole and self.election.begins(origin, group):
+            self._begin_as_founder(group, origin, now, effects)
+            return
+        self._set_origin(origin, effects)
         if checkpoint.extra.group != self._last_group:
             self._state.reset_position()
         skip_to(self._state, self._floods, checkpoint, effects)
         self._begin(checkpoint.extra.group, checkpoint.view, checkpoint.sources, now, effects)
         self._state.raise_floor(self._state.position)
+
+    def _set_origin(self, origin: Origin | None, effects: list[Effect]) -> None:
+        """Know how the group was founded, to tell founders that come late."""
+        self._state.origin = origin
+        self.election.entered(effects)
+        if origin is not None and self._state.durable:
+            effects.append(Persist("origin", origin))
+
+    def _begin_as_founder(self, group: int, origin: Origin, now: Instant, effects: list[Effect]) -> None:
+        """Begin at the start of the order of a group; a founder that its first view does not name applies."""
+        state, streams = self._state, origin.record.voters
+        state.reset_position()
+        self._set_origin(Origin(origin.founders, origin.record), effects)
+        self._begin(group, origin.record, streams, now, effects)
+        own = [id for id in streams if id[0] == state.me]
+        if own:
+            state.become_source(own[0], 0, effects)
+            self._joining.send_again(now, effects)
+        else:
+            self._joining.apply_if_needed(now, effects)
+
+    def _found(self, record: ViewRecord, now: Instant, effects: list[Effect]) -> None:
+        """Begin the group that this node founds, alone or as the leader of a ballot, and tell the others."""
+        agreed = self.election.mode == "agreed"
+        origin = self.election.origin(record)
+        group = group_number(origin.founders, record, agreed)
+        if not agreed:
+            self._begin_alone(group, record, now, effects)
+        elif self.election.begins(origin, group):
+            self._begin_as_founder(group, origin, now, effects)
+            told = Origin(origin.founders, record, self._state.own_stream, whole=True)
+            self._dummies.send_control(Founded(told), now, effects)
+
+    def _begin_alone(self, group: int, record: ViewRecord, now: Instant, effects: list[Effect]) -> None:
+        """Begin a group with this node as its only source."""
+        self.election.entered(effects)
+        self._begin(group, record, record.voters, now, effects)
+        self._state.become_source(record.voters[0], 0, effects)
+        self._joining.send_again(now, effects)
+
+    def _own_origin(self) -> Origin | None:
+        """How this node's group was founded, with this node's stream, and whether it keeps everything."""
+        state = self._state
+        origin = state.origin
+        if origin is None:
+            return None
+        streams = [self._floods.streams[id] for id in state.admitted if id in self._floods.streams]
+        whole = all(1 in stream.kept for stream in streams if stream.received > 0)
+        return Origin(origin.founders, origin.record, state.view.voter or state.own_stream, whole)
 
     # -- outside any group ---------------------------------------------------------------------------------
 
@@ -131,6 +194,8 @@ class Groups:
         self._candidates = {}
         state.piggyback = None
         self._knock(now, effects)
+        if self.election.mode != "given":
+            self.election.begin(now, effects)
 
     def _knock(self, now: Instant, effects: list[Effect]) -> None:
         """Request a checkpoint, again and again; found a group when nobody answers."""
@@ -168,17 +233,31 @@ class Groups:
         if own == NO_GROUP:
             if isinstance(packet, CheckpointPacket):
                 self.receive_checkpoint(packet, now, effects)
-            elif (
-                isinstance(packet, ControlPacket)
-                and extra.group == NO_GROUP
-                and self._dummies.relay(packet, now, effects)
-            ):
-                self._candidates[packet.origin] = now
-        elif extra.group == NO_GROUP or (extra.group > own and isinstance(packet, KnockPacket)):
+            elif isinstance(packet, ControlPacket):
+                self._receive_control(packet, extra.group, now, effects)
+        elif extra.group == NO_GROUP or (gives_way(extra.group, own) and isinstance(packet, KnockPacket)):
             self.receive_knock(sender, now, effects)
-        elif extra.group < own:
+        elif gives_way(own, extra.group):
             self._meet_older(packet, sender, now, effects)
+        elif is_agreed(own) and is_agreed(extra.group):
+            self.election.foreign = True
         return False
+
+    def _receive_control(self, packet: ControlPacket, group: int, now: Instant, effects: list[Effect]) -> None:
+        """Process a control packet while this node is in no group."""
+        body = packet.body
+        if isinstance(body, Founded):
+            origin = body.origin
+            if self._dummies.relay(packet, now, effects) and self._may_follow(origin, group):
+                self._begin_as_founder(group, origin, now, effects)
+        elif group == NO_GROUP and self._dummies.relay(packet, now, effects):
+            self._candidates[packet.origin] = now
+            self.election.receive(body, now, effects)
+
+    def _may_follow(self, origin: Origin, group: int) -> bool:
+        """Is this the founding of this node's own list, and may this founder follow it?"""
+        election = self.election
+        return election.begins(origin, group) and election.ballots.believes(origin.record, origin.by)
 
     def _meet_older(self, packet: Packet, sender: NodeId, now: Instant, effects: list[Effect]) -> None:
         """Request a checkpoint of an older group, and move there when it comes.
@@ -225,7 +304,7 @@ class Groups:
         ends = state.view.ends
         unfinished = [id for id in state.admitted if id in ends and state.delivered_number(id) < ends[id]]
         sources = tuple(id for id in sorted({*state.seen.columns, *unfinished}) if self._is_past(id))
-        effects.append(self._builder.checkpoint(sources, peer))
+        effects.append(self._builder.checkpoint(sources, self._own_origin(), peer))
 
     def _is_past(self, id: StreamId) -> bool:
         """Does the admission of a stream lie before our position? If not, the newcomer receives it itself."""
@@ -236,6 +315,8 @@ class Groups:
         """Enter a group, or, when floods are missing that nobody keeps any more, skip them."""
         state, floods = self._state, self._floods
         if state.group == NO_GROUP:
+            if not self.election.may_enter(checkpoint, now):
+                return
             self._enter(checkpoint, now, effects)
         elif any(
             floods.is_hopeless(floods.stream((source, serial)), now) for source, serial, _ in checkpoint.done
@@ -256,13 +337,15 @@ class Groups:
         self._joining.apply_if_needed(now, effects)
 
     def timer(self, key: Key, now: Instant, effects: list[Effect]) -> None:
-        """Handle the timers KNOCK and APPLY, and those of the answers to newcomers."""
+        """Handle the timers KNOCK, APPLY and FOUND, and those of the answers to newcomers."""
         if key == KNOCK:
             if self._state.group == NO_GROUP:
                 self._knock(now, effects)
         elif key == APPLY:
             if not self._joining.apply(now, effects):
                 self._go_out(now, effects)
+        elif key == FOUND:
+            self.election.timer(now, effects)
         else:
             assert isinstance(key, tuple)
             self._answer(int(key[2]), effects)

@@ -94,7 +94,8 @@ class DriftNode(Node):
         self.state = state
         self.floods = floods
         self.joining = joining
-        self.groups = Groups(state, floods, builder, dummies, joining, views, options.bootstrap_after)
+        listed = tuple(node for node in context.members if sources is None or node in sources)
+        self.groups = Groups(state, floods, builder, dummies, joining, views, options, listed)
         self._restart = Restart(state, floods, votes, multicast, joining, views)
         self._delivery = Delivery(state)
         self._builder = builder
@@ -103,8 +104,8 @@ class DriftNode(Node):
         self._multicast = multicast
         self._views = views
         self._first_sources: list[NodeId] | None = None
-        if is_member and context.incarnation == 0:
-            self._first_sources = [node for node in context.members if sources is None or node in sources]
+        if is_member and context.incarnation == 0 and options.founding == "given":
+            self._first_sources = list(listed)
         # Every reception reads these: direct references are faster.
         self._relay_wait: Duration = options.relay_wait
         self._seen = state.seen
@@ -145,7 +146,7 @@ class DriftNode(Node):
         if to is not None:
             raise Refused("drift delivers to all; for destination sets take a multicast order (prs)")
         if state.own_stream is None:
-            raise NotYet("not a source (yet): only sources broadcast")
+            raise NotYet(self.groups.election.reason(now))
         state.message_number += 1
         effects: list[Effect] = [Persist("number", state.message_number)] if state.durable else []
         message = Message(MessageId(state.me, state.incarnation, state.message_number), payload)
@@ -336,7 +337,7 @@ class DriftNode(Node):
 
     def _control(self, body: Body, now: Instant, effects: list[Effect]) -> None:
         """Process the body of a control packet."""
-        if not self._votes.receive(body, now, effects):
+        if not self._votes.receive(body, now, effects) and not self.groups.election.receive(body, now, effects):
             self.joining.receive(body, now, effects)
 
     def _install_view(self, record: ViewRecord, now: Instant, effects: list[Effect]) -> None:
@@ -382,5 +383,6 @@ class DriftNode(Node):
             "view": state.view.number,
             "restamped": len(self.joining.resend),
             "shadow": 0 if state.shadow is None else len(state.shadow),
+            **self.groups.election.sizes(),
             **self.floods.sizes(),
         }

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import Annotated, Final
+from typing import Annotated, Final, Literal, TypeAlias
 
 from precede.core.errors import BadInput
 from precede.core.instants import SECOND, Duration
@@ -11,6 +11,9 @@ from precede.protocols.floods.virtual_flooding import Policy
 from precede.protocols.options import duration, option
 
 _MOST_IDS: Final = 1_000_000
+
+
+Founding: TypeAlias = Literal["given", "agreed", "alone"]
 
 
 class TofOptions(FloodOptions, frozen=True, kw_only=True):
@@ -24,6 +27,16 @@ class TofOptions(FloodOptions, frozen=True, kw_only=True):
     bootstrap_after: Annotated[
         Duration, duration("found a group when no source answers for this long; 0s: never")
     ] = 5 * SECOND
+    founding: Annotated[
+        Founding,
+        option(
+            "given: the sources are a group from the beginning; agreed: a quorum of them founds it (a majority"
+            " with durable, else all); alone: this node founds one, which gives way to an agreed one"
+        ),
+    ] = "given"
+    returning: Annotated[
+        bool, option("this founder has lost its store: it enters the group as it is, and never votes on it")
+    ] = False
 
 
 class DriftOptions(TofOptions, frozen=True, kw_only=True):

@@ -25,6 +25,7 @@ from precede.protocols.drift2006.packets import (
     DummyPacket,
     Flood,
     KnockPacket,
+    Origin,
     Piggyback,
     ViewPacket,
     WantPacket,
@@ -95,14 +96,14 @@ class PacketBuilder:
         sizes = sizes_of(extra, STREAM_BYTES * entries, entries)
         return Send(ViewPacket(record, extra, *sizes), NEIGHBOURS, RADIO)
 
-    def checkpoint(self, sources: tuple[StreamId, ...], to: NodeId) -> Send:
+    def checkpoint(self, sources: tuple[StreamId, ...], origin: Origin | None, to: NodeId) -> Send:
         """Send this node's position in the order; `sources` are the streams whose clocks count there."""
         state = self._state
         done = tuple((*id, number) for id, (number, _) in sorted(state.delivered.items()))
         extra = self.piggyback()
         entries = len(sources) + len(done)
         sizes = sizes_of(extra, HAVE_BYTES * entries, entries)
-        packet = CheckpointPacket(state.view.record(), state.position, sources, done, extra, *sizes)
+        packet = CheckpointPacket(state.view.record(), state.position, sources, done, extra, *sizes, origin)
         return Send(packet, to, RADIO)
 
     # -- what `Floods` asks for (`FloodUser`) --------------------------------------------------------------

@@ -126,7 +126,78 @@ class Candidacy(Struct, frozen=True, gc=False, array_like=True, tag=True):
     since: int
 
 
-Body: TypeAlias = Prepare | Promise | Propose | Accepted | Application | Candidacy
+class Founder(Struct, frozen=True, gc=False, array_like=True, tag=True):
+    """A founder of the list with this number is up, and in no group."""
+
+    founders: int
+    founder: NodeId
+
+
+class FoundingPrepare(Struct, frozen=True, gc=False, array_like=True, tag=True):
+    """The leader of a ballot asks the founders of a list to join it."""
+
+    founders: int
+    ballot: Ballot
+
+
+class FoundingPromise(Struct, frozen=True, gc=False, array_like=True, tag=True):
+    """A founder has joined a ballot; `accepted` and `record` are its last acceptance, if any."""
+
+    founders: int
+    ballot: Ballot
+    voter: StreamId
+    accepted: Ballot | None
+    record: ViewRecord | None
+
+
+class FoundingProposal(Struct, frozen=True, gc=False, array_like=True, tag=True):
+    """The leader of a ballot proposes the first view of the group."""
+
+    founders: int
+    ballot: Ballot
+    record: ViewRecord
+
+
+class FoundingAccepted(Struct, frozen=True, gc=False, array_like=True, tag=True):
+    """A founder accepts the proposed view."""
+
+    founders: int
+    ballot: Ballot
+    voter: StreamId
+
+
+class Origin(Struct, frozen=True, gc=False, array_like=True):
+    """How a group was founded: the number of the list of its founders, and its first view.
+
+    `by`: the stream of the node that says so. `whole`: it keeps every flood since the beginning.
+    """
+
+    founders: int
+    record: ViewRecord
+    by: StreamId | None = None
+    whole: bool = False
+
+
+class Founded(Struct, frozen=True, gc=False, array_like=True, tag=True):
+    """The founders have decided the first view of their group."""
+
+    origin: Origin
+
+
+Body: TypeAlias = (
+    Prepare
+    | Promise
+    | Propose
+    | Accepted
+    | Application
+    | Candidacy
+    | Founder
+    | FoundingPrepare
+    | FoundingPromise
+    | FoundingProposal
+    | FoundingAccepted
+    | Founded
+)
 
 
 class _DriftPacket(Packet, frozen=True, gc=False):
@@ -240,7 +311,7 @@ class CheckpointPacket(_DriftPacket, frozen=True, gc=False):
     """A position in the total order, from which a newcomer receives.
 
     `timestamp` is the position, `done` the last flood of each stream before it, `sources` the streams whose
-    clocks count there.
+    clocks count there. `origin` is how the group was founded, if its founders agreed on it.
     """
 
     kind: ClassVar[str] = "drift_checkpoint"
@@ -253,6 +324,7 @@ class CheckpointPacket(_DriftPacket, frozen=True, gc=False):
     control_bytes: Size = 0
     control_entries: Size = 0
     messages: Size = 0
+    origin: Origin | None = None
 
 
 def node_incarnation(id: StreamId) -> int:

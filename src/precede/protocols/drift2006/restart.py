@@ -44,7 +44,7 @@ class Restart:
     def restore_group(self, store: Saved, now: Instant, effects: list[Effect]) -> None:
         """Continue in the saved group; floods of this node that it may not have sent are sent now."""
         state, saved = self._state, SavedState.read(store)
-        state.group = saved.group
+        state.group, state.origin = saved.group, saved.origin
         self._views.begin(saved.view, now)
         # The end that a view decided counts, not the one that the source announced when it closed its stream.
         state.view.ends = {**saved.ended, **state.view.ends}

@@ -17,14 +17,14 @@ from msgspec import Struct
 from precede.core.effects import Key
 from precede.core.messages import Message
 from precede.core.node import Saved, restore
-from precede.protocols.drift2006.packets import Flood, ViewRecord
+from precede.protocols.drift2006.packets import Flood, Origin, ViewRecord
 from precede.protocols.floods.reliable_floods import StreamId
 
 GroupRecord: TypeAlias = tuple[int, ViewRecord, tuple[StreamId, ...]]
 """A group, the view in which this node entered it, and its sources at that time."""
 
 BY_STREAM: Final = ("admitted", "ended", "done", "held")
-OF_GROUP: Final = ("view", "vote", "own", "restamp")
+OF_GROUP: Final = ("view", "vote", "own", "restamp", "origin")
 """The keys that belong to a group: those with one value per stream, and those with one value."""
 
 
@@ -33,7 +33,8 @@ class SavedState(Struct, frozen=True):
 
     `admitted`: the timestamp of each stream's admission. `ended`: the number of the last flood of each ended
     stream. `done`: number and timestamp of each stream's last delivered flood. `held`: the floods this node
-    holds. `own`: its last stream. `restamp`: its messages that are to be multicast again.
+    holds. `own`: its last stream. `restamp`: its messages that are to be multicast again. `origin`: how the
+    founders agreed on the group, if they did.
     """
 
     group: int
@@ -44,6 +45,7 @@ class SavedState(Struct, frozen=True):
     held: list[Flood]
     own: StreamId | None
     restamp: tuple[Message, ...]
+    origin: Origin | None
 
     @classmethod
     def read(cls, saved: Saved) -> SavedState:
@@ -69,6 +71,7 @@ class SavedState(Struct, frozen=True):
             held=held,
             own=restore(saved, "own", tuple[int, int] | None, None),  # type: ignore[arg-type]
             restamp=restore(saved, "restamp", tuple[Message, ...], ()),
+            origin=restore(saved, "origin", Origin | None, None),  # type: ignore[arg-type]
         )
 
 

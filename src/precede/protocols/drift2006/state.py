@@ -18,7 +18,7 @@ from precede.core.node import Context
 from precede.protocols.drift2006.clock_table import WIDE, ClockTable
 from precede.protocols.drift2006.options import DriftOptions, parse_node_ids
 from precede.protocols.drift2006.order import Pending, Placed, Shadow
-from precede.protocols.drift2006.packets import Carried, Flood, Piggyback, ViewRecord, node_incarnation
+from precede.protocols.drift2006.packets import Carried, Flood, Origin, Piggyback, ViewRecord, node_incarnation
 from precede.protocols.drift2006.seen import Seen
 from precede.protocols.floods.reliable_floods import Floods, StreamId
 
@@ -127,6 +127,7 @@ class DriftState:
     the last delivered flood.
 
     `group`: the number of this node's group, or `NO_GROUP`.
+    `origin`: how the founders agreed on the group, if they did.
     `admitted`: every stream that is or was a source, with the timestamp of its admission.
     `unadmitted`: floods of streams whose admission has not arrived, in the order of their numbers.
     `own_stream`: the stream in which this node broadcasts now; None while it is no source. `own_column`: its
@@ -160,6 +161,7 @@ class DriftState:
         self.delivered: dict[StreamId, tuple[int, int]] = {}
         self.position = 0
         self.group = NO_GROUP
+        self.origin: Origin | None = None
         self.admitted: dict[StreamId, int] = {}
         self.unadmitted: dict[StreamId, list[Flood]] = {}
         self.own_stream: StreamId | None = None

@@ -1,0 +1,268 @@
+"""Paxos among the founders of a group: they agree on its first view, the streams of those who take part.
+
+With stores a majority of the founders decides. A founder persists each promise and acceptance before it sends
+it, the leader its own promise before Prepare. A new leader proposes the record that was accepted in the highest
+ballot, so one list of founders decides one record at most.
+
+Without stores all founders decide. A founder that crashes forgets its vote and comes back with a new stream, so
+a record counts only when every founder accepts it with the stream that the record names. A new ballot has a
+promise of every founder that is up, none of whom has founded; so earlier records are dropped, not adopted: they
+may name streams of founders that have crashed.
+
+A repeated question is answered again, so that founding continues after any loss or crash.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from typing import Final, TypeAlias
+
+from precede.core.effects import Effect, Persist
+from precede.core.errors import BadInput
+from precede.core.identity import NodeId
+from precede.core.instants import Instant
+from precede.core.node import Saved, restore
+from precede.protocols.drift2006.founding.numbers import list_number
+from precede.protocols.drift2006.packets import (
+    Ballot,
+    Body,
+    FoundingAccepted,
+    FoundingPrepare,
+    FoundingPromise,
+    FoundingProposal,
+    ViewRecord,
+)
+from precede.protocols.floods.reliable_floods import StreamId
+
+SendBody: TypeAlias = Callable[[Body, Instant, list[Effect]], None]
+"""Floods the body of a control packet."""
+
+NewStream: TypeAlias = Callable[[list[Effect]], StreamId]
+"""Makes a stream id that this node has never used."""
+
+Decide: TypeAlias = Callable[[ViewRecord, Instant, list[Effect]], None]
+"""Begins the group whose first view was decided."""
+
+_SavedVote: TypeAlias = tuple[int, Ballot | None, StreamId | None, Ballot | None, ViewRecord | None]
+"""The number of the list, the promise, the stream, and the ballot and record of the last acceptance."""
+
+SAVED: Final = "founding"
+_PATIENCE: Final = 3
+"""The leader asks this often for the promise of every founder before a majority suffices."""
+
+_ATTEMPTS: Final = 8
+
+
+class _Leading:
+    """A ballot that this founder leads: the promises and acceptances by founder, and the proposed record."""
+
+    __slots__ = ("accepted", "attempts", "ballot", "promises", "record")
+
+    def __init__(self, ballot: Ballot) -> None:
+        self.ballot = ballot
+        self.attempts = 0
+        self.promises: dict[NodeId, FoundingPromise] = {}
+        self.record: ViewRecord | None = None
+        self.accepted: dict[NodeId, None] = {}
+
+
+class Ballots:
+    """The vote of one founder, and the ballot that it leads, if any.
+
+    `number`: the number of the list of founders. `stream`: the stream with which this founder takes part.
+    `promised`: the highest ballot that it has joined. `accepted`: its last acceptance.
+    """
+
+    def __init__(
+        self,
+        me: NodeId,
+        founders: Sequence[NodeId],
+        durable: bool,
+        new_stream: NewStream,
+        send: SendBody,
+        decide: Decide,
+    ) -> None:
+        self.me = me
+        self.founders = tuple(sorted(founders))
+        self.number = list_number(founders)
+        self.durable = durable
+        self.stream: StreamId | None = None
+        self.promised: Ballot | None = None
+        self.accepted: tuple[Ballot, ViewRecord] | None = None
+        self.leading: _Leading | None = None
+        self._highest_round = 0
+        self._new_stream = new_stream
+        self._send = send
+        self._decide = decide
+
+    @property
+    def quorum(self) -> int:
+        """How many founders decide: a majority with stores, all of them without."""
+        return len(self.founders) // 2 + 1 if self.durable else len(self.founders)
+
+    def restore(self, saved: Saved) -> None:
+        """Take up the vote given before a restart. Raises BadInput for a store with a vote on another list."""
+        nothing: _SavedVote = (self.number, None, None, None, None)
+        vote = restore(saved, SAVED, _SavedVote, nothing)  # type: ignore[arg-type]
+        number, promised, stream, ballot, record = vote
+        if number != self.number:
+            raise BadInput("members: this store has voted on a group with other founders; name the same ones")
+        self.promised, self.stream = promised, stream
+        if ballot is not None and record is not None:
+            self.accepted = ballot, record
+
+    def _save(self, effects: list[Effect]) -> None:
+        """Persist the vote: whatever is sent after this survives a crash."""
+        if self.durable:
+            ballot, record = self.accepted if self.accepted is not None else (None, None)
+            effects.append(Persist(SAVED, (self.number, self.promised, self.stream, ballot, record)))
+
+    def _own_stream(self, effects: list[Effect]) -> StreamId:
+        """The stream with which this founder takes part; the first vote makes it."""
+        if self.stream is None:
+            self.stream = self._new_stream(effects)
+        return self.stream
+
+    # -- leading -----------------------------------------------------------------------------------------
+
+    def lead(self, now: Instant, effects: list[Effect]) -> None:
+        """Begin a ballot above every ballot known here; the own promise comes first."""
+        own = self._own_stream(effects)
+        promised = 0 if self.promised is None else self.promised[0]
+        ballot = (max(promised, self._highest_round) + 1, *own)
+        self._join(ballot, effects)
+        self.leading = _Leading(ballot)
+        self._count_promise(self._promise(ballot), now, effects)
+        self.repeat(now, effects)
+
+    def repeat(self, now: Instant, effects: list[Effect]) -> None:
+        """Send the current step of the ballot again; after some attempts, leave it to another leader."""
+        leading = self.leading
+        if leading is None:
+            return
+        leading.attempts += 1
+        if leading.attempts > _ATTEMPTS:
+            self.leading = None
+        elif leading.record is not None:
+            self._send(FoundingProposal(self.number, leading.ballot, leading.record), now, effects)
+        elif leading.attempts > _PATIENCE and len(leading.promises) >= self.quorum:
+            self._propose(leading, now, effects)
+        else:
+            self._send(FoundingPrepare(self.number, leading.ballot), now, effects)
+
+    def _propose(self, leading: _Leading, now: Instant, effects: list[Effect]) -> None:
+        """Propose the record of the highest accepted ballot, else a view of those who have promised."""
+        promises = leading.promises.values()
+        earlier = [(p.accepted, p.record) for p in promises if p.accepted is not None and p.record is not None]
+        if self.durable and earlier:
+            record = max(earlier, key=lambda pair: pair[0])[1]
+        else:
+            record = ViewRecord(0, tuple(sorted(promise.voter for promise in promises)), ())
+        leading.record, leading.attempts = record, 0
+        self._accept(leading.ballot, record, effects)
+        self._send(FoundingProposal(self.number, leading.ballot, record), now, effects)
+        self._count_acceptance(leading, self.me, now, effects)
+
+    def _count_promise(self, body: FoundingPromise, now: Instant, effects: list[Effect]) -> None:
+        """Count a promise for the ballot this founder leads; propose when all founders have promised."""
+        leading = self.leading
+        self._highest_round = max(self._highest_round, body.ballot[0])
+        if leading is None or body.ballot != leading.ballot or leading.record is not None:
+            return
+        leading.promises[body.voter[0]] = body
+        if len(leading.promises) == len(self.founders):
+            self._propose(leading, now, effects)
+
+    def _count_acceptance(
+        self, leading: _Leading, founder: NodeId, now: Instant, effects: list[Effect]
+    ) -> None:
+        """Count an acceptance; a quorum decides."""
+        leading.accepted[founder] = None
+        if len(leading.accepted) >= self.quorum and leading.record is not None:
+            self.leading = None
+            self._decide(leading.record, now, effects)
+
+    # -- voting ------------------------------------------------------------------------------------------
+
+    def receive(self, body: Body, now: Instant, effects: list[Effect]) -> bool:
+        """Process a packet of the founding; True when it moved this founder's vote or ballot."""
+        match body:
+            case FoundingPrepare(founders=number, ballot=ballot) if self._is_from_another(number, ballot):
+                joined = self._join(ballot, effects)
+                assert self.promised is not None
+                # A refusal repeats the promise for the higher ballot: the leader learns that ballot from it.
+                self._send(self._promise(self.promised), now, effects)
+                return joined
+            case FoundingProposal(founders=number, ballot=ballot, record=record):
+                if self._is_from_another(number, ballot) and self._may_accept(record):
+                    return self._vote_for(ballot, record, now, effects)
+            case FoundingPromise(founders=number, voter=voter):
+                if number == self.number and voter[0] in self.founders:
+                    self._count_promise(body, now, effects)
+            case FoundingAccepted(founders=number, ballot=ballot, voter=voter):
+                leading = self.leading
+                if number == self.number and leading is not None and ballot == leading.ballot:
+                    self._receive_acceptance(leading, voter, now, effects)
+        return False
+
+    def _is_from_another(self, number: int, ballot: Ballot) -> bool:
+        """Does another founder of this list lead this ballot? Own ballots are handled when they are sent."""
+        return number == self.number and ballot[1] in self.founders and ballot[1] != self.me
+
+    def _join(self, ballot: Ballot, effects: list[Effect]) -> bool:
+        """Promise to refuse lower ballots; False when a higher one has this founder's promise."""
+        self._own_stream(effects)
+        if self.promised is not None and ballot < self.promised:
+            return False
+        if self.leading is not None and ballot > self.leading.ballot:
+            self.leading = None
+        if ballot != self.promised:
+            self.promised = ballot
+            self._save(effects)
+        return True
+
+    def _promise(self, ballot: Ballot) -> FoundingPromise:
+        """The promise for a ballot, with the last acceptance."""
+        assert self.stream is not None
+        accepted, record = self.accepted if self.accepted is not None else (None, None)
+        return FoundingPromise(self.number, ballot, self.stream, accepted, record)
+
+    def _may_accept(self, record: ViewRecord) -> bool:
+        """Without stores a record counts only for the streams that it names."""
+        return self.durable or self.stream in record.voters
+
+    def _vote_for(self, ballot: Ballot, record: ViewRecord, now: Instant, effects: list[Effect]) -> bool:
+        """Accept a proposal, unless a higher ballot has this founder's promise."""
+        own = self._own_stream(effects)
+        if self.promised is not None and ballot < self.promised:
+            return False
+        self._accept(ballot, record, effects)
+        self._send(FoundingAccepted(self.number, ballot, own), now, effects)
+        return True
+
+    def _accept(self, ballot: Ballot, record: ViewRecord, effects: list[Effect]) -> None:
+        """Accept a record, in one write with the promise that this implies."""
+        if self.leading is not None and ballot > self.leading.ballot:
+            self.leading = None
+        if self.accepted != (ballot, record) or self.promised != ballot:
+            self.promised, self.accepted = ballot, (ballot, record)
+            self._save(effects)
+
+    def _receive_acceptance(
+        self, leading: _Leading, voter: StreamId, now: Instant, effects: list[Effect]
+    ) -> None:
+        """Count the acceptance of another founder, if its stream may vote for the record."""
+        record = leading.record
+        if record is not None and voter[0] in self.founders and (self.durable or voter in record.voters):
+            self._count_acceptance(leading, voter[0], now, effects)
+
+    def believes(self, record: ViewRecord, by: StreamId | None) -> bool:
+        """May this founder follow another node that has founded the group of this record?
+
+        With stores only one record is ever decided. Without, a packet of a founder that has crashed since may
+        name a record that the others have dropped. So a founder that accepted another record follows only a
+        stream that this other record names: it founded elsewhere, so the other record will never be decided.
+        """
+        if self.durable or self.accepted is None or self.accepted[1] == record:
+            return True
+        return by is not None and by in self.accepted[1].voters

@@ -1,0 +1,215 @@
+"""Who leads the founding of a group, and when; the founding of a group alone.
+
+Founders flood that they are up. When all are up, the one with the lowest id leads at once; with stores, after
+`listen` a majority suffices. A founder that sees no progress for some seconds leads too: the one with the
+lowest id may be hard to reach. A node that founds a group alone listens first, so that it finds a group that
+exists.
+"""
+
+from __future__ import annotations
+
+from typing import Final
+
+from precede.core.effects import CancelTimer, Effect, Key, SetTimer
+from precede.core.identity import NodeId
+from precede.core.instants import MILLISECOND, SECOND, Duration, Instant
+from precede.core.node import Saved
+from precede.protocols.drift2006.dummies import Dummies
+from precede.protocols.drift2006.founding.ballots import Ballots, Decide
+from precede.protocols.drift2006.founding.numbers import group_number
+from precede.protocols.drift2006.join import Joining
+from precede.protocols.drift2006.options import DriftOptions
+from precede.protocols.drift2006.packets import (
+    Body,
+    CheckpointPacket,
+    Founder,
+    FoundingAccepted,
+    FoundingPrepare,
+    FoundingPromise,
+    FoundingProposal,
+    Origin,
+    ViewRecord,
+)
+from precede.protocols.drift2006.state import NO_GROUP, DriftState
+
+FOUND: Final[Key] = ("join", "found")
+_ROUND: Final = 500 * MILLISECOND
+"""A founder sends every one or two times this."""
+
+_RECENT: Final = 5 * SECOND
+_LED: Final = 3 * SECOND
+_NO_PROGRESS: Final = 6 * SECOND
+_PATIENCE: Final = 10 * SECOND
+"""How long a founder looks for a member that keeps everything, before it enters the group at a later place."""
+
+
+class Election:
+    """Brings the founding forward while this node is in no group.
+
+    `may_vote`: this node is a founder, and has not lost an earlier vote. `foreign`: another group that founders
+    agreed on was heard; neither gives way.
+    """
+
+    def __init__(
+        self,
+        state: DriftState,
+        dummies: Dummies,
+        joining: Joining,
+        options: DriftOptions,
+        founders: tuple[NodeId, ...],
+        found: Decide,
+    ) -> None:
+        self.mode = options.founding
+        self.listen: Duration = options.bootstrap_after
+        self.foreign = False
+        self._state = state
+        self._dummies = dummies
+        self._joining = joining
+        self._found = found
+        lost = options.returning or (state.durable and state.incarnation > 0)
+        self.may_vote = self.mode == "agreed" and state.me in founders and not lost
+        self.ballots = Ballots(
+            state.me, founders, state.durable, joining.new_stream, dummies.send_control, self._decided
+        )
+        self._heard: dict[NodeId, Instant] = {}
+        self._since: Instant = 0
+        self._moved_at: Instant = 0
+        self._led_at: Instant = -_LED
+        self._looking_since: Instant | None = None
+        self._founded = False
+
+    def restore(self, saved: Saved) -> None:
+        """Take up the vote that this founder gave before a restart."""
+        if self.may_vote:
+            self.ballots.restore(saved)
+
+    def begin(self, now: Instant, effects: list[Effect]) -> None:
+        """This node is in no group: found one with the others, unless it has founded one before."""
+        self._since = self._moved_at = now
+        self._heard = {}
+        self._founded = self._founded or self._state.origin is not None
+        if self.mode == "alone" or (self.may_vote and not self._founded):
+            self.timer(now, effects)
+
+    def timer(self, now: Instant, effects: list[Effect]) -> None:
+        """Say that this founder is up, and bring its ballot forward."""
+        state, ballots = self._state, self.ballots
+        if state.group != NO_GROUP:
+            return
+        effects.append(SetTimer(FOUND, now + _ROUND + int(state.generator.random() * _ROUND)))
+        if self.mode == "alone":
+            if self.listen and now - self._since >= self.listen:
+                stream = self._joining.new_stream(effects)
+                self._found(ViewRecord(0, (stream,), ()), now, effects)
+            return
+        self._dummies.send_control(Founder(ballots.number, state.me), now, effects)
+        if ballots.leading is not None:
+            ballots.repeat(now, effects)
+        elif self._should_lead(now):
+            self._lead(now, effects)
+
+    def _lead(self, now: Instant, effects: list[Effect]) -> None:
+        self._moved_at = now
+        self.ballots.lead(now, effects)
+
+    def recent(self, now: Instant) -> list[NodeId]:
+        """The founders that are up, as far as this node knows; with this node."""
+        me = self._state.me
+        founders = self.ballots.founders
+        return [id for id in founders if id == me or now - self._heard.get(id, now - 2 * _RECENT) <= _RECENT]
+
+    def _should_lead(self, now: Instant) -> bool:
+        """Are enough founders up, and is it this one's turn?"""
+        up, founders = self.recent(now), self.ballots.founders
+        if len(up) < self.ballots.quorum or now - self._led_at < _LED:
+            return False
+        if len(up) < len(founders) and (not self.listen or now - self._since < self.listen):
+            return False
+        stuck = _NO_PROGRESS + int(self._state.generator.random() * _NO_PROGRESS)
+        return up[0] == self._state.me or now - self._moved_at >= stuck
+
+    def receive(self, body: Body, now: Instant, effects: list[Effect]) -> bool:
+        """Process a packet of the founding; False for another packet."""
+        if not isinstance(
+            body, (Founder, FoundingPrepare, FoundingPromise, FoundingProposal, FoundingAccepted)
+        ):
+            return False
+        if not self.may_vote or self._founded or body.founders != self.ballots.number:
+            return True
+        if not isinstance(body, Founder):
+            if self.ballots.receive(body, now, effects):
+                self._led_at = self._moved_at = now
+        elif body.founder in self.ballots.founders and body.founder != self._state.me:
+            self._heard[body.founder] = now
+            everybody = len(self.recent(now)) == len(self.ballots.founders)
+            if everybody and self.ballots.leading is None and self._should_lead(now):
+                self._lead(now, effects)
+        return True
+
+    def _decided(self, record: ViewRecord, now: Instant, effects: list[Effect]) -> None:
+        """A quorum has accepted the ballot that this founder leads."""
+        self._found(record, now, effects)
+
+    # -- groups that exist -------------------------------------------------------------------------------
+
+    def origin(self, record: ViewRecord) -> Origin:
+        """The origin of the group that this list of founders begins with a view."""
+        return Origin(self.ballots.number, record)
+
+    def entered(self, effects: list[Effect]) -> None:
+        """This node is in a group."""
+        self._founded = True
+        effects.append(CancelTimer(FOUND))
+
+    def is_own(self, origin: Origin | None, group: int) -> bool:
+        """Is this the group of this node's list of founders?"""
+        if origin is None or not self.may_vote or origin.founders != self.ballots.number:
+            return False
+        return group == group_number(origin.founders, origin.record, agreed=True)
+
+    def begins(self, origin: Origin | None, group: int) -> bool:
+        """Does this node begin in a group at place 0, as one of its founders?
+
+        Not if an earlier incarnation of it took part: that one may have delivered.
+        """
+        if origin is None or not self.is_own(origin, group):
+            return False
+        own = [id for id in origin.record.voters if id[0] == self._state.me]
+        return not own or own == [self.ballots.stream]
+
+    def may_enter(self, checkpoint: CheckpointPacket, now: Instant) -> bool:
+        """May this node enter the group of a checkpoint now?
+
+        A founder that has voted waits for the group that it voted on. One whose neighbour has dropped the first
+        messages looks for another one for a while.
+        """
+        origin, group = checkpoint.origin, checkpoint.extra.group
+        if self.mode == "given" or not self.may_vote:
+            return True
+        if not self.is_own(origin, group):
+            return self.ballots.promised is None or self._founded
+        assert origin is not None
+        if not self.ballots.believes(origin.record, origin.by):
+            return False
+        if origin.whole or not self.begins(origin, group):
+            return True
+        if self._looking_since is None:
+            self._looking_since = now
+        return now - self._looking_since >= _PATIENCE
+
+    def reason(self, now: Instant) -> str:
+        """Why this node cannot broadcast yet."""
+        if self.mode != "agreed" or self._state.group != NO_GROUP:
+            return "not a source (yet): only sources broadcast"
+        if not self.may_vote:
+            return "not in the group yet: no member of it was heard"
+        ballots = self.ballots
+        up, all_ = len(self.recent(now)), len(ballots.founders)
+        needed = "all of them" if ballots.quorum == all_ else str(ballots.quorum)
+        return f"the group is not founded yet: {up} of {all_} founders are up, and {needed} must agree"
+
+    def sizes(self) -> dict[str, int]:
+        """What `status()` shows of the founding."""
+        if self.mode == "given":
+            return {}
+        return {"founders_heard": 1 + len(self._heard), "foreign_groups": int(self.foreign)}

@@ -1,0 +1,46 @@
+"""The numbers of a list of founders and of a group: hashes, never clocks."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from hashlib import blake2b
+from typing import Final
+
+from precede.core.identity import NodeId
+from precede.protocols.drift2006.packets import ViewRecord
+from precede.protocols.drift2006.state import CONFIGURED_GROUP
+
+_AGREED: Final = 1 << 62
+"""The bit that tells groups that founders agreed on from all others; an integer on the wire has 63 bits."""
+
+
+def list_number(founders: Sequence[NodeId]) -> int:
+    """The number of a list of founders, the same for every order of the list."""
+    return _hash("founders", *map(str, sorted(founders)))
+
+
+def group_number(founders: int, record: ViewRecord, agreed: bool) -> int:
+    """The number of the group that a list of founders begins with this view."""
+    streams = (f"{source}.{serial}" for source, serial in record.voters)
+    return (_AGREED if agreed else 1) | _hash(str(founders), *streams)
+
+
+def is_agreed(group: int) -> bool:
+    """Did the founders of a group agree on it?"""
+    return group >= _AGREED
+
+
+def gives_way(group: int, other: int) -> bool:
+    """Do the members of a group that meet another one move there?
+
+    Never from a group that its founders agreed on, nor from the configured one: their members rely on it that
+    all of them deliver the same messages. Of the others, the one with the higher number gives way.
+    """
+    if is_agreed(group) or group == CONFIGURED_GROUP:
+        return False
+    return is_agreed(other) or other < group
+
+
+def _hash(*words: str) -> int:
+    """A number of 62 bits."""
+    return int.from_bytes(blake2b(" ".join(words).encode(), digest_size=8).digest(), "big") >> 2
