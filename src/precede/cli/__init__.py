@@ -97,7 +97,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
 
 
 def new_app() -> typer.Typer:
-    """A typer application in the manner of this command line."""
+    """A typer application with the settings that all verbs share."""
     import typer
 
     return typer.Typer(
@@ -150,7 +150,7 @@ def _run(words: list[str]) -> int:
 
 
 def _call(verb: str, arguments: list[str]) -> int:
-    """Run one verb with typer; what it returns is its exit code."""
+    """Run one verb with typer; returns the verb's exit code."""
     module = import_module(f"precede.cli.{VERBS[verb].module}")
     app: Any = getattr(module, "app", None)
     if app is None:
@@ -170,7 +170,7 @@ def _call(verb: str, arguments: list[str]) -> int:
 
 
 def _usage(verb: str, error: Exception) -> int:
-    """A mistake in the command line itself, in one line; everything else goes on its way."""
+    """Report a mistake in the command line in one line; other errors are not caught here."""
     if type(error).__name__ == "Abort":
         raise KeyboardInterrupt from error
     if type(error).__name__ == "NoArgsIsHelpError":

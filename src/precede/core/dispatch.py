@@ -34,7 +34,7 @@ from precede.core.instants import Instant
 class EffectHandler:
     """Carries out effects. A subclass overrides one method per effect; an effect without a method does nothing.
 
-    Every method takes the node that asked, the effect, and the reading of that node's clock.
+    Every method takes the node that returned the effect, the effect, and the reading of that node's clock.
     """
 
     def carry_out(self, node: NodeId, effects: Effects, now: Instant) -> None:
@@ -80,7 +80,7 @@ class EffectHandler:
         """Record a new message of the node, once: after a restart the node may accept it again."""
 
     def arrive(self, node: NodeId, effect: Arrive, now: Instant) -> None:
-        """First copies of messages are in the node's hands."""
+        """Record the first copies of messages that the node has received."""
 
     def send(self, node: NodeId, effect: Send, now: Instant) -> None:
         """Give a packet to the network."""

@@ -97,5 +97,5 @@ def restore(saved: Saved, key: Key, kind: type[T], default: T) -> T:
 
 
 def round_trip(store: Saved) -> dict[Key, Any]:
-    """What a disk gives back of a store: values as plain data (tuples become lists), keys unchanged."""
+    """A store after writing and reading: values are plain data (tuples become lists), keys unchanged."""
     return {key: msgspec.msgpack.decode(msgspec.msgpack.encode(value)) for key, value in store.items()}

@@ -114,7 +114,7 @@ class Job:
     def mark(self, unit: str, record: Any, scratch: Path | None = None) -> None:
         """Mark a unit as done, with a record about it.
 
-        A job that is not held has no scratch of its own; `scratch` is then that of the job that is.
+        A worker does not hold the job, so it has no scratch folder; it passes the `scratch` of the holder.
         """
         temporary = (scratch or self.scratch) / f"{check_unit(unit)}-{os.getpid()}.json"
         temporary.write_bytes(msgspec.json.encode(record))

@@ -31,7 +31,7 @@ _LIST: Final = "pages.txt"
 
 
 class Built(NamedTuple):
-    """The result of `build_site`: the front page, and what was written."""
+    """The result of `build_site`: the front page, and counts of the pages written."""
 
     front: Path
     pages: int

@@ -168,7 +168,7 @@ def _html_cell(cell: Cell, column: int, number: bool) -> str:
 
 
 def _class(name: str) -> str:
-    """A class attribute, or nothing."""
+    """An HTML class attribute, or an empty text."""
     return f' class="{name}"' if name else ""
 
 

@@ -208,7 +208,7 @@ def read_claims(path: Path) -> Claims:
 
 
 def _each_reading(table: Any) -> Iterator[Any]:
-    """A claim's table once for each of its `readings`; a table without them as it is."""
+    """Yield a claim's table once for each of its `readings`; a table without readings is yielded unchanged."""
     readings = table.get("readings") if isinstance(table, dict) else None
     if not isinstance(readings, list):
         yield table

@@ -65,7 +65,7 @@ class CurvePoint(NamedTuple):
 
 
 class PublishedValue(NamedTuple):
-    """What a paper says about a figure's measure: a value, or a range with one end perhaps open.
+    """The published value of a figure's measure: a number, or a range that may be open at one end.
 
     `x` is None when the claim is about the whole axis.
     """
@@ -138,7 +138,7 @@ def curves_of(spec: FigureSpec, samples: Sequence[Sample]) -> dict[str, list[Cur
 
 
 def published_values(spec: FigureSpec, claims: Sequence[Claim]) -> list[PublishedValue]:
-    """What the paper published about the measures of a figure; empty when the figure shows no marks."""
+    """The published values of a figure's measures; empty when the figure shows no marks."""
     if not spec.marks:
         return []
     values = (_published_value(spec, claim) for claim in claims)

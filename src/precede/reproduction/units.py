@@ -51,7 +51,7 @@ class Finding(Struct, frozen=True, kw_only=True):
 
 
 class Paper(Protocol):
-    """What `precede reproduce` calls in a paper's package."""
+    """The functions of a paper's package that `precede reproduce` calls."""
 
     def units(self, folder: Path, scale: str, samples: Sequence[Sample]) -> list[Unit]:
         """Every unit of a scale; a paper may add units after it has seen the samples measured so far."""

@@ -177,13 +177,13 @@ class Deliveries:
         return Delivered(self._name_of(id.source), id.number, message.payload, id)
 
     def acknowledge(self) -> None:
-        """The application is done with the message in hand: it is not delivered again after a restart."""
+        """Acknowledge the message that the application has processed: a restart does not deliver it again."""
         if self._in_hand is not None:
             self._outbox.acknowledge(self._in_hand)
             self._in_hand = None
 
     def keep_in_hand(self) -> None:
-        """The application failed over the message in hand: it is delivered again after a restart."""
+        """Leave the message unacknowledged that the application failed on: a restart delivers it again."""
         self._in_hand = None
 
     def wake(self) -> None:

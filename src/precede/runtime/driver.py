@@ -134,7 +134,7 @@ class Driver(EffectHandler):
     def broadcast(
         self, payload: bytes, to: Sequence[NodeId] | None = None, lifetime: Duration | None = None
     ) -> None:
-        """Broadcast a message. Raises what the node raises (Refused), with nothing changed."""
+        """Broadcast a message. If the node raises Refused, nothing has changed."""
         self._drain()
         now = self._clock.now()
         effects = self.node.broadcast(payload, now, to, lifetime)
@@ -252,7 +252,7 @@ class Driver(EffectHandler):
         self.store.abandon()
 
     def fail(self, error: StoreFailed) -> None:
-        """The store failed: crash, and report it once."""
+        """Crash the node because its store failed, and report the failure once."""
         if not self._stopped:
             self.crash()
             self.on_failure(error)
@@ -311,7 +311,7 @@ class Driver(EffectHandler):
             self.store.log(self._rows.taken())
 
     def _release(self) -> None:
-        """Everything is committed: transmit the sends and hand the deliveries to the application."""
+        """Transmit the sends and hand over the deliveries, now that everything is committed."""
         leaving, self._leaving = self._leaving, []
         for number, item in leaving:
             if isinstance(item, Send):

@@ -109,7 +109,7 @@ class World(NodeInputs):
         return True
 
     def _call_soon(self) -> None:
-        """Makes the calls that were asked for at this instant, and those that follow from them."""
+        """Makes the calls that were requested for this instant, and those that they request."""
         soon = self.queue.soon
         while soon:
             function, arguments = soon.popleft()

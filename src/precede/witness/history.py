@@ -149,7 +149,7 @@ class History(Struct):
 
 
 def mask(code: int) -> int:
-    """The code of an event that takes part in no order any more."""
+    """The code of an event that the order checks ignore from now on."""
     return -code - 2
 
 

@@ -26,7 +26,7 @@ _PAIRED: Final = 20
 
 
 class Facts(Struct):
-    """What the reader learnt about a whole log."""
+    """Facts about a whole log that its reader collected."""
 
     rows: int
     deliveries_only: bool

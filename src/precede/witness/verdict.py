@@ -199,7 +199,7 @@ class Verdict(Struct, frozen=True):
         return {name: value for name, value in plain.items() if value or name not in optional}
 
     def _listed_with_story(self) -> list[Violation]:
-        """The listed violations, with `first` in the place of the one that has no story."""
+        """The listed violations; the first has its story, from `first`."""
         if self.first is None:
             return list(self.listed)
         for place, violation in enumerate(self.listed):

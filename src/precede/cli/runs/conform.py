@@ -13,7 +13,7 @@ def command(
     worlds: Annotated[int, typer.Option(min=1, help="how many swarm worlds")] = 200,
     seed: Annotated[int, typer.Option(help="the first world's seed")] = 1,
 ) -> int:
-    """Put your own protocol through worked examples and the swarm, beside ours.
+    """Test your own protocol with worked examples and the swarm, and compare it with ours.
 
     NODE is a subclass of precede.core.node.Node that is built from a Context. Exit code 1 if it breaks its
     order, loses or repeats a message, or keeps a buffer full.

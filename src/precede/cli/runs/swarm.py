@@ -25,7 +25,7 @@ def command(
     master: MasterOption = None,
     conf: ConfOption = None,
 ) -> int:
-    """Draw worlds from seeds, break them, heal them, and ask safety and liveness of every one.
+    """Draw worlds from seeds, inject faults, heal them, and check safety and liveness of every one.
 
     The last line counts; the exit code is 1 if any count but worlds is not 0.
 
@@ -80,7 +80,7 @@ def _on_spark(work: list[tuple[str, int]], master: str, conf: list[str] | None) 
 
 
 def _show(result: Any, shrinking: bool, record: Path | None) -> None:
-    """A failing world: its seed and draw first, then what is wrong, then a small text that shows it."""
+    """Print a failing world: its seed and draw, its findings, then a small text that shows the failure."""
     from precede.eventlog.sinks import TableSink
     from precede.experiments.run import prepare
     from precede.experiments.stories.from_log import tell_log

@@ -120,7 +120,7 @@ def _periods(records: Iterable[LinkRecord]) -> tuple[dict[tuple[NodeId, NodeId],
 
 
 def _other_end(period: _Period, others: Sequence[_Period]) -> list[Instant]:
-    """When the other end received the packets of a period: in its period that overlaps most with it."""
+    """When the other end received the packets of a period; of its periods the one that overlaps most counts."""
     best_period, shared = None, 0
     for other in others:
         end = min(_or_last(period.down), _or_last(other.down))
@@ -150,7 +150,7 @@ def _end(node: NodeId, peer: NodeId, period: _Period, received: Sequence[Instant
 
 
 def _left(plan: Plan, emulated: pa.Table) -> dict[NodeId, list[Instant]]:
-    """When each real node left, one microsecond late: after everything it sent."""
+    """When each real node left, plus one microsecond, so that it is later than everything the node sent."""
     number = {name: node for node, name in enumerate(plan.names)}
     departures = emulated.filter(pc.equal(emulated["kind"].cast(pa.string()), "left"))
     left: dict[NodeId, list[Instant]] = {}

@@ -106,7 +106,7 @@ class CellularTable(WorldTable, frozen=True, kw_only=True):
 
 
 def _build(world: CellularTable, table: Table, seed: int) -> BuiltWorld:
-    """The network; ids of stations are below those of hosts."""
+    """Build the network; ids of stations are below those of hosts."""
     stations = world.stations
     names = (*(f"s{number}" for number in range(stations)), *(f"h{number}" for number in range(world.hosts)))
     places = hexagonal(stations, world.range)
@@ -153,7 +153,7 @@ def _positions(
 
 
 def read_positions(path: Path, hosts: Sequence[str], step: Duration) -> Positions:
-    """Straight lines between the rows of each host; before its first and after its last it is nowhere."""
+    """Straight lines between the rows of each host; it is absent before its first row and after its last."""
     rows = _position_rows(path, hosts)
     last = max((at for track in rows.values() for at, _, _ in track), default=0)
     instants = np.arange(0, last + 1, step)

@@ -35,7 +35,7 @@ def answer_schema() -> pa.Schema:
 
 
 def answer_of(verdict: Verdict, rows: int) -> dict[str, Any]:
-    """A verdict as an answer; `rows` is the number of rows of its order."""
+    """A verdict as an answer; `rows` is the number of rows of its independent order."""
     plain = verdict.plain()
     first = plain["first"]
     return {name: plain[name] for name in ANSWER_COLUMNS} | {
@@ -46,9 +46,9 @@ def answer_of(verdict: Verdict, rows: int) -> dict[str, Any]:
 
 
 def combine(answers: Sequence[dict[str, Any]], by: Sequence[str]) -> Verdict:
-    """One verdict from the answers about all orders of a log.
+    """One verdict from the answers about all independent orders of a log.
 
-    Every answer has a key `group` besides its columns: the values of the columns `by` that identify its order.
+    Every answer also has a key `group`: the values of the columns `by` that identify its independent order.
     """
     if not answers:
         raise BadInput("the log is empty (no rows)")

@@ -40,7 +40,7 @@ _BAD_INPUT: Final = re.compile(r"precede\.core\.errors\.BadInput: (.*)")
 def verify_path(
     session: SparkSession, path: str, order: Order | None = None, **options: Unpack[VerifyOptions]
 ) -> Verdict:
-    """Verify a log in files on Spark, in parallel if it has several orders; the verdict of `precede.verify`."""
+    """Verify a log in files on Spark, in parallel if it has several independent orders."""
     if path == "-":
         raise BadInput("standard input can only be read by this process: leave out --master")
     pieces = _pieces(Path(path))
@@ -72,7 +72,7 @@ def verify_path(
 
 
 def _pieces(path: Path) -> list[Piece]:
-    """The Parquet files of a path; none for a text log, and none for a run's folder, which is one order."""
+    """The Parquet files of a path; none for a text log or a run's folder, which one task verifies."""
     if path.is_dir() and not (path / "events.parquet").is_file():
         return pieces_in(path)
     if not path.is_file():
@@ -103,7 +103,7 @@ def _frame(session: SparkSession, path: Path, pieces: Sequence[Piece]) -> DataFr
 
 
 def _one_order_each(pieces: Sequence[Piece], by: Sequence[str]) -> bool:
-    """Does every file hold exactly one order, and every order lie in one file? Read from file statistics."""
+    """Does each file hold one independent order, and each order lie in one file? Read from file statistics."""
     seen = set()
     for piece in pieces:
         key = _order_of(piece, by)
@@ -114,7 +114,7 @@ def _one_order_each(pieces: Sequence[Piece], by: Sequence[str]) -> bool:
 
 
 def _order_of(piece: Piece, by: Sequence[str]) -> tuple[Any, ...] | None:
-    """The values of the columns `by` in a file; None if a column has several values or no statistics."""
+    """The values of the columns `by` in a file, from its footer; None if one has several or no statistics."""
     metadata = pq.read_metadata(piece.path)
     columns = {metadata.schema.column(index).path: index for index in range(metadata.num_columns)}
     key = []

@@ -85,7 +85,7 @@ def verify(
     steps: Steps = "counted",
     duplicates: Duplicates = "forbid",
 ) -> DataFrame:
-    """Verify every order in a DataFrame: one row for each combination of `by`, with its columns and the answer.
+    """Verify every independent order in a DataFrame: one row for each combination of `by`, with the answer.
 
     The options are those of `precede.verify`. A DataFrame has no order of rows, so `step` must be a column.
     Without `by` (and without a column `run_id`) the whole DataFrame is one order; one task verifies it in
@@ -136,7 +136,7 @@ def settle_query(
 
 
 def _with_facts_of_the_whole(df: DataFrame, query: Query, layout: Layout) -> Query:
-    """Find out whether the whole log has broadcasts and deadlines: a group without them is not the whole."""
+    """Find out whether any group of the log has broadcasts and deadlines, and record it in the query."""
     from pyspark.sql import functions as sf
 
     if not layout.by:
@@ -161,7 +161,7 @@ def _quoted(name: str) -> str:
 
 
 class _OneOrder:
-    """Verifies one order of any size. Its rows go to a file first, because the verifier may read them twice."""
+    """Verifies one independent order of any size. Its rows go to a file first: they may be read twice."""
 
     def __init__(self, query: Query) -> None:
         self.query = query

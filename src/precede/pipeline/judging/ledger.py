@@ -134,7 +134,7 @@ class Ledger:
 
 
 def _lacking(run: Standing, columns: Collection[str], timed: bool) -> Iterator[str]:
-    """What the order needs and the log does not have, in the verifier's words."""
+    """The reasons for the verdict unknown: data that the order needs and the log lacks."""
     if run.order == "multicast" and "destinations" not in columns:
         yield "multicast order needs the column destinations"
     if run.order == "delta" and not timed:

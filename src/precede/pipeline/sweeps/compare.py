@@ -40,7 +40,7 @@ def compare(measures: pa.Table, seeds: Mapping[str, int], claims: Claims, sweep:
 
 
 def _samples(measures: pa.Table, seeds: Mapping[str, int], claims: Claims) -> list[Sample]:
-    """What each run measured, reduced to the measures that claims name."""
+    """The measures of each run that claims name."""
     names = {name for claim in claims.claim for name in (claim.measure, *claim.also)}
     others = [claim.against for claim in claims.claim if claim.against is not None]
     names |= {str(point["measure"]) for point in others if "measure" in point}
@@ -58,7 +58,7 @@ def _samples(measures: pa.Table, seeds: Mapping[str, int], claims: Claims) -> li
 
 
 def _zeros(names: set[str]) -> dict[str, float]:
-    """A run has no row for a count of something that never happened: the count is 0."""
+    """The counts that are 0 in a run: it has no row for something that never happened."""
     return {name: 0.0 for name in sorted(names) if re.search(COUNTED, name)}
 
 

@@ -160,7 +160,7 @@ class _RunTask:
     def settle(self) -> None:
         """Carry out the missing steps of the run, and mark it as finished or as failed.
 
-        A file `*.begun` exists while a worker is at the run; those that remain are of workers that died.
+        A file `*.begun` exists while a worker carries out the run. A remaining one shows that its worker died.
         """
         if self.marks.is_complete(self.point.id, self.options):
             return

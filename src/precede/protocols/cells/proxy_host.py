@@ -160,13 +160,13 @@ class ProxyHost(Node):
         effects.append(SetTimer("connect", now + jittered(self.retry, self.random)))
 
     def _delivered_vector(self) -> Vector:
-        """What the former station must know before the record moves; nothing by default."""
+        """The numbers delivered, if the former station needs them before it sends the record; else empty."""
         return ()
 
     def _on_connect_ack(
         self, packet: ProxyConnectAckPacket, sender: NodeId, now: Instant, effects: list[Effect]
     ) -> None:
-        """Connected: take over where the station begins, and send own messages."""
+        """Become connected: continue from the station's position, and send own messages."""
         if packet.ses != self.ses or self.connected:
             return
         self.connected = self.joined = True

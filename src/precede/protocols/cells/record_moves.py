@@ -93,7 +93,7 @@ class RecordMoves:
         self.offers.offer(host, record, now, effects)
 
     def on_get(self, packet: ProxyGetPacket, now: Instant, effects: list[Effect]) -> None:
-        """A station requests a record: give it, keep the request until it is here, or send it after the record.
+        """A station requests a record: send it, keep the request until it is here, or forward the request.
 
         The links are first-in first-out, so the request reaches each station after the record did, and ends
         where the record is.

@@ -45,14 +45,14 @@ class ProxyRule(ABC):
 
     @abstractmethod
     def acknowledge(self, host: NodeId, number: int) -> bool:
-        """A host has delivered this station's messages up to `number`; True if some may be deletable."""
+        """Record what a host has delivered of this station's messages; True if some may be deletable."""
 
     @abstractmethod
     def take_deletable(self) -> list[MessageKey]:
         """This station's messages that every destination has; each is returned once."""
 
     def admit(self, host: NodeId, record: ProxyRecord, received: Mapping[NodeId, int]) -> Packet | None:
-        """Set where a new host begins; returns the packet that tells all stations of it, if there is one."""
+        """Set where a new host begins; returns the packet that announces it to all stations, if any."""
         return None
 
     @abstractmethod

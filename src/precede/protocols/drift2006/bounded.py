@@ -41,7 +41,7 @@ MOST_BITS: Final = NARROW.bits - 1 - NARROW.number_bits
 
 
 class BoundedDrift(Around[DriftNode]):
-    """Sends `bits` bits of each timestamp, and as many of each sequence number, but 11 at most."""
+    """Sends the lowest `bits` bits of each timestamp, and as many of each sequence number, at most 11."""
 
     def __init__(self, inner: DriftNode, bits: int) -> None:
         if not FEWEST_BITS <= bits <= MOST_BITS:

@@ -44,7 +44,7 @@ class Form:
         return number >> self.number_bits == 0 and timestamp >> (self.bits - 1 - self.number_bits) == 0
 
     def place_of(self, column: int) -> slice:
-        """The bytes of a column in a table as it is sent."""
+        """The position of a column's bytes in an encoded table."""
         return slice(self.size * column, self.size * (column + 1))
 
     def lowest_with(self, timestamp: int) -> bytes:

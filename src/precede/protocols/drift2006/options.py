@@ -17,7 +17,7 @@ Founding: TypeAlias = Literal["given", "agreed", "alone"]
 
 
 class TofOptions(FloodOptions, frozen=True, kw_only=True):
-    """What TOF and DRIFT share: who sends, who delivers, and when a silent source floods a dummy."""
+    """The options that TOF and DRIFT share: who sends, who delivers, when a silent source floods a dummy."""
 
     sources: Annotated[str, option("members that are sources at the beginning: all, or ids as 0 3 5-9")] = "all"
     destinations: Annotated[str, option("nodes that deliver: all, or ids as 0 3 5-9")] = "all"
@@ -40,7 +40,7 @@ class TofOptions(FloodOptions, frozen=True, kw_only=True):
 
 
 class DriftOptions(TofOptions, frozen=True, kw_only=True):
-    """What DRIFT adds: virtual flooding, view changes, bounded timestamps."""
+    """The options that only DRIFT has: virtual flooding, view changes, bounded timestamps."""
 
     limit: Annotated[int | None, option("most virtual-flooding entries on a packet; none: all sources")] = None
     policy: Annotated[Policy, option("which entries travel, under a limit")] = "least_sent"

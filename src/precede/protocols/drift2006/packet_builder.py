@@ -127,7 +127,7 @@ class PacketBuilder:
         return WantPacket(wants, extra, *sizes_of(extra, WANT_BYTES * len(wants), len(wants)))
 
     def digest_packet(self, haves: tuple[Have, ...]) -> Packet:
-        """Leave out streams whose admission has not arrived: nobody is behind on those."""
+        """Build a digest of all streams whose admission has arrived here."""
         extra = self.piggyback()
         listed = tuple(have for have in haves if have[:2] in self._state.admitted)
         return DigestPacket(listed, extra, *sizes_of(extra, HAVE_BYTES * len(listed), len(listed)))
@@ -138,7 +138,7 @@ class PacketBuilder:
         return [(source, serial, min(n, ends.get((source, serial), n))) for source, serial, n in haves]
 
     def can_drop(self, stream: Stream[Any], number: int, flood: Carried) -> bool:
-        """Only when it was delivered here and every voter holds it."""
+        """True when the flood was delivered here and every voter holds it."""
         state = self._state
         assert isinstance(flood, Flood)
         if number > state.delivered_number(stream.id) or not state.view.all_hold(flood.timestamp):

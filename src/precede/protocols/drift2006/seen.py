@@ -97,7 +97,7 @@ class Seen:
                     self._choice.changed(id)
 
     def label(self, group: int, view: int) -> None:
-        """Compute the layout for a group and view: one comparison then shows that all three are the same."""
+        """Compute the layout, a hash of group, view and columns: equal layouts mean equal columns."""
         self.settle()
         self._label = group, view
         self._places = [self.table.form.place_of(column) for column in range(self.table.width)]
@@ -126,7 +126,7 @@ class Seen:
     # -- learning ----------------------------------------------------------------------------------------
 
     def advance(self, column: int, number: int, timestamp: int) -> None:
-        """A message is here, with all before it: its own timestamp is an entry too (the repair D2)."""
+        """Record that all messages up to this one are here; its timestamp is an entry too (the repair D2)."""
         rose = self._raise(column, number, timestamp)
         if rose and self._choice is not None:
             self._choice.changed(self.columns[column])

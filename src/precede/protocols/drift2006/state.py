@@ -82,7 +82,7 @@ class View:
     # -- floors ------------------------------------------------------------------------------------------
 
     def raise_floor(self, timestamp: int) -> bool:
-        """This node holds everything up to a timestamp; True when its floor rose, which packets must show."""
+        """Record that this node holds everything up to a timestamp; True when its floor rose."""
         if not self.crash_tolerant:
             return False
         self.held_to = max(self.held_to, timestamp)

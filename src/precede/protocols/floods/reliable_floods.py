@@ -165,7 +165,7 @@ class Floods(Generic[F]):
         return self._catch_up(stream)
 
     def _catch_up(self, stream: Stream[F]) -> list[F]:
-        """Some floods are missing no longer: remove early floods that are in order now, and return them."""
+        """Remove and return the early floods that are in order now that earlier ones have arrived."""
         ready = []
         while stream.received + 1 in stream.early:
             stream.received += 1
@@ -298,7 +298,7 @@ class Floods(Generic[F]):
     # -- digests -----------------------------------------------------------------------------------------
 
     def haves(self) -> tuple[Have, ...]:
-        """Up to which number this node has each stream."""
+        """For each stream, the number up to which this node has all floods."""
         return tuple(
             (source, serial, self.streams[source, serial].received) for source, serial in sorted(self.streams)
         )

@@ -51,7 +51,7 @@ class Pending:
 
 
 class CausalBarrier(Ordering):
-    """The paper's registries `c_barrier`, `co_delivered` and `pending`.
+    """Causal order by barriers, with the paper's registries `c_barrier`, `co_delivered` and `pending`.
 
     `_waiting_for` is an index of the pending messages by one predecessor that each of them lacks.
     """

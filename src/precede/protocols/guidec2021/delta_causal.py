@@ -43,7 +43,7 @@ _DUE: Final = "due"
 
 @mypyc_attr(allow_interpreted_subclasses=True)
 class DeltaCausal(Ordering):
-    """`_past` is the paper's `c_barrier` and `co_delivered`, `_waiting` its `pending`."""
+    """Δ-causal order: `_past` is the paper's `c_barrier` and `co_delivered`, `_waiting` its `pending`."""
 
     draining: ClassVar[tuple[str, ...]] = ("pending",)
     stamp_type = Barrier

@@ -41,7 +41,7 @@ class Ordering(ABC):
     def stamp(
         self, payload: bytes, now: Instant, to: Sequence[NodeId] | None, lifetime: Duration | None
     ) -> tuple[Envelope, list[Effect]]:
-        """A new own message: its envelope, and the effects (Persist, Accept, Deliver) before it is sent."""
+        """Stamp a new own message; returns its envelope and its effects (Persist, Accept, Deliver)."""
 
     @abstractmethod
     def arrive(self, envelopes: Sequence[Envelope], now: Instant, effects: list[Effect]) -> None:

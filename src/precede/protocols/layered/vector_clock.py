@@ -38,7 +38,7 @@ class _Pending(Struct, gc=False):
 
 
 class VectorClock(Ordering):
-    """Holds the paper's VT(p)[k] in `_delivered[k]`.
+    """Causal order by vector clocks; `_delivered[k]` is the paper's VT(p)[k].
 
     `_waiting_for` is an index of the waiting messages by one (member, number) that each of them lacks.
     """

@@ -92,7 +92,7 @@ class PrsRule(Rule):
         return PrsStamp(integers, tuples, INTEGER_BYTES * tuples + -(-bits // 8), barrier)
 
     def _sent(self, row: Row, destinations: tuple[Process, ...]) -> None:
-        """Send, step 3: later messages to these destinations come after this one, which follows the old row."""
+        """Send, step 3: replace the rows of these destinations by this message; later ones follow it."""
         for destination in destinations:
             self.barrier[destination] = row
 

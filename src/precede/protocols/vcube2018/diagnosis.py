@@ -198,12 +198,12 @@ class DiagnosedVCubeNode(VCubeNode):
         return self._received() if self.joined else None
 
     def _miss_answer(self, node: NodeId, now: Instant, effects: list[Effect]) -> None:
-        """A node did not answer in time: it has crashed."""
+        """Declare a node crashed that did not answer in time."""
         if self._tests.by_node.pop(node, None) is not None and self._view.mark_gone(node):
             self._change_view(now, effects)
 
     def _change_view(self, now: Instant, effects: list[Effect]) -> None:
-        """A node crashed, left or came: build the trees anew, and test nodes that take over at once."""
+        """Rebuild the trees after a node crashed, left or came, and test the nodes that take over at once."""
         self._view_since = now
         self._reports = {}
         if self._view.is_gone(self._me) and not self._leaving:
@@ -220,7 +220,7 @@ class DiagnosedVCubeNode(VCubeNode):
         self._keep_held(lambda held: held.t in occupied)
 
     def _stop(self) -> None:
-        """The others have declared this node crashed: drop everything it holds."""
+        """Stop this node, which the others have declared crashed, and drop everything it holds."""
         self._out = True
         self._log.entries, self._early_arrivals, self._early, self._pending = {}, {}, {}, {}
         self._awaited, self._held_from = {}, {}
@@ -243,7 +243,7 @@ class DiagnosedVCubeNode(VCubeNode):
     def _take(
         self, stamped: StampedMessage, below: int, now: Instant, effects: list[Effect]
     ) -> Sequence[Slot] | None:
-        """As without diagnosis; drops messages that were given up, and keeps the others in the log.
+        """Process a message. Unlike without diagnosis, drop given-up messages and keep others in the log.
 
         Before joining, a message is forwarded and kept for later.
         """
@@ -308,7 +308,7 @@ class DiagnosedVCubeNode(VCubeNode):
         )
 
     def _conclude(self, now: Instant, effects: list[Effect]) -> None:
-        """Once all nodes have reported: forget what all have, give up what nobody has, join."""
+        """Once all nodes have reported: drop messages that all have, give up messages that nobody has, join."""
         report = self._report(len(self._children), now)
         if report is None or self._leaving:
             return

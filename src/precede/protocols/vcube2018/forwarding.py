@@ -271,7 +271,7 @@ class Forwarding(Node):
         return awaited is not None and awaited.held is not None
 
     def _held_for(self, slot: Slot) -> Held | None:
-        """Remove the held messages that wait for this one from the index; returns the first of the list."""
+        """Remove held messages that wait for this one from the index; returns the first of their list."""
         awaited = self._awaited.get(slot)
         if awaited is None:
             return None

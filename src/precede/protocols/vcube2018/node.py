@@ -231,7 +231,7 @@ class VCubeNode(Forwarding):
                 pending = following
 
     def _lacking_for(self, slot: Slot) -> Pending | None:
-        """Remove the messages that wait for this delivery from the index; returns the first of the list."""
+        """Remove messages that wait for this delivery from the index; returns the first of their list."""
         awaited = self._awaited.get(slot)
         if awaited is None:
             return None

@@ -35,7 +35,7 @@ class RunningTests:
         return self._last
 
     def end(self, node: NodeId, number: int) -> RunningTest | None:
-        """A node answered: the test of this number, None if it is not under way."""
+        """End the test that a node answered, and return it; None if no test of this number is under way."""
         running = self.by_node.get(node)
         if running is None or running.number != number:
             return None

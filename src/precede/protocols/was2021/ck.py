@@ -108,7 +108,7 @@ class CkRule(ProxyRule):
         return {}
 
     def stamp(self, packet: ProxyUpPacket, number: int, record: ProxyRecord) -> ProxyAppPacket:
-        """A message comes after the host's own earlier ones and all it was sent and may have delivered."""
+        """Stamp a message: it follows the host's own earlier ones and all that the host may have delivered."""
         own: dict[NodeId, int] = record.order
         after = dict(record.recd)
         for station, earlier in (*own.items(), *record.sent_at):
@@ -137,7 +137,7 @@ class CkRule(ProxyRule):
         return CkJoinPacket(host, record.vector())
 
     def expect_acks(self, host: NodeId, vector: Mapping[NodeId, int]) -> None:
-        """A new host must acknowledge this station's messages beyond its entry in the vector."""
+        """Expect from a new host acknowledgements of this station's messages beyond its entry in the vector."""
         self.acked.setdefault(host, vector.get(self.node, 0))
 
     def give(self, packet: ProxyGetPacket, record: ProxyRecord) -> ProxyGivePacket:

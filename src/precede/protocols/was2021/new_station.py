@@ -60,7 +60,7 @@ class NewStation:
         hosts.hear(host, now, effects)
 
     def _reconnect(self, record: Record, packet: ConnectPacket, now: Instant, effects: list[Effect]) -> None:
-        """This station is the owner: confirm at once; a new connection ends all other registrations (E4)."""
+        """Confirm a host at once, because this station owns its record; end its other registrations (E4)."""
         if packet.ses < record.ses:
             return
         if packet.last_ses >= record.first:
@@ -133,7 +133,7 @@ class NewStation:
         hosts.routes.forward(request, effects)
 
     def _accepts_response(self, record: Record, ses: int) -> bool:
-        """Was the request sent since the record pins messages? An older answer does not fit them."""
+        """Was the request sent after the record pinned messages? An answer to an older request does not fit."""
         return ses >= record.began
 
     # Phase 3 (lines 14 to 20) -------------------------------------------------------------------------------
@@ -157,7 +157,7 @@ class NewStation:
         self._become_owner(record, start, packet.recovered, now, effects)
 
     def _boundary(self, attempt: Attempt) -> int:
-        """The last number that can have been delivered elsewhere: messages received before Rsp1 (E6)."""
+        """The last number that the host can have delivered elsewhere: the last received before Rsp1 (E6)."""
         return attempt.boundary
 
     def _become_owner(
@@ -168,7 +168,7 @@ class NewStation:
         now: Instant,
         effects: list[Effect],
     ) -> None:
-        """The handoff is over. Recovered messages get the numbers just below `start` (E5)."""
+        """Finish a handoff: own the record. Recovered messages get the numbers just below `start` (E5)."""
         record.owner = True
         record.first = record.ses
         record.base = start
@@ -233,7 +233,7 @@ class NewStation:
     def _rejoin_position(self, record: Record) -> tuple[int, int]:
         """The host's last number seen, and the number to begin at: after everything received here (E15).
 
-        The denials came behind every message that was on its way, so nothing older is still to come.
+        Links are first-in first-out, so the denials arrived after all older messages.
         """
         return self.registrations.last_number(record.host, record.ses), self.buffer.last + 1
 

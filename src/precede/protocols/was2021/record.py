@@ -105,7 +105,7 @@ class Record:
         self.held = {number for number in self.held if number >= upto}
 
     def forget_connection(self) -> None:
-        """A new connection: the host's RBuffer is empty again (E8), and nothing is being sent to it."""
+        """Start a new connection: the host's RBuffer is empty again (E8), and nothing is being sent to it."""
         self.held.clear()
         self.early.clear()
         self.private_at.clear()

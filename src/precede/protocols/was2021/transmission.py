@@ -74,7 +74,7 @@ class Transmission:
         self.buffer.send(number, self._marks(number), effects)
 
     def _marks(self, number: int) -> tuple[NodeId, ...]:
-        """The paper marks frames with hosts that delivered them; we list them once in connectACK (E9)."""
+        """Always empty: the paper marks frames with hosts that delivered them; we use connectACK (E9)."""
         return ()
 
     def collect(self, effects: list[Effect]) -> None:

@@ -53,7 +53,7 @@ class Point(Struct, frozen=True, forbid_unknown_fields=True):
     options: Mapping[str, Any] = {}
 
     def run(self, seed: int, precision: Precision) -> Run:
-        """Long enough for the deliveries wanted; everything else is the paper's."""
+        """The simulation of this point: the paper's settings, long enough for the required deliveries."""
         receivers = sum(self.to) / 2 if self.to else self.nodes - 1
         deliveries = precision.warm_up_deliveries + precision.deliveries
         lasts = 1.15 * deliveries * self.gap / (self.nodes * receivers) + 10 * self.propagation + 5 * self.gap
@@ -145,7 +145,7 @@ def _carried_by_message(
 
 
 def narrow_enough(shares: Sequence[float], precision: Precision) -> bool:
-    """Need no more runs be added: is the interval of the mean narrow, or are the most runs made?"""
+    """Are there enough runs: is the interval of the mean narrow, or is the limit of runs reached?"""
     if len(shares) < precision.fewest_runs:
         return False
     interval = confidence_interval(shares)

@@ -91,7 +91,7 @@ def _measure_packets(carried: Column, size: Column, node: Column, nodes: int) ->
 
 
 def _closed_for_lack_of_space(rows: Rows, sent: Any) -> Any:
-    """A packet whose successor to the same node at the same instant would not have fitted into it."""
+    """Which packets are full: the next packet to the same node at the same instant would not have fitted in."""
     size, node, at, peer = (column[sent] for column in (rows.bytes, rows.node, rows.at, rows.peer))
     full = np.zeros(len(size), bool)
     full[:-1] = (node[1:] == node[:-1]) & (at[1:] == at[:-1]) & (peer[1:] == peer[:-1])
@@ -106,7 +106,7 @@ def _size_bins(size: Column) -> list[Any]:
 
 
 def _measure_dependencies(rows: Rows) -> dict[str, float]:
-    """Figure 6: what a vector names beside its own entry, from the first packet after each broadcast."""
+    """Figure 6: the entries of each vector besides the source's own, from the first packet of a message."""
     births = np.flatnonzero(rows.kind == BROADCAST)
     first = births + 2
     first = first[first < len(rows.kind)]
@@ -175,7 +175,7 @@ def _measure_buffers(rows: Rows, nodes: int) -> dict[str, float]:
 
 
 def measure_pairs(rows: Rows, without: Rows, nodes: int) -> dict[str, float]:
-    """Figure 8: messages that came in packets with exactly two, beside the same copies without aggregation."""
+    """Figure 8: messages from packets with exactly two, compared with the same copies without aggregation."""
     begins = np.flatnonzero(rows.kind == PACKET_RECEIVED)
     arrived = np.flatnonzero(rows.kind == RECEIVED)
     packet = begins[np.searchsorted(begins, arrived) - 1]

@@ -163,10 +163,10 @@ def _at_one_rate(point: Point, seed: int) -> Measured:
 
 
 def _chosen(counts: Mapping[str, Any], point: Point) -> dict[str, float]:
-    """Counts per second of load. A repetition is a data frame that somebody it is meant for was sent before.
+    """Counts per second of load. A repetition is a data frame that was sent to one of its addressees before.
 
-    WAS numbers a message once in each cell, so what goes beyond one frame a cell and message is repeated. CK
-    sends one message in several frames, as hosts become ready for it; it tells repetitions apart itself.
+    WAS sends a message once in each cell, so all frames beyond one per cell and message are repetitions. CK
+    sends one message in several frames, as hosts become ready for it; its own packets mark repetitions.
     """
     count = {
         name: counts.get(f"packets_{name}") or 0 for name in ("ack", "proxy_ack", "proxy_repeat", "private")

@@ -71,8 +71,8 @@ def measure(
 ) -> dict[str, Any]:
     """One run, and its stations' buffers second by second.
 
-    As in the paper, `max` is the fullest station (what a centralised discard would make all keep), and the
-    mean and deviation leave it out.
+    As in the paper, `max` is the fullest station. With a centralised discard every station would keep as much.
+    Mean and deviation leave it out.
     """
     sink = TableSink()
     outcome = carry_out(describe(experiment, seed, duration, hosts, rate, options), sink)

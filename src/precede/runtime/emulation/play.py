@@ -22,7 +22,7 @@ Action = tuple[Instant, int, str]
 
 
 def until_killed(plan: Plan) -> Plan:
-    """The plan without crashes: a process that will be killed does not know when."""
+    """The plan without its crashes, for a process that will be killed: it must not know when."""
     stays = tuple(_open_ended(stay) if stay.ends == "crashed" else stay for stay in plan.stays)
     return msgspec.structs.replace(plan, stays=stays)
 

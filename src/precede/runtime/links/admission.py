@@ -34,7 +34,7 @@ _INTRODUCTIONS: Final = msgspec.msgpack.Decoder(tuple[Introduction, ...])
 
 
 class Beacon(NamedTuple):
-    """What a beacon says of its sender: number, boot, wire version, and a digest of the members it knows."""
+    """The content of a beacon: number, boot and wire version of its sender, digest of the members it knows."""
 
     number: NodeId
     boot: int
@@ -87,17 +87,17 @@ class Admission(ABC):
         """Ask a neighbour for a sign of life."""
 
     def tick(self, now: float) -> None:
-        """Repeat what is not answered; about every 50 ms."""
+        """Repeat unanswered frames; call it about every 50 ms."""
 
     def introductions(self, peer: NodeId) -> bytes | None:
-        """The members to tell a neighbour about; None if it knows them or was told."""
+        """The introductions to send to a neighbour; None if it has them or they were sent."""
         return None
 
     def introduced(self, data: bytes, now: float) -> None:
         """Introductions came."""
 
     def own_introduction(self) -> bytes | None:
-        """What strangers need to begin a session with this member."""
+        """This member's introduction: a stranger needs it to begin a session."""
         return None
 
     def may_send(self, where: Where, size: int) -> bool:
@@ -106,10 +106,10 @@ class Admission(ABC):
 
 
 class OpenAdmission(Admission):
-    """No key. A neighbour is there when anything of it is heard. Beacons have the sender's name.
+    """Admission without keys: every node from which a frame arrives is a neighbour.
 
-    Its address is the one it was heard from first, until that one is silent: a member with several interfaces
-    is heard from several addresses.
+    Beacons have the sender's name. A member with several interfaces sends from several addresses. The first
+    address counts until it is silent.
     """
 
     overhead = _OPEN.size
@@ -164,7 +164,7 @@ class OpenAdmission(Admission):
 
 
 class SealedAdmission(Admission):
-    """Members of a group only. `versions` counts members that speak another version of the wire format."""
+    """Admits members of a group only. `versions` counts members with another wire version."""
 
     overhead = max(DATA_OVERHEAD, GROUP_OVERHEAD)
 
@@ -246,7 +246,7 @@ class SealedAdmission(Admission):
         return beacon.number
 
     def introductions(self, peer: NodeId) -> bytes | None:
-        """Every accepted introduction, once for each pair of digests that differ."""
+        """Every accepted introduction; sent only once while both digests stay as they are."""
         heard = self._heard.get(peer)
         if heard is None or heard[0].digest == self.directory.digest:
             return None

@@ -136,7 +136,7 @@ class Channel:
         self._transmit(HEADER.pack(self.session, self.theirs, number, self._received), piece)
 
     def _repeat(self) -> None:
-        """No acknowledgement came in time: send the oldest pieces again, with exponential backoff."""
+        """Send the oldest pieces again, with exponential backoff: no acknowledgement came in time."""
         self._resend = None
         if not self._unacknowledged_pieces:
             return
@@ -146,7 +146,7 @@ class Channel:
         self._resend = asyncio.get_running_loop().call_later(self._wait, self._repeat)
 
     def _acknowledged(self, upto: int, carries: bool) -> None:
-        """The neighbour has all pieces up to a number. `carries`: the same frame brought a piece.
+        """Remove the pieces up to a number, which the neighbour has. `carries`: the same frame brought a piece.
 
         Three acknowledgements of the same piece in a row mean that the next one is lost: send it again at once.
         """
@@ -203,20 +203,20 @@ class Channel:
             self.acknowledge()
 
     def begin_again(self, theirs: int) -> None:
-        """The neighbour has a new session, whose pieces start at 1."""
+        """Expect pieces from 1 on: the neighbour has a new session."""
         self.theirs = theirs
         self._received = 0
         self._early.clear()
 
     def pause(self) -> None:
-        """The link is down: stop the timers and keep all state until `resume`."""
+        """Stop the timers while the link is down, and keep all state until `resume`."""
         for handle in (self._resend, self._acking):
             if handle is not None:
                 handle.cancel()
         self._resend = self._acking = None
 
     def resume(self) -> None:
-        """The link is up again: retransmit what is not acknowledged, under the same numbers."""
+        """Retransmit unacknowledged pieces under the same numbers, now that the link is up again."""
         self._wait = _FIRST_WAIT
         self._repeat()
         self._pump()

@@ -31,7 +31,7 @@ class Cookies:
         self._failures = 0
 
     def count_failure(self, now: float) -> None:
-        """A handshake failed: above a rate, the next ones need a cookie."""
+        """Count a failed handshake: above a rate, the next ones need a cookie."""
         if self._second != int(now):
             self._second, self._failures = int(now), 0
         self._failures += 1

@@ -17,7 +17,7 @@ class Arrived(NamedTuple):
 
 
 class LinkEvents(NamedTuple):
-    """What admission calls: `send` transmits a frame, the others report.
+    """Callbacks of admission: `send` transmits a frame, the others report events.
 
     `on_ready(peer, boot, where)`: a session with a new boot of a member is confirmed; whatever was shared with
     an earlier boot is gone. `on_moved(peer, where)`: a member has proven a new address. `on_alive(peer)`: an

@@ -134,7 +134,7 @@ class Links:
         return self._admission.seal_to_all(bytes((LOOSE,)) + sender + piece)
 
     def _broadcast(self, frame: bytes) -> None:
-        """To every node in range, and to neighbours that the transport's broadcast does not reach."""
+        """Send a packet to all nodes in range, also to those that the transport's broadcast does not reach."""
         if not self._by_hand:
             self._transport.broadcast(frame)
         for near in self._near.values():
@@ -245,7 +245,7 @@ class Links:
     # -- links -----------------------------------------------------------------------------------------------
 
     def _on_ready(self, node: NodeId, boot: int, where: Where) -> None:
-        """A session with a new boot of a member is agreed: what was shared with an earlier boot is gone."""
+        """Start a link with a new boot of a member; state shared with its earlier boot is dropped."""
         self._ready[node] = (boot, where)
         if node in self._near:
             self._forget(node, for_good=True)

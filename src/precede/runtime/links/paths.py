@@ -66,7 +66,7 @@ class Paths:
             self._proven.popitem(last=False)
 
     def challenge(self, peer: NodeId, old: Where, new: Where, now: float) -> list[tuple[Where, bytes]]:
-        """The questions to send when a member is heard from a new address; none while others are under way."""
+        """The challenges to send when a member's frame comes from a new address; none while others are open."""
         move = self._moves.get(peer)
         if move is not None and now - move.began < CHALLENGE_EXPIRES_S:
             return []
@@ -74,7 +74,7 @@ class Paths:
         return [(where, token) for token, where in (move.old, move.new)]
 
     def answered(self, peer: NodeId, token: bytes, where: Where, now: float) -> Where | None:
-        """An answer came. Returns the address to use from now on if that is decided by it."""
+        """Process an answer to a challenge. Returns the address to use from now on if that decides it."""
         move = self._moves.get(peer)
         if move is None:
             return None
@@ -86,7 +86,7 @@ class Paths:
         return None
 
     def due(self, peer: NodeId, now: float) -> Where | None:
-        """The new address, once it has answered and the old one has had its time."""
+        """The new address, once it has answered and the old one's time to answer is over."""
         move = self._moves.get(peer)
         if move is None or now - move.began <= OLD_PATH_ANSWERS_WITHIN_S:
             return None

@@ -148,7 +148,7 @@ class SessionTable:
                 peer.ephemerals.popitem(last=False)
 
     def confirm(self, session: Session) -> bool:
-        """The peer holds its key. Sessions with other boots of it end. Returns True if this boot is new."""
+        """Confirm a session and end those with the peer's other boots. Returns True if this boot is new."""
         peer = self.peers[session.peer]
         session.confirmed = True
         fresh = peer.boot != session.boot
@@ -166,7 +166,7 @@ class SessionTable:
         self._by_index.pop(session.mine, None)
 
     def forget(self, number: NodeId) -> None:
-        """Everything with a peer is over: it was removed, or a key was."""
+        """Remove all sessions and handshakes with a peer: the peer or a key was removed."""
         peer = self.peers.pop(number, None)
         if peer is not None:
             self.end_attempt(peer)

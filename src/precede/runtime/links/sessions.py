@@ -119,7 +119,7 @@ class Sessions:
         return self._table.current(peer)
 
     def ping(self, peer: NodeId) -> None:
-        """Ask whether a member still hears us in its session."""
+        """Send a ping to test whether a member still receives frames of its session."""
         session = self._table.current(peer)
         if session is not None:
             self._transmit(_seal(session, PING), session.where)
@@ -283,7 +283,7 @@ class Sessions:
         return True
 
     def _repeat_answer(self, peer: PeerSessions, ephemeral: bytes, where: Where) -> None:
-        """Message 1 came again: its answer was lost, or it is a replay. Only the first address is answered."""
+        """Repeat the answer to a repeated message 1, to its first address only: it may be a replay."""
         session = self._table.session(peer.ephemerals[ephemeral])
         if session is not None and not session.confirmed and session.where == where:
             self._transmit(session.answer, where)
@@ -388,5 +388,5 @@ def _mask(keys: GroupKeys, ephemeral: bytes, hint: bytes) -> bytes:
 
 
 def _mac(keys: GroupKeys, receiver: bytes, boot: int, data: bytes) -> bytes:
-    """Shows a stranger's frame at the price of a hash, and binds message 1 to its receiver and its boot."""
+    """A keyed hash: rejects frames of strangers cheaply, and binds message 1 to its receiver and its boot."""
     return blake2b(receiver + boot.to_bytes(8, "big") + data, key=keys.mac, digest_size=8).digest()

@@ -207,7 +207,7 @@ class FloodRadio(Network):
     # -- collisions --------------------------------------------------------------------------------------
 
     def _collide(self, radio: _Radio, air: _Air, near: Sequence[NodeId]) -> None:
-        """Marks what collides: at nodes that hear another transmission or send, and at the sender."""
+        """Marks collisions: at nodes that receive another transmission or send one, and at the sender."""
         spoils: dict[NodeId, None] = {}
         air.spoils = spoils
         for other in radio.heard:

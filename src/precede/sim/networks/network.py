@@ -65,7 +65,7 @@ class Simulator(Protocol):
 
 @mypyc_attr(allow_interpreted_subclasses=True)
 class Flight(ABC):
-    """How long the packets of one node take, in a network where that is all that happens to them."""
+    """How long the packets of one node take, in a network that only delays packets."""
 
     @abstractmethod
     def takes(self, now: Instant) -> Duration:
@@ -91,7 +91,7 @@ class Network(ABC):
         """Schedules what this network knows in advance (contacts, partitions, movements)."""
 
     def flight(self, sender: NodeId) -> Flight | None:
-        """How long a node's packets take, if that is all that ever happens to them here; else None.
+        """How long a node's packets take, if this network only delays them; else None.
 
         The fast path then carries out unkeyed sends to one node itself, and calls `send` only for the others.
         """

@@ -25,7 +25,10 @@ from precede.sim.randomness import Distribution
 
 @mypyc_attr(allow_interpreted_subclasses=True)
 class PointToPoint(Network):
-    """Delays in seconds as written distributions; `loss` and `duplication` are probabilities per packet."""
+    """The point-to-point network. Delays are written distributions in seconds.
+
+    `loss` and `duplication` are probabilities per packet.
+    """
 
     def __init__(
         self,

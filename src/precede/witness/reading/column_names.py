@@ -80,7 +80,7 @@ class Layout(Struct, frozen=True):
 
 
 def read_mapping(written: str | Mapping[str, str] | None, option: str, names: Sequence[str]) -> dict[str, str]:
-    """An option such as `node=consumer,step=offset` as a dict; `known` are the names it may map."""
+    """An option such as `node=consumer,step=offset` as a dict; `names` are the names it may map."""
     if written is None:
         return {}
     pairs = written.items() if isinstance(written, Mapping) else _pairs(written, option)

@@ -39,7 +39,7 @@ def whole(value: Any, row: int, column: str, place: Place) -> int:
 
 
 def text(value: Any, row: int, column: str, place: Place) -> str:
-    """A name from text or a number. 2.0 becomes `2`: a table library writes 2 so in a column with holes."""
+    """A name from text or a number. 2.0 becomes `2`: pandas stores integers as floats if some are missing."""
     if isinstance(value, str):
         if value == "":
             raise BadInput(f"{place(row)}: {column} is missing")

@@ -53,7 +53,7 @@ def draw(protocol: str, seed: int, random: Random) -> Plan:
 def _spare_leavers(
     world: dict[str, Any], crashes: list[dict[str, Any]], options: dict[str, Any]
 ) -> tuple[dict[str, Any], list[dict[str, Any]], dict[str, Any]]:
-    """Let leavers leave in peace: they do not crash, and have 20 s to be confirmed.
+    """Spare hosts that leave: they do not crash, and have 20 s until the leave must be confirmed.
 
     Down decisions are switched off, so that they cannot hide an error of the protocol.
     """

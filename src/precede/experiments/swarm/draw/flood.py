@@ -283,7 +283,7 @@ def missing(plan: Plan, prepared: Prepared, log: pa.Table) -> list[str]:
 def _missed_by_latecomers(
     sequences: dict[_Process, list[_MessageKey]], founders: list[_Process], up: dict[_Process, None]
 ) -> list[str]:
-    """Describe messages that a founder delivered behind a latecomer's first one, and the latecomer did not."""
+    """Describe messages that a founder delivered after a latecomer's first one and the latecomer did not."""
     lacking = []
     reference = max((sequences[process] for process in founders), key=len, default=[])
     places = {message: place for place, message in enumerate(reference)}

@@ -35,7 +35,7 @@ _SETTLE: Final = 150 * SECOND
 
 
 def draw(protocol: str, seed: int, random: Random) -> Plan:
-    """Draw a world. The kind has its own generator, so worlds of the usual kind are as they always were."""
+    """Draw a world. The kind has its own generator, so older seeds of the usual kind give the same worlds."""
     generator = Generators(seed).python("swarm", "network", protocol)
     usual = _USUAL_KINDS[protocol]
     kind = usual

@@ -37,7 +37,7 @@ _FAR_AHEAD: Final = 150
 
 
 def draw(protocol: str, seed: int, random: Random) -> Plan:
-    """Draw a world: most are the paper's, where no node fails; the others are its future work."""
+    """Draw a world: in most no node fails, as in the paper; the others have the faults of its future work."""
     drawn = draw_calm if random.random() < 0.6 else draw_faulty
     return _vary(drawn(protocol, seed, random), Generators(seed).python("swarm", "forms", protocol))
 

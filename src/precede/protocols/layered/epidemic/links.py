@@ -60,7 +60,7 @@ class Link:
         return None
 
     def take_all(self, held: set[MessageId], now: Instant) -> list[ParsedEnvelope]:
-        """Empty the queue and return all its messages for which that holds."""
+        """Empty the queue; return the messages that the peer lacks, this node holds and have not expired."""
         due = [parsed for _, _, parsed in sorted(self._queue) if self._is_due(parsed, held, now)]
         self._queue, self.lacked = [], {}
         return due
