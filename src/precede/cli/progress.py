@@ -12,7 +12,7 @@ T = TypeVar("T")
 
 @contextmanager
 def working(label: str) -> Iterator[None]:
-    """A spinner with the time it has taken, on stderr, for something of unknown length."""
+    """Show a spinner and the elapsed time on stderr, while work of unknown length is under way."""
     if not sys.stderr.isatty():
         yield
         return
@@ -26,7 +26,7 @@ def working(label: str) -> Iterator[None]:
 
 
 def counting(items: Iterator[T], total: int, label: str) -> Iterator[T]:
-    """A bar with rate and time left, on stderr, for so many items."""
+    """Yield the items, with a bar on stderr that shows the rate and the time left."""
     if not sys.stderr.isatty():
         yield from items
         return

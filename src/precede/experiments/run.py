@@ -109,7 +109,7 @@ class Replay(Struct):
 
 
 class Prepared(Struct):
-    """A world in which nothing has happened yet, and what is needed to run it."""
+    """A world in which nothing has happened yet, with its recorder and the other parts of its run."""
 
     world: World
     built: BuiltWorld

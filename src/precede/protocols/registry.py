@@ -61,7 +61,7 @@ _USUAL_DISSEMINATION: Final[dict[str, str]] = {
 
 
 class Entry(Struct, Generic[OptionsT], frozen=True):
-    """One protocol: its name, what it promises and where, its options, and how a node is built.
+    """One protocol: its name, the order it promises, its worlds, its options, and how a node is built.
 
     `build(role, context)` makes a node. An ordering gives `ordering(context)` instead, and is joined to a
     dissemination. `options` is the struct that both find in `context.options`.

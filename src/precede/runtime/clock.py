@@ -65,7 +65,7 @@ class Timers:
         self._handles.clear()
 
     def _due(self, key: Key, at: Instant) -> None:
-        """Fire, or wait on: the event loop's clock and the node's clock may differ."""
+        """Fire the timer, or set it again if the node's clock has not reached the instant yet."""
         if self._clock.now() < at:
             self.set(key, at)
             return

@@ -226,7 +226,7 @@ class Driver(EffectHandler):
         return isinstance(self.store, Store)
 
     def unacknowledged(self, after: int, most: int) -> list[tuple[int, Message]]:
-        """Delivered messages in the store behind a place, at most so many."""
+        """The delivered messages in the store after the place `after`, at most `most` of them."""
         try:
             return self.store.unacknowledged(after, most)
         except StoreFailed as error:

@@ -179,7 +179,7 @@ class Group:
         return self
 
     async def __aexit__(self, kind: type[BaseException] | None, *rest: object) -> None:
-        """Close. If the block raised, the message in hand is delivered again after a restart."""
+        """Close. If the block raised, the last message taken is delivered again after a restart."""
         if kind is not None:
             self._deliveries.keep_in_hand()
         await self.close()

@@ -94,7 +94,7 @@ class Store:
         return cursor.lastrowid
 
     def unacknowledged(self, after: int = 0, most: int = -1) -> list[tuple[int, Message]]:
-        """Messages of the outbox behind a place, oldest first: all of them, or at most so many."""
+        """The messages of the outbox after the place `after`, oldest first; all of them, or at most `most`."""
         query = "SELECT place, message FROM outbox WHERE place > ? ORDER BY place LIMIT ?"
         rows = self._execute(query, (after, most))
         return [(place, msgspec.msgpack.decode(message, type=Message)) for place, message in rows]
@@ -195,7 +195,7 @@ def _lock(path: Path) -> int | None:
 
 
 class NoStore:
-    """The same interface without a disk: nothing survives, and each start is a new incarnation."""
+    """The interface of `Store` without a disk: nothing survives, and each start is a new incarnation."""
 
     dirty = False
 

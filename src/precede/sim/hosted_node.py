@@ -69,5 +69,5 @@ class HostedNode:
         return now if self.clock is None else self.clock.read(now)
 
     def update_plain(self) -> None:
-        """Sets `plain` anew; call it after a change of what it depends on."""
+        """Computes `plain` again; call it after any of its conditions has changed."""
         self.plain = self.up and self.clock is None and self.crash_after is None and not self.stalled

@@ -135,7 +135,7 @@ class Distribution:
         return self.draws(generators, *name, unit=unit).next
 
     def draws(self, generators: Generators, *name: str | int, unit: int = SECOND) -> Draws:
-        """The same as an object, which is faster for very many draws."""
+        """Like `drawing`, but returns an object, which is faster for very many draws."""
         generator = _UNUSED if self.name == "constant" else generators.numpy(*name)
         return Draws(lambda count: np.rint(self.block(generator, count) * unit).astype(np.int64))
 

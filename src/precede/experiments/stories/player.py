@@ -39,7 +39,7 @@ _MOST_TIMERS: Final = 10_000
 
 
 class Mismatch(Struct, frozen=True):
-    """A step whose effects differ from what the page says."""
+    """A step whose effects differ from those on the page."""
 
     line: int
     step: str

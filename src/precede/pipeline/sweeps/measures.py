@@ -59,7 +59,7 @@ def group_measures(measures: DataFrame, level: float = LEVEL) -> DataFrame:
 
 
 def _with_zeros(groups: DataFrame) -> DataFrame:
-    """The same groups, with a 0 for every run that has no row for a count.
+    """Groups whose statistics count a 0 for every run that has no row for a count.
 
     If k of n values have mean m and deviation s and the others are 0, the mean is m k/n, and the squared
     deviations from it sum up to (k - 1) s^2 + m^2 k (n - k) / n.

@@ -94,7 +94,7 @@ class Offers:
         self.arm(now, effects)
 
     def repeat(self, now: Instant, effects: list[Effect]) -> None:
-        """The retransmission timer fired: offer every host what it lacks."""
+        """Offer every host the messages it lacks: the retransmission timer fired."""
         self.repeating = False
         for host, record in self.hosts.items():
             self.offer(host, record, now, effects)

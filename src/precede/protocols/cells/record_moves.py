@@ -87,7 +87,7 @@ class RecordMoves:
         return record
 
     def _confirm(self, host: NodeId, record: ProxyRecord, now: Instant, effects: list[Effect]) -> None:
-        """Tell a host that it is connected, and send it what it may deliver."""
+        """Confirm a host's connection, and send it the messages that it may deliver."""
         packet = ProxyConnectAckPacket(host, record.ses, record.accepted, record.vector())
         effects.append(Send(packet, host, RADIO, ("connect", host)))
         self.offers.offer(host, record, now, effects)
@@ -146,7 +146,7 @@ class RecordMoves:
             self._follow(record.request, effects)
 
     def _give(self, packet: ProxyGetPacket, record: ProxyRecord, now: Instant, effects: list[Effect]) -> None:
-        """Update the record with what the host has delivered, then send it away."""
+        """Add the host's last deliveries to its record, then send it to the station that requested it."""
         self.discard.advance(packet.host, record, packet.delivered, now, effects)
         del self.hosts[packet.host]
         self.newest[packet.host] = max(packet.ses, self.newest.get(packet.host, 0))

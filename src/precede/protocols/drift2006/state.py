@@ -114,7 +114,7 @@ class View:
 
 @final
 class DriftState:
-    """What one node knows.
+    """The state of one node.
 
     `me`, `incarnation`: this node and its incarnation. `generator`: its random numbers.
     `virtual`: packets carry clocks (DRIFT); without, only a source's own floods show its clock (TOF).

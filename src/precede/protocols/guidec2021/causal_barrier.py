@@ -138,7 +138,7 @@ class CausalBarrier(Ordering):
         self._waiting_for.setdefault(lacked, []).append(pending)
 
     def _deliver(self, envelope: Envelope, stream: Stream, effects: list[Effect]) -> None:
-        """performDelivery (code 3). Unlike the paper, it removes from `c_barrier` what this message covers."""
+        """performDelivery (code 3). Unlike the paper, it removes covered predecessors from `c_barrier`."""
         message = envelope.message
         number = message.id.number
         self._delivered[stream] = number

@@ -53,7 +53,7 @@ class OwnMessages:
         return id.source == self.node and id.incarnation == self.incarnation
 
     def start(self, saved: Saved, stamp_type: Any, now: Instant | None = None) -> list[Effect]:
-        """After a restart: repeat what a crash may have prevented, and keep the messages to send again.
+        """After a restart: repeat effects that a crash may have prevented, and keep the messages to send again.
 
         With `now`, a message whose deadline passed while the node was down is not delivered.
         """

@@ -286,7 +286,7 @@ class MulticastNode(Node):
         return effects
 
     def _restore(self, now: Instant, saved: Saved, effects: list[Effect]) -> None:
-        """Replay the journal, repeat what a crash may have prevented, and hold waiting messages again."""
+        """Replay the journal, repeat effects that a crash may have prevented, hold waiting messages again."""
         contents = self._journal.open(saved, self.rule.packet)
         effects += [Persist(key, None) for key in contents.stale]
         for node, incarnation in contents.incarnations.items():

@@ -45,7 +45,7 @@ from precede.protocols.registry import Entry
 
 
 class PrsUpPacket(ProxyUpPacket, frozen=True, gc=False):
-    """Host to station: an own message to the hosts `to`, and what the host delivered before it sent this."""
+    """Host to station: an own message to the hosts `to`, and the host's deliveries before it."""
 
     kind: ClassVar[str] = "prs_up"
     to: tuple[NodeId, ...]
@@ -119,7 +119,7 @@ class PrsHost(ProxyHost):
         return effects
 
     def _on_air(self, packet: ProxyUpPacket) -> ProxyUpPacket:
-        """Add what the host has delivered by now: a superset of what it had delivered at the broadcast."""
+        """Add the host's deliveries so far, which include those before the broadcast."""
         return replace(packet, delivered=self._delivered_vector())
 
     def _delivered_vector(self) -> Vector:
@@ -201,7 +201,7 @@ class MobileRule(ProxyRule):
 
 
 class PrsStation(ProxyStation):
-    """A proxy station whose hosts say with each own message what they have delivered."""
+    """A proxy station whose hosts report their deliveries with each own message."""
 
     def _on_up(self, packet: ProxyUpPacket, now: Instant, effects: list[Effect]) -> None:
         if not isinstance(packet, PrsUpPacket):

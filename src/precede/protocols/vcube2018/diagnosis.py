@@ -175,7 +175,7 @@ class DiagnosedVCubeNode(VCubeNode):
     def _receive_test(
         self, packet: VCubeTestPacket, sender: NodeId, now: Instant, effects: list[Effect]
     ) -> None:
-        """Process a test or an answer: merge the view, answer, send the sender what it lacks."""
+        """Process a test or an answer: merge the view, answer, and send the sender messages that it lacks."""
         if self._view.merge(packet.events):
             self._change_view(now, effects)
             if self._out:
@@ -194,7 +194,7 @@ class DiagnosedVCubeNode(VCubeNode):
             self._repair(sender, packet.have, urgent, now, effects)
 
     def _have(self) -> Vector | None:
-        """The vector of received messages; None before joining, when the node does not know what it needs."""
+        """The vector of received messages; None before joining."""
         return self._received() if self.joined else None
 
     def _miss_answer(self, node: NodeId, now: Instant, effects: list[Effect]) -> None:
@@ -228,7 +228,7 @@ class DiagnosedVCubeNode(VCubeNode):
     def _repair(
         self, peer: NodeId, have: Sequence[int], urgent: bool, now: Instant, effects: list[Effect]
     ) -> None:
-        """Send a neighbour what it lacks; unless `urgent`, only what is too old to be in flight."""
+        """Send a neighbour the messages it lacks; unless `urgent`, only those too old to be still in flight."""
         lacked = self._log.lacked_by(have, now if urgent else now - self._timeout)
         if lacked:
             self._send_packed(lacked, peer, effects)

@@ -237,7 +237,7 @@ class Forwarding(Node):
         return awaited
 
     def _release(self, covered: list[Slot]) -> dict[int, list[Held]] | None:
-        """The held messages that `covered` releases, by cluster; those that wait on are indexed anew.
+        """The held messages that `covered` releases, by cluster; those that still wait are indexed again.
 
         A message that is released to a child may release its source's next message to the same child.
         """

@@ -100,7 +100,7 @@ class _DiagnosisPacket(EntrySizedPacket, frozen=True, gc=False):
 class VCubeTestPacket(_DiagnosisPacket, frozen=True, gc=False):
     """A test or its answer, with the sender's view.
 
-    `have` is what the sender has received without a gap of each source; None if it has not joined yet.
+    `have` is the number of messages received without a gap of each source; None before the sender has joined.
     """
 
     kind: ClassVar[str] = "vcube_test"

@@ -40,7 +40,7 @@ class Acknowledgements:
         self.owe(now, effects)
 
     def owe(self, now: Instant, effects: list[Effect]) -> None:
-        """Acknowledge what was received within `ack_interval`, together with what follows until then."""
+        """Acknowledge a reception within `ack_interval`, together with the receptions until then."""
         if self.owed:
             return
         self.owed = True

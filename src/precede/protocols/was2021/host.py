@@ -230,14 +230,14 @@ class WasHost(Node):
     def _take(
         self, packet: DataPacket | PrivatePacket, before: bool, now: Instant, effects: list[Effect]
     ) -> None:
-        """Deliver or buffer a message, acknowledge it, and report what is missing below it."""
+        """Deliver or buffer a message, acknowledge it, and report missing messages below it."""
         opens_hole = self.downlink.take(packet.number, packet.message, before, effects)
         self.acks.owe(now, effects)
         if self.downlink.rbuffer:
             self.acks.report_hole(opens_hole, now, effects)
 
     def _acknowledge(self, now: Instant, effects: list[Effect]) -> None:
-        """The acknowledgement timer fired: send if something is missing or the regular instant has come."""
+        """Send an acknowledgement if a message is missing or the regular instant has come: the timer fired."""
         self.acks.timer_at = None
         if not self.connected:
             return

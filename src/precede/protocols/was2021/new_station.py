@@ -139,7 +139,7 @@ class NewStation:
     # Phase 3 (lines 14 to 20) -------------------------------------------------------------------------------
 
     def on_second_response(self, packet: SecondResponsePacket, now: Instant, effects: list[Effect]) -> None:
-        """Rsp2: this station becomes the owner; work out where the host goes on."""
+        """Rsp2: become the owner of the record, and compute the number at which the host continues."""
         record = self.registrations.records.get(packet.host)
         if record is None or record.owner or packet.ses not in record.attempts:
             return
@@ -202,7 +202,7 @@ class NewStation:
     # No station has a record (section 4.5) ------------------------------------------------------------------
 
     def on_no_record(self, packet: NoRecordPacket, now: Instant, effects: list[Effect]) -> None:
-        """A station denied a request: its attempts end, and the host may have to join anew."""
+        """Handle the denial of a request: end that station's attempts; perhaps the host has to join again."""
         record = self.registrations.records.get(packet.host)
         if record is None or record.owner:
             return

@@ -43,7 +43,7 @@ class PreviousStation:
             record.pending = packet
 
     def serve(self, record: Record, request: FirstRequestPacket, effects: list[Effect]) -> None:
-        """Send Rsp1 with what the host has not delivered, private messages first.
+        """Send Rsp1 with the messages that the host has not delivered, private ones first.
 
         From now on the host's own messages are accepted only in the new connection (E10).
         """

@@ -11,7 +11,7 @@ from precede.protocols.was2021.packets import FirstRequestPacket, Previous
 
 
 class Attempt(Struct, frozen=True):
-    """An Rsp1 that a new station received: what it says, who sent it, and `boundary`.
+    """An Rsp1 that a new station received: its content, its sender, and `boundary`.
 
     `boundary` is the last number this station had given when Rsp1 came (the paper's T2).
     """

@@ -15,7 +15,7 @@ from precede.protocols.was2021.transmission import Transmission
 
 
 class Registrations:
-    """The records of one station, and what it remembers of hosts beyond their records.
+    """The records of one station, and facts about hosts that outlive their records.
 
     `newest` is the largest connection number known of each host (E11), `numbers` the last message seen of each
     (E15). `given_up` is the connection whose handoff ended in a down decision: it is not begun again, because
@@ -99,7 +99,7 @@ class Registrations:
         self._clean_up(record, effects)
 
     def _clean_up(self, record: Record, effects: list[Effect]) -> None:
-        """Cancel what was queued for the host, and discard what only this host needed."""
+        """Cancel packets queued for the host, and discard messages that only this host needed."""
         self.transmission.cancel_private(record, effects)
         self.silence.forget(record.host, effects)
         self.transmission.collect(effects)

@@ -42,7 +42,7 @@ class Transmission:
         self.buffer.send(number, (), effects)
 
     def acknowledge(self, record: Record, packet: AckPacket, now: Instant, effects: list[Effect]) -> None:
-        """Process an acknowledgement: discard, repeat what the host misses, send further recovered messages."""
+        """Process an acknowledgement: discard messages, repeat missing ones, send further recovered ones."""
         record.acknowledge(packet.next)
         for first, last in packet.ranges:
             record.held.update(range(max(first, record.next), last + 1))
@@ -53,7 +53,7 @@ class Transmission:
             self.send_private(record, now, effects)
 
     def _fill_holes(self, record: Record, top: int, now: Instant, effects: list[Effect]) -> None:
-        """Repeat at once what is missing below `top`, unless it was sent within the guard time."""
+        """Repeat at once the messages missing below `top`, unless they were sent within the guard time."""
         for number in range(record.need(), top):
             if number in record.held or number not in self.buffer.sent_at:
                 continue
@@ -114,7 +114,7 @@ class Transmission:
             self.arm_private(now, effects)
 
     def repeat_private(self, now: Instant, effects: list[Effect]) -> None:
-        """The timer of recovered messages fired: send to every host what it lacks."""
+        """Send every host the recovered messages it lacks: their timer fired."""
         self.private_timer = False
         for record in list(self.records.values()):
             self.send_private(record, now, effects)

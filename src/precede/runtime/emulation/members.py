@@ -178,7 +178,7 @@ class _LinkSchedule:
         clock: Clock,
         was_late: Callable[[Duration], None],
     ) -> None:
-        """Prepare the actions of one node; each one due after its start calls `was_late` with its delay."""
+        """Prepare a node's link changes; each that was due after its start calls `was_late` with its delay."""
         self._since = clock.now()
         self._report_late = was_late
         self._group = group

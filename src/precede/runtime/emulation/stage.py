@@ -42,7 +42,7 @@ class Stage:
         segment: float | None = None,
         killed: Collection[NodeId] | None = None,
     ) -> None:
-        """With `segment`, nodes write a log file every so many seconds.
+        """Prepare the members; with `segment`, each writes a log file every so many seconds.
 
         Then only nodes that are `killed` or start again need a store; with None every node has one.
         """

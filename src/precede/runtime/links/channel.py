@@ -233,7 +233,7 @@ class Channel:
 
     @property
     def worn_out(self) -> bool:
-        """Whether the piece numbers are used up, so that the link must start anew."""
+        """Whether the piece numbers are used up, so that the link must start again."""
         return self._next > 0xFFFF0000
 
     @property

@@ -90,7 +90,7 @@ class Sessions:
         self._events = events
 
     def rekey(self, keys: tuple[bytes, ...]) -> None:
-        """Use these group keys from now on, newest first. If a key is removed, all sessions are made anew."""
+        """Use these group keys from now on, newest first. If a key is removed, all sessions end."""
         removed = any(key not in keys for key in self._group_keys)
         self._group_keys = keys
         self._keys = [derive_keys(key) for key in keys]

@@ -215,7 +215,7 @@ class ContactNetwork(Network):
             self._engine.sent(lane.sender, send.key, True)
 
     def _drop(self, lane: _Lane) -> None:
-        """Drops what is queued or in flight on a lane that ends; the transmitter continues with the rest."""
+        """Drops packets queued or in flight on a lane that ends; the transmitter continues with other lanes."""
         lane.up = False
         transmitter = lane.transmitter
         if transmitter.flying is None and not transmitter.queue:

@@ -223,7 +223,7 @@ class _Channel:
         return self.slot - (self.idle_from - now) // SLOT
 
     def remember(self, airings: list[Airing]) -> None:
-        """Keeps transmissions, to find out later what they interfered with."""
+        """Keeps transmissions, to find out later which receptions they interfered with."""
         for airing in airings:
             self.longest = max(self.longest, airing.end - airing.start)
             self.aired.append((airing.start, airing.end, airing.place))

@@ -88,7 +88,7 @@ class Network(ABC):
         self.nodes = nodes
 
     def begin(self) -> None:
-        """Schedules what this network knows in advance (contacts, partitions, movements)."""
+        """Schedules the events that are known in advance (contacts, partitions, movements)."""
 
     def flight(self, sender: NodeId) -> Flight | None:
         """How long a node's packets take, if this network only delays them; else None.

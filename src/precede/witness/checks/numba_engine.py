@@ -35,7 +35,7 @@ _ADVANCE: Final = 8
 
 
 class NumbaEngine(Engine):
-    """The same checks on numpy arrays, compiled by numba."""
+    """The checks of `Engine` on numpy arrays, compiled by numba."""
 
     mark_repetitions = staticmethod(numba_kernel(integrity.mark_repetitions))
     mark_unaddressed = staticmethod(numba_kernel(integrity.mark_unaddressed))

@@ -171,7 +171,7 @@ class LiveState:
             self.conflicts.append(text)
 
     def waits_for(self, most: int = 5) -> list[str]:
-        """What is missing, in words, at most `most` lines and one that counts the others."""
+        """The missing rows and messages in words: at most `most` lines, and one that counts the others."""
         lines = []
         for process in self.processes:
             if process.held:
