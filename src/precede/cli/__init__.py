@@ -86,7 +86,7 @@ _UNREADABLE: Final = re.compile(r"Could not open Parquet input source '(.*?)':")
 
 
 def main(arguments: Sequence[str] | None = None) -> int:
-    """The `precede` command: its exit code."""
+    """Run the `precede` command and return its exit code."""
     words = list(sys.argv[1:] if arguments is None else arguments)
     try:
         code = _run(words)

@@ -159,7 +159,7 @@ def _check_segments(lake: Lake, trace: str) -> None:
 
 
 def _survey(lake: Lake, trace: str) -> tuple[list[str], Segments]:
-    """The nodes of a trace in natural order, and the begin and end of all segments without coordinates."""
+    """The nodes of a trace in natural order, and when each segment begins and ends (no coordinates)."""
     names: set[str] = set()
     begins, ends = [], []
     for batch in lake.batches("segments", trace, ["node", "t0_us", "t1_us"], dictionaries=["node"]):

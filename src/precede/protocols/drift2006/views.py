@@ -63,7 +63,7 @@ class Views:
         self._enter(record, now)
 
     def _enter(self, record: ViewRecord, now: Instant) -> None:
-        """Make this the current view, but for its ends."""
+        """Make this the current view; the caller ends the streams that it removes."""
         state, view = self._state, self._view
         view.number = record.number
         state.seen.label(state.group, view.number)

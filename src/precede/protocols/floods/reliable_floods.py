@@ -304,7 +304,7 @@ class Floods(Generic[F]):
         )
 
     def compare(self, haves: Sequence[Have], now: Instant, effects: list[Effect]) -> None:
-        """Compare with a neighbour's digest: request floods that only it has; if they differ, send ours soon."""
+        """Compare with a neighbour's digest: request floods that only it has; if different, send ours soon."""
         same = len(haves) == len(self.streams)
         for source, serial, received in haves:
             stream = self.streams.get((source, serial))
