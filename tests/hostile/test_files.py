@@ -146,3 +146,89 @@ def test_an_error_about_a_file_is_short_and_printable(
     said = capsys.readouterr().err
     assert "\x1b" not in said
     assert len(said) < 2200
+
+
+@pytest.mark.parametrize(
+    "arguments",
+    [
+        *(["ingest", "PATH", "--as", kind] for kind in FORMATS),
+        ["verify", "PATH"],
+        ["simulate", "PATH"],
+        ["sweep", "PATH"],
+        ["keys", "show", "PATH"],
+    ],
+    ids=" ".join,
+)
+def test_a_pipe_is_refused_in_one_line(
+    arguments: list[str], tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    pipe = tmp_path / "pipe.toml"
+    os.mkfifo(pipe, 0o600)
+    given = [str(pipe) if word == "PATH" else word for word in arguments]
+    if given[0] == "ingest":
+        given += ["--lake", str(tmp_path / "lake")]
+    assert cli.main(given) == 2
+    said = capsys.readouterr().err
+    assert said.count("\n") == 1
+    assert "pipe.toml: not a regular file" in said
+
+
+@pytest.mark.parametrize("line", [b"\n", b"#\n", b"\r"])
+def test_millions_of_empty_lines_are_not_read_to_their_end(line: bytes, tmp_path: Path) -> None:
+    path, log = tmp_path / "blank.csv", tmp_path / "log.csv"
+    path.write_bytes(b"node,time,latitude,longitude\n" + line * 1_000_002)
+    log.write_bytes(b"node,step,kind,message\n" + b"\n" * 1_000_002)
+    for kind in ("gps", "tij", "contacts", "one"):
+        with pytest.raises(BadInput, match=r"blank\.csv:\d+: 1,000,001 blank lines and comments"):
+            load(path, kind)
+    with pytest.raises(BadInput, match="1,000,001 blank lines"):
+        verify(log)
+
+
+def test_a_file_of_rejected_rows_is_not_read_to_its_end(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("precede.traces.records.MAX_REJECTS", 1000)
+    path = tmp_path / "junk.txt"
+    path.write_bytes(b"x\n" * 2_000_000)
+    with pytest.raises(BadInput, match=r"20,000 of the first 20,000 rows are rejected"):
+        load(path, "tij")
+
+
+def test_a_gzip_that_grows_is_noticed_by_the_bytes_that_were_read(tmp_path: Path) -> None:
+    path = tmp_path / "bomb.csv.gz"
+    with gzip.open(path, "wb", 9) as packed:
+        packed.write(b"\n" + b"#" * (1 << 19) + b"\n")
+        for _ in range(100):
+            packed.write((b"#" * (1 << 19) + b"\n") * 2)
+    size = path.stat().st_size
+    with path.open("ab") as file:
+        file.truncate(size + (100 << 20))  # a large file, of which little has been read
+    with pytest.raises(BadInput, match="grows more than 200-fold"):
+        load(path, "tij")
+
+
+def test_the_declared_sizes_of_a_zip_are_not_believed(tmp_path: Path) -> None:
+    feed = tmp_path / "feed.zip"
+    with zipfile.ZipFile(feed, "w", zipfile.ZIP_DEFLATED) as archive:
+        for name, text in TABLES.items():
+            archive.writestr(f"{name}.txt", text if name != "stops" else text + "\n" * (40 << 20))
+    content = bytearray(feed.read_bytes())
+    at = content.index(b"PK\x01\x02")
+    while at >= 0:  # every entry of the directory declares a packed size of 2 GB
+        content[at + 20 : at + 24] = (2 << 30).to_bytes(4, "little")
+        at = content.find(b"PK\x01\x02", at + 4)
+    feed.write_bytes(content)
+    with pytest.raises(BadInput) as refused:
+        load(feed, "gtfs", Options(date="20240102"))
+    assert "\n" not in str(refused.value)
+    assert "feed.zip/" in str(refused.value)
+
+
+def test_a_zip_packed_in_an_unusual_way_is_refused(tmp_path: Path) -> None:
+    feed = tmp_path / "feed.zip"
+    with zipfile.ZipFile(feed, "w", zipfile.ZIP_LZMA) as archive:
+        for name, text in TABLES.items():
+            archive.writestr(f"{name}.txt", text)
+    with pytest.raises(BadInput, match="neither stored nor deflated"):
+        load(feed, "gtfs", Options(date="20240102"))

@@ -6,11 +6,13 @@ import csv
 import re
 import tomllib
 from collections.abc import Iterable, Iterator, Mapping, Sequence
+from io import TextIOWrapper
 from pathlib import Path
 from typing import Any, Final
 
 from precede.core.errors import BadInput
 from precede.core.identity import NodeId
+from precede.core.input_files import open_regular
 from precede.core.settings import nearest
 
 _MOST_CHARACTERS: Final = 1 << 24
@@ -84,7 +86,7 @@ class Table:
 def read_toml(path: Path) -> tuple[dict[str, Any], str]:
     """A TOML file's tables and its text. Raise `BadInput` with file and line if it is not TOML."""
     try:
-        with path.open(encoding="utf-8") as file:
+        with TextIOWrapper(open_regular(path), encoding="utf-8") as file:
             text = file.read(_MOST_CHARACTERS + 1)
         if len(text) > _MOST_CHARACTERS:
             raise BadInput(f"{path}: more than {_MOST_CHARACTERS:,} characters; not a scenario")
@@ -106,7 +108,7 @@ def read_toml(path: Path) -> tuple[dict[str, Any], str]:
 def csv_rows(path: Path, columns: Sequence[str]) -> Iterator[tuple[str, dict[str, str]]]:
     """The rows of a CSV file that has at least these columns, each after its `file:line`."""
     try:
-        with path.open(newline="", encoding="utf-8") as file:
+        with TextIOWrapper(open_regular(path), newline="", encoding="utf-8") as file:
             reader = csv.DictReader(file)
             missing = set(columns) - set(reader.fieldnames or ())
             if missing:

@@ -17,16 +17,11 @@ from pathlib import Path
 from typing import IO, Final
 
 from precede.core.errors import BadInput
+from precede.core.input_files import Counted, EmptyLines, Unpacked, open_regular
 from precede.core.instants import SECOND, Instant
 
 MAX_LINE: Final = 1 << 20
 MAX_NAME: Final = 200
-FREE_BYTES: Final = 1 << 24
-MAX_SWELLING: Final = 200
-"""A file over `FREE_BYTES` may be this many times larger than its packed size.
-
-Traces compress 3 to 30 times.
-"""
 _MAX_SECONDS: Final = float(2**52 // SECOND)
 
 
@@ -34,31 +29,10 @@ class BadRow(Exception):
     """A row cannot be used. The text is the reason; its variable part comes after a colon."""
 
 
-class _Measured(io.RawIOBase):
-    """An unpacked stream that raises BadInput when it grows too large for its packed size."""
-
-    def __init__(self, source: IO[bytes], name: str, packed: int) -> None:
-        self._source, self._name = source, name
-        self._left = max(FREE_BYTES, packed * MAX_SWELLING)
-
-    def readable(self) -> bool:
-        return True
-
-    def readinto(self, buffer: object) -> int:
-        view = memoryview(buffer)  # type: ignore[arg-type]
-        data = self._source.read(len(view))
-        self._left -= len(data)
-        if self._left < 0:
-            raise BadInput(f"{self._name}: grows more than {MAX_SWELLING}-fold when unpacked; not read further")
-        view[: len(data)] = data
-        return len(data)
-
-
-def numbered_lines(source: IO[bytes], name: str, packed: int | None = None) -> Iterator[tuple[int, str]]:
-    """Lines without line ends, with their numbers from 1. `packed` is the compressed size of an archive."""
-    stream = source if packed is None else io.BufferedReader(_Measured(source, name, packed), 1 << 16)
-    text = io.TextIOWrapper(stream, encoding="utf-8-sig", errors="replace", newline=None)
-    number = 0
+def numbered_lines(source: IO[bytes], name: str) -> Iterator[tuple[int, str]]:
+    """Lines without line ends, with their numbers from 1."""
+    text = io.TextIOWrapper(source, encoding="utf-8-sig", errors="replace", newline=None)
+    number, empty = 0, EmptyLines(name)
     try:
         while line := text.readline(MAX_LINE + 1):
             number += 1
@@ -66,6 +40,8 @@ def numbered_lines(source: IO[bytes], name: str, packed: int | None = None) -> I
                 raise BadInput(f"{name}:{number}: a line of more than {MAX_LINE:,} characters")
             if "\0" in line:
                 raise BadInput(f"{name}:{number}: a binary file, not text")
+            if line[0] == "#" or line.isspace():
+                empty.add(number)
             yield number, line.rstrip("\n")
     except (EOFError, zlib.error, gzip.BadGzipFile) as error:
         raise BadInput(f"{name}: broken after line {number}: {error}") from error
@@ -77,20 +53,15 @@ def numbered_lines(source: IO[bytes], name: str, packed: int | None = None) -> I
 def opened(path: str | Path) -> Iterator[Iterator[tuple[int, str]]]:
     """The numbered lines of a file; its first bytes show whether it is gzipped."""
     path = Path(path)
-    try:
-        source = path.open("rb")
-    except OSError as error:
-        raise BadInput(f"{path}: {error.strerror}") from error
-    with source:
+    with open_regular(path) as source:
         try:
-            magic = source.read(4)
-            source.seek(0)
-            size = path.stat().st_size
+            magic = source.peek(4)
         except OSError as error:
             raise BadInput(f"{path}: {error.strerror or error}") from error
         if magic.startswith(b"\x1f\x8b"):
-            with gzip.GzipFile(fileobj=source) as unpacked:
-                yield numbered_lines(unpacked, path.name, size)  # type: ignore[arg-type]
+            packed = Counted(source)
+            unpacked = gzip.GzipFile(fileobj=io.BufferedReader(packed, 1 << 16))
+            yield numbered_lines(io.BufferedReader(Unpacked(path.name, packed, unpacked), 1 << 16), path.name)
         elif magic.startswith(b"PK\x03\x04"):
             raise BadInput(f"{path.name}: a zip archive; only `--as gtfs` reads one")
         else:

@@ -18,6 +18,7 @@ from precede.core.natural_order import natural
 
 MAX_NODES: Final = 1_000_000
 MAX_PAIRS: Final = 4_000_000
+MAX_REJECTS: Final = 1_000_000
 BATCH_ROWS: Final = 20_000
 
 
@@ -136,11 +137,21 @@ def batches(rows: Iterator[Row], summary: Summary, size: int = BATCH_ROWS) -> It
             batch.rejects.append(row)
         held += 1
         if held >= size:
+            _check_rejects(summary)
             yield batch
             batch, held = Batch(), 0
     if held:
         yield batch
     check(summary)
+
+
+def _check_rejects(summary: Summary) -> None:
+    """Raise BadInput if more than a million rows, and nine of ten, were rejected so far."""
+    if summary.rows_rejected > MAX_REJECTS and summary.rows_rejected > 0.9 * summary.rows_read:
+        raise BadInput(
+            f"{summary.file}: {summary.rows_rejected:,} of the first {summary.rows_read:,} rows are rejected"
+            f" (the first: {next(iter(summary.reasons))}); is `--as {summary.format}` right?"
+        )
 
 
 def check(summary: Summary) -> None:

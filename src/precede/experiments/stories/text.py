@@ -23,7 +23,10 @@ import msgspec
 from msgspec import Struct
 
 from precede.core.errors import BadInput
+from precede.core.input_files import open_regular
 from precede.core.instants import Duration, parse_duration
+
+_MOST_BYTES: Final = 1 << 24
 
 Verb: TypeAlias = Literal[
     "broadcasts",
@@ -94,7 +97,8 @@ _SENTENCES: Final[tuple[tuple[Verb, re.Pattern[str]], ...]] = (
 def read_text(path: Path) -> ScenarioText:
     """Read a scenario text. Raise `BadInput` with file and line for an unknown sentence."""
     try:
-        lines = path.read_text(encoding="utf-8").splitlines()
+        with open_regular(path) as file:
+            lines = file.read(_MOST_BYTES).decode().splitlines()
     except (OSError, UnicodeDecodeError) as error:
         raise BadInput(f"{path}: {error}") from error
     return parse_text(lines, str(path))

@@ -17,6 +17,7 @@ from pathlib import Path
 from typing import Final
 
 from precede.core.errors import BadInput
+from precede.core.input_files import open_regular
 from precede.runtime.links.authorship import PUBLIC_BYTES, SEED_BYTES, public_of
 from precede.runtime.links.noise import KEY_BYTES
 
@@ -131,7 +132,7 @@ def _lines(path: Path, forbidden: int, why: str) -> Iterator[tuple[int, str]]:
     read.
     """
     try:
-        with path.open("rb") as file:
+        with open_regular(path) as file:
             status = os.fstat(file.fileno())
             content = file.read(_MOST_BYTES + 1)
     except OSError as error:

@@ -6,6 +6,7 @@ that the chosen day does not need are kept and noted.
 
 from __future__ import annotations
 
+import io
 import re
 import zipfile
 from bisect import bisect_right
@@ -16,11 +17,12 @@ from datetime import date
 from itertools import accumulate, pairwise
 from operator import add
 from pathlib import Path
-from typing import Final
+from typing import IO, Final, cast
 
 from msgspec import Struct, field
 
 from precede.core.errors import BadInput
+from precede.core.input_files import Counted, Unpacked, open_regular
 from precede.core.instants import SECOND, Instant
 from precede.traces.geography import Projection, degrees
 from precede.traces.lines import BadRow, fields_of_csv, name_of, number, numbered_lines, shown
@@ -45,9 +47,12 @@ class Feed:
             self._tables = {child.name: child.name for child in path.glob("*.txt")}
         else:
             try:
-                self._zip = zipfile.ZipFile(path)
+                self._packed = Counted(open_regular(path))
+                self._zip = zipfile.ZipFile(cast(IO[bytes], self._packed))
                 members = [member for member in self._zip.namelist() if member.endswith(".txt")]
             except (zipfile.BadZipFile, OSError, ValueError, NotImplementedError) as error:
+                if isinstance(error, BadInput):
+                    raise
                 raise BadInput(f"{path}: not a zip archive: {error}") from error
             self._tables = {member.rsplit("/", 1)[-1]: member for member in sorted(members, reverse=True)}
 
@@ -66,12 +71,14 @@ class Feed:
         member = self._tables[table]
         try:
             if self._zip is None:
-                with (self.path / member).open("rb") as source:
+                with open_regular(self.path / member) as source:
                     yield numbered_lines(source, table)
             else:
-                with self._zip.open(member) as packed:
-                    size = self._zip.getinfo(member).compress_size
-                    yield numbered_lines(packed, f"{self.path.name}/{table}", size)
+                name = f"{self.path.name}/{table}"
+                if self._zip.getinfo(member).compress_type not in (zipfile.ZIP_STORED, zipfile.ZIP_DEFLATED):
+                    raise BadInput(f"{name}: neither stored nor deflated; pack it again with `zip`")
+                with self._zip.open(member) as unpacked:
+                    yield numbered_lines(io.BufferedReader(Unpacked(name, self._packed, unpacked)), name)
         except (zipfile.BadZipFile, NotImplementedError, RuntimeError, OSError) as error:
             raise BadInput(f"{self.path.name}/{table}: cannot be read: {error}") from error
 

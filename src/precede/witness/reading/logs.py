@@ -25,8 +25,9 @@ from typing import Any, Final, TypeAlias
 import msgspec
 
 from precede.core.errors import BadInput
+from precede.core.input_files import Counted, EmptyLines, Unpacked, open_regular
 from precede.witness.reading.partitions import Piece, pieces_in
-from precede.witness.reading.streams import LineStream, UnpackedStream
+from precede.witness.reading.streams import LineStream
 
 Columns: TypeAlias = tuple[Mapping[str, Sequence[Any]], int]
 """Some rows: their columns by name, and the number of rows."""
@@ -104,12 +105,15 @@ class TextLog(Log):
 
     def _read_lines(self) -> Iterator[str]:
         text = io.TextIOWrapper(self.stream, encoding="utf-8-sig", newline="")
+        empty = EmptyLines(self.name)
         try:
             while line := text.readline(MAX_LINE + 1):
                 self.line += 1
                 if len(line) > MAX_LINE:
                     raise BadInput(f"{self.name}, line {self.line}: more than {MAX_LINE:,} characters")
                 self.cut = not line.endswith(("\n", "\r"))
+                if line.isspace():
+                    empty.add(self.line)
                 yield line
         except UnicodeDecodeError as error:
             raise BadInput(f"{self.name}, line {self.line + 1}: not UTF-8 text ({error.reason})") from None
@@ -283,7 +287,7 @@ def _open_path(path: str) -> Log:
         where = Path(path)
         if where.is_dir():
             return _open_directory(where)
-        stream = where.open("rb")
+        stream = open_regular(where)
         if stream.peek(4)[:4] == _PARQUET:
             stream.close()
             from precede.witness.reading.tables import parquet_log
@@ -296,7 +300,9 @@ def _open_path(path: str) -> Log:
 
 def _open_stream(name: str, stream: Any, large: bool) -> Log:
     if stream.peek(2)[:2] == _GZIP:
-        stream = io.BufferedReader(UnpackedStream(name, stream))
+        packed = Counted(stream)
+        unpacked = gzip.GzipFile(fileobj=io.BufferedReader(packed))
+        stream = io.BufferedReader(Unpacked(name, packed, unpacked))
     try:
         head = stream.peek(4096)[:4096]
     except (EOFError, zlib.error, gzip.BadGzipFile) as error:

@@ -1,65 +1,9 @@
-"""Byte streams that logs are read from: gzip with limited growth, and lines that two readers can share."""
+"""A byte stream of lines that two readers can share."""
 
 from __future__ import annotations
 
-import gzip
 import io
-from typing import IO, Any, Final
-
-from precede.core.errors import BadInput
-
-MAX_GROWTH: Final = 200
-"""The most times that a compressed log may grow; real logs grow 5 to 40 times."""
-
-FREE_BYTES: Final = 1 << 26
-"""The decompressed size up to which growth is not limited."""
-
-
-class CountedStream(io.RawIOBase):
-    """A stream that counts the bytes read from it."""
-
-    def __init__(self, stream: IO[bytes]) -> None:
-        self._stream = stream
-        self.count = 0
-
-    def readable(self) -> bool:
-        return True
-
-    def readinto(self, buffer: Any) -> int:
-        data = (
-            self._stream.read1(len(buffer))
-            if hasattr(self._stream, "read1")
-            else self._stream.read(len(buffer))
-        )
-        buffer[: len(data)] = data
-        self.count += len(data)
-        return len(data)
-
-
-class UnpackedStream(io.RawIOBase):
-    """The decompressed content of a gzip stream.
-
-    Raises BadInput once it has grown more than MAX_GROWTH times.
-    """
-
-    def __init__(self, name: str, stream: IO[bytes]) -> None:
-        self._name = name
-        self._packed = CountedStream(stream)
-        self._unpacked = gzip.GzipFile(fileobj=io.BufferedReader(self._packed))
-        self._count = 0
-
-    def readable(self) -> bool:
-        return True
-
-    def readinto(self, buffer: Any) -> int:
-        data = self._unpacked.read1(len(buffer))
-        buffer[: len(data)] = data
-        self._count += len(data)
-        if self._count > FREE_BYTES and self._count > MAX_GROWTH * self._packed.count:
-            raise BadInput(
-                f"{self._name}: grows more than {MAX_GROWTH}-fold when decompressed; not read further"
-            )
-        return len(data)
+from typing import IO
 
 
 class LineStream(io.BufferedIOBase):
