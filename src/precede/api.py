@@ -21,7 +21,7 @@ from precede.protocols import registry
 from precede.protocols.options import written_options
 from precede.runtime.codec import Codec
 from precede.runtime.group import Group
-from precede.runtime.names import group_key, node_id
+from precede.runtime.names import check_names, check_roster, group_key, node_id
 from precede.runtime.settings import MemberSettings, read_lifetime
 from precede.runtime.transports.transport import Transport
 from precede.runtime.transports.udp import LAN_GROUP, UdpTransport
@@ -143,6 +143,8 @@ def open_member(
         chosen.pop("durable", None)
     if "cache" in known_options:
         chosen.setdefault("cache", MOST_CARRIED)
+    if settings.book is None:
+        _check_members(name, settings)
     own_id, ids = _ids((*settings.members, name), settings.book)
     generator = random or SystemRandom()
 
@@ -155,13 +157,25 @@ def open_member(
     return Group(group, name, make_node, codec, transport, settings)
 
 
+def _check_members(name: str, settings: MemberSettings) -> None:
+    """Raise BadInput if two members would be taken for one another."""
+    roster = settings.roster or {}
+    everybody = list(dict.fromkeys((name, *settings.members, *roster)))
+    setting = "members"
+    try:
+        check_names(settings.members)
+        setting = "roster"
+        check_roster(roster)
+        setting = "members, roster"
+        check_names(everybody)
+    except BadInput as error:
+        raise BadInput(f"{setting}: {error}") from None
+
+
 def _ids(names: Sequence[str], book: Mapping[str, NodeId] | None) -> tuple[NodeId, tuple[NodeId, ...]]:
     """The node id of the last name, and the sorted ids of all of them."""
     id_of = {name: node_id(name) if book is None else book[name] for name in names}
-    ids = tuple(sorted(set(id_of.values())))
-    if len(ids) < len(id_of):
-        raise BadInput("members: two names have the same 31-bit node id; rename one of them")
-    return id_of[names[-1]], ids
+    return id_of[names[-1]], tuple(sorted(set(id_of.values())))
 
 
 def _check_names(group: object, name: object, members: Iterable[object]) -> None:

@@ -13,6 +13,7 @@ Modules in reading order:
   driver        runs a node: inputs through one queue, effects in order
   clock         a clock that never runs backwards, and timers
   store         the durable state of a node, in SQLite
+  store_upgrade a store of version 0.1 gets the present node ids
   rows          the event log of a real node
   codec         packets to bytes and back
   links/        neighbours, channels, encryption, signatures

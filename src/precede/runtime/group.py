@@ -39,6 +39,7 @@ from precede.runtime.notices import Notices
 from precede.runtime.rows import KeptRows, SegmentWriter
 from precede.runtime.settings import MemberSettings, read_lifetime
 from precede.runtime.store import NoStore, Store
+from precede.runtime.store_upgrade import upgrade
 from precede.runtime.ticking import Ticking
 from precede.runtime.transports.transport import Transport
 
@@ -114,6 +115,8 @@ class Group:
         if settings.store is not None:
             store = Store(settings.store, synchronous=settings.synchronous)
             store.claim({"group": self.group, "member": self.name, "protocol": settings.protocol})
+            if settings.book is None:
+                upgrade(store, (self.name, *settings.members, *(settings.roster or ())))
         kept = settings.log is not None or settings.keep_rows
         driver = Driver(
             lambda incarnation: make_node(self.id, incarnation),

@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from hashlib import blake2b
 from typing import Final
 
+from precede.core.errors import BadInput
 from precede.core.identity import NodeId
 from precede.runtime.links.noise import KEY_BYTES
 
@@ -23,6 +24,28 @@ def node_id(name: str) -> NodeId:
 def group_key(secret: bytes, group: str) -> bytes:
     """The key of one group, derived from a shared secret: two groups never have the same key."""
     return blake2b(b"precede group" + group.encode(), key=secret, digest_size=KEY_BYTES).digest()
+
+
+def check_names(names: Sequence[str]) -> None:
+    """Raise BadInput if a name occurs twice, or if two names have one node id."""
+    names_of: dict[NodeId, str] = {}
+    for name in names:
+        node = node_id(name)
+        if names_of.get(node) == name:
+            raise BadInput(f"{name!r} occurs twice")
+        if node in names_of:
+            raise BadInput(f"{names_of[node]!r} and {name!r} have the same node id; rename one of them")
+        names_of[node] = name
+
+
+def check_roster(roster: Mapping[str, bytes]) -> None:
+    """Raise BadInput if two names have one node id or one key: one could speak for the other."""
+    check_names(list(roster))
+    owners: dict[bytes, str] = {}
+    for name, public in roster.items():
+        if public in owners:
+            raise BadInput(f"{owners[public]!r} and {name!r} have the same key; each member makes its own")
+        owners[public] = name
 
 
 class MemberNames:

@@ -22,6 +22,7 @@ from precede.core.errors import BadInput
 from precede.core.identity import MessageId, NodeId
 from precede.core.instants import Instant
 from precede.core.messages import Packet
+from precede.core.private_files import open_private, private_folder
 from precede.eventlog.schema import BROADCAST, PACKET_RECEIVED, SENT
 
 Row: TypeAlias = tuple[Any, ...]
@@ -103,7 +104,7 @@ class SegmentWriter:
         # Members that start together do not write together.
         self._due_at = time.monotonic() + (seconds or 0.0) * random.uniform(0.5, 1.0)
         try:
-            folder.mkdir(parents=True, exist_ok=True)
+            private_folder(folder)
         except OSError as error:
             raise BadInput(f"{folder}: no folder for an event log: {error.strerror}") from error
 
@@ -161,11 +162,13 @@ def write_rows(rows: list[Row], folder: Path, run_id: str, node: str, incarnatio
     for row in rows:
         _replay(row, recorder, process, names)
     recorder.flush()
-    folder.mkdir(parents=True, exist_ok=True)
+    private_folder(folder)
     prefix = f"events-{incarnation:05d}-{first:012d}"
     path = folder / f"{prefix}-{len(rows):06d}.parquet"
     temporary = folder / f".{path.name}.{os.getpid()}"
-    pq.write_table(sink.events(), temporary, compression="zstd")
+    temporary.unlink(missing_ok=True)
+    with open_private(temporary) as file:
+        pq.write_table(sink.events(), file, compression="zstd")
     os.replace(temporary, path)
     for shorter in folder.glob(f"{prefix}-*.parquet"):
         if shorter != path:

@@ -13,7 +13,7 @@ import os
 import secrets
 import sqlite3
 import sys
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from hashlib import blake2b
 from pathlib import Path
 from typing import Any, Final
@@ -23,6 +23,7 @@ import msgspec
 from precede.core.effects import Key
 from precede.core.errors import BadInput, StoreFailed
 from precede.core.messages import Message
+from precede.core.private_files import make_private, private_folder
 
 _SCHEMA: Final = """
 CREATE TABLE IF NOT EXISTS kept (key BLOB PRIMARY KEY, value BLOB NOT NULL) WITHOUT ROWID;
@@ -30,7 +31,8 @@ CREATE TABLE IF NOT EXISTS outbox (place INTEGER PRIMARY KEY AUTOINCREMENT, mess
 CREATE TABLE IF NOT EXISTS driver (name TEXT PRIMARY KEY, value INTEGER NOT NULL) WITHOUT ROWID;
 CREATE TABLE IF NOT EXISTS log (place INTEGER PRIMARY KEY AUTOINCREMENT, rows BLOB NOT NULL);
 """
-_FORMAT: Final = 1
+_FORMAT: Final = 2
+_OLD_FORMAT: Final = 1
 _MOST_INCARNATIONS: Final = 30_000
 
 
@@ -48,9 +50,9 @@ class Store:
         self._dirty = False
         self._lock: int | None = None
         try:
-            path.parent.mkdir(parents=True, exist_ok=True)
+            private_folder(path.parent)
             self._lock = _lock(path)
-            os.close(os.open(path, os.O_RDWR | os.O_CREAT, 0o600))  # it holds messages: readable by its owner
+            make_private(path)
             self._database = sqlite3.connect(path, isolation_level=None)
             self._database.execute(f"PRAGMA synchronous={'FULL' if synchronous else 'OFF'}")
             self._database.execute("PRAGMA journal_mode=WAL")
@@ -58,9 +60,15 @@ class Store:
         except (OSError, sqlite3.Error) as error:
             self._unlock()
             raise BadInput(f"{path}: cannot be used as a store: {error}") from error
-        if self.remembered("format", _FORMAT) != _FORMAT:
-            raise BadInput(f"{path}: written by another version (format {self.remembered('format', 0)})")
-        self.remember("format", _FORMAT)
+        written = self.remembered("format", _FORMAT)
+        if written not in (_OLD_FORMAT, _FORMAT):
+            self.abandon()
+            raise BadInput(
+                f"{path}: written by a newer version of Precede (format {written}, this one reads {_FORMAT})"
+            )
+        self.is_old = written == _OLD_FORMAT
+        """Written by version 0.1: `store_upgrade` has to replace its node ids."""
+        self.remember("format", written)
         self.commit()
 
     def claim(self, owner: Mapping[str, str]) -> None:
@@ -72,6 +80,28 @@ class Store:
                 raise BadInput(f"{self.path}: belongs to another {role} than {value!r}")
             self.remember(f"of {role}", mark)
         self.commit()
+
+    def sources(self) -> set[int]:
+        """The sources of the messages in the store, as far as its keys and its outbox name them."""
+        keys = [msgspec.msgpack.decode(row[0]) for row in self._execute("SELECT key FROM kept")]
+        named = {key[1] for key in keys if isinstance(key, list) and len(key) > 1 and isinstance(key[1], int)}
+        return named | {message.id.source for _, message in self.unacknowledged()}
+
+    def rewrite(self, translated: Callable[[Any], Any]) -> None:
+        """Replace everything that has node ids, in one transaction, and set the present format."""
+        self._begin()
+        decode, encode = msgspec.msgpack.decode, self._encode
+        kept = [(decode(key), decode(value)) for key, value in self._execute("SELECT key, value FROM kept")]
+        self._execute("DELETE FROM kept")
+        for key, value in kept:
+            row = encode(translated(key)), encode(translated(value))
+            self._execute("INSERT INTO kept VALUES (?, ?)", row)
+        for place, message in list(self._execute("SELECT place, message FROM outbox")):
+            row = encode(translated(decode(message))), place
+            self._execute("UPDATE outbox SET message = ? WHERE place = ?", row)
+        self.remember("format", _FORMAT)
+        self.commit()
+        self.is_old = False
 
     def saved(self) -> dict[Key, Any]:
         """Every value that the protocol persisted and has not deleted, as plain data."""
@@ -185,7 +215,9 @@ def _lock(path: Path) -> int | None:
         return None
     import fcntl
 
-    lock = os.open(path.with_name(f"{path.name}-lock"), os.O_RDWR | os.O_CREAT, 0o600)
+    lock_file = path.with_name(f"{path.name}-lock")
+    make_private(lock_file)
+    lock = os.open(lock_file, os.O_RDWR | os.O_CLOEXEC)
     try:
         fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
     except OSError:

@@ -24,6 +24,7 @@ def command(
     status: Annotated[
         float, typer.Option(min=0, help="print a status line to stderr every so many seconds")
     ] = 0.0,
+    as_json: Annotated[bool, typer.Option("--json", help="print each message as a JSON object")] = False,
     linger: Annotated[float, typer.Option(min=0, help="seconds to stay after the input has ended")] = 2.0,
 ) -> None:
     """Join a cell: each line read is broadcast to the hosts of all cells; deliveries are NAME<tab>TEXT.
@@ -58,4 +59,4 @@ def command(
             alone=True,
         ),
     )
-    asyncio.run(run_as_filter(opened, status, linger, keys))
+    asyncio.run(run_as_filter(opened, status, linger, keys, as_json))

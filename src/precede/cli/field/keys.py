@@ -110,6 +110,20 @@ def promote(
 
 
 @app.command()
+def roster(file: Annotated[Path, typer.Argument(metavar="FILE", help="the roster")]) -> None:
+    """Check a roster, and print each member with the fingerprint of its key, for comparing over the phone.
+
+    \b
+    Example:
+      precede keys roster picnic.roster
+    """
+    from precede.runtime.links.keyring import fingerprint, read_roster
+
+    for name, public in read_roster(file).items():
+        print(f"{fingerprint(public)}  {name}")
+
+
+@app.command()
 def identity(
     file: Annotated[Path, _FILE], name: Annotated[str, typer.Argument(help="the member's name")]
 ) -> None:

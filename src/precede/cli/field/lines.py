@@ -8,6 +8,7 @@ import os
 import sys
 import threading
 import time
+from base64 import b64encode
 from collections.abc import Coroutine
 from concurrent.futures import CancelledError
 from contextlib import suppress
@@ -17,6 +18,7 @@ from typing import Any, Final
 import msgspec
 
 from precede.core.errors import BadInput, NotYet, Refused
+from precede.runtime.deliveries import Delivered
 from precede.runtime.group import Group
 from precede.runtime.links.keyring import read_keys
 
@@ -26,7 +28,9 @@ _KEYS_S: Final = 1.0
 _BAD_KEYS_S: Final = 60.0
 
 
-async def run_as_filter(group: Group, status: float, linger: float, keys: Path | None) -> None:
+async def run_as_filter(
+    group: Group, status: float, linger: float, keys: Path | None, as_json: bool = False
+) -> None:
     """Run a member until standard input ends and `linger` seconds more.
 
     Prints a status line every `status` seconds, if not 0, prints warnings about the group, and follows changes
@@ -34,7 +38,10 @@ async def run_as_filter(group: Group, status: float, linger: float, keys: Path |
     """
     logging.basicConfig(format="precede node: %(message)s", level=logging.WARNING)
     async with group:
-        work: list[Coroutine[Any, Any, None]] = [_broadcast_lines(group, linger), _print_deliveries(group)]
+        work: list[Coroutine[Any, Any, None]] = [
+            _broadcast_lines(group, linger),
+            _print_deliveries(group, as_json),
+        ]
         if status:
             work.append(_print_status(group, status))
         tasks = [asyncio.create_task(coroutine) for coroutine in work]
@@ -68,10 +75,42 @@ async def _broadcast(group: Group, payload: bytes) -> None:
             raise BadInput(f"{group.name}: {error}") from error
 
 
-async def _print_deliveries(group: Group) -> None:
+async def _print_deliveries(group: Group, as_json: bool) -> None:
     async for message in group:
-        text = message.payload.decode("utf-8", errors="replace")
-        print(f"{message.source}\t{text}", flush=True)
+        print(json_line(message) if as_json else text_line(message), flush=True)
+
+
+def text_line(message: Delivered) -> str:
+    """A delivered message as NAME<tab>TEXT. Control characters are escaped, so one message is one line.
+
+    >>> from precede.core.identity import MessageId
+    >>> text_line(Delivered("ana", 1, b"a\\nben\\tI said that \\x1b[31m", MessageId(1, 0, 1)))
+    'ana\\ta\\\\nben\\\\tI said that \\\\x1b[31m'
+    """
+    return f"{printable(message.source)}\t{printable(message.payload.decode(errors='replace'))}"
+
+
+def json_line(message: Delivered) -> str:
+    """A delivered message as an object on one line. Bytes that are no text are in base64.
+
+    >>> from precede.core.identity import MessageId
+    >>> json_line(Delivered("ana", 1, b"\\xff", MessageId(1, 0, 1)))
+    '{"source": "ana", "incarnation": 0, "number": 1, "payload_base64": "/w=="}'
+    """
+    id = message.id
+    said: dict[str, str | int] = {"source": message.source, "incarnation": id.incarnation, "number": id.number}
+    try:
+        said["payload"] = message.payload.decode()
+    except UnicodeDecodeError:
+        said["payload_base64"] = b64encode(message.payload).decode()
+    return json.dumps(said)
+
+
+def printable(text: str) -> str:
+    """A text with every character that a terminal would not show as such (controls, newlines) escaped."""
+    if text.isprintable():
+        return text
+    return "".join(c if c.isprintable() else c.encode("unicode_escape").decode() for c in text)
 
 
 async def _print_status(group: Group, seconds: float) -> None:

@@ -39,9 +39,12 @@ def command(
     status: Annotated[
         float, typer.Option(min=0, help="print a status line to stderr every so many seconds")
     ] = 0.0,
+    as_json: Annotated[bool, typer.Option("--json", help="print each message as a JSON object")] = False,
     linger: Annotated[float, typer.Option(min=0, help="seconds to stay after the input has ended")] = 2.0,
 ) -> None:
     """Join a group: each line read is broadcast, each message delivered is printed as NAME<tab>TEXT.
+
+    Control characters in a message are printed escaped; --json prints it exactly.
 
     \b
     Example:
@@ -70,4 +73,4 @@ def command(
         identity=None if identity is None else read_identity(identity),
         roster=None if roster is None else read_roster(roster),
     )
-    asyncio.run(run_as_filter(joined, status, linger, keys))
+    asyncio.run(run_as_filter(joined, status, linger, keys, as_json))

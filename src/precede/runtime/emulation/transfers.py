@@ -17,6 +17,7 @@ import msgspec
 from precede.core.identity import NodeId
 from precede.core.instants import Instant
 from precede.core.messages import Packet
+from precede.core.private_files import open_private, private_folder
 from precede.core.transfers import DOWN, RECEIVED, SENT, UP, LinkRecord, content_of
 
 _LENGTH: Final = Layout("<I")
@@ -48,8 +49,8 @@ class Transfers:
         if not self._entries:
             return
         if self._file is None:
-            self._folder.mkdir(parents=True, exist_ok=True)
-            self._file = (self._folder / f"{os.getpid()}.told").open("ab", buffering=0)
+            private_folder(self._folder)
+            self._file = open_private(self._folder / f"{os.getpid()}.told", append=True)
         block = self._encode(self._entries)
         self._file.write(_LENGTH.pack(len(block)) + block)
         self._entries.clear()

@@ -18,8 +18,10 @@ from typing import Final
 
 from precede.core.errors import BadInput
 from precede.core.input_files import open_regular
+from precede.core.private_files import open_private
 from precede.runtime.links.authorship import PUBLIC_BYTES, SEED_BYTES, public_of
 from precede.runtime.links.noise import KEY_BYTES
+from precede.runtime.names import check_roster
 
 _HEAD: Final = "# Precede group keys, newest first. Keep this file to yourself.\n"
 _IDENTITY_HEAD: Final = "# Precede identity: what one member signs with. Keep this file to yourself.\n"
@@ -117,6 +119,10 @@ def read_roster(path: Path) -> dict[str, bytes]:
         roster[words[0]] = _bytes(words[1], PUBLIC_BYTES, f"{path}:{number}")
     if not roster:
         raise BadInput(f"{path}: no member in it")
+    try:
+        check_roster(roster)
+    except BadInput as error:
+        raise BadInput(f"{path}: {error}") from None
     return roster
 
 
@@ -167,13 +173,13 @@ def _bytes(digits: str, size: int, place: str) -> bytes:
 def _write_new(path: Path, text: str, advice: str) -> None:
     """Make a file that only its owner can read. `advice` ends the error if it exists already."""
     try:
-        descriptor = os.open(path, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600)
+        opened = open_private(path)
     except FileExistsError:
         raise BadInput(f"{path}: exists already; {advice}") from None
     except OSError as error:
         raise BadInput(f"{path}: {error.strerror}") from error
-    with os.fdopen(descriptor, "w", encoding="ascii") as file:
-        file.write(text)
+    with opened as file:
+        file.write(text.encode())
         file.flush()
         os.fsync(file.fileno())
 
