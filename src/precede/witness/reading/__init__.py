@@ -3,7 +3,7 @@
 column_names   maps the columns of a foreign log to ours
 values         single values, checked
 partitions     columns in folder names
-streams        gzip with limited growth, and lines that two readers can share
+streams        lines that two readers can share
 csv_blocks     regular blocks of large CSV files, with pyarrow
 logs           opens CSV, JSON lines and rows in memory
 tables         opens Parquet files, Arrow tables and pandas frames
