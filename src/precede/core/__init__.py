@@ -1,9 +1,8 @@
 """The shared types of Precede: identity, time, messages, effects, and the interface of a node.
 
 A protocol is a `Node`: each input is a method call and returns a list of effects. A driver (the simulator,
-the runtime) calls the node and carries the effects out with `EffectHandler`. Nothing here reads a clock or a
-socket. Everything but `input_files` and `private_files` is plain data or pure functions. The modules, in
-reading order:
+the runtime) calls the node and carries the effects out with `EffectHandler`. Nothing here reads a clock, a
+socket or a file, and everything is plain data or pure functions. The modules, in reading order:
 
 * `identity`: node ids and message ids
 * `instants`: time in whole microseconds, and written durations
@@ -13,8 +12,6 @@ reading order:
 * `peaks`: the largest value of each size of a node
 * `dispatch`: the loop that carries effects out
 * `errors`: the errors a caller can act on
-* `input_files`: regular files and archives of strangers, within limits
-* `private_files`: files that only their owner can read
 * `plan`, `transfers`: plain data that a simulation and an emulation exchange
 * `settings`: declared settings: keys, defaults, bounds and help from one typed struct
 * `randomness`, `natural_order`, `compiling`: named generators; a sort key for names; compiled modules

@@ -4,7 +4,7 @@ A scenario file describes a world, a workload, faults and a protocol. It becomes
 with a stable id. Carrying out a run writes an event log. The swarm draws random runs and checks them; a sweep
 is a grid of runs; an emulation compares a run with real nodes.
 
-May import: core, protocols, eventlog, traces, sim, witness, measures, lake
+May import: core, files, protocols, eventlog, traces, sim, witness, measures, lake
 
 Modules in reading order:
 

@@ -12,8 +12,8 @@ from typing import Any, Final
 
 from precede.core.errors import BadInput
 from precede.core.identity import NodeId
-from precede.core.input_files import open_regular
 from precede.core.settings import nearest
+from precede.files.inputs import open_regular
 
 _MOST_CHARACTERS: Final = 1 << 24
 

@@ -20,5 +20,5 @@ Modules in reading order:
   transports/   UDP, TCP, and the interface for others
   emulation/    real processes that run a simulated scenario
 
-May import: core, eventlog
+May import: core, files, eventlog
 """

@@ -22,8 +22,8 @@ from precede.core.errors import BadInput
 from precede.core.identity import MessageId, NodeId
 from precede.core.instants import Instant
 from precede.core.messages import Packet
-from precede.core.private_files import open_private, private_folder
 from precede.eventlog.schema import BROADCAST, PACKET_RECEIVED, SENT
+from precede.files.private import open_private, private_folder
 
 Row: TypeAlias = tuple[Any, ...]
 """(kind, now), followed for a message by (source, incarnation, number, reason, destinations, deadline) and for

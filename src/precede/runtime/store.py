@@ -23,7 +23,7 @@ import msgspec
 from precede.core.effects import Key
 from precede.core.errors import BadInput, StoreFailed
 from precede.core.messages import Message
-from precede.core.private_files import make_private, private_folder
+from precede.files.private import make_private, private_folder
 
 _SCHEMA: Final = """
 CREATE TABLE IF NOT EXISTS kept (key BLOB PRIMARY KEY, value BLOB NOT NULL) WITHOUT ROWID;

@@ -12,5 +12,5 @@ rows and rejects in bounded memory. Contacts of movement are computed exactly, t
 * `city_bus`, `pedestrians`: generated traces of guidec2021
 * `cells`: radio cells and hosts that walk, of was2021
 
-May import: core
+May import: core, files
 """

@@ -17,8 +17,8 @@ from pathlib import Path
 from typing import IO, Final
 
 from precede.core.errors import BadInput
-from precede.core.input_files import Counted, EmptyLines, Unpacked, open_regular
 from precede.core.instants import SECOND, Instant
+from precede.files.inputs import Counted, EmptyLines, Unpacked, open_regular
 
 MAX_LINE: Final = 1 << 20
 MAX_NAME: Final = 200

@@ -13,5 +13,5 @@ judgement   runs the checks and puts the verdict together
 verify      the entrance: from a log to a verdict
 live/       the live verifier, for a run that goes on
 
-May import: core, eventlog
+May import: core, files, eventlog
 """

@@ -14,9 +14,7 @@ if TYPE_CHECKING:
 def command(
     name: Annotated[str, typer.Argument(help="this member's name")],
     group: Annotated[str, typer.Option(help="the group's name")] = "precede",
-    keys: Annotated[
-        Path | None, typer.Option(help="key file (precede keys make); needed unless --open")
-    ] = None,
+    keys: Annotated[Path | None, typer.Option(help="key file (precede keys make), unless --open")] = None,
     identity: Annotated[
         Path | None, typer.Option(help="what this member signs with (precede keys identity); with --roster")
     ] = None,
@@ -42,9 +40,7 @@ def command(
     as_json: Annotated[bool, typer.Option("--json", help="print each message as a JSON object")] = False,
     linger: Annotated[float, typer.Option(min=0, help="seconds to stay after the input has ended")] = 2.0,
 ) -> None:
-    """Join a group: each line read is broadcast, each message delivered is printed as NAME<tab>TEXT.
-
-    Control characters in a message are printed escaped; --json prints it exactly.
+    """Join a group: each line read is broadcast, each message delivered is printed as NAME<tab>TEXT, escaped.
 
     \b
     Example:

@@ -70,9 +70,10 @@ def command(
 async def _serve(group: Group, status: float) -> None:
     """Run a station until SIGINT or SIGTERM, with a status line every `status` seconds, if not 0."""
     import asyncio
-    import json
     import signal
     import sys
+
+    import msgspec
 
     over = asyncio.Event()
     for number in (signal.SIGINT, signal.SIGTERM):
@@ -82,4 +83,4 @@ async def _serve(group: Group, status: float) -> None:
             try:
                 await asyncio.wait_for(over.wait(), status or None)
             except TimeoutError:
-                print(json.dumps(group.status()), file=sys.stderr, flush=True)
+                print(msgspec.json.encode(group.status()).decode(), file=sys.stderr, flush=True)

@@ -23,8 +23,8 @@ import msgspec
 from msgspec import Struct
 
 from precede.core.errors import BadInput
-from precede.core.input_files import open_regular
 from precede.core.instants import Duration, parse_duration
+from precede.files.inputs import open_regular
 
 _MOST_BYTES: Final = 1 << 24
 

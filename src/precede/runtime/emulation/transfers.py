@@ -17,8 +17,8 @@ import msgspec
 from precede.core.identity import NodeId
 from precede.core.instants import Instant
 from precede.core.messages import Packet
-from precede.core.private_files import open_private, private_folder
 from precede.core.transfers import DOWN, RECEIVED, SENT, UP, LinkRecord, content_of
+from precede.files.private import open_private, private_folder
 
 _LENGTH: Final = Layout("<I")
 

@@ -17,8 +17,8 @@ from pathlib import Path
 from typing import Final
 
 from precede.core.errors import BadInput
-from precede.core.input_files import open_regular
-from precede.core.private_files import open_private
+from precede.files.inputs import open_regular
+from precede.files.private import open_private
 from precede.runtime.links.authorship import PUBLIC_BYTES, SEED_BYTES, public_of
 from precede.runtime.links.noise import KEY_BYTES
 from precede.runtime.names import check_roster

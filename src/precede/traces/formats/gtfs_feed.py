@@ -22,8 +22,8 @@ from typing import IO, Final, cast
 from msgspec import Struct, field
 
 from precede.core.errors import BadInput
-from precede.core.input_files import Counted, Unpacked, open_regular
 from precede.core.instants import SECOND, Instant
+from precede.files.inputs import Counted, Unpacked, open_regular
 from precede.traces.geography import Projection, degrees
 from precede.traces.lines import BadRow, fields_of_csv, name_of, number, numbered_lines, shown
 from precede.traces.records import Reject, Summary

@@ -25,7 +25,7 @@ from typing import Any, Final, TypeAlias
 import msgspec
 
 from precede.core.errors import BadInput
-from precede.core.input_files import Counted, EmptyLines, Unpacked, open_regular
+from precede.files.inputs import Counted, EmptyLines, Unpacked, open_regular
 from precede.witness.reading.partitions import Piece, pieces_in
 from precede.witness.reading.streams import LineStream
 
