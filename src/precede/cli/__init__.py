@@ -58,6 +58,7 @@ VERBS: Final[dict[str, Verb]] = {
         "runs.bundle",
         "a run or a reproduction as a folder: scenario, seeds, versions, verdict, how to run it again",
     ),
+    "lake": Verb("data.lake", "is every file of a lake what its jobs wrote? Damaged, missing and stray files"),
     "report": Verb("data.report", "the lake as a site: diagrams, maps, tables, opened from a disk"),
     "swarm": Verb("runs.swarm", "seeded worlds that break, heal, and must hold"),
     "conform": Verb("runs.conform", "your own protocol: scenarios, swarm, rivals, one table"),

@@ -50,7 +50,12 @@ class ParquetSink:
             schema = event_schema() if name == EVENTS else gauge_schema()
             columns = [field.name for field in schema if pa.types.is_dictionary(field.type)]
             self._writers[name] = pq.ParquetWriter(
-                self._temporary(name), schema, compression="zstd", compression_level=1, use_dictionary=columns
+                self._temporary(name),
+                schema,
+                compression="zstd",
+                compression_level=1,
+                use_dictionary=columns,
+                write_page_checksum=True,
             )
         return self._writers[name]
 

@@ -6,6 +6,7 @@ writer, `Job.write`; pipeline, report, experiments and the commands use them.
 
 * `schemas`: the ten tables, with type and meaning of every column
 * `layout`: which file holds which unit; reading
+* `integrity`: commit records: size, rows and digest of every file, compared before it is read
 * `jobs`: writing: locks, scratch, atomic replacement, done marks
 * `columns`: columns of node names as numbers
 * `stored_contacts`: the contacts of a trace, as a scenario uses them

@@ -27,6 +27,7 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 
 from precede.core.errors import BadInput
+from precede.lake.integrity import Damaged, FileRecord, commit_path, committed, describe_file, seal, unseal
 from precede.lake.layout import ROWS_A_GROUP, Lake, check_unit
 from precede.lake.schemas import TABLES
 
@@ -93,14 +94,33 @@ class Job:
         schema = TABLES[table].arrow()
         batches = rows.cast(schema).to_batches() if isinstance(rows, pa.Table) else rows
         temporary = self.scratch / f"{table}-{unit}-{os.getpid()}.parquet"
-        with pq.ParquetWriter(temporary, schema, compression="zstd") as writer:
+        with pq.ParquetWriter(temporary, schema, compression="zstd", write_page_checksum=True) as writer:
             for group in _row_groups(batches):
                 writer.write_table(group, ROWS_A_GROUP)
         return temporary
 
     def publish(self, temporary: Path, table: str, unit: str) -> None:
-        """Rename a complete file to its place in a table, where it replaces an older one."""
-        _replace(temporary, self.lake.path(table, unit))
+        """Rename a complete file to its place in a table, where it replaces an older one.
+
+        Its commit record comes first and still allows the older file; a kill at any point leaves a valid unit.
+        """
+        path = self.lake.path(table, unit)
+        new = describe_file(temporary)
+        try:
+            older = [record for record in committed(path)[:1] if record != new and path.is_file()]
+        except Damaged:
+            older = []
+        self._commit(path, [new, *older])
+        _replace(temporary, path)
+        if older:
+            self._commit(path, [new])
+
+    def _commit(self, path: Path, records: list[FileRecord]) -> None:
+        """Replace the commit record of a unit's file."""
+        self.scratch.mkdir(parents=True, exist_ok=True)
+        temporary = self.scratch / f"{path.parent.name}-{path.stem}-{os.getpid()}.commit"
+        temporary.write_bytes(seal(records))
+        _replace(temporary, commit_path(path))
 
     def publish_workload(self, temporary: Path | None, trace: str) -> Path:
         """Replace the messages of a trace by a complete CSV file, or remove them; returns where they are."""
@@ -117,7 +137,7 @@ class Job:
         A worker does not hold the job, so it has no scratch folder; it passes the `scratch` of the holder.
         """
         temporary = (scratch or self.scratch) / f"{check_unit(unit)}-{os.getpid()}.json"
-        temporary.write_bytes(msgspec.json.encode(record))
+        temporary.write_bytes(seal(record))
         _replace(temporary, self.done / f"{unit}.json")
 
     def unmark(self, unit: str) -> None:
@@ -131,12 +151,17 @@ class Job:
         return {entry.name.removesuffix(".json") for entry in os.scandir(self.done)}
 
     def is_marked(self, unit: str) -> bool:
-        """Is the unit done?"""
-        return (self.done / f"{unit}.json").is_file()
+        """Is the unit done? A damaged mark does not count."""
+        path = self.done / f"{unit}.json"
+        try:
+            return path.is_file() and bool(unseal(path.read_bytes(), path))
+        except Damaged:
+            return False
 
     def record(self, unit: str) -> Any:
-        """The record that was stored with a unit's mark."""
-        return msgspec.json.decode((self.done / f"{unit}.json").read_bytes())
+        """The record that was stored with a unit's mark; raises Damaged if its bytes have changed."""
+        path = self.done / f"{unit}.json"
+        return msgspec.json.decode(unseal(path.read_bytes(), path))
 
     def write_plan(self, pieces: Sequence[Any]) -> int:
         """Store the input of every task in a file, so that tasks receive only a number; returns how many."""

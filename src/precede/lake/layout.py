@@ -5,6 +5,7 @@ A table is a folder, and one unit of it (a trace, a run, a sweep) is one Parquet
     LAKE/<table>/<unit>.parquet          one unit of a table
     LAKE/messages/<trace>.csv            the workload that came with a trace
     LAKE/exhibits/<reproduction>/        tables and figures of a reproduction
+    LAKE/_commits/<table>/<unit>.json    size, rows and digest of a unit's file (`precede.lake.integrity`)
     LAKE/_jobs/<job>/                    scratch and done marks (`precede.lake.jobs`)
 
 Folders and files whose names begin with `_` are no tables; Spark, pandas and DuckDB skip them.
@@ -22,6 +23,7 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 
 from precede.core.errors import BadInput
+from precede.lake.integrity import Damaged, check_file, commit_path
 from precede.lake.schemas import TABLES
 
 if TYPE_CHECKING:
@@ -38,7 +40,7 @@ class Lake:
     """A folder of tables that the driver and every worker reach under the same path."""
 
     def __init__(self, location: str | Path = DEFAULT_LAKE) -> None:
-        self.root = _folder(str(location)).absolute()
+        self.root = local_path(str(location)).absolute()
 
     def __reduce__(self) -> tuple[type[Lake], tuple[str]]:
         return Lake, (str(self.root),)
@@ -50,6 +52,20 @@ class Lake:
         """The file of one unit of a table, whether it exists or not."""
         assert table in TABLES, table
         return self.root / table / f"{check_unit(unit)}.parquet"
+
+    def checked(self, table: str, unit: str) -> Path:
+        """The file of a unit, compared with its commit record; raises Damaged if it differs."""
+        path = self.path(table, unit)
+        if path.is_file():
+            check_file(path)
+        return path
+
+    def is_intact(self, table: str, unit: str) -> bool:
+        """Does the table have this unit, and is its file undamaged?"""
+        try:
+            return self.checked(table, unit).is_file()
+        except Damaged:
+            return False
 
     def units(self, table: str) -> list[str]:
         """The names of all units of a table, sorted."""
@@ -75,14 +91,14 @@ class Lake:
         """
         names = None if columns is None else list(columns)
         return pq.read_table(
-            self.path(table, unit), columns=names, filters=filters, read_dictionary=list(dictionaries)
+            self.checked(table, unit), columns=names, filters=filters, read_dictionary=list(dictionaries)
         )
 
     def batches(
         self, table: str, unit: str, columns: Sequence[str], dictionaries: Sequence[str] = ()
     ) -> Iterator[pa.RecordBatch]:
         """The rows of one unit in batches, for units that are larger than memory."""
-        with pq.ParquetFile(self.path(table, unit), read_dictionary=list(dictionaries)) as file:
+        with pq.ParquetFile(self.checked(table, unit), read_dictionary=list(dictionaries)) as file:
             yield from file.iter_batches(ROWS_A_GROUP, columns=list(columns))
 
     def rows(self, table: str) -> list[dict[str, Any]]:
@@ -91,7 +107,7 @@ class Lake:
 
     def count(self, table: str, unit: str) -> int:
         """The number of rows of one unit, from the file's footer."""
-        return int(pq.read_metadata(self.path(table, unit)).num_rows)
+        return int(pq.read_metadata(self.checked(table, unit)).num_rows)
 
     def state(self, table: str, unit: str) -> list[int]:
         """Size and modification time of a unit's file: they differ when the unit was replaced."""
@@ -100,7 +116,9 @@ class Lake:
 
     def remove(self, table: str, unit: str) -> None:
         """Delete one unit of a table, if it exists."""
-        self.path(table, unit).unlink(missing_ok=True)
+        path = self.path(table, unit)
+        path.unlink(missing_ok=True)
+        commit_path(path).unlink(missing_ok=True)
 
     def workload(self, trace: str) -> Path:
         """The CSV file with the messages that came with a trace; a trace may have none."""
@@ -146,8 +164,8 @@ def trace_of(unit: str) -> str:
     return unit.rpartition("@")[0] or unit
 
 
-def _folder(location: str) -> Path:
-    """A lake's folder from a path or a `file:` URL. Other URLs are refused: a lake needs an atomic rename."""
+def local_path(location: str) -> Path:
+    """A path from a path or a `file:` URL. Other URLs are refused: a lake needs an atomic rename."""
     parts = urlsplit(location)
     if parts.scheme == "file":
         return Path(unquote(parts.path))

@@ -4,5 +4,6 @@
 * `contacts`: `precede contacts`, contacts for a radio range
 * `sweep`: `precede sweep`, many runs on Spark
 * `report`: `precede report`, a lake as a site
+* `lake`: `precede lake`, checks the files of a lake
 * `spark`: options, session and progress that these commands share
 """

@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import json
+from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Final, TypeAlias, cast
+from urllib.parse import unquote, urlsplit
 
 import typer
 
@@ -16,7 +18,7 @@ if TYPE_CHECKING:
 
 LogArgument: TypeAlias = Annotated[
     str,
-    typer.Argument(help="CSV, JSON lines, Parquet or a folder of it, a run's folder; - is standard input"),
+    typer.Argument(help="CSV, JSON lines, Parquet or a folder of it, a run's folder, file: URL; - is stdin"),
 ]
 OrderOption: TypeAlias = Annotated[
     str | None,
@@ -88,6 +90,8 @@ def command(
     """
     from precede.cli.evidence.follow import follow_log
 
+    if log.startswith("file:"):
+        log = unquote(urlsplit(log).path)
     # `verify` checks the words at run time, and raises BadInput with the known ones.
     chosen = cast("Order | None", order)
     options: VerifyOptions = {
@@ -110,12 +114,16 @@ def command(
 def _verify(
     log: str, order: Order | None, options: VerifyOptions, master: str | None, conf: list[str] | None
 ) -> Verdict:
-    """Verify in this process, or on Spark if there is a master."""
+    """Verify in this process, or on Spark if there is a master; files of a lake must be undamaged."""
     if master is None:
         from precede.cli.progress import working
         from precede.witness.verify import verify
 
         with working(f"verifying {log}"):
+            if Path(log).is_dir() or log.endswith(".parquet"):  # other logs need no Arrow
+                from precede.lake.integrity import check_log
+
+                check_log(log)
             return verify(log, order, **options)
     from precede.pipeline.judging.files import verify_path
 

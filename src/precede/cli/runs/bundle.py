@@ -52,7 +52,7 @@ def command(
         contents = bundle_reproduction(store, run, partial)
     else:
         contents = write_bundle(find_run(store, run), partial)
-        stored = store.path("events", run)
+        stored = store.checked("events", run)
         if stored.is_file() and digest(stored) != contents["sha256"]["events.parquet"]:
             print(
                 f"precede bundle: {run}: carried out again, the run gave another log than the one in the lake",

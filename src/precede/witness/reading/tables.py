@@ -89,7 +89,7 @@ class ParquetLog(Log):
         for file in self.files:
             written = [name for name in names if name in file.written]
             try:
-                with pq.ParquetFile(file.piece.path) as opened:
+                with pq.ParquetFile(file.piece.path, page_checksum_verification=True) as opened:
                     for batch in opened.iter_batches(ROWS_AT_ONCE, columns=written, use_threads=False):
                         yield _with_named(_times_as_numbers(batch), file.piece.named, names)
             except (pa.ArrowException, OSError, ValueError) as error:
