@@ -17,6 +17,7 @@ from typing import Any
 import msgspec
 
 import precede
+import precede.spark
 
 PAGE = Path(__file__).with_name("api.md")
 WIDTH = 100
@@ -44,12 +45,24 @@ wrong order name or a missing `await`. Every other module of the package is inte
 release.
 """
 
+SPARK = """## On Spark
+
+`import precede.spark` gives functions from DataFrames to DataFrames ([guide](../guides/pipeline.md)). They use
+the session of the DataFrame, which the examples call `session`, and run nothing before an action.
+"""
+
 
 def entries() -> Iterator[tuple[str, str, Any]]:
     """Every entry of the page: its section, its name and the object."""
     for section, names in SECTIONS.items():
         for name in names:
             yield section, name, getattr(precede, name)
+
+
+def spark_entries() -> Iterator[tuple[str, Any]]:
+    """The functions of `precede.spark`; their examples need a Spark session called `session`."""
+    for name in ("simulate", "verify", "measure", "group", "contacts"):
+        yield name, getattr(precede.spark, name)
 
 
 def page() -> str:
@@ -60,6 +73,8 @@ def page() -> str:
             parts.append(f"## {section}\n")
             last = section
         parts.append(describe(name, entry))
+    parts.append(SPARK)
+    parts += [describe(f"precede.spark.{name}", entry) for name, entry in spark_entries()]
     return "\n".join(parts)
 
 

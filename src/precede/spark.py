@@ -1,0 +1,128 @@
+"""Precede on Spark: DataFrames in, DataFrames out, on the session that they belong to.
+
+Every function is lazy: nothing runs before an action on its result, and nothing is collected. None of them
+needs a `SparkContext` or the JVM, so they work with a classic session, Spark Connect and a vendor's Spark. The
+results can be written with any writer to any catalog. Executors need this package, numpy, pyarrow, numba and
+msgspec. The columns of all tables are in docs/reference/tables.md.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import TYPE_CHECKING, Literal
+
+if TYPE_CHECKING:
+    from pyspark.sql import DataFrame
+
+    from precede.witness.verdict import Duplicates, Order, Steps
+
+__all__ = ["contacts", "group", "measure", "simulate", "verify"]
+
+
+def simulate(runs: DataFrame, *, rows: Literal["events", "gauges"] = "events", tasks: int = 200) -> DataFrame:
+    """The event rows (or gauges) of every run: a row of `runs` is one run, and tasks carry them out.
+
+    * `runs`: the columns `scenario` (a built-in name, or a file that every executor reads), and optionally
+      `protocol`, `seed` and `options` (a JSON object of protocol options and scenario settings, or null).
+    * `rows`: the table to return, `events` or `gauges`; each has the columns of the lake's table of that name.
+    * `tasks`: the number of tasks among which the runs are divided.
+
+    An unknown scenario, protocol or option fails the action.
+
+    >>> rows = [("small-office", "vector_clock", 7)]
+    >>> runs = session.createDataFrame(rows, ["scenario", "protocol", "seed"])
+    >>> events = precede.spark.simulate(runs, tasks=1)
+    >>> events.where("kind = 'broadcast'").count()
+    379
+    """
+    from precede.pipeline.sweeps.run_frames import simulate as simulate_runs
+
+    return simulate_runs(runs, rows, tasks)
+
+
+def verify(
+    events: DataFrame,
+    order: Order | None = None,
+    *,
+    by: str | Sequence[str] | None = None,
+    columns: str | Mapping[str, str] | None = None,
+    kinds: str | Mapping[str, str] | None = None,
+    steps: Steps = "counted",
+    duplicates: Duplicates = "forbid",
+    partitions: int | None = None,
+) -> DataFrame:
+    """The verdict about every order in a log: one row for each combination of the columns `by`.
+
+    The options are those of `precede.verify`. The default of `by` is `run_id` if there is such a column, else
+    the whole log is one order, which one task verifies. `partitions` is the number of tasks; by default the
+    session decides. Raises BadInput for missing columns; a value that cannot be read fails the action.
+
+    >>> rows = [("t1", "ana", 0, "broadcast", "ana", 0), ("t1", "ben", 0, "delivered", "ana", 0)]
+    >>> names = ["topic", "node", "step", "kind", "message_source", "message_number"]
+    >>> verdicts = precede.spark.verify(session.createDataFrame(rows, names), "causal", by="topic")
+    >>> verdicts.select("topic", "order", "verdict", "deliveries_checked").collect()
+    [Row(topic='t1', order='causal', verdict='holds', deliveries_checked=1)]
+    """
+    from precede.pipeline.judging.frames import verify as verify_frame
+
+    return verify_frame(
+        events,
+        order,
+        by=by,
+        columns=columns,
+        kinds=kinds,
+        steps=steps,
+        duplicates=duplicates,
+        partitions=partitions,
+    )
+
+
+def measure(events: DataFrame, gauges: DataFrame | None = None) -> DataFrame:
+    """Every measure of every run: the columns `run_id`, `measure` and `value`.
+
+    The measures are those of `precede.simulate(…).measures()`; a measure without a value has no row.
+
+    >>> rows = [("small-office", "vector_clock", 7)]
+    >>> runs = session.createDataFrame(rows, ["scenario", "protocol", "seed"])
+    >>> measures = precede.spark.measure(precede.spark.simulate(runs, tasks=1))
+    >>> measures.where("measure = 'broadcasts'").select("value").collect()
+    [Row(value=379.0)]
+    """
+    from precede.pipeline.sweeps.measures import measure as measure_frames
+
+    return measure_frames(events, gauges)
+
+
+def group(measures: DataFrame, level: float = 0.95) -> DataFrame:
+    """Mean, deviation and confidence interval of every measure over runs that differ only in their seed.
+
+    Takes rows of the table `measures` with the scope `run`, and gives rows with the scope `group`.
+
+    >>> names = ["sweep", "scope", "run_id", "scenario", "protocol", "options", "measure", "value"]
+    >>> rows = [("s", "run", seed, "office", "fifo", "{}", "packets", float(seed)) for seed in "135"]
+    >>> precede.spark.group(session.createDataFrame(rows, names)).select("value", "runs", "sd").collect()
+    [Row(value=3.0, runs=3, sd=2.0)]
+    """
+    from precede.pipeline.sweeps.measures import group_measures
+
+    return group_measures(measures, level)
+
+
+def contacts(segments: DataFrame, range_m: float, *, slice: str = "1h") -> DataFrame:
+    """The exact contacts of nodes that move in straight segments, within a radio range.
+
+    `segments` has the columns of the table `segments`, the result those of `contacts`. A task computes one
+    slice of time of one trace; the result does not depend on how long a slice is.
+
+    >>> names = ["trace", "node", "t0_us", "x0", "y0", "t1_us", "x1", "y1"]
+    >>> car = ("road", "car", 0, 0.0, 0.0, 10_000_000, 100.0, 0.0)
+    >>> post = ("road", "post", 0, 50.0, 0.0, 10_000_000, 50.0, 0.0)
+    >>> rows = [car, post]
+    >>> met = precede.spark.contacts(session.createDataFrame(rows, names), 10.0)
+    >>> met.select("a", "b", "start_us", "end_us").collect()
+    [Row(a='car', b='post', start_us=4000000, end_us=6000000)]
+    """
+    from precede.core.instants import parse_duration
+    from precede.pipeline.mobility.contact_frames import contacts as contact_frames
+
+    return contact_frames(segments, range_m, parse_duration(slice))
