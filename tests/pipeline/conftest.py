@@ -14,6 +14,7 @@ from precede.protocols import registry
 FOREIGN = str(Path(__file__).parent / "foreign")
 
 QUICK = {
+    "spark.ui.enabled": "false",
     "spark.sql.shuffle.partitions": "2",
     "spark.driver.extraJavaOptions": "-XX:TieredStopAtLevel=1 -XX:+UseSerialGC",
 }

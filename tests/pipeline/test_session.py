@@ -97,7 +97,7 @@ def test_a_task_whose_worker_dies_is_tried_again_and_bad_input_is_not(session, t
             os._exit(9)
         return [number, attempt_number()]
 
-    assert spread(session, dies_once, 5) == [[0, 0], [1, 0], [2, 0], [3, 1], [4, 0]]
+    assert spread(session, "die once", dies_once, 5) == [[0, 0], [1, 0], [2, 0], [3, 1], [4, 0]]
 
     def refuses(number):
         with (tmp_path / "calls").open("a") as file:
@@ -105,5 +105,5 @@ def test_a_task_whose_worker_dies_is_tried_again_and_bad_input_is_not(session, t
         raise BadInput(f"not {number}")
 
     with pytest.raises(BadInput, match="not 0"):
-        spread(session, refuses, 1)
+        spread(session, "refuse", refuses, 1)
     assert (tmp_path / "calls").read_text() == "x"

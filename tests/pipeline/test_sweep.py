@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import json
+import subprocess
+import sys
 from pathlib import Path
 
 import pyarrow.parquet as pq
@@ -19,7 +21,8 @@ from precede.lake.schemas import TABLES
 from precede.measures import confidence_interval, measure_run
 from precede.pipeline.sessions.frames import read_frame
 from precede.pipeline.sweeps import simulate
-from precede.pipeline.sweeps.simulate import Marks, SweepOptions, run_sweep
+from precede.pipeline.sweeps.deaths import count_deaths
+from precede.pipeline.sweeps.simulate import Marks, SweepOptions, _without_seed, plan_tasks, run_sweep
 from precede.pipeline.sweeps.sweep import summarise_sweep, sweep, swept_before
 from precede.witness.verify import verify
 
@@ -104,6 +107,42 @@ def test_a_bad_specification_prints_one_line_and_creates_no_lake(tmp_path, capsy
     assert expected_text in error
     assert error.count("\n") == 1
     assert not (tmp_path / "lake").exists()
+
+
+def test_tasks_are_sized_by_work_and_not_by_cores(tmp_path):
+    text = '[sweep]\nscenario = "short.toml"\nprotocol = ["fifo", "unordered"]\nseeds = 500\n'
+    points = read_grid(write_spec(tmp_path, text)).points
+    pilot = plan_tasks(points, {})
+    assert [[point.run.protocol for point in share] for share in pilot] == [["fifo"], ["unordered"]]
+    kinds = {point.run.protocol: _without_seed(point.run) for point in points}
+    short = plan_tasks(points, {kinds["fifo"]: 0.02, kinds["unordered"]: 0.03})
+    assert len(short) == 13
+    assert sum(map(len, short)) == 1000
+    assert {share[0].run.protocol for share in short} == {"unordered"}
+    assert len(plan_tasks(points, {kinds["fifo"]: 60.0, kinds["unordered"]: 1.0})) == 1000
+    assert len(plan_tasks(points[:30], {})) == 30
+
+
+def test_a_worker_that_ends_with_its_executor_did_not_die_of_its_run(tmp_path):
+    command = (
+        "import os, sys, time\n"
+        "from pathlib import Path\n"
+        "from precede.pipeline.sweeps.deaths import witnessed\n"
+        "folder, both = Path(sys.argv[1]), sys.argv[2] == 'both'\n"
+        "worker = os.fork()\n"
+        "if worker == 0:\n"
+        "    with witnessed(folder):\n"
+        "        (folder / f'run-0-{os.getpid()}.begun').touch()\n"
+        "        os._exit(9)\n"
+        "os.waitpid(worker, 0)\n"
+        "while not both and not list(folder.glob('*.died')):\n"
+        "    time.sleep(0.1)\n"
+    )
+    for both, deaths in (("both", 0), ("worker", 1)):
+        folder = tmp_path / both
+        folder.mkdir()
+        subprocess.run([sys.executable, "-c", command, str(folder), both], check=True, timeout=60)
+        assert count_deaths(folder, "run") == deaths
 
 
 @pytest.mark.spark
@@ -230,10 +269,6 @@ def test_a_truncated_log_is_detected_and_the_run_repeated(tmp_path):
     path.write_bytes(whole[: len(whole) // 2])
     with lake.job("sweep-spec").hold() as job:
         swept = run_sweep(lake, grid, None, SweepOptions(), job)
-    assert swept.failed == (grid.points[0].id,)
-    assert "BadInput" in swept.marks[grid.points[0].id]["error"]
-    with lake.job("sweep-spec").hold() as job:
-        swept = run_sweep(lake, grid, None, SweepOptions(), job)
     assert swept.failed == ()
     assert path.read_bytes() == whole
 
@@ -316,7 +351,7 @@ def test_long_runs_begin_first(tmp_path):
             mark = Marks(lake).read(point.id) | {"cpu_s": seconds}
             Marks(lake).job.mark(point.id, mark, job.scratch)
     more = read_grid(write_spec(tmp_path, spec.read_text().replace("seeds = 1", "seeds = [7, 8]")))
-    ordered = simulate._longest_first(more.points, Marks(lake))
+    ordered = simulate._longest_first(more.points, simulate._known_cpu_s(Marks(lake)))
     assert [point.run.protocol for point in ordered] == ["vector_clock", "vector_clock", "fifo", "fifo"]
 
 

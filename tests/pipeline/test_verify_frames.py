@@ -7,7 +7,6 @@ import os
 import subprocess
 import sys
 
-import msgspec
 import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
@@ -78,8 +77,10 @@ def test_every_group_gets_the_answer_of_one_process(session):
 def test_the_number_of_rows_at_once_does_not_change_the_answers(at_once, size):
     rows = sorted(random_log(5), key=lambda row: (row["topic"], row["partition"], row["step"]))
     query, _ = frames.settle_query(list(rows[0]), "causal", BY, "node=who", None, "counted", "forbid")
-    query = msgspec.structs.replace(query, broadcasts_elsewhere=True)
-    batches = list(frames._Groups(query, at_once)(iter(table_of(rows).to_batches(size))))
+    table = table_of(rows)
+    for name in (frames._BROADCASTS, frames._DEADLINES):
+        table = table.append_column(name, pa.array([True] * len(rows)))
+    batches = list(frames._Groups(query, at_once)(iter(table.to_batches(size))))
     assert answers(pa.Table.from_batches(batches)) == expected(rows, "causal")
 
 

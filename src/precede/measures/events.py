@@ -36,7 +36,7 @@ from precede.measures.columns import Codes, Growing, Integers, Names, Source, ba
 from precede.measures.delivery import Addressed, Hops, Presence, expected_pairs, hops_of
 from precede.measures.statistics import Measures, summarise
 
-_COLUMNS: Final = (
+COLUMNS: Final = (
     "node",
     "incarnation",
     "step",
@@ -71,7 +71,7 @@ class Window(NamedTuple):
 def measure_events(source: Source, window: Window | None = None) -> Measures:
     """Every measure of one run's event log, as one flat mapping."""
     events = EventMeasures(window)
-    for batch in batches_of(source, _COLUMNS):
+    for batch in batches_of(source, COLUMNS):
         events.add(batch)
     return events.measures()
 

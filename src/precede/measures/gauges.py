@@ -9,13 +9,13 @@ from precede.core.errors import BadInput
 from precede.measures.columns import Growing, Integers, Names, Source, batches_of, read_integers
 from precede.measures.statistics import Measures
 
-_COLUMNS = ("node", "at_us", "name", "value", "peak")
+COLUMNS = ("node", "at_us", "name", "value", "peak")
 
 
 def measure_gauges(source: Source) -> Measures:
     """Every measure of one run's gauges, as one flat mapping (see `GaugeMeasures`)."""
     gauges = GaugeMeasures()
-    for batch in batches_of(source, _COLUMNS):
+    for batch in batches_of(source, COLUMNS):
         gauges.add(batch)
     return gauges.measures()
 
@@ -29,11 +29,11 @@ class GaugeMeasures:
 
     def __init__(self) -> None:
         self.names, self.nodes = Names(), Names()
-        self.columns = {column: Growing() for column in _COLUMNS}
+        self.columns = {column: Growing() for column in COLUMNS}
 
     def add(self, batch: pa.RecordBatch) -> None:
         """Add a batch of gauges."""
-        for column in _COLUMNS:
+        for column in COLUMNS:
             if column not in batch.schema.names:
                 raise BadInput(f"not a table of gauges: no column {column!r}")
         self.columns["name"].add(self.names.read(batch, "name").astype(np.int64))

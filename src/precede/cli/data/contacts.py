@@ -20,8 +20,8 @@ def command(
 ) -> None:
     """Compute all contacts of a trace, exactly to the microsecond.
 
-    A trace of fewer than 100,000 segments is computed in this process unless --master is given; a larger one
-    on Spark. The file is the same for any number of slices and workers.
+    It is computed in this process unless --master is given or the estimated work exceeds 20 s of CPU; more
+    work goes to Spark. The file is the same for any number of slices and workers.
 
     \b
     Example:
@@ -29,10 +29,10 @@ def command(
       precede contacts bus --range 100
     """
     from precede.lake.layout import Lake
-    from precede.pipeline.mobility.contacts import SMALL, compute_contacts, count_segments
+    from precede.pipeline.mobility.contacts import SPARK_PAYS_S, compute_contacts, estimate_cpu_s
 
     store = Lake(lake)
-    is_local = master is None and count_segments(store, name) < SMALL
+    is_local = master is None and estimate_cpu_s(store, name, range_m) < SPARK_PAYS_S
     with nullcontext() if is_local else session_for(master, conf, f"contacts {name}") as session:  # noqa: SIM117
         with counting("slices") as progress:
             computed = compute_contacts(store, name, range_m, session, slices, progress)

@@ -17,11 +17,12 @@ import msgspec
 import pyarrow.parquet as pq
 
 from precede.core.errors import BadInput
+from precede.lake.integrity import check_file, check_log, missing_files
 from precede.pipeline.judging.answers import answer_of, combine
 from precede.pipeline.judging.frames import Query, settle_query
 from precede.pipeline.judging.frames import verify as verify_frame
 from precede.pipeline.sessions.frames import escape_path
-from precede.pipeline.sessions.tasks import cores, spread
+from precede.pipeline.sessions.tasks import described, spread
 from precede.witness.reading.column_names import BROADCAST, Layout
 from precede.witness.reading.partitions import Piece, pieces_in
 from precede.witness.reading.tables import ParquetLog, parquet_log
@@ -32,7 +33,11 @@ from precede.witness.verify import verify as verify_log
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
 
-_TASKS_A_CORE: Final = 16
+_ROWS_A_TASK: Final = 1_000_000
+"""About a second of work. Small logs get a task for each file, up to `_FEW_TASKS`."""
+
+_FEW_TASKS: Final = 64
+_ROWS_A_PARTITION: Final = 1_500_000
 _MAGIC: Final = b"PAR1"
 _BAD_INPUT: Final = re.compile(r"precede\.core\.errors\.BadInput: (.*)")
 
@@ -57,13 +62,20 @@ def verify_path(
     )
     if not layout.by:
         return _in_one_task(session, path, order, options)
+    for lost in missing_files(Path(path)):
+        raise BadInput(f"{lost.path}: {lost.what}")
     if _one_order_each(pieces, layout.by):
         return combine(_judge_pieces(session, pieces, query, layout), layout.by)
     if layout.row_order:
         return _in_one_task(session, path, order, options)
+    check_log(path)
     frame = _frame(session, Path(path), pieces)
     try:
-        answers = verify_frame(frame, order, **options).toArrow().to_pylist()
+        rows = sum(map(_row_count, pieces))
+        partitions = rows // _ROWS_A_PARTITION + 2
+        with described(session, f"verify {path}: {rows:,} rows, shuffled by {', '.join(layout.by)}"):
+            frame = verify_frame(frame, order, partitions=partitions, **options)
+            answers = frame.toArrow().to_pylist()
     except Exception as error:
         raise plain_error(error) from None
     for answer in answers:
@@ -165,11 +177,19 @@ def _spread_pieces(
     session: SparkSession, pieces: Sequence[Piece], query: Query, layout: Layout
 ) -> list[dict[str, Any]]:
     """An answer for every file, in the order of the files; each task takes several files."""
-    count = min(len(pieces), _TASKS_A_CORE * cores(session))
-    shares = [list(pieces[number::count]) for number in range(count)]
-    answers = spread(session, _Files(shares, query, layout), count)
+    rows = {piece.path: _row_count(piece) for piece in pieces}
+    count = min(len(pieces), max(_FEW_TASKS, sum(rows.values()) // _ROWS_A_TASK + 1))
+    largest_first = sorted(pieces, key=lambda piece: -rows[piece.path])
+    shares = [largest_first[number::count] for number in range(count)]
+    what = f"verify: {len(pieces):,} files, {sum(rows.values()):,} rows"
+    answers = spread(session, what, _Files(shares, query, layout), count)
     by_path = {piece.path: answer for piece, answer in zip(chain(*shares), chain(*answers), strict=True)}
     return [by_path[piece.path] for piece in pieces]
+
+
+def _row_count(piece: Piece) -> int:
+    """The rows of a file, from its footer."""
+    return int(pq.read_metadata(piece.path).num_rows)
 
 
 class _Files:
@@ -182,6 +202,7 @@ class _Files:
         return [self._judge(piece) for piece in self.shares[number]]
 
     def _judge(self, piece: Piece) -> dict[str, Any]:
+        check_file(piece.path.absolute())
         log = parquet_log([piece])
         verdict = self.query.judge(log, self.query.by)
         key = _order_of(piece, self.query.by)
@@ -206,7 +227,9 @@ class _Files:
 
 def _in_one_task(session: SparkSession, path: str, order: Order | None, options: VerifyOptions) -> Verdict:
     """Verify the whole log in one task."""
-    (verdict,) = spread(session, _WholeLog(str(Path(path).absolute()), order, options), 1)
+    (verdict,) = spread(
+        session, f"verify {path}: one order", _WholeLog(str(Path(path).absolute()), order, options), 1
+    )
     return msgspec.convert(verdict, Verdict)
 
 
@@ -217,6 +240,7 @@ class _WholeLog:
         self.path, self.order, self.options = path, order, options
 
     def __call__(self, number: int) -> Any:
+        check_log(self.path)
         return msgspec.to_builtins(verify_log(self.path, self.order, **self.options))
 
 

@@ -3,7 +3,7 @@
 `precede.pipeline.verify(df, order="causal", by=["topic", "partition"])` gives one row for each order. It uses
 the session of the DataFrame and only the DataFrame API (no `SparkContext`, no JVM objects), so it works through
 Spark Connect. A group gets the same answer as within the whole log. For that it must know two facts about the
-whole log (are there broadcasts, are there deadlines?); one cheap pass finds them first.
+whole log (are there broadcasts, are there deadlines?); a join with one row brings them. Nothing is collected.
 """
 
 from __future__ import annotations
@@ -42,6 +42,9 @@ if TYPE_CHECKING:
     from pyspark.sql import DataFrame
 
 _ROWS_AT_ONCE: Final = 400_000
+_BROADCASTS: Final = "precede_broadcasts"
+_DEADLINES: Final = "precede_deadlines"
+"""Columns that tell a task about the whole log."""
 
 
 class Query(Struct, frozen=True, kw_only=True):
@@ -84,25 +87,45 @@ def verify(
     kinds: str | Mapping[str, str] | None = None,
     steps: Steps = "counted",
     duplicates: Duplicates = "forbid",
+    partitions: int | None = None,
 ) -> DataFrame:
     """Verify every independent order in a DataFrame: one row for each combination of `by`, with the answer.
 
     The options are those of `precede.verify`. A DataFrame has no order of rows, so `step` must be a column.
     Without `by` (and without a column `run_id`) the whole DataFrame is one order; one task verifies it in
-    bounded memory. Raises BadInput for missing columns; a value that cannot be read fails the Spark action.
+    bounded memory. Nothing runs before an action on the result. `partitions` is the number of tasks; by default
+    the session decides. Raises BadInput for missing columns; a value that cannot be read fails the action.
     """
     query, layout = settle_query(df.columns, order, by, columns, kinds, steps, duplicates)
     if layout.row_order:
         raise BadInput("a DataFrame has no order of rows: name a column that is the step")
-    query = _with_facts_of_the_whole(df, query, layout)
-    frame = df.select(*(_quoted(name) for name in layout.names_to_read()))
+    frame = _narrow(df, layout)
     if not layout.by:
         return frame.coalesce(1).mapInArrow(_OneOrder(query), ANSWER_DDL)
     groups = [_quoted(name) for name in layout.by]
     type_of = {field.name: field.dataType.simpleString() for field in frame.schema.fields}
     schema = ", ".join([*(f"{_quoted(name)} {type_of[name]}" for name in layout.by), ANSWER_DDL])
     step = _quoted(layout.columns["step"])
-    return frame.repartition(*groups).sortWithinPartitions(*groups, step).mapInArrow(_Groups(query), schema)
+    frame = _with_facts_of_the_whole(frame, layout)
+    shuffled = frame.repartition(*groups) if partitions is None else frame.repartition(partitions, *groups)
+    return shuffled.sortWithinPartitions(*groups, step).mapInArrow(_Groups(query), schema)
+
+
+def _narrow(df: DataFrame, layout: Layout) -> DataFrame:
+    """The columns that are needed, with destinations as text.
+
+    Spark hands arrays of strings to Python at several times the cost of a string, even if nearly all are null.
+    """
+    from pyspark.sql import functions as sf
+
+    destinations = layout.columns.get("destinations")
+    types = {field.name: field.dataType.simpleString() for field in df.schema.fields}
+    columns = []
+    for name in layout.names_to_read():
+        column = sf.col(_quoted(name))
+        is_list = name == destinations and types[name].startswith("array")
+        columns.append(sf.to_json(column).alias(name) if is_list else column)
+    return df.select(*columns)
 
 
 def settle_query(
@@ -135,24 +158,19 @@ def settle_query(
     return query, layout
 
 
-def _with_facts_of_the_whole(df: DataFrame, query: Query, layout: Layout) -> Query:
-    """Find out whether any group of the log has broadcasts and deadlines, and record it in the query."""
+def _with_facts_of_the_whole(frame: DataFrame, layout: Layout) -> DataFrame:
+    """Add to every row whether the whole log has broadcasts and deadlines: its own group may have none."""
     from pyspark.sql import functions as sf
 
-    if not layout.by:
-        return query
     words = [word for word, kind in layout.kinds.items() if kind == BROADCAST]
     is_broadcast = sf.lit(layout.constant_kind == BROADCAST)
     if layout.constant_kind is None:
         is_broadcast = sf.col(_quoted(layout.columns["kind"])) == sf.lit(words[0])
-    facts = [sf.max(is_broadcast).alias("broadcasts")]
+    has_deadline = sf.lit(False)
     if "deadline_us" in layout.columns:
-        has_deadline = sf.col(_quoted(layout.columns["deadline_us"])).isNotNull()
-        facts.append(sf.max(is_broadcast & has_deadline).alias("deadlines"))
-    row = df.agg(*facts).collect()[0].asDict()
-    return msgspec.structs.replace(
-        query, broadcasts_elsewhere=bool(row["broadcasts"]), deadlines_elsewhere=bool(row.get("deadlines"))
-    )
+        has_deadline = is_broadcast & sf.col(_quoted(layout.columns["deadline_us"])).isNotNull()
+    facts = frame.agg(sf.max(is_broadcast).alias(_BROADCASTS), sf.max(has_deadline).alias(_DEADLINES))
+    return frame.crossJoin(sf.broadcast(facts))
 
 
 def _quoted(name: str) -> str:
@@ -201,9 +219,10 @@ class _Groups:
     def __call__(self, batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
         held: list[pa.RecordBatch] = []
         rows = 0
-        for batch in batches:
-            if not batch.num_rows:
+        for received in batches:
+            if not received.num_rows:
                 continue
+            batch = self._informed(received)
             held.append(batch)
             rows += batch.num_rows
             if rows >= self.rows_at_once and self._key(held[0], 0) != self._key(batch, batch.num_rows - 1):
@@ -213,6 +232,14 @@ class _Groups:
                 held, rows = table.slice(cut).to_batches(), table.num_rows - cut
         if held:
             yield from self._judge(pa.Table.from_batches(held))
+
+    def _informed(self, batch: pa.RecordBatch) -> pa.RecordBatch:
+        """Take the facts about the whole log from a batch; returns the batch without them."""
+        broadcasts, deadlines = (bool(batch.column(name)[0].as_py()) for name in (_BROADCASTS, _DEADLINES))
+        self.query = msgspec.structs.replace(
+            self.query, broadcasts_elsewhere=broadcasts, deadlines_elsewhere=deadlines
+        )
+        return batch.select([name for name in batch.schema.names if name not in (_BROADCASTS, _DEADLINES)])
 
     def _key(self, batch: pa.RecordBatch, row: int) -> list[Any]:
         """The group of one row."""

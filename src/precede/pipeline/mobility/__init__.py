@@ -6,4 +6,5 @@ contacts` computes the exact contacts of a trace of movement for a radio range.
 * `ingest`: trace files into the lake
 * `generated`: a generated trace into the lake
 * `contacts`: segments to contacts, in slices of time
+* `contact_frames`: the same on DataFrames
 """

@@ -29,20 +29,26 @@ from precede.lake.columns import indices
 from precede.lake.jobs import Job
 from precede.lake.layout import ROWS_A_GROUP, Lake, contacts_unit
 from precede.lake.schemas import CONTACTS, SEGMENTS
-from precede.pipeline.sessions.tasks import Progress, cores, spread
+from precede.pipeline.sessions.tasks import Progress, spread
 from precede.traces.intervals import Intervals, Segments, merge_contacts
 from precede.traces.kernel import cut_time, find_contacts
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
 
-SMALL: Final = 100_000
-"""A trace with fewer segments is computed in this process, in less time than a session needs to start."""
+SPARK_PAYS_S: Final = 20.0
+"""Above this estimated CPU time a session, which costs 12 to 24 CPU s itself, pays."""
 
+_S_A_SEGMENT: Final = 1e-6
+_S_A_NEIGHBOUR: Final = 2e-7
+"""Measured with random walks of 100 to 2,000 nodes: 0.14 to 0.24 us for each segment and neighbour in range."""
+
+_INSTANTS_SAMPLED: Final = 8
+_S_A_TASK: Final = 2.0
 _PIECES: Final = pa.schema(
     [("a", pa.int32()), ("b", pa.int32()), ("start_us", pa.int64()), ("end_us", pa.int64())]
 )
-_SEGMENTS_A_SLICE: Final = 100_000
+_SEGMENTS_A_SLICE: Final = 1_000_000
 _PIECES_A_MERGE: Final = 4_000_000
 
 
@@ -71,8 +77,7 @@ def compute_contacts(
     if not (np.isfinite(range_m) and range_m > 0):
         raise BadInput(f"--range {range_m}: expected a positive number of metres")
     names, instants = _survey(lake, trace)
-    count = slices or max(-(-len(instants.t0_us) // _SEGMENTS_A_SLICE), 4 * cores(session))
-    cuts = cut_time(instants, count)
+    cuts = cut_time(instants, slices or _slice_count(lake, trace, range_m))
     unit = contacts_unit(trace, range_m)
     with lake.job(f"contacts-{unit}").hold() as job:
         earlier = _earlier_result(job, unit, trace)
@@ -80,7 +85,8 @@ def compute_contacts(
             return earlier
         state = lake.state("segments", trace)
         work = _Slices(lake, trace, names, range_m, cuts, _pieces_folder(job, state, cuts))
-        spread(session, work, len(cuts), _watch(work, progress))
+        what = f"contacts {unit}: {len(cuts):,} slices of time"
+        spread(session, what, work, len(cuts), _watch(work, progress))
         computed = ComputedContacts(
             trace=trace,
             range_m=range_m,
@@ -95,10 +101,33 @@ def compute_contacts(
     return computed
 
 
-def count_segments(lake: Lake, trace: str) -> int:
-    """The number of segments of a trace."""
+def estimate_cpu_s(lake: Lake, trace: str, range_m: float) -> float:
+    """CPU seconds that the contacts of a trace take, from its segments and the neighbours in range of a node.
+
+    The neighbours are counted in squares as wide as the range, at some instants of the trace.
+    """
     _check_segments(lake, trace)
-    return lake.count("segments", trace)
+    segments = lake.count("segments", trace)
+    _, instants = _survey(lake, trace)
+    if not segments or not range_m > 0:
+        return 0.0
+    at = np.linspace(instants.t0_us.min(), instants.t1_us.max(), _INSTANTS_SAMPLED + 2)[1:-1].astype(np.int64)
+    nodes = pairs = 0
+    for instant in at.tolist():
+        present = (pc.field("t0_us") <= instant) & (pc.field("t1_us") > instant)
+        table = lake.read("segments", trace, ["x0", "y0"], present)
+        squares = np.floor(np.column_stack([table["x0"].to_numpy(), table["y0"].to_numpy()]) / range_m)
+        counts = np.unique(squares, axis=0, return_counts=True)[1]
+        nodes += table.num_rows
+        pairs += int((counts * (counts - 1)).sum())
+    neighbours = np.pi * pairs / nodes if nodes else 0.0
+    return float(segments * (_S_A_SEGMENT + _S_A_NEIGHBOUR * neighbours))
+
+
+def _slice_count(lake: Lake, trace: str, range_m: float) -> int:
+    """Slices with some seconds of work and a bounded number of segments each, on any number of cores."""
+    by_work = int(estimate_cpu_s(lake, trace, range_m) / _S_A_TASK)
+    return max(by_work, lake.count("segments", trace) // _SEGMENTS_A_SLICE) + 1
 
 
 class _Slices:
@@ -173,7 +202,7 @@ def _survey(lake: Lake, trace: str) -> tuple[list[str], Segments]:
 
 def _earlier_result(job: Job, unit: str, trace: str) -> ComputedContacts | None:
     """The result of an earlier call, if the contacts exist and the segments have not changed since."""
-    if not job.is_marked(unit) or not job.lake.has("contacts", unit):
+    if not job.is_marked(unit) or not job.lake.is_intact("contacts", unit):
         return None
     record = job.record(unit)
     if record["state"] != job.lake.state("segments", trace):

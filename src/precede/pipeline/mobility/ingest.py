@@ -28,7 +28,7 @@ from precede.core.natural_order import natural
 from precede.lake.columns import distinct_names, indices
 from precede.lake.jobs import Job
 from precede.lake.layout import Lake, check_unit
-from precede.lake.schemas import CONTACTS, REJECTS, SEGMENTS, Table
+from precede.lake.schemas import CONTACTS, REJECTS, SEGMENTS, TABLES, Table
 from precede.lake.stored_contacts import computed_units
 from precede.pipeline.sessions.tasks import attempt_number, spread
 from precede.traces.reading import Options, Reading
@@ -93,7 +93,8 @@ def ingest(lake: Lake, sources: Sequence[Source], session: SparkSession | None =
         earlier = [_earlier_result(job, source) for job, source in zip(jobs, sources, strict=True)]
         missing = [number for number, result in enumerate(earlier) if result is None]
         work = _Files([jobs[number] for number in missing], [sources[number] for number in missing])
-        staged = dict(zip(missing, spread(session, work, len(missing)), strict=True))
+        what = f"ingest {', '.join(source.name for source in sources[:3])}: {len(missing):,} files"
+        staged = dict(zip(missing, spread(session, what, work, len(missing)), strict=True))
         results = []
         for number, source in enumerate(sources):
             result = earlier[number]
@@ -129,6 +130,8 @@ def _earlier_result(job: Job, source: Source) -> Ingested | None:
         return None
     ingested = msgspec.convert(record["ingested"], Ingested)
     if not all(Path(path).is_file() for path in ingested.tables.values()):
+        return None
+    if not all(job.lake.is_intact(table, source.name) for table in ingested.tables if table in TABLES):
         return None
     return msgspec.structs.replace(ingested, again=True)
 

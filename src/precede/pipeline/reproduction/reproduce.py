@@ -99,7 +99,8 @@ def _run_missing(
         for unit in todo:
             marks.unmark(unit.id)
         total = sum(len(units) for units in needed)
-        spread(session, _Work(lake, job), job.write_plan(todo), _watch(marks, todo, total, progress))
+        what = f"{job.name}: {len(todo):,} units"
+        spread(session, what, _Work(lake, job), job.write_plan(todo), _watch(marks, todo, total, progress))
         if any(marks.record(unit.id)["status"] == "failed" for unit in todo):
             return list(zip(needed, before, strict=True))
 

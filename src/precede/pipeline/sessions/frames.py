@@ -20,20 +20,24 @@ _GLOB: Final = re.compile(r"([\[\]{}*?\\])")
 def read_frame(session: SparkSession, lake: Lake, table: str, units: Sequence[str] | None = None) -> DataFrame:
     """A table of the lake, or some of its units, as a DataFrame with the declared schema.
 
-    Units that do not exist have no rows.
+    Units that do not exist have no rows. Raises Damaged if a file is not what its commit record says.
     """
     schema = spark_schema(TABLES[table])
     existing = [unit for unit in lake.units(table) if units is None or unit in units]
     if not existing:
         return session.createDataFrame([], schema)
     reader = session.read.schema(schema)
+    files = [lake.checked(table, unit) for unit in existing]
     if units is None:
-        return reader.parquet(escape_path(lake.path(table, existing[0]).parent))
-    return reader.parquet(*(escape_path(lake.path(table, unit)) for unit in existing))
+        return reader.parquet(escape_path(files[0].parent))
+    return reader.parquet(*map(escape_path, files))
 
 
 def spark_schema(table: Table) -> StructType:
-    """The declared schema as a Spark type; needs no session, so it also works in a Connect client."""
+    """The declared schema as a Spark type; the comment of a column is its meaning.
+
+    It needs no session, so it also works in a Connect client.
+    """
     from pyspark.sql.types import (
         ArrayType,
         DoubleType,
@@ -51,7 +55,7 @@ def spark_schema(table: Table) -> StructType:
         "double": DoubleType(),
         "array<string>": ArrayType(StringType()),
     }
-    return StructType([StructField(column.name, types[column.kind]) for column in table.columns])
+    return StructType([StructField(c.name, types[c.kind], True, {"comment": c.meaning}) for c in table.columns])
 
 
 def escape_path(path: Path) -> str:

@@ -1,9 +1,10 @@
 """Opens a Spark session: embedded by default, or on the master that the caller names.
 
-Embedded means `local[*,4]`: all cores, and a task whose Python worker dies is tried again, as on a cluster. On
-a cluster this package is zipped and shipped to the workers, so they run the same code as the driver; its
-dependencies (Python, numpy, pyarrow, numba, msgspec) must be installed there. Spark's own log goes to a file;
-its last error is part of the message when the session does not start.
+A session that the caller already has, or that `spark-submit` or SPARK_REMOTE describe, comes first
+(`sessions.existing`). Embedded means `local[*,4]`: all cores, and a task whose Python worker dies is tried
+again, as on a cluster. On a cluster this package is zipped and shipped to the workers, so they run the same
+code as the driver; its dependencies (Python, numpy, pyarrow, numba, msgspec) must be installed there. Spark's
+own log goes to a file; its last error is part of the message when the session does not start.
 """
 
 from __future__ import annotations
@@ -22,6 +23,13 @@ from typing import IO, TYPE_CHECKING, Any, Final
 
 import precede
 from precede.core.errors import BadInput, Unavailable
+from precede.pipeline.sessions.existing import (
+    CONNECT,
+    active_session,
+    connect_session,
+    is_submitted,
+    submitted_session,
+)
 from precede.pipeline.sessions.java import find_java_home
 
 if TYPE_CHECKING:
@@ -34,15 +42,14 @@ SPARK_LOG: Final = "PRECEDE_SPARK_LOG"
 _LOOPBACK: Final = re.compile(r"local|spark://(127\.0\.0\.1|localhost)\b")
 _MASTER: Final = re.compile(
     r"local|local\[(\*|\d+)(,\d+)?\]|local-cluster\[\d+,\d+,\d+\]|spark://[^/]+:\d+(,[^/]+:\d+)*|yarn|k8s://.+"
+    r"|sc://.+"
 )
 _LOG_SETTINGS: Final = Path(__file__).parent / "log4j2.properties"
 _SETTINGS: Final = {
-    "spark.ui.enabled": "false",
     "spark.ui.showConsoleProgress": "false",
     "spark.driver.memory": "2g",
     "spark.sql.session.timeZone": "UTC",
     "spark.sql.parquet.compression.codec": "zstd",
-    "spark.sql.shuffle.partitions": "8",
     "spark.sql.execution.arrow.maxRecordsPerBatch": "100000",
     "spark.task.maxFailures": "4",
     "spark.executorEnv.OMP_NUM_THREADS": "1",
@@ -60,37 +67,58 @@ def open_session(
 ) -> Iterator[SparkSession]:
     """A Spark session for a `with` block; the Java process ends with the block.
 
-    Use `light` when Java only distributes work to Python: an embedded Java then compiles its own code less, and
-    leaves the cores to the tasks.
+    The caller's own session is used if there is one, and stays open. Use `light` when Java only distributes
+    work to Python: an embedded Java then compiles its own code less, and leaves the cores to the tasks.
     """
+    settings = read_conf(conf)
+    chosen = None if master is None else read_master(master)
+    existing = active_session(chosen, settings)
+    if existing is not None:
+        yield existing
+        return
+    remote = chosen if chosen is not None else os.environ.get("SPARK_REMOTE")
+    with tempfile.TemporaryDirectory(prefix="precede-spark-") as folder:
+        scratch = Path(folder)
+        if remote is not None and remote.startswith(CONNECT):
+            opened = connect_session(remote, settings, _zip_package(scratch))
+        elif is_submitted():
+            defaults = {**_SETTINGS, "spark.app.name": name}
+            opened = submitted_session(chosen, settings, defaults, _zip_package(scratch))
+        else:
+            opened = _launched_session(read_master(chosen), settings, scratch, name, light)
+        with opened as session:
+            yield session
+
+
+@contextmanager
+def _launched_session(
+    master: str, conf: Mapping[str, str], scratch: Path, name: str, light: bool
+) -> Iterator[SparkSession]:
+    """A session with a Java process of its own."""
     from pyspark import SparkConf, SparkContext
     from pyspark.java_gateway import launch_gateway
     from pyspark.sql import SparkSession
 
-    master, settings = read_master(master), read_conf(conf)
-    if SparkContext._active_spark_context is not None:
-        raise RuntimeError("this process already has a Spark session; use that one")
-    with tempfile.TemporaryDirectory(prefix="precede-spark-") as scratch:
-        settings = _settings(master, settings, Path(scratch), name)
-        if light and is_embedded(master):
-            settings["spark.driver.extraJavaOptions"] += f" {_LIGHT}"
-        with _environment(master), _spark_log(Path(scratch)) as log:
-            try:
-                gateway = launch_gateway(SparkConf(False).setAll(list(settings.items())), {"stderr": log})
-            except Exception as error:
-                raise Unavailable(f"Spark did not start: {error}{_cause(log)}") from error
-            try:
-                context = SparkContext(conf=SparkConf(False).setAll(list(settings.items())), gateway=gateway)
-                session = SparkSession(context)
-            except BaseException as error:
-                explained = _explain(error, master, log)
-                _close(gateway, log)
-                raise explained from None  # a Java error cannot be printed once its process is gone
-            try:
-                yield session
-            finally:
-                session.stop()
-                _close(gateway, log)
+    settings = _settings(master, conf, scratch, name)
+    if light and is_embedded(master):
+        settings["spark.driver.extraJavaOptions"] += f" {_LIGHT}"
+    with _environment(master, settings.get("spark.pyspark.python")), _spark_log(scratch) as log:
+        try:
+            gateway = launch_gateway(SparkConf(False).setAll(list(settings.items())), {"stderr": log})
+        except Exception as error:
+            raise Unavailable(f"Spark did not start: {error}{_cause(log)}") from error
+        try:
+            context = SparkContext(conf=SparkConf(False).setAll(list(settings.items())), gateway=gateway)
+            session = SparkSession(context)
+        except BaseException as error:
+            explained = _explain(error, master, log)
+            _close(gateway, log)
+            raise explained from None  # a Java error cannot be printed once its process is gone
+        try:
+            yield session
+        finally:
+            session.stop()
+            _close(gateway, log)
 
 
 def read_master(master: str | None) -> str:
@@ -102,7 +130,9 @@ def read_master(master: str | None) -> str:
     if master is None:
         return EMBEDDED
     if not _MASTER.fullmatch(master):
-        forms = "local[N], local-cluster[WORKERS,CORES,MEGABYTES], spark://HOST:PORT, yarn, k8s://URL"
+        forms = (
+            "local[N], local-cluster[WORKERS,CORES,MEGABYTES], spark://HOST:PORT, yarn, k8s://URL, sc://HOST"
+        )
         raise BadInput(f"--master {master!r}: Spark has no such master (known: {forms})")
     return master
 
@@ -162,16 +192,17 @@ def _zip_package(scratch: Path) -> Path:
 
 
 @contextmanager
-def _environment(master: str) -> Iterator[None]:
+def _environment(master: str, python: str | None) -> Iterator[None]:
     """The environment variables that Spark reads, set while the session is open."""
     variables = {"JAVA_HOME": str(find_java_home())}
-    variables["PYSPARK_PYTHON"] = os.environ.get("PYSPARK_PYTHON") or sys.executable
+    variables["PYSPARK_PYTHON"] = python or os.environ.get("PYSPARK_PYTHON") or sys.executable
     variables["PYTHONWARNINGS"] = "ignore:PySpark does not yet fully support pandas"
     if _LOOPBACK.match(master):
         variables["SPARK_LOCAL_IP"] = "127.0.0.1"
-    before = {key: os.environ.get(key) for key in (*variables, "SPARK_HOME", "PYSPARK_SUBMIT_ARGS")}
-    # the home or submit arguments of another Spark would start that one instead of the installed package
-    for key in ("SPARK_HOME", "PYSPARK_SUBMIT_ARGS"):
+    # the home or submit arguments of another Spark would start that one instead of the one Python imports
+    foreign = ["PYSPARK_SUBMIT_ARGS"] if _is_home_of_pyspark() else ["PYSPARK_SUBMIT_ARGS", "SPARK_HOME"]
+    before = {key: os.environ.get(key) for key in (*variables, *foreign)}
+    for key in foreign:
         os.environ.pop(key, None)
     os.environ.update(variables)
     try:
@@ -184,6 +215,14 @@ def _environment(master: str) -> Iterator[None]:
                 os.environ.pop(key, None)
             else:
                 os.environ[key] = value
+
+
+def _is_home_of_pyspark() -> bool:
+    """Does SPARK_HOME hold the pyspark that is imported, as on a vendor's machine?"""
+    import pyspark
+
+    home = os.environ.get("SPARK_HOME")
+    return home is not None and Path(home).resolve() in Path(pyspark.__file__).resolve().parents
 
 
 @contextmanager

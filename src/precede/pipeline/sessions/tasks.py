@@ -10,6 +10,7 @@ from __future__ import annotations
 import os
 import platform
 from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from datetime import UTC, datetime
 from threading import Event, Thread
 from typing import TYPE_CHECKING, Any, TypeAlias
@@ -34,8 +35,10 @@ Watch: TypeAlias = Callable[[], None]
 _POLL_S = 0.5
 
 
-def spread(session: SparkSession | None, function: Work, count: int, watch: Watch | None = None) -> list[Any]:
-    """`[function(0), …, function(count - 1)]`, each call as one task.
+def spread(
+    session: SparkSession | None, what: str, function: Work, count: int, watch: Watch | None = None
+) -> list[Any]:
+    """`[function(0), …, function(count - 1)]`, each call as one task; Spark's UI shows the job as `what`.
 
     A task whose worker dies is run again. A BadInput that a task raises is raised here and not tried again; a
     task that fails with another error is tried again three times.
@@ -48,7 +51,7 @@ def spread(session: SparkSession | None, function: Work, count: int, watch: Watc
                 watch()
         return answers
     frame = session.range(0, count, 1, count).mapInArrow(_Task(function), "number bigint, answer binary")
-    with _watched(watch):
+    with described(session, what), _watched(watch):
         table = frame.toArrow()
     by_number: dict[int, Any] = {}
     for number, packed in zip(table["number"].to_pylist(), table["answer"].to_pylist(), strict=True):
@@ -57,6 +60,29 @@ def spread(session: SparkSession | None, function: Work, count: int, watch: Watc
             raise BadInput(reply["refused"])
         by_number[number] = reply["answer"]
     return [by_number[number] for number in range(count)]
+
+
+@contextmanager
+def described(session: SparkSession, what: str) -> Iterator[None]:
+    """Jobs of the block carry this description in Spark's UI; on a Connect server, which has none, this tag."""
+    from pyspark.errors import PySparkException
+
+    try:
+        context = session.sparkContext
+    except PySparkException:  # a Connect client has no context
+        tag = what.replace(",", ";")
+        session.addTag(tag)
+        try:
+            yield
+        finally:
+            session.removeTag(tag)
+        return
+    before = context.getLocalProperty("spark.job.description")
+    context.setJobDescription(what)
+    try:
+        yield
+    finally:
+        context.setLocalProperty("spark.job.description", before)
 
 
 def cores(session: SparkSession | None) -> int:

@@ -2,6 +2,8 @@
 
 * `sweep`: a whole sweep as one job, for `precede sweep`
 * `simulate`: the runs of a sweep as tasks, each with a done mark
+* `run_frames`: runs in a DataFrame to their rows in a DataFrame
+* `deaths`: did a worker die of its run, or with its executor
 * `verdicts`: the verdict about one run's log
 * `results`: the lake's tables from the marks
 * `measures`: measures as DataFrame code, and the means of groups of runs

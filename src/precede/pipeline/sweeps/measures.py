@@ -7,7 +7,7 @@ DataFrames to a DataFrame and ends in a `select`. Nothing here needs a `SparkCon
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from itertools import groupby
 from typing import TYPE_CHECKING, Final
 
@@ -16,9 +16,11 @@ import pyarrow.compute as pc
 
 from precede.lake.schemas import MEASURES
 from precede.measures import EventMeasures, GaugeMeasures, student_quantile
+from precede.measures.events import COLUMNS as EVENT_COLUMNS
+from precede.measures.gauges import COLUMNS as GAUGE_COLUMNS
 
 if TYPE_CHECKING:
-    from pyspark.sql import Column, DataFrame
+    from pyspark.sql import DataFrame
 
 LEVEL: Final = 0.95
 _MEASURED: Final = "run_id string, measure string, value double"
@@ -41,21 +43,26 @@ def group_measures(measures: DataFrame, level: float = LEVEL) -> DataFrame:
         sf.avg("value").alias("mean"), sf.count("value").alias("runs"), sf.stddev_samp("value").alias("sd")
     )
     groups = _with_zeros(groups)
-    half = _student(groups, level) * sf.col("sd") / sf.sqrt(sf.col("runs"))
-    return groups.select(
-        "sweep",
-        sf.lit("group").alias("scope"),
-        sf.lit(None).cast("string").alias("run_id"),
-        "scenario",
-        "protocol",
-        "options",
-        "measure",
-        sf.col("mean").alias("value"),
-        "runs",
-        "sd",
-        (sf.col("mean") - half).alias("low"),
-        (sf.col("mean") + half).alias("high"),
-    ).select(*MEASURES.names())
+    half = sf.col("quantile") * sf.col("sd") / sf.sqrt(sf.col("runs"))
+    columns = ", ".join(f"{field.name} {field.dataType.simpleString()}" for field in groups.schema.fields)
+    return (
+        groups.mapInArrow(_Student(level), f"{columns}, quantile double")
+        .select(
+            "sweep",
+            sf.lit("group").alias("scope"),
+            sf.lit(None).cast("string").alias("run_id"),
+            "scenario",
+            "protocol",
+            "options",
+            "measure",
+            sf.col("mean").alias("value"),
+            "runs",
+            "sd",
+            (sf.col("mean") - half).alias("low"),
+            (sf.col("mean") + half).alias("high"),
+        )
+        .select(*MEASURES.names())
+    )
 
 
 def _with_zeros(groups: DataFrame) -> DataFrame:
@@ -75,15 +82,19 @@ def _with_zeros(groups: DataFrame) -> DataFrame:
     return groups.select(*_GROUP, (mean * k / n).alias("mean"), n.alias("runs"), deviation.alias("sd"))
 
 
-def _student(groups: DataFrame, level: float) -> Column:
-    """Student's quantile for the number of runs of each group; null for a single run."""
-    from pyspark.sql import functions as sf
+class _Student:
+    """Adds Student's quantile for the number of runs of each group; null for a single run."""
 
-    sizes = [row.runs for row in groups.select("runs").distinct().collect() if row.runs > 1]
-    if not sizes:
-        return sf.lit(None).cast("double")
-    pairs = [sf.lit(number) for size in sizes for number in (size, student_quantile((1 + level) / 2, size - 1))]
-    return sf.create_map(*pairs)[sf.col("runs")]
+    def __init__(self, level: float) -> None:
+        self.level = level
+
+    def __call__(self, batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
+        for batch in batches:
+            sizes = batch.column("runs").to_pylist()
+            upper = (1 + self.level) / 2
+            quantiles = {n: student_quantile(upper, n - 1) for n in dict.fromkeys(sizes) if n > 1}
+            column = pa.array([quantiles.get(size) for size in sizes], pa.float64())
+            yield batch.append_column("quantile", column)
 
 
 def measure(events: DataFrame, gauges: DataFrame | None = None) -> DataFrame:
@@ -91,13 +102,18 @@ def measure(events: DataFrame, gauges: DataFrame | None = None) -> DataFrame:
 
     A task measures one run after the other with `precede.measures`, in batches.
     """
-    measured = _by_run(events, EventMeasures)
-    return measured if gauges is None else measured.unionByName(_by_run(gauges, GaugeMeasures))
+    measured = _by_run(events, EVENT_COLUMNS, EventMeasures)
+    if gauges is None:
+        return measured
+    return measured.unionByName(_by_run(gauges, GAUGE_COLUMNS, GaugeMeasures))
 
 
-def _by_run(rows: DataFrame, measures: type[EventMeasures | GaugeMeasures]) -> DataFrame:
-    """The measures of every run in a table."""
-    sorted_rows = rows.repartition("run_id").sortWithinPartitions("run_id")
+def _by_run(
+    rows: DataFrame, columns: Sequence[str], measures: type[EventMeasures | GaugeMeasures]
+) -> DataFrame:
+    """The measures of every run in a table, from the given columns as far as it has them."""
+    needed = rows.select("run_id", *(name for name in columns if name in rows.columns))
+    sorted_rows = needed.repartition("run_id").sortWithinPartitions("run_id")
     return sorted_rows.mapInArrow(_Runs(measures), _MEASURED).select("run_id", "measure", "value")
 
 

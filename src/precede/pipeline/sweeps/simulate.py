@@ -7,7 +7,8 @@ process was killed. The driver makes tables from the marks (`sweeps.results`). A
 this package left is removed when a sweep begins (`experiments.code_version`).
 
 A run that raises is marked `failed` with its traceback and does not stop the others; the next sweep tries it
-again. A run during which two workers died is marked `failed` too, because it may be what kills them.
+again. A run during which two workers died is marked `failed` too, because it may be what kills them. A worker
+that ends together with its executor (preemption, a lost machine) did not die of the run (`sweeps.deaths`).
 """
 
 from __future__ import annotations
@@ -15,7 +16,7 @@ from __future__ import annotations
 import os
 import shutil
 import traceback
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from itertools import islice
 from typing import TYPE_CHECKING, Any, Final
 
@@ -29,14 +30,18 @@ from precede.experiments.run import Run, carry_out_into
 from precede.lake.jobs import Job
 from precede.lake.layout import Lake
 from precede.measures import measure_events, measure_gauges
-from precede.pipeline.sessions.tasks import Progress, attempt_number, cores, spread, task_facts
+from precede.pipeline.sessions.tasks import Progress, attempt_number, spread, task_facts
+from precede.pipeline.sweeps.deaths import count_deaths, witnessed
 from precede.pipeline.sweeps.verdicts import judge
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
 
-TASKS_A_CORE: Final = 32
-"""Short runs share a task: enough tasks to balance the cores, and each with some seconds of work."""
+_S_A_TASK: Final = 2.0
+"""CPU seconds: short runs share a task, so that starting tasks (0.05 CPU s each) costs little."""
+
+_PILOT: Final = 64
+"""So many runs of unknown duration are tried first, if there are more; the others are then sized by them."""
 
 _DEATHS: Final = 2
 _MARKS_READ: Final = 20_000
@@ -78,16 +83,17 @@ def run_sweep(
         if marks.is_stale(point.id, options):
             marks.job.unmark(point.id)
     before = [point for point in grid.points if marks.is_complete(point.id, options)]
-    todo = _longest_first([p for p in grid.points if not marks.is_complete(p.id, options)], marks)
+    todo = [p for p in grid.points if not marks.is_complete(p.id, options)]
     for point in todo:
         if marks.read(point.id).get("status") == "failed":
             marks.job.unmark(point.id)
     while todo:
-        tasks = min(len(todo), TASKS_A_CORE * cores(session))
-        # dealt in turn like cards: the first runs, which take longest, all begin first
-        job.write_plan([todo[number::tasks] for number in range(tasks)])
+        shares = plan_tasks(todo, _known_cpu_s(marks))
+        job.write_plan(shares)
+        what = f"sweep {grid.name}: simulate {sum(map(len, shares)):,} runs"
+        watch = _watch(marks, todo, len(before), progress)
         try:
-            spread(session, _Batch(lake, job, options), tasks, _watch(marks, todo, len(before), progress))
+            spread(session, what, _Batch(lake, job, options), len(shares), watch)
         except Exception as error:
             if isinstance(error, BadInput) or session is None:
                 raise
@@ -110,15 +116,14 @@ class Marks:
         self.job = lake.job("runs")
 
     def read(self, run_id: str) -> dict[str, Any]:
-        """A run's mark; empty if it has none, if it is damaged, or if the run's log was deleted."""
+        """A run's mark; empty if it has none, if it is damaged, or if the run's log is deleted or damaged."""
         if not self.job.is_marked(run_id):
             return {}
-        try:
-            mark: dict[str, Any] = self.job.record(run_id)
-        except msgspec.DecodeError:
-            return {}
-        if mark["status"] == "finished" and not self.lake.has("events", run_id):
-            return {}
+        mark: dict[str, Any] = self.job.record(run_id)
+        if mark["status"] == "finished":
+            for table in ("events", "gauges"):
+                if not self.lake.is_intact(table, run_id):
+                    return {}
         return mark
 
     def is_stale(self, run_id: str, options: SweepOptions) -> bool:
@@ -144,8 +149,9 @@ class _Batch:
 
     def __call__(self, number: int) -> int:
         points = self.job.read_plan(number, list[Point])
-        for point in points:
-            _RunTask(self.lake, self.job, point, self.options).settle()
+        with witnessed(self.job.scratch):
+            for point in points:
+                _RunTask(self.lake, self.job, point, self.options).settle()
         return len(points)
 
 
@@ -160,11 +166,11 @@ class _RunTask:
     def settle(self) -> None:
         """Carry out the missing steps of the run, and mark it as finished or as failed.
 
-        A file `*.begun` exists while a worker carries out the run. A remaining one shows that its worker died.
+        A file `*.begun` exists while a worker carries out the run; it becomes `*.died` if the worker dies of it.
         """
         if self.marks.is_complete(self.point.id, self.options):
             return
-        deaths = sum(1 for _ in self.job.scratch.glob(f"{self.point.id}-*.begun"))
+        deaths = count_deaths(self.job.scratch, self.point.id)
         if deaths >= _DEATHS:
             self._fail(f"{deaths} workers died during this run", "")
             return
@@ -193,7 +199,7 @@ class _RunTask:
 
     def _judge_and_measure(self, mark: dict[str, Any]) -> None:
         """Add the requested stages that a mark does not have yet."""
-        events, gauges = (self.lake.path(table, self.point.id) for table in ("events", "gauges"))
+        events, gauges = (self.lake.checked(table, self.point.id) for table in ("events", "gauges"))
         if self.options.verdicts and "verdicts" not in mark:
             mark["verdicts"] = judge(events, mark["order"])
         if self.options.measures and "measures" not in mark:
@@ -215,8 +221,36 @@ class _RunTask:
         self.marks.job.mark(self.point.id, mark, self.job.scratch)
 
 
-def _longest_first(points: Sequence[Point], marks: Marks) -> list[Point]:
+def plan_tasks(points: Sequence[Point], cpu_s: Mapping[bytes, float]) -> list[list[Point]]:
+    """The runs of each task, sized by estimated work and not by the cores that a cluster has just now.
+
+    `cpu_s` is the CPU time of runs by everything but their seed. Tasks have about `_S_A_TASK` of work, and the
+    longest runs begin first. If there are many runs of unknown duration, the plan has only a few of each kind;
+    the next plan knows how long they took.
+    """
+    kinds = [_without_seed(point.run) for point in points]
+    unknown = [point for point, kind in zip(points, kinds, strict=True) if kind not in cpu_s]
+    if unknown and len(points) > _PILOT and not cpu_s.keys() & set(kinds):
+        first = {_without_seed(point.run): point for point in reversed(unknown)}
+        return [[point] for point in list(first.values())[::-1][:_PILOT]]
+    if unknown and len(points) <= _PILOT:
+        return [[point] for point in _longest_first(points, cpu_s)]
+    known = [cpu_s[kind] for kind in kinds if kind in cpu_s]
+    guess = sum(known) / len(known) if known else _S_A_TASK
+    work = sum(cpu_s.get(kind, guess) for kind in kinds)
+    tasks = max(1, min(len(points), int(work / _S_A_TASK) + 1))
+    ordered = _longest_first(points, cpu_s)
+    # dealt in turn like cards: the first runs, which take longest, all begin first
+    return [ordered[number::tasks] for number in range(tasks)]
+
+
+def _longest_first(points: Sequence[Point], cpu_s: Mapping[bytes, float]) -> list[Point]:
     """Runs sorted by the CPU time that the same run took with another seed; unknown ones last, in order."""
+    return sorted(points, key=lambda point: -cpu_s.get(_without_seed(point.run), 0.0))
+
+
+def _known_cpu_s(marks: Marks) -> dict[bytes, float]:
+    """The CPU time of earlier runs, by everything but their seed."""
     cpu_s: dict[bytes, float] = {}
     for run_id in islice(marks.job.marked(), _MARKS_READ):
         mark = marks.read(run_id)
@@ -224,8 +258,9 @@ def _longest_first(points: Sequence[Point], marks: Marks) -> list[Point]:
             key = _without_seed(msgspec.convert(mark.get("run"), Run))
         except msgspec.ValidationError:  # no mark, or one that another version left
             continue
-        cpu_s[key] = max(cpu_s.get(key, 0.0), mark.get("cpu_s", 0.0))
-    return sorted(points, key=lambda point: -cpu_s.get(_without_seed(point.run), 0.0))
+        if "cpu_s" in mark:
+            cpu_s[key] = max(cpu_s.get(key, 0.0), mark["cpu_s"])
+    return cpu_s
 
 
 def _without_seed(run: Run) -> bytes:

@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any, Final
 import msgspec
 
 from precede.experiments.swarm.swarm import WorldResult, run_seed
-from precede.pipeline.sessions.tasks import cores, spread
+from precede.pipeline.sessions.tasks import spread
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
@@ -20,16 +20,18 @@ if TYPE_CHECKING:
 WORLDS_A_TASK: Final = 40
 """A task then has some seconds of work."""
 
-_TASKS_A_ROUND: Final = 16
+_TASKS_A_ROUND: Final = 256
 
 
 def swarm_results(session: SparkSession | None, work: Sequence[tuple[str, int]]) -> Iterator[WorldResult]:
     """The result of every (protocol, seed), in order."""
-    size = max(1, min(WORLDS_A_TASK, len(work) // (4 * cores(session))))
-    in_a_round = size * _TASKS_A_ROUND * cores(session)
+    tasks = 1 if session is None else _TASKS_A_ROUND
+    size = max(1, min(WORLDS_A_TASK, len(work) // tasks))
+    in_a_round = size * tasks
     for begin in range(0, len(work), in_a_round):
         worlds = _Worlds(work[begin : begin + in_a_round], size)
-        for results in spread(session, worlds, worlds.count()):
+        what = f"swarm: worlds {begin + 1:,} to {begin + len(worlds.work):,} of {len(work):,}"
+        for results in spread(session, what, worlds, worlds.count()):
             yield from (msgspec.convert(result, WorldResult) for result in results)
 
 

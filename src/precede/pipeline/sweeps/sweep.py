@@ -83,7 +83,7 @@ def _compare_with_claims(job: Job, grid: Grid, summary: SweepSummary, claims: Cl
 def swept_before(lake: Lake, grid: Grid, options: SweepOptions) -> SweepSummary | None:
     """The summary of a sweep whose runs are all finished and whose tables are written; else None."""
     marks = Marks(lake)
-    if grid.claims is not None or not all(lake.has(table, grid.name) for table in RESULTS):
+    if grid.claims is not None or not all(lake.is_intact(table, grid.name) for table in RESULTS):
         return None
     listed = lake.read("runs", grid.name, ["run_id"])["run_id"].to_pylist()
     ids = [point.id for point in grid.points]
