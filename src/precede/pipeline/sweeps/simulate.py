@@ -166,7 +166,7 @@ class _RunTask:
     def settle(self) -> None:
         """Carry out the missing steps of the run, and mark it as finished or as failed.
 
-        A file `*.begun` exists while a worker carries out the run; it becomes `*.died` if the worker dies of it.
+        A file `*.begun` exists while a worker carries out the run; it becomes `*.died` if the run kills it.
         """
         if self.marks.is_complete(self.point.id, self.options):
             return
