@@ -25,6 +25,7 @@ from precede.witness.history import (
 from precede.witness.verdict import Offence, Order, Row, Violation
 
 if TYPE_CHECKING:
+    from precede.witness.checks.agreement import Lack
     from precede.witness.checks.engine import Engine
 
 _NAMES_SHOWN = 4
@@ -241,6 +242,25 @@ def explain_disagreement(engine: Engine, history: History, pair: tuple[int, int,
     )
     bare = name_violation(history, events[1], "total")
     return _proven(bare, rows, f"{story}\n{listing(rows, {})}", names[0])
+
+
+def explain_lack(history: History, lack: Lack) -> Violation:
+    """A violation of agreement: a member never delivered a message that another one delivered."""
+    row = history.row(lack.event)
+    node = history.nodes[int(history.node_of[lack.process])]
+    last = int(history.start[lack.process + 1]) - 1
+    other = history.process_name(history.process_of(lack.event))
+    story = f"{other} delivered {quoted(row.message)}; {history.process_name(lack.process)} never did."
+    return Violation(
+        kind="agreement",
+        node=node,
+        incarnation=int(history.incarnation[lack.process]),
+        step=int(history.steps[last]),
+        message=row.message,
+        group=history.group,
+        rows=(row,),
+        story=f"{story}\n{listing((row,), {})}",
+    )
 
 
 def describe_cycle(history: History, cycle: Sequence[tuple[int, int]]) -> str:

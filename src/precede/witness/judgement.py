@@ -8,11 +8,13 @@ from typing import Final
 from msgspec import Struct
 from msgspec.structs import replace
 
+from precede.witness.checks.agreement import Agreement, check_agreement
 from precede.witness.checks.engine import Engine, Knots, Turns
 from precede.witness.explain import (
     describe_cycle,
     explain,
     explain_disagreement,
+    explain_lack,
     kind_of,
     name_ghost,
     name_violation,
@@ -26,7 +28,7 @@ _PAIRED: Final = 20
 
 
 class Facts(Struct):
-    """Facts about a whole log that its reader collected."""
+    """Facts about a whole log that its reader collected; agreement of `members` is required, if any."""
 
     rows: int
     deliveries_only: bool
@@ -36,6 +38,7 @@ class Facts(Struct):
     has_clock: bool
     truncated: str | None
     other_kinds: tuple[str, ...]
+    members: tuple[str, ...] = ()
 
 
 class Results(Struct):
@@ -48,6 +51,7 @@ class Results(Struct):
     counts: dict[str, int]
     reasons: list[str]
     findings: list[str]
+    agreement: Agreement | None = None
 
     @property
     def violations(self) -> int:
@@ -143,11 +147,16 @@ def _check(engine: Engine, history: History, facts: Facts, order: Order, allow: 
         turns = Turns(engine, history, marks)
         count("before_broadcast", turns.broken)
     reasons = _gaps(history)
+    agreement = None
+    if facts.members:
+        agreement = check_agreement(history, facts.members, bool(facts.truncated), LISTED)
+        reasons += agreement.reasons
     count("ghost", history.ghost_count)
     knots = None
     if order == "total":
         knots = Knots(engine, history)
         count("total", knots.violations)
+        count("agreement", 0 if agreement is None else agreement.violations)
     elif order == "fifo":
         count("fifo", _late_fifo(engine, history, facts, marks))
     elif turns is not None:
@@ -162,7 +171,7 @@ def _check(engine: Engine, history: History, facts: Facts, order: Order, allow: 
     findings = []
     if knots is not None and knots.cycle:
         findings.append(_group_prefix(history) + describe_cycle(history, knots.cycle))
-    return Results(engine, history, marks, knots, counts, reasons, findings)
+    return Results(engine, history, marks, knots, counts, reasons, findings, agreement)
 
 
 def _late_fifo(engine: Engine, history: History, facts: Facts, marks: Ints) -> int:
@@ -206,6 +215,8 @@ def _list(results: Sequence[Results], order: Order) -> list[Violation]:
                 listed.append(violation)
         if one.knots is not None:
             listed += [name_violation(history, pair[3], "total") for pair in one.knots.pairs[:LISTED]]
+        if one.agreement is not None:
+            listed += [explain_lack(history, lack) for lack in one.agreement.lacks]
     return listed[:LISTED]
 
 
@@ -219,8 +230,10 @@ def _first(results: Results, order: Order) -> Violation:
             return name_ghost(history, ghost)
     if marked:
         return explain(engine, history, marked[0], kind_of(int(results.marks[marked[0]]), order))
-    assert results.knots is not None
-    return explain_disagreement(engine, history, results.knots.pairs[0])
+    if results.knots is not None and results.knots.pairs:
+        return explain_disagreement(engine, history, results.knots.pairs[0])
+    assert results.agreement is not None
+    return explain_lack(history, results.agreement.lacks[0])
 
 
 def _marked(results: Results, most: int) -> list[int]:

@@ -22,7 +22,16 @@ Steps: TypeAlias = Literal["counted", "ordered"]
 ORDERS: Final[tuple[Order, ...]] = ("fifo", "causal", "multicast", "delta", "total")
 
 Offence: TypeAlias = Literal[
-    "ghost", "before_broadcast", "duplicate", "not_addressed", "fifo", "causal", "multicast", "expired", "total"
+    "ghost",
+    "before_broadcast",
+    "duplicate",
+    "not_addressed",
+    "fifo",
+    "causal",
+    "multicast",
+    "expired",
+    "total",
+    "agreement",
 ]
 
 REASONS_SHOWN: Final = 5

@@ -64,6 +64,7 @@ def verify(
     kinds: str | Mapping[str, str] | None = None,
     steps: Steps = "counted",
     duplicates: Duplicates = "forbid",
+    members: str | Sequence[str] | None = None,
     engine: EngineName | None = None,
     progress: Callable[[int], None] | None = None,
 ) -> Verdict:
@@ -77,6 +78,8 @@ def verify(
     * `kinds`: the words that mean broadcast and delivered: `broadcast=send,delivered=receive`.
     * `steps`: with "ordered" steps order rows without counting them, so that a hole is no gap.
     * `duplicates`: with "allow" a node may deliver a message again.
+    * `members`: with order "total", the names of a known membership: what one of them delivers, all must have
+      delivered at the end of the log. By default those that run.json lists, if any.
     * `engine`: plain Python or numba; by default numba for large logs.
     * `progress`: called with the number of rows read so far.
 
@@ -100,7 +103,9 @@ def verify(
     layout = match_columns(log.names, log.name, mapping, read_by(by), read_kinds(kinds))
     if chosen_order != "delta":
         layout = layout.without("deadline_us", "clock_us")
+    names = _read_members(members, log, chosen_order)
     checks, histories, facts = _read(log, layout, steps == "counted", engine, progress)
+    facts.members = names
     return judge(checks, histories, facts, chosen_order, duplicates == "allow", note)
 
 
@@ -117,6 +122,19 @@ def _choose_order(order: Order | None, promised: str | None) -> tuple[Order, str
     if promised in ORDERS:
         return read_order(promised), f"the run promises {promised} order"
     return "causal", None if promised is None else "the run promises no order; causal was checked"
+
+
+def _read_members(members: str | Sequence[str] | None, log: Log, order: Order) -> tuple[str, ...]:
+    """The members of which agreement is required; none unless the order is total."""
+    if members is None:
+        return log.members if order == "total" else ()
+    names = members.split(",") if isinstance(members, str) else members
+    listed = tuple(dict.fromkeys(name.strip() for name in names))
+    if order != "total":
+        raise BadInput(f"members: agreement belongs to total order, not to {order}")
+    if not all(listed):
+        raise BadInput(f"members: expected names such as a,b,c, got {members!r}")
+    return listed
 
 
 def _read(

@@ -45,6 +45,13 @@ StepsOption: TypeAlias = Annotated[
 DuplicatesOption: TypeAlias = Annotated[
     str, typer.Option(metavar="forbid|allow", help="allow: a node may deliver a message again")
 ]
+MembersOption: TypeAlias = Annotated[
+    str | None,
+    typer.Option(
+        metavar="a,b,c",
+        help="with --order total: what one of these delivers, all of them must have delivered at the end",
+    ),
+]
 FollowOption: TypeAlias = Annotated[
     bool, typer.Option("--follow", help="watch a folder of segments that grows, on Spark, until Ctrl-C")
 ]
@@ -66,6 +73,7 @@ def command(
     kinds: KindsOption = None,
     steps: StepsOption = "counted",
     duplicates: DuplicatesOption = "forbid",
+    members: MembersOption = None,
     follow: FollowOption = False,
     idle: IdleOption = None,
     checkpoint: CheckpointOption = None,
@@ -84,6 +92,7 @@ def command(
     Example:
       precede verify out/office
       precede verify log.csv --order fifo
+      precede verify log.csv --order total --members ana,ben,cem
       precede verify lake/events --by run --master local[4]
       precede verify kafka.jsonl --columns node=consumer,step=offset,message=key --by topic,partition
       precede verify out/segments --follow
@@ -101,18 +110,25 @@ def command(
         "steps": cast("Steps", steps),
         "duplicates": cast("Duplicates", duplicates),
     }
+    if members is not None and (follow or master is not None):
+        raise BadInput("--members: agreement needs the whole log in one process, without --follow and --master")
     if follow:
         verdict = follow_log(log, chosen, options, idle, checkpoint, master, conf, as_json)
     elif idle is not None or checkpoint is not None:
         raise BadInput("--idle and --checkpoint need --follow")
     else:
-        verdict = _verify(log, chosen, options, master, conf)
+        verdict = _verify(log, chosen, options, members, master, conf)
     print(json.dumps(verdict.json(), indent=None if follow else 2) if as_json else describe(log, verdict))
     return 0 if verdict.holds else 1
 
 
 def _verify(
-    log: str, order: Order | None, options: VerifyOptions, master: str | None, conf: list[str] | None
+    log: str,
+    order: Order | None,
+    options: VerifyOptions,
+    members: str | None,
+    master: str | None,
+    conf: list[str] | None,
 ) -> Verdict:
     """Verify in this process, or on Spark if there is a master; files of a lake must be undamaged."""
     if master is None:
@@ -124,7 +140,7 @@ def _verify(
                 from precede.lake.integrity import check_log
 
                 check_log(log)
-            return verify(log, order, **options)
+            return verify(log, order, **options, members=members)
     from precede.pipeline.judging.files import verify_path
 
     with session_for(master, conf, f"verify {log}") as session:

@@ -48,14 +48,16 @@ class Log(ABC):
     """A log that is open for reading.
 
     `name` appears in error messages, `names` are its columns. `promised` is the order that run.json promises,
-    `truncated` describes where the log is cut off. `large` logs are read with numpy and numba; `expected` is
-    the number of rows, as far as it is known. `broadcasts_elsewhere` and `deadlines_elsewhere`: when this log
-    is a part of a larger one, the whole has broadcasts or deadlines.
+    `members` are those that it lists for agreement. `truncated` describes where the log is cut off. `large`
+    logs are read with numpy and numba; `expected` is the number of rows, as far as it is known.
+    `broadcasts_elsewhere` and `deadlines_elsewhere`: when this log is a part of a larger one, the whole has
+    broadcasts or deadlines.
     """
 
     name: str
     names: Sequence[str]
     promised: str | None = None
+    members: tuple[str, ...] = ()
     truncated: str | None = None
     large = False
     expected = 1 << 16
@@ -328,6 +330,7 @@ def _open_directory(where: Path) -> Log:
     if (where / "events.parquet").is_file():
         log = parquet_log([Piece(where / "events.parquet")])
         log.promised = read_promise(where / "run.json")
+        log.members = read_members(where / "run.json")
         return log
     pieces = pieces_in(where)
     if not pieces:
@@ -337,14 +340,26 @@ def _open_directory(where: Path) -> Log:
 
 def read_promise(path: Path) -> str | None:
     """The order that run.json promises; None without a file or an order in it."""
+    order = _describe(path).get("order")
+    return order if isinstance(order, str) else None
+
+
+def read_members(path: Path) -> tuple[str, ...]:
+    """The members that run.json lists: each must deliver what any of them delivers. None without a list."""
+    members = _describe(path).get("members", ())
+    if not isinstance(members, (list, tuple)) or not all(isinstance(name, str) for name in members):
+        raise BadInput(f"{path}: members: expected a list of names, got {members!r}")
+    return tuple(members)
+
+
+def _describe(path: Path) -> dict[str, Any]:
+    """What run.json says about a run; nothing without the file."""
     if not path.is_file():
-        return None
+        return {}
     try:
-        description = msgspec.json.decode(path.read_bytes(), type=dict[str, Any])
+        return msgspec.json.decode(path.read_bytes(), type=dict[str, Any])
     except msgspec.DecodeError as error:
         raise BadInput(f"{path}: {error}") from None
-    order = description.get("order")
-    return order if isinstance(order, str) else None
 
 
 def _transpose(rows: list[list[str]], names: Sequence[str], places: Sequence[int]) -> Columns:

@@ -1,0 +1,76 @@
+"""The check of agreement: what one correct member delivers, every correct member of a known membership does.
+
+A member is correct if it kept its state, so that the log has one incarnation of it. The log must end after the
+network has healed and everything was delivered: rows cannot tell a message that is lost from one on its way.
+Missing rows never prove a lack, so a member whose rows have a gap lacks nothing.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from msgspec import Struct
+
+from precede.witness.history import GHOSTS_KEPT, History
+
+
+class Lack(Struct, frozen=True):
+    """A process that did not deliver a message, and the row in which another member delivered it."""
+
+    process: int
+    event: int
+
+
+class Agreement(Struct):
+    """The result: how often a member lacks a message, the first cases, and why it cannot be decided."""
+
+    violations: int
+    lacks: list[Lack]
+    reasons: list[str]
+
+
+def check_agreement(history: History, members: Sequence[str], truncated: bool, most: int) -> Agreement:
+    """Compare what the correct members deliver; `most` lacks are kept, all are counted."""
+    incarnations: dict[str, list[int]] = {}
+    for process in range(history.processes):
+        incarnations.setdefault(str(history.nodes[int(history.node_of[process])]), []).append(process)
+    absent = [name for name in members if name not in incarnations]
+    reasons = [f"member {name} neither broadcast nor delivered: was its log gathered?" for name in absent]
+    if absent:
+        _drop_unproven_ghosts(history, absent)
+    correct = [incarnations[name][0] for name in members if len(incarnations.get(name, ())) == 1]
+    delivered: dict[int, dict[int, int]] = {process: _delivered(history, process) for process in correct}
+    first: dict[int, int] = {}
+    for rows in delivered.values():
+        for message, event in rows.items():
+            first.setdefault(message, event)
+    unproven = {gap.process for gap in history.gaps}
+    violations = 0
+    lacks: list[Lack] = []
+    for process in correct if not truncated else ():
+        missing = [event for message, event in first.items() if message not in delivered[process]]
+        if process not in unproven:
+            violations += len(missing)
+            lacks += [Lack(process, event) for event in missing[: most - len(lacks)]]
+    return Agreement(violations, lacks, reasons)
+
+
+def _drop_unproven_ghosts(history: History, absent: Sequence[str]) -> None:
+    """Messages of a member without a log are no ghosts; with opaque ids, any message may be one of these."""
+    kept = [
+        ghost
+        for ghost in history.ghosts
+        if history.labels is None and ghost.message.rpartition(":")[0].partition("'")[0] not in absent
+    ]
+    history.ghost_count = len(kept) if history.ghost_count <= GHOSTS_KEPT or not kept else history.ghost_count
+    history.ghosts = kept
+
+
+def _delivered(history: History, process: int) -> dict[int, int]:
+    """The messages that a process delivered, with their rows."""
+    rows: dict[int, int] = {}
+    for event in range(int(history.start[process]), int(history.start[process + 1])):
+        code = int(history.events[event])
+        if code >= 0 and code & 1:
+            rows.setdefault(code >> 1, event)
+    return rows
