@@ -15,12 +15,13 @@ import msgspec
 
 from precede.core.errors import BadInput
 from precede.core.identity import NodeId
-from precede.core.instants import Duration
+from precede.core.instants import Duration, format_duration, parse_duration
 from precede.core.node import Context, Node
 from precede.protocols import registry
 from precede.protocols.options import written_options
 from precede.runtime.codec import Codec
 from precede.runtime.group import Group
+from precede.runtime.links.keyring import read_keys
 from precede.runtime.names import check_names, check_roster, group_key, node_id
 from precede.runtime.settings import MemberSettings, read_lifetime
 from precede.runtime.transports.transport import Transport
@@ -40,7 +41,7 @@ def join(
     group: str,
     name: str,
     *,
-    key: bytes | Sequence[bytes] | None,
+    key: bytes | str | Path | Sequence[bytes] | None,
     order: Order = "causal",
     lifetime: str | timedelta | None = None,
     store: str | Path | None = None,
@@ -57,7 +58,8 @@ def join(
 ) -> Group:
     """Become a member of a group. Use the result with `async with`.
 
-    * `key`: 32 secret bytes (`precede keys make`), or several, newest first. None: frames are not encrypted.
+    * `key`: a key file (`precede keys make FILE`), or 32 secret bytes, or several of them, newest first. None:
+      frames are not encrypted.
     * `order`: "delta" is causal order with a `lifetime` ("20min" or a timedelta); it needs clocks that roughly
       agree. The other orders need no clocks.
     * `store`: a file. A member that restarts continues where it stopped; without a store it is a new
@@ -153,7 +155,14 @@ def open_member(
 
     codec = Codec(*registry.wire_types(entry, make_node(own_id, 0), dissemination))
     title = f"{protocol} over {dissemination}" if entry.ordering is not None else f"{protocol} as {role}"
-    settings = msgspec.structs.replace(settings, protocol=title)
+    terms = {"order": _ORDERS.get(protocol, protocol), "dissemination": dissemination}
+    lifetime = chosen.get("lifetime")
+    if lifetime is not None:
+        lifetime = parse_duration(lifetime) if isinstance(lifetime, str) else int(lifetime)
+        terms["lifetime"] = format_duration(lifetime)
+    settings = msgspec.structs.replace(
+        settings, protocol=title, terms=terms, lifetime=lifetime if protocol == "delta_causal" else None
+    )
     return Group(group, name, make_node, codec, transport, settings)
 
 
@@ -207,11 +216,13 @@ def _udp_transport(
     return UdpTransport(bind or usual, peers, multicast)
 
 
-def _read_secrets(key: bytes | Sequence[bytes] | None) -> Sequence[bytes]:
+def _read_secrets(key: bytes | str | Path | Sequence[bytes] | None) -> Sequence[bytes]:
     """The group's secrets. Only None means no encryption: an empty list or a short secret is a mistake."""
     if key is None:
         return ()
-    secrets = [key] if isinstance(key, (bytes, str)) else list(key)
+    if isinstance(key, (str, Path)):
+        return read_keys(Path(key))
+    secrets = [key] if isinstance(key, bytes) else list(key)
     if not secrets:
         raise BadInput("key: the list is empty (key=None sends frames unencrypted)")
     for secret in secrets:
@@ -229,6 +240,7 @@ _PROTOCOLS: Final[dict[str, str]] = {
     "multicast": "prs",
     "total": "drift",
 }
+_ORDERS: Final = {protocol: order for order, protocol in _PROTOCOLS.items()}
 
 
 def _protocol_for(

@@ -7,6 +7,7 @@ from collections.abc import Mapping
 
 from precede.core.identity import NEIGHBOURS
 from precede.runtime.links.admission import SealedAdmission
+from precede.runtime.links.agreement import Agreement
 from precede.runtime.links.introductions import Directory, Identity
 from precede.runtime.links.neighbours import Links
 from precede.runtime.names import group_key, node_id
@@ -28,6 +29,9 @@ class Tapped(UdpTransport):
         super().send(frame, where)
 
 
+NO_TERMS = Agreement("", {}, lambda: 0, None, str, lambda code, text, peer: None)
+
+
 class Insider:
     """One bad member. `await meet(name)`, then `send` packets to that member in its session."""
 
@@ -46,7 +50,7 @@ class Insider:
         self.to = to
         self.packets: list[bytes] = []
         self.admission = SealedAdmission(
-            node_id(name), keys, self.directory, group, (group_key(key, group),), 1
+            node_id(name), keys, self.directory, group, (group_key(key, group),), 1, NO_TERMS
         )
         self.links = Links(
             self.transport,

@@ -16,6 +16,7 @@ from precede.core.identity import NodeId
 from precede.runtime.links.admission import OpenAdmission
 from precede.runtime.links.neighbours import Links
 from precede.runtime.transports.transport import OnFrame, Transport, Where
+from tests.runtime.insider import NO_TERMS
 
 
 class Air:
@@ -74,7 +75,7 @@ class End:
         self.mouth = Mouth(air, f"place {node}")
         self.links = Links(
             self.mouth,
-            OpenAdmission(node, next(BOOTS), "", lambda node, name: None),
+            OpenAdmission(node, next(BOOTS), NO_TERMS, "", lambda node, name: None),
             lambda data, sender: self.packets.append(data),
             lambda peer: self.events.append("up"),
             lambda peer: self.events.append("down"),

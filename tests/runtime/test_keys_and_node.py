@@ -8,10 +8,12 @@ from pathlib import Path
 
 import pytest
 
+import precede
 from precede.cli import main
 from precede.core.errors import BadInput
 from precede.runtime.links.authorship import public_of
-from precede.runtime.links.keyring import newest_key, read_identity, read_keys, read_roster
+from precede.runtime.links.keyring import make_keys, newest_key, read_identity, read_keys, read_roster
+from precede.runtime.names import group_key
 from tests.runtime.test_examples import free_ports
 from tests.runtime.watched import running
 
@@ -127,3 +129,12 @@ def test_two_nodes_as_filters(tmp_path: Path) -> None:
 def test_a_node_without_keys_is_told_how_to_make_them(capsys: pytest.CaptureFixture[str]) -> None:
     assert main(["node", "ana"]) == 2
     assert "precede keys make" in capsys.readouterr().err
+
+
+def test_join_reads_the_key_file_that_keys_make_writes(tmp_path: Path) -> None:
+    file = tmp_path / "town.keys"
+    secret = make_keys(file)
+    for key in (file, str(file)):
+        assert precede.join("town", "ana", key=key)._settings.keys == (group_key(secret, "town"),)
+    with pytest.raises(precede.BadInput, match=r"none\.keys: No such file"):
+        precede.join("town", "ana", key=tmp_path / "none.keys")

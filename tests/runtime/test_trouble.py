@@ -272,7 +272,7 @@ def test_lifetimes_are_texts_or_timedeltas_and_destinations_are_names(tmp_path: 
         ({"key": []}, "key: the list is empty"),
         ({"key": b""}, "32 secret bytes"),
         ({"key": b"short"}, "got 5 bytes"),
-        ({"key": "k" * 32}, "got str"),
+        ({"key": "k" * 32}, "No such file"),
         ({"lifetime": 20}, "lifetime: expected a duration such as '20s' or a timedelta, got 20"),
         ({"lifetime": "0s"}, "lifetime: expected at least one millisecond"),
         ({"lifetime": "20s"}, "order='causal' has no lifetime: order='delta' is causal order with lifetimes"),

@@ -30,6 +30,7 @@ from precede.runtime.deliveries import (
 )
 from precede.runtime.driver import Driver
 from precede.runtime.links.admission import Admission, OpenAdmission, SealedAdmission
+from precede.runtime.links.agreement import Agreement
 from precede.runtime.links.authorship import Authors
 from precede.runtime.links.inspection import Inspection
 from precede.runtime.links.introductions import Directory, Identity
@@ -156,14 +157,18 @@ class Group:
 
     def _make_admission(self) -> Admission:
         settings, boot = self._settings, secrets.randbits(63)
+        terms = {"group": self.group, **settings.terms}
+        agreement = Agreement(
+            self.name, terms, settings.clock, settings.lifetime, self._names.name_of, self._notices.give
+        )
         if not settings.keys:
-            return OpenAdmission(self.id, boot, self.name, self._names.learn)
+            return OpenAdmission(self.id, boot, agreement, self.name, self._names.learn)
         identity = Identity.shared(self.group, self.name)
         if settings.identity is not None:
             identity = Identity(settings.identity)
         own = identity.introduce(self.group, self.name)
         directory = Directory(self.group, own, self._names.id_of, settings.roster, self._names.add)
-        return SealedAdmission(self.id, identity, directory, self.group, settings.keys, boot)
+        return SealedAdmission(self.id, identity, directory, self.group, settings.keys, boot, agreement)
 
     # -- joining and leaving ------------------------------------------------------------------------------
 
@@ -231,7 +236,7 @@ class Group:
 
         `lifetime` ("20s" or a timedelta) replaces that of `join`, in a group with lifetimes. The call waits
         while the application has far too many delivered messages to take. Raises Refused, or NotYet if a later
-        try may work.
+        try may work: in `total` until this member has joined the order, which takes some seconds after a start.
         """
         self._state.check_open()
         self._driver.broadcast(self._checked(payload), None, read_lifetime(lifetime))

@@ -52,6 +52,10 @@ class MemberSettings(Struct, frozen=True, kw_only=True):
 
     protocol: str = ""
     """The protocol's name, which a store remembers: it belongs to one member, group and protocol."""
+    terms: Mapping[str, str] = {}
+    """The settings that all members must share, by name, as the application wrote them."""
+    lifetime: Duration | None = None
+    """The lifetime of messages, where members' clocks must roughly agree."""
     store: Path | None = None
     """The file that survives a restart."""
     synchronous: bool = True

@@ -14,6 +14,7 @@ from precede.runtime.links.introductions import Directory, Identity
 from precede.runtime.links.link_events import Arrived, LinkEvents
 from precede.runtime.links.sessions import COOKIE, DATA, MESSAGE_1, Sessions
 from precede.runtime.names import node_id
+from tests.runtime.insider import NO_TERMS
 
 GROUP = "picnic"
 KEY = bytes(range(32))
@@ -44,6 +45,7 @@ class Member:
                 on_moved=lambda peer, where: self.moved.append((peer, where)),
                 on_alive=lambda peer: None,
                 on_stranger=lambda where: None,
+                on_mismatch=lambda where: None,
             ),
         )
 
@@ -303,10 +305,15 @@ def test_any_bytes_are_counted_and_dropped(seed: int) -> None:
 
 
 def test_an_open_link_drops_any_bytes() -> None:
-    admission = OpenAdmission(1, 1, "", lambda node, name: None)
+    admission = OpenAdmission(1, 1, NO_TERMS, "", lambda node, name: None)
     heard: list[NodeId] = []
     ignore = LinkEvents(
-        lambda frame, where: None, lambda peer, boot, where: None, lambda peer, where: None, heard.append, print
+        lambda frame, where: None,
+        lambda peer, boot, where: None,
+        lambda peer, where: None,
+        heard.append,
+        print,
+        print,
     )
     admission.connect(ignore)
     random = Random(6)

@@ -9,6 +9,7 @@ Modules in reading order:
   channel         reliable, ordered delivery to one neighbour
   fragments       packets larger than a frame
   admission       sealed and open links: which frames are authentic
+  agreement       settings that all members must share, compared
   link_events     what admission reports to the links
   sessions        handshakes and data frames between two members
   session_table   sessions and handshakes under way, within bounds

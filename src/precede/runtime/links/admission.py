@@ -20,13 +20,15 @@ from typing import Final, NamedTuple
 import msgspec
 
 from precede.core.identity import NodeId
+from precede.runtime.links.agreement import VERSION_AT, Agreement
 from precede.runtime.links.group_seal import OVERHEAD as GROUP_OVERHEAD
 from precede.runtime.links.introductions import MOST_NAME_BYTES, Directory, Identity, Introduction
 from precede.runtime.links.link_events import Arrived, LinkEvents
 from precede.runtime.links.sessions import DATA_OVERHEAD, WIRE_VERSION, Sessions
 from precede.runtime.transports.transport import Where
 
-_BEACON: Final = struct.Struct(">qQBQ")
+_BEACON: Final = struct.Struct(">qQBQ8s")
+_OPEN_BEACON: Final = struct.Struct(">qQB8s")
 _OPEN: Final = struct.Struct(">BqQB")
 _MOST_HEARD: Final = 1024
 _MOVED_S: Final = 1.0
@@ -34,12 +36,13 @@ _INTRODUCTIONS: Final = msgspec.msgpack.Decoder(tuple[Introduction, ...])
 
 
 class Beacon(NamedTuple):
-    """The content of a beacon: number, boot and wire version of its sender, digest of the members it knows."""
+    """The content of a beacon: number, boot, wire version, digest of the members its sender knows, stamp."""
 
     number: NodeId
     boot: int
     version: int
     digest: int
+    stamp: bytes
 
 
 class Admission(ABC):
@@ -47,10 +50,12 @@ class Admission(ABC):
 
     overhead: int
     """The most bytes that sealing adds to the data of a frame."""
+    version = WIRE_VERSION
 
-    def __init__(self, number: NodeId, boot: int) -> None:
+    def __init__(self, number: NodeId, boot: int, agreement: Agreement) -> None:
         self.number = number
         self.boot = boot
+        self.agreement = agreement
         self.dropped: Counter[str] = Counter()
 
     @abstractmethod
@@ -79,6 +84,15 @@ class Admission(ABC):
 
         A member that was never introduced is reported as a stranger.
         """
+
+    def _is_of_another_version(self, data: bytes) -> bool:
+        """Whether a beacon has another version of the wire format; both ends of every version begin alike."""
+        if len(data) <= VERSION_AT or data[VERSION_AT] == self.version:
+            return False
+        sender = int.from_bytes(data[:8], "big", signed=True)
+        if sender != self.number:
+            self.agreement.other_version(sender, data[VERSION_AT], self.version)
+        return True
 
     def trust(self, where: Where) -> None:
         """Trust an address that the application named: frames may go there before it has answered."""
@@ -114,8 +128,10 @@ class OpenAdmission(Admission):
 
     overhead = _OPEN.size
 
-    def __init__(self, number: NodeId, boot: int, name: str, on_name: Callable[[NodeId, str], None]) -> None:
-        super().__init__(number, boot)
+    def __init__(
+        self, number: NodeId, boot: int, agreement: Agreement, name: str, on_name: Callable[[NodeId, str], None]
+    ) -> None:
+        super().__init__(number, boot, agreement)
         self._name = name
         self._on_name = on_name
         self._places: dict[NodeId, tuple[int, Where]] = {}
@@ -127,8 +143,11 @@ class OpenAdmission(Admission):
     def frame(self, frame: bytes, where: Where, now: float) -> Arrived | None:
         if len(frame) < _OPEN.size or frame[0] != 0:
             self.dropped["truncated" if len(frame) < _OPEN.size else "version"] += 1
+            self.agreement.stranger_heard(where)
             return None
         _, sender, boot, to_all = _OPEN.unpack_from(frame)
+        if sender == self.number and boot != self.boot:
+            self.agreement.twin_heard()
         if sender == self.number or sender < 0:
             self.dropped["own" if sender == self.number else "absurd"] += 1
             return None
@@ -152,19 +171,24 @@ class OpenAdmission(Admission):
         return _OPEN.pack(0, self.number, self.boot, 1) + data
 
     def beacon(self) -> bytes:
-        return self.number.to_bytes(8, "big") + self._name.encode()[:MOST_NAME_BYTES]
+        fixed = _OPEN_BEACON.pack(self.number, self.boot, self.version, self.agreement.stamp())
+        return fixed + self._name.encode()[:MOST_NAME_BYTES]
 
     def beacon_heard(self, data: bytes, where: Where, now: float) -> NodeId | None:
-        if not 8 <= len(data) <= 8 + MOST_NAME_BYTES:
+        if self._is_of_another_version(data):
+            return None
+        if not _OPEN_BEACON.size <= len(data) <= _OPEN_BEACON.size + MOST_NAME_BYTES:
             self.dropped["truncated"] += 1
             return None
-        sender = int.from_bytes(data[:8], "big", signed=True)
-        self._on_name(sender, data[8:].decode(errors="replace"))
-        return sender
+        sender, _, _, stamp = _OPEN_BEACON.unpack_from(data)
+        self._on_name(sender, data[_OPEN_BEACON.size :].decode(errors="replace"))
+        if self.agreement.heard(sender, stamp):
+            self._events.on_mismatch(where)
+        return int(sender)
 
 
 class SealedAdmission(Admission):
-    """Admits members of a group only. `versions` counts members with another wire version."""
+    """Admits members of a group only."""
 
     overhead = max(DATA_OVERHEAD, GROUP_OVERHEAD)
 
@@ -176,10 +200,10 @@ class SealedAdmission(Admission):
         group: str,
         keys: tuple[bytes, ...],
         boot: int,
+        agreement: Agreement,
     ) -> None:
-        super().__init__(number, boot)
+        super().__init__(number, boot, agreement)
         self.directory = directory
-        self.versions: Counter[int] = Counter()
         self._heard: OrderedDict[NodeId, tuple[Beacon, Where]] = OrderedDict()
         self._told: dict[NodeId, tuple[int, int]] = {}
         self._identity = identity
@@ -205,7 +229,11 @@ class SealedAdmission(Admission):
         self._sessions.paths.prove(where)
 
     def frame(self, frame: bytes, where: Where, now: float) -> Arrived | None:
-        return self._sessions.frame(frame, where, now)
+        strange = self.dropped["stranger"] + self.dropped["version"]
+        arrived = self._sessions.frame(frame, where, now)
+        if arrived is None and self.dropped["stranger"] + self.dropped["version"] > strange:
+            self.agreement.stranger_heard(where)
+        return arrived
 
     def seal_to(self, peer: NodeId, data: bytes) -> tuple[bytes, Where] | None:
         return self._sessions.seal_to(peer, data)
@@ -220,17 +248,19 @@ class SealedAdmission(Admission):
         self._sessions.tick(now)
 
     def beacon(self) -> bytes:
-        return _BEACON.pack(self.number, self.boot, WIRE_VERSION, self.directory.digest)
+        stamp = self.agreement.stamp()
+        return _BEACON.pack(self.number, self.boot, self.version, self.directory.digest, stamp)
 
     def beacon_heard(self, data: bytes, where: Where, now: float) -> NodeId | None:
+        if self._is_of_another_version(data):
+            return None
         if len(data) != _BEACON.size:
             self.dropped["truncated"] += 1
             return None
         beacon = Beacon(*_BEACON.unpack(data))
         if beacon.number == self.number:
-            return None
-        if beacon.version != WIRE_VERSION:
-            self.versions[beacon.version] += 1
+            if beacon.boot != self.boot:
+                self.agreement.twin_heard()
             return None
         self._heard[beacon.number] = (beacon, where)
         self._heard.move_to_end(beacon.number)
@@ -239,6 +269,8 @@ class SealedAdmission(Admission):
         if self.directory.find(beacon.number) is None:
             self._events.on_stranger(where)
             return None
+        if self.agreement.heard(beacon.number, beacon.stamp):
+            self._events.on_mismatch(where)
         session = self._sessions.current(beacon.number)
         if session is None or session.boot != beacon.boot:
             self._sessions.meet(beacon.number, beacon.boot, where, now)

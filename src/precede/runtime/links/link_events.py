@@ -22,7 +22,7 @@ class LinkEvents(NamedTuple):
     `on_ready(peer, boot, where)`: a session with a new boot of a member is confirmed; whatever was shared with
     an earlier boot is gone. `on_moved(peer, where)`: a member has proven a new address. `on_alive(peer)`: an
     authentic frame of a session came. `on_stranger(where)`: a member that was not introduced
-    yet is at this address.
+    yet is at this address. `on_mismatch(where)`: a member with other terms is there.
     """
 
     send: Callable[[bytes, Where], None]
@@ -30,3 +30,4 @@ class LinkEvents(NamedTuple):
     on_moved: Callable[[NodeId, Where], None]
     on_alive: Callable[[NodeId], None]
     on_stranger: Callable[[Where], None]
+    on_mismatch: Callable[[Where], None]

@@ -35,7 +35,8 @@ _UNPROVEN: Final[NodeId] = -1
 PACKET: Final = b"\0"
 INTRODUCTIONS: Final = b"\1"
 INTRODUCE_YOURSELF: Final = b"\2"
-"""The first byte of a whole packet. The last kind is an introduction that asks for one in return."""
+TERMS: Final = b"\3"
+"""The first byte of a whole packet. `INTRODUCE_YOURSELF` is an introduction that asks for one in return."""
 
 QUIET_BEACONS: Final = 4
 UNPROVEN_BEACONS: Final = 8
@@ -85,7 +86,10 @@ class Links:
         self.dropped_here: Counter[str] = Counter()
         self.on_frame: Callable[[], None] = lambda: None
         admission.connect(
-            LinkEvents(transport.send, self._on_ready, self._on_moved, self._on_alive, self._introduce)
+            LinkEvents(
+                *(transport.send, self._on_ready, self._on_moved, self._on_alive, self._introduce),
+                lambda where: self._send_loose(TERMS + admission.agreement.encoded(), where),
+            )
         )
         transport.on_link = self._on_link
 
@@ -153,11 +157,13 @@ class Links:
             self._transport.send(*sealed)
 
     def _introduce(self, where: Where, kind: bytes = INTRODUCE_YOURSELF) -> None:
-        """Send our introduction to an address, as far as its budget allows."""
         introduction = self._admission.own_introduction()
-        if introduction is None:
-            return
-        for piece in self._fragments.cut(kind + introduction, self._room):
+        if introduction is not None:
+            self._send_loose(kind + introduction, where)
+
+    def _send_loose(self, data: bytes, where: Where) -> None:
+        """Send data that any member may read to an address, as far as its budget allows."""
+        for piece in self._fragments.cut(data, self._room):
             frame = self._seal_piece(piece)
             if self._admission.may_send(where, len(frame)):
                 self._transport.send(frame, where)
@@ -236,7 +242,8 @@ class Links:
             if packet[:1] == INTRODUCE_YOURSELF and where is not None:
                 self._introduce(where, INTRODUCTIONS)
         elif packet[:1] != PACKET:
-            self.dropped_here["kind"] += 1
+            if packet[:1] != TERMS or not self._admission.agreement.terms_heard(packet[1:]):
+                self.dropped_here["kind"] += 1
         elif sender == _UNPROVEN:
             self.dropped_here["no_link"] += 1
         else:

@@ -1,0 +1,125 @@
+"""What all members of a group must set alike, and what is said when they do not.
+
+Every beacon ends in a stamp: a digest of the sender's terms (group, order, dissemination, lifetime) and its
+clock. A member that hears another digest sends its terms to that address, so both sides can name the setting
+that differs. Beacons are sealed for the group and any member can forge them, so a mismatch is reported and
+nothing else is done about it.
+"""
+
+from __future__ import annotations
+
+import struct
+from collections import Counter
+from collections.abc import Callable, Mapping
+from hashlib import blake2b
+from typing import Final
+
+import msgspec
+
+from precede.core.identity import NodeId
+from precede.core.instants import SECOND, Duration, Instant
+
+STAMP: Final = struct.Struct(">II")
+"""Digest of the terms, clock in seconds."""
+VERSION_AT: Final = 16
+"""Where a beacon has its wire version, in every version: after node id and boot."""
+_TELLINGS: Final = 5
+_MOST_TOLD: Final = 1024
+_TWIN_BEACONS: Final = 3
+_STRANGER_FRAMES: Final = 4
+_MOST_TEXT: Final = 60
+_LARGEST_CLOCK_DIFFERENCE: Final = 60 * SECOND
+_TERMS: Final = msgspec.msgpack.Decoder(tuple[str, dict[str, str]])
+
+Warn = Callable[[str, str, str], None]
+"""Called with code, text and the peer's name."""
+
+
+class Agreement:
+    """Compares this member's terms with those of others. `lifetime` is None if deadlines do not count."""
+
+    def __init__(
+        self,
+        name: str,
+        terms: Mapping[str, str],
+        clock: Callable[[], Instant],
+        lifetime: Duration | None,
+        name_of: Callable[[NodeId], str],
+        warn: Warn,
+    ) -> None:
+        self._name = name
+        self._terms = dict(terms)
+        self._clock = clock
+        self._lifetime = lifetime
+        self._name_of = name_of
+        self._warn = warn
+        self._told: Counter[NodeId] = Counter()
+        self._twin_beacons = 0
+        self._strange = 0
+        text = msgspec.msgpack.encode(self._terms)
+        self._digest = int.from_bytes(blake2b(text, digest_size=4).digest())
+
+    def stamp(self) -> bytes:
+        """The end of this member's beacons."""
+        return STAMP.pack(self._digest, self._clock() // SECOND & 0xFFFFFFFF)
+
+    def encoded(self) -> bytes:
+        """This member's terms, as they travel."""
+        return msgspec.msgpack.encode((self._name, self._terms))
+
+    def heard(self, sender: NodeId, stamp: bytes) -> bool:
+        """Compare a beacon's stamp. True: tell the sender our terms."""
+        digest, seconds = STAMP.unpack(stamp)
+        self._compare_clocks(sender, seconds)
+        if digest == self._digest or self._told[sender] >= _TELLINGS:
+            return False
+        if sender not in self._told and len(self._told) >= _MOST_TOLD:
+            return False
+        self._told[sender] += 1
+        return True
+
+    def _compare_clocks(self, sender: NodeId, seconds: int) -> None:
+        if self._lifetime is None:
+            return
+        apart = abs(seconds * SECOND - self._clock()) - SECOND
+        if apart > min(self._lifetime // 4, _LARGEST_CLOCK_DIFFERENCE):
+            peer = self._name_of(sender)
+            text = f"the clocks of {peer} and this member are {apart // SECOND} s apart"
+            self._warn("other_clock", f"{text}: messages expire too early or too late; set the clocks", peer)
+
+    def terms_heard(self, data: bytes) -> bool:
+        """Another member's terms came: name what differs. False if they are no terms."""
+        try:
+            peer, terms = _TERMS.decode(data)
+        except (msgspec.DecodeError, msgspec.ValidationError, RecursionError):
+            return False
+        peer = peer[:_MOST_TEXT]
+        for key, ours in self._terms.items():
+            theirs = terms.get(key, "none")[:_MOST_TEXT]
+            if theirs != ours:
+                text = f"{peer} has {key} {theirs!r}, this member has {ours!r}: set it alike in the whole group"
+                self._warn(f"other_{key}", text, peer)
+        return True
+
+    def other_version(self, sender: NodeId, theirs: int, ours: int) -> None:
+        """A beacon of another version of the wire format came."""
+        peer = self._name_of(sender)
+        text = (
+            f"{peer} has version {theirs} of the wire format, this member has {ours}: install the same release"
+        )
+        self._warn("other_version", text, peer)
+
+    def twin_heard(self) -> None:
+        """A beacon with this member's name came, which this member did not send."""
+        self._twin_beacons += 1
+        if self._twin_beacons == _TWIN_BEACONS:
+            text = f"a second member with the name {self._name!r} is running; names must differ"
+            self._warn("same_name", text, self._name)
+
+    def stranger_heard(self, where: object) -> None:
+        """A frame came that no key of this group opens."""
+        self._strange += 1
+        if self._strange == _STRANGER_FRAMES:
+            text = "frames of a group with another name or key are heard"
+            address = f"{where[0]}:{where[1]}" if isinstance(where, tuple) else str(where)
+            self._warn("other_key", f"{text} from {address}; if it should be this group, compare both", "")
