@@ -102,7 +102,7 @@ EXPECTED = {
 }  # fmt: skip
 
 
-def test_a_story_counted_by_hand():
+def test_measures_equal_a_count_by_hand():
     found = measure_events(batches(STORY))
     assert {name: found[name] for name in EXPECTED} == pytest.approx(EXPECTED)
 
@@ -120,7 +120,7 @@ def test_plain_strings_measure_like_dictionaries():
     assert measure_events(plain.to_batches()) == measure_events(batches(STORY))
 
 
-def test_a_run_directory_is_events_and_gauges_as_plain_json(tmp_path):
+def test_a_run_directory_is_measured_as_plain_data(tmp_path):
     pq.write_table(table(STORY), tmp_path / "events.parquet", row_group_size=4)
     assert measure_run(tmp_path) == measure_events(batches(STORY))
     gauges = [
@@ -139,7 +139,7 @@ def test_a_run_directory_is_events_and_gauges_as_plain_json(tmp_path):
     }  # fmt: skip
 
 
-def test_a_window_measures_the_messages_born_in_it():
+def test_a_window_measures_the_messages_broadcast_in_it():
     found = measure_events(batches(STORY), Window(150, 600))
     assert found["broadcasts"] == 1
     assert found["receptions"] == 1
@@ -151,7 +151,7 @@ def test_a_window_measures_the_messages_born_in_it():
     assert measure_events(batches(STORY), Window(215, 600))["packets"] == 1
 
 
-def test_a_life_without_its_saved_state_is_another_process():
+def test_a_new_incarnation_is_another_process():
     rows = [
         row("a", "broadcast", 0, ("a", 0, 1)),
         row("b", "received", 10, ("a", 0, 1)),
@@ -169,7 +169,7 @@ def test_a_life_without_its_saved_state_is_another_process():
     assert found["transit_us_mean"] == pytest.approx((10 + 50 + 5) / 3)
 
 
-def test_nothing_has_no_mean_and_a_stranger_no_age():
+def test_an_empty_log_has_no_means_and_an_unknown_message_no_age():
     found = measure_events([])
     assert found["deliveries"] == 0
     assert found["wait_us_mean"] is None
@@ -181,7 +181,7 @@ def test_nothing_has_no_mean_and_a_stranger_no_age():
     assert found["nodes"] == 2
 
 
-def test_what_is_no_event_log_is_refused(tmp_path):
+def test_input_that_is_no_event_log_is_bad_input(tmp_path):
     wrong = tmp_path / "noise.parquet"
     wrong.write_bytes(b"no parquet at all")
     with pytest.raises(BadInput, match=r"noise\.parquet"):

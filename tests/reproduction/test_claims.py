@@ -156,7 +156,7 @@ def test_comparisons_are_made_replicate_by_replicate():
         status(found, kind="about", value=1.5, **about | {"pair_by": ()})
 
 
-def test_curves_of_curves():
+def test_ranges_of_curves_are_compared_along_a_second_axis():
     sets = {(1, 5): (0.5, 0.4), (3, 7): (0.5, 0.3), (5, 9): (0.5, 0.1)}
     found = [
         Sample("e", {"to": list(to), "gap": gap}, "1", {"m": mean})
@@ -190,7 +190,7 @@ def test_points_of_different_curves_are_no_trend(claim):
     assert status(samples(at_1=1.0, at_2=2.0, at_3=3.0), **claim | {"along": "gab"}) == "paper scale only"
 
 
-def test_a_curve_of_one_point_says_nothing_beside_one_that_has_a_shape():
+def test_a_curve_of_one_point_is_ignored_if_another_has_a_shape():
     rises = {"kind": "rises", "along": "gap"}
     found = [Sample("e", {"gap": gap, "nodes": 2}, "1", {"m": gap}) for gap in (1.0, 10.0)]
     alone = Sample("e", {"gap": 1.0, "nodes": 5}, "1", {"m": 7.0})
@@ -207,7 +207,7 @@ def test_a_curve_of_one_point_says_nothing_beside_one_that_has_a_shape():
         ('kind = "withheld"\nvolume = 11', "volume"),
     ],
 )
-def test_a_claim_that_says_too_little_is_refused(tmp_path, text, said):
+def test_an_incomplete_claim_is_bad_input(tmp_path, text, said):
     claim = (
         f'paper = "x"\n[[claim]]\nid = "c"\nplace = "p"\nsays = "s"\nexperiment = "e"\nmeasure = "m"\n{text}\n'
     )
@@ -227,7 +227,7 @@ def test_a_claim_with_readings_is_one_claim_for_each_of_them(tmp_path):
     assert first.against == second.against == {"protocol": "b"}
 
 
-def test_two_claims_with_one_id_are_refused(tmp_path):
+def test_two_claims_with_one_id_are_bad_input(tmp_path):
     claim = '[[claim]]\nid = "c"\nsays = "s"\nmeasure = "m"\nkind = "withheld"\n'
     (tmp_path / "claims.toml").write_text(claim + claim)
     with pytest.raises(BadInput, match="two claims have the id 'c'"):
@@ -245,6 +245,6 @@ def test_two_claims_with_one_id_are_refused(tmp_path):
         ("abstract", "text"),
     ],
 )
-def test_exhibits(place, exhibit):
+def test_the_exhibit_of_a_claim_is_read_from_its_place(place, exhibit):
     claim = Claim(id="c", place=place, says="s", experiment="e", measure="m", kind="withheld")
     assert claim.exhibit == exhibit

@@ -76,7 +76,7 @@ def test_the_three_speedups_by_hand() -> None:
     assert found["speedup_of_means"] == (10 + 4 + 20 + 30) / (5 + 4 + 2 + 3)
 
 
-def test_the_motes_are_measured_whole() -> None:
+def test_the_experiment_with_motes_is_measured() -> None:
     found = measure_run(Point(experiment="m", layout="motes", base_rate=1.0, messages=10, start="together"), 1)
     assert found.violations == 0
     assert found.measures["pairs_percent"] == 100.0

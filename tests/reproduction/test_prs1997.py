@@ -18,12 +18,12 @@ SHORT = Precision(warm_up_deliveries=200, deliveries=600, fewest_runs=2, most_ru
 POINT = Point(experiment="figure5", nodes=10, propagation=1.0, gap=1.0, to=(1, 5))
 
 
-def test_the_papers_size_is_the_papers() -> None:
+def test_the_paper_scale_has_the_papers_sizes() -> None:
     _, precision = read_experiments(PAPER / "experiments.toml")
     assert (precision.warm_up_deliveries, precision.deliveries) == (5_000, 10_000)
 
 
-def test_a_run_measures_messages_in_the_window_and_asks_the_witness() -> None:
+def test_a_run_measures_messages_in_the_window_and_is_verified() -> None:
     found = measure_run(POINT, 1, SHORT)
     assert found.violations == 0
     measures = found.measures
@@ -72,7 +72,7 @@ def test_a_point_whose_interval_is_wide_gets_one_more_run() -> None:
     assert {unit.seed for unit in again if unit.varied == chosen.varied} == {1, 2, 3, 4, 5, 6}
 
 
-def test_an_unknown_setting_is_named(tmp_path: Path) -> None:
+def test_an_error_names_an_unknown_setting(tmp_path: Path) -> None:
     text = (PAPER / "experiments.toml").read_text()
     (tmp_path / "experiments.toml").write_text(text.replace("selectivity = [", "selektivity = [", 1))
     with pytest.raises(BadInput, match=r"figure5.*selektivity"):

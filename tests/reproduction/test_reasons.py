@@ -16,12 +16,12 @@ from precede.experiments.run import Run, carry_out
 from precede.experiments.stories.player import play
 from precede.experiments.stories.text import read_text
 from precede.measures.events import measure_events
-from precede.protocols.vcube2018.topology import children
 from precede.reproduction.claims import Claims, read_claims, read_reasons
 from precede.reproduction.judging import Comparison, Sample, explain, judge
 from precede.reproduction.units import PAPERS, find_paper
 from precede.traces import city_bus, pedestrians
 from precede.traces.mobility import statistics
+from tests.protocols.vcube2018.literal import children
 
 ROOT = Path(__file__).parents[2]
 SECOND = 1_000_000
@@ -38,7 +38,7 @@ class _Anything(dict):
 
 
 @pytest.mark.parametrize("key", PAPERS)
-def test_each_reason_names_claims_and_what_it_rests_on(key):
+def test_each_reason_names_claims_and_its_support(key):
     claims = read_claims(ROOT / "papers" / key / "claims.toml").claim
     reasons = read_reasons(ROOT / "papers" / key / "reasons.toml")
     known = [one.id for one in reasons.evidence]
@@ -104,13 +104,13 @@ def test_every_claim_that_was_missed_has_a_reason(key):
 
 
 @pytest.mark.parametrize("key", PAPERS)
-def test_the_evidence_was_found_to_hold(key):
+def test_the_evidence_holds(key):
     evidence = read_reasons(ROOT / "papers" / key / "reasons.toml").evidence
     shown = {row["claim"].strip("`"): row["status"] for row in rows_of_page(key, " reasons")}
     assert shown == {one.id: "reproduced" for one in evidence}
 
 
-def test_contacts_looked_at_in_steps_are_no_shorter_than_a_step():
+def test_contacts_sampled_in_steps_are_no_shorter_than_a_step():
     buses = city_bus.city_bus(1).contacts(city_bus.RANGE_M)
     walkers = pedestrians.pedestrians(1).contacts(pedestrians.RANGE_M)
     for contacts, step in ((buses, SECOND), (walkers, 600_000)):
@@ -119,7 +119,7 @@ def test_contacts_looked_at_in_steps_are_no_shorter_than_a_step():
         assert (looks[looks > 0] * step).min() == step
 
 
-def test_deviations_and_extremes_of_contacts_are_the_towns_own():
+def test_deviations_and_extremes_of_contacts_differ_between_towns():
     towns = [statistics(city_bus.city_bus(1, layout).contacts(city_bus.RANGE_M)) for layout in city_bus.LAYOUTS]
     deviations, longest = [town.contact.deviation for town in towns], [town.contact.most for town in towns]
     assert min(deviations) < 65 < max(deviations)
@@ -141,7 +141,7 @@ def test_the_deviation_of_pedestrians_contacts_follows_from_the_distance_between
     assert usual.contact.deviation > 42.9
 
 
-def test_the_longest_contact_of_pedestrians_is_the_days_own():
+def test_the_longest_contact_of_pedestrians_differs_from_day_to_day():
     days = [pedestrians.pedestrians(seed, layout) for seed in (1, 2) for layout in ("a", "b", "c")]
     longest = [statistics(day.contacts(pedestrians.RANGE_M)).contact.most for day in days]
     assert min(longest) < 492 < max(longest)

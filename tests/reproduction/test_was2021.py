@@ -38,7 +38,7 @@ def test_stairs_end_where_deliveries_come_too_late() -> None:
 
 
 @pytest.mark.parametrize("protocol", ["was", "ck", "ck_host"])
-def test_a_whole_staircase_is_shown_to_the_witness(protocol: Any, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_whole_staircase_is_verified(protocol: Any, monkeypatch: pytest.MonkeyPatch) -> None:
     """Every delivery of every step that was climbed; and what the witness says is what the run says."""
     seen = []
 

@@ -28,7 +28,7 @@ def test_no_false_alarm_on_correct_histories_with_partial_delivery(seeds):
 
 
 @pytest.mark.parametrize("seeds", MANY)
-def test_the_same_as_the_transitive_closure(seeds):
+def test_verdicts_equal_those_of_the_transitive_closure(seeds):
     for seed in seeds:
         log = scrambled(Random(seed))
         rows = log.table()

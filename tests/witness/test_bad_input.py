@@ -79,7 +79,7 @@ def complaint(tmp_path, capsys):
         ("[1, 2]", ": a JSON array; write one object per line (JSON lines)"),
     ],
 )
-def test_a_bad_csv_is_one_line(complaint, content, said):
+def test_a_bad_csv_file_gives_an_error_of_one_line(complaint, content, said):
     assert complaint(content) == said
 
 
@@ -101,11 +101,11 @@ def test_a_bad_csv_is_one_line(complaint, content, said):
         ),
     ],
 )
-def test_bad_json_lines_are_one_line(complaint, content, said):
+def test_bad_json_lines_give_an_error_of_one_line(complaint, content, said):
     assert complaint(content, "log.jsonl").startswith(said)
 
 
-def test_files_that_are_not_there_or_not_readable(tmp_path, capsys):
+def test_missing_and_unreadable_files_are_bad_input(tmp_path, capsys):
     assert cli.main(["verify", str(tmp_path / "nothing.csv")]) == 2
     assert "No such file or directory" in capsys.readouterr().err
     assert cli.main(["verify", str(tmp_path)]) == 2
@@ -118,7 +118,7 @@ def test_files_that_are_not_there_or_not_readable(tmp_path, capsys):
         assert "Permission denied" in capsys.readouterr().err
 
 
-def test_parquet_files_that_are_cut_damaged_or_something_else(tmp_path, complaint):
+def test_damaged_parquet_files_are_bad_input(tmp_path, complaint):
     rows = parse("a: +1 a1\nb: a1").table() * 3000
     path = tmp_path / "whole.parquet"
     pq.write_table(pa.Table.from_pylist(rows), path)
@@ -133,7 +133,7 @@ def test_parquet_files_that_are_cut_damaged_or_something_else(tmp_path, complain
     assert complaint(path.read_bytes(), "none.parquet") == ": is empty (no rows)"
 
 
-def test_damaged_gzip(complaint):
+def test_damaged_gzip_files_are_bad_input(complaint):
     packed = bytearray(gzip.compress(os.urandom(5000).hex().encode()))
     packed[40:60] = os.urandom(20)
     assert "gzip" in complaint(bytes(packed), "log.csv.gz")
@@ -152,14 +152,14 @@ def test_damaged_gzip(complaint):
         (["--kinds", "delivered=broadcast"], "--kinds: 'broadcast' cannot be both a broadcast and a delivery"),
     ],
 )
-def test_bad_options_are_one_line(tmp_path, capsys, options, said):
+def test_bad_options_give_an_error_of_one_line(tmp_path, capsys, options, said):
     log = tmp_path / "log.csv"
     log.write_text(GOOD)
     assert cli.main(["verify", str(log), *options]) == 2
     assert capsys.readouterr().err == f"precede verify: {said}\n"
 
 
-def test_options_that_name_no_column(complaint):
+def test_options_that_name_no_column_are_bad_input(complaint):
     assert complaint(GOOD, "log.csv", "--columns", "node=nodes") == (
         ": no column 'nodes' for 'node' (did you mean 'node'?)"
     )
@@ -176,7 +176,7 @@ CONTRADICTIONS = {
 
 
 @pytest.mark.parametrize("name", CONTRADICTIONS)
-def test_large_logs_are_refused_in_the_same_words(name):
+def test_large_logs_give_the_same_error_messages(name):
     at, wrong = CONTRADICTIONS[name]
     rows = [
         {"node": "a", "step": 1, "kind": "broadcast", "message_source": "a", "message_number": 1},
@@ -192,7 +192,7 @@ def test_large_logs_are_refused_in_the_same_words(name):
     assert "row" in said.pop()
 
 
-def test_what_is_no_log_at_all():
+def test_input_that_is_no_log_is_bad_input():
     for source in (7, b"node", {"node": "a"}, [("a", 1)]):
         with pytest.raises(BadInput):
             verify(source)

@@ -74,7 +74,7 @@ def anything(seed: int) -> list[dict[str, object]]:
         pytest.param(range(5, 200), id="many", marks=pytest.mark.long),
     ],
 )
-def test_both_engines_say_the_same(seeds):
+def test_both_engines_give_the_same_verdict(seeds):
     seen = set()
     for seed in seeds:
         rows = anything(seed)

@@ -57,7 +57,7 @@ def names(violations):
 
 
 @pytest.mark.parametrize("seeds", [range(150), pytest.param(range(150, 4000), marks=pytest.mark.long)])
-def test_it_marks_what_the_batch_witness_marks(seeds):
+def test_it_marks_the_same_rows_as_the_batch_verifier(seeds):
     for seed in seeds:
         random = Random(seed)
         log = scrambled(random)
@@ -75,7 +75,7 @@ def test_it_marks_what_the_batch_witness_marks(seeds):
 
 
 @pytest.mark.parametrize("seeds", [range(60), pytest.param(range(60, 2000), marks=pytest.mark.long)])
-def test_no_false_alarm_whatever_comes_late(seeds):
+def test_late_rows_cause_no_false_alarm(seeds):
     for seed in seeds:
         random = Random(seed)
         for order in ("causal", "fifo", "total"):
@@ -93,7 +93,7 @@ def test_no_false_alarm_whatever_comes_late(seeds):
             assert (run.state.held, run.state.parked) == (0, 0)
 
 
-def test_a_causal_violation_is_told_with_its_chain():
+def test_a_causal_violation_is_explained_with_its_chain():
     log = parse("a: +1 a1\nb: a1 +1 b1\nc: b1 +1 c1\nd: c1 a1")
     run = LiveRun("causal")
     (told,) = run.add(rows_of(log))
@@ -112,7 +112,7 @@ def test_total_order_names_both_nodes_and_both_messages():
     assert "before" in told.story
 
 
-def test_nothing_is_taken_for_a_ghost_until_its_source_has_passed_the_number():
+def test_a_delivery_is_a_ghost_only_after_its_source_has_passed_the_number():
     run = LiveRun("causal")
     rows = rows_of(parse("a: +1 +3\nb: a2"))
     assert not run.add([rows[0], rows[2]])
@@ -121,7 +121,7 @@ def test_nothing_is_taken_for_a_ghost_until_its_source_has_passed_the_number():
     assert (told.kind, told.message) == ("ghost", "a:2")
 
 
-def test_deliveries_before_their_broadcasts_are_a_ring():
+def test_deliveries_before_their_broadcasts_in_a_ring_are_a_violation():
     log = parse("a: b1 +1\nb: a1 +1")
     whole = precede.verify(batch_rows(log), "causal")
     run, found = follow(rows_of(log), "causal", Random(1))
@@ -129,7 +129,7 @@ def test_deliveries_before_their_broadcasts_are_a_ring():
     assert run.state.counts == whole.counts == {"before_broadcast": 1}
 
 
-def test_addresses_deadlines_and_repetitions():
+def test_wrong_destinations_late_deliveries_and_duplicates_are_violations():
     log = Log({"a": [("broadcast", "a:1")], "b": [("delivered", "a:1")] * 2, "c": [("delivered", "a:1")]})
     log.destinations = {"a:1": ["b"]}
     found = LiveRun("multicast").add(rows_of(log))
@@ -142,7 +142,7 @@ def test_addresses_deadlines_and_repetitions():
     assert not [one for one in LiveRun("delta").add(rows_of(log, deadline=5, clock=5)) if one.kind == "expired"]
 
 
-def test_a_life_continues_the_steps_of_the_one_before_or_begins_again():
+def test_an_incarnation_continues_the_steps_of_the_previous_one_or_begins_at_0():
     for first in (3, 0):
         rows = [
             *(("a", 0, LiveRow(step, OTHER)) for step in range(3)),
@@ -167,7 +167,7 @@ def told_lives(first, restart=None):
 
 
 @pytest.mark.parametrize(("first", "restart"), [(0, None), (0, 6), (5, None), (5, 3)])
-def test_a_row_tells_where_a_life_begins_whatever_comes_first(first, restart):
+def test_a_started_row_shows_where_an_incarnation_begins_in_any_order_of_arrival(first, restart):
     rows = told_lives(first, restart)
     for seed in range(300):
         run, found = follow(rows, "causal", Random(seed))
@@ -176,7 +176,7 @@ def test_a_row_tells_where_a_life_begins_whatever_comes_first(first, restart):
 
 
 @pytest.mark.parametrize("told", [False, True])
-def test_a_life_taken_to_go_on_that_began_again_is_unknown_and_no_ghost(told):
+def test_an_incarnation_wrongly_taken_to_continue_makes_the_verdict_unknown(told):
     rows = told_lives(0, 3 if told else None)
     rows = [
         (node, life, row if told or row.kind != STARTED else LiveRow(row.step, OTHER))
@@ -193,7 +193,7 @@ def test_a_life_taken_to_go_on_that_began_again_is_unknown_and_no_ghost(told):
 
 
 @pytest.mark.parametrize("first", [0, 5])
-def test_what_a_life_that_goes_on_never_broadcast_is_a_ghost(first):
+def test_a_message_that_a_continuing_incarnation_never_broadcast_is_a_ghost(first):
     rows = [row for row in told_lives(first) if row[0] == "a" and row[2].number != 2]
     rows.append(("a", 1, LiveRow(first + 2, OTHER)))
     ghost = ("c", 0, LiveRow(0, DELIVERED, "a", 1, 2))
@@ -202,7 +202,7 @@ def test_what_a_life_that_goes_on_never_broadcast_is_a_ghost(first):
         assert [one.kind for one in found] == ["ghost"]
 
 
-def test_one_step_with_two_contents_is_said_and_counted_once():
+def test_one_step_with_two_contents_is_reported_and_counted_once():
     run = LiveRun("causal")
     rows = rows_of(parse("a: +1 a1 +2\nb: a1"))
     assert not run.add(rows)

@@ -41,7 +41,7 @@ def test_csv(tmp_path, engine, separator):
 
 
 @pytest.mark.parametrize("engine", ["plain", "numba"])
-def test_csv_as_windows_writes_it_and_packed(tmp_path, engine):
+def test_csv_with_windows_line_ends_and_gzipped(tmp_path, engine):
     text = "\ufeff" + csv_of(parse(LATE).table()).replace("\n", "\r\n")
     log = tmp_path / "log.csv.gz"
     log.write_bytes(gzip.compress(text.encode()))
@@ -49,7 +49,7 @@ def test_csv_as_windows_writes_it_and_packed(tmp_path, engine):
 
 
 @pytest.mark.parametrize("engine", ["plain", "numba"])
-def test_json_lines_with_fields_that_come_late(tmp_path, engine, monkeypatch):
+def test_json_lines_whose_first_rows_lack_fields(tmp_path, engine, monkeypatch):
     monkeypatch.setattr(logs, "_LOOK_AHEAD", 2)
     monkeypatch.setattr(logs, "BATCH", 3)
     rows = parse("a: +1 a1 +2 a2\nb: a1 a2\nc: a1 a2").table()
@@ -149,7 +149,7 @@ def test_an_id_may_name_different_messages_in_different_parts():
     assert [(one.kind, one.message) for one in verdict.listed] == [("fifo", "2"), ("ghost", "9"), ("fifo", "1")]
 
 
-def test_runs_are_split_when_nobody_says():
+def test_runs_are_split_by_default():
     rows = [row | {"run_id": run} for run in ("r1", "r2") for row in parse(LATE).table()]
     verdict = verify_every_way(rows, "causal")
     assert (len(verdict.parts), verdict.violations) == (2, 2)
@@ -184,7 +184,7 @@ def in_our_schema(text, **more):
 @pytest.mark.parametrize(
     ("promise", "order"), [("fifo", "fifo"), ("causal", "causal"), ("none", "causal"), (None, "causal")]
 )
-def test_the_folder_of_a_run_is_held_to_its_promise(tmp_path, engine, promise, order):
+def test_a_run_folder_is_verified_on_the_order_it_promises(tmp_path, engine, promise, order):
     pq.write_table(in_our_schema(LATE), tmp_path / "events.parquet", row_group_size=3)
     (tmp_path / "run.json").write_text(json.dumps({} if promise is None else {"order": promise}))
     verdict = verify(tmp_path, engine=engine)
@@ -203,7 +203,7 @@ def test_a_folder_of_parquet_files_is_one_log(tmp_path, engine):
 
 
 @pytest.mark.parametrize("engine", ["plain", "numba"])
-def test_destinations_however_they_are_written(engine):
+def test_destinations_can_be_written_in_several_ways(engine):
     for written in ("b;c", "b c", "b, c", '["b", "c"]', ["b", "c"]):
         rows = parse("a: +1 a1\nb: a1\nc: a1\nd: a1").table()
         for row in rows:
@@ -212,7 +212,7 @@ def test_destinations_however_they_are_written(engine):
         assert verdict.counts == {"not_addressed": 1}, written
 
 
-def test_large_logs_take_the_compiled_way(monkeypatch, tmp_path):
+def test_large_logs_are_read_with_numba(monkeypatch, tmp_path):
     monkeypatch.setattr(logs, "LARGE_TEXT_BYTES", 10)
     from precede.witness.reading import arrays
 
@@ -225,7 +225,7 @@ def test_large_logs_take_the_compiled_way(monkeypatch, tmp_path):
     assert used
 
 
-def test_steps_as_timestamps():
+def test_timestamps_can_be_steps():
     table = pa.table(
         {
             "node": ["a", "b"],
@@ -239,7 +239,7 @@ def test_steps_as_timestamps():
 
 
 @pytest.mark.parametrize("hidden", ["_temporary/0", ".staging"])
-def test_what_somebody_is_still_writing_into_a_folder_is_not_read(tmp_path, hidden):
+def test_unfinished_files_of_a_folder_are_not_read(tmp_path, hidden):
     table = pa.Table.from_pylist(parse(LATE).table())
     (tmp_path / "year=2026").mkdir()
     pq.write_table(table, tmp_path / "year=2026" / "part-0.parquet")
@@ -249,7 +249,7 @@ def test_what_somebody_is_still_writing_into_a_folder_is_not_read(tmp_path, hidd
 
 
 @pytest.mark.parametrize("engine", ["plain", "numba"])
-def test_names_of_thousands_of_digits(engine):
+def test_names_can_have_thousands_of_digits(engine):
     many = "1" * 5000
     rows = [row | {"node": many} if row["node"] == "c" else row for row in parse(LATE).table()]
     verdict = verify(rows, engine=engine)
@@ -258,7 +258,7 @@ def test_names_of_thousands_of_digits(engine):
 
 
 @pytest.mark.parametrize("engine", ["plain", "numba"])
-def test_rows_as_pandas_hands_them_out(engine):
+def test_rows_with_pandas_values_are_read(engine):
     rows = [row | {"destinations": None, "message_incarnation": pd.NA} for row in parse(LATE).table()]
     first = next(row for row in rows if row["kind"] == "broadcast")
     first["destinations"] = np.array(["b", "d"])
@@ -277,7 +277,7 @@ def by_folder(folder, rows, *names):
 
 @pytest.mark.parametrize("engine", ["plain", "numba"])
 @pytest.mark.parametrize("names", [("run_id",), ("run_id", "node"), ("run_id", "node", "step", "kind")])
-def test_columns_that_only_folders_name(tmp_path, engine, names):
+def test_folder_names_can_be_columns(tmp_path, engine, names):
     kept = "a: +1 a1\nb: a1 +1 b1\nc: a1 b1"
     runs = {"7": LATE, "007": kept, "a/b c": LATE}
     rows = [row | {"run_id": run} for run, text in runs.items() for row in parse(text).table()]
@@ -291,7 +291,7 @@ def test_columns_that_only_folders_name(tmp_path, engine, names):
     assert found.first.story == verify(rows, engine=engine).first.story
 
 
-def test_folders_that_name_no_column_or_one_that_is_there(tmp_path):
+def test_folder_names_that_repeat_a_column_or_name_none(tmp_path):
     rows = [row | {"run_id": "r"} for row in parse(LATE).table()]
     (tmp_path / "run_id=other" / "_year=2026").mkdir(parents=True)
     pq.write_table(pa.Table.from_pylist(rows), tmp_path / "run_id=other" / "_year=2026" / "part.parquet")
@@ -307,7 +307,7 @@ def test_folders_that_name_no_column_or_one_that_is_there(tmp_path):
         verify(nobody)
 
 
-def test_a_log_of_more_files_than_may_be_open(tmp_path):
+def test_a_log_can_have_more_files_than_may_be_open(tmp_path):
     soft, hard = resource.getrlimit(resource.RLIMIT_NOFILE)
     few = len(os.listdir("/proc/self/fd")) + 40
     rows = [row | {"run_id": str(run)} for run in range(12) for row in parse(LATE).table()]

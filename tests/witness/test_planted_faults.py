@@ -140,7 +140,7 @@ def test_a_planted_fault_is_caught(text, order, kind, node, step):
         pytest.param("a: +1\nb: +1 +2\nc: b2 a1\nd: a1 b2", "causal", id="concurrent in any order"),
     ],
 )
-def test_what_is_not_broken_holds(text, order):
+def test_correct_histories_hold(text, order):
     assert verify_every_way(parse(text).table(), order).verdict == "holds"
 
 
@@ -163,12 +163,12 @@ def test_the_chain_names_messages_that_the_victim_never_delivered():
     assert "Node v delivered d:1 before a:1, but a:1 -> b:1 -> c:1 -> d:1." in first.story
 
 
-def test_a_ghost_does_not_hide_what_comes_after_it():
+def test_violations_after_a_ghost_are_found():
     verdict = verify_every_way(parse(TAIL_BEHIND_A_GHOST).table(), "causal")
     assert verdict.counts == {"ghost": 1, "causal": 1}
 
 
-def test_a_ring_does_not_hide_what_comes_after_it():
+def test_violations_after_a_ring_are_found():
     verdict = verify_every_way(parse(RING + "d: +1 +2\ne: d2 d1").table(), "causal")
     assert verdict.counts == {"before_broadcast": 1, "causal": 1}
 
@@ -181,7 +181,7 @@ def test_a_cycle_longer_than_a_pair_is_a_finding_not_a_violation():
     assert "x:1 before y:1 at a" in verdict.findings[0]
 
 
-def test_a_cycle_does_not_hide_a_pair_elsewhere():
+def test_a_cycle_does_not_hide_a_disagreement_elsewhere():
     text = "x: +1\ny: +1\nz: +1\nu: +1 +2\na: x1 y1 u1 u2\nb: y1 z1 u2 u1\nc: z1 x1"
     verdict = verify_every_way(parse(text).table(), "total")
     assert verdict.counts == {"total": 1}
@@ -194,7 +194,7 @@ def test_the_minority_is_blamed_for_a_different_order():
     assert first.story.startswith("Node d delivered c:1 before b:1; nodes a, b, c delivered b:1 before c:1.")
 
 
-def test_not_addressed():
+def test_a_delivery_at_a_node_that_is_no_destination_is_a_violation():
     log = parse("a: +1 a1\nb: a1\nc: a1")
     log.destinations = {"a:1": ["b"]}
     for order in ("multicast", "causal", "fifo", "total"):
@@ -205,7 +205,7 @@ def test_not_addressed():
         assert "which was addressed to b only" in verdict.first.story
 
 
-def test_multicast_through_somebody_else():
+def test_a_causal_chain_through_a_third_node_counts_in_multicast():
     """a tells v, then b; b tells v: v must see a's message first, though b was not among its destinations."""
     log = parse("a: +1 +2\nb: a2 +1\nv: b1 a1")
     log.destinations = {"a:1": ["v"], "a:2": ["b"], "b:1": ["v"]}
@@ -224,7 +224,7 @@ def timed(text, deadlines, clocks):
     return rows
 
 
-def test_after_the_deadline_by_the_delivering_nodes_clock():
+def test_the_deadline_is_read_on_the_delivering_nodes_clock():
     rows = timed("a: +1 a1\nb: a1\nc: a1", {"a:1": 100}, {("a", 2): 5, ("b", 1): 100, ("c", 1): 101})
     verdict = verify_every_way(rows, "delta")
     assert verdict.counts == {"expired": 1}
@@ -234,7 +234,7 @@ def test_after_the_deadline_by_the_delivering_nodes_clock():
     assert verify_every_way(rows, "causal").verdict == "holds"
 
 
-def test_delta_looks_only_at_pairs_that_were_both_delivered():
+def test_delta_order_compares_only_messages_that_were_both_delivered():
     text = "a: +1 a1\nb: a1 +1 b1\nc: b1"
     assert verify_every_way(timed(text, {"a:1": 10, "b:1": 10}, {}), "delta").verdict == "holds"
     late = timed("a: +1 a1\nb: a1 +1 b1\nc: b1 a1", {"a:1": 10, "b:1": 10}, {})
@@ -278,7 +278,7 @@ def test_a_new_incarnation_is_a_new_process():
     assert verdict.first.message == "a'1:1"
 
 
-def test_a_new_life_may_deliver_again_what_the_old_one_had():
+def test_a_new_incarnation_may_deliver_messages_of_the_old_one_again():
     rows = with_lives("a: +1 +2\nb: a2")
     rows.append({**rows[0], "node": "b", "incarnation": 1, "step": 1, "kind": "delivered"})
     rows[-1] |= {"message_source": "a", "message_incarnation": 0, "message_number": 2}

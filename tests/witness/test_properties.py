@@ -38,7 +38,7 @@ def histories(draw, most_rows=40):
 
 @given(histories())
 @settings(max_examples=80, deadline=None)
-def test_the_same_as_the_oracle_every_way(log):
+def test_every_reader_and_engine_agrees_with_the_oracle(log):
     rows = log.table()
     expected = {
         "causal": ("causal", len(oracle.late_causal(log))),
@@ -60,7 +60,7 @@ def test_the_same_as_the_oracle_every_way(log):
     st.sampled_from([1, 3, 16]),
 )
 @settings(max_examples=100, deadline=None)
-def test_how_clocks_are_kept_changes_nothing(log, way, size):
+def test_the_form_of_clocks_does_not_change_the_verdict(log, way, size):
     rows = log.table()
     plain = verify(rows, "causal", engine="plain")
     with pytest.MonkeyPatch.context() as patch:
@@ -75,7 +75,7 @@ def test_how_clocks_are_kept_changes_nothing(log, way, size):
 
 @given(histories())
 @settings(max_examples=80, deadline=None)
-def test_a_story_is_true(log):
+def test_the_rows_of_an_explanation_prove_it(log):
     first = verify(log.table(), "causal", engine="plain").first
     if first is None or first.kind != "causal":
         return
@@ -96,7 +96,7 @@ def test_a_story_is_true(log):
 
 @given(histories())
 @settings(max_examples=60, deadline=None)
-def test_a_total_order_story_is_true(log):
+def test_the_rows_of_a_total_order_explanation_prove_it(log):
     first = verify(log.table(), "total", engine="plain", duplicates="allow").first
     if first is None or first.kind != "total":
         return

@@ -24,7 +24,7 @@ def without(rows, node, step):
 
 @pytest.mark.parametrize("order", ["fifo", "causal", "total"])
 @pytest.mark.parametrize(("node", "step"), [("b", 3), ("a", 2), ("c", 2)])
-def test_a_gap_in_step(order, node, step):
+def test_a_gap_in_the_steps_makes_the_verdict_unknown(order, node, step):
     verdict = verify_every_way(without(rows_of(GOOD), node, step), order)
     assert verdict.verdict == "unknown"
     assert f"node {node} goes from step {step - 1} to step {step + 1}" in verdict.reasons[0]
@@ -47,7 +47,7 @@ def test_a_ghost_of_a_complete_source_is_proven_although_another_log_has_a_gap()
     assert verify_every_way(rows, "causal").counts == {"ghost": 1}
 
 
-def test_what_rows_prove_is_violated_in_spite_of_a_gap():
+def test_a_proven_violation_counts_in_spite_of_a_gap():
     rows = without(rows_of("a: +1 +2\nb: a2 a1\nc: a1 a2 a1"), "c", 2)
     verdict = verify_every_way(rows, "fifo")
     assert verdict.verdict == "violated"
@@ -61,13 +61,13 @@ def test_other_rows_count_as_steps():
     assert verify_every_way(rows, "causal").verdict == "holds"
 
 
-def test_steps_that_only_order_rows():
+def test_steps_may_only_order_rows():
     rows = [row | {"step": row["step"] * 1000} for row in rows_of(GOOD)]
     assert verify_every_way(rows, "causal").verdict == "unknown"
     assert verify_every_way(rows, "causal", steps="ordered").verdict == "holds"
 
 
-def test_steps_may_go_on_in_a_new_life():
+def test_steps_may_continue_in_a_new_incarnation():
     rows = rows_of(GOOD)
     life = {"node": "b", "incarnation": 1, "step": 5, "kind": "delivered"}
     rows.append(life | {"message_source": "a", "message_number": 1})
@@ -76,7 +76,7 @@ def test_steps_may_go_on_in_a_new_life():
     assert verify_every_way(rows, "causal").reasons[0].startswith("node b (incarnation 1) begins at step 9")
 
 
-def test_no_deliveries_at_all():
+def test_a_log_without_deliveries():
     assert verify_every_way(rows_of("a: +1 +2"), "causal").reasons == ("no deliveries at all",)
     rows = [row | {"kind": {"broadcast": "tx", "delivered": "rx"}[row["kind"]]} for row in rows_of(GOOD)]
     verdict = verify_every_way(rows, "causal")
@@ -85,7 +85,7 @@ def test_no_deliveries_at_all():
     assert verify_every_way(rows, "causal", kinds="broadcast=tx,delivered=rx").verdict == "holds"
 
 
-def test_orders_that_need_a_column_which_is_not_there():
+def test_a_missing_column_that_the_order_needs_makes_the_verdict_unknown():
     rows = rows_of(GOOD)
     assert verify_every_way(rows, "multicast").reasons == ("multicast order needs the column destinations",)
     reasons = verify_every_way(rows, "delta").reasons
@@ -102,7 +102,7 @@ def test_orders_that_need_a_column_which_is_not_there():
 
 
 class TestDeliveriesOnly:
-    def test_fifo_and_total_can_be_decided(self):
+    def test_fifo_and_total_order_are_decided_without_broadcasts(self):
         rows = [row for row in rows_of("a: +1 +2\nb: a1 a2\nc: a2 a1") if row["kind"] == "delivered"]
         assert verify_every_way(rows, "fifo").counts == {"fifo": 1}
         assert verify_every_way(rows, "total").counts == {"total": 1}
@@ -111,18 +111,18 @@ class TestDeliveriesOnly:
         assert verdict.verdict == "holds"
         assert "no broadcast rows" in verdict.notes[0]
 
-    def test_causal_is_unknown_and_says_why(self):
+    def test_causal_order_without_broadcasts_is_unknown_with_the_reason(self):
         rows = [row for row in rows_of("a: +1 +2\nb: a1 a2") if row["kind"] == "delivered"]
         for order in ("causal", "multicast", "delta"):
             verdict = verify_every_way(rows, order)
             assert verdict.verdict == "unknown"
             assert "the log has no broadcast rows" in verdict.reasons[0]
 
-    def test_a_duplicate_is_still_one(self):
+    def test_a_duplicate_is_found_without_broadcasts(self):
         rows = [row for row in rows_of("a: +1 +2\nb: a1 a2 a1") if row["kind"] == "delivered"]
         assert verify_every_way(rows, "causal").counts == {"duplicate": 1}
 
-    def test_opaque_ids_decide_total_but_not_fifo(self):
+    def test_opaque_ids_decide_total_order_but_not_fifo(self):
         rows = [
             {"node": node, "step": step, "kind": "delivered", "message": message}
             for node, order in (("a", "xyz"), ("b", "xzy"))
@@ -131,7 +131,7 @@ class TestDeliveriesOnly:
         assert verify_every_way(rows, "total").counts == {"total": 1}
         assert "opaque" in verify_every_way(rows, "fifo").reasons[0]
 
-    def test_every_row_a_delivery_and_rows_in_their_order(self):
+    def test_logs_of_deliveries_in_file_order(self):
         rows = [{"consumer": "c", "key": "k", "value": number, "source": "s"} for number in (1, 2, 4, 3)]
         columns = "node=consumer,kind=:delivered,step=:row,message_source=source,message_number=value"
         verdict = verify_every_way(rows, "fifo", columns=columns)
@@ -144,7 +144,7 @@ CSV = "node,step,kind,message\na,1,broadcast,x\nb,1,delivered,x\nb,2,broadcast,y
 
 
 @pytest.mark.parametrize("engine", ["plain", "numba"])
-def test_a_text_file_whose_last_row_is_cut_is_truncated(tmp_path, engine):
+def test_a_text_file_with_a_cut_last_row_is_truncated(tmp_path, engine):
     log = tmp_path / "log.csv"
     log.write_text(CSV + "b,3,deli")
     verdict = verify(log, "causal", engine=engine)
@@ -168,7 +168,7 @@ def test_a_ghost_may_be_in_the_part_that_was_cut(tmp_path):
         assert verify(numbered, "causal", engine=engine).verdict == "unknown"
 
 
-def test_a_last_row_without_a_newline_is_whole(tmp_path):
+def test_a_last_row_without_a_newline_is_complete(tmp_path):
     log = tmp_path / "log.csv"
     log.write_text(CSV.rstrip("\n"))
     assert verify(log, "causal").verdict == "holds"
@@ -188,7 +188,7 @@ def test_a_gzip_file_that_ends_too_early(tmp_path):
 
 
 @pytest.mark.parametrize("lost", [[], [3], [4], [3, 4], [1, 2, 3], [1, 2, 3, 4]])
-def test_a_gap_between_two_lives_may_hide_the_last_broadcast_of_the_earlier(lost):
+def test_a_gap_between_two_incarnations_may_hide_a_broadcast_of_the_first(lost):
     rows = [
         {"node": node, "incarnation": life, "step": step, "kind": kind}
         | {"message_source": "a", "message_incarnation": source_life, "message_number": number}

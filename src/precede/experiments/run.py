@@ -100,7 +100,7 @@ class Replay(Struct):
     left: Mapping[NodeId, Sequence[Instant]] = {}
 
     def presence(self, stays: Sequence[Presence]) -> tuple[Presence, ...]:
-        """The planned stays, each with its real end: the first in `left` not before the planned one."""
+        """The planned stays; each ends when its node really left, at or after the planned end."""
         measured = []
         for stay in stays:
             late = [at for at in self.left.get(stay.node, ()) if stay.leave is not None and at >= stay.leave]

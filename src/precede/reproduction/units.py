@@ -18,6 +18,7 @@ from msgspec import Struct
 from precede.core.errors import BadInput
 from precede.experiments.run import Run
 from precede.reproduction.judging import Sample
+from precede.witness.verdict import Verdict
 
 PAPERS: Final = ("guidec2021", "was2021", "drift2006", "vcube2018", "prs1997")
 
@@ -48,6 +49,12 @@ class Finding(Struct, frozen=True, kw_only=True):
     measures: dict[str, float]
     violations: int
     order: str
+
+
+def finding_about(measures: dict[str, float], verdict: Verdict) -> Finding:
+    """The finding about a verified log; a verdict other than `holds` counts as one more violation."""
+    violations = verdict.violations + (verdict.verdict != "holds")
+    return Finding(measures=measures, violations=violations, order=verdict.order)
 
 
 class Paper(Protocol):

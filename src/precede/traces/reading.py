@@ -50,6 +50,9 @@ class Options(Struct, frozen=True, kw_only=True):
     window: Duration | None = None
 
 
+Reader = Callable[[Path, Options, Summary], Iterator[Row]]
+
+
 def _gtfs(path: Path, options: Options, summary: Summary) -> Iterator[Row]:
     return read_gtfs(path, summary, options.date)
 
@@ -85,29 +88,23 @@ def _tij(path: Path, options: Options, summary: Summary) -> Iterator[Row]:
         yield from read_tij(lines, summary, 20 * SECOND if options.window is None else options.window)
 
 
-def _ns2(path: Path, options: Options, summary: Summary) -> Iterator[Row]:
-    with opened(path) as lines:
-        yield from read_ns2(lines, summary)
+def _lines(reader: Callable[[Iterator[tuple[int, str]], Summary], Iterator[Row]]) -> Reader:
+    """A reader for a format without options, which reads a file line by line."""
+
+    def read_lines(path: Path, options: Options, summary: Summary) -> Iterator[Row]:
+        with opened(path) as lines:
+            yield from reader(lines, summary)
+
+    return read_lines
 
 
-def _walkers(path: Path, options: Options, summary: Summary) -> Iterator[Row]:
-    with opened(path) as lines:
-        yield from read_walkers(lines, summary)
-
-
-def _one(path: Path, options: Options, summary: Summary) -> Iterator[Row]:
-    with opened(path) as lines:
-        yield from read_one(lines, summary)
-
-
-Reader = Callable[[Path, Options, Summary], Iterator[Row]]
 FORMATS: Final[dict[str, tuple[Reader, tuple[str, ...]]]] = {
     "gtfs": (_gtfs, ("date",)),
     "gps": (_gps, ("columns", "gap", "max_speed")),
     "positions": (_positions, ("columns", "framerate", "scale", "gap", "max_speed")),
-    "ns2": (_ns2, ()),
-    "walkers": (_walkers, ()),
-    "one": (_one, ()),
+    "ns2": (_lines(read_ns2), ()),
+    "walkers": (_lines(read_walkers), ()),
+    "one": (_lines(read_one), ()),
     "tij": (_tij, ("window",)),
     "contacts": (_contacts, ("columns",)),
 }

@@ -294,7 +294,7 @@ class Seen:
         return [id for column, id in enumerate(self.columns) if self.usable_timestamp(column) < timestamp]
 
     def missing(self) -> list[tuple[Stream[Any], int]]:
-        """Streams with a message that exists by its clock and is not here, and its number."""
+        """The streams that lack a message named by an entry of their source, with that message's number."""
         return [(self._streams[column], self.table.get(column)[0]) for column in self.ahead]
 
     # -- sending -----------------------------------------------------------------------------------------

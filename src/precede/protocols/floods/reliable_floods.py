@@ -50,7 +50,7 @@ class Stream(Generic[F]):
 
     `received`: the number up to which all floods have arrived. `exists`: the highest number known to exist.
     `early`: floods that arrived before an earlier one. `kept`: floods that neighbours may request.
-    `since`: while floods are missing, when the last of them arrived, or when the gap was detected.
+    `since`: while floods are missing, when a missing one last arrived, or when the gap was detected.
     """
 
     __slots__ = ("early", "exists", "id", "kept", "received", "since")

@@ -18,6 +18,7 @@ from precede.eventlog.sinks import TableSink
 from precede.experiments.run import Run, carry_out
 from precede.experiments.tables import read_toml
 from precede.reproduction.drift2006.measures import Rows, Window, measure_floods, measure_latencies
+from precede.reproduction.units import Finding, finding_about
 from precede.witness.verify import verify
 
 FIELD: Final = 400.0
@@ -144,14 +145,6 @@ class Experiment(Struct, frozen=True):
     runs: int
 
 
-class Measured(Struct, frozen=True):
-    """The result of one run: its measures by name, and the number of violations in its log."""
-
-    seed: int
-    measures: dict[str, float]
-    violations: int
-
-
 def read_experiments(path: Path, scale: str = "paper") -> list[Experiment]:
     """Every experiment of the file, at this scale."""
     tables, _ = read_toml(path)
@@ -174,7 +167,7 @@ def _points(name: str, settings: Mapping[str, Any], grid: Mapping[str, Any]) -> 
             raise BadInput(f"experiment {name!r}: {error}") from error
 
 
-def measure_run(point: Point, seed: int) -> Measured:
+def measure_run(point: Point, seed: int) -> Finding:
     """Carry out one run of a point, verified and measured. Raises `Slower` if TOVF was ever later than TOF."""
     sink = TableSink()
     outcome = carry_out(point.run(seed), sink)
@@ -186,4 +179,4 @@ def measure_run(point: Point, seed: int) -> Measured:
     else:
         measures = measure_latencies(rows, point.window())
     measures["cpu_s"] = outcome.cpu_s
-    return Measured(seed, measures, verdict.violations + (verdict.verdict != "holds"))
+    return finding_about(measures, verdict)

@@ -27,8 +27,7 @@ class _Drift:
         return [msgspec.convert(unit.given, drift2006.Point).run(unit.seed)]
 
     def measure(self, unit: Unit) -> Finding:
-        measured = drift2006.measure_run(msgspec.convert(unit.given, drift2006.Point), unit.seed)
-        return Finding(measures=measured.measures, violations=measured.violations, order="total")
+        return drift2006.measure_run(msgspec.convert(unit.given, drift2006.Point), unit.seed)
 
 
 PAPER: Final[Paper] = _Drift()

@@ -19,6 +19,7 @@ from precede.experiments.run import Run, prepare
 from precede.experiments.scenario import read_scenario
 from precede.experiments.tables import read_toml
 from precede.reproduction.guidec2021.measures import measure_log, measure_world
+from precede.reproduction.units import Finding, finding_about
 from precede.witness.verdict import read_order
 from precede.witness.verify import verify
 
@@ -34,15 +35,6 @@ class Point(Struct, frozen=True):
     def run(self, seed: int) -> Run:
         """One simulation of the paper."""
         return msgspec.structs.replace(self.described, seed=seed)
-
-
-class Measured(Struct, frozen=True):
-    """The result of one run: its measures by name, and the number of violations in its log."""
-
-    seed: int
-    measures: dict[str, float]
-    violations: int
-    order: str
 
 
 def read_experiments(path: Path, scale: str = "paper") -> tuple[list[Point], list[int]]:
@@ -62,7 +54,7 @@ def read_experiments(path: Path, scale: str = "paper") -> tuple[list[Point], lis
     return points, list(tables[scale]["seeds"])
 
 
-def measure_run(point: Point, seed: int) -> Measured:
+def measure_run(point: Point, seed: int) -> Finding:
     """One run of a point, verified and measured; delays in seconds, ratios in percent."""
     sink = TableSink()
     ready = prepare(point.run(seed), sink)
@@ -71,4 +63,4 @@ def measure_run(point: Point, seed: int) -> Measured:
     log = sink.events()
     verdict = verify(log, read_order(ready.entry.order))
     measures = measure_world(ready.built) | measure_log(log, sink.gauges(), ready.built)
-    return Measured(seed, measures, verdict.violations + (verdict.verdict != "holds"), ready.entry.order)
+    return finding_about(measures, verdict)

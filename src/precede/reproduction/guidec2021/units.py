@@ -29,8 +29,7 @@ class _Guidec:
         return [msgspec.convert(unit.given, guidec2021.Point).run(unit.seed)]
 
     def measure(self, unit: Unit) -> Finding:
-        measured = guidec2021.measure_run(msgspec.convert(unit.given, guidec2021.Point), unit.seed)
-        return Finding(measures=measured.measures, violations=measured.violations, order=measured.order)
+        return guidec2021.measure_run(msgspec.convert(unit.given, guidec2021.Point), unit.seed)
 
 
 PAPER: Final[Paper] = _Guidec()

@@ -22,6 +22,7 @@ from precede.eventlog.sinks import TableSink
 from precede.experiments.run import Run, carry_out
 from precede.experiments.tables import read_toml
 from precede.measures.statistics import confidence_interval
+from precede.reproduction.units import Finding, finding_about
 from precede.witness.verify import verify
 
 WORD_BITS: Final = 32
@@ -75,14 +76,6 @@ class Point(Struct, frozen=True, forbid_unknown_fields=True):
         )
 
 
-class Measured(Struct, frozen=True):
-    """The result of one run: means over the messages sent in the window, and the violations in its log."""
-
-    seed: int
-    measures: dict[str, float]
-    violations: int
-
-
 def read_experiments(path: Path, scale: str = "paper") -> tuple[dict[str, list[Point]], Precision]:
     """Every experiment of the file, as points; and how they are measured at this scale."""
     tables, _ = read_toml(path)
@@ -102,7 +95,7 @@ def _points(name: str, table: Mapping[str, Any], scale: str) -> Iterator[Point]:
                 raise BadInput(f"experiment {name!r}: {error}") from error
 
 
-def measure_run(point: Point, seed: int, precision: Precision) -> Measured:
+def measure_run(point: Point, seed: int, precision: Precision) -> Finding:
     """One run, verified and measured."""
     sink = TableSink()
     carry_out(point.run(seed, precision), sink)
@@ -118,7 +111,7 @@ def measure_run(point: Point, seed: int, precision: Precision) -> Measured:
         "entries": float(entries.mean()),
         "control_bytes": float(sizes.mean()),
     }
-    return Measured(seed, measures, verdict.violations + (verdict.verdict != "holds"))
+    return finding_about(measures, verdict)
 
 
 def _carried_by_message(

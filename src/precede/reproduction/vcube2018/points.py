@@ -16,6 +16,7 @@ from precede.core.errors import BadInput
 from precede.eventlog.sinks import TableSink
 from precede.experiments.run import Run, carry_out
 from precede.experiments.tables import read_toml
+from precede.reproduction.units import Finding
 from precede.reproduction.vcube2018.measures import Rows, measure_pairs, measure_rows
 from precede.witness.verify import verify
 
@@ -80,14 +81,6 @@ class Scale(Struct, frozen=True):
         return self.runs
 
 
-class Measured(Struct, frozen=True):
-    """The result of one run or pair of runs: its measures by name, and the number of violations."""
-
-    seed: int
-    measures: dict[str, float]
-    violations: int
-
-
 def read_experiments(path: Path, scale: str = "paper") -> tuple[list[Point], Scale]:
     """Every point of the file, once for each start process; and how many runs each gets at this scale."""
     tables, _ = read_toml(path)
@@ -111,13 +104,15 @@ def _points(name: str, start: str, first: str, table: Mapping[str, Any]) -> Iter
             raise BadInput(f"experiment {name!r}: {error}") from error
 
 
-def measure_run(point: Point, seed: int) -> Measured:
+def measure_run(point: Point, seed: int) -> Finding:
     """One run of a point, verified and measured; for Figure 8 two runs that differ in aggregation only."""
     rows, counters, violations = _carry_out(point.run(seed))
     if point.experiment not in PAIRED:
-        return Measured(seed, measure_rows(rows, counters, point.nodes), violations)
-    without, _, more = _carry_out(point.run(seed, aggregation=False))
-    return Measured(seed, measure_pairs(rows, without, point.nodes), violations + more)
+        measures = measure_rows(rows, counters, point.nodes)
+    else:
+        without, _, more = _carry_out(point.run(seed, aggregation=False))
+        measures, violations = measure_pairs(rows, without, point.nodes), violations + more
+    return Finding(measures=measures, violations=violations, order="causal")
 
 
 def _carry_out(run: Run) -> tuple[Rows, Mapping[str, int], int]:

@@ -23,6 +23,7 @@ from precede.eventlog.sinks import TableSink
 from precede.experiments.run import Run, carry_out, prepare
 from precede.experiments.tables import read_toml
 from precede.measures.events import Window, measure_events
+from precede.reproduction.units import Finding, finding_about
 from precede.reproduction.was2021.points import RATES as BUFFERS
 from precede.reproduction.was2021.points import measure as measure_buffers
 from precede.sim.randomness import Generators
@@ -69,14 +70,6 @@ class Point(Struct, frozen=True, forbid_unknown_fields=True):
         return self.like or self.experiment
 
 
-class Measured(Struct, frozen=True):
-    """The result of one run: its measures by name, and the number of violations in its log."""
-
-    seed: int
-    measures: dict[str, float]
-    violations: int
-
-
 def read_experiments(path: Path, scale: str = "paper") -> list[tuple[Point, int]]:
     """Every point of the file, and with how many seeds it is run at this scale."""
     tables, _ = read_toml(path)
@@ -102,12 +95,12 @@ def _points(name: str, table: Mapping[str, Any], scale: Mapping[str, Any]) -> It
                 raise BadInput(f"experiment {name!r}: {error}") from error
 
 
-def measure_run(point: Point, seed: int) -> Measured:
+def measure_run(point: Point, seed: int) -> Finding:
     """One run of a point, measured."""
     if point.load in BUFFERS:
         results = measure_buffers(point.load, seed, round(point.seconds), point.hosts, options=point.options)
         measures = {name: value for name, value in results.items() if type(value) is float}
-        return Measured(seed, measures, results["violations"])
+        return Finding(measures=measures, violations=results["violations"], order="causal")
     return _climb(point, seed) if point.stairs else _at_one_rate(point, seed)
 
 
@@ -151,7 +144,7 @@ def _script(point: Point, seed: int) -> Iterator[dict[str, Any]]:
 # A fixed rate: Figures 7 and 8, and the ratios of the text --------------------------------------------------
 
 
-def _at_one_rate(point: Point, seed: int) -> Measured:
+def _at_one_rate(point: Point, seed: int) -> Finding:
     sink = TableSink()
     carry_out(describe(point, seed), sink)
     log = sink.events()
@@ -159,7 +152,7 @@ def _at_one_rate(point: Point, seed: int) -> Measured:
     counts = measure_events(log.to_batches(), Window(JOIN))
     measures = {name: float(value) for name, value in _chosen(counts, point).items()}
     measures |= _buffers(sink.gauges(), point)
-    return Measured(seed, measures, verdict.violations + (verdict.verdict != "holds"))
+    return finding_about(measures, verdict)
 
 
 def _chosen(counts: Mapping[str, Any], point: Point) -> dict[str, float]:
@@ -240,7 +233,7 @@ _AS: Final = {
 }
 
 
-def _climb(point: Point, seed: int) -> Measured:
+def _climb(point: Point, seed: int) -> Finding:
     """Raise the rate until two steps in a row fail.
 
     The throughput is the rate of the last step that succeeded.
@@ -263,5 +256,4 @@ def _climb(point: Point, seed: int) -> Measured:
             f"{point.experiment}: {point.protocol} with {point.hosts} hosts: the staircase has too few steps"
         )
     verdict = verify(sink.events(), "causal")
-    violations = verdict.violations + (verdict.verdict != "holds")
-    return Measured(seed, {"throughput_per_s": throughput, "share_of_last_step": shares[-1]}, violations)
+    return finding_about({"throughput_per_s": throughput, "share_of_last_step": shares[-1]}, verdict)

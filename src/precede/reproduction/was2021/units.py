@@ -31,8 +31,7 @@ class _Was:
         return [was2021.describe(point, unit.seed)]
 
     def measure(self, unit: Unit) -> Finding:
-        measured = was2021.measure_run(msgspec.convert(unit.given, was2021.Point), unit.seed)
-        return Finding(measures=measured.measures, violations=measured.violations, order="causal")
+        return was2021.measure_run(msgspec.convert(unit.given, was2021.Point), unit.seed)
 
 
 def _varied(point: was2021.Point) -> dict[str, Any]:
