@@ -31,24 +31,24 @@ CHAIN = [["0", "1", "1s", "2s"], ["1", "2", "3s", "4s"], ["2", "3", "5s", "6s"]]
 
 
 def test_a_message_makes_one_hop_at_each_contact_of_a_chain():
-    found = measured({"nodes": 5, "meetings": CHAIN}, [{"src": "0", "at": "0s"}])
-    assert (found["expected_deliveries"], found["delivery_ratio"]) == (4, 3 / 4)
-    assert (found["hop_count_mean"], found["hop_count_max"]) == (2.0, 3)
-    assert (found["relayed"], found["overhead_ratio"]) == (3, 0.0)
+    result = measured({"nodes": 5, "meetings": CHAIN}, [{"src": "0", "at": "0s"}])
+    assert (result["expected_deliveries"], result["delivery_ratio"]) == (4, 3 / 4)
+    assert (result["hop_count_mean"], result["hop_count_max"]) == (2.0, 3)
+    assert (result["relayed"], result["overhead_ratio"]) == (3, 0.0)
 
 
 def test_only_nodes_that_are_up_between_broadcast_and_end_are_expected_to_deliver():
     stays = [["3", "0s", "1s"], ["4", "5s", "7s"]]
     script = [{"src": "0", "at": "500ms"}, {"src": "0", "at": "2s"}]
-    found = measured({"nodes": 5, "meetings": CHAIN[:2], "stays": stays}, script)
+    result = measured({"nodes": 5, "meetings": CHAIN[:2], "stays": stays}, script)
     # nodes 1, 2 and 4 for both messages; node 3 for the first one only
-    assert found["expected_deliveries"] == 3 + 3 + 1
+    assert result["expected_deliveries"] == 3 + 3 + 1
 
 
 def test_messages_outside_the_window_are_neither_expected_nor_delivered():
     script = [{"src": "0", "at": "0s"}, {"src": "3", "at": "5500ms"}]
-    found = measured({"nodes": 4, "meetings": CHAIN}, script, Window(0, 1_000_000))
-    assert (found["broadcasts"], found["expected_deliveries"], found["delivery_ratio"]) == (1, 3, 1.0)
+    result = measured({"nodes": 4, "meetings": CHAIN}, script, Window(0, 1_000_000))
+    assert (result["broadcasts"], result["expected_deliveries"], result["delivery_ratio"]) == (1, 3, 1.0)
 
 
 @pytest.mark.parametrize("length", [1, 2, 3, 17, 100])

@@ -38,10 +38,10 @@ def row(node, kind, at, message=None, **more):
         "kind": kind,
     }
     if message is not None:
-        source, *life, number = message
+        source, *incarnation_number, number = message
         made |= {
             "message_source": source,
-            "message_incarnation": life[0] if life else 0,
+            "message_incarnation": incarnation_number[0] if incarnation_number else 0,
             "message_number": number,
         }
     return made | more
@@ -103,8 +103,8 @@ EXPECTED = {
 
 
 def test_measures_equal_a_count_by_hand():
-    found = measure_events(batches(STORY))
-    assert {name: found[name] for name in EXPECTED} == pytest.approx(EXPECTED)
+    result = measure_events(batches(STORY))
+    assert {name: result[name] for name in EXPECTED} == pytest.approx(EXPECTED)
 
 
 @pytest.mark.parametrize("size", [1, 2, 7])
@@ -131,23 +131,23 @@ def test_a_run_directory_is_measured_as_plain_data(tmp_path):
         ]
     ]  # fmt: skip
     pq.write_table(pa.Table.from_pylist(gauges, schema=gauge_schema()), tmp_path / "gauges.parquet")
-    found = measure_run(tmp_path)
-    assert json.loads(json.dumps(found)) == found
-    assert {k: v for k, v in found.items() if "_size_" in k} == {
+    result = measure_run(tmp_path)
+    assert json.loads(json.dumps(result)) == result
+    assert {k: v for k, v in result.items() if "_size_" in k} == {
         "pending_size_peak": 9, "pending_size_mean": 1.75, "pending_size_final": 1,
         "cache_size_peak": 6, "cache_size_mean": 6.0, "cache_size_final": 6,
     }  # fmt: skip
 
 
 def test_a_window_measures_the_messages_broadcast_in_it():
-    found = measure_events(batches(STORY), Window(150, 600))
-    assert found["broadcasts"] == 1
-    assert found["receptions"] == 1
-    assert found["deliveries"] == 2
-    assert found["age_us_mean"] == 200.0
-    assert found["discarded"] == 1
-    assert found["packets"] == 2
-    assert found["observed_tof"] == 0
+    result = measure_events(batches(STORY), Window(150, 600))
+    assert result["broadcasts"] == 1
+    assert result["receptions"] == 1
+    assert result["deliveries"] == 2
+    assert result["age_us_mean"] == 200.0
+    assert result["discarded"] == 1
+    assert result["packets"] == 2
+    assert result["observed_tof"] == 0
     assert measure_events(batches(STORY), Window(215, 600))["packets"] == 1
 
 
@@ -162,23 +162,23 @@ def test_a_new_incarnation_is_another_process():
         row("b", "delivered", 75, ("a", 1, 1), incarnation=1),
         row("a", "delivered", 90, ("a", 0, 1), incarnation=1),
     ]
-    found = measure_events(batches(rows, 3))
-    assert found["nodes"] == 2
-    assert (found["wait_us_min"], found["wait_us_max"]) == (0, 10)
-    assert found["own_deliveries"] == 0
-    assert found["transit_us_mean"] == pytest.approx((10 + 50 + 5) / 3)
+    result = measure_events(batches(rows, 3))
+    assert result["nodes"] == 2
+    assert (result["wait_us_min"], result["wait_us_max"]) == (0, 10)
+    assert result["own_deliveries"] == 0
+    assert result["transit_us_mean"] == pytest.approx((10 + 50 + 5) / 3)
 
 
 def test_an_empty_log_has_no_means_and_an_unknown_message_no_age():
-    found = measure_events([])
-    assert found["deliveries"] == 0
-    assert found["wait_us_mean"] is None
-    found = measure_events(
+    result = measure_events([])
+    assert result["deliveries"] == 0
+    assert result["wait_us_mean"] is None
+    result = measure_events(
         batches([row("b", "delivered", 5, ("x", 3)), row("a", "broadcast", 1, ("a", 2**40))])
     )
-    assert found["deliveries"] == 1
-    assert found["age_us_mean"] is None
-    assert found["nodes"] == 2
+    assert result["deliveries"] == 1
+    assert result["age_us_mean"] is None
+    assert result["nodes"] == 2
 
 
 def test_input_that_is_no_event_log_is_bad_input(tmp_path):
@@ -211,9 +211,9 @@ def test_random_logs_against_a_plain_count(drawn):
             rows.append(row(node, "delivered", at + 3 * place, (str(source), number)))
             ages.append(3 * place)
             waits.append(2 * place)
-    found = measure_events(batches(rows, 7) if rows else [])
+    result = measure_events(batches(rows, 7) if rows else [])
     for name, values in (("transit_us", transits), ("wait_us", waits), ("age_us", ages)):
-        assert {k: v for k, v in found.items() if k.startswith(name)} == pytest.approx(
+        assert {k: v for k, v in result.items() if k.startswith(name)} == pytest.approx(
             summarise(name, np.array(values, np.int64))
         )
 

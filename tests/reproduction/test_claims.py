@@ -34,10 +34,10 @@ def test_every_claim_has_points_at_the_papers_scale_and_withheld_values_stay_wit
     units = paper.units(FOLDER / key, "paper", ())
     assert len({unit.id for unit in units}) == len(units)
     samples = [Sample(unit.experiment, unit.varied, unit.replicate, _Anything()) for unit in units]
-    for found in judge(claims, samples, "paper"):
-        assert found.points > 0, found.claim.id
-        assert (found.status == "withheld") == (found.claim.kind == "withheld"), found.claim.id
-        assert found.status != "paper scale only", found.claim.id
+    for result in judge(claims, samples, "paper"):
+        assert result.points > 0, result.claim.id
+        assert (result.status == "withheld") == (result.claim.kind == "withheld"), result.claim.id
+        assert result.status != "paper scale only", result.claim.id
     for claim in claims.claim:
         if "[withheld]" in claim.says or "not shown in our text" in claim.says:
             assert claim.kind == "withheld", claim.id
@@ -66,17 +66,17 @@ def samples(**means):
     ]
 
 
-def status(found, **written):
+def status(result, **written):
     claim = msgspec.convert(
         {"id": "c", "place": "p", "says": "s", "experiment": "e", "measure": "m", **written}, Claim
     )
     close = written.pop("close", 1.0)
-    (one,) = judge(Claims("x", (claim,), close=close), found, "paper")
+    (one,) = judge(Claims("x", (claim,), close=close), result, "paper")
     return one.status
 
 
 @pytest.mark.parametrize(
-    ("claim", "means", "wanted"),
+    ("claim", "means", "expected"),
     [
         ({"kind": "between", "low": 0.2, "high": 0.4}, (0.25, 0.35), "reproduced"),
         ({"kind": "between", "low": 0.2, "high": 0.4, "slack": 0.01}, (0.195, 0.35), "close"),
@@ -105,68 +105,68 @@ def status(found, **written):
         ({"kind": "at_most", "value": 9.0, "where": {"gap": 77.0}}, (0.5, 0.6), "paper scale only"),
     ],
 )  # fmt: skip
-def test_statuses(claim, means, wanted):
-    assert status(samples(at_1=means[0], at_10=means[1]), **claim) == wanted
+def test_statuses(claim, means, expected):
+    assert status(samples(at_1=means[0], at_10=means[1]), **claim) == expected
 
 
 def test_twice_the_tolerance_is_close_where_the_file_says_so():
     claim = Claim(
         id="c", place="p", says="s", experiment="e", measure="m", kind="about", value=1.0, tolerance=0.1
     )
-    found = samples(at_1=1.15)
-    assert judge(Claims("x", (claim,)), found, "quick")[0].status == "not reproduced"
-    assert judge(Claims("x", (claim,), close=2.0), found, "quick")[0].status == "close"
-    (told,) = judge(
-        Claims("x", (claim,)), found, "quick", [Reason(claims=("c*",), why="w", supported_by=("t", "u"))]
+    result = samples(at_1=1.15)
+    assert judge(Claims("x", (claim,)), result, "quick")[0].status == "not reproduced"
+    assert judge(Claims("x", (claim,), close=2.0), result, "quick")[0].status == "close"
+    (comparison,) = judge(
+        Claims("x", (claim,)), result, "quick", [Reason(claims=("c*",), why="w", supported_by=("t", "u"))]
     )
-    assert (told.reason, told.shown_by) == ("w", "t, u")
-    assert told.off == pytest.approx(15.0)
-    assert told.interval[0] < 1.15 < told.interval[1]
+    assert (comparison.reason, comparison.shown_by) == ("w", "t, u")
+    assert comparison.off == pytest.approx(15.0)
+    assert comparison.interval[0] < 1.15 < comparison.interval[1]
 
 
 def test_a_claim_is_judged_once_for_each_reading_and_not_at_a_scale_that_cannot_answer_it():
     claim = Claim(id="c", place="p", says="s", experiment="e", measure="m", kind="at_most", value=1.0)
-    found = [
+    result = [
         Sample("e", {"start": start}, "1", {"m": value}) for start, value in (("even", 0.5), ("bursts", 2.0))
     ]
-    judged = judge(Claims("x", (claim,), readings="start"), found, "quick")
+    judged = judge(Claims("x", (claim,), readings="start"), result, "quick")
     assert [(one.reading, one.status) for one in judged] == [
         ("even", "reproduced"),
         ("bursts", "not reproduced"),
     ]
     late = msgspec.structs.replace(claim, scale="paper")
-    assert {one.status for one in judge(Claims("x", (late,)), found[:1], "quick")} == {"paper scale only"}
-    assert {one.status for one in judge(Claims("x", (late,)), found[:1], "paper")} == {"reproduced"}
+    assert {one.status for one in judge(Claims("x", (late,)), result[:1], "quick")} == {"paper scale only"}
+    assert {one.status for one in judge(Claims("x", (late,)), result[:1], "paper")} == {"reproduced"}
 
 
 def test_comparisons_are_made_replicate_by_replicate():
-    found = [
+    result = [
         Sample("e", {"side": side, "gap": gap}, str(seed), {"m": value * seed, "n": 2.0 * value * seed})
         for side, value in (("a", 3.0), ("b", 2.0))
         for gap in (1.0, 2.0)
         for seed in (1, 10)
     ]
     about = {"where": {"side": "a"}, "against": {"side": "b"}, "pair_by": ("gap",), "compare": "ratio"}
-    assert status(found, kind="about", value=1.5, **about) == "reproduced"
-    assert status(found, kind="about", value=50.0, **about | {"compare": "change"}) == "reproduced"
-    assert status(found, kind="about", value=0.5, **about | {"compare": "apart"}) == "reproduced"
+    assert status(result, kind="about", value=1.5, **about) == "reproduced"
+    assert status(result, kind="about", value=50.0, **about | {"compare": "change"}) == "reproduced"
+    assert status(result, kind="about", value=0.5, **about | {"compare": "apart"}) == "reproduced"
     other = about | {"against": {"side": "b", "measure": "n"}}
-    assert status(found, kind="about", value=0.75, **other) == "reproduced"
+    assert status(result, kind="about", value=0.75, **other) == "reproduced"
     with pytest.raises(BadInput, match="fits 2 points"):
-        status(found, kind="about", value=1.5, **about | {"pair_by": ()})
+        status(result, kind="about", value=1.5, **about | {"pair_by": ()})
 
 
 def test_ranges_of_curves_are_compared_along_a_second_axis():
     sets = {(1, 5): (0.5, 0.4), (3, 7): (0.5, 0.3), (5, 9): (0.5, 0.1)}
-    found = [
+    result = [
         Sample("e", {"to": list(to), "gap": gap}, "1", {"m": mean})
         for to, means in sets.items()
         for gap, mean in zip((1.0, 10.0), means, strict=True)
     ]
     wider = {"kind": "range_rises", "along": "to", "over": "gap"}
-    assert status(found, **wider) == "reproduced"
-    found[1] = msgspec.structs.replace(found[1], measures={"m": 0.05})
-    assert status(found, **wider) == "not reproduced"
+    assert status(result, **wider) == "reproduced"
+    result[1] = msgspec.structs.replace(result[1], measures={"m": 0.05})
+    assert status(result, **wider) == "not reproduced"
     steep = {"kind": "steeper_last", "along": "gap", "at": (1.0, 2.0, 3.0)}
     assert status(samples(at_1=0.5, at_2=0.45, at_3=0.1), **steep) == "reproduced"
     assert status(samples(at_1=0.5, at_2=0.2, at_3=0.1), **steep) == "not reproduced"
@@ -192,14 +192,14 @@ def test_points_of_different_curves_are_no_trend(claim):
 
 def test_a_curve_of_one_point_is_ignored_if_another_has_a_shape():
     rises = {"kind": "rises", "along": "gap"}
-    found = [Sample("e", {"gap": gap, "nodes": 2}, "1", {"m": gap}) for gap in (1.0, 10.0)]
+    result = [Sample("e", {"gap": gap, "nodes": 2}, "1", {"m": gap}) for gap in (1.0, 10.0)]
     alone = Sample("e", {"gap": 1.0, "nodes": 5}, "1", {"m": 7.0})
-    assert status([*found, alone], **rises) == "reproduced"
-    assert status([*found, alone], **rises | {"kind": "falls"}) == "not reproduced"
+    assert status([*result, alone], **rises) == "reproduced"
+    assert status([*result, alone], **rises | {"kind": "falls"}) == "not reproduced"
 
 
 @pytest.mark.parametrize(
-    ("text", "said"),
+    ("text", "expected_text"),
     [
         ('kind = "about"', "needs 'value'"),
         ('kind = "rises"', "needs 'along'"),
@@ -207,12 +207,12 @@ def test_a_curve_of_one_point_is_ignored_if_another_has_a_shape():
         ('kind = "withheld"\nvolume = 11', "volume"),
     ],
 )
-def test_an_incomplete_claim_is_bad_input(tmp_path, text, said):
+def test_an_incomplete_claim_is_bad_input(tmp_path, text, expected_text):
     claim = (
         f'paper = "x"\n[[claim]]\nid = "c"\nplace = "p"\nsays = "s"\nexperiment = "e"\nmeasure = "m"\n{text}\n'
     )
     (tmp_path / "claims.toml").write_text(claim)
-    with pytest.raises(BadInput, match=said):
+    with pytest.raises(BadInput, match=expected_text):
         read_claims(tmp_path / "claims.toml")
 
 

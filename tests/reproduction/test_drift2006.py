@@ -53,9 +53,9 @@ def test_the_three_speedups_by_hand() -> None:
     kinds = ["started", "crashed", "left", "broadcast", "sent", "packet_received", "received", "delivered"]
     kinds += ["discarded", "observed"]
 
-    def coded(column: str, known: pa.Array) -> pa.Array:
-        places = [known.to_pylist().index(row[column]) for row in rows]
-        return pa.DictionaryArray.from_arrays(pa.array(places, pa.int32()), known)
+    def coded(column: str, defined: pa.Array) -> pa.Array:
+        places = [defined.to_pylist().index(row[column]) for row in rows]
+        return pa.DictionaryArray.from_arrays(pa.array(places, pa.int32()), defined)
 
     log = pa.table(
         {
@@ -68,16 +68,16 @@ def test_the_three_speedups_by_hand() -> None:
             "control_entries": pa.array([0] * len(rows), pa.int64()),
         }
     )
-    found = measure_latencies(Rows(log), Window(0, 200_000_000))
-    assert found["tof_latency_s"] == 20.0
-    assert found["tovf_latency_s"] == 4.0
-    assert found["speedup"] == 5.0
-    assert found["speedup_by_source"] == (10 / 5 + 30 / 3) / 2
-    assert found["speedup_of_means"] == (10 + 4 + 20 + 30) / (5 + 4 + 2 + 3)
+    result = measure_latencies(Rows(log), Window(0, 200_000_000))
+    assert result["tof_latency_s"] == 20.0
+    assert result["tovf_latency_s"] == 4.0
+    assert result["speedup"] == 5.0
+    assert result["speedup_by_source"] == (10 / 5 + 30 / 3) / 2
+    assert result["speedup_of_means"] == (10 + 4 + 20 + 30) / (5 + 4 + 2 + 3)
 
 
 def test_the_experiment_with_motes_is_measured() -> None:
-    found = measure_run(Point(experiment="m", layout="motes", base_rate=1.0, messages=10, start="together"), 1)
-    assert found.violations == 0
-    assert found.measures["pairs_percent"] == 100.0
-    assert found.measures["speedup"] >= 1.0
+    result = measure_run(Point(experiment="m", layout="motes", base_rate=1.0, messages=10, start="together"), 1)
+    assert result.violations == 0
+    assert result.measures["pairs_percent"] == 100.0
+    assert result.measures["speedup"] >= 1.0

@@ -24,9 +24,9 @@ def test_the_paper_scale_has_the_papers_sizes() -> None:
 
 
 def test_a_run_measures_messages_in_the_window_and_is_verified() -> None:
-    found = measure_run(POINT, 1, SHORT)
-    assert found.violations == 0
-    measures = found.measures
+    result = measure_run(POINT, 1, SHORT)
+    assert result.violations == 0
+    measures = result.measures
     assert 100 < measures["messages"] < 400, "600 deliveries of three copies each"
     assert measures["entries"] == pytest.approx(100 * measures["tuple_share"])
     assert measures["saving"] == 1 - measures["tuple_share"]
@@ -52,10 +52,10 @@ def test_a_run_that_is_too_short_is_not_measured(monkeypatch: pytest.MonkeyPatch
 
 def test_runs_are_added_until_the_interval_is_narrow() -> None:
     shares = [0.30, 0.34, 0.30, 0.34, 0.30, 0.34] + [0.32] * 40
-    wanted = Precision(1, 1, 5, 40)
-    assert not narrow_enough(shares[:4], wanted)
-    assert not narrow_enough(shares[:6], wanted)
-    assert narrow_enough(shares[:30], wanted)
+    expected = Precision(1, 1, 5, 40)
+    assert not narrow_enough(shares[:4], expected)
+    assert not narrow_enough(shares[:6], expected)
+    assert narrow_enough(shares[:30], expected)
     assert narrow_enough(shares[:3], Precision(1, 1, 2, 3)), "the most runs are made"
 
 

@@ -41,17 +41,17 @@ class _Anything(dict):
 def test_each_reason_names_claims_and_its_support(key):
     claims = read_claims(ROOT / "papers" / key / "claims.toml").claim
     reasons = read_reasons(ROOT / "papers" / key / "reasons.toml")
-    known = [one.id for one in reasons.evidence]
-    assert len(set(known)) == len(known)
+    defined = [one.id for one in reasons.evidence]
+    assert len(set(defined)) == len(defined)
     for reason in reasons.reason:
         for pattern in reason.claims:
             assert any(fnmatchcase(claim.id, pattern) for claim in claims), pattern
         assert reason.why.strip()
         assert reason.supported_by, reason.claims
         for name in reason.supported_by:
-            assert name in known or _is_test(name), f"{key}: no evidence and no test {name!r}"
+            assert name in defined or _is_test(name), f"{key}: no evidence and no test {name!r}"
     used = {name for reason in reasons.reason for name in reason.supported_by}
-    assert set(known) <= used, "evidence for nothing"
+    assert set(defined) <= used, "evidence for nothing"
 
 
 def _is_test(name):
@@ -69,8 +69,8 @@ def test_each_piece_of_evidence_can_be_judged(key):
         units = paper.units(ROOT / "papers" / key, scale, ())
         samples = [Sample(unit.experiment, unit.varied, unit.replicate, _Anything()) for unit in units]
         chosen = tuple(one for one in evidence if scale == "paper" or one.scale == "quick")
-        for found in judge(Claims(key, chosen), samples, scale):
-            assert found.status != "paper scale only", found.claim.id
+        for result in judge(Claims(key, chosen), samples, scale):
+            assert result.status != "paper scale only", result.claim.id
 
 
 def rows_of_page(key, mark):
@@ -99,8 +99,8 @@ def test_every_claim_that_was_missed_has_a_reason(key):
     assert len(shown[""]) > 10
     for row in (row for rows in shown.values() for row in rows if row.get("status") == "not reproduced"):
         claim = claims[row["claim"].strip("`")]
-        found = Comparison(claim=claim, status="not reproduced", reading=row.get("reading", ""))
-        assert explain(found, reasons).reason, f"{key}: {claim.id} ({found.reading})"
+        result = Comparison(claim=claim, status="not reproduced", reading=row.get("reading", ""))
+        assert explain(result, reasons).reason, f"{key}: {claim.id} ({result.reading})"
 
 
 @pytest.mark.parametrize("key", PAPERS)
@@ -133,11 +133,11 @@ def test_the_deviation_of_pedestrians_contacts_follows_from_the_distance_between
     corners = (0.0, 110.0, 220.0, 330.0)
     closer = dataclasses.replace(pedestrians.LAYOUTS["a"], xs=corners, ys=corners)
     monkeypatch.setitem(pedestrians.LAYOUTS, "closer", closer)
-    found = statistics(pedestrians.pedestrians(1, "closer", rate=0.0073).contacts(pedestrians.RANGE_M))
+    result = statistics(pedestrians.pedestrians(1, "closer", rate=0.0073).contacts(pedestrians.RANGE_M))
     usual = statistics(pedestrians.pedestrians(1, "a").contacts(pedestrians.RANGE_M))
-    assert found.nodes == pytest.approx(2092, rel=0.05)
-    assert found.contact.mean == pytest.approx(usual.contact.mean, rel=0.05)
-    assert found.contact.deviation == pytest.approx(39, abs=3.9)
+    assert result.nodes == pytest.approx(2092, rel=0.05)
+    assert result.contact.mean == pytest.approx(usual.contact.mean, rel=0.05)
+    assert result.contact.deviation == pytest.approx(39, abs=3.9)
     assert usual.contact.deviation > 42.9
 
 
@@ -186,8 +186,8 @@ def test_the_shortest_transit_is_one_transfer(milliseconds):
 
 def test_eight_nodes_aggregate_in_the_papers_own_figure_5():
     page = read_text(ROOT / "scenarios" / "vcube2018" / "figure-5.txt")
-    told = [line for step in play(page) for line in step]
-    assert "4 sends m0 m2 to 5 in one packet" in told
+    shown_lines = [line for step in play(page) for line in step]
+    assert "4 sends m0 m2 to 5 in one packet" in shown_lines
 
 
 def test_the_mean_number_of_hops_alone_grows_2_92_times_from_8_to_1024_nodes():
@@ -222,10 +222,10 @@ def _walks(**options):
     )
     sink = TableSink()
     carry_out(run, sink)
-    found = measure_events(sink.events().to_batches())
+    result = measure_events(sink.events().to_batches())
     kept = [
         row["value"]
         for row in sink.gauges().to_pylist()
         if row["name"] == "sbuffer" and row["node"].startswith("s") and 1_000_000 < row["at_us"] <= 6_000_000
     ]
-    return {"repeated": found["packets_data"] - 3 * found["broadcasts"], "kept": sum(kept) / len(kept)}
+    return {"repeated": result["packets_data"] - 3 * result["broadcasts"], "kept": sum(kept) / len(kept)}

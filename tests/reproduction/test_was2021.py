@@ -29,10 +29,10 @@ def test_one_rate_counts_both_protocols_on_the_same_broadcasts() -> None:
 def test_stairs_end_where_deliveries_come_too_late() -> None:
     point = Point("throughput", "ck", hosts=40, stations=2, rate=40, seconds=0.5, stairs=24, within=0.5)
     ran = measure_run(point, 1)
-    found = ran.measures
+    result = ran.measures
     assert ran.violations == 0
-    assert 40 <= found["throughput_per_s"] < 40 * 2**6
-    assert found["share_of_last_step"] < 0.9
+    assert 40 <= result["throughput_per_s"] < 40 * 2**6
+    assert result["share_of_last_step"] < 0.9
     with pytest.raises(BadInput, match="the staircase has too few steps"):
         measure_run(Point("throughput", "ck", hosts=4, stations=1, rate=1, seconds=0.5, stairs=2), 1)
 

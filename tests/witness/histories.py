@@ -61,7 +61,7 @@ def correct(random: Random, order: str = "causal", processes: int = 0, broadcast
     if order == "total":
         return _correct_total(random, log, nodes, broadcasts or random.randint(3, 15))
     past: dict[str, set[str]] = {}
-    known: dict[str, set[str]] = {node: set() for node in nodes}
+    delivered_before: dict[str, set[str]] = {node: set() for node in nodes}
     gone: dict[str, set[str]] = {node: set() for node in nodes}
     numbers = dict.fromkeys(nodes, 0)
     drop = random.choice([0.0, 0.2, 0.6])
@@ -69,7 +69,7 @@ def correct(random: Random, order: str = "causal", processes: int = 0, broadcast
     while True:
         possible = []
         for node in nodes:
-            waiting = [m for m in past if m not in known[node] and m not in gone[node]]
+            waiting = [m for m in past if m not in delivered_before[node] and m not in gone[node]]
             possible += [(node, m) for m in waiting if not (past[m] & set(waiting))]
         if not left and not possible:
             return log
@@ -78,7 +78,7 @@ def correct(random: Random, order: str = "causal", processes: int = 0, broadcast
             node = random.choice(nodes)
             numbers[node] += 1
             message = f"{node}:{numbers[node]}"
-            inherited = set().union(*(past[m] | {m} for m in known[node]))
+            inherited = set().union(*(past[m] | {m} for m in delivered_before[node]))
             own = {f"{node}:{k}" for k in range(1, numbers[node])}
             past[message] = inherited | own | set().union(*(past[m] for m in own))
             log.rows[node].append(("broadcast", message))
@@ -87,7 +87,7 @@ def correct(random: Random, order: str = "causal", processes: int = 0, broadcast
         if random.random() < drop:
             gone[node].add(message)
         else:
-            known[node].add(message)
+            delivered_before[node].add(message)
             log.rows[node].append(("delivered", message))
 
 

@@ -39,7 +39,7 @@ def complaint(tmp_path, capsys):
 
 
 @pytest.mark.parametrize(
-    ("content", "said"),
+    ("content", "expected_text"),
     [
         ("", ": is empty"),
         ("\n\n", ": is empty"),
@@ -79,12 +79,12 @@ def complaint(tmp_path, capsys):
         ("[1, 2]", ": a JSON array; write one object per line (JSON lines)"),
     ],
 )
-def test_a_bad_csv_file_gives_an_error_of_one_line(complaint, content, said):
-    assert complaint(content) == said
+def test_a_bad_csv_file_gives_an_error_of_one_line(complaint, content, expected_text):
+    assert complaint(content) == expected_text
 
 
 @pytest.mark.parametrize(
-    ("content", "said"),
+    ("content", "expected_text"),
     [
         ('{"node": "a"\n{"node": "b"}\n', ", row 1 (line 1): "),
         ('{"node":"a","step":1,"kind":"broadcast","message":"x"}\n7\n', ", row 2 (line 2): Expected `object`"),
@@ -101,8 +101,8 @@ def test_a_bad_csv_file_gives_an_error_of_one_line(complaint, content, said):
         ),
     ],
 )
-def test_bad_json_lines_give_an_error_of_one_line(complaint, content, said):
-    assert complaint(content, "log.jsonl").startswith(said)
+def test_bad_json_lines_give_an_error_of_one_line(complaint, content, expected_text):
+    assert complaint(content, "log.jsonl").startswith(expected_text)
 
 
 def test_missing_and_unreadable_files_are_bad_input(tmp_path, capsys):
@@ -140,7 +140,7 @@ def test_damaged_gzip_files_are_bad_input(complaint):
 
 
 @pytest.mark.parametrize(
-    ("options", "said"),
+    ("options", "expected_text"),
     [
         (["--order", "casual"], "order: 'casual' is none of fifo, causal, multicast, delta, total"),
         (["--duplicates", "maybe"], "duplicates: 'maybe' is none of forbid, allow"),
@@ -152,11 +152,11 @@ def test_damaged_gzip_files_are_bad_input(complaint):
         (["--kinds", "delivered=broadcast"], "--kinds: 'broadcast' cannot be both a broadcast and a delivery"),
     ],
 )
-def test_bad_options_give_an_error_of_one_line(tmp_path, capsys, options, said):
+def test_bad_options_give_an_error_of_one_line(tmp_path, capsys, options, expected_text):
     log = tmp_path / "log.csv"
     log.write_text(GOOD)
     assert cli.main(["verify", str(log), *options]) == 2
-    assert capsys.readouterr().err == f"precede verify: {said}\n"
+    assert capsys.readouterr().err == f"precede verify: {expected_text}\n"
 
 
 def test_options_that_name_no_column_are_bad_input(complaint):
@@ -183,13 +183,13 @@ def test_large_logs_give_the_same_error_messages(name):
         {"node": "b", "step": 1, "kind": "delivered", "message_source": "a", "message_number": 1},
     ]
     rows.insert(at, {"message_source": "a", "message_number": 1, **wrong})
-    said = set()
+    expected_text = set()
     for source, engine in ((rows, "plain"), (rows, "numba"), (pa.Table.from_pylist(rows), "numba")):
         with pytest.raises(BadInput) as caught:
             verify(source, "fifo", engine=engine)
-        said.add(str(caught.value).removeprefix("the log").removeprefix("the table"))
-    assert len(said) == 1, said
-    assert "row" in said.pop()
+        expected_text.add(str(caught.value).removeprefix("the log").removeprefix("the table"))
+    assert len(expected_text) == 1, expected_text
+    assert "row" in expected_text.pop()
 
 
 def test_input_that_is_no_log_is_bad_input():

@@ -15,19 +15,19 @@ def anything(seed: int) -> list[dict[str, object]]:
     """Runs, incarnations, opaque ids, destinations, deadlines, ghosts, gaps, other rows, rows out of order."""
     random = Random(seed)
     nodes, runs, count = random.choice([2, 5, 20, 60]), random.choice([1, 1, 3]), random.choice([300, 1500])
-    opaque, lives, ghosts = (random.random() < share for share in (0.3, 0.4, 0.3))
+    opaque, with_incarnations, ghosts = (random.random() < share for share in (0.3, 0.4, 0.3))
     addressed, timed = (random.random() < 0.4 for _ in range(2))
     rows: list[dict[str, object]] = []
     for run in range(runs):
         messages: list[tuple[str, int, int]] = []
         steps: dict[tuple[str, int], int] = {}
         counts: dict[tuple[str, int], int] = {}
-        life: dict[str, int] = {}
+        incarnation_number: dict[str, int] = {}
         for now in range(count // runs):
             node = f"n{random.randrange(nodes)}"
-            if lives and random.random() < 0.002:
-                life[node] = life.get(node, 0) + 1
-            process = (node, life.get(node, 0))
+            if with_incarnations and random.random() < 0.002:
+                incarnation_number[node] = incarnation_number.get(node, 0) + 1
+            process = (node, incarnation_number.get(node, 0))
             steps[process] = steps.get(process, 0) + 1
             row: dict[str, object] = {
                 "run_id": f"r{run}",

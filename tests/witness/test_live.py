@@ -45,11 +45,11 @@ def in_pieces(rows, random):
 
 def follow(rows, order, random, **options):
     """Every piece goes to a run that was packed and unpacked after the piece before."""
-    run, found = LiveRun(order, **options), []
+    run, result = LiveRun(order, **options), []
     for piece in in_pieces(rows, random):
-        found += run.add(piece)
+        result += run.add(piece)
         run = LiveRun.unpack(run.pack())
-    return run, found
+    return run, result
 
 
 def names(violations):
@@ -63,14 +63,14 @@ def test_it_marks_the_same_rows_as_the_batch_verifier(seeds):
         log = scrambled(random)
         for order in ("causal", "fifo"):
             whole = precede.verify(batch_rows(log), order)
-            run, found = follow(rows_of(log), order, random)
-            assert names(found) == names(whole.listed), f"seed {seed}, {order}"
+            run, result = follow(rows_of(log), order, random)
+            assert names(result) == names(whole.listed), f"seed {seed}, {order}"
             assert run.state.counts == whole.counts, f"seed {seed}, {order}"
             state = run.state
             assert (state.held, state.parked, state.conflicts) == (0, 0, []), f"seed {seed}, {order}"
             assert (state.rows, state.deliveries) == (whole.rows, whole.deliveries_checked), f"seed {seed}"
-        _, found = follow(rows_of(log), "total", random)
-        disagree = any(one.kind == "total" for one in found)
+        _, result = follow(rows_of(log), "total", random)
+        disagree = any(one.kind == "total" for one in result)
         assert disagree == bool(oracle.total_disagreements(log)), f"seed {seed}"
 
 
@@ -81,11 +81,11 @@ def test_late_rows_cause_no_false_alarm(seeds):
         for order in ("causal", "fifo", "total"):
             log = correct(random, "total" if order == "total" else "causal")
             rows = rows_of(log)
-            run, found = follow(rows, order, random)
-            assert not found, f"seed {seed}: {found[0]}"
+            run, result = follow(rows, order, random)
+            assert not result, f"seed {seed}: {result[0]}"
             some = random.sample(rows, len(rows) * 2 // 3)
-            run, found = follow(some, order, random)
-            assert not found, f"seed {seed}, rows missing: {found[0]}"
+            run, result = follow(some, order, random)
+            assert not result, f"seed {seed}, rows missing: {result[0]}"
             if run.state.held or run.state.parked:
                 assert run.state.waits_for()
             missing = [row for row in rows if row not in some]
@@ -96,20 +96,26 @@ def test_late_rows_cause_no_false_alarm(seeds):
 def test_a_causal_violation_is_explained_with_its_chain():
     log = parse("a: +1 a1\nb: a1 +1 b1\nc: b1 +1 c1\nd: c1 a1")
     run = LiveRun("causal")
-    (told,) = run.add(rows_of(log))
-    assert told.chain == ("a:1", "b:1", "c:1")
-    assert (told.kind, told.node, told.step, told.message, told.other) == ("causal", "d", 1, "a:1", "c:1")
-    assert told.story.splitlines()[0] == "Node d delivered c:1 before a:1, but a:1 -> b:1 -> c:1."
-    assert "(so a:1 -> b:1)" in told.story
-    assert told.story.endswith("d  step 1  delivers a:1   (too late)")
+    (violation,) = run.add(rows_of(log))
+    assert violation.chain == ("a:1", "b:1", "c:1")
+    assert (violation.kind, violation.node, violation.step, violation.message, violation.other) == (
+        "causal",
+        "d",
+        1,
+        "a:1",
+        "c:1",
+    )
+    assert violation.story.splitlines()[0] == "Node d delivered c:1 before a:1, but a:1 -> b:1 -> c:1."
+    assert "(so a:1 -> b:1)" in violation.story
+    assert violation.story.endswith("d  step 1  delivers a:1   (too late)")
 
 
 def test_total_order_names_both_nodes_and_both_messages():
     run = LiveRun("total")
-    (told,) = run.add(rows_of(parse("a: +1 a1 b1\nb: +1 b1 a1")))
-    assert told.kind == "total"
-    assert {told.message, told.other} == {"a:1", "b:1"}
-    assert "before" in told.story
+    (violation,) = run.add(rows_of(parse("a: +1 a1 b1\nb: +1 b1 a1")))
+    assert violation.kind == "total"
+    assert {violation.message, violation.other} == {"a:1", "b:1"}
+    assert "before" in violation.story
 
 
 def test_a_delivery_is_a_ghost_only_after_its_source_has_passed_the_number():
@@ -117,28 +123,28 @@ def test_a_delivery_is_a_ghost_only_after_its_source_has_passed_the_number():
     rows = rows_of(parse("a: +1 +3\nb: a2"))
     assert not run.add([rows[0], rows[2]])
     assert run.state.waits_for() == ["node b waits for the broadcast of a:2"]
-    (told,) = run.add([rows[1]])
-    assert (told.kind, told.message) == ("ghost", "a:2")
+    (violation,) = run.add([rows[1]])
+    assert (violation.kind, violation.message) == ("ghost", "a:2")
 
 
 def test_deliveries_before_their_broadcasts_in_a_ring_are_a_violation():
     log = parse("a: b1 +1\nb: a1 +1")
     whole = precede.verify(batch_rows(log), "causal")
-    run, found = follow(rows_of(log), "causal", Random(1))
-    assert names(found) == names(whole.listed)
+    run, result = follow(rows_of(log), "causal", Random(1))
+    assert names(result) == names(whole.listed)
     assert run.state.counts == whole.counts == {"before_broadcast": 1}
 
 
 def test_wrong_destinations_late_deliveries_and_duplicates_are_violations():
     log = Log({"a": [("broadcast", "a:1")], "b": [("delivered", "a:1")] * 2, "c": [("delivered", "a:1")]})
     log.destinations = {"a:1": ["b"]}
-    found = LiveRun("multicast").add(rows_of(log))
-    assert names(found) == [("duplicate", "b", 1, "a:1"), ("not_addressed", "c", 0, "a:1")]
-    found = LiveRun("multicast", allow_duplicates=True).add(rows_of(log))
-    assert names(found) == [("not_addressed", "c", 0, "a:1")]
-    found = LiveRun("delta", allow_duplicates=True).add(rows_of(log, deadline=5_000_000, clock=6_500_000))
-    assert [one.kind for one in found] == ["expired", "not_addressed", "expired"]
-    assert "1500ms after its deadline" in found[0].story
+    result = LiveRun("multicast").add(rows_of(log))
+    assert names(result) == [("duplicate", "b", 1, "a:1"), ("not_addressed", "c", 0, "a:1")]
+    result = LiveRun("multicast", allow_duplicates=True).add(rows_of(log))
+    assert names(result) == [("not_addressed", "c", 0, "a:1")]
+    result = LiveRun("delta", allow_duplicates=True).add(rows_of(log, deadline=5_000_000, clock=6_500_000))
+    assert [one.kind for one in result] == ["expired", "not_addressed", "expired"]
+    assert "1500ms after its deadline" in result[0].story
     assert not [one for one in LiveRun("delta").add(rows_of(log, deadline=5, clock=5)) if one.kind == "expired"]
 
 
@@ -150,14 +156,14 @@ def test_an_incarnation_continues_the_steps_of_the_previous_one_or_begins_at_0()
             ("b", 0, LiveRow(0, DELIVERED, "a", 1, 1)),
         ]
         for seed in range(20):
-            run, found = follow(rows, "causal", Random(seed))
-            assert (found, run.state.held, run.state.parked, run.state.deliveries) == ([], 0, 0, 1)
+            run, result = follow(rows, "causal", Random(seed))
+            assert (result, run.state.held, run.state.parked, run.state.deliveries) == ([], 0, 0, 1)
     run = LiveRun("causal")
     run.add(rows_of(parse("a: +1 a1"))[1:])
     assert run.state.waits_for() == ["node a waits for step 0 (1 rows behind it)"]
 
 
-def told_lives(first, restart=None):
+def incarnations(first, restart=None):
     """A life of five steps, then one of seven whose steps begin at `first`, one of which may be a restart."""
     rows = [("a", 0, LiveRow(0, STARTED)), *(("a", 0, LiveRow(step, OTHER)) for step in range(1, 5))]
     numbers = [number for number in range(1, 7) if number != restart]
@@ -168,24 +174,24 @@ def told_lives(first, restart=None):
 
 @pytest.mark.parametrize(("first", "restart"), [(0, None), (0, 6), (5, None), (5, 3)])
 def test_a_started_row_shows_where_an_incarnation_begins_in_any_order_of_arrival(first, restart):
-    rows = told_lives(first, restart)
+    rows = incarnations(first, restart)
     for seed in range(300):
-        run, found = follow(rows, "causal", Random(seed))
-        assert (found, run.state.held, run.state.parked, run.state.conflicts) == ([], 0, 0, []), f"seed {seed}"
+        run, result = follow(rows, "causal", Random(seed))
+        assert (result, run.state.held, run.state.parked, run.state.conflicts) == ([], 0, 0, []), f"seed {seed}"
         assert run.state.rows == len(rows)
 
 
-@pytest.mark.parametrize("told", [False, True])
-def test_an_incarnation_wrongly_taken_to_continue_makes_the_verdict_unknown(told):
-    rows = told_lives(0, 3 if told else None)
+@pytest.mark.parametrize("with_started_row", [False, True])
+def test_an_incarnation_wrongly_taken_to_continue_makes_the_verdict_unknown(with_started_row):
+    rows = incarnations(0, 3 if with_started_row else None)
     rows = [
-        (node, life, row if told or row.kind != STARTED else LiveRow(row.step, OTHER))
-        for node, life, row in rows
+        (node, incarnation, row if with_started_row or row.kind != STARTED else LiveRow(row.step, OTHER))
+        for node, incarnation, row in rows
     ]
     seen = []
     for seed in range(300):
-        run, found = follow(rows, "causal", Random(seed))
-        assert not found, f"seed {seed}: {found[0].story}"
+        run, result = follow(rows, "causal", Random(seed))
+        assert not result, f"seed {seed}: {result[0].story}"
         assert run.state.conflicts or not (run.state.held or run.state.parked)
         seen += run.state.conflicts
     assert seen
@@ -194,12 +200,12 @@ def test_an_incarnation_wrongly_taken_to_continue_makes_the_verdict_unknown(told
 
 @pytest.mark.parametrize("first", [0, 5])
 def test_a_message_that_a_continuing_incarnation_never_broadcast_is_a_ghost(first):
-    rows = [row for row in told_lives(first) if row[0] == "a" and row[2].number != 2]
+    rows = [row for row in incarnations(first) if row[0] == "a" and row[2].number != 2]
     rows.append(("a", 1, LiveRow(first + 2, OTHER)))
     ghost = ("c", 0, LiveRow(0, DELIVERED, "a", 1, 2))
     for seed in range(50):
-        _, found = follow([*rows, ghost], "causal", Random(seed))
-        assert [one.kind for one in found] == ["ghost"]
+        _, result = follow([*rows, ghost], "causal", Random(seed))
+        assert [one.kind for one in result] == ["ghost"]
 
 
 def test_one_step_with_two_contents_is_reported_and_counted_once():

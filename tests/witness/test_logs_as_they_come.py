@@ -281,14 +281,14 @@ def test_folder_names_can_be_columns(tmp_path, engine, names):
     kept = "a: +1 a1\nb: a1 +1 b1\nc: a1 b1"
     runs = {"7": LATE, "007": kept, "a/b c": LATE}
     rows = [row | {"run_id": run} for run, text in runs.items() for row in parse(text).table()]
-    found = verify(by_folder(tmp_path / "log", rows, *names), engine=engine)
-    assert found.counts == {"causal": 2}
-    assert {part.group[0][1]: part.verdict for part in found.parts} == {
+    result = verify(by_folder(tmp_path / "log", rows, *names), engine=engine)
+    assert result.counts == {"causal": 2}
+    assert {part.group[0][1]: part.verdict for part in result.parts} == {
         "7": "violated",
         "007": "holds",
         "a/b c": "violated",
     }
-    assert found.first.story == verify(rows, engine=engine).first.story
+    assert result.first.story == verify(rows, engine=engine).first.story
 
 
 def test_folder_names_that_repeat_a_column_or_name_none(tmp_path):

@@ -51,6 +51,6 @@ def test_a_run_without_clocks_does_not_make_another_one_unknown(engine, without)
         for row in ROWS[:2]
     ]
     verdict = verify(pa.Table.from_pylist(rows), "delta", by="g", engine=engine)
-    told = {part.group[0][1]: part.verdict for part in verdict.parts}
-    assert told == {"x": "holds", "y": "holds"} | {without: "unknown"}
+    verdicts = {part.group[0][1]: part.verdict for part in verdict.parts}
+    assert verdicts == {"x": "holds", "y": "holds"} | {without: "unknown"}
     assert verdict.verdict == "unknown"

@@ -250,13 +250,13 @@ def with_lives(text):
     """`a'1` in a row's node is the second life of a."""
     rows = []
     for row in parse(text).table():
-        node, _, life = str(row["node"]).partition("'")
+        node, _, incarnation_number = str(row["node"]).partition("'")
         source, _, source_life = str(row["message_source"]).partition("'")
         rows.append(
             row
             | {
                 "node": node,
-                "incarnation": int(life or 0),
+                "incarnation": int(incarnation_number or 0),
                 "message_source": source,
                 "message_incarnation": int(source_life or 0),
             }

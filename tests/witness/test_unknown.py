@@ -69,8 +69,8 @@ def test_steps_may_only_order_rows():
 
 def test_steps_may_continue_in_a_new_incarnation():
     rows = rows_of(GOOD)
-    life = {"node": "b", "incarnation": 1, "step": 5, "kind": "delivered"}
-    rows.append(life | {"message_source": "a", "message_number": 1})
+    row = {"node": "b", "incarnation": 1, "step": 5, "kind": "delivered"}
+    rows.append(row | {"message_source": "a", "message_number": 1})
     assert verify_every_way(rows, "causal").verdict == "holds"
     rows[-1] = rows[-1] | {"step": 9}
     assert verify_every_way(rows, "causal").reasons[0].startswith("node b (incarnation 1) begins at step 9")
@@ -190,9 +190,9 @@ def test_a_gzip_file_that_ends_too_early(tmp_path):
 @pytest.mark.parametrize("lost", [[], [3], [4], [3, 4], [1, 2, 3], [1, 2, 3, 4]])
 def test_a_gap_between_two_incarnations_may_hide_a_broadcast_of_the_first(lost):
     rows = [
-        {"node": node, "incarnation": life, "step": step, "kind": kind}
-        | {"message_source": "a", "message_incarnation": source_life, "message_number": number}
-        for node, life, step, kind, source_life, number in [
+        {"node": node, "incarnation": incarnation_number, "step": step, "kind": kind}
+        | {"message_source": "a", "message_incarnation": source_incarnation, "message_number": number}
+        for node, incarnation_number, step, kind, source_incarnation, number in [
             ("a", 0, 1, "broadcast", 0, 1),
             ("a", 0, 2, "delivered", 0, 1),
             ("a", 0, 3, "broadcast", 0, 2),
