@@ -77,6 +77,16 @@ def test_the_first_message_of_five_founders_reaches_all(seed: int) -> None:
     assert sequences == [sequences[0]] * 5
 
 
+@pytest.mark.parametrize("durable", [False, True])
+def test_five_founders_that_are_up_can_broadcast_after_four_seconds(durable: bool) -> None:
+    for seed in range(20):
+        world, sequences = run(
+            5, [(node, 4) for node in range(5)], seed, 20, options={"durable": durable, "quiet": "5s"}
+        )
+        assert world.refused == 0, seed
+        assert sequences == [sequences[0]] * 5, seed
+
+
 def test_with_stores_an_absent_founder_blocks_nobody_and_delivers_everything_later() -> None:
     world, sequences = run(
         3,

@@ -21,6 +21,7 @@ import pyarrow as pa
 from precede.core.identity import NodeId
 from precede.core.instants import SECOND, Instant
 from precede.experiments.run import Prepared, Run
+from precede.experiments.swarm.draw import founding
 from precede.experiments.swarm.plan import Drawer, Plan, seconds_text
 from precede.experiments.swarm.swarm import events_of
 from precede.sim.networks.motion import connected, scattered_connected
@@ -33,7 +34,9 @@ _ALL_IN_REACH: Final = 60
 
 
 def draw(protocol: str, seed: int, random: Random) -> Plan:
-    """Draw a world of a few radios in a small field, with faults."""
+    """Draw a world of a few radios in a small field, with faults; some seeds draw a founding (`founding`)."""
+    if protocol == "drift" and seed >= founding.FIRST_SEED:
+        return founding.draw(seed, random)
     nodes = random.randint(2, 9)
     heal_at = random.choice((10, 20, 40)) * SECOND
     crashing = protocol == "drift" and random.random() < 0.6
@@ -255,6 +258,8 @@ _MessageKey: TypeAlias = tuple[str, int, int]
 
 def missing(plan: Plan, prepared: Prepared, log: pa.Table) -> list[str]:
     """Describe the required deliveries that the log lacks."""
+    if founding.is_founding(plan):
+        return founding.missing(prepared, log)
     sequences: dict[_Process, list[_MessageKey]] = {}
     started_at: dict[_Process, int] = {}
     broadcasts: dict[_MessageKey, None] = {}
@@ -309,6 +314,8 @@ def _up_at_end(prepared: Prepared) -> dict[_Process, None]:
 
 def checks(plan: Plan, prepared: Prepared, log: pa.Table) -> dict[str, list[str]]:
     """Check that the log keeps causal order too, and that all nodes end in the same view."""
+    if founding.is_founding(plan):
+        return founding.checks(prepared, log)
     verdict = verify(log, "causal")
     violations = []
     if verdict.verdict == "violated":

@@ -1,0 +1,163 @@
+"""Swarm worlds in which founders agree on a group of DRIFT: they hear each other late, are cut off, and crash.
+
+With stores any founder may crash at any time and return. Without, a crash is a new incarnation, and only a
+minority of the founders crashes, so that a view can remove what is left of them.
+
+Required: all founders that kept their state deliver the same sequence from the first message on, with every
+message that was accepted; nobody is in a group that no quorum founded.
+"""
+
+from __future__ import annotations
+
+from random import Random
+from typing import Any, Final, TypeAlias
+
+import pyarrow as pa
+
+from precede.core.identity import NodeId
+from precede.core.instants import SECOND, Instant
+from precede.experiments.run import Prepared, Run
+from precede.experiments.swarm.plan import Plan, seconds_text
+from precede.experiments.swarm.swarm import events_of
+from precede.witness.verify import verify
+
+FIRST_SEED: Final = 1_000_000_000
+"""The worlds of these seeds and above are drawn here; those below are as they always were."""
+
+_SETTLE: Final = 120 * SECOND
+_Process: TypeAlias = tuple[str, int]
+
+
+def is_founding(plan: Plan) -> bool:
+    """Is this a world in which founders agree on their group?"""
+    return plan.run.options.get("founding") == "agreed"
+
+
+def draw(seed: int, random: Random) -> Plan:
+    """Draw a world of three to nine founders with faults at the beginning."""
+    nodes = random.randint(3, 9)
+    heal_at = random.choice((10, 20, 30)) * SECOND
+    durable = random.random() < 0.6
+    side = random.choice((60, 60, 120))
+    world: dict[str, Any] = {
+        "kind": "flood",
+        "nodes": nodes,
+        "field": [side, side],
+        "reach": 88.0,
+        "connected": True,
+        "delay": random.choice(("1ms", "uniform(0.001, 0.02)", "exponential(0.05)")),
+        "loss": random.choice((0.0, 0.1, 0.3)),
+        "members": [str(node) for node in range(nodes)],
+        "presence": _draw_late(random, nodes, heal_at),
+        "partitions": [_draw_partition(random, nodes, heal_at) for _ in range(random.choice((0, 1, 1, 2, 3)))],
+    }
+    run = Run(
+        world=world,
+        workload=_draw_workload(random, nodes, heal_at),
+        faults={"crashes": _draw_crashes(random, nodes, heal_at, durable)},
+        protocol="drift",
+        options={
+            "founding": "agreed",
+            "durable": durable,
+            "bootstrap_after": "2s",
+            "relay_wait": random.choice(("0s", "10ms")),
+            "quiet": "500ms",
+            "beacon": random.choice(("200ms", "1s")),
+            "beacon_longest": "8s",
+            "suspect_after": "0s" if durable else "3s",
+            "vote_every": "500ms",
+        },
+        seed=seed,
+        gauges="none",
+    )
+    return Plan(run, heal_at, _SETTLE)
+
+
+def _draw_late(random: Random, nodes: int, heal_at: Instant) -> list[dict[str, Any]]:
+    """Draw founders that start late: some at once, some after the others have founded."""
+    late = random.sample(range(nodes), random.choice((0, 0, 1, nodes // 2)))
+    return [{"node": str(node), "enter": seconds_text(random.randrange(1, heal_at))} for node in sorted(late)]
+
+
+def _draw_partition(random: Random, nodes: int, heal_at: Instant) -> dict[str, Any]:
+    """Draw a time in which founders do not hear each other: two sides, or everybody alone."""
+    start = 0 if random.random() < 0.6 else random.randrange(heal_at)
+    inside = sorted(random.sample(range(nodes), random.randint(1, nodes - 1)))
+    groups = [[str(node)] for node in range(nodes)] if random.random() < 0.2 else [[str(n) for n in inside]]
+    end = start + random.randrange(1, heal_at)
+    return {"start": seconds_text(start), "end": seconds_text(end), "groups": groups}
+
+
+def _draw_crashes(random: Random, nodes: int, heal_at: Instant, durable: bool) -> list[dict[str, Any]]:
+    """Draw crashes, most of them in the first seconds and between two effects."""
+    victims = range(nodes) if durable else random.sample(range(nodes), (nodes - 1) // 2)
+    crashes = []
+    for _ in range(random.choice((0, 1, 2, 4)) if victims else 0):
+        at = random.randrange(5 * SECOND if random.random() < 0.7 else heal_at - SECOND)
+        back = random.randrange(at + 1, heal_at)
+        crash: dict[str, Any] = {"node": str(random.choice(victims)), "at": seconds_text(at)}
+        crash |= {"restart": seconds_text(back), "keep": durable}
+        if durable and random.random() < 0.7:
+            crash["after"] = random.randint(0, 12)
+        crashes.append(crash)
+    return crashes
+
+
+def _draw_workload(random: Random, nodes: int, heal_at: Instant) -> dict[str, Any]:
+    """Draw early broadcasts, many of them refused because the group is not founded, and one late per node."""
+    times = [random.randrange(heal_at) for _ in range(random.choice((5, 20, 40)))]
+    early = [{"src": str(random.randrange(nodes)), "at": seconds_text(at)} for at in sorted(times)]
+    late = [{"src": str(node), "at": seconds_text(heal_at + (60 + node) * SECOND)} for node in range(nodes)]
+    return {"script": early + late, "size": 20}
+
+
+def missing(prepared: Prepared, log: pa.Table) -> list[str]:
+    """Describe where founders that kept their state differ, or lack a message of a node that is up."""
+    sequences: dict[_Process, list[str]] = {}
+    broadcasts: list[str] = []
+    up = _up_at_end(prepared)
+    delivered: dict[str, None] = {}
+    for row in events_of(log, "broadcast", "delivered"):
+        source = (row["message_source"], row["message_incarnation"])
+        message = f"{source[0]}'{source[1]}:{row['message_number']}"
+        if row["kind"] == "delivered":
+            sequences.setdefault((row["node"], row["incarnation"]), []).append(message)
+            delivered[message] = None
+        elif source in up:
+            broadcasts.append(message)
+    kept = [process for process in up if process[1] == 0]
+    due = dict.fromkeys([*broadcasts, *delivered])
+    lacking = (
+        [] if len(broadcasts) >= len(up) else ["some node could not broadcast after everything had healed"]
+    )
+    for process in kept:
+        own = sequences.get(process, [])
+        lacking += [f"{process[0]} never delivered {message}" for message in due if message not in own]
+        if own != sequences.get(kept[0], []):
+            lacking.append(f"{process[0]} and {kept[0][0]} delivered different sequences")
+    return lacking
+
+
+def checks(prepared: Prepared, log: pa.Table) -> dict[str, list[str]]:
+    """Check agreement, that a quorum founded the group of each node, and that there is one group."""
+    kept = [name for name, incarnation in _up_at_end(prepared) if incarnation == 0]
+    violations = []
+    verdict = verify(log, "total", members=kept) if kept else None
+    if verdict is not None and verdict.verdict == "violated":
+        violations.append(verdict.first.story if verdict.first is not None else "agreement violated")
+    groups: dict[int, None] = {}
+    for hosted in prepared.world.nodes:
+        node: Any = hosted.node
+        origin = node.state.origin
+        groups[node.state.group] = None
+        if origin is None or len(origin.record.voters) < node.groups.election.ballots.quorum:
+            violations.append(f"{prepared.built.names[hosted.id]} is in a group without a quorum")
+    if len(groups) > 1:
+        violations.append(f"{len(groups)} groups at the end")
+    return {"violations": violations}
+
+
+def _up_at_end(prepared: Prepared) -> dict[_Process, None]:
+    """The nodes that are up at the end, with their incarnations."""
+    names: dict[NodeId, str] = dict(enumerate(prepared.built.names))
+    return {(names[hosted.id], hosted.incarnation): None for hosted in prepared.world.nodes if hosted.up}
