@@ -1,7 +1,7 @@
 """How fast contacts are found: `python -m benchmarks.contacts [--json] [--quick]`.
 
-The exact kernel (every pass, to the microsecond, from straight segments) beside DuckDB and Polars on the same
-motion sampled every second: pairs in range per second by a join over cells, then runs of seconds. The sampled
+The exact kernel (every pass, to the microsecond, from straight segments) compared with DuckDB and Polars on
+the same motion sampled every second: pairs in range per second by a join over cells, then runs of seconds. The sampled
 version finds no pass between two samples and no crossing times, and its samples are given to it for free. CPU
 seconds of this process with all its threads, minimum of interleaved rounds; ranges are 50 m. A crowd of 10,000
 is swept by the kernel alone in one process, and by the Spark job from lake to lake: CPU seconds of all

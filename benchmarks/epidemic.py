@@ -7,7 +7,8 @@ The bare loop is `heapq` with tuples and no callbacks, garbage collection off as
 events as there are receptions (first copies; duplicates, summaries and contacts are not counted), at the very
 times of these receptions, and its heap is as deep as our queue is at the beginning (`own_depth`: everybody's
 coming and going, first birth and first contact). Our queue is fed the contacts one by one; a plain heapq
-engine would hold them all (`depth`), and the kinder ratio to a bare loop with such a heap stands beside it.
+engine would hold them all (`depth`). The ratio to a bare loop with such a heap, which is more favourable, is
+also reported.
 
 Every figure is the least of some rounds in which all take turns; `built` says whether the engine was compiled.
 Growth is the cost per reception in 5 hours over that in 1 hour: five parts of an hour each, and five runs of

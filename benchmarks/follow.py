@@ -1,8 +1,8 @@
 """Whether `precede verify --follow` keeps up: `python -m benchmarks.follow [--json] [--rate N] [--seconds S]`.
 
-Nodes write a segment each every second, so many events a second altogether; some deliveries of one node change
-places, and exactly these must be raised. The lag of a row is from the instant its segment was written to the
-instant its batch is told; the first minute, in which Java compiles, is left out of the median.
+Each node writes a segment every second; `--rate` is the number of events per second of all nodes together. Some
+deliveries of one node are swapped, and exactly these must be reported. The lag of a row is the time from
+writing its segment to reporting its batch; the first minute, in which Java compiles, is left out of the median.
 """
 
 from __future__ import annotations

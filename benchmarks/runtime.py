@@ -1,7 +1,7 @@
 """Throughput of real nodes on loopback, and where the CPU goes: codec, ordering, storage, sealing, the system.
 
-Eight members in one process broadcast 200 bytes each as fast as all of them deliver; beside it, in the same
-run, a bare asyncio UDP echo of frames of the same size. The split is thread CPU time, each category without
+Eight members in one process broadcast 200 bytes each as fast as all of them deliver; the same run
+measures a bare asyncio UDP echo of frames of the same size. The split is thread CPU time, each category without
 what it calls of another. `python -m benchmarks.runtime --json [--seconds S]`
 """
 

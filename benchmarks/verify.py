@@ -4,7 +4,7 @@ Logs are written with the event log's own schema: rounds in which some nodes bro
 an order of its own, rows of all nodes interleaved as a simulator writes them. Each measurement is a process of
 its own that checks a small log first, so kernels are compiled and process start is not counted. A file is read
 from the page cache, on one thread. Seconds are CPU seconds of that process, minimum of a few runs, because they
-mean the same on a busy machine; wall clock seconds are beside them. Memory is the process's peak.
+mean the same on a busy machine; wall clock seconds are reported too. Memory is the process's peak.
 """
 
 from __future__ import annotations

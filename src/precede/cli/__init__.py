@@ -51,7 +51,8 @@ VERBS: Final[dict[str, Verb]] = {
     "contacts": Verb("data.contacts", "who is within reach of whom, and when: exact contacts of a trace"),
     "simulate": Verb("runs.simulate", "one run of a scenario, in this process"),
     "verify": Verb(
-        "evidence.verify", "does this log keep its order? An exact verdict, and a violation told as a story"
+        "evidence.verify",
+        "does this log keep its order? An exact verdict, and violations explained",
     ),
     "reproduce": Verb("evidence.reproduce", "a paper's published numbers beside ours, every run verified"),
     "bundle": Verb(
@@ -82,7 +83,7 @@ _PLACES: Final = (
     *(errno.ENOENT, errno.EEXIST, errno.ENOTDIR, errno.EISDIR, errno.EACCES, errno.EPERM),
     *(errno.EROFS, errno.ENAMETOOLONG, errno.ELOOP),
 )
-"""Errors of the place that somebody named, not of the machine."""
+"""Errors about a path that the user named, not about the machine."""
 _UNREADABLE: Final = re.compile(r"Could not open Parquet input source '(.*?)':")
 
 

@@ -1,4 +1,4 @@
-"""The dispatch over effects: one loop that carries out what nodes ask for, whoever drives them.
+"""The dispatch over effects: one loop that carries out the effects of nodes, for every driver.
 
 The simulator, the runtime, the scenario player and the tests subclass `EffectHandler` and write one method per
 effect. The loop keeps two rules for all of them. Effects are carried out in the order in which the node listed

@@ -55,7 +55,7 @@ KINDS: Final[dict[str, str]] = {
     "flat": "along an axis, greatest minus least over the mean is at most the tolerance",
     "linear": "along an axis, no point is off the line between the ends by more than this share of the rise",
     "sublinear": "along an axis, from end to end it grows by a smaller factor than the axis",
-    "withheld": "the text we have does not show the value: ours is reported and none stands beside it",
+    "withheld": "our copy of the paper does not show the value: only ours is reported",
 }
 COMPARISONS: Final[dict[str, str]] = {
     "change": "percent, run by run: 100 (first / second - 1)",

@@ -37,7 +37,7 @@ OnBroadcast: TypeAlias = Callable[[NodeId, bytes, tuple[NodeId, ...] | None, Dur
 
 FOREVER: Final[Instant] = 1 << 62
 _BATCH: Final = 2048
-"""So many events are taken before the recorder is asked whether its block is full."""
+"""The number of events after which the world checks whether the recorder's block is full."""
 
 
 @mypyc_attr(allow_interpreted_subclasses=True)

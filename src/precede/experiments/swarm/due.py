@@ -1,7 +1,7 @@
 """Which messages are due after a world of contacts has healed, computed from the event log alone.
 
 After healing all nodes are in contact, but some messages may be lost: no node carries them any more, or they
-expire first. A message is due at a node if some node carries it, if it lives long enough to reach all nodes,
+expire first. A message is due at a node if some node carries it, if it expires late enough to reach all nodes,
 and if each of its predecessors that the node has not delivered is due there too or expires before it.
 """
 

@@ -151,7 +151,7 @@ class DiagnosedVCubeNode(VCubeNode):
         return effects
 
     def leave(self, now: Instant) -> Effects:
-        """Tell the neighbours; if the node stops before it has told them, they will notice a crash."""
+        """Announce the departure to the neighbours; if the node stops before that, they will notice a crash."""
         if self._out:
             return NOTHING
         self._leaving = True

@@ -126,7 +126,7 @@ def _carried_by_message(
     delivered = np.sort(at[kind == "delivered"])
     last = precision.warm_up_deliveries + precision.deliveries
     if delivered.size < last:
-        raise BadInput(f"{delivered.size} deliveries, {last} are wanted: the run is too short")
+        raise BadInput(f"{delivered.size} deliveries, expected {last}: the run is too short")
     begin, end = delivered[precision.warm_up_deliveries - 1], delivered[last - 1]
     sent = (kind == "sent") & (at > begin) & (at <= end)
     node = np.asarray(log["node"].combine_chunks().indices.to_numpy())[sent]

@@ -1,11 +1,11 @@
-"""Who is let in: between a transport's frames and the data of neighbours.
+"""Admission: decides which frames of a transport are data of neighbours.
 
-`SealedAdmission` admits members of a group: pairs of them talk in sessions, frames for everybody are sealed
-with the group key. `OpenAdmission` is for links that have encryption of their own: the sender is whoever the
-frame names.
+`SealedAdmission` admits members of a group: pairs of them exchange frames in sessions, frames for everybody are
+encrypted with the group key. `OpenAdmission` is for links that have encryption of their own: it believes the
+sender that a frame names.
 
 Both sort incoming frames into authentic data of one neighbour (`Arrived.sender`) and data for everybody, in
-which the sender only names itself, and both say when a neighbour is there (`on_ready`), alive, or at a new
+which the sender only names itself. Both report when a neighbour is ready (`on_ready`), alive, or at a new
 address.
 """
 
@@ -98,7 +98,7 @@ class Admission(ABC):
         """Trust an address that the application named: frames may go there before it has answered."""
 
     def ping(self, peer: NodeId) -> None:
-        """Ask a neighbour for a sign of life."""
+        """Send a neighbour a frame that it must answer, to test whether it is alive."""
 
     def tick(self, now: float) -> None:
         """Repeat unanswered frames; call it about every 50 ms."""

@@ -1,9 +1,10 @@
 """Which addresses are proven, how many bytes may go to the others, and how a member moves to a new address.
 
-An address is proven when a member answered from it what only it could know. Before that at most three times the
-bytes that came from an address go to it: whoever writes a victim's address into frames gains nothing. A member
-whose frames come from a new address moves there only after both addresses were asked: the old one stays if it
-answers in time, so a relay that is faster than the direct path does not attract the traffic.
+An address is proven when a member answered a challenge from it with data that only this member knows. Before
+that, at most three times the bytes that came from an address go to it, so an attacker who forges a victim's
+address gains nothing. A member whose frames come from a new address moves there only after both addresses were
+challenged. The old one stays if it answers in time, so a relay that is faster than the direct path does not
+attract the traffic.
 """
 
 from __future__ import annotations
