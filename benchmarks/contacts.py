@@ -1,11 +1,11 @@
 """How fast contacts are found: `python -m benchmarks.contacts [--json] [--quick]`.
 
 The exact kernel (every pass, to the microsecond, from straight segments) compared with DuckDB and Polars on
-the same motion sampled every second: pairs in range per second by a join over cells, then runs of seconds. The sampled
-version finds no pass between two samples and no crossing times, and its samples are given to it for free. CPU
-seconds of this process with all its threads, minimum of interleaved rounds; ranges are 50 m. A crowd of 10,000
-is swept by the kernel alone in one process, and by the Spark job from lake to lake: CPU seconds of all
-processes.
+the same motion sampled every second: pairs in range per second by a join over cells, then runs of seconds. The
+sampled version finds no pass between two samples and no crossing times, and its samples are given to it for
+free. CPU seconds of this process with all its threads, minimum of interleaved rounds; ranges are 50 m. A crowd
+of 10,000 is swept by the kernel alone in one process, and by the Spark job from lake to lake: CPU seconds of
+all processes.
 """
 
 from __future__ import annotations

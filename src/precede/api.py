@@ -1,4 +1,4 @@
-"""Joining a group: from what an application asks for to a running member.
+"""Joining a group: turns an application's arguments into a running member.
 
 May import: protocols, runtime, experiments, witness, core
 """

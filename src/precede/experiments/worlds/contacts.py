@@ -105,7 +105,7 @@ class ContactsTable(WorldTable, frozen=True, kw_only=True):
     ] = "free"
 
     def unused(self) -> Mapping[str, str]:
-        """The keys without effect, because contacts are described in another way; each with that way."""
+        """The keys that have no effect, each with the reason."""
         used: tuple[str, ...]
         if self.meetings is not None:
             used, why = ("meetings", "nodes", "stays"), "with `meetings`"

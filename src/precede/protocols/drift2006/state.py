@@ -220,7 +220,7 @@ class DriftState:
             effects.append(Persist(("held", flood.source, flood.serial, flood.number), None))
 
     def persist_clock(self, effects: list[Effect]) -> None:
-        """Persist a clock some way ahead, before a packet shows one that a restart would not know."""
+        """Persist a clock ahead of the present one, so that a restart never repeats a sent timestamp."""
         if self.durable and self.clock >= self.persisted_clock:
             self.persisted_clock = self.clock + _CLOCK_RESERVE
             effects.append(Persist("clock", self.persisted_clock))

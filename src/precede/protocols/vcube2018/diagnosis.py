@@ -293,7 +293,7 @@ class DiagnosedVCubeNode(VCubeNode):
         return combine(parts)
 
     def _received(self) -> Vector:
-        """*vector_max*."""
+        """*vector_max*: of each source, the number of messages received without a gap."""
         return tuple(self._ahead.received(self._delivered))
 
     def _own_report(self, now: Instant) -> Report:
