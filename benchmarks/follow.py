@@ -53,7 +53,7 @@ def run(rate: int, seconds: int) -> dict[str, Any]:
                 folder,
                 "causal",
                 idle_s=15,
-                report=lambda told: heard.extend((time.time(), one) for one in told),
+                report=lambda reports: heard.extend((time.time(), one) for one in reports),
             )
             nodes.join()
     raised = {(v.node, v.step) for _, one in heard for v in one.standing.violations}

@@ -1,6 +1,6 @@
 """The cost of admission and authorship: microseconds and bytes per message, and share of throughput.
 
-Three members exchange messages of 200 bytes over loopback as fast as they can: with open doors, with sealed
+Three members exchange messages of 200 bytes over loopback as fast as they can: without encryption, with sealed
 frames, and with sealed frames and signed messages, taking turns. Rates are deliveries per second of CPU, so
 that other work on the machine counts less; each mode's best of several rounds.
 """

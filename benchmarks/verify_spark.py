@@ -61,11 +61,11 @@ def run(orders: int, rows: int, single: int, folder: Path) -> dict[str, Any]:
         assert len(verdict.parts) == orders, len(verdict.parts)
         assert {order_of(part) for part in verdict.parts if part.verdict == "violated"} == wrong
         assert sum(part.verdict == "holds" for part in verdict.parts) == orders - len(wrong)
-        results |= told("orders", watched, verdict.rows) | {"orders": orders, "orders_wrong": len(wrong)}
+        results |= measured("orders", watched, verdict.rows) | {"orders": orders, "orders_wrong": len(wrong)}
         with Watched() as watched:
             verdict = verify_path(session, str(log), "causal")
         assert verdict.verdict == "holds", verdict
-        results |= told("single", watched, verdict.rows) | {"single_nodes": 2000}
+        results |= measured("single", watched, verdict.rows) | {"single_nodes": 2000}
     return results
 
 
@@ -75,7 +75,7 @@ def order_of(part: Part) -> int:
     return int(named["topic"]) + 100 * int(named["partition"])
 
 
-def told(name: str, watched: Watched, rows: int) -> dict[str, Any]:
+def measured(name: str, watched: Watched, rows: int) -> dict[str, Any]:
     return {
         f"{name}_rows": rows,
         f"{name}_cpu_s": round(watched.cpu_s, 1),

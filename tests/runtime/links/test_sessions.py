@@ -26,7 +26,7 @@ class Member:
     def __init__(self, net: Network, name: str, boot: int = 1, keys: tuple[bytes, ...] = (KEY,)) -> None:
         self.name = name
         self.number = node_id(name)
-        self.where = f"{name}'s house"
+        self.where = f"{name}'s address"
         identity = Identity.shared(GROUP, name)
         self.directory = Directory(GROUP, identity.introduce(GROUP, name), node_id)
         self.ready: list[tuple[NodeId, int]] = []
@@ -171,7 +171,7 @@ def test_every_frame_replayed_and_reflected_changes_nothing() -> None:
     net.say(ana, ben, b"once")
     net.run(0.1)
     for frame, source, target in list(net.log):
-        for where in (source, target, "mallory's house"):
+        for where in (source, target, "mallory's address"):
             net.inject(frame, where, target)
             net.inject(frame, where, source)
     net.run(5.0)
@@ -202,7 +202,7 @@ def test_frames_of_an_earlier_boot_are_refused_after_a_restart() -> None:
 
 def test_a_member_moves_only_where_it_proves_to_be() -> None:
     net, (ana, ben) = joined("ana", "ben")
-    relay = "mallory's house"
+    relay = "mallory's address"
     net.tamper = lambda frame, source, target: [(frame, relay if source == ana.where else source, target)]
     net.say(ana, ben, b"redirected")
     net.run(4.0)
