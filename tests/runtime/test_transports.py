@@ -127,7 +127,7 @@ def test_members_with_total_order_deliver_the_same_sequence(tmp_path: Path) -> N
                 for other in mouths:
                     if one is not other:
                         one.add_peer(other.address)
-            await until(lambda: all(len(group.neighbours()) == 2 for group in groups))
+            await until(lambda: all(group.status()["sizes"]["sources"] == 3 for group in groups))
             for group in groups:
                 for number in range(3):
                     await group.broadcast(f"{group.name} {number}".encode())
