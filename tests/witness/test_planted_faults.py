@@ -41,11 +41,6 @@ a: +1 a1
 b: a1 a9
 """
 
-GHOST_OF_A_STRANGER = """
-a: +1 a1
-b: a1 z1
-"""
-
 BEFORE_OWN_BROADCAST = """
 a: a1 +1
 b: a1
@@ -110,7 +105,6 @@ b: a1 +1
         pytest.param(DUPLICATE, "total", "duplicate", "b", 4, id="duplicate_total"),
         pytest.param(GHOST, "causal", "ghost", "b", 2, id="ghost"),
         pytest.param(GHOST, "fifo", "ghost", "b", 2, id="ghost_fifo"),
-        pytest.param(GHOST_OF_A_STRANGER, "total", "ghost", "b", 2, id="ghost_of_a_stranger"),
         pytest.param(BEFORE_OWN_BROADCAST, "fifo", "before_broadcast", "a", 1, id="before_own_broadcast"),
         pytest.param(RING, "causal", "before_broadcast", "a", 1, id="ring"),
         pytest.param(TOTAL_ONE_POSITION, "total", "total", "d", 3, id="total_one_position"),
@@ -164,7 +158,8 @@ def test_the_chain_names_messages_that_the_victim_never_delivered():
 
 
 def test_violations_after_a_ghost_are_found():
-    verdict = verify_every_way(parse(TAIL_BEHIND_A_GHOST).table(), "causal")
+    rows = parse(TAIL_BEHIND_A_GHOST).table()
+    verdict = verify_every_way(rows, "causal", members=sorted({row["node"] for row in rows}))
     assert verdict.counts == {"ghost": 1, "causal": 1}
 
 

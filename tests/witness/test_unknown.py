@@ -42,6 +42,23 @@ def test_a_broadcast_in_a_gap_is_no_ghost():
     assert (verdict.verdict, verdict.violations) == ("unknown", 0)
 
 
+def test_a_log_of_one_member_alone_is_unknown():
+    rows = [row for row in rows_of(GOOD) if row["node"] == "b"]
+    for order in ("fifo", "causal", "total"):
+        verdict = verify_every_way(rows, order)
+        assert (verdict.verdict, verdict.counts) == ("unknown", {})
+        assert any("node a has no rows" in reason for reason in verdict.reasons)
+
+
+def test_a_node_outside_the_membership_has_ghosts():
+    rows = rows_of(GOOD + " z1")
+    assert verify_every_way(rows, "causal").verdict == "unknown"
+    verdict = verify_every_way(rows, "causal", members="a,b,c")
+    assert verdict.counts == {"ghost": 1}
+    assert verdict.first is not None
+    assert (verdict.first.kind, verdict.first.message) == ("ghost", "z:1")
+
+
 def test_a_ghost_of_a_complete_source_is_proven_although_another_log_has_a_gap():
     rows = without(rows_of(GOOD + " b9"), "a", 2)
     assert verify_every_way(rows, "causal").counts == {"ghost": 1}

@@ -52,6 +52,13 @@ class Ghost(Struct, frozen=True):
     message: str
 
 
+class Ungathered(Struct):
+    """Deliveries of messages whose source has no row in the log: the first of them, and how many."""
+
+    first: list[Ghost]
+    count: int = 0
+
+
 class History(Struct):
     """The rows of one independent order; the module's docstring explains the codes.
 
@@ -78,6 +85,7 @@ class History(Struct):
     gaps: list[Gap]
     ghosts: list[Ghost] = []
     ghost_count: int = 0
+    ungathered: dict[str, Ungathered] = {}
     deadline: Ints | None = None
     clock: Ints | None = None
     clock_missing: bool = False
@@ -113,6 +121,13 @@ class History(Struct):
         processes = enumerate(zip(self.node_of, self.incarnation, strict=True))
         later = next((p for p, (other, number) in processes if other == node and number > incarnation), None)
         return later in begins
+
+    def add_ungathered(self, node: str, ghost: Ghost) -> None:
+        """Count a delivery of a message whose source has no rows."""
+        missing = self.ungathered.setdefault(node, Ungathered([]))
+        missing.count += 1
+        if len(missing.first) < GHOSTS_KEPT:
+            missing.first.append(ghost)
 
     def message_name(self, message: int) -> str:
         """The name of a message: `a:3`, `a'1:3` for a later incarnation, or the log's own id."""

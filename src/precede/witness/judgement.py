@@ -19,7 +19,7 @@ from precede.witness.explain import (
     name_ghost,
     name_violation,
 )
-from precede.witness.history import DUPLICATE, EARLY, EXPIRED, LATE, UNADDRESSED, History, Ints
+from precede.witness.history import DUPLICATE, EARLY, EXPIRED, GHOSTS_KEPT, LATE, UNADDRESSED, History, Ints
 from precede.witness.verdict import REASONS_SHOWN, Answer, Offence, Order, Part, Verdict, Violation, shorten
 
 LISTED: Final = 100
@@ -150,7 +150,8 @@ def _check(engine: Engine, history: History, facts: Facts, order: Order, allow: 
     agreement = None
     if facts.members:
         agreement = check_agreement(history, facts.members, bool(facts.truncated), LISTED)
-        reasons += agreement.reasons
+        reasons += [_group_prefix(history) + reason for reason in agreement.reasons]
+    reasons += _not_gathered(history, facts.members)
     count("ghost", history.ghost_count)
     knots = None
     if order == "total":
@@ -172,6 +173,20 @@ def _check(engine: Engine, history: History, facts: Facts, order: Order, allow: 
     if knots is not None and knots.cycle:
         findings.append(_group_prefix(history) + describe_cycle(history, knots.cycle))
     return Results(engine, history, marks, knots, counts, reasons, findings, agreement)
+
+
+def _not_gathered(history: History, members: Sequence[str]) -> list[str]:
+    """The sources without rows, as reasons. If members are known, messages of other nodes are ghosts."""
+    reasons = []
+    for node, missing in history.ungathered.items():
+        if members and node not in members:
+            history.ghost_count += missing.count
+            history.ghosts += missing.first[: GHOSTS_KEPT - len(history.ghosts)]
+        elif not members:
+            rows = f"node {node} has no rows, but {missing.count} deliveries of its messages are in the log"
+            reasons.append(f"{_group_prefix(history)}{rows}: was its own log gathered?")
+    history.ghosts.sort(key=lambda ghost: (ghost.process, ghost.step))
+    return reasons
 
 
 def _late_fifo(engine: Engine, history: History, facts: Facts, marks: Ints) -> int:

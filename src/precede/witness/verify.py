@@ -78,8 +78,9 @@ def verify(
     * `kinds`: the words that mean broadcast and delivered: `broadcast=send,delivered=receive`.
     * `steps`: with "ordered" steps order rows without counting them, so that a hole is no gap.
     * `duplicates`: with "allow" a node may deliver a message again.
-    * `members`: with order "total", the names of a known membership: what one of them delivers, all must have
-      delivered at the end of the log. By default those that run.json lists, if any.
+    * `members`: the names of a known membership. A member without rows makes the verdict unknown; a message of
+      any other node without rows is a ghost. With order "total", what one member delivers, all must have
+      delivered at the end of the log; then the default is what run.json lists, if anything.
     * `engine`: plain Python or numba; by default numba for large logs.
     * `progress`: called with the number of rows read so far.
 
@@ -125,13 +126,11 @@ def _choose_order(order: Order | None, promised: str | None) -> tuple[Order, str
 
 
 def _read_members(members: str | Sequence[str] | None, log: Log, order: Order) -> tuple[str, ...]:
-    """The members of which agreement is required; none unless the order is total."""
+    """The members: all must have rows, and with total order agreement of them is required."""
     if members is None:
         return log.members if order == "total" else ()
     names = members.split(",") if isinstance(members, str) else members
     listed = tuple(dict.fromkeys(name.strip() for name in names))
-    if order != "total":
-        raise BadInput(f"members: agreement belongs to total order, not to {order}")
     if not all(listed):
         raise BadInput(f"members: expected names such as a,b,c, got {members!r}")
     return listed

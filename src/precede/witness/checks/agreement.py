@@ -11,7 +11,7 @@ from collections.abc import Sequence
 
 from msgspec import Struct
 
-from precede.witness.history import GHOSTS_KEPT, History
+from precede.witness.history import History
 
 
 class Lack(Struct, frozen=True):
@@ -37,7 +37,7 @@ def check_agreement(history: History, members: Sequence[str], truncated: bool, m
     absent = [name for name in members if name not in incarnations]
     reasons = [f"member {name} neither broadcast nor delivered: was its log gathered?" for name in absent]
     if absent:
-        _drop_unproven_ghosts(history, absent)
+        _drop_unproven_ghosts(history)
     correct = [incarnations[name][0] for name in members if len(incarnations.get(name, ())) == 1]
     delivered: dict[int, dict[int, int]] = {process: _delivered(history, process) for process in correct}
     first: dict[int, int] = {}
@@ -55,15 +55,10 @@ def check_agreement(history: History, members: Sequence[str], truncated: bool, m
     return Agreement(violations, lacks, reasons)
 
 
-def _drop_unproven_ghosts(history: History, absent: Sequence[str]) -> None:
-    """Messages of a member without a log are no ghosts; with opaque ids, any message may be one of these."""
-    kept = [
-        ghost
-        for ghost in history.ghosts
-        if history.labels is None and ghost.message.rpartition(":")[0].partition("'")[0] not in absent
-    ]
-    history.ghost_count = len(kept) if history.ghost_count <= GHOSTS_KEPT or not kept else history.ghost_count
-    history.ghosts = kept
+def _drop_unproven_ghosts(history: History) -> None:
+    """With opaque ids, any message without a broadcast may be of a member whose log is absent."""
+    if history.labels is not None:
+        history.ghost_count, history.ghosts = 0, []
 
 
 def _delivered(history: History, process: int) -> dict[int, int]:

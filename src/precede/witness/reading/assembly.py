@@ -17,6 +17,7 @@ from precede.witness.history import (
     Gap,
     Ghost,
     History,
+    Ungathered,
     name_message,
 )
 from precede.witness.reading import kernels
@@ -227,10 +228,26 @@ class Assembly:
         proven = places[~np.isin(sources, list(history.unreliable(truncated)))]
         if perhaps_missing:
             proven = proven[~np.isin(rows.source[proven], perhaps_missing)]
+        if self.labels is None:
+            proven = self._set_ungathered_aside(history, p, q, proven)
         history.ghost_count = len(proven)
-        for place in proven[:GHOSTS_KEPT].tolist():
-            process = history.process_of(place - e)
-            history.ghosts.append(Ghost(process, int(rows.step[place]), self._ghost_name(place)))
+        history.ghosts += [self._ghost(history, p, place) for place in proven[:GHOSTS_KEPT].tolist()]
+
+    def _set_ungathered_aside(self, history: History, p: int, q: int, places: Array) -> Array:
+        """The deliveries whose source has rows; the others are noted in the history, by source."""
+        table, rows = self.processes, self.rows
+        gathered = np.isin(table.node[rows.source[places]], table.node[table.order[p:q]])
+        others = places[~gathered]
+        nodes = table.node[rows.source[others]]
+        for node in dict.fromkeys(nodes.tolist()):
+            theirs = others[nodes == node]
+            first = [self._ghost(history, p, place) for place in theirs[:GHOSTS_KEPT].tolist()]
+            history.ungathered[table.nodes.names[node]] = Ungathered(first, len(theirs))
+        return places[gathered]
+
+    def _ghost(self, history: History, p: int, place: int) -> Ghost:
+        process = history.process_of(place - int(self.rows.start[p]))
+        return Ghost(process, int(self.rows.step[place]), self._ghost_name(place))
 
     def _ghost_name(self, place: int) -> str:
         number = int(self.rows.number[place])

@@ -338,6 +338,7 @@ class PlainBuilder:
 
         Count deliveries whose broadcast is proven to be absent.
         """
+        gathered = {node for node, _ in places}
         for step, _, kind, key, clock in rows:
             if kind == OTHER or key is None:
                 continue
@@ -348,10 +349,14 @@ class PlainBuilder:
                 code = 2 * message
             elif message is None:
                 source = places.get(key[:2], ABSENT) if isinstance(key, tuple) else ANYONE
-                may_be_missing = source == ABSENT and key[0] in history.nodes
-                may_be_missing = may_be_missing and history.may_be_missing(
-                    history.nodes.index(key[0]), int(key[1])
-                )
+                may_be_missing = False
+                if source == ABSENT and source not in unreliable:
+                    if key[0] in gathered:
+                        node = history.nodes.index(key[0])
+                        may_be_missing = history.may_be_missing(node, int(key[1]))
+                    else:
+                        may_be_missing = True
+                        history.add_ungathered(key[0], Ghost(p, step, _label(key)))
                 if source not in unreliable and not may_be_missing:
                     history.ghost_count += 1
                     if len(history.ghosts) < GHOSTS_KEPT:
