@@ -95,3 +95,13 @@ def test_verifying_a_small_log_imports_neither_spark_nor_arrow(log):
         "sys.exit(code or any(name in sys.modules for name in ('pyspark', 'pyarrow', 'numpy', 'numba')))"
     )
     assert subprocess.run([sys.executable, "-c", program], check=False, capture_output=True).returncode == 0
+
+
+def test_members_are_judged_for_agreement(log):
+    done = precede("verify", log(GOOD), "--order", "total", "--members", "b,c")
+    assert done.returncode == 1
+    assert "1 agreement" in done.stdout
+    assert "c delivered y; b never did." in done.stdout
+    done = precede("verify", log(GOOD), "--members", "b,c")
+    assert done.returncode == 2
+    assert "agreement belongs to total order, not to causal" in done.stderr

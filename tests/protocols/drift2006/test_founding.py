@@ -2,18 +2,23 @@
 
 from __future__ import annotations
 
+from random import Random
 from typing import Any
 
 import pytest
 from msgspec.structs import replace
 
-from precede.core.node import Context
+from precede.core.effects import Persist, Send
+from precede.core.errors import BadInput, NotYet
+from precede.core.instants import SECOND
+from precede.core.node import Context, round_trip
 from precede.eventlog.sinks import TableSink
 from precede.experiments.run import Run, prepare
 from precede.experiments.swarm.swarm import events_of
 from precede.protocols.drift2006.entry import DRIFT
 from precede.protocols.drift2006.node import DriftNode
 from precede.protocols.drift2006.options import DriftOptions
+from precede.protocols.drift2006.packets import ControlPacket, FoundingPrepare
 
 OPTIONS: dict[str, Any] = {
     "founding": "agreed",
@@ -178,3 +183,48 @@ def test_a_group_founded_alone_gives_way_to_one_that_was_agreed_on() -> None:
     assert len({hosted.node.state.group for hosted in prepared.world.nodes}) == 1
     assert [source for node, source in rows if node == "2"] == ["1", "0"]
     assert [source for node, source in rows if node == "0"] == ["0", "0"]
+
+
+def founder(me: int, members: tuple[int, ...], **options: Any) -> DriftNode:
+    chosen = DriftOptions(founding="agreed", durable=True, **options)
+    return DriftNode("node", Context(me, members, chosen, Random(1)))
+
+
+def test_a_store_that_has_voted_belongs_to_its_list() -> None:
+    node = founder(1, (0, 1, 2))
+    node.start(0, {})
+    ballots = node.groups.election.ballots
+    effects: list[Any] = []
+    ballots.receive(FoundingPrepare(ballots.number, (1, 0, 1)), 0, effects)
+    store = {effect.key: effect.value for effect in effects if isinstance(effect, Persist)}
+    founder(1, (0, 1, 2)).start(0, round_trip(store))
+    with pytest.raises(BadInput, match="voted on a group with other founders"):
+        founder(1, (0, 1, 2, 3)).start(0, round_trip(store))
+
+
+def test_a_founder_that_says_it_is_returning_never_votes() -> None:
+    node = founder(1, (0, 1, 2), returning=True)
+    effects = [*node.start(0, {}), *node.timer(("join", "knock"), SECOND)]
+    assert not [e for e in effects if isinstance(e, Send) and isinstance(e.packet, ControlPacket)]
+    with pytest.raises(NotYet, match="no member of it was heard"):
+        node.broadcast(b"", SECOND)
+
+
+def test_two_lists_with_disjoint_majorities_keep_their_groups_and_say_so() -> None:
+    def build(role: str, context: Context[DriftOptions]) -> DriftNode:
+        members = (0, 1, 2) if context.node < 3 else (3, 4, 5)
+        return DriftNode(role, replace(context, members=members))
+
+    sink = TableSink()
+    described = Run(
+        world={"kind": "flood", "nodes": 6, "field": [60, 60]},
+        workload={"script": [{"src": str(node), "at": "20s"} for node in range(6)]},
+        protocol="drift",
+        options={**OPTIONS, "durable": True},
+        end="60s",
+        gauges="none",
+    )
+    prepared = prepare(described, sink, replace(DRIFT, build=build))
+    prepared.world.run(prepared.end)
+    assert len(numbers(prepared.world)) == 2
+    assert all(hosted.node.sizes()["foreign_groups"] == 1 for hosted in prepared.world.nodes)
