@@ -2,12 +2,8 @@
 
 from __future__ import annotations
 
-import sys
 from collections.abc import Iterator
-from importlib import import_module
-from pathlib import Path
 from random import Random
-from traceback import extract_tb
 from typing import Annotated, Any, Final
 
 import msgspec
@@ -17,10 +13,11 @@ from precede.core.errors import BadInput
 from precede.core.instants import MILLISECOND, Duration
 from precede.core.node import Context, Node
 from precede.eventlog.sinks import TableSink
+from precede.experiments.own_modules import allow_own_modules
 from precede.experiments.stories.player import play
 from precede.experiments.stories.text import parse_text
 from precede.experiments.swarm.draw.point_to_point import DRAWER as POINT_TO_POINT
-from precede.experiments.swarm.plan import Plan, draw_plan, find_drawer
+from precede.experiments.swarm.plan import Drawer, Plan, draw_plan, drawer_of_entry, find_drawer
 from precede.experiments.swarm.swarm import Tally, WorldResult, run_plan
 from precede.measures.events import measure_events
 from precede.protocols import registry
@@ -82,21 +79,16 @@ class SwarmRow(Struct, frozen=True):
     first_failure: WorldResult | None = None
 
 
+def load_own(target: str) -> Any:
+    """The object that `module:NAME` names, in the working directory or installed."""
+    allow_own_modules()
+    return registry.load_object(target)
+
+
 def load_entry(target: str, order: Order) -> Entry[Any]:
     """The entry that `module:Name` names: an `Entry`, or a `Node` class whose constructor takes a context."""
-    module, colon, name = target.partition(":")
-    if not colon or not name:
-        raise BadInput(f"{target!r}: write MODULE:NODE")
-    if str(Path.cwd()) not in sys.path:
-        sys.path.insert(0, str(Path.cwd()))
-    try:
-        target_object: Any = getattr(import_module(module), name)
-    except ModuleNotFoundError as error:
-        raise BadInput(f"{target}: {error}") from error
-    except AttributeError:
-        raise BadInput(f"{target}: {module} has no {name}") from None
-    except Exception as error:
-        raise BadInput(f"{target}: {module} cannot be imported: {_described(error)}") from error
+    target_object: Any = load_own(target)
+    name = target.partition(":")[2]
     if isinstance(target_object, Entry):
         return target_object
     if not (isinstance(target_object, type) and issubclass(target_object, Node)):
@@ -110,15 +102,8 @@ def load_entry(target: str, order: Order) -> Entry[Any]:
     try:
         build("node", Context(0, (0, 1), OwnOptions(), Random(1)))
     except Exception as error:
-        raise BadInput(f"{target}: {name}(context) cannot be built: {_described(error)}") from error
+        raise BadInput(f"{target}: {name}(context) cannot be built: {registry.described(error)}") from error
     return Entry(name, target, "your own", order, ("point_to_point",), OwnOptions, build=build)
-
-
-def _described(error: BaseException) -> str:
-    """The exception in one line, with the file and line that raised it."""
-    frames = extract_tb(error.__traceback__)
-    place = f" ({Path(frames[-1].filename).name}:{frames[-1].lineno})" if frames else ""
-    return f"{type(error).__name__}: {error}{place}"
 
 
 def try_pages(entry: Entry[Any]) -> Iterator[PageResult]:
@@ -138,7 +123,7 @@ def _try_page(entry: Entry[Any], page: str, steps: tuple[str, ...]) -> PageResul
     except BadInput as error:
         return PageResult(page, "not played", str(error))
     except Exception as error:
-        return PageResult(page, "breaks", f"raised {_described(error)}")
+        return PageResult(page, "breaks", f"raised {registry.described(error)}")
     for node, expected in _EXPECTED[page].items():
         order = tuple(line.split()[2] for line in shown if line.startswith(f"{node} delivers "))
         if order != expected:
@@ -147,33 +132,61 @@ def _try_page(entry: Entry[Any], page: str, steps: tuple[str, ...]) -> PageResul
 
 
 def try_swarm(entry: Entry[Any], worlds: int, seed: int) -> SwarmRow:
-    """Run an entry in point-to-point worlds of the swarm; rivals get the same seeds."""
-    multicast = entry.order == "multicast"
-    base, drawer = ("prs", find_drawer("prs")) if multicast else ("vector_clock", POINT_TO_POINT)
+    """Run an entry in worlds of the swarm that it can run in; rivals get the same seeds."""
+    base, drawer = _worlds_of(entry)
+    return _swarm_row(
+        entry.name,
+        [
+            (_for_entry(draw_plan(base, seed + number, drawer), entry), drawer, entry)
+            for number in range(worlds)
+        ],
+    )
+
+
+def try_routing(target: str, ordering: str, worlds: int, seed: int) -> SwarmRow:
+    """Run an ordering over a dissemination, which `target` names, in worlds of contacts."""
+    name = f"{ordering}+{target}"
+    drawer = find_drawer(name)
+    return _swarm_row(
+        name, [(draw_plan(name, seed + number, drawer), drawer, None) for number in range(worlds)]
+    )
+
+
+def _swarm_row(name: str, plans: list[tuple[Plan, Drawer, Entry[Any] | None]]) -> SwarmRow:
     tally, first = Tally(), None
     measured: list[dict[str, Any]] = []
-    for number in range(worlds):
-        plan = _for_entry(draw_plan(base, seed + number, drawer), entry)
+    for plan, drawer, entry in plans:
         sink = TableSink()
         result = run_plan(plan, drawer, entry, sink)
         tally.add(result)
         first = first or (result if result.failed else None)
         measured.append(_measured(sink))
-    return _row(entry, tally, measured, first)
+    return _row(name, tally, measured, first)
 
 
-def rivals_of(order: Order) -> list[Entry[Any]]:
+def _worlds_of(entry: Entry[Any]) -> tuple[str, Drawer]:
+    """The protocol whose worlds an entry gets: point to point if it can, else contacts."""
+    if entry.order == "multicast":
+        return "prs", find_drawer("prs")
+    if "point_to_point" in entry.worlds:
+        return "vector_clock", POINT_TO_POINT
+    return "delta_causal" if entry.order == "delta" else "causal_barrier", drawer_of_entry(entry)
+
+
+def rivals_of(entry: Entry[Any]) -> list[Entry[Any]]:
     """Built-in protocols that promise the same order and run in the same kind of world."""
-    names = registry.names()
+    kind = "point_to_point" if "point_to_point" in entry.worlds else entry.worlds[0]
+    known = registry.names()
     return [
-        entry
-        for entry in (registry.find(name) for name in RIVALS[order] if name in names)
-        if "point_to_point" in entry.worlds
+        rival
+        for rival in (registry.find(name) for name in RIVALS[entry.order] if name in known)
+        if kind in rival.worlds
     ]
 
 
 def _for_entry(plan: Plan, entry: Entry[Any]) -> Plan:
-    known = registry.options_of_entry(entry)
+    usual = registry.usual_dissemination(str(plan.run.world["kind"]))
+    known = registry.options_of_entry(entry, usual)
     options = {key: value for key, value in plan.run.options.items() if key in known}
     run = msgspec.structs.replace(plan.run, protocol=entry.name, options=options)
     return msgspec.structs.replace(plan, run=run)
@@ -184,9 +197,7 @@ def _measured(sink: TableSink) -> dict[str, Any]:
     return dict(measure_events(events.to_batches())) if events.num_rows else {}
 
 
-def _row(
-    entry: Entry[Any], tally: Tally, measured: list[dict[str, Any]], first: WorldResult | None
-) -> SwarmRow:
+def _row(protocol: str, tally: Tally, measured: list[dict[str, Any]], first: WorldResult | None) -> SwarmRow:
     def total(name: str) -> float:
         return float(sum(measures.get(name) or 0 for measures in measured))
 
@@ -197,7 +208,7 @@ def _row(
 
     deliveries = total("deliveries")
     return SwarmRow(
-        entry.name,
+        protocol,
         tally,
         int(deliveries),
         mean("age_us_mean", "deliveries"),

@@ -87,6 +87,7 @@ class Outcome(Struct, frozen=True, kw_only=True):
     end_us: int
     cpu_s: float
     counters: dict[str, int]
+    refusal: str = ""
 
 
 class Replay(Struct):
@@ -135,6 +136,7 @@ def carry_out(run: Run, sink: Sink, entry: registry.Entry[Any] | None = None) ->
         events=world.handled,
         end_us=world.now,
         cpu_s=time.process_time() - began,
+        refusal=world.refusal,
         counters={
             "refused": world.refused,
             "unborn": world.unborn,

@@ -12,6 +12,7 @@ from precede.core.errors import BadInput
 from precede.core.settings import Setting, settings_in
 from precede.experiments.faults import FaultTable
 from precede.experiments.keys import read_key, read_table
+from precede.experiments.own_modules import allow_own_modules
 from precede.experiments.run import Run, kind_of
 from precede.experiments.run_table import RunTable
 from precede.experiments.tables import Table, read_toml
@@ -41,6 +42,7 @@ def read_scenario(
 
     If the caller names another protocol, it gets those options of the scenario that it has.
     """
+    allow_own_modules()
     if seed is not None and type(seed) is not int:
         raise BadInput(f"seed: expected a whole number, got {seed!r}")
     path = find_scenario(scenario, lake)

@@ -61,7 +61,8 @@ class WorkloadTable(Struct, frozen=True, kw_only=True):
     """The keys of `[workload]`."""
 
     messages: Annotated[
-        Path | None, input_file("CSV id,src,time (seconds), optional dst (names joined by spaces)")
+        Path | None,
+        input_file("CSV id,src,time (seconds), optional dst (names with spaces between), size (bytes)"),
     ] = None
     script: Annotated[tuple[ScriptItem, ...], items(ScriptItem, "single messages")] = ()
     every: Annotated[Distribution | None, distribution("time between two messages of a node")] = None
@@ -157,7 +158,7 @@ def _chosen_sources(
 
 
 def _read_messages(path: Path, node_names: Sequence[str]) -> list[Birth]:
-    """Messages from CSV rows `id,src,time` in seconds, with an optional `dst`; the payload is the id."""
+    """Messages from CSV rows `id,src,time` in seconds, with optional `dst` and `size`."""
     number = {name: node for node, name in enumerate(node_names)}
     return [_birth_of_row(row, number, line) for line, row in csv_rows(path, ("id", "src", "time"))]
 
@@ -178,4 +179,17 @@ def _birth_of_row(row: Mapping[str, Any], number: Mapping[str, NodeId], place: s
         if unknown:
             raise BadInput(f"{place}: dst: no node {unknown[0]!r}")
         to = tuple(sorted(number[name] for name in destinations))
-    return Birth(at, number[row["src"]], to, None, str(row["id"]).encode())
+    return Birth(at, number[row["src"]], to, None, _payload(row, place))
+
+
+def _payload(row: Mapping[str, Any], place: str) -> bytes:
+    """As many zero bytes as the column `size` says; without one, the id."""
+    if not row.get("size"):
+        return str(row["id"]).encode()
+    try:
+        size = int(row["size"])
+    except ValueError:
+        raise BadInput(f"{place}: size: not a whole number: {row['size']!r}") from None
+    if not 0 < size <= _MOST_BYTES:
+        raise BadInput(f"{place}: size: {size} is not between 1 and {_MOST_BYTES}")
+    return bytes(size)

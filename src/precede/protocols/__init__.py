@@ -6,6 +6,7 @@ an ordering joined to a dissemination; the others implement the node directly. I
 * `registry`, `options`: every protocol by name; typed options of a protocol and its dissemination
 * `layered`: orderings, disseminations, and the node that joins them
 * `guidec2021`: causal barriers and delta-causal broadcast in opportunistic networks
+* `routing`: routing for delay-tolerant networks, as disseminations
 * `multicast`, `prs1997`: causal multicast to any destination set, and the adaptive rule of the paper
 * `floods`, `drift2006`: reliable flooding, and total order by virtual flooding
 * `vcube2018`: causal broadcast over VCube trees with aggregation

@@ -1,7 +1,9 @@
 """The registry: every protocol and dissemination by name, and the functions that build a node from a name.
 
-A package of the user adds protocols through the entry-point group `precede.protocols`; each entry point names
-an `Entry`. A protocol's module is imported when its name is looked up: importing the registry stays cheap.
+A package of the user adds protocols through the entry-point group `precede.protocols`, whose entry points name
+an `Entry`, and disseminations through another group (`DISSEMINATION_ENTRY_POINTS`). Without a package the
+name `module:ENTRY` finds either in a module that can be imported. A module is imported when its name is
+looked up: importing the registry stays cheap.
 """
 
 from __future__ import annotations
@@ -10,6 +12,7 @@ from collections.abc import Callable, Mapping
 from functools import cache
 from importlib import import_module
 from importlib.metadata import entry_points
+from traceback import extract_tb
 from typing import Any, Final, Generic, Literal, TypeAlias
 
 from msgspec import Struct
@@ -28,6 +31,7 @@ Order: TypeAlias = Literal["none", "fifo", "causal", "multicast", "delta", "tota
 WorldKind: TypeAlias = Literal["contacts", "point_to_point", "switched", "flood", "cellular"]
 
 ENTRY_POINTS: Final = "precede.protocols"
+DISSEMINATION_ENTRY_POINTS: Final = "precede.disseminations"
 
 _PROTOCOLS: Final[dict[str, str]] = {
     "unordered": "precede.protocols.layered.unordered:ENTRY",
@@ -51,6 +55,10 @@ _DISSEMINATIONS: Final[dict[str, str]] = {
     "direct": "precede.protocols.layered.direct:DISSEMINATION",
     "epidemic": "precede.protocols.layered.epidemic.node:DISSEMINATION",
     "flooding": "precede.protocols.floods.flooding:DISSEMINATION",
+    **{
+        name: f"precede.protocols.routing.{name}:DISSEMINATION"
+        for name in ("direct_delivery", "first_contact", "spray_and_wait", "prophet", "maxprop")
+    },
 }
 
 _USUAL_DISSEMINATION: Final[dict[str, str]] = {
@@ -108,9 +116,33 @@ def find(name: str) -> Entry[Any]:
     if name in _PROTOCOLS:
         entry: Entry[Any] = _load(_PROTOCOLS[name])
         return entry
+    if ":" in name:
+        return _checked(name, load_object(name))
     if name not in _foreign():
         raise BadInput(f"unknown protocol {name!r} {nearest(name, names())}")
     return _checked(name, _foreign()[name].load())
+
+
+def load_object(target: str) -> Any:
+    """The object that `module:NAME` names."""
+    module, colon, name = target.partition(":")
+    if not colon or not name or not module:
+        raise BadInput(f"{target!r}: write MODULE:NAME")
+    try:
+        return getattr(import_module(module), name)
+    except ModuleNotFoundError as error:
+        raise BadInput(f"{target}: {error}") from error
+    except AttributeError:
+        raise BadInput(f"{target}: {module} has no {name}") from None
+    except Exception as error:
+        raise BadInput(f"{target}: {module} cannot be imported: {described(error)}") from error
+
+
+def described(error: BaseException) -> str:
+    """An exception in one line, with the file and line that raised it."""
+    frames = extract_tb(error.__traceback__)
+    place = f" ({frames[-1].filename.rpartition('/')[2]}:{frames[-1].lineno})" if frames else ""
+    return f"{type(error).__name__}: {error}{place}"
 
 
 def _checked(name: str, entry: Any) -> Entry[Any]:
@@ -126,10 +158,26 @@ def _checked(name: str, entry: Any) -> Entry[Any]:
 
 def find_dissemination(name: str) -> DisseminationEntry[Any]:
     """The entry of a dissemination. Raise `BadInput` with the nearest known name if there is none."""
-    if name not in _DISSEMINATIONS:
-        raise BadInput(f"unknown dissemination {name!r} {nearest(name, _DISSEMINATIONS)}")
-    entry: DisseminationEntry[Any] = _load(_DISSEMINATIONS[name])
-    return entry
+    if name in _DISSEMINATIONS:
+        entry: DisseminationEntry[Any] = _load(_DISSEMINATIONS[name])
+        return entry
+    if ":" in name:
+        found = load_object(name)
+    elif name in _foreign_disseminations():
+        found = _foreign_disseminations()[name].load()
+    else:
+        raise BadInput(f"unknown dissemination {name!r} {nearest(name, disseminations())}")
+    if not isinstance(found, DisseminationEntry):
+        raise BadInput(f"dissemination {name!r}: a {type(found).__name__}, not a DisseminationEntry")
+    return found
+
+
+def disseminations() -> list[str]:
+    """The names of all disseminations, the built-in ones first."""
+    return [
+        *_DISSEMINATIONS,
+        *sorted(name for name in _foreign_disseminations() if name not in _DISSEMINATIONS),
+    ]
 
 
 def options_of_entry(entry: Entry[Any], dissemination: str | None = None) -> dict[str, Setting]:
@@ -137,7 +185,7 @@ def options_of_entry(entry: Entry[Any], dissemination: str | None = None) -> dic
     options = dict(declared_options(entry.options))
     if entry.ordering is not None:
         options.update(declared_options(find_dissemination(dissemination or "direct").options))
-        choices = tuple(_DISSEMINATIONS)
+        choices = tuple(dict.fromkeys([*disseminations(), dissemination or "direct"]))
         options["dissemination"] = Setting("choice", dissemination or "direct", "how messages spread", choices)
     return options
 
@@ -150,7 +198,7 @@ def option_groups(entry: Entry[Any]) -> dict[str, dict[str, Setting]]:
     groups = {"": dict(declared_options(entry.options))}
     if entry.ordering is None:
         return groups
-    for name in _DISSEMINATIONS:
+    for name in disseminations():
         below = declared_options(find_dissemination(name).options)
         groups[name] = {key: option for key, option in below.items() if key not in groups[""]}
     return groups
@@ -224,3 +272,8 @@ def _load(path: str) -> Any:
 @cache
 def _foreign() -> dict[str, Any]:
     return {point.name: point for point in entry_points(group=ENTRY_POINTS)}
+
+
+@cache
+def _foreign_disseminations() -> dict[str, Any]:
+    return {point.name: point for point in entry_points(group=DISSEMINATION_ENTRY_POINTS)}

@@ -45,7 +45,7 @@ class World(NodeInputs):
     """Runs nodes over a network until nothing is left to do.
 
     `on_broadcast` is called for every message that a node has accepted. `refused` counts broadcasts that a node
-    refused, `unborn` those that found their node down.
+    refused, `refusal` is the first reason; `unborn` counts those that found their node down.
     """
 
     def __init__(
@@ -63,6 +63,7 @@ class World(NodeInputs):
         self.on_broadcast: OnBroadcast | None = None
         self.at_once = 0
         self.refused = 0
+        self.refusal = ""
         self.unborn = 0
         self._make_node = make_node
         network.attach(self, nodes)
@@ -174,8 +175,9 @@ class World(NodeInputs):
         clock = hosted.clock_at(self.now)
         try:
             effects = hosted.node.broadcast(payload, clock, to, lifetime)
-        except Refused:
+        except Refused as error:
             self.refused += 1
+            self.refusal = self.refusal or str(error)
             return
         if self.gauged:
             hosted.peaks.note(hosted.node.sizes())

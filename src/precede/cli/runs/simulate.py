@@ -38,6 +38,7 @@ def command(
     if scenario.endswith(".txt"):
         return _play(Path(scenario), protocol, rewrite)
     from precede.cli.progress import working
+    from precede.core.errors import BadInput
     from precede.experiments.run import carry_out_into
     from precede.experiments.scenario import read_scenario
     from precede.measures import measure_run
@@ -48,6 +49,8 @@ def command(
         outcome = carry_out_into(run, folder)
         measures = {"run_id": outcome.run_id, **measure_run(folder), "cpu_s": round(outcome.cpu_s, 3)}
     measures.update(outcome.counters)
+    if outcome.refusal and not measures["broadcasts"]:
+        raise BadInput(f"{scenario}: {run.protocol} refused every message: {outcome.refusal}")
     if as_json:
         print(json.dumps(measures, indent=2))
         return 0
@@ -55,6 +58,8 @@ def command(
     for name, unit in _SHOWN.items():
         if measures.get(name) is not None:
             print(f"  {name:<22} {_written(measures[name], unit)}")
+    if outcome.refusal:
+        print(f"  the first refusal: {outcome.refusal}")
     print(f"{outcome.rows:,} rows in {folder}/events.parquet")
     print(f"Next: precede verify {folder}")
     return 0

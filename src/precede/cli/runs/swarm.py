@@ -15,6 +15,9 @@ from precede.cli.data.spark import ConfOption, MasterOption, session_for
 
 def command(
     protocol: Annotated[list[str] | None, typer.Option(help="only this protocol; may be repeated")] = None,
+    over: Annotated[
+        list[str] | None, typer.Option(help="run the ordering over this routing; may be repeated")
+    ] = None,
     worlds: Annotated[int, typer.Option(min=1, help="how many worlds")] = 500,
     seed: Annotated[
         int | None, typer.Option(help="the first world's seed; default: fresh, and printed")
@@ -33,13 +36,16 @@ def command(
     Example:
       precede swarm --protocol vector_clock --worlds 200
       precede swarm --protocol vector_clock --worlds 1 --seed 4711      (one world again)
+      precede swarm --protocol fifo --over prophet --worlds 50
       precede swarm --worlds 100000 --master spark://HOST:7077          (on a cluster)
     """
     from precede.cli.progress import counting
-    from precede.experiments.swarm.plan import DRAWERS, draw_plan, find_drawer
+    from precede.experiments.swarm.plan import DRAWERS, ORDERINGS, draw_plan, find_drawer
     from precede.experiments.swarm.swarm import Tally, spread
 
     names = protocol or list(DRAWERS)
+    if over:
+        names = [f"{name}+{routing}" for name in protocol or ORDERINGS for routing in over]
     for name in names:
         find_drawer(name)
     first = seed if seed is not None else int.from_bytes(os.urandom(5), "big")

@@ -7,7 +7,7 @@ and if each of its predecessors that the node has not delivered is due there too
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Collection, Mapping
 from typing import Any, Final, TypeAlias
 
 import pyarrow as pa
@@ -32,12 +32,20 @@ class _Facts(Struct):
     past: list[int]
     delivered: dict[Process, int]
     carried: int
+    destinations: list[list[str] | None]
 
 
-def carried_missing(plan: Plan, prepared: Prepared, log: pa.Table, spreading: Duration) -> list[str]:
+def carried_missing(
+    plan: Plan,
+    prepared: Prepared,
+    log: pa.Table,
+    spreading: Duration,
+    carried: Collection[Message] | None = None,
+) -> list[str]:
     """Messages that are due at a node which is up at the end and that it did not deliver, one line each.
 
-    `spreading` is the longest time that all carried messages need to reach all nodes.
+    `spreading` is the longest time that all carried messages need to reach all nodes. `carried` are the
+    messages that some node gives to every destination; without it, all that were carried when the world healed.
     """
     world = prepared.world
     names = prepared.built.names
@@ -47,6 +55,8 @@ def carried_missing(plan: Plan, prepared: Prepared, log: pa.Table, spreading: Du
         if hosted.up and not hosted.gone
     }
     facts = _read(plan, log, running)
+    if carried is not None:
+        facts.carried = sum(1 << place for message, place in facts.place.items() if message in carried)
     spread_at = plan.heal_at + spreading
     latest = max(
         (node.clock.read(spread_at) if node.clock else spread_at for node in running.values()), default=0
@@ -58,9 +68,14 @@ def carried_missing(plan: Plan, prepared: Prepared, log: pa.Table, spreading: Du
         missing += [
             f"{process[0]} never delivered {message[0]}:{message[2]}"
             for message, place in facts.place.items()
-            if due >> place & 1 and not have >> place & 1
+            if due >> place & 1 and not have >> place & 1 and _is_for(facts, place, process[0])
         ]
     return missing
+
+
+def _is_for(facts: _Facts, place: int, node: str) -> bool:
+    to = facts.destinations[place]
+    return to is None or node in to
 
 
 def _due(facts: _Facts, have: int, latest: Instant) -> int:
@@ -82,7 +97,7 @@ def _just_received(fresh: Mapping[Process, tuple[Instant, int]], process: Proces
 
 
 def _read(plan: Plan, log: pa.Table, running: Mapping[Process, Any]) -> _Facts:
-    facts = _Facts({}, [], [], {}, 0)
+    facts = _Facts({}, [], [], {}, 0, [])
     known: dict[Process, int] = {}
     held: dict[Process, int] = {}
     fresh: dict[Process, tuple[Instant, int]] = {}
@@ -97,6 +112,7 @@ def _read(plan: Plan, log: pa.Table, running: Mapping[Process, Any]) -> _Facts:
             facts.place[message] = len(facts.place)
             facts.deadline.append(_NEVER if row["deadline_us"] is None else row["deadline_us"])
             facts.past.append(known.get(process, 0))
+            facts.destinations.append(row["destinations"])
         if message not in facts.place:
             continue  # never broadcast: the witness reports it, and it is due nowhere
         bit = 1 << facts.place[message]

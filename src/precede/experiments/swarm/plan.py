@@ -13,11 +13,14 @@ from typing import Any, Final
 
 import pyarrow as pa
 from msgspec import Struct
+from msgspec.structs import replace
 
 from precede.core.errors import BadInput
 from precede.core.identity import NodeId
 from precede.core.instants import Duration, Instant
+from precede.experiments.own_modules import allow_own_modules
 from precede.experiments.run import Prepared, Run
+from precede.protocols import registry
 from precede.sim.randomness import Generators
 
 DRAWERS: Final[dict[str, str]] = {
@@ -37,6 +40,9 @@ DRAWERS: Final[dict[str, str]] = {
     "ck": "precede.experiments.swarm.draw.proxies:CK",
     "prs_mobile": "precede.experiments.swarm.draw.proxies:PRS_MOBILE",
 }
+ORDERINGS: Final = ("unordered", "fifo", "vector_clock", "causal_barrier", "delta_causal", "hash_dag")
+_ROUTED: Final = "precede.experiments.swarm.draw.routing:DRAWER"
+"""The worlds of `ordering+routing`."""
 
 
 class Plan(Struct, frozen=True):
@@ -72,19 +78,43 @@ class Drawer(Struct, frozen=True):
 
 
 def find_drawer(protocol: str) -> Drawer:
-    """The drawer of a protocol."""
-    if protocol not in DRAWERS:
-        raise BadInput(f"no worlds are drawn for protocol {protocol!r} (known: {', '.join(DRAWERS)})")
-    module, _, attribute = DRAWERS[protocol].partition(":")
+    """The drawer of a protocol, of an ordering over a routing (`fifo+prophet`), or of a plug-in."""
+    allow_own_modules()
+    return _load(_ROUTED if "+" in protocol else DRAWERS.get(protocol) or drawer_path(registry.find(protocol)))
+
+
+def drawer_of_entry(entry: registry.Entry[Any]) -> Drawer:
+    """The drawer of a protocol that need not be registered."""
+    return _load(drawer_path(entry))
+
+
+def _load(path: str) -> Drawer:
+    module, _, attribute = path.partition(":")
     drawer: Any = getattr(import_module(module), attribute)
     assert isinstance(drawer, Drawer)
     return drawer
 
 
+def drawer_path(entry: registry.Entry[Any]) -> str:
+    """The drawer of a protocol that is not ours: of the first of its worlds that the swarm can draw."""
+    if entry.order == "multicast" and "point_to_point" in entry.worlds:
+        return DRAWERS["prs"]
+    for kind in ("point_to_point", "contacts"):
+        if kind in entry.worlds:
+            return f"precede.experiments.swarm.draw.{kind}:DRAWER"
+    raise BadInput(f"no worlds are drawn for {entry.name!r}: it needs {', '.join(entry.worlds)}")
+
+
 def draw_plan(protocol: str, seed: int, drawer: Drawer | None = None) -> Plan:
     """The world that a seed draws for a protocol."""
     drawer = drawer or find_drawer(protocol)
-    return drawer.draw(protocol, seed, Generators(seed).python("swarm", protocol))
+    plan = drawer.draw(protocol, seed, Generators(seed).python("swarm", protocol))
+    if protocol in DRAWERS or "+" in protocol:
+        return plan
+    entry = registry.find(protocol)
+    known = registry.options_of_entry(entry, registry.usual_dissemination(str(plan.run.world["kind"])))
+    options = {key: value for key, value in plan.run.options.items() if key in known}
+    return replace(plan, run=replace(plan.run, options=options))
 
 
 def seconds_text(micros: int) -> str:

@@ -13,6 +13,7 @@ from typing import Any, Final
 import pyarrow as pa
 import pyarrow.compute as pc
 from msgspec import Struct
+from msgspec.structs import replace
 
 from precede.eventlog.schema import KINDS
 from precede.eventlog.sinks import TableSink
@@ -77,7 +78,7 @@ class Tally(Struct):
 def run_seed(protocol: str, seed: int) -> WorldResult:
     """Draw the world of a seed, run it and judge it."""
     drawer = find_drawer(protocol)
-    return run_plan(draw_plan(protocol, seed, drawer), drawer)
+    return replace(run_plan(draw_plan(protocol, seed, drawer), drawer), protocol=protocol)
 
 
 def run_seeds(jobs: Iterable[tuple[str, int]]) -> Iterator[WorldResult]:

@@ -51,6 +51,7 @@ class ParsedEnvelope:
     """
 
     __slots__ = (
+        "addressed",
         "barrier",
         "control_bytes",
         "control_entries",
@@ -72,6 +73,7 @@ class ParsedEnvelope:
         id = message.id
         name = MessageName(envelope.name)
         self.envelope = envelope
+        self.addressed: bool = envelope.destinations is not None
         self.message: Message = message
         self.id: MessageId = id
         self.name = name
@@ -92,12 +94,14 @@ class Batch:
     """An ordered list of parsed envelopes with the sums of their sizes and their first deadline.
 
     `set_token` is one object for all orders of the same messages: two batches with the same token hold the
-    same messages. `summary` is the set of their ids if the batch is the whole content of a cache, else None.
+    same messages. `summary` is the set of their ids if the batch is the whole content of a cache, else None. If
+    `addressed`, some of them name destinations.
     """
 
     __slots__ = (
         "_arrival",
         "_latest_first",
+        "addressed",
         "contents",
         "control_bytes",
         "control_entries",
@@ -112,7 +116,10 @@ class Batch:
         ids: list[MessageId] = []
         payload = control = entries = 0
         first_deadline: Instant = NEVER
+        addressed = False
         for parsed in contents:
+            if parsed.addressed:
+                addressed = True
             ids.append(parsed.id)
             payload += parsed.payload_bytes
             control += parsed.control_bytes
@@ -122,6 +129,7 @@ class Batch:
         self.set_token = contents
         self.summary: frozenset[MessageId] | None = None
         self.ids = ids
+        self.addressed = addressed
         self.first_deadline = first_deadline
         self.payload_bytes = payload
         self.control_bytes = control
@@ -153,6 +161,7 @@ class Batch:
         other.summary = self.summary
         other.contents = [contents[position] for position in positions]
         other.ids = [ids[position] for position in positions]
+        other.addressed = self.addressed
         other.first_deadline = self.first_deadline
         other.payload_bytes = self.payload_bytes
         other.control_bytes = self.control_bytes

@@ -3,6 +3,7 @@
 * `layered`: orderings over any dissemination
 * `contacts`, `point_to_point`, `flood`: worlds of these networks, with their faults
 * `founding`: founders that agree on a group of DRIFT
+* `routing`: orderings over routing protocols
 * `multicast`: PRS, RST and SES
 * `vcube`: trees, crashes, joins and leaves
 * `cellular`, `proxies`: radio cells, for WAS and for stations that act for their hosts

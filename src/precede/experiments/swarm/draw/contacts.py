@@ -130,17 +130,17 @@ def _draw_options(random: Random, expires: bool) -> dict[str, Any]:
 
 def missing(plan: Plan, prepared: Prepared, log: pa.Table) -> Sequence[str]:
     """Messages carried at the time of healing that live long enough and are not delivered."""
-    return carried_missing(plan, prepared, log, _spreading(plan, log))
+    return carried_missing(plan, prepared, log, spreading(plan, log))
 
 
-def _spreading(plan: Plan, log: pa.Table) -> Duration:
+def spreading(plan: Plan, log: pa.Table) -> Duration:
     """An upper bound of the time until all messages are everywhere: each node sends all, one by one."""
     world = plan.run.world
     messages = log["kind"].to_pylist().count("broadcast")
     bandwidth = float(world.get("bandwidth", "inf"))
     each = parse_duration(world.get("overhead", "0s")) + round(_MESSAGE_AT_MOST * SECOND / bandwidth)
-    spreading: Duration = messages * world["nodes"] * each + 10 * MILLISECOND
-    return spreading
+    longest: Duration = messages * world["nodes"] * each + 10 * MILLISECOND
+    return longest
 
 
 DRAWER: Final = Drawer(draw, missing)

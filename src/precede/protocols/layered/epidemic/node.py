@@ -14,7 +14,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from random import Random
-from typing import ClassVar, Final
+from typing import Final
 
 from mypy_extensions import mypyc_attr
 
@@ -58,8 +58,6 @@ class Epidemic(Dissemination):
     `_immediate` is True if transfers take no time, False if they take time, None until the node knows.
     """
 
-    takes_destinations: ClassVar[bool] = False
-
     def __init__(self, context: Context[EpidemicOptions], ordering: Ordering) -> None:
         super().__init__(ordering)
         options = context.options
@@ -91,7 +89,9 @@ class Epidemic(Dissemination):
         # A crash may have fallen between a message's entry into the cache and its hand-over to the ordering.
         # The ordering gets all such messages before the cache evicts any of them.
         alive = [parsed for parsed in self._cache if parsed.deadline > now]
-        unknown = [parsed.envelope for parsed in alive if not self.ordering.knows(parsed.id)]
+        unknown = [
+            parsed.envelope for parsed in alive if self._is_mine(parsed) and not self.ordering.knows(parsed.id)
+        ]
         self.ordering.arrive(unknown, now, effects)
         self._expire(now, effects)
         if self._refresh:
@@ -220,8 +220,15 @@ class Epidemic(Dissemination):
             effects.append(new.arrival())
         if self._durable:
             effects += [Persist(_key(parsed.id), parsed.envelope) for parsed in batch.contents]
+        if new.ids and new.addressed:  # relays carry, destinations deliver
+            new = new.select([k for k, parsed in enumerate(new.contents) if self._is_mine(parsed)])
         if new.ids:
             self.ordering.arrive_batch(new, now, effects)
+
+    def _is_mine(self, parsed: ParsedEnvelope) -> bool:
+        """Is this node a destination of the message?"""
+        destinations = parsed.envelope.destinations
+        return destinations is None or self._me in destinations
 
     def _mark_held(self, ids: Sequence[MessageId], peer: NodeId) -> None:
         """A peer holds these messages: do not send them to it."""
@@ -319,7 +326,7 @@ class Epidemic(Dissemination):
 
     def _drop(self, parsed: ParsedEnvelope, reason: str, now: Instant, effects: list[Effect]) -> None:
         """Notify the ordering of a removed message, log it as discarded and erase it from the saved state."""
-        if self._notifies:
+        if self._notifies and self._is_mine(parsed):
             self.ordering.dropped(parsed.envelope, now, effects)
         effects.append(Discard(parsed.message, reason))
         if self._durable:

@@ -60,7 +60,7 @@ class MessagesPacket(Packet, frozen=True, gc=True, dict=True):
     control_entries: Size
 
     def written(self) -> Sequence[Written]:
-        return [envelope.written() for envelope in self.envelopes]
+        return [envelope.written(relayed=True) for envelope in self.envelopes]
 
     @property
     def messages(self) -> int:

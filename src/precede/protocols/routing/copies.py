@@ -1,0 +1,85 @@
+"""The copies that nodes carry, the nodes they are in contact with, and the packets between them.
+
+An id is 16 bytes, a header 8, and a likelihood 12: a node and a number.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import ClassVar, Final
+
+from precede.core.identity import MessageId, NodeId
+from precede.core.messages import ControlOnlyPacket, Written
+from precede.protocols.layered.envelope import Envelope, EnvelopePacket
+
+HEADER_BYTES: Final = 8
+ID_BYTES: Final = 16
+
+
+class HelloPacket(ControlOnlyPacket, frozen=True, gc=False):
+    """What a node tells a node it meets: ids it needs no copy of, likelihoods by node, delivered messages."""
+
+    kind: ClassVar[str] = "hello"
+    ids: frozenset[MessageId]
+    likelihoods: dict[NodeId, dict[NodeId, float]]
+    delivered: frozenset[MessageId]
+
+    @property
+    def control_entries(self) -> int:
+        return sum(map(len, self.likelihoods.values()))
+
+    @property
+    def size_bytes(self) -> int:
+        return HEADER_BYTES + ID_BYTES * (len(self.ids) + len(self.delivered)) + 12 * self.control_entries
+
+
+class GotPacket(ControlOnlyPacket, frozen=True, gc=False):
+    """A message that a node has: do not send it a copy. `taken`: it is the answer to a copy that was new."""
+
+    kind: ClassVar[str] = "got"
+    id: MessageId
+    taken: bool
+
+    control_entries: ClassVar[int] = 0
+    size_bytes: ClassVar[int] = HEADER_BYTES + ID_BYTES
+
+
+class RoutedPacket(EnvelopePacket, frozen=True, gc=False):
+    """A message on its way, the number of copies that the receiver may make, and its hops so far."""
+
+    kind: ClassVar[str] = "routed"
+    copies: int
+    hops: int
+
+    def written(self) -> Sequence[Written]:
+        return (self.envelope.written(relayed=True),)
+
+
+PACKETS: Final = (HelloPacket, GotPacket, RoutedPacket)
+
+
+class Copy:
+    """A message that a node carries. `copies`: how many copies it stands for; `hops`: how far it has come."""
+
+    __slots__ = ("copies", "envelope", "hops", "id")
+
+    def __init__(self, envelope: Envelope, copies: int, hops: int) -> None:
+        self.envelope = envelope
+        self.id = envelope.message.id
+        self.copies = copies
+        self.hops = hops
+
+    def is_for(self, node: NodeId) -> bool:
+        """Is this node one of its destinations?"""
+        return self.envelope.destinations is None or node in self.envelope.destinations
+
+
+class Contact:
+    """A node in contact: the ids that it has (None before its hello), and the copy that is on its way to it."""
+
+    __slots__ = ("has", "in_flight", "number")
+
+    def __init__(self, number: int) -> None:
+        self.number = number
+        self.has: dict[MessageId, None] | None = None
+        self.in_flight: Copy | None = None

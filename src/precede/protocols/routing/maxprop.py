@@ -1,0 +1,115 @@
+"""`maxprop`: every node may get a copy; copies that are likely to be delivered go first.
+
+Burgess, Gallagher, Jensen, Levine: MaxProp (INFOCOM 2006), section III. Each node counts whom it meets
+(III-A, incremental averaging) and passes the vectors of all nodes on; the cost of a message is that of the
+cheapest path to a destination. Messages with few hops have a head start (III-B). A message that has reached its
+destination is acknowledged to all nodes, which drop it (III-C). The paper adapts the head start to the bytes
+that a contact carries; we take it as an option. Acknowledgements are for messages with one destination.
+"""
+
+from __future__ import annotations
+
+from heapq import heappop, heappush
+from typing import Annotated, Any, Final
+
+from precede.core.effects import Effect, Effects, Medium
+from precede.core.identity import MessageId, NodeId
+from precede.core.instants import Instant
+from precede.core.messages import Packet
+from precede.core.node import Context
+from precede.protocols.layered.ordering import Ordering
+from precede.protocols.options import option
+from precede.protocols.registry import DisseminationEntry
+from precede.protocols.routing.copies import PACKETS, Copy, HelloPacket, RoutedPacket
+from precede.protocols.routing.router import Router, RoutingOptions
+
+_UNKNOWN_COST: Final = 1e9
+_MOST_ACKNOWLEDGED: Final = 100_000
+
+
+class MaxPropOptions(RoutingOptions, frozen=True, kw_only=True):
+    """The options of `maxprop`."""
+
+    head_start: Annotated[int, option("messages with fewer hops than this go first")] = 3
+
+
+class MaxProp(Router):
+    """Counts its encounters, and knows the vectors of other nodes from their hellos."""
+
+    def __init__(self, context: Context[MaxPropOptions], ordering: Ordering) -> None:
+        super().__init__(context, ordering)
+        self._head_start: int = context.options.head_start
+        self._vectors: dict[NodeId, dict[NodeId, float]] = {self.me: {}}
+        self._delivered: dict[MessageId, None] = {}
+        self._costs: dict[NodeId, float] | None = None
+
+    def gives(self, copy: Copy, peer: NodeId) -> bool:
+        return True
+
+    def rank(self, copy: Copy, peer: NodeId) -> Any:
+        if copy.hops < self._head_start:
+            return (0, float(copy.hops))
+        costs = self._all_costs()
+        destinations = copy.envelope.destinations or ()
+        return (1, min((costs.get(node, _UNKNOWN_COST) for node in destinations), default=_UNKNOWN_COST))
+
+    def hello(self, now: Instant) -> dict[NodeId, dict[NodeId, float]]:
+        return {node: dict(vector) for node, vector in self._vectors.items()}
+
+    def delivered(self) -> frozenset[MessageId]:
+        return frozenset(self._delivered)
+
+    def met(self, peer: NodeId, hello: HelloPacket, now: Instant, effects: list[Effect]) -> None:
+        own = self._vectors[self.me]
+        own[peer] = own.get(peer, 0.0) + 1.0
+        total = sum(own.values())
+        for node in own:
+            own[node] /= total
+        for node, vector in hello.likelihoods.items():
+            if node != self.me and node in self.members:
+                known = {n: value for n, value in vector.items() if n in self.members and 0 <= value <= 1}
+                self._vectors[node] = known
+        self._costs = None
+        for id in sorted(hello.delivered):
+            self._acknowledge(id, now, effects)
+
+    def receive(self, packet: Packet, sender: NodeId, now: Instant, over: Medium) -> Effects:
+        effects = [*super().receive(packet, sender, now, over)]
+        if type(packet) is RoutedPacket and packet.envelope.destinations == (self.me,):
+            self._acknowledge(packet.envelope.message.id, now, effects)
+        return effects
+
+    def gave(self, copy: Copy, peer: NodeId) -> bool:
+        return copy.envelope.destinations != (peer,)
+
+    def _acknowledge(self, id: MessageId, now: Instant, effects: list[Effect]) -> None:
+        if len(self._delivered) < _MOST_ACKNOWLEDGED:
+            self._delivered[id] = None
+        if id in self.held:
+            self.remove(id, "acknowledged", now, effects)
+
+    def _all_costs(self) -> dict[NodeId, float]:
+        """The cost of the cheapest path to every node; meeting a node with likelihood f costs 1 - f."""
+        if self._costs is None:
+            costs: dict[NodeId, float] = {}
+            queue = [(0.0, self.me)]
+            while queue:
+                cost, node = heappop(queue)
+                if node in costs:
+                    continue
+                costs[node] = cost
+                for other, likelihood in self._vectors.get(node, {}).items():
+                    if other not in costs:
+                        heappush(queue, (cost + 1 - likelihood, other))
+            self._costs = costs
+        return self._costs
+
+
+DISSEMINATION: Final = DisseminationEntry(
+    name="maxprop",
+    title="copies to everybody, those that are likely to be delivered first",
+    worlds=("contacts",),
+    options=MaxPropOptions,
+    build=MaxProp,
+    packets=PACKETS,
+)

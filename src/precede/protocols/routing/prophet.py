@@ -1,0 +1,77 @@
+"""`prophet`: a copy goes to a node that is more likely to meet a destination than this one.
+
+Lindgren, Doria, Schelén: Probabilistic routing in intermittently connected networks (MC2R 7(3), 2003),
+section 3.1: delivery predictabilities grow with every encounter (equation 1), age (2) and are transitive (3).
+Forwarding by the rule of section 3.2 (GRTR): the peer's predictability is higher for some destination.
+"""
+
+from __future__ import annotations
+
+from typing import Annotated, Final
+
+from precede.core.effects import Effect
+from precede.core.identity import NodeId
+from precede.core.instants import SECOND, Duration, Instant
+from precede.core.node import Context
+from precede.protocols.layered.ordering import Ordering
+from precede.protocols.options import duration, option
+from precede.protocols.registry import DisseminationEntry
+from precede.protocols.routing.copies import PACKETS, Copy, HelloPacket
+from precede.protocols.routing.router import Router, RoutingOptions
+
+
+class ProphetOptions(RoutingOptions, frozen=True, kw_only=True):
+    """The options of `prophet`, with the paper's values."""
+
+    p_init: Annotated[float, option("how much an encounter raises a predictability", most=1)] = 0.75
+    beta: Annotated[float, option("how much transitivity counts", most=1)] = 0.25
+    gamma: Annotated[float, option("how much of a predictability is left after a unit of time", most=1)] = 0.98
+    unit: Annotated[Duration, duration("the unit of time in which predictabilities age", least=1)] = 30 * SECOND
+
+
+class Prophet(Router):
+    """Keeps the predictability of every node it has heard of; a likelihood is one of them."""
+
+    def __init__(self, context: Context[ProphetOptions], ordering: Ordering) -> None:
+        super().__init__(context, ordering)
+        self._options = context.options
+        self._own: dict[NodeId, float] = {}
+        self._of_peers: dict[NodeId, dict[NodeId, float]] = {}
+        self._aged_at: Instant = 0
+
+    def hello(self, now: Instant) -> dict[NodeId, dict[NodeId, float]]:
+        self._age(now)
+        return {self.me: dict(self._own)}
+
+    def met(self, peer: NodeId, hello: HelloPacket, now: Instant, effects: list[Effect]) -> None:
+        self._age(now)
+        own, options = self._own, self._options
+        own[peer] = own.get(peer, 0.0) + (1 - own.get(peer, 0.0)) * options.p_init
+        theirs = hello.likelihoods.get(peer, {})
+        known = {node: value for node, value in theirs.items() if node in self.members and 0 <= value <= 1}
+        self._of_peers[peer] = known
+        for node, value in known.items():
+            if node != self.me:
+                own[node] = own.get(node, 0.0) + (1 - own.get(node, 0.0)) * own[peer] * value * options.beta
+
+    def gives(self, copy: Copy, peer: NodeId) -> bool:
+        theirs = self._of_peers.get(peer, {})
+        destinations = copy.envelope.destinations or ()
+        return any(theirs.get(node, 0.0) > self._own.get(node, 0.0) for node in destinations)
+
+    def _age(self, now: Instant) -> None:
+        """All predictabilities shrink with the time since they last did."""
+        left = self._options.gamma ** ((now - self._aged_at) / self._options.unit)
+        self._aged_at = now
+        for node in self._own:
+            self._own[node] *= left
+
+
+DISSEMINATION: Final = DisseminationEntry(
+    name="prophet",
+    title="copies go to nodes that are more likely to meet a destination",
+    worlds=("contacts",),
+    options=ProphetOptions,
+    build=Prophet,
+    packets=PACKETS,
+)

@@ -1,0 +1,333 @@
+"""`Router`: the part that routing protocols share. A protocol of your own overrides `gives` and little else.
+
+On contact both nodes send a `HelloPacket`: the ids that they hold or have received, and what the protocol adds
+(`hello`). Then each sends the messages that the other lacks and that `gives` allows, by `rank`, one at a time.
+A `GotPacket` confirms that the receiver has stored the message; only then the sender changes its copy (`gave`).
+So a crash or a contact that ends loses no copy.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Annotated, Any, Final
+
+from mypy_extensions import mypyc_attr
+
+from precede.core.effects import (
+    NOTHING,
+    RADIO,
+    Arrive,
+    Discard,
+    Effect,
+    Effects,
+    Key,
+    Medium,
+    Persist,
+    Send,
+    SetTimer,
+)
+from precede.core.identity import MessageId, NodeId
+from precede.core.instants import Instant
+from precede.core.messages import Packet
+from precede.core.node import Context, Saved
+from precede.protocols.layered.dissemination import Dissemination
+from precede.protocols.layered.envelope import Envelope
+from precede.protocols.layered.ordering import Ordering
+from precede.protocols.layered.own_messages import own_key
+from precede.protocols.layered.saved_state import restored_envelope, saved_under
+from precede.protocols.options import Durable, option
+from precede.protocols.routing.copies import Contact, Copy, GotPacket, HelloPacket, RoutedPacket
+
+_EXPIRE: Final = ("net", "expire")
+
+
+class RoutingOptions(Durable, frozen=True, kw_only=True):
+    """The options that every routing protocol has."""
+
+    buffer: Annotated[int, option("bytes of messages that a node carries for others; 0: unlimited")] = 0
+
+
+@mypyc_attr(allow_interpreted_subclasses=True)
+class Router(Dissemination):
+    """Stores messages, carries them, and gives copies to nodes in contact."""
+
+    initial_copies: int = 1
+
+    def __init__(self, context: Context[Any], ordering: Ordering) -> None:
+        super().__init__(ordering)
+        self.me = context.node
+        self.members = tuple(context.members)
+        self.contacts: dict[NodeId, Contact] = {}
+        self.held: dict[MessageId, Copy] = {}
+        self._received: dict[MessageId, Envelope | None] = {}
+        """Every id that came; with the message while its deadline has not passed."""
+        self._early_hellos: dict[NodeId, HelloPacket] = {}
+        self._durable: bool = context.options.durable
+        self._buffer: int = context.options.buffer
+        self._bytes = 0
+        self._number = 0
+        self._expiry: Instant | None = None
+
+    # -- what a protocol decides -------------------------------------------------------------------------
+
+    def gives(self, copy: Copy, peer: NodeId) -> bool:
+        """May a node in contact, which lacks the message, get a copy? It may always if it is a destination."""
+        return copy.is_for(peer)
+
+    def carries(self, copy: Copy) -> bool:
+        """Does this node carry a message that it received?"""
+        return True
+
+    def copies_given(self, copy: Copy) -> int:
+        """For how many copies the one that is given away stands."""
+        return 1
+
+    def gave(self, copy: Copy, peer: NodeId) -> bool:
+        """A transfer is complete: update the copy. False if this node carries it no longer."""
+        return True
+
+    def rank(self, copy: Copy, peer: NodeId) -> Any:
+        """Copies with a lower rank go first; messages for the peer itself go before all others."""
+        return copy.envelope.born
+
+    def hello(self, now: Instant) -> dict[NodeId, dict[NodeId, float]]:
+        """What this node tells others about the nodes it meets."""
+        return {}
+
+    def met(self, peer: NodeId, hello: HelloPacket, now: Instant, effects: list[Effect]) -> None:
+        """A contact has begun, and the hello of the peer is here."""
+
+    # -- inputs ------------------------------------------------------------------------------------------
+
+    def start(self, now: Instant, saved: Saved) -> Effects:
+        effects: list[Effect] = []
+        for key, value in saved_under(saved, "seen"):
+            id = MessageId(*map(int, key[1:]))
+            self._received[id] = restored_envelope(value[0], self.ordering.stamp_type) if value else None
+        copies = [
+            Copy(restored_envelope(value[0], self.ordering.stamp_type), int(value[1]), int(value[2]))
+            for _, value in saved_under(saved, "copy")
+        ]
+        for copy in sorted(copies, key=lambda copy: copy.id):
+            self.held[copy.id] = copy
+            self._bytes += copy.envelope.size_bytes
+            self._remember(copy.envelope, effects)
+            # a crash may have fallen between the store and the ordering
+            if copy.is_for(self.me) and not self.ordering.knows(copy.id) and _is_alive(copy, now):
+                self.ordering.arrive((copy.envelope,), now, effects)
+        self._expire(now, effects)
+        return effects
+
+    def spread(self, envelope: Envelope, now: Instant, effects: list[Effect]) -> None:
+        id = envelope.message.id
+        if id not in self._received and (envelope.deadline is None or envelope.deadline > now):
+            self._store(Copy(envelope, self.initial_copies, 0), now, effects)
+            self._remember(envelope, effects)
+            self._offer_all(now, effects)
+        if self._durable:
+            effects.append(Persist(own_key(id), None))
+
+    def receive(self, packet: Packet, sender: NodeId, now: Instant, over: Medium) -> Effects:
+        effects: list[Effect] = []
+        contact = self.contacts.get(sender)
+        if type(packet) is RoutedPacket:
+            self._receive_message(packet, sender, now, effects)
+        elif type(packet) is HelloPacket:
+            if contact is None:
+                self._early_hellos[sender] = packet
+            else:
+                self._hear(contact, sender, packet, now, effects)
+        elif type(packet) is GotPacket and contact is not None:
+            self._confirm(contact, sender, packet, now, effects)
+        return effects
+
+    def link_up(self, peer: NodeId, now: Instant, over: Medium) -> Effects:
+        effects: list[Effect] = []
+        self._expire(now, effects)
+        self._number += 1
+        contact = self.contacts[peer] = Contact(self._number)
+        ids = frozenset(self._received)
+        effects.append(Send(HelloPacket(ids, self.hello(now), self.delivered()), peer, RADIO))
+        early = self._early_hellos.pop(peer, None)
+        if early is not None:
+            self._hear(contact, peer, early, now, effects)
+        return effects
+
+    def link_down(self, peer: NodeId, now: Instant, over: Medium) -> Effects:
+        self.contacts.pop(peer, None)
+        self._early_hellos.pop(peer, None)
+        return NOTHING
+
+    def sent(self, key: Key, now: Instant, ok: bool) -> Effects:
+        assert type(key) is tuple
+        peer = int(key[1])
+        contact = self.contacts.get(peer)
+        if contact is None or contact.number != key[2] or contact.in_flight is None:
+            return NOTHING  # sent in an earlier contact with this peer
+        effects: list[Effect] = []
+        if not ok:
+            contact.in_flight = None
+            self._offer_all(now, effects)
+        return effects
+
+    def timer(self, key: Key, now: Instant) -> Effects:
+        effects: list[Effect] = []
+        if key == _EXPIRE:
+            self._expiry = None
+            self._expire(now, effects)
+        return effects
+
+    def delivered(self) -> frozenset[MessageId]:
+        """Messages that have reached their only destination, as far as this node knows."""
+        return frozenset()
+
+    def sizes(self) -> Mapping[str, int]:
+        return {"buffer": len(self.held), "buffer_bytes": self._bytes, "links": len(self.contacts)}
+
+    # -- transfers ---------------------------------------------------------------------------------------
+
+    def _hear(
+        self, contact: Contact, peer: NodeId, hello: HelloPacket, now: Instant, effects: list[Effect]
+    ) -> None:
+        contact.has = dict.fromkeys(hello.ids)
+        self.met(peer, hello, now, effects)
+        self._offer(peer, now, effects)
+
+    def _confirm(
+        self, contact: Contact, peer: NodeId, got: GotPacket, now: Instant, effects: list[Effect]
+    ) -> None:
+        """A peer has a message: one that is on its way to it from here, or from another node."""
+        if contact.has is not None:
+            contact.has[got.id] = None
+        copy = contact.in_flight
+        if copy is None or copy.id != got.id:
+            return
+        contact.in_flight = None
+        if got.taken and copy.id in self.held:
+            if self.gave(copy, peer):
+                self._persist(copy, effects)
+            else:
+                self.remove(copy.id, "handed_over", now, effects)
+        self._offer_all(now, effects)
+
+    def _offer(self, peer: NodeId, now: Instant, effects: list[Effect]) -> None:
+        """Send a peer the next message that it lacks and that it may get."""
+        contact = self.contacts.get(peer)
+        if contact is None or contact.has is None or contact.in_flight is not None:
+            return
+        on_the_way = [other.in_flight for other in self.contacts.values()]
+        candidates = [
+            copy
+            for copy in self.held.values()
+            if copy.id not in contact.has
+            and copy not in on_the_way
+            and _is_alive(copy, now)
+            and (copy.is_for(peer) or self.gives(copy, peer))
+        ]
+        if candidates:
+            copy = min(candidates, key=lambda copy: (not copy.is_for(peer), self.rank(copy, peer), copy.id))
+            contact.in_flight = copy
+            packet = RoutedPacket(copy.envelope, self.copies_given(copy), copy.hops + 1)
+            effects.append(Send(packet, peer, RADIO, ("net", peer, contact.number)))
+
+    def _offer_all(self, now: Instant, effects: list[Effect]) -> None:
+        for peer in self.contacts:
+            self._offer(peer, now, effects)
+
+    def _receive_message(
+        self, packet: RoutedPacket, sender: NodeId, now: Instant, effects: list[Effect]
+    ) -> None:
+        copy = Copy(packet.envelope, max(packet.copies, 1), packet.hops)
+        contact = self.contacts.get(sender)
+        if contact is not None and contact.has is not None:
+            contact.has[copy.id] = None
+        if not _is_alive(copy, now):
+            effects.append(Discard(copy.envelope.message, "late"))
+        is_new = _is_alive(copy, now) and copy.id not in self._received and not self.ordering.knows(copy.id)
+        if is_new:
+            effects.append(Arrive((copy.envelope.message,)))
+            self._store(copy, now, effects)
+            if copy.is_for(self.me):
+                self.ordering.arrive((copy.envelope,), now, effects)
+            self._remember(copy.envelope, effects)
+        effects.append(Send(GotPacket(copy.id, is_new), sender, RADIO))
+        if is_new:
+            effects += [
+                Send(GotPacket(copy.id, False), peer, RADIO) for peer in self.contacts if peer != sender
+            ]
+            self._offer_all(now, effects)
+
+    # -- the store ---------------------------------------------------------------------------------------
+
+    def _store(self, copy: Copy, now: Instant, effects: list[Effect]) -> None:
+        """Carry a message, unless the protocol does not."""
+        deadline = copy.envelope.deadline
+        if copy.id.source == self.me or self.carries(copy):
+            self.held[copy.id] = copy
+            self._bytes += copy.envelope.size_bytes
+            self._persist(copy, effects)
+            self._make_room(copy, now, effects)
+        if deadline is not None and (self._expiry is None or deadline < self._expiry):
+            self._expiry = deadline
+            effects.append(SetTimer(_EXPIRE, deadline))
+
+    def _remember(self, envelope: Envelope, effects: list[Effect]) -> None:
+        """Note a message as received. A crash before this makes its sender send it again."""
+        id, deadline = envelope.message.id, envelope.deadline
+        self._received[id] = None if deadline is None else envelope
+        if self._durable:
+            effects.append(Persist(_key("seen", id), [] if deadline is None else [envelope]))
+
+    def _make_room(self, new: Copy, now: Instant, effects: list[Effect]) -> None:
+        """Evict the oldest copies of other nodes' messages until the buffer is within its bytes."""
+        if not self._buffer:
+            return
+        for id in [id for id, copy in self.held.items() if copy.id.source != self.me]:
+            if self._bytes <= self._buffer:
+                return
+            self.remove(id, "evicted", now, effects)
+
+    def _persist(self, copy: Copy, effects: list[Effect]) -> None:
+        if self._durable:
+            effects.append(Persist(_key("copy", copy.id), [copy.envelope, copy.copies, copy.hops]))
+
+    def remove(self, id: MessageId, reason: str, now: Instant, effects: list[Effect]) -> None:
+        """Carry a message no longer."""
+        copy = self.held.pop(id)
+        self._bytes -= copy.envelope.size_bytes
+        if reason == "evicted" and copy.is_for(self.me):
+            self.ordering.dropped(copy.envelope, now, effects)
+        effects.append(Discard(copy.envelope.message, reason))
+        if self._durable:
+            effects.append(Persist(_key("copy", id), None))
+
+    def _expire(self, now: Instant, effects: list[Effect]) -> None:
+        """Remove messages past their deadline, and forget their ids."""
+        if self._expiry is not None and now < self._expiry:
+            return
+        self._expiry = None
+        deadlines = []
+        for id, envelope in list(self._received.items()):
+            if envelope is None or envelope.deadline is None:
+                continue
+            if envelope.deadline > now:
+                deadlines.append(envelope.deadline)
+                continue
+            del self._received[id]
+            if Copy(envelope, 1, 0).is_for(self.me):
+                self.ordering.dropped(envelope, now, effects)
+            if id in self.held:
+                self.remove(id, "expired_cached", now, effects)
+            if self._durable:
+                effects.append(Persist(_key("seen", id), None))
+        if deadlines:
+            self._expiry = min(deadlines)
+            effects.append(SetTimer(_EXPIRE, self._expiry))
+
+
+def _is_alive(copy: Copy, now: Instant) -> bool:
+    return copy.envelope.deadline is None or copy.envelope.deadline > now
+
+
+def _key(kind: str, id: MessageId) -> Key:
+    return (kind, id.source, id.incarnation, id.number)

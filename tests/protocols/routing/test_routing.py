@@ -1,0 +1,194 @@
+"""The routing protocols: who gets a copy, in worlds that one can follow by hand; the swarm over all pairs."""
+
+from __future__ import annotations
+
+import re
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from precede.cli import main
+from precede.core.errors import BadInput
+from precede.eventlog.sinks import TableSink
+from precede.experiments.run import Run, carry_out
+from precede.experiments.swarm.plan import ORDERINGS
+from precede.experiments.swarm.swarm import Tally, run_seed
+from precede.measures import measure_events
+from precede.protocols import registry
+
+ROUTINGS = ("direct_delivery", "first_contact", "spray_and_wait", "prophet", "maxprop")
+ROOT = Path(__file__).parents[3]
+
+
+def carried_out(routing: str, meetings: list[str], to: str | None = "3", nodes: int = 5, **options: Any) -> Any:
+    """The log and measures of one message of node 0. The nodes of a meeting "01" meet for half a second."""
+    contacts = [[pair[0], pair[1], f"{at + 1}s", f"{at + 1}.5s"] for at, pair in enumerate(meetings)]
+    birth = {"src": "0", "at": "500ms"} | ({} if to is None else {"to": list(to)})
+    sink = TableSink()
+    run = Run(
+        protocol="unordered",
+        world={"kind": "contacts", "nodes": nodes, "meetings": contacts},
+        workload={"script": [birth], "size": 10},
+        options={"dissemination": routing, **options},
+        end="100s",
+    )
+    carry_out(run, sink)
+    return sink.events().to_pylist(), dict(measure_events(sink.events().to_batches()))
+
+
+def nodes_with(events: list[dict[str, Any]], kind: str) -> list[str]:
+    return [event["node"] for event in events if event["kind"] == kind and event["node"] != "0"]
+
+
+@pytest.mark.parametrize(
+    ("routing", "options", "receive"),
+    [
+        ("direct_delivery", {}, ["3"]),  # 0 meets 3 itself, in the last contact
+        ("first_contact", {}, ["1", "2", "3"]),  # 1 passes its only copy to 2, and 2 to 3
+        ("spray_and_wait", {"copies": 2}, ["1", "3"]),  # 1 has one copy and waits for 3
+        ("spray_and_wait", {"copies": 4}, ["1", "2", "3"]),
+        ("epidemic", {}, ["1", "2", "3"]),
+        ("maxprop", {}, ["1", "2", "3"]),
+        ("prophet", {}, ["3"]),  # nobody has met 3 before
+    ],
+)
+def test_relays_carry_and_only_the_destination_delivers(
+    routing: str, options: dict[str, Any], receive: list[str]
+) -> None:
+    events, measures = carried_out(routing, ["01", "12", "23", "03"], **options)
+    assert nodes_with(events, "received") == receive
+    assert nodes_with(events, "delivered") == ["3"]
+    assert (measures["expected_deliveries"], measures["delivery_ratio"]) == (1, 1.0)
+
+
+def test_prophet_gives_a_copy_to_a_node_that_has_met_the_destination() -> None:
+    sink = TableSink()
+    meetings = [["1", "3", "1s", "2s"], ["0", "1", "3s", "4s"], ["0", "2", "3s", "4s"], ["1", "3", "5s", "6s"]]
+    run = Run(
+        protocol="unordered",
+        world={"kind": "contacts", "nodes": 4, "meetings": meetings},
+        workload={"script": [{"src": "0", "at": "2500ms", "to": ["3"]}], "size": 10},
+        options={"dissemination": "prophet"},
+    )
+    carry_out(run, sink)
+    assert nodes_with(sink.events().to_pylist(), "received") == ["1", "3"]
+
+
+def test_first_contact_keeps_one_copy() -> None:
+    events, _ = carried_out("first_contact", ["01", "02", "14", "13"], "3")
+    assert nodes_with(events, "received") == ["1", "4"], "0 has no copy left for 2, and 1 none for 3"
+
+
+def test_maxprop_drops_a_message_that_was_delivered() -> None:
+    events, _ = carried_out("maxprop", ["01", "03", "13", "12"])
+    discarded = [(event["node"], event["reason"]) for event in events if event["kind"] == "discarded"]
+    assert sorted(discarded) == [("0", "handed_over"), ("1", "acknowledged"), ("3", "acknowledged")]
+
+
+def test_a_message_without_destinations_is_for_everybody() -> None:
+    for routing in ROUTINGS:
+        events, _ = carried_out(routing, ["01", "02", "03"], to=None)
+        expected = ["1"] if routing == "first_contact" else ["1", "2", "3"]
+        assert nodes_with(events, "delivered") == expected, routing
+
+
+def test_a_full_buffer_evicts_the_oldest_message_of_others() -> None:
+    meetings = [["0", "1", "3s", "4s"]]
+    script = [{"src": "0", "at": f"{at}s", "to": ["2"]} for at in (0, 1, 2)]
+    sink = TableSink()
+    run = Run(
+        protocol="unordered",
+        world={"kind": "contacts", "nodes": 3, "meetings": meetings},
+        workload={"script": script, "size": 100},
+        options={"dissemination": "spray_and_wait", "buffer": 250},
+        gauges="1h",
+    )
+    carry_out(run, sink)
+    evicted = [event for event in sink.events().to_pylist() if event["reason"] == "evicted"]
+    assert [(event["node"], event["message_number"]) for event in evicted] == [("1", 1)]
+    sizes = [row for row in sink.gauges().to_pylist() if row["node"] == "1" and row["name"] == "buffer_bytes"]
+    assert sizes[-1]["value"] == 200
+
+
+@pytest.mark.parametrize("routing", ROUTINGS)
+def test_every_ordering_over_every_routing_in_two_worlds(routing: str) -> None:
+    judge(routing, 2)
+
+
+@pytest.mark.long
+@pytest.mark.parametrize("routing", ROUTINGS)
+def test_every_ordering_over_every_routing_in_200_worlds(routing: str) -> None:
+    judge(routing, 200)
+
+
+def judge(routing: str, worlds: int) -> None:
+    for ordering in ORDERINGS:
+        tally = Tally()
+        for seed in range(1, worlds + 1):
+            result = run_seed(f"{ordering}+{routing}", seed)
+            assert not result.failed, (ordering, routing, seed, result.remarks)
+            tally.add(result)
+        assert tally.worlds == worlds
+
+
+def test_a_routing_that_loses_copies_is_found(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    (tmp_path / "losing_routing.py").write_text(
+        "from precede.protocols.routing.spray_and_wait import DISSEMINATION as GOOD, SprayAndWait\n"
+        "from msgspec.structs import replace\n"
+        "class Losing(SprayAndWait):\n"
+        "    def gave(self, copy, peer):\n"
+        "        return False\n"
+        "DISSEMINATION = replace(GOOD, build=Losing)\n"
+        "class Silent(SprayAndWait):\n"
+        "    def _offer_all(self, now, effects):\n"
+        "        pass\n"
+        "SILENT = replace(GOOD, build=Silent)\n"
+    )
+    monkeypatch.chdir(tmp_path)
+    failed = [run_seed("fifo+losing_routing:SILENT", seed).undelivered for seed in range(1, 11)]
+    assert sum(failed) > 0
+
+
+def test_an_entry_of_a_module_runs_without_a_package(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    (tmp_path / "mine_alone.py").write_text(
+        "from msgspec.structs import replace\n"
+        "from precede.protocols.layered.fifo import ENTRY as FIFO\n"
+        "ENTRY = replace(FIFO, name='mine_alone:ENTRY')\n"
+        "CONTACTS = replace(FIFO, name='mine_alone:CONTACTS', worlds=('contacts',))\n"
+        "NUMBER = 5\n"
+    )
+    monkeypatch.chdir(tmp_path)
+    assert main(["simulate", "small-office", "--protocol", "mine_alone:ENTRY", "--out", "o"]) == 0
+    assert main(["verify", "o"]) == 0
+    assert main(["swarm", "--protocol", "mine_alone:ENTRY", "--worlds", "2", "--jobs", "1"]) == 0
+    assert main(["conform", "mine_alone:CONTACTS", "--order", "fifo", "--worlds", "2"]) == 0
+    assert re.search(r"^mine_alone:CONTACTS +2 +0 +0 +0 +0 ", capsys.readouterr().out, re.M)
+    with pytest.raises(BadInput, match="not an Entry"):
+        registry.find("mine_alone:NUMBER")
+    with pytest.raises(BadInput, match="a int, not a DisseminationEntry"):
+        registry.find_dissemination("mine_alone:NUMBER")
+
+
+def test_a_workload_that_an_ordering_refuses_is_an_error(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    (tmp_path / "m.csv").write_text("id,src,dst,time,size\nM1,0,2,1,500\n")
+    (tmp_path / "w.toml").write_text(
+        '[world]\nkind = "contacts"\nnodes = 3\nmeetings = [["0","1","2s","3s"],["1","2","4s","5s"]]\n'
+        '[workload]\nmessages = "m.csv"\n[run]\nprotocol = "unordered"\n'
+    )
+    assert main(["simulate", "w.toml", "--out", "o", "--json"]) == 0
+    assert '"delivery_ratio": 1.0' in capsys.readouterr().out
+    assert main(["simulate", "w.toml", "--protocol", "fifo", "--out", "p"]) == 2
+    assert "refused every message: fifo delivers to every node" in capsys.readouterr().err
+
+
+def test_the_guide_adds_a_routing_in_fewer_than_80_lines() -> None:
+    guide = (ROOT / "docs" / "guides" / "add-a-routing.md").read_text(encoding="utf-8")
+    code = re.search(r"```python file=my_routing.py\n(.*?)```", guide, re.S)
+    assert code is not None
+    assert len(code[1].splitlines()) < 80
