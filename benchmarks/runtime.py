@@ -30,7 +30,7 @@ NAMES = tuple(f"m{number}" for number in range(8))
 PAYLOAD = bytes(200)
 OUTSTANDING = 40
 INPUTS = ("start", "broadcast", "receive", "sent", "timer", "link_up", "link_down")
-STORING = ("persist", "deliver", "taken", "remember", "log", "commit")
+STORING = ("persist", "deliver", "acknowledge", "remember", "log", "commit")
 
 
 class Split:
