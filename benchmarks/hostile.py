@@ -2,8 +2,10 @@
 
 `python -m benchmarks.hostile --datagrams 2000000` sends so many hostile datagrams to a node that exchanges
 messages with another meanwhile, most of them from a member gone bad, who has the group key: none may be
-delivered, nothing may be raised, memory must stay where it was; and as many to the codecs of all protocols. A
-stranger floods all members as fast as the loopback takes it while they offer a quarter of what they can do.
+delivered, nothing may be raised, memory must stay where it was; and as many to the codecs of all protocols.
+`--members 5000000` sends so many packets of a malicious member, half of them of one that equivocates, to the
+nodes of all protocols (docs/security.md says what it may do). A stranger floods all members as fast as the
+loopback takes it while they offer a quarter of what they can do.
 """
 
 from __future__ import annotations
@@ -27,6 +29,7 @@ from precede.protocols.layered.envelope import Envelope
 from precede.protocols.layered.epidemic.packets import HavePacket, MessagesPacket, SummaryPacket, packed
 from precede.runtime.codec import Codec, Garbled
 from precede.runtime.names import node_id
+from tests.hostile.members import attack, combinations
 from tests.hostile.packets import any_packet
 from tests.runtime.insider import Insider
 
@@ -241,6 +244,28 @@ def _layers(name: str) -> tuple[type[Packet], ...]:
     return registry.find_dissemination("epidemic").packets + registry.find_dissemination("direct").packets
 
 
+def liars(packets: int, seed: int) -> dict[str, Any]:
+    """A malicious member attacks every combination of protocol and dissemination."""
+    made = combinations()
+    share = max(packets // (2 * len(made)), 1)
+    outcomes = [
+        (attack(combination, share, seed, equivocates), equivocates)
+        for equivocates in (False, True)
+        for combination in made
+    ]
+    return {
+        "member_packets": sum(outcome.packets for outcome, _ in outcomes),
+        "member_packets_accepted": sum(outcome.passed for outcome, _ in outcomes),
+        "member_raised": sum(outcome.raised for outcome, _ in outcomes),
+        "member_slowest_call_s": max(outcome.slowest_s for outcome, _ in outcomes),
+        "member_memory_mib": round(sum(outcome.memory_mib for outcome, _ in outcomes), 1),
+        "member_forged": sum(outcome.forged for outcome, _ in outcomes),
+        "member_lost": sorted({outcome.combination for outcome, lies in outcomes if outcome.lost and not lies}),
+        "member_lost_by_equivocation": sorted({one.combination for one, lies in outcomes if one.lost and lies}),
+        "member_doubled": sorted({outcome.combination for outcome, _ in outcomes if outcome.doubled}),
+    }
+
+
 def rss() -> int:
     """Bytes of memory that this process holds now."""
     with open("/proc/self/statm", encoding="ascii") as file:
@@ -304,8 +329,12 @@ def main() -> None:
     parser.add_argument("--seconds", type=float, default=8.0, help="length of each stage of the flood; 0: none")
     parser.add_argument("--limit", type=float, default=1e9, help="stop firing after so many seconds")
     parser.add_argument("--seed", type=int, default=1)
+    parser.add_argument("--members", type=int, default=0, help="how many of a malicious member, nothing else")
     given = parser.parse_args()
     result: dict[str, Any] = {}
+    if given.members:
+        result |= liars(given.members, given.seed)
+        given.seconds = given.datagrams = 0
     if given.seconds:
         result |= asyncio.run(flood(given.seconds))
     if given.datagrams:

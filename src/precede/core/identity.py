@@ -3,15 +3,24 @@
 A node id is a whole number. Protocols compare, order and hash it, and nothing else; names belong to the
 drivers, which keep an address book. In a simulation ids are 0, 1, 2 and so on, so an array may be indexed by
 them. Over sockets they are derived from the name, so a protocol that needs consecutive ids must say so.
+
+A type of whole numbers declares its range. The runtime decodes untrusted bytes into these types, and a number
+outside its range is an error there, so no protocol checks it again. Values that a program makes itself are not
+checked, and a simulation pays nothing.
 """
 
 from __future__ import annotations
 
-from typing import Final, TypeAlias
+from typing import Annotated, Final, TypeAlias
 
-from msgspec import Struct
+from msgspec import Meta, Struct
 
-NodeId: TypeAlias = int
+NodeId: TypeAlias = Annotated[int, Meta(ge=0, le=(1 << 48) - 1)]
+Incarnation: TypeAlias = Annotated[int, Meta(ge=0, le=(1 << 15) - 1)]
+MessageNumber: TypeAlias = Annotated[int, Meta(ge=1, le=1 << 40)]
+"""The number of a message in its stream."""
+Count: TypeAlias = Annotated[int, Meta(ge=0, le=1 << 40)]
+"""A number of messages or events; as a message number, the last of that many."""
 
 NEIGHBOURS: Final[NodeId] = -1
 """The receiver of a transmission to all nodes in range: one send, any number of receptions."""
@@ -28,8 +37,8 @@ class MessageId(Struct, frozen=True, gc=False, order=True, array_like=True, cach
     """
 
     source: NodeId
-    incarnation: int
-    number: int
+    incarnation: Incarnation
+    number: MessageNumber
 
     def __str__(self) -> str:
         incarnation = f"'{self.incarnation}" if self.incarnation else ""

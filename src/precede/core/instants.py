@@ -3,11 +3,14 @@
 from __future__ import annotations
 
 import re
-from typing import Final, TypeAlias
+from typing import Annotated, Final, TypeAlias
+
+from msgspec import Meta
 
 from precede.core.errors import BadInput
 
-Instant: TypeAlias = int
+Instant: TypeAlias = Annotated[int, Meta(ge=-(1 << 62), le=1 << 62)]
+"""Microseconds of a clock. The range applies to decoded values (see `core.identity`)."""
 Duration: TypeAlias = int
 
 MICROSECOND: Final[Duration] = 1

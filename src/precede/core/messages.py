@@ -41,6 +41,10 @@ class Written(Struct, frozen=True, gc=False, array_like=True):
     destinations: tuple[NodeId, ...] | None = None
     deadline: Instant | None = None
     order: Any = None
+    author: NodeId | None = None
+    """The source that the packet names besides the message's id, as a flood does: they must be the same."""
+    holder: Any = None
+    """What has the signature as a field, if not the message: a flood without one. Its message number is 0."""
 
 
 class Packet(Struct, frozen=True, gc=False, array_like=True, tag=True):

@@ -11,6 +11,7 @@ Modules in reading order:
   ticking       what a member does at intervals
   deliveries    hands delivered messages to the application
   driver        runs a node: inputs through one queue, effects in order
+  reception     decodes, checks and counts packets before the node receives them
   clock         a clock that never runs backwards, and timers
   store         the durable state of a node, in SQLite
   store_upgrade a store of version 0.1 gets the present node ids

@@ -1,12 +1,13 @@
 """Encodes packets as bytes and decodes them: versioned, compact, strict (docs/reference/wire.md).
 
 A packet is one byte of version, one byte with the number of its kind within the protocol, and its fields in
-MessagePack. Bytes that do not decode into exactly the declared types raise `Garbled` with a reason that can be
-counted. No bytes raise anything else.
+MessagePack. Bytes that do not decode into exactly the declared types, with every number in its declared range
+(`core.identity`), raise `Garbled` with a reason that can be counted. No bytes raise anything else.
 """
 
 from __future__ import annotations
 
+import re
 from collections.abc import Sequence
 from functools import cache
 from typing import Any, Final, get_args
@@ -17,6 +18,7 @@ from precede.core.messages import Packet
 
 VERSION: Final = 1
 LARGEST: Final = 1 << 20
+_OUT_OF_RANGE: Final = re.compile(r"`int` [<>]=")
 
 
 class Garbled(Exception):
@@ -55,8 +57,8 @@ class Codec:
         try:
             packet: Packet = self._decoders[data[1]].decode(self._heads[data[1]] + data[2:])
             return self._with_stamps(packet)
-        except msgspec.ValidationError:
-            raise Garbled("types") from None
+        except msgspec.ValidationError as error:
+            raise Garbled("absurd" if _OUT_OF_RANGE.search(str(error)) else "types") from None
         except (msgspec.DecodeError, RecursionError, OverflowError, ValueError):
             raise Garbled("encoding") from None
 

@@ -13,6 +13,7 @@ import asyncio
 from collections import Counter, deque
 from collections.abc import Callable, Sequence
 from contextlib import suppress
+from functools import partial
 from typing import Final, Protocol
 
 from precede.core.dispatch import EffectHandler
@@ -50,14 +51,14 @@ from precede.eventlog.schema import (
     STARTED,
 )
 from precede.runtime.clock import SteadyClock, Timers
-from precede.runtime.codec import Codec, Garbled
+from precede.runtime.codec import Codec
 from precede.runtime.emulation.transfers import Transfers
 from precede.runtime.links.inspection import Inspection
+from precede.runtime.reception import Reception
 from precede.runtime.rows import KeptRows
 from precede.runtime.settings import wall_clock
 from precede.runtime.store import NoStore, Store
 
-MOST_WAITING: Final = 10_000
 _MOST_ROWS: Final = 2_000
 _MOST_TOGETHER: Final = 256
 
@@ -99,6 +100,7 @@ class Driver(EffectHandler):
         self.on_discard: Callable[[Message, str], None] = lambda message, reason: None
         self.on_failure: Callable[[StoreFailed], None] = lambda error: None
         self._codec = codec
+        self._reception = Reception(codec, self.dropped)
         self._clock = SteadyClock(clock, store.remembered("clock", 0))
         self._clock_kept = self._clock.latest
         self._timers = Timers(self._clock, speed, self._fire)
@@ -148,29 +150,17 @@ class Driver(EffectHandler):
 
     def packet(self, data: bytes, sender: NodeId, over: Medium = RADIO) -> None:
         """Receive the bytes of a packet. Bytes that are no packet of this protocol are counted and dropped."""
-        try:
-            packet = self._codec.decode(data)
-        except Garbled as error:
-            self.dropped[error.reason] += 1
-            return
         now = self._clock.now()
-        if self.inspection is not None:
-            reason = self.inspection.incoming(packet, len(data), now, self._accepted)
-            if reason is not None:
-                self.dropped[reason] += 1
-                return
-        if len(self._inputs) + len(self._early) >= MOST_WAITING:
-            self.dropped["overrun"] += 1
+        packet = self._reception.decode(data, now, self._accepted, self.inspection)
+        if packet is None or not self._reception.queued(len(self._inputs) + len(self._early), len(data)):
             return
+        receive = partial(self._receive, packet, sender, over, len(data))
         if self._rows is not None:
             self._rows.packet(PACKET_RECEIVED, now, packet, sender, over, len(data))
         if self._wires_to_come:
-            self._early.append(lambda now: self.node.receive(packet, sender, now, over))
-        elif self.transfers is None or over != RADIO:
-            self._input(lambda now: self.node.receive(packet, sender, now, over))
+            self._early.append(receive)
         else:
-            transfers = self.transfers
-            self._input(lambda now: self._received(packet, sender, now, transfers))
+            self._input(receive)
 
     def link_up(self, peer: NodeId, over: Medium = RADIO) -> None:
         """Report to the node that a neighbour can be reached."""
@@ -197,9 +187,10 @@ class Driver(EffectHandler):
             self.transfers.link(now, self.node_id, peer, False)
         return self.node.link_down(peer, now, over)
 
-    def _received(self, packet: Packet, sender: NodeId, now: Instant, transfers: Transfers) -> Effects:
-        transfers.received(now, self.node_id, sender, packet)
-        return self.node.receive(packet, sender, now, RADIO)
+    def _receive(self, packet: Packet, sender: NodeId, over: Medium, size: int, now: Instant) -> Effects:
+        if self.transfers is not None and over == RADIO:
+            self.transfers.received(now, self.node_id, sender, packet)
+        return self._reception.receive(self.node, packet, sender, over, size, now)
 
     def left(self, key: Key, ok: bool) -> None:
         """Report to the node that a keyed packet was transmitted (`ok`) or dropped before that."""
@@ -360,10 +351,14 @@ class Driver(EffectHandler):
 
     def arrive(self, node: NodeId, effect: Arrive, now: Instant) -> None:
         for message in effect.messages:
+            if self.inspection is not None:
+                self.inspection.arrived(message)
             self._log(RECEIVED, message, now)
             self.on_arrive(message)
 
     def discard(self, node: NodeId, effect: Discard, now: Instant) -> None:
+        if self.inspection is not None:
+            self.inspection.discarded(effect.message.id)
         self._log(DISCARDED, effect.message, now, effect.reason)
         self.on_discard(effect.message, effect.reason)
 

@@ -71,7 +71,7 @@ class CentralDiscard:
         """Send one packet of acknowledgements to each initial station, and one Delete to all stations."""
         self.batching = False
         for station, acks in self.acks.items():
-            packet = ProxyAcksPacket(self.node, station, -1, 0, tuple(acks.items()))
+            packet = ProxyAcksPacket(self.node, station, 0, 0, tuple(acks.items()))
             self.routes.forward(packet, effects)
         self.acks.clear()
         delete = tuple(self.rule.take_deletable())

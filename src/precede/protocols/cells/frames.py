@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from typing import ClassVar
 
-from precede.core.identity import NodeId
+from precede.core.identity import Count, NodeId
 from precede.core.messages import EntrySizedPacket
 
 
@@ -45,4 +45,4 @@ class RoutedPacket(WiredFrame, frozen=True, gc=False):
     origin: NodeId
     to: NodeId
     host: NodeId
-    ses: int
+    ses: Count

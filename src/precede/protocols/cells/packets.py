@@ -8,14 +8,14 @@ from __future__ import annotations
 
 from typing import ClassVar, Final, TypeAlias
 
-from precede.core.identity import NodeId
+from precede.core.identity import Count, NodeId
 from precede.core.messages import Message, Packet
 from precede.protocols.cells.frames import RadioFrame, RoutedPacket, RoutesPacket, WiredFrame
 
-Vector: TypeAlias = tuple[tuple[NodeId, int], ...]
+Vector: TypeAlias = tuple[tuple[NodeId, Count], ...]
 """One number for each of some initial stations."""
 
-MessageKey: TypeAlias = tuple[NodeId, int]
+MessageKey: TypeAlias = tuple[NodeId, Count]
 """(M_init, M_seq)."""
 
 
@@ -40,7 +40,7 @@ class ProxyDataPacket(RadioFrame, frozen=True, gc=False):
 
     kind: ClassVar[str] = "proxy_data"
     origin: NodeId
-    number: int
+    number: Count
     message: Message
     targets: tuple[NodeId, ...]
     messages: ClassVar[int] = 1
@@ -77,7 +77,7 @@ class ProxyConnectPacket(RadioFrame, frozen=True, gc=False):
 
     kind: ClassVar[str] = "proxy_connect"
     host: NodeId
-    ses: int
+    ses: Count
     previous: NodeId
     delivered: Vector = ()
 
@@ -91,8 +91,8 @@ class ProxyConnectAckPacket(RadioFrame, frozen=True, gc=False):
 
     kind: ClassVar[str] = "proxy_connect_ack"
     host: NodeId
-    ses: int
-    accepted: int
+    ses: Count
+    accepted: Count
     delivered: Vector
 
     @property
@@ -105,7 +105,7 @@ class ProxyStationAckPacket(RadioFrame, frozen=True, gc=False):
 
     kind: ClassVar[str] = "proxy_station_ack"
     host: NodeId
-    accepted: int
+    accepted: Count
     control_entries: ClassVar[int] = 2
 
 
@@ -116,7 +116,7 @@ class ProxyAppPacket(WiredFrame, frozen=True, gc=False):
     """Station to station: message `number` of station `origin`. A subclass adds its order data."""
 
     origin: NodeId
-    number: int
+    number: Count
     message: Message
     messages: ClassVar[int] = 1
 
@@ -170,7 +170,7 @@ class ProxyOvertakenPacket(RoutedPacket, frozen=True, gc=False):
 class ProxyGivePacket(RoutedPacket, frozen=True, gc=False):
     """Station to station: the host's record. A subclass adds its order data."""
 
-    accepted: int
+    accepted: Count
     delivered: Vector
 
     @property

@@ -45,10 +45,14 @@ class Delivery:
         state.delivered[id] = (flood.number, flood.timestamp)
         state.position = flood.timestamp
         state.progress_at = now
+        message = flood.message
+        is_new = message is not None and state.is_new(message.id)
+        if message is not None and is_new:
+            state.last_messages[message.id.source, message.id.incarnation] = message.id.number
         if state.durable:
-            effects.append(Persist(("done", *id), state.delivered[id]))
-        if flood.message is not None and state.destination:
-            effects.append(Deliver(flood.message))
+            effects.append(Persist(("done", *id), (*state.delivered[id], state.last_message(id))))
+        if message is not None and is_new and state.destination:
+            effects.append(Deliver(message))
 
     def observe_tof(self, effects: list[Effect]) -> None:
         """Report the messages that TOF would deliver now."""
@@ -95,7 +99,7 @@ def skip_to(
             continue
         state.delivered[id] = (number, 0)
         if state.durable:
-            effects.append(Persist(("done", *id), state.delivered[id]))
+            effects.append(Persist(("done", *id), (number, 0, state.last_message(id))))
         for flood in _take(state, id, number.__ge__):
             if flood.message is not None and state.destination:
                 effects.append(Discard(flood.message, "skipped"))

@@ -55,7 +55,7 @@ from precede.protocols.drift2006.packets import (
     WantPacket,
 )
 from precede.protocols.drift2006.restart import Restart
-from precede.protocols.drift2006.state import NO_GROUP, DriftState
+from precede.protocols.drift2006.state import NO_GROUP, USUAL_LEAP, DriftState
 from precede.protocols.drift2006.views import TELL, Views
 from precede.protocols.drift2006.votes import Votes
 from precede.protocols.floods.reliable_floods import RELAY, Floods, Stream, StreamId
@@ -221,6 +221,7 @@ class DriftNode(Node):
         return (
             stream is not None
             and flood.number == stream.received + 1
+            and flood.timestamp - self.state.clock <= USUAL_LEAP
             and flood.message is not None
             and flood.admits is None
             and not flood.closes
@@ -296,9 +297,11 @@ class DriftNode(Node):
         if self._view.is_cut(id, number) or id == state.own_stream or is_early_copy:
             state.merge_piggyback(extra)
             return
+        if not state.is_plausible(flood.timestamp, now):
+            return
         if stream is None:
             stream = self.floods.stream(id)
-        if flood.message is not None and state.destination:
+        if flood.message is not None and state.destination and state.is_new(flood.message.id):
             effects.append(Arrive((flood.message,)))
         state.keep(flood, effects)
         self._latest = flood
@@ -318,7 +321,7 @@ class DriftNode(Node):
             case DummyPacket() | ControlPacket():
                 self._dummies.receive(packet, now, effects)
             case DigestPacket(haves=haves):
-                self.floods.compare(self._builder.without_cut(haves), now, effects)
+                self.floods.compare(self._builder.without_cut(haves), sender, now, effects)
             case WantPacket(wants=wants):
                 self.floods.requested(wants, sender, now, effects)
                 self._views.requested(wants, now, effects)

@@ -118,9 +118,16 @@ class PacketBuilder:
             return DriftPacket(flood, extra, size + len(message.payload), size, extra.entries, 1)
         if isinstance(flood, DummyPacket):
             return DummyPacket(
-                flood.origin, flood.number, flood.asks, flood.clock, extra, *sizes_of(extra, 0, 1)
+                flood.origin,
+                flood.number,
+                flood.asks,
+                flood.clock,
+                extra,
+                *sizes_of(extra, 0, 1),
+                flood.signature,
             )
-        return ControlPacket(flood.origin, flood.number, flood.body, extra, *sizes_of(extra, 24, 1))
+        sizes = sizes_of(extra, 24, 1)
+        return ControlPacket(flood.origin, flood.number, flood.body, extra, *sizes, flood.signature)
 
     def want_packet(self, wants: tuple[Want, ...]) -> Packet:
         extra = self.piggyback()

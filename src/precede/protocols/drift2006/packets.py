@@ -8,13 +8,14 @@ chosen and must name their source).
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import ClassVar, Final, TypeAlias
+from typing import Annotated, Any, ClassVar, Final, TypeAlias
 
-from msgspec import Struct
+from msgspec import Meta, Struct
 
-from precede.core.identity import NodeId
+from precede.core.identity import Count, MessageId, NodeId
+from precede.core.instants import Instant
 from precede.core.messages import Message, Packet, Size, Written
-from precede.protocols.floods.reliable_floods import Have, StreamId, Want
+from precede.protocols.floods.reliable_floods import Have, Serial, StreamId, Want
 
 HEADER_BYTES: Final = 20
 ENTRY_BYTES: Final = 8
@@ -26,10 +27,19 @@ STREAM_BYTES: Final = 8
 ATTEMPT_BITS: Final = 16
 """The low bits of a stream's serial count its node's attempts to become a source; above is the incarnation."""
 
-Chosen: TypeAlias = tuple[NodeId, int, int, int]
+FloodNumber: TypeAlias = Annotated[int, Meta(ge=0, le=(1 << 24) - 1)]
+Timestamp: TypeAlias = Annotated[int, Meta(ge=0, le=(1 << 39) - 1)]
+"""A reading of a logical clock; with a flood's number it fits a wide column of `clock_table`."""
+GroupNumber: TypeAlias = Annotated[int, Meta(ge=-1, le=1 << 62)]
+FoundersNumber: TypeAlias = Annotated[int, Meta(ge=0, le=(1 << 63) - 1)]
+Layout: TypeAlias = Annotated[int, Meta(ge=0, le=(1 << 48) - 1)]
+Numbered: TypeAlias = Annotated[int, Meta(ge=0, le=1 << 62)]
+"""The number of a flood that belongs to no stream: a time."""
+
+Chosen: TypeAlias = tuple[NodeId, Serial, FloodNumber, Timestamp]
 """<source, serial of its stream, sequence number, timestamp>: an entry of Seen that names its source."""
 
-Ballot: TypeAlias = tuple[int, NodeId, int]
+Ballot: TypeAlias = tuple[Count, NodeId, Serial]
 """A round of a view change, and the stream (source and serial) that leads it."""
 
 
@@ -37,16 +47,17 @@ class Flood(Struct, frozen=True, gc=False, array_like=True):
     """The content of one numbered flood: <m, q, qsn, qts> of Figure 3, or a change of the set of sources.
 
     `source` and `serial` identify the stream. `admits` names a stream that joins through this one. `closes`
-    marks the last flood of its stream.
+    marks the last flood of its stream. A flood with a message is signed there, another one in `signature`.
     """
 
     source: NodeId
-    serial: int
-    number: int
-    timestamp: int
+    serial: Serial
+    number: FloodNumber
+    timestamp: Timestamp
     message: Message | None = None
     admits: StreamId | None = None
     closes: bool = False
+    signature: bytes = b""
 
 
 class Piggyback(Struct, frozen=True, gc=False, array_like=True):
@@ -57,9 +68,9 @@ class Piggyback(Struct, frozen=True, gc=False, array_like=True):
     every message.
     """
 
-    group: int
-    view: int
-    layout: int
+    group: GroupNumber
+    view: Count
+    layout: Layout
     table: bytes = b""
     chosen: tuple[Chosen, ...] = ()
     floors: bytes = b""
@@ -70,7 +81,7 @@ class Piggyback(Struct, frozen=True, gc=False, array_like=True):
 class ViewRecord(Struct, frozen=True, gc=False, array_like=True):
     """The decision of a view change: who votes from now on, and where the streams of removed sources end."""
 
-    number: int
+    number: Count
     voters: tuple[StreamId, ...]
     ends: tuple[Have, ...]
 
@@ -78,7 +89,7 @@ class ViewRecord(Struct, frozen=True, gc=False, array_like=True):
 class Prepare(Struct, frozen=True, gc=False, array_like=True, tag=True):
     """The leader of a ballot asks for votes on the view after `view`, which is to remove `missed`."""
 
-    view: int
+    view: Count
     ballot: Ballot
     missed: tuple[StreamId, ...]
 
@@ -89,7 +100,7 @@ class Promise(Struct, frozen=True, gc=False, array_like=True, tag=True):
     `accepted` and `value` are its earlier vote, if any; `haves` says how far it has the missed streams.
     """
 
-    view: int
+    view: Count
     ballot: Ballot
     voter: StreamId
     accepted: Ballot | None
@@ -100,7 +111,7 @@ class Promise(Struct, frozen=True, gc=False, array_like=True, tag=True):
 class Propose(Struct, frozen=True, gc=False, array_like=True, tag=True):
     """The leader of a ballot proposes the next view."""
 
-    view: int
+    view: Count
     ballot: Ballot
     value: ViewRecord
 
@@ -108,7 +119,7 @@ class Propose(Struct, frozen=True, gc=False, array_like=True, tag=True):
 class Accepted(Struct, frozen=True, gc=False, array_like=True, tag=True):
     """A voter accepts the proposed view; it holds every flood that the view keeps."""
 
-    view: int
+    view: Count
     ballot: Ballot
     voter: StreamId
 
@@ -123,27 +134,27 @@ class Application(Struct, frozen=True, gc=False, array_like=True, tag=True):
 class Candidacy(Struct, frozen=True, gc=False, array_like=True, tag=True):
     """A node outside any group wants to be a source and has found none since `since`."""
 
-    since: int
+    since: Instant
 
 
 class Founder(Struct, frozen=True, gc=False, array_like=True, tag=True):
     """A founder of the list with this number is up, and in no group."""
 
-    founders: int
+    founders: FoundersNumber
     founder: NodeId
 
 
 class FoundingPrepare(Struct, frozen=True, gc=False, array_like=True, tag=True):
     """The leader of a ballot asks the founders of a list to join it."""
 
-    founders: int
+    founders: FoundersNumber
     ballot: Ballot
 
 
 class FoundingPromise(Struct, frozen=True, gc=False, array_like=True, tag=True):
     """A founder has joined a ballot; `accepted` and `record` are its last acceptance, if any."""
 
-    founders: int
+    founders: FoundersNumber
     ballot: Ballot
     voter: StreamId
     accepted: Ballot | None
@@ -153,7 +164,7 @@ class FoundingPromise(Struct, frozen=True, gc=False, array_like=True, tag=True):
 class FoundingProposal(Struct, frozen=True, gc=False, array_like=True, tag=True):
     """The leader of a ballot proposes the first view of the group."""
 
-    founders: int
+    founders: FoundersNumber
     ballot: Ballot
     record: ViewRecord
 
@@ -161,7 +172,7 @@ class FoundingProposal(Struct, frozen=True, gc=False, array_like=True, tag=True)
 class FoundingAccepted(Struct, frozen=True, gc=False, array_like=True, tag=True):
     """A founder accepts the proposed view."""
 
-    founders: int
+    founders: FoundersNumber
     ballot: Ballot
     voter: StreamId
 
@@ -172,7 +183,7 @@ class Origin(Struct, frozen=True, gc=False, array_like=True):
     `by`: the stream of the node that says so. `whole`: it keeps every flood since the beginning.
     """
 
-    founders: int
+    founders: FoundersNumber
     record: ViewRecord
     by: StreamId | None = None
     whole: bool = False
@@ -216,11 +227,12 @@ class DriftPacket(_DriftPacket, frozen=True, gc=False):
     messages: Size = 0
 
     def written(self) -> Sequence[Written]:
+        """Every flood is signed, also one without a message: it takes a place in its source's stream."""
         flood = self.flood
-        if flood.message is None:
-            return ()
         order = (flood.source, flood.serial, flood.number, flood.timestamp, flood.admits, flood.closes)
-        return (Written(flood.message, None, None, order),)
+        if flood.message is None:
+            return (_signed_alone(flood.source, flood.source, order, flood),)
+        return (Written(flood.message, None, None, order, flood.source),)
 
 
 class DummyPacket(_DriftPacket, frozen=True, gc=False):
@@ -232,7 +244,7 @@ class DummyPacket(_DriftPacket, frozen=True, gc=False):
 
     kind: ClassVar[str] = "drift_dummy"
     origin: NodeId
-    number: int
+    number: Numbered
     asks: bool
     clock: Chosen | None
     extra: Piggyback
@@ -240,6 +252,12 @@ class DummyPacket(_DriftPacket, frozen=True, gc=False):
     control_bytes: Size = 0
     control_entries: Size = 0
     messages: Size = 0
+    signature: bytes = b""
+
+    def written(self) -> Sequence[Written]:
+        order = ("dummy", self.number, self.asks, self.clock)
+        claimed = self.origin if self.clock is None else self.clock[0]
+        return (_signed_alone(self.origin, claimed, order, self),)
 
 
 class ControlPacket(_DriftPacket, frozen=True, gc=False):
@@ -247,13 +265,25 @@ class ControlPacket(_DriftPacket, frozen=True, gc=False):
 
     kind: ClassVar[str] = "drift_control"
     origin: NodeId
-    number: int
+    number: Numbered
     body: Body
     extra: Piggyback
     size_bytes: Size = 0
     control_bytes: Size = 0
     control_entries: Size = 0
     messages: Size = 0
+    signature: bytes = b""
+
+    def written(self) -> Sequence[Written]:
+        body = self.body
+        claimed = self.origin
+        if isinstance(body, Prepare | Propose):
+            claimed = body.ballot[1]
+        elif isinstance(body, Promise | Accepted | FoundingPromise | FoundingAccepted):
+            claimed = body.voter[0]
+        elif isinstance(body, Application):
+            claimed = body.stream[0]
+        return (_signed_alone(self.origin, claimed, ("control", self.number, body), self),)
 
 
 Carried: TypeAlias = Flood | DummyPacket | ControlPacket
@@ -316,7 +346,7 @@ class CheckpointPacket(_DriftPacket, frozen=True, gc=False):
 
     kind: ClassVar[str] = "drift_checkpoint"
     view: ViewRecord
-    timestamp: int
+    timestamp: Timestamp
     sources: tuple[StreamId, ...]
     done: tuple[Have, ...]
     extra: Piggyback
@@ -325,6 +355,11 @@ class CheckpointPacket(_DriftPacket, frozen=True, gc=False):
     control_entries: Size = 0
     messages: Size = 0
     origin: Origin | None = None
+
+
+def _signed_alone(origin: NodeId, claimed: NodeId, order: Any, holder: Any) -> Written:
+    """What the origin of a flood without a message signs; `claimed` is the node for which it speaks."""
+    return Written(Message(MessageId(origin, 0, 0), b""), None, None, order, claimed, holder)
 
 
 def node_incarnation(id: StreamId) -> int:

@@ -7,7 +7,7 @@ from precede.core.instants import Instant
 from precede.core.node import Saved, restore
 from precede.protocols.drift2006.join import Joining
 from precede.protocols.drift2006.multicast import Multicast
-from precede.protocols.drift2006.packets import Carried, Flood
+from precede.protocols.drift2006.packets import Carried, Flood, node_incarnation
 from precede.protocols.drift2006.saved import SavedState
 from precede.protocols.drift2006.state import DriftState, set_sources
 from precede.protocols.drift2006.views import Views
@@ -64,11 +64,14 @@ class Restart:
     def _restore_sources(self, saved: SavedState, effects: list[Effect]) -> None:
         """Restore the position in the order, the set of sources, and this node's own stream."""
         state, floods = self._state, self._floods
-        state.delivered = dict(saved.done)
-        state.position = max([timestamp for _, timestamp in saved.done.values()], default=0)
+        state.delivered = {id: (number, timestamp) for id, (number, timestamp, _) in saved.done.items()}
+        for id, (_, _, message_number) in saved.done.items():
+            life = (id[0], node_incarnation(id))
+            state.last_messages[life] = max(state.last_messages.get(life, 0), message_number)
+        state.position = max([timestamp for _, timestamp in state.delivered.values()], default=0)
         ends = state.view.ends
         state.admitted = {id: timestamp for id, timestamp in saved.admitted.items() if ends.get(id) != 0}
-        for id, (number, _) in saved.done.items():
+        for id, (number, _, _) in saved.done.items():
             floods.stream(id, number)
         sources = [id for id in state.admitted if id not in ends or floods.received(id) < ends[id]]
         clocks = {id: max(saved.admitted[id], state.delivered.get(id, (0, 0))[1]) for id in sources}

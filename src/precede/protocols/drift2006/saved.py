@@ -32,16 +32,16 @@ class SavedState(Struct, frozen=True):
     """The saved state of a node in a group.
 
     `admitted`: the timestamp of each stream's admission. `ended`: the number of the last flood of each ended
-    stream. `done`: number and timestamp of each stream's last delivered flood. `held`: the floods this node
-    holds. `own`: its last stream. `restamp`: its messages that are to be multicast again. `origin`: how the
-    founders agreed on the group, if they did.
+    stream. `done`: number and timestamp of each stream's last delivered flood, and the number of its node's
+    last delivered message. `held`: the floods this node holds. `own`: its last stream. `restamp`: its messages
+    that are to be multicast again. `origin`: how the founders agreed on the group, if they did.
     """
 
     group: int
     view: ViewRecord
     admitted: dict[StreamId, int]
     ended: dict[StreamId, int]
-    done: dict[StreamId, tuple[int, int]]
+    done: dict[StreamId, tuple[int, int, int]]
     held: list[Flood]
     own: StreamId | None
     restamp: tuple[Message, ...]
@@ -67,7 +67,10 @@ class SavedState(Struct, frozen=True):
             view=later_view if is_later else entered,
             admitted=dict(sorted({**dict.fromkeys(sources, 0), **by_stream["admitted"]}.items())),
             ended=dict(sorted(by_stream["ended"].items())),
-            done={id: (int(value[0]), int(value[1])) for id, value in sorted(by_stream["done"].items())},
+            done={
+                id: (int(value[0]), int(value[1]), int(value[2]) if len(value) > 2 else 0)
+                for id, value in sorted(by_stream["done"].items())
+            },
             held=held,
             own=restore(saved, "own", tuple[int, int] | None, None),  # type: ignore[arg-type]
             restamp=restore(saved, "restamp", tuple[Message, ...], ()),

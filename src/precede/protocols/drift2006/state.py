@@ -12,8 +12,8 @@ from random import Random
 from typing import Final, final
 
 from precede.core.effects import Effect, Persist
-from precede.core.identity import NodeId
-from precede.core.instants import Instant
+from precede.core.identity import MessageId, NodeId
+from precede.core.instants import SECOND, Instant
 from precede.core.node import Context
 from precede.protocols.drift2006.clock_table import WIDE, ClockTable
 from precede.protocols.drift2006.options import DriftOptions, parse_node_ids
@@ -27,6 +27,19 @@ CONFIGURED_GROUP: Final = 0
 """The group of the members named in the configuration. Groups that nodes found have higher numbers."""
 
 _CLOCK_RESERVE: Final = 256
+
+USUAL_LEAP: Final = 64
+MOST_LEAP: Final = 1 << 24
+LEAP_PER_SECOND: Final = 10_000
+"""How far received timestamps may raise the clock at once, and on average.
+
+A flood raises clocks by two at most, so a clock leaps by twice the number of floods that a node has missed.
+Eight million missed floods are more than neighbours keep; a node that missed more begins at a checkpoint. A
+timestamp has 39 bits. Without a bound one signed flood would use them up everywhere; with it, that takes a
+malicious source 20 months of leaps, or 8 thousand million floods of its own. Leaps up to `USUAL_LEAP` are not
+counted. A flood too far ahead is dropped, and raises the clock as far as it may, so that the clocks of honest
+nodes, of which some have accepted a leap that was just too far for others, meet again.
+"""
 
 
 @final
@@ -124,7 +137,8 @@ class DriftState:
     `pending`: floods that are not safe yet, Rcvd of Figure 3. `cleared`: floods that are safe by the clocks and
     wait until a majority of the voters holds them. `shadow`: what TOF would deliver, if that is observed.
     `delivered`: number and timestamp of the last delivered flood of each stream. `position`: the timestamp of
-    the last delivered flood.
+    the last delivered flood. `last_messages`: the number of the last delivered message of each node and
+    incarnation. A source sends its messages in the order of their numbers, so a lower one was delivered.
 
     `group`: the number of this node's group, or `NO_GROUP`.
     `origin`: how the founders agreed on the group, if they did.
@@ -159,7 +173,10 @@ class DriftState:
         self.cleared: deque[Placed] = deque()
         self.shadow = Shadow() if options.shadow else None
         self.delivered: dict[StreamId, tuple[int, int]] = {}
+        self.last_messages: dict[tuple[NodeId, int], int] = {}
         self.position = 0
+        self._leap = MOST_LEAP
+        self._leap_at: Instant = 0
         self.group = NO_GROUP
         self.origin: Origin | None = None
         self.admitted: dict[StreamId, int] = {}
@@ -182,6 +199,28 @@ class DriftState:
     def delivered_number(self, id: StreamId) -> int:
         """The number of the last delivered flood of a stream; 0 before the first."""
         return self.delivered.get(id, (0, 0))[0]
+
+    def is_new(self, id: MessageId) -> bool:
+        """Was this message not delivered yet?"""
+        return id.number > self.last_messages.get((id.source, id.incarnation), 0)
+
+    def last_message(self, id: StreamId) -> int:
+        """The number of the last delivered message of the node and incarnation that began a stream."""
+        return self.last_messages.get((id[0], node_incarnation(id)), 0)
+
+    def is_plausible(self, timestamp: int, now: Instant) -> bool:
+        """May a received timestamp raise the clock so far? If not, the flood is dropped and requested again."""
+        leap = timestamp - self.clock
+        if leap <= USUAL_LEAP:
+            return True
+        refilled = self._leap + (now - self._leap_at) * LEAP_PER_SECOND // SECOND
+        self._leap, self._leap_at = min(refilled, MOST_LEAP), now
+        if leap > self._leap:
+            self.clock += self._leap
+            self._leap = 0
+            return False
+        self._leap -= leap
+        return True
 
     def merge_piggyback(self, piggyback: Piggyback) -> None:
         """The vf update of Figure 3: merge the clocks and floors that a packet carries."""

@@ -8,13 +8,13 @@ the radio is not renewed.
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from typing import Any, ClassVar, Final
 
 from precede.core.effects import Effect, Effects, Medium, Send
 from precede.core.identity import NodeId
 from precede.core.instants import Instant
-from precede.core.messages import Packet
+from precede.core.messages import Packet, Written
 from precede.core.node import Node
 from precede.protocols.around import Around
 from precede.protocols.floods.virtual_flooding import Datum, VirtualFlooding
@@ -32,6 +32,9 @@ class CarrierPacket(Packet, frozen=True, gc=False):
     control_bytes: int = 0
     control_entries: int = 0
     messages: int = 0
+
+    def written(self) -> Sequence[Written]:
+        return self.inner.written()
 
 
 class Carrying(Around[Node]):

@@ -14,12 +14,13 @@ from collections.abc import Callable, Mapping, Sequence
 from typing import ClassVar, Final, TypeAlias
 
 from precede.core.effects import NOTHING, RADIO, Arrive, Effect, Effects, Key, Medium, Persist, Send
-from precede.core.identity import MessageId, NodeId
+from precede.core.identity import Count, Incarnation, MessageId, NodeId
 from precede.core.instants import Instant
 from precede.core.messages import ControlOnlyPacket, Packet, Written
 from precede.core.node import Context, Saved
 from precede.protocols.floods.options import FloodOptions
 from precede.protocols.floods.reliable_floods import (
+    MOST_REQUESTED,
     Floods,
     Have,
     Stream,
@@ -79,8 +80,8 @@ class FloodGonePacket(ControlOnlyPacket, frozen=True, gc=False):
 
     kind: ClassVar[str] = "flood_gone"
     source: NodeId
-    incarnation: int
-    number: int
+    incarnation: Incarnation
+    number: Count
 
     @property
     def size_bytes(self) -> int:
@@ -140,6 +141,7 @@ class Flooding(Dissemination):
         super().__init__(ordering)
         self._me = context.node
         self._gone: dict[StreamId, int] = {}
+        self._skipped: dict[StreamId, int] = {}
         self._packets = _EnvelopePackets(context.node, context.options.durable, self._skip_gone)
         self.floods: Floods[Envelope] = Floods(context.options, context.random, self._packets)
 
@@ -164,11 +166,12 @@ class Flooding(Dissemination):
         elif type(packet) is FloodWantPacket:
             self.floods.requested(packet.wants, sender, now, effects)
         elif type(packet) is FloodDigestPacket:
-            self.floods.compare(packet.haves, now, effects)
+            self.floods.compare(packet.haves, sender, now, effects)
             self._skip_known(now, effects)
         elif type(packet) is FloodGonePacket:
-            gone = self._gone.get((packet.source, packet.incarnation), 0)
-            self._gone[packet.source, packet.incarnation] = max(gone, packet.number)
+            id = (packet.source, packet.incarnation)
+            if id in self.floods.gaps:
+                self._gone[id] = max(self._gone.get(id, 0), packet.number)
         self._flush(effects)
         return effects or NOTHING
 
@@ -178,6 +181,8 @@ class Flooding(Dissemination):
         stream = self.floods.stream((id.source, id.incarnation))
         self.floods.answers.pop((stream.id, id.number), None)
         if id.number <= stream.received or id.number in stream.early:
+            if id.number <= self._skipped.get(stream.id, 0) and id.number not in stream.kept:
+                self._receive_skipped(envelope, stream, now, effects)
             return
         if not self.ordering.knows(id) and self._is_for_me(envelope):
             effects.append(Arrive((envelope.message,)))
@@ -185,6 +190,15 @@ class Flooding(Dissemination):
         if envelope.deadline is None or envelope.deadline > now:
             self.floods.relay(stream.id, id.number, envelope, now, effects)
         self._hand_up(ready, now, effects)
+
+    def _receive_skipped(
+        self, envelope: Envelope, stream: Stream[Envelope], now: Instant, effects: list[Effect]
+    ) -> None:
+        """A message that neighbours reported as gone is there after all: one of them was wrong, or lied."""
+        if self._is_for_me(envelope) and not self.ordering.knows(envelope.message.id):
+            effects.append(Arrive((envelope.message,)))
+            self.floods.relay(stream.id, envelope.message.id.number, envelope, now, effects)
+            self._hand_up((envelope,), now, effects)
 
     def _hand_up(self, ready: Sequence[Envelope], now: Instant, effects: list[Effect]) -> None:
         """Pass the messages to the ordering that are for this node and new to it."""
@@ -205,10 +219,12 @@ class Flooding(Dissemination):
 
         Messages that arrived meanwhile may be in order behind them.
         """
+        most = MOST_REQUESTED
         for stream in list(self.floods.gaps.values()):
             number = stream.received
-            while number < stream.exists and self.ordering.knows(MessageId(*stream.id, number + 1)):
+            while most and number < stream.exists and self.ordering.knows(MessageId(*stream.id, number + 1)):
                 number += 1
+                most -= 1
             self._hand_up(self.floods.skip_to(stream, number), now, effects)
 
     def sent(self, key: Key, now: Instant, ok: bool) -> Effects:
@@ -229,7 +245,10 @@ class Flooding(Dissemination):
 
     def _skip_gone(self, stream: Stream[Envelope], now: Instant, effects: list[Effect]) -> None:
         """Continue without the messages that neighbours report as gone."""
-        self._hand_up(self.floods.skip_to(stream, self._gone.get(stream.id, 0)), now, effects)
+        gone = self._gone.get(stream.id, 0)
+        if gone > stream.received:
+            self._skipped[stream.id] = gone
+            self._hand_up(self.floods.skip_to(stream, gone), now, effects)
 
     def sizes(self) -> Mapping[str, int]:
         return self.floods.sizes()

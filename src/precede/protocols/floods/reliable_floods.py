@@ -13,12 +13,13 @@ from __future__ import annotations
 from collections import deque
 from collections.abc import Sequence
 from random import Random
-from typing import Any, Final, Generic, Protocol, TypeAlias, TypeVar
+from typing import Annotated, Any, Final, Generic, Protocol, TypeAlias, TypeVar
 
+from msgspec import Meta
 from mypy_extensions import mypyc_attr
 
 from precede.core.effects import RADIO, Effect, Key, Send, SetTimer
-from precede.core.identity import NEIGHBOURS, NodeId
+from precede.core.identity import NEIGHBOURS, Count, NodeId
 from precede.core.instants import Duration, Instant
 from precede.core.messages import Packet
 from precede.protocols.floods.options import FloodOptions
@@ -26,13 +27,15 @@ from precede.protocols.floods.trickle import Trickle
 
 F = TypeVar("F")
 
-StreamId: TypeAlias = tuple[NodeId, int]
+Serial: TypeAlias = Annotated[int, Meta(ge=0, le=(1 << 31) - 1)]
+
+StreamId: TypeAlias = tuple[NodeId, Serial]
 """A stream: its source, and a serial that tells the streams of that source apart, such as its incarnation."""
 
-Have: TypeAlias = tuple[NodeId, int, int]
+Have: TypeAlias = tuple[NodeId, Serial, Count]
 """A stream (source and serial) and a number: the sender has all of its floods up to there."""
 
-Want: TypeAlias = tuple[NodeId, int, int, int]
+Want: TypeAlias = tuple[NodeId, Serial, Count, Count]
 """A stream (source and serial) and two numbers: the sender lacks its floods from the first to the last."""
 
 ASK: Final[Key] = ("net", "ask")
@@ -43,6 +46,11 @@ RELAY: Final = "relay"
 _SLOWEST_FACTOR: Final = 16
 _MOST_WANTS: Final = 64
 _MOST_ANSWERS: Final = 32
+
+MOST_REQUESTED: Final = 1 << 13
+"""How many numbers of one request are looked up. A request for more is made again later."""
+MOST_ANNOUNCED: Final = 1 << 10
+"""How many streams without any flood a neighbour can make us know of."""
 
 
 class Stream(Generic[F]):
@@ -114,6 +122,7 @@ class Floods(Generic[F]):
         self._ask_wait = options.ask_after
         self._answering = False
         self._kept_count = 0
+        self._announced: dict[NodeId, dict[StreamId, None]] = {}
 
     # -- receiving ---------------------------------------------------------------------------------------
 
@@ -194,7 +203,7 @@ class Floods(Generic[F]):
 
     def forget_all(self) -> None:
         """Drop all streams."""
-        for collection in (self.streams, self.gaps, self.answers, self._relays, self._ages):
+        for collection in (self.streams, self.gaps, self.answers, self._relays, self._ages, self._announced):
             collection.clear()
         self._kept_count = 0
 
@@ -230,6 +239,8 @@ class Floods(Generic[F]):
                 self._user.nobody_has(stream, now, effects)
             if len(wants) < _MOST_WANTS:
                 _add_missing(stream, wants)
+                if len(self.gaps) > _MOST_WANTS and stream.id in self.gaps:
+                    self.gaps[stream.id] = self.gaps.pop(stream.id)  # the others are requested next time
         if wants:
             effects.append(Send(self._user.want_packet(tuple(wants)), NEIGHBOURS, RADIO))
         self._ask_wait = min(2 * self._ask_wait, _SLOWEST_FACTOR * self._ask_after)
@@ -237,13 +248,17 @@ class Floods(Generic[F]):
 
     def requested(self, wants: Sequence[Want], peer: NodeId, now: Instant, effects: list[Effect]) -> None:
         """A neighbour requests floods: answer soon with those that are kept."""
-        for source, serial, first, last in wants:
+        most = MOST_REQUESTED
+        for source, serial, first, last in wants[:_MOST_WANTS]:
             stream = self.streams.get((source, serial))
             if stream is None:
                 continue
             kept = stream.kept
             gone = False
-            for number in range(first, min(last, max(stream.exists, first)) + 1):
+            highest = max(stream.early) if stream.early else stream.received
+            numbers = range(first, min(last, highest, first + most - 1) + 1)
+            most -= len(numbers)
+            for number in numbers:
                 flood = kept.get(number)
                 if flood is not None:
                     self.answers[stream.id, number] = flood
@@ -303,7 +318,7 @@ class Floods(Generic[F]):
             (source, serial, self.streams[source, serial].received) for source, serial in sorted(self.streams)
         )
 
-    def compare(self, haves: Sequence[Have], now: Instant, effects: list[Effect]) -> None:
+    def compare(self, haves: Sequence[Have], peer: NodeId, now: Instant, effects: list[Effect]) -> None:
         """Compare with a neighbour's digest: request floods that only it has; if different, send ours soon."""
         same = len(haves) == len(self.streams)
         for source, serial, received in haves:
@@ -311,12 +326,27 @@ class Floods(Generic[F]):
             own = stream.received if stream is not None else 0
             if received != own or stream is None:
                 same = False
-            if received > own:
+            if received > own and (stream is not None or self._may_announce(peer, (source, serial))):
                 self.heard_of(self.stream((source, serial)), received, now, effects)
         if same:
             self.trickle.same_digest()
         else:
             self.trickle.differs(now, effects)
+
+    def _may_announce(self, peer: NodeId, id: StreamId) -> bool:
+        """May a neighbour's digest begin a stream? Only so many of its streams may be without a flood."""
+        announced = self._announced.setdefault(peer, {})
+        if len(announced) >= MOST_ANNOUNCED:
+            for other in [other for other in announced if self._has_floods(other)]:
+                del announced[other]
+        if len(announced) >= MOST_ANNOUNCED:
+            return False
+        announced[id] = None
+        return True
+
+    def _has_floods(self, id: StreamId) -> bool:
+        stream = self.streams.get(id)
+        return stream is None or stream.received > 0 or bool(stream.kept)
 
     def timer(self, key: Key, now: Instant, effects: list[Effect]) -> None:
         """Handle a timer whose key begins with "net"."""

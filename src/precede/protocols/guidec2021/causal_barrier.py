@@ -18,7 +18,7 @@ import msgspec
 
 from precede.core.effects import Deliver, Discard, Effect, Effects, Persist
 from precede.core.errors import Refused
-from precede.core.identity import MessageId, NodeId
+from precede.core.identity import MessageId, MessageNumber, NodeId
 from precede.core.instants import Duration, Instant
 from precede.core.messages import Message
 from precede.core.node import Context, Saved, Waiting
@@ -31,7 +31,7 @@ from precede.protocols.layered.saved_state import saved_under
 from precede.protocols.layered.streams import Stream, id_in, stream_in, stream_of, top_key
 from precede.protocols.registry import Entry
 
-Predecessor: TypeAlias = tuple[Stream, int]
+Predecessor: TypeAlias = tuple[Stream, MessageNumber]
 Barrier: TypeAlias = tuple[Predecessor, ...]
 
 HEADER_BYTES: Final = 16

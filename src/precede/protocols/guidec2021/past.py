@@ -18,13 +18,14 @@ import msgspec
 from mypy_extensions import mypyc_attr
 
 from precede.core.effects import Persist
+from precede.core.identity import MessageNumber
 from precede.core.instants import Instant
 from precede.core.node import Saved
 from precede.protocols.layered.parsed_envelopes import MessageName, ParsedEnvelope
 from precede.protocols.layered.saved_state import saved_under
 from precede.protocols.layered.streams import Stream, stream_in, top_key
 
-Predecessor: TypeAlias = tuple[Stream, int, Instant]
+Predecessor: TypeAlias = tuple[Stream, MessageNumber, Instant]
 Barrier: TypeAlias = tuple[Predecessor, ...]
 
 

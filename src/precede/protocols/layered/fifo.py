@@ -25,6 +25,7 @@ class Fifo(Ordering):
     """Counts deliveries per stream; a message waits for the previous one of its stream and for nothing else."""
 
     draining: ClassVar[tuple[str, ...]] = ("pending",)
+    stamp_type = None
 
     def __init__(self, context: Context[Durable]) -> None:
         self._own = OwnMessages(context)

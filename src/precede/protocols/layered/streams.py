@@ -8,11 +8,14 @@ as the bare source: nearly every stream is a first one, and an int hashes faster
 
 from __future__ import annotations
 
-from typing import TypeAlias
+from typing import Annotated, TypeAlias
+
+from msgspec import Meta
 
 from precede.core.identity import MessageId, NodeId
 
-Stream: TypeAlias = NodeId | tuple[NodeId, int]
+Stream: TypeAlias = NodeId | Annotated[tuple[NodeId, ...], Meta(min_length=2, max_length=2)]
+"""A source, or a source and its incarnation. msgspec 0.22 crashes on `NodeId | tuple[NodeId, Incarnation]`."""
 
 
 def stream_of(id: MessageId) -> Stream:

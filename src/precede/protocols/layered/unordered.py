@@ -30,6 +30,8 @@ class UnorderedOptions(Durable, frozen=True, kw_only=True):
 class Unordered(Ordering):
     """Remembers its deliveries per stream: a contiguous prefix of numbers, and the numbers beyond it."""
 
+    stamp_type = None
+
     def __init__(self, context: Context[UnorderedOptions]) -> None:
         self._own = OwnMessages(context)
         self._durable: bool = context.options.durable

@@ -15,7 +15,7 @@ from msgspec import Struct
 
 from precede.core.effects import Deliver, Effect, Effects, Persist
 from precede.core.errors import Refused
-from precede.core.identity import MessageId, NodeId
+from precede.core.identity import Count, MessageId, NodeId
 from precede.core.instants import Duration, Instant
 from precede.core.messages import Message
 from precede.core.node import Context, Saved, Waiting
@@ -44,7 +44,7 @@ class VectorClock(Ordering):
     """
 
     draining: ClassVar[tuple[str, ...]] = ("pending",)
-    stamp_type = dict[int, int]
+    stamp_type = dict[NodeId, Count]
 
     def __init__(self, context: Context[Durable]) -> None:
         self._own = OwnMessages(context)
@@ -92,14 +92,17 @@ class VectorClock(Ordering):
             self._held.hold(envelope, effects)
 
     def _lack(self, envelope: Envelope) -> tuple[NodeId, int] | None:
-        """One message that must be delivered first, or None."""
-        source = envelope.message.id.source
+        """One message that must be delivered first, or None.
+
+        The entry of the source itself is the message's number; a malicious source may have written another one.
+        """
+        source, own_number = envelope.message.id.source, envelope.message.id.number
         delivered = self._delivered
         for member, number in envelope.stamp.items():
-            needed = number - 1 if member == source else number
+            needed = own_number - 1 if member == source else number
             if delivered.get(member, 0) < needed:
                 return member, needed
-        return None
+        return None if delivered.get(source, 0) == own_number - 1 else (source, own_number - 1)
 
     def _deliver(self, envelope: Envelope, effects: list[Effect]) -> None:
         id = envelope.message.id

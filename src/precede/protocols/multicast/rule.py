@@ -8,18 +8,18 @@ from __future__ import annotations
 
 from abc import ABC, abstractmethod
 from collections.abc import Iterable, Mapping, Sequence
-from typing import Any, ClassVar, Final, TypeAlias
+from typing import Annotated, Any, ClassVar, Final, TypeAlias
 
-from msgspec import Struct
+from msgspec import Meta, Struct
 
-from precede.core.identity import MessageId, NodeId
-from precede.core.messages import Message, Packet, Written
+from precede.core.identity import Incarnation, MessageId, NodeId
+from precede.core.messages import Message, Packet, Size, Written
 from precede.protocols.multicast.address_book import AddressBook
 
 INTEGER_BYTES: Final = 4
 HEADER_BYTES: Final = 20
 
-Process: TypeAlias = int
+Process: TypeAlias = Annotated[int, Meta(ge=0, le=(1 << 63) - 1)]
 """A node in one incarnation. A node that lost its state is a new process: earlier messages are not for it."""
 
 INCARNATION_SHIFT: Final = 48
@@ -53,9 +53,9 @@ class Stamp(Struct, frozen=True, gc=False, array_like=True):
     `order_bytes` is the size of the encoding with 32-bit integers.
     """
 
-    integers: int
-    entries: int
-    order_bytes: int
+    integers: Size
+    entries: Size
+    order_bytes: Size
 
 
 class MulticastPacket(Packet, frozen=True, gc=False):
@@ -96,7 +96,7 @@ class LifePacket(Packet, frozen=True, gc=False):
     control_bytes: ClassVar[int] = HEADER_BYTES
     control_entries: ClassVar[int] = 0
     messages: ClassVar[int] = 0
-    incarnation: int
+    incarnation: Incarnation
     gone: bool = False
 
 

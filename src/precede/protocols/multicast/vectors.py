@@ -8,9 +8,10 @@ from __future__ import annotations
 
 from typing import Final, TypeAlias
 
+from precede.core.identity import Count
 from precede.protocols.multicast.rule import Process
 
-SparseVector: TypeAlias = dict[Process, int]
+SparseVector: TypeAlias = dict[Process, Count]
 """A number for each process; a missing one is 0. A vector that others share is replaced, never changed."""
 
 EMPTY: Final[SparseVector] = {}

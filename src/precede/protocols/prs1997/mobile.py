@@ -23,7 +23,7 @@ from precede.core.effects import Accept, Effect, Effects
 from precede.core.errors import Refused
 from precede.core.identity import MessageId, NodeId
 from precede.core.instants import Duration, Instant
-from precede.core.messages import Message
+from precede.core.messages import Message, Size
 from precede.core.node import Context, Node
 from precede.protocols.cells.packets import (
     PACKETS,
@@ -38,7 +38,8 @@ from precede.protocols.cells.proxy_host import ProxyHost
 from precede.protocols.cells.proxy_station import ProxyStation
 from precede.protocols.cells.record import ProxyRecord
 from precede.protocols.cells.rule import ProxyRule
-from precede.protocols.multicast.rule import process_of
+from precede.protocols.multicast.rule import Process, process_of
+from precede.protocols.multicast.vectors import SparseVector
 from precede.protocols.prs1997 import prs
 from precede.protocols.prs1997.options import PrsMobileOptions, PrsOptions
 from precede.protocols.registry import Entry
@@ -76,8 +77,8 @@ class PrsGivePacket(ProxyGivePacket, frozen=True, gc=False):
     """Station to station: a record, with CB_h and Delivered_h (`order`), which have this many tuples."""
 
     kind: ClassVar[str] = "prs_give"
-    order: tuple[dict[int, dict[int, int]], dict[int, dict[int, int]]]
-    tuples: int
+    order: tuple[dict[Process, SparseVector], dict[Process, SparseVector]]
+    tuples: Size
 
     @property
     def control_entries(self) -> int:
@@ -171,8 +172,10 @@ class MobileRule(ProxyRule):
         owed = self.owed.get(host) or deque()
         while owed and owed[0] <= number:
             acknowledged = owed.popleft()
-            lacking = self.lacking[acknowledged]
-            del lacking[host]
+            lacking = self.lacking.get(acknowledged)
+            if lacking is None:
+                continue  # a malicious source has named this host twice
+            lacking.pop(host, None)
             if not lacking:
                 del self.lacking[acknowledged]
                 self.finished.append((self.node, acknowledged))

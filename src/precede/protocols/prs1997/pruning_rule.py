@@ -14,7 +14,7 @@ from typing import Any, ClassVar, TypeAlias
 
 import msgspec
 
-from precede.core.identity import MessageId, NodeId
+from precede.core.identity import Count, MessageId, NodeId
 from precede.protocols.multicast.rule import (
     INTEGER_BYTES,
     MulticastPacket,
@@ -27,7 +27,7 @@ from precede.protocols.multicast.rule import (
 )
 
 Remaining: TypeAlias = tuple[Process, ...]
-Log: TypeAlias = dict[Process, dict[int, Remaining]]
+Log: TypeAlias = dict[Process, dict[Count, Remaining]]
 """By source and number: the destinations that still matter. A source's latest entry stays without any."""
 
 

@@ -11,20 +11,23 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from functools import cached_property
-from typing import ClassVar, Final, TypeAlias
+from typing import Annotated, ClassVar, Final, TypeAlias
 
-from msgspec import Struct
+from msgspec import Meta, Struct
 
-from precede.core.identity import NodeId
+from precede.core.identity import Count, NodeId
 from precede.core.messages import EntrySizedPacket, Message, Packet, Size, Written
 from precede.protocols.vcube2018.prepared import ENTRY_BYTES, HEADER_BYTES, Prepared, Row, Slot
 from precede.protocols.vcube2018.topology import MOST_POSITIONS
 
-Events: TypeAlias = tuple[tuple[NodeId, int], ...]
+Events: TypeAlias = tuple[tuple[NodeId, Count], ...]
 """A view: each node with the number of times it crashed, left or joined, ascending by node."""
 
-Vector: TypeAlias = tuple[int, ...]
+Vector: TypeAlias = tuple[Count, ...]
 """A number for each source."""
+
+Past: TypeAlias = Annotated[int, Meta(ge=0, le=1 << 56)]
+"""The sum of a vector."""
 
 
 class StampedMessage(Struct, frozen=True, array_like=True, dict=True):
@@ -36,9 +39,9 @@ class StampedMessage(Struct, frozen=True, array_like=True, dict=True):
     """
 
     message: Message
-    changed: tuple[tuple[int, bytes], ...]
+    changed: tuple[tuple[Count, bytes], ...]
     entries: Size
-    past: int
+    past: Past
 
     def written(self) -> Written:
         """What the source wrote, as a signature covers it."""
@@ -104,7 +107,7 @@ class VCubeTestPacket(_DiagnosisPacket, frozen=True, gc=False):
     """
 
     kind: ClassVar[str] = "vcube_test"
-    number: int
+    number: Count
     answer: bool
     events: Events
     have: Vector | None

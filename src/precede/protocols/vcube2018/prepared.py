@@ -6,7 +6,9 @@ Bit masks have one bit for each source. With 1,024 sources a mask does not fit a
 
 from __future__ import annotations
 
-from typing import Any, Final, TypeAlias, final
+from typing import Annotated, Any, Final, TypeAlias, final
+
+from msgspec import Meta
 
 from precede.core.effects import Arrive, Deliver, Effects
 from precede.core.identity import MessageId, NodeId
@@ -16,7 +18,7 @@ SOURCE_BITS: Final = 16
 HEADER_BYTES: Final = 20
 ENTRY_BYTES: Final = 4
 
-Slot: TypeAlias = int
+Slot: TypeAlias = Annotated[int, Meta(ge=1, le=1 << 57)]
 """A message id as one integer: the number in the high bits, the source in the low 16 bits. It is never 0."""
 
 Mask: TypeAlias = Any

@@ -38,6 +38,9 @@ from precede.protocols.cells.record import ProxyRecord
 from precede.protocols.cells.rule import ProxyRule
 from precede.protocols.registry import Entry
 
+_MOST_DELETED: Final = 1 << 13
+"""How many messages one batch deletes: a malicious station can acknowledge any number."""
+
 
 class CkAppPacket(ProxyAppPacket, frozen=True, gc=False):
     """Station to station: a message, to be delivered after everything in the vector `after`."""
@@ -128,7 +131,8 @@ class CkRule(ProxyRule):
         return True
 
     def take_deletable(self) -> list[MessageKey]:
-        before, self.deleted = self.deleted, max(min(self.acked.values(), default=0), self.deleted)
+        before, acked = self.deleted, min(self.acked.values(), default=0)
+        self.deleted = max(min(acked, before + _MOST_DELETED), before)
         return [(self.node, number) for number in range(before + 1, self.deleted + 1)]
 
     def admit(self, host: NodeId, record: ProxyRecord, received: Mapping[NodeId, int]) -> Packet:

@@ -9,11 +9,11 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import ClassVar, Final, Literal, TypeAlias
 
-from precede.core.identity import MessageId, NodeId
+from precede.core.identity import Count, MessageId, NodeId
 from precede.core.messages import Message, Packet, Written
 from precede.protocols.cells.frames import RadioFrame, RoutedPacket, RoutesPacket, WiredFrame
 
-Previous: TypeAlias = tuple[tuple[NodeId, int], ...] | None
+Previous: TypeAlias = tuple[tuple[NodeId, Count], ...] | None
 """The stations where a host may be registered, each with the connection; None means every station."""
 
 Reason: TypeAlias = Literal["join", "connect", "recover"]
@@ -27,7 +27,7 @@ class UpPacket(RadioFrame, frozen=True, gc=False):
 
     kind: ClassVar[str] = "up"
     host: NodeId
-    ses: int
+    ses: Count
     message: Message
 
     control_entries: ClassVar[int] = 3
@@ -39,9 +39,9 @@ class AckPacket(RadioFrame, frozen=True, gc=False):
 
     kind: ClassVar[str] = "ack"
     host: NodeId
-    ses: int
-    next: int
-    ranges: tuple[tuple[int, int], ...]
+    ses: Count
+    next: Count
+    ranges: tuple[tuple[Count, Count], ...]
 
     @property
     def control_entries(self) -> int:
@@ -54,9 +54,9 @@ class ConnectPacket(RadioFrame, frozen=True, gc=False):
     kind: ClassVar[str] = "connect"
     reason: Reason
     host: NodeId
-    next: int
-    ses: int
-    last_ses: int
+    next: Count
+    ses: Count
+    last_ses: Count
     previous: Previous
 
     @property
@@ -69,7 +69,7 @@ class LeavePacket(RadioFrame, frozen=True, gc=False):
 
     kind: ClassVar[str] = "leave"
     host: NodeId
-    ses: int
+    ses: Count
     previous: Previous
 
     @property
@@ -88,7 +88,7 @@ class DataPacket(RadioFrame, frozen=True, gc=False):
     """
 
     kind: ClassVar[str] = "data"
-    number: int
+    number: Count
     message: Message
     marks: tuple[NodeId, ...] = ()
     messages: ClassVar[int] = 1
@@ -103,8 +103,8 @@ class PrivatePacket(RadioFrame, frozen=True, gc=False):
 
     kind: ClassVar[str] = "private"
     host: NodeId
-    ses: int
-    number: int
+    ses: Count
+    number: Count
     message: Message
 
     control_entries: ClassVar[int] = 5
@@ -115,7 +115,7 @@ class StationAckPacket(RadioFrame, frozen=True, gc=False):
     """Station to its cell: for each host, the number of its last message that the station accepted."""
 
     kind: ClassVar[str] = "station_ack"
-    accepted: tuple[tuple[NodeId, int], ...]
+    accepted: tuple[tuple[NodeId, Count], ...]
 
     @property
     def control_entries(self) -> int:
@@ -132,11 +132,11 @@ class ConnectAckPacket(RadioFrame, frozen=True, gc=False):
 
     kind: ClassVar[str] = "connect_ack"
     host: NodeId
-    accepted: int
-    start: int
-    recovered: int
-    skip: tuple[int, ...]
-    ses: int
+    accepted: Count
+    start: Count
+    recovered: Count
+    skip: tuple[Count, ...]
+    ses: Count
 
     uncounted_bytes: ClassVar[int] = 4
 
@@ -150,7 +150,7 @@ class LeaveAckPacket(RadioFrame, frozen=True, gc=False):
 
     kind: ClassVar[str] = "leave_ack"
     host: NodeId
-    ses: int
+    ses: Count
 
     control_entries: ClassVar[int] = 2
 
@@ -160,7 +160,7 @@ class NotRegisteredPacket(RadioFrame, frozen=True, gc=False):
 
     kind: ClassVar[str] = "not_registered"
     host: NodeId
-    ses: int
+    ses: Count
 
     control_entries: ClassVar[int] = 2
 
@@ -182,8 +182,8 @@ class FirstRequestPacket(RoutedPacket, frozen=True, gc=False):
     """Req1, new station to a previous one: do you have its record, and what has it not delivered?"""
 
     kind: ClassVar[str] = "first_request"
-    next: int
-    last_ses: int
+    next: Count
+    last_ses: Count
 
     control_entries: ClassVar[int] = 4
     uncounted_bytes: ClassVar[int] = 4
@@ -193,7 +193,7 @@ class FirstResponsePacket(RoutedPacket, frozen=True, gc=False):
     """Rsp1: the number of the host's last accepted message, and its undelivered messages in delivery order."""
 
     kind: ClassVar[str] = "first_response"
-    accepted: int
+    accepted: Count
     undelivered: tuple[MessageId, ...]
 
     uncounted_bytes: ClassVar[int] = 4

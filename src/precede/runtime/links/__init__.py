@@ -20,6 +20,7 @@ Modules in reading order:
   group_seal      frames for everybody, under the group key
   replay_window   counters that were seen
   inspection      checks a decoded packet before the node receives it
+  waiting_bound   bytes of messages that wait
   authorship      signatures of messages
   keyring         files with keys, identities and rosters
   private_lines   a UDP socket for each admitted neighbour

@@ -54,15 +54,16 @@ class Authors:
         """Put this member's signature into those messages of a packet that are its own."""
         for item in packet.written():
             if item.message.id.source == self._me:
+                holder = item.message if item.holder is None else item.holder
                 signature = self._signature(item)
-                if item.message.signature != signature:
+                if holder.signature != signature:
                     # Signing is deterministic, and no other node has seen the message yet.
-                    msgspec.structs.force_setattr(item.message, "signature", signature)
+                    msgspec.structs.force_setattr(holder, "signature", signature)
 
     def check(self, items: list[Written]) -> str | None:
         """Why a signature is not accepted (`unsigned`, `unknown_author`, `forged`), or None."""
         for item in items:
-            signature = item.message.signature
+            signature = (item.message if item.holder is None else item.holder).signature
             if not signature:
                 return "unsigned"
             public = self._public_keys.get(item.message.id.source)

@@ -18,6 +18,8 @@ HEADER_BYTES: Final = _HEADER.size
 _MOST_PIECES: Final = 4096
 _MOST_BYTES: Final = 16 << 20
 _MOST_PER_SENDER: Final = 32
+_PIECE_OVERHEAD_BYTES: Final = 128
+"""What a piece costs in memory beside its data."""
 
 
 class Fragments:
@@ -62,6 +64,9 @@ class Fragments:
         data = piece[HEADER_BYTES:]
         if count == 1:
             return data
+        if not data:  # nobody cuts a packet into empty pieces
+            self.dropped["fragment"] += 1
+            return None
         return self._gather((sender, number), place, count, data)
 
     def forget(self, sender: NodeId) -> None:
@@ -81,7 +86,7 @@ class Fragments:
             return None
         if place not in pieces:
             pieces[place] = data
-            self._bytes += len(data)
+            self._bytes += len(data) + _PIECE_OVERHEAD_BYTES
         if len(pieces) == count:
             self._forget(key)
             return b"".join(pieces[number] for number in range(count))
@@ -101,7 +106,7 @@ class Fragments:
 
     def _forget(self, key: tuple[NodeId, int]) -> None:
         pieces = self._open.pop(key)
-        self._bytes -= sum(map(len, pieces.values()))
+        self._bytes -= sum(map(len, pieces.values())) + _PIECE_OVERHEAD_BYTES * len(pieces)
         del self._counts[key]
         self._per_sender[key[0]] -= 1
         if not self._per_sender[key[0]]:

@@ -1,9 +1,10 @@
 """Inspection: checks every decoded packet before the node receives it.
 
-A packet is dropped whole, and counted under a reason, if it has numbers that no honest member writes (`absurd`,
-`far_future`, `deadline`, `huge_barrier`), if it is addressed to others (`misaddressed`), or if a signature is
-wrong (`forged`, `unsigned`, `unknown_author`). An honest relay forwards only packets that pass the same checks,
-so no honest message is lost with it. The state is one number for each recent stream.
+A packet is dropped whole, and counted under a reason, if it has numbers that no honest member writes
+(`far_future`, `deadline`, `huge_barrier`; the codec has checked their ranges), if it is addressed to others
+(`misaddressed`), if a signature is wrong (`forged`, `unsigned`, `unknown_author`), or if too many bytes wait
+already (`waiting_full`). An honest relay forwards only packets that pass the same checks, so no honest message
+is lost with it. The state is two numbers for each recent stream, and the sizes of the waiting messages.
 """
 
 from __future__ import annotations
@@ -15,14 +16,12 @@ import msgspec
 
 from precede.core.identity import MessageId, NodeId
 from precede.core.instants import DAY, Duration, Instant
-from precede.core.messages import Packet, Written
+from precede.core.messages import Message, Packet, Written
 from precede.runtime.links.authorship import Authors
+from precede.runtime.links.waiting_bound import WaitingBound
 
-MOST_NUMBER: Final = 1 << 40
-MOST_NODE: Final = 1 << 48
-MOST_INCARNATION: Final = 1 << 15
 MOST_AHEAD: Final = 1 << 20
-"""How far a message's number may be ahead of the last one delivered in its stream."""
+"""How far a message's number may be ahead of the last one delivered in its stream, or of the first accepted."""
 MOST_LIFETIME: Final[Duration] = 3660 * DAY
 MOST_ORDER_BYTES: Final = 1 << 18
 _MOST_STREAMS: Final = 1 << 16
@@ -37,6 +36,8 @@ class Inspection:
         self._authors = authors
         self._encode = msgspec.msgpack.Encoder().encode
         self._last_delivered: OrderedDict[tuple[NodeId, int], int] = OrderedDict()
+        self._first_accepted: OrderedDict[tuple[NodeId, int], int] = OrderedDict()
+        self._waiting = WaitingBound()
 
     def outgoing(self, packet: Packet) -> None:
         """Sign the messages of a packet that is about to be encoded."""
@@ -47,9 +48,17 @@ class Inspection:
         """Record a delivered message: the window of accepted numbers of its stream moves with it."""
         stream = (id.source, id.incarnation)
         if self._last_delivered.get(stream, 0) < id.number:
-            self._last_delivered[stream] = id.number
-            if len(self._last_delivered) > _MOST_STREAMS:
-                self._last_delivered.popitem(last=False)
+            _remember(self._last_delivered, stream, id.number)
+        self._waiting.done(id)
+
+    def arrived(self, message: Message) -> None:
+        """A first copy arrived."""
+        if message.id.source != self._me:
+            self._waiting.arrived(message)
+
+    def discarded(self, id: MessageId) -> None:
+        """A message was discarded."""
+        self._waiting.done(id)
 
     def incoming(self, packet: Packet, size: int, now: Instant, accepted: int) -> str | None:
         """The reason to drop a packet of `size` bytes, or None. `accepted` is the number of this node's last
@@ -60,21 +69,24 @@ class Inspection:
             if reason is not None:
                 return reason
         if self._authors is not None:
-            if packet.messages != len(items):
+            if packet.messages > len(items):
                 return "unsigned"
-            return self._authors.check(items)
+            reason = self._authors.check(items)
+            if reason is not None:
+                return reason
+        for item in items:
+            id = item.message.id
+            if id.number and (id.source, id.incarnation) not in self._first_accepted:
+                _remember(self._first_accepted, (id.source, id.incarnation), id.number)
         return None
 
     def _implausible(self, item: Written, size: int, now: Instant, accepted: int) -> str | None:
         id = item.message.id
-        if not (
-            0 <= id.source < MOST_NODE
-            and 0 <= id.incarnation < MOST_INCARNATION
-            and 0 < id.number <= MOST_NUMBER
-        ):
-            return "absurd"
-        last = self._last_delivered.get((id.source, id.incarnation))
-        if last is not None and id.number > last + MOST_AHEAD:
+        if item.author is not None and item.author != id.source:
+            return "forged"
+        stream = (id.source, id.incarnation)
+        last = self._last_delivered.get(stream, 0)
+        if id.number > (last or self._first_accepted.get(stream, id.number)) + MOST_AHEAD:
             return "far_future"
         if id.source == self._me and id.incarnation == self._incarnation and id.number > accepted:
             return "forged"
@@ -84,4 +96,13 @@ class Inspection:
             return "misaddressed"
         if size > MOST_ORDER_BYTES and len(self._encode(item.order)) > MOST_ORDER_BYTES:
             return "huge_barrier"
+        if id.number and self._waiting.is_full_for(item.message, last):
+            return "waiting_full"
         return None
+
+
+def _remember(numbers: OrderedDict[tuple[NodeId, int], int], stream: tuple[NodeId, int], number: int) -> None:
+    """Set a stream's number, and forget the oldest stream above the bound."""
+    numbers[stream] = number
+    if len(numbers) > _MOST_STREAMS:
+        numbers.popitem(last=False)

@@ -1,0 +1,69 @@
+"""From bytes of a neighbour to an input of the node: decoded, checked, counted, and queued within bounds.
+
+Every packet comes from the network, and a member that sends it may be malicious. Whatever one packet does to a
+node's `receive`, the node goes on: an exception drops that packet, is counted (`raised`) and logged once.
+"""
+
+from __future__ import annotations
+
+import logging
+from collections import Counter
+from typing import Final
+
+from precede.core.effects import NOTHING, Effects, Medium
+from precede.core.identity import NodeId
+from precede.core.instants import Instant
+from precede.core.messages import Packet
+from precede.core.node import Node
+from precede.runtime.codec import Codec, Garbled
+from precede.runtime.links.inspection import Inspection
+
+MOST_INPUTS: Final = 10_000
+MOST_INPUT_BYTES: Final = 64 << 20
+_log: Final = logging.getLogger("precede")
+
+
+class Reception:
+    """The incoming packets of one driver. `dropped` counts by reason."""
+
+    def __init__(self, codec: Codec, dropped: Counter[str]) -> None:
+        self._codec = codec
+        self._dropped = dropped
+        self._queued_bytes = 0
+        self._logged: set[tuple[type[Packet], type[BaseException]]] = set()
+
+    def decode(self, data: bytes, now: Instant, accepted: int, inspection: Inspection | None) -> Packet | None:
+        """The packet in these bytes, or None if it was dropped."""
+        try:
+            packet = self._codec.decode(data)
+        except Garbled as error:
+            self._dropped[error.reason] += 1
+            return None
+        reason = None if inspection is None else inspection.incoming(packet, len(data), now, accepted)
+        if reason is not None:
+            self._dropped[reason] += 1
+            return None
+        return packet
+
+    def queued(self, inputs: int, size: int) -> bool:
+        """Count a packet that is to wait behind so many inputs; False if there is no room for it."""
+        if inputs >= MOST_INPUTS or self._queued_bytes + size > MOST_INPUT_BYTES:
+            self._dropped["overrun"] += 1
+            return False
+        self._queued_bytes += size
+        return True
+
+    def receive(
+        self, node: Node, packet: Packet, sender: NodeId, over: Medium, size: int, now: Instant
+    ) -> Effects:
+        """The node receives a packet that has waited."""
+        self._queued_bytes -= size
+        try:
+            return node.receive(packet, sender, now, over)
+        except Exception as error:
+            self._dropped["raised"] += 1
+            kind = (type(packet), type(error))
+            if kind not in self._logged:
+                self._logged.add(kind)
+                _log.exception("a packet %s from node %d was dropped", packet.kind, sender)
+            return NOTHING
