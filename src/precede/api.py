@@ -33,6 +33,9 @@ MOST_CARRIED: Final = 50_000
 _LISTEN: Final = "2s"
 """How long a member of a total order looks for a group, before a majority of the founders founds one."""
 
+MOST_BYTES_CARRIED: Final = 1 << 28
+"""How many bytes of payloads a member carries for others, unless the option `cache_bytes` says otherwise."""
+
 Order: TypeAlias = Literal["none", "fifo", "causal", "delta", "multicast", "total"]
 """The orders that `join` offers: see docs/guides/which-order.md."""
 
@@ -138,7 +141,7 @@ def open_member(
     entry = registry.find(protocol)
     chosen = dict(options)
     if entry.ordering is not None:
-        chosen.setdefault("dissemination", "epidemic")
+        chosen.setdefault("dissemination", "gossip")
     dissemination = str(chosen.get("dissemination", "direct"))
     known_options = registry.options_of_entry(entry, dissemination)
     if "durable" not in known_options:
@@ -147,6 +150,8 @@ def open_member(
         chosen.setdefault("cache", MOST_CARRIED)
     if settings.book is None:
         _check_members(name, settings)
+    if "cache_bytes" in known_options:
+        chosen.setdefault("cache_bytes", MOST_BYTES_CARRIED)
     own_id, ids = _ids((*settings.members, name), settings.book)
     generator = random or SystemRandom()
 

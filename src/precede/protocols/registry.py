@@ -55,6 +55,7 @@ _DISSEMINATIONS: Final[dict[str, str]] = {
     "direct": "precede.protocols.layered.direct:DISSEMINATION",
     "epidemic": "precede.protocols.layered.epidemic.node:DISSEMINATION",
     "flooding": "precede.protocols.floods.flooding:DISSEMINATION",
+    "gossip": "precede.protocols.layered.gossip.entry:DISSEMINATION",
     **{
         name: f"precede.protocols.routing.{name}:DISSEMINATION"
         for name in ("direct_delivery", "first_contact", "spray_and_wait", "prophet", "maxprop")

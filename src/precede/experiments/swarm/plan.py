@@ -1,7 +1,8 @@
 """Plans of swarm worlds: what a seed draws for a protocol.
 
-`DRAWERS` names the drawer of each protocol. A drawer makes a `Plan`, which is plain data that can be printed,
-shrunk and run again. It may also say which messages are due after healing, and add checks of its own.
+`DRAWERS` names the drawer of each protocol, and of each ordering over `gossip`. A drawer makes a `Plan`, which
+is plain data that can be printed, shrunk and run again. It may also say which messages are due after healing,
+and add checks of its own.
 """
 
 from __future__ import annotations
@@ -23,6 +24,9 @@ from precede.experiments.run import Prepared, Run
 from precede.protocols import registry
 from precede.sim.randomness import Generators
 
+OVER_GOSSIP: Final = "+gossip"
+"""The end of a name that stands for an ordering over the dissemination `gossip`."""
+
 DRAWERS: Final[dict[str, str]] = {
     "causal_barrier": "precede.experiments.swarm.draw.layered:DRAWER",
     "delta_causal": "precede.experiments.swarm.draw.layered:DRAWER",
@@ -30,6 +34,12 @@ DRAWERS: Final[dict[str, str]] = {
     "unordered": "precede.experiments.swarm.draw.layered:DRAWER",
     "fifo": "precede.experiments.swarm.draw.layered:DRAWER",
     "vector_clock": "precede.experiments.swarm.draw.layered:DRAWER",
+    "causal_barrier+gossip": "precede.experiments.swarm.draw.gossip:DRAWER",
+    "delta_causal+gossip": "precede.experiments.swarm.draw.gossip:DRAWER",
+    "hash_dag+gossip": "precede.experiments.swarm.draw.gossip:DRAWER",
+    "unordered+gossip": "precede.experiments.swarm.draw.gossip:DRAWER",
+    "fifo+gossip": "precede.experiments.swarm.draw.gossip:DRAWER",
+    "vector_clock+gossip": "precede.experiments.swarm.draw.gossip:DRAWER",
     "vcube": "precede.experiments.swarm.draw.vcube:DRAWER",
     "drift": "precede.experiments.swarm.draw.flood:DRAWER",
     "tof": "precede.experiments.swarm.draw.flood:DRAWER",

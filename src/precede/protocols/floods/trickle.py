@@ -1,8 +1,9 @@
 """Trickle: when a node sends its digest (the algorithm beneath Deluge, reference [17] of drift2006).
 
 A node sends once in an interval, at a random instant of its second half, unless enough neighbours have sent an
-equal digest. While all agree, the interval doubles up to a longest one. When a neighbour has more or less than
-this node, the interval falls back to the shortest. So news spreads fast, and agreement costs almost nothing.
+equal digest. While all agree, the interval grows by a factor, up to a longest one. When a neighbour has more or
+less than this node, the interval falls back to the shortest. So news spreads fast, and agreement costs almost
+nothing.
 """
 
 from __future__ import annotations
@@ -17,13 +18,20 @@ class Trickle:
     """One timer that fires twice per interval: when to send, and at the end. `shortest` 0: never send."""
 
     def __init__(
-        self, shortest: Duration, longest: Duration, redundancy: int, random: Random, key: Key
+        self,
+        shortest: Duration,
+        longest: Duration,
+        redundancy: int,
+        random: Random,
+        key: Key,
+        growth: int = 2,
     ) -> None:
         self._shortest = shortest
         self._longest = max(longest, shortest)
         self._redundancy = redundancy
         self._random = random
         self._key = key
+        self._growth = growth
         self._interval = shortest
         self._ends: Instant = 0
         self._sent = False
@@ -48,7 +56,7 @@ class Trickle:
     def timer(self, now: Instant, effects: list[Effect]) -> bool:
         """Handle the timer; True: send now."""
         if self._sent:
-            self._interval = min(2 * self._interval, self._longest)
+            self._interval = min(self._growth * self._interval, self._longest)
             self._begin(now, effects)
             return False
         self._sent = True

@@ -19,4 +19,5 @@ orderings of guidec2021 are in their own package, the flooding dissemination is 
     hash_dag          ordering: causal, by hashes of the predecessors
     direct            dissemination: from the sender to each addressee
     epidemic          dissemination: store, carry and forward
+    gossip            dissemination: one transmission for all neighbours, and digests of ranges
 """

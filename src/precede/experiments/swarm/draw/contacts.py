@@ -128,9 +128,12 @@ def _draw_options(random: Random, expires: bool) -> dict[str, Any]:
     return options
 
 
-def missing(plan: Plan, prepared: Prepared, log: pa.Table) -> Sequence[str]:
-    """Messages carried at the time of healing that live long enough and are not delivered."""
-    return carried_missing(plan, prepared, log, spreading(plan, log))
+def missing(plan: Plan, prepared: Prepared, log: pa.Table, repair: Duration = 0) -> Sequence[str]:
+    """Messages carried at the time of healing that live long enough and are not delivered.
+
+    `repair` is the time that the dissemination needs beside the transfers.
+    """
+    return carried_missing(plan, prepared, log, spreading(plan, log) + repair)
 
 
 def spreading(plan: Plan, log: pa.Table) -> Duration:

@@ -14,7 +14,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from random import Random
-from typing import Final
+from typing import Any, Final
 
 from mypy_extensions import mypyc_attr
 
@@ -39,7 +39,13 @@ from precede.protocols.layered.envelope import Envelope
 from precede.protocols.layered.epidemic.cache import Cache, EvictedIds
 from precede.protocols.layered.epidemic.links import Link
 from precede.protocols.layered.epidemic.options import EpidemicOptions, EvictionPolicy
-from precede.protocols.layered.epidemic.packets import HavePacket, MessagesPacket, SummaryPacket, packet_of
+from precede.protocols.layered.epidemic.packets import (
+    BatchPacket,
+    HavePacket,
+    MessagesPacket,
+    SummaryPacket,
+    packet_of,
+)
 from precede.protocols.layered.epidemic.transfer_order import TransferOrder, arranged
 from precede.protocols.layered.ordering import Ordering
 from precede.protocols.layered.own_messages import own_key
@@ -58,9 +64,9 @@ class Epidemic(Dissemination):
     `_immediate` is True if transfers take no time, False if they take time, None until the node knows.
     """
 
-    def __init__(self, context: Context[EpidemicOptions], ordering: Ordering) -> None:
+    def __init__(self, context: Context[Any], ordering: Ordering) -> None:
         super().__init__(ordering)
-        options = context.options
+        options: EpidemicOptions = context.options
         self._me = context.node
         self._generator: Random = context.random
         self._durable: bool = options.durable
@@ -175,7 +181,7 @@ class Epidemic(Dissemination):
     # -- receiving messages ------------------------------------------------------------------------------
 
     def _receive_messages(
-        self, packet: MessagesPacket, sender: NodeId, now: Instant, effects: list[Effect]
+        self, packet: BatchPacket, sender: NodeId, now: Instant, effects: list[Effect]
     ) -> None:
         """Take the new messages of a packet into the cache, hand them to the ordering and pass them on."""
         whole = packet.batch
@@ -193,7 +199,7 @@ class Epidemic(Dissemination):
             return
         self._cache.add(batch)
         self._hand_over(batch, now, effects)
-        self._pass_on(batch, packet if batch is whole else None, sender, now, effects)
+        self._pass_on(batch, packet, sender, now, effects)
         self._tidy(now, effects)
 
     def _acceptable(self, batch: Batch, now: Instant, effects: list[Effect]) -> Batch:
@@ -239,7 +245,7 @@ class Epidemic(Dissemination):
 
     # -- sending messages --------------------------------------------------------------------------------
 
-    def _summary(self) -> SummaryPacket:
+    def _summary(self) -> Packet:
         held = self._cache.summary()
         return SummaryPacket(held.union(self._evicted.ids) if self._evicted.ids else held)
 
@@ -258,14 +264,17 @@ class Epidemic(Dissemination):
         self._send_next(link, peer, now, effects)
 
     def _pass_on(
-        self, batch: Batch, packet: MessagesPacket | None, sender: NodeId, now: Instant, effects: list[Effect]
+        self, batch: Batch, packet: BatchPacket | None, sender: NodeId, now: Instant, effects: list[Effect]
     ) -> None:
-        """Send new messages to all other peers: in the packet in which they came, if all of it is new."""
+        """Send new messages to all other peers: in the packet in which they came, if all of it is new.
+
+        `packet` is the packet in which they came; None for own messages.
+        """
         if self._immediate:
             ranks = self._order.ranks(batch) if len(batch.ids) > 1 else None
             peers = [peer for peer, link in self._links.items() if peer != sender and link.synced]
             if peers:
-                if ranks is not None or packet is None:
+                if ranks is not None or packet is None or packet.batch is not batch:
                     packet = packet_of(arranged(batch, ranks))
                 effects += [Send(packet, peer, RADIO) for peer in peers]
             return
@@ -319,10 +328,13 @@ class Epidemic(Dissemination):
     def _evict(self, now: Instant, effects: list[Effect]) -> None:
         """Remove messages until the cache is within its capacity, and remember their ids."""
         while len(self._cache) > self._capacity:
-            parsed = self._cache.evict(self._eviction_policy, self._generator)
-            self._evicted.add(parsed)
-            self._drop(parsed, "evicted", now, effects)
+            self._evict_one(now, effects)
         self._evicted.trim()
+
+    def _evict_one(self, now: Instant, effects: list[Effect]) -> None:
+        parsed = self._cache.evict(self._eviction_policy, self._generator)
+        self._evicted.add(parsed)
+        self._drop(parsed, "evicted", now, effects)
 
     def _drop(self, parsed: ParsedEnvelope, reason: str, now: Instant, effects: list[Effect]) -> None:
         """Notify the ordering of a removed message, log it as discarded and erase it from the saved state."""

@@ -46,18 +46,10 @@ class HavePacket(ControlOnlyPacket, frozen=True, gc=False):
         return HEADER_BYTES + ID_BYTES * len(self.ids)
 
 
-class MessagesPacket(Packet, frozen=True, gc=True, dict=True):
-    """Messages in the order of their transfer. Built by `packed` or `packet_of`, which compute the sizes.
+class BatchPacket(Packet, frozen=True, gc=True, dict=True):
+    """A packet with messages in the order of their transfer."""
 
-    `first_deadline` is the earliest of their deadlines; None if no message has one.
-    """
-
-    kind: ClassVar[str] = "messages"
     envelopes: tuple[Envelope, ...]
-    first_deadline: Instant | None
-    size_bytes: Size
-    control_bytes: Size
-    control_entries: Size
 
     def written(self) -> Sequence[Written]:
         return [envelope.written(relayed=True) for envelope in self.envelopes]
@@ -75,6 +67,19 @@ class MessagesPacket(Packet, frozen=True, gc=True, dict=True):
     def ids(self) -> tuple[MessageId, ...]:
         """The ids of its messages: `core.transfers` recognises a transfer by them."""
         return tuple(self.batch.ids)
+
+
+class MessagesPacket(BatchPacket, frozen=True, gc=True, dict=True):
+    """Messages of a transfer. Built by `packed` or `packet_of`, which compute the sizes.
+
+    `first_deadline` is the earliest of their deadlines; None if no message has one.
+    """
+
+    kind: ClassVar[str] = "messages"
+    first_deadline: Instant | None
+    size_bytes: Size
+    control_bytes: Size
+    control_entries: Size
 
 
 def packed(envelopes: Sequence[Envelope]) -> MessagesPacket:

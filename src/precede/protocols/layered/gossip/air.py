@@ -1,0 +1,309 @@
+"""`gossip` on a medium where all neighbours hear a transmission.
+
+Data: a message is transmitted once. A node that receives a first copy relays it after a random time, and only
+if it has a neighbour that no transmitter it heard reaches (`coverage`). Digests: a node announces what it holds
+soon after a change and then ever more rarely (`floods.trickle`), unless a neighbour has announced the same. A
+digest has the hash of everything and the ranges of the streams that changed lately; it has all streams after a
+new link or if the hashes still differ. Repair: a node asks one neighbour for what it lacks (`wants`); a few
+messages are answered to all neighbours, many to the one that asked.
+
+A hash compared in vain (the neighbour evicted what we hold, or we did) does not hasten digests any more.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import ClassVar, Final
+
+from mypy_extensions import mypyc_attr
+
+from precede.core.effects import NOTHING, RADIO, Effect, Effects, Key, Medium, Send, SetTimer
+from precede.core.identity import NEIGHBOURS, MessageId, NodeId
+from precede.core.instants import MILLISECOND, SECOND, Instant
+from precede.core.messages import Packet
+from precede.core.node import Context, Saved
+from precede.protocols.floods.trickle import Trickle
+from precede.protocols.layered.epidemic.node import Epidemic
+from precede.protocols.layered.epidemic.packets import BatchPacket
+from precede.protocols.layered.epidemic.transfer_order import arranged
+from precede.protocols.layered.gossip.coverage import Coverage
+from precede.protocols.layered.gossip.holdings import Holdings
+from precede.protocols.layered.gossip.options import GossipOptions
+from precede.protocols.layered.gossip.packets import DataPacket, DigestPacket, WantPacket, data_packet
+from precede.protocols.layered.gossip.ranges import are_ranges
+from precede.protocols.layered.gossip.wants import ASK, MOST_MESSAGES, MOST_RANGES, Wants
+from precede.protocols.layered.ordering import Ordering
+from precede.protocols.layered.parsed_envelopes import Batch, ParsedEnvelope
+
+DIGEST: Final[Key] = ("net", "digest")
+RELAY: Final[Key] = ("net", "relay")
+
+_GROWTH: Final = 4
+_FEW: Final = 8
+_FRAME_BYTES: Final = 1_000
+_LARGE_PACKET_BYTES: Final = 16_000
+_SAME_ANSWER_WITHIN: Final = 30 * MILLISECOND
+_VAIN_COMPARISONS: Final = 4
+_MOST_PEERS: Final = 1_024
+
+
+@mypyc_attr(allow_interpreted_subclasses=True)
+class Gossip(Epidemic):
+    """The cache of `Epidemic`; transmissions, digests and requests of its own.
+
+    `_mismatches`: digests with another hash since the last full digest of this node. `_compared`: for each
+    neighbour the last pair of hashes that differed, and how often. `_transmitted`: when a message was
+    transmitted to all for the last time.
+    """
+
+    draining: ClassVar[tuple[str, ...]] = ("relays",)
+
+    def __init__(self, context: Context[GossipOptions], ordering: Ordering) -> None:
+        super().__init__(context, ordering)
+        options = context.options
+        self._immediate = True
+        self._most_bytes: int = options.cache_bytes
+        self._relay_wait = options.relay_wait
+        self._holdings = Holdings(ordering.knows_for_ever)
+        self._wants = Wants(self._holdings, ordering, context.random)
+        self._coverage = Coverage(context.node)
+        self._trickle = Trickle(
+            options.digest, options.digest_longest, 1, context.random, DIGEST, growth=_GROWTH
+        )
+        self._full_next = True
+        self._mismatches = 0
+        self._relay_due: Instant | None = None
+        self._compared: dict[NodeId, tuple[int, int, int]] = {}
+        self._transmitted: dict[MessageId, Instant] = {}
+
+    # -- inputs ------------------------------------------------------------------------------------------
+
+    def start(self, now: Instant, saved: Saved) -> Effects:
+        effects = list(super().start(now, saved))
+        for parsed in self._cache:
+            self._holdings.add(parsed, now)
+        self._trickle.start(now, effects)
+        return effects
+
+    def receive(self, packet: Packet, sender: NodeId, now: Instant, over: Medium) -> Effects:
+        effects: list[Effect] = []
+        if type(packet) is DataPacket:
+            self._receive_data(packet, sender, now, effects)
+        elif type(packet) is DigestPacket:
+            self._receive_digest(packet, sender, now, effects)
+        elif type(packet) is WantPacket:
+            self._receive_wants(packet, sender, now, effects)
+        return effects
+
+    def sent(self, key: Key, now: Instant, ok: bool) -> Effects:
+        return NOTHING
+
+    def timer(self, key: Key, now: Instant) -> Effects:
+        effects: list[Effect] = []
+        if key == DIGEST:
+            if self._trickle.timer(now, effects):
+                self._send_digest(now, effects)
+        elif key == ASK:
+            self._wants.timer(now, effects)
+        elif key == RELAY:
+            self._relay(now, effects)
+        else:
+            effects += super().timer(key, now)
+        return effects
+
+    def link_up(self, peer: NodeId, now: Instant, over: Medium) -> Effects:
+        effects: list[Effect] = []
+        self._coverage.link_up(peer)
+        self._full_next = True
+        self._trickle.differs(now, effects)
+        return effects
+
+    def link_down(self, peer: NodeId, now: Instant, over: Medium) -> Effects:
+        self._coverage.link_down(peer)
+        self._wants.gone(peer)
+        self._compared.pop(peer, None)
+        return NOTHING
+
+    def sizes(self) -> Mapping[str, int]:
+        return {
+            "cache": len(self._cache),
+            "evicted": len(self._evicted.ids),
+            "relays": len(self._coverage.relays),
+            "asked": len(self._wants.asked),
+            **self._holdings.sizes(),
+        }
+
+    # -- data --------------------------------------------------------------------------------------------
+
+    def _receive_data(self, packet: DataPacket, sender: NodeId, now: Instant, effects: list[Effect]) -> None:
+        reached = self._coverage.heard(sender, packet.list_version, packet.neighbours, now)
+        whole = packet.batch
+        for parsed in whole.contents:
+            if parsed.deadline <= now:
+                self._holdings.expired(parsed.id)
+            self._wants.arrived(parsed.id, now, effects)
+        new = [id for id in whole.ids if id not in self._holdings.carried]
+        self._receive_messages(packet, sender, now, effects)
+        fresh = [id for id in new if id in self._holdings.carried]
+        if len(fresh) <= _FEW:
+            for id in fresh:
+                self._coverage.relays[id] = set()
+        for id in whole.ids:
+            heard_by = self._coverage.relays.get(id)
+            if heard_by is not None:
+                heard_by.add(sender)
+                heard_by |= reached
+                if self._coverage.is_covered(heard_by, now):
+                    del self._coverage.relays[id]
+        if self._coverage.relays and self._relay_due is None:
+            self._relay_due = now + int(self._generator.random() * self._relay_wait)
+            effects.append(SetTimer(RELAY, self._relay_due))
+
+    def _pass_on(
+        self,
+        batch: Batch,
+        packet: BatchPacket | None,
+        sender: NodeId,
+        now: Instant,
+        effects: list[Effect],
+    ) -> None:
+        """New messages have entered the cache. Own ones are transmitted at once; see `_relay` for others."""
+        for parsed in batch.contents:
+            self._holdings.add(parsed, now)
+        if sender == self._me:
+            self._transmit(batch.contents, now, effects)
+        self._trickle.differs(now, effects)
+
+    def _relay(self, now: Instant, effects: list[Effect]) -> None:
+        """Transmit the messages that some neighbour has not heard; announce them if they are many."""
+        self._relay_due = None
+        relays, self._coverage.relays = self._coverage.relays, {}
+        carried = self._holdings.carried
+        due = [
+            carried[id][1]
+            for id, heard_by in relays.items()
+            if id in carried and not self._coverage.is_covered(heard_by, now)
+        ]
+        if len(due) <= _FEW:
+            self._transmit(due, now, effects)
+        else:
+            self._trickle.differs(now, effects)
+
+    def _transmit(self, contents: Sequence[ParsedEnvelope], now: Instant, effects: list[Effect]) -> None:
+        """Transmit messages to all neighbours, as few packets as frames allow."""
+        for id in [id for id, at in self._transmitted.items() if at < now - SECOND]:
+            del self._transmitted[id]
+        if self._coverage.is_alone():
+            return  # the digest of the next contact announces them
+        alive = [parsed for parsed in contents if parsed.deadline > now]
+        for parsed in alive:
+            self._transmitted[parsed.id] = now
+        for part in _parts(alive, _FRAME_BYTES):
+            packet = data_packet(Batch(part), *self._coverage.own_list(now))
+            effects.append(Send(packet, NEIGHBOURS, RADIO))
+
+    # -- digests -----------------------------------------------------------------------------------------
+
+    def _send_digest(self, now: Instant, effects: list[Effect]) -> None:
+        if self._coverage.is_alone():
+            return
+        self._expire(now, effects)
+        full = self._full_next or self._mismatches > 1
+        offset = int(self._generator.random() * (1 << 30)) if full else 0
+        if full:
+            self._full_next = False
+            self._mismatches = 0
+        streams, full = self._holdings.streams(now, full, offset)
+        packet = DigestPacket(self._holdings.hash, full, streams, *self._coverage.own_list(now))
+        effects.append(Send(packet, NEIGHBOURS, RADIO))
+
+    def _receive_digest(
+        self, packet: DigestPacket, sender: NodeId, now: Instant, effects: list[Effect]
+    ) -> None:
+        if not all(are_ranges(ranges) for _, _, ranges in packet.streams):
+            return
+        self._coverage.heard(sender, packet.list_version, packet.neighbours, now)
+        self._expire(now, effects)
+        own = self._holdings.hash
+        if packet.hash == own:
+            self._compared.pop(sender, None)
+            self._trickle.same_digest()
+            return
+        self._mismatches += 1
+        lacking = self._wants.offered(packet, sender, now, effects)
+        if not self._is_settled(packet, sender, own, lacking):
+            self._trickle.differs(now, effects)
+
+    def _is_settled(self, packet: DigestPacket, sender: NodeId, own: int, lacking: bool) -> bool:
+        """Has this pair of hashes been compared in vain often enough? Then digests need not hurry.
+
+        They are still sent, at the longest interval and with all streams: the neighbour may lack our messages.
+        """
+        last_own, last_theirs, times = self._compared.pop(sender, (0, 0, 0))
+        if (last_own, last_theirs) != (own, packet.hash) or lacking:
+            times = 0
+        times += packet.full
+        self._compared[sender] = (own, packet.hash, times)
+        if len(self._compared) > _MOST_PEERS:
+            del self._compared[next(iter(self._compared))]
+        return times > _VAIN_COMPARISONS
+
+    # -- repair ------------------------------------------------------------------------------------------
+
+    def _receive_wants(self, packet: WantPacket, sender: NodeId, now: Instant, effects: list[Effect]) -> None:
+        """Answer what this node is asked for; a request to another is a reason to wait with one's own."""
+        wants = packet.wants[:MOST_RANGES]
+        if not all(are_ranges(ranges) for _, _, _, ranges in wants):
+            return
+        self._coverage.repeat_list()
+        self._wants.overheard(wants, now, effects)
+        self._expire(now, effects)
+        chosen: list[tuple[int, ParsedEnvelope]] = []
+        for answerer, source, incarnation, ranges in wants:
+            if answerer == self._me:
+                most = MOST_MESSAGES - len(chosen)
+                ids = self._holdings.requested(source, incarnation, ranges, most)
+                chosen += [self._holdings.carried[id] for id in ids]
+        if not chosen:
+            return
+        chosen.sort(key=_place)
+        batch = Batch([parsed for _, parsed in chosen])
+        batch = arranged(batch, self._order.ranks(batch))
+        if len(chosen) > _FEW:
+            for part in _parts(batch.contents, _LARGE_PACKET_BYTES):
+                effects.append(Send(data_packet(Batch(part), 0, None), sender, RADIO))
+            return
+        just_sent = now - _SAME_ANSWER_WITHIN
+        late = [parsed for parsed in batch.contents if self._transmitted.get(parsed.id, -SECOND) < just_sent]
+        self._transmit(late, now, effects)
+
+    # -- the cache ---------------------------------------------------------------------------------------
+
+    def _tidy(self, now: Instant, effects: list[Effect]) -> None:
+        super()._tidy(now, effects)
+        while self._most_bytes and self._holdings.bytes > self._most_bytes:
+            self._evict_one(now, effects)
+
+    def _drop(self, parsed: ParsedEnvelope, reason: str, now: Instant, effects: list[Effect]) -> None:
+        self._holdings.drop(parsed, now)
+        if parsed.deadline <= now:
+            self._holdings.expired(parsed.id)
+        super()._drop(parsed, reason, now, effects)
+
+
+def _parts(contents: Sequence[ParsedEnvelope], most_bytes: int) -> list[list[ParsedEnvelope]]:
+    """Messages in parts of at most so many bytes each, or one larger message alone."""
+    parts: list[list[ParsedEnvelope]] = []
+    size = 0
+    for parsed in contents:
+        own = parsed.envelope.size_bytes
+        if not parts or size + own > most_bytes:
+            parts.append([])
+            size = 0
+        parts[-1].append(parsed)
+        size += own
+    return parts
+
+
+def _place(item: tuple[int, ParsedEnvelope]) -> int:
+    return item[0]

@@ -1,0 +1,97 @@
+"""Which neighbours a transmission reaches, and which messages this node must relay.
+
+A transmitter names its neighbours: all of them hear what it transmits. A node relays a message only if one of
+its own neighbours is in the list of no transmitter of that message that the node has heard. A false list can
+keep a node from relaying; digests then repair what is missing.
+"""
+
+from __future__ import annotations
+
+from typing import Final, final
+from zlib import crc32
+
+from precede.core.identity import MessageId, NodeId
+from precede.core.instants import SECOND, Instant
+
+_LIST_REPEATS: Final = 3
+_MOST_NEIGHBOURS: Final = 1_024
+_HEARD_FOR: Final = 30 * SECOND
+
+
+@final
+class Coverage:
+    """The neighbours of this node, the lists of its neighbours, and the relays that are due.
+
+    A neighbour is linked (the driver reports its link) or was heard lately. `relays`: for each message to be
+    relayed, the nodes that have heard it.
+    """
+
+    __slots__ = ("_has_links", "_heard", "_linked", "_lists", "_me", "_own", "_repeats", "_version", "relays")
+
+    def __init__(self, me: NodeId) -> None:
+        self._me = me
+        self._has_links = False  # does the driver report links?
+        self._linked: dict[NodeId, None] = {}
+        self._heard: dict[NodeId, Instant] = {}
+        self._lists: dict[NodeId, tuple[int, frozenset[NodeId]]] = {}
+        self._own: tuple[NodeId, ...] = ()
+        self._version = 0
+        self._repeats = 0
+        self.relays: dict[MessageId, set[NodeId]] = {}
+
+    def link_up(self, peer: NodeId) -> None:
+        self._has_links = True
+        self._linked[peer] = None
+
+    def link_down(self, peer: NodeId) -> None:
+        self._linked.pop(peer, None)
+        self._heard.pop(peer, None)
+        self._lists.pop(peer, None)
+
+    def heard(
+        self, peer: NodeId, version: int, neighbours: tuple[NodeId, ...] | None, now: Instant
+    ) -> frozenset[NodeId]:
+        """The nodes that hear this transmission of a peer, as far as its list is known."""
+        if not self._has_links:  # who is heard is a neighbour
+            self._heard.pop(peer, None)
+            self._heard[peer] = now
+            if len(self._heard) > _MOST_NEIGHBOURS:
+                del self._heard[next(iter(self._heard))]
+        if neighbours is not None and (peer in self._linked or peer in self._heard):
+            self._lists[peer] = (version, frozenset(neighbours[:_MOST_NEIGHBOURS]))
+            if len(self._lists) > _MOST_NEIGHBOURS:
+                del self._lists[next(iter(self._lists))]
+        known, members = self._lists.get(peer, (0, frozenset[NodeId]()))
+        return members if version and known == version else frozenset()
+
+    def neighbours(self, now: Instant) -> list[NodeId]:
+        """The neighbours of this node."""
+        if self._has_links:
+            return list(self._linked)
+        for peer in [peer for peer, at in self._heard.items() if at < now - _HEARD_FOR]:
+            del self._heard[peer]
+        return list(self._heard)
+
+    def is_alone(self) -> bool:
+        """Would nobody hear a transmission?"""
+        return self._has_links and not self._linked
+
+    def own_list(self, now: Instant) -> tuple[int, tuple[NodeId, ...] | None]:
+        """The version of this node's list, and the list itself in the first transmissions after a change."""
+        own = tuple(sorted(self.neighbours(now)))
+        if own != self._own:
+            self._own = own
+            self._version = 1 + crc32(repr(own).encode())
+            self._repeats = _LIST_REPEATS
+        if not self._repeats:
+            return self._version, None
+        self._repeats -= 1
+        return self._version, own
+
+    def repeat_list(self) -> None:
+        """Send the list once more: a neighbour may not have it."""
+        self._repeats = max(self._repeats, 1)
+
+    def is_covered(self, reached: set[NodeId], now: Instant) -> bool:
+        """Have all neighbours heard a message that these nodes have heard?"""
+        return all(peer in reached for peer in self.neighbours(now))

@@ -1,0 +1,164 @@
+"""What a node holds and knows, by stream: held messages can be given away, known ones are not asked for.
+
+A digest lists what its sender holds, never what it lacks or what is gone. So a lying digest cannot make a node
+skip or drop a message; it can only offer what it does not have.
+"""
+
+from __future__ import annotations
+
+from collections import deque
+from typing import Final, final
+
+from precede.core.identity import MessageId
+from precede.core.instants import SECOND, Instant
+from precede.protocols.layered.gossip.ranges import Ranges, StreamId, StreamRanges, pairs
+from precede.protocols.layered.parsed_envelopes import ParsedEnvelope
+
+RECENT: Final = 2 * SECOND
+MOST_RANGES: Final = 2_048
+"""Most ranges in one digest; a longer one is sent in parts."""
+_MOST_EXPIRED: Final = 10_000
+_MOST_SILENT_STREAMS: Final = 4_096
+_MASK: Final = (1 << 64) - 1
+
+
+@final
+class Holdings:
+    """`carried`: the messages by id, with their place in the order of reception. `hash`: a hash of their ids.
+
+    Known are all held messages, the evicted ones, and the latest that expired here: the clock of a neighbour
+    may be behind, and it would offer these again. `may_forget`: the ordering knows evicted messages for ever,
+    so streams of which nothing is held may be forgotten.
+    """
+
+    __slots__ = (
+        "_changed",
+        "_expired",
+        "_held",
+        "_known",
+        "_may_forget",
+        "_serial",
+        "bytes",
+        "carried",
+        "hash",
+    )
+
+    def __init__(self, may_forget: bool) -> None:
+        self.carried: dict[MessageId, tuple[int, ParsedEnvelope]] = {}
+        self.hash = 0
+        self.bytes = 0
+        self._held: dict[StreamId, Ranges] = {}
+        self._known: dict[StreamId, Ranges] = {}
+        self._changed: dict[StreamId, Instant] = {}
+        self._expired: deque[MessageId] = deque()
+        self._may_forget = may_forget
+        self._serial = 0
+
+    def add(self, parsed: ParsedEnvelope, now: Instant) -> None:
+        """A message is held from now on."""
+        id = parsed.id
+        self._serial += 1
+        self.carried[id] = (self._serial, parsed)
+        self.bytes += parsed.payload_bytes
+        stream = (id.source, id.incarnation)
+        self._held.setdefault(stream, Ranges()).add(id.number)
+        self.know(id)
+        self._change(id, now)
+
+    def drop(self, parsed: ParsedEnvelope, now: Instant) -> None:
+        """A message is no longer held. It stays known."""
+        id = parsed.id
+        if self.carried.pop(id, None) is None:
+            return
+        self.bytes -= parsed.payload_bytes
+        stream = (id.source, id.incarnation)
+        held = self._held[stream]
+        held.remove(id.number)
+        if not held:
+            del self._held[stream]
+        self._change(id, now)
+
+    def _change(self, id: MessageId, now: Instant) -> None:
+        stream = (id.source, id.incarnation)
+        self.hash ^= _hash(id)
+        self._changed.pop(stream, None)
+        self._changed[stream] = now
+        while self._changed and next(iter(self._changed.values())) < now - RECENT:
+            del self._changed[next(iter(self._changed))]
+
+    def know(self, id: MessageId) -> None:
+        """Never ask for this message."""
+        stream = (id.source, id.incarnation)
+        known = self._known.get(stream)
+        if known is None:
+            known = self._known[stream] = Ranges()
+            self._forget_silent_streams()
+        known.add(id.number)
+
+    def expired(self, id: MessageId) -> None:
+        """A message is past its deadline: it is not accepted any more, so its id need not be known for ever."""
+        self.know(id)
+        self._expired.append(id)
+        if len(self._expired) > _MOST_EXPIRED:
+            old = self._expired.popleft()
+            stream = (old.source, old.incarnation)
+            known = self._known.get(stream)
+            if known is not None:
+                known.remove(old.number)
+                if not known:
+                    del self._known[stream]
+
+    def _forget_silent_streams(self) -> None:
+        """Bound the streams of which nothing is held: whoever has the group key can invent streams."""
+        if self._may_forget and len(self._known) > len(self._held) + _MOST_SILENT_STREAMS:
+            silent = next(stream for stream in self._known if stream not in self._held)
+            del self._known[silent]
+
+    def knows(self, id: MessageId) -> bool:
+        known = self._known.get((id.source, id.incarnation))
+        return known is not None and id.number in known
+
+    def lacking(self, source: int, incarnation: int, ranges: tuple[int, ...]) -> list[tuple[int, int]]:
+        """The parts of some ranges of a stream that are not known."""
+        known = self._known.get((source, incarnation))
+        return pairs(ranges) if known is None else known.lacks(ranges)
+
+    def requested(self, source: int, incarnation: int, ranges: tuple[int, ...], most: int) -> list[MessageId]:
+        """The held messages in some ranges of a stream, at most so many."""
+        held = self._held.get((source, incarnation))
+        if held is None:
+            return []
+        numbers = held.common(ranges)
+        return [MessageId(source, incarnation, number) for number, _ in zip(numbers, range(most), strict=False)]
+
+    def streams(self, now: Instant, full: bool, offset: int) -> tuple[tuple[StreamRanges, ...], bool]:
+        """What is held of each stream, or of the streams that changed lately; and whether that is everything.
+
+        `offset` rotates the streams: if they do not fit, another digest lists others.
+        """
+        names = (
+            list(self._held) if full else [name for name in self._changed if self._changed[name] > now - RECENT]
+        )
+        start = offset % len(names) if names else 0
+        listed: list[StreamRanges] = []
+        count = 0
+        for stream in names[start:] + names[:start]:
+            held = self._held.get(stream)
+            flat = () if held is None else held.flat()[: 2 * MOST_RANGES]
+            count += max(len(flat) // 2, 1)
+            if count > MOST_RANGES and listed:
+                return tuple(listed), False
+            listed.append((*stream, flat))
+        return tuple(listed), full
+
+    def sizes(self) -> dict[str, int]:
+        return {"known_ranges": sum(map(len, self._known.values()))}
+
+
+def _hash(id: MessageId) -> int:
+    """63 bits of an id, the same at every node (splitmix64). The hash of a set is the XOR of these."""
+    value = (id.source * 0x9E3779B97F4A7C15 + id.incarnation * 0xD1B54A32D192ED03 + id.number) & _MASK
+    value = (value + 0x9E3779B97F4A7C15) & _MASK
+    value = ((value ^ (value >> 30)) * 0xBF58476D1CE4E5B9) & _MASK
+    value = ((value ^ (value >> 27)) * 0x94D049BB133111EB) & _MASK
+    return (value ^ (value >> 31)) >> 1

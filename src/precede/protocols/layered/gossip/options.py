@@ -1,0 +1,29 @@
+"""The options of `gossip`."""
+
+from __future__ import annotations
+
+from typing import Annotated, Literal, TypeAlias
+
+from precede.core.instants import MILLISECOND, SECOND, Duration
+from precede.protocols.layered.epidemic.options import EpidemicOptions
+from precede.protocols.options import duration, option
+
+MediumName: TypeAlias = Literal["broadcast", "links"]
+
+
+class GossipOptions(EpidemicOptions, frozen=True, kw_only=True):
+    """The cache of `epidemic`, and when digests are sent. `refresh` is for links, the others for broadcast."""
+
+    medium: Annotated[
+        MediumName, option("broadcast: all neighbours hear a transmission; links: one neighbour does")
+    ] = "broadcast"
+    cache_bytes: Annotated[int, option("most payload bytes carried; 0: unlimited")] = 0
+    digest: Annotated[Duration, duration("shortest interval of digests, after news", least=MILLISECOND)] = (
+        60 * MILLISECOND
+    )
+    digest_longest: Annotated[
+        Duration, duration("longest interval of digests, while all agree", least=MILLISECOND)
+    ] = 8 * SECOND
+    relay_wait: Annotated[Duration, duration("relay a message after a random time up to this")] = (
+        10 * MILLISECOND
+    )

@@ -1,0 +1,133 @@
+"""Packets of `gossip`: data, digests, wants on the air; summaries on links.
+
+Sizes as in `epidemic`: 8 bytes for a header and 16 for an id. A stream, a range or a hash is 8, a node 4.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from functools import cached_property
+from typing import Annotated, ClassVar, Final, TypeAlias
+
+from msgspec import Meta
+
+from precede.core.identity import MessageId, NodeId
+from precede.core.instants import Instant
+from precede.core.messages import ControlOnlyPacket, Size
+from precede.protocols.layered.epidemic.packets import HEADER_BYTES, ID_BYTES, BatchPacket
+from precede.protocols.layered.gossip.ranges import FlatRanges, StreamRanges, are_ranges, flat_ranges, pairs
+from precede.protocols.layered.parsed_envelopes import NEVER, Batch
+
+NODE_BYTES: Final = 4
+STREAM_BYTES: Final = 8
+RANGE_BYTES: Final = 8
+HASH_BYTES: Final = 8
+
+Hash: TypeAlias = Annotated[int, Meta(ge=0, le=(1 << 63) - 1)]
+
+Want: TypeAlias = tuple[NodeId, NodeId, int, FlatRanges]
+"""Who shall answer; a stream (source and incarnation); ranges of its numbers."""
+
+
+class DataPacket(BatchPacket, frozen=True, gc=True, dict=True):
+    """Messages. `list_version` names the transmitter's list of neighbours, which all hear this packet;
+    `neighbours` is that list, if others may not have it yet. Version 0: only the receiver hears it.
+    """
+
+    kind: ClassVar[str] = "gossip"
+    list_version: int
+    neighbours: tuple[NodeId, ...] | None
+    first_deadline: Instant | None
+    size_bytes: Size
+    control_bytes: Size
+    control_entries: Size
+
+
+class DigestPacket(ControlOnlyPacket, frozen=True, gc=False):
+    """What the sender holds: a hash of all ids, and ranges of some streams (of all streams if `full`)."""
+
+    kind: ClassVar[str] = "gossip_digest"
+    hash: Hash
+    full: bool
+    streams: tuple[StreamRanges, ...]
+    list_version: int
+    neighbours: tuple[NodeId, ...] | None
+
+    control_entries: ClassVar[int] = 0
+
+    @property
+    def size_bytes(self) -> int:
+        return HEADER_BYTES + HASH_BYTES + _list_bytes(self.neighbours) + _stream_bytes(self.streams)
+
+
+class WantPacket(ControlOnlyPacket, frozen=True, gc=False):
+    """What the sender lacks, and which neighbour it asks for it."""
+
+    kind: ClassVar[str] = "gossip_want"
+    wants: tuple[Want, ...]
+
+    control_entries: ClassVar[int] = 0
+
+    @property
+    def size_bytes(self) -> int:
+        ranges = sum(len(want[3]) // 2 for want in self.wants)
+        return HEADER_BYTES + (NODE_BYTES + STREAM_BYTES) * len(self.wants) + RANGE_BYTES * ranges
+
+
+class RangesPacket(ControlOnlyPacket, frozen=True, gc=True, dict=True):
+    """The summary of `epidemic` as ranges: what the sender holds or has evicted. Do not send it these."""
+
+    kind: ClassVar[str] = "gossip_summary"
+    streams: tuple[StreamRanges, ...]
+
+    control_entries: ClassVar[int] = 0
+
+    @property
+    def size_bytes(self) -> int:
+        return HEADER_BYTES + _stream_bytes(self.streams)
+
+    @property
+    def count(self) -> int:
+        """How many ids it lists; 0 if it lists what no honest node does."""
+        if not all(are_ranges(ranges) for _, _, ranges in self.streams):
+            return 0
+        return sum(last - first + 1 for _, _, ranges in self.streams for first, last in pairs(ranges))
+
+    @cached_property
+    def listed_ids(self) -> frozenset[MessageId]:
+        """Every id that it lists. Look at `count` first: a packet of a few bytes can list any number."""
+        return frozenset(
+            MessageId(source, incarnation, number)
+            for source, incarnation, ranges in self.streams
+            for first, last in pairs(ranges)
+            for number in range(first, last + 1)
+        )
+
+
+def _list_bytes(neighbours: tuple[NodeId, ...] | None) -> int:
+    return NODE_BYTES * (1 if neighbours is None else 1 + len(neighbours))
+
+
+def _stream_bytes(streams: Sequence[StreamRanges]) -> int:
+    return sum(STREAM_BYTES + RANGE_BYTES * (len(ranges) // 2) for _, _, ranges in streams)
+
+
+def data_packet(batch: Batch, version: int, neighbours: tuple[NodeId, ...] | None) -> DataPacket:
+    """One packet with the envelopes of a batch."""
+    control = batch.control_bytes + HEADER_BYTES + ID_BYTES * len(batch.ids) + _list_bytes(neighbours)
+    first_deadline = None if batch.first_deadline == NEVER else batch.first_deadline
+    size = batch.payload_bytes + control
+    envelopes = tuple(batch.envelopes())
+    packet = DataPacket(envelopes, version, neighbours, first_deadline, size, control, batch.control_entries)
+    packet.__dict__["batch"] = batch
+    return packet
+
+
+def ranges_packet(ids: frozenset[MessageId]) -> RangesPacket:
+    """A summary of these ids."""
+    numbers: dict[tuple[NodeId, int], list[int]] = {}
+    for id in sorted(ids):
+        numbers.setdefault((id.source, id.incarnation), []).append(id.number)
+    packet = RangesPacket(tuple((*stream, flat_ranges(listed)) for stream, listed in numbers.items()))
+    packet.__dict__["listed_ids"] = ids
+    return packet

@@ -1,0 +1,129 @@
+"""Sets of message numbers as sorted ranges: a stream received without gaps is one range, however long it is."""
+
+from __future__ import annotations
+
+from bisect import bisect_right
+from collections.abc import Iterator, Sequence
+from typing import TypeAlias, final
+
+from precede.core.identity import NodeId
+
+StreamId: TypeAlias = tuple[NodeId, int]
+"""A source and its incarnation."""
+
+FlatRanges: TypeAlias = tuple[int, ...]
+"""First and last number of each range, ascending, the ranges apart: `(1, 4, 6, 6)` is 1, 2, 3, 4, 6."""
+
+StreamRanges: TypeAlias = tuple[NodeId, int, FlatRanges]
+"""A stream (source and incarnation) and ranges of its numbers, as packets list them."""
+
+LARGEST: int = 1 << 62
+
+
+@final
+class Ranges:
+    """A set of numbers. `flat` is its value as packets list it."""
+
+    __slots__ = ("_firsts", "_lasts")
+
+    def __init__(self) -> None:
+        self._firsts: list[int] = []
+        self._lasts: list[int] = []
+
+    def add(self, number: int) -> None:
+        """Add a number, which may be in the set already."""
+        firsts, lasts = self._firsts, self._lasts
+        place = bisect_right(firsts, number)
+        if place and lasts[place - 1] >= number:
+            return
+        joins_left = place > 0 and lasts[place - 1] == number - 1
+        joins_right = place < len(firsts) and firsts[place] == number + 1
+        if joins_left and joins_right:
+            lasts[place - 1] = lasts.pop(place)
+            firsts.pop(place)
+        elif joins_left:
+            lasts[place - 1] = number
+        elif joins_right:
+            firsts[place] = number
+        else:
+            firsts.insert(place, number)
+            lasts.insert(place, number)
+
+    def remove(self, number: int) -> None:
+        """Remove a number, which may be missing."""
+        firsts, lasts = self._firsts, self._lasts
+        place = bisect_right(firsts, number) - 1
+        if place < 0 or lasts[place] < number:
+            return
+        first, last = firsts[place], lasts[place]
+        if first == last:
+            del firsts[place], lasts[place]
+        elif number == first:
+            firsts[place] = number + 1
+        elif number == last:
+            lasts[place] = number - 1
+        else:
+            lasts[place] = number - 1
+            firsts.insert(place + 1, number + 1)
+            lasts.insert(place + 1, last)
+
+    def __contains__(self, number: int) -> bool:
+        place = bisect_right(self._firsts, number) - 1
+        return place >= 0 and self._lasts[place] >= number
+
+    def __len__(self) -> int:
+        """The number of ranges."""
+        return len(self._firsts)
+
+    def flat(self) -> FlatRanges:
+        return tuple(number for pair in zip(self._firsts, self._lasts, strict=True) for number in pair)
+
+    def lacks(self, ranges: FlatRanges) -> list[tuple[int, int]]:
+        """The parts of some ranges that are not in this set, ascending."""
+        lacking = []
+        for first, last in pairs(ranges):
+            place = max(bisect_right(self._firsts, first) - 1, 0)
+            begin = first
+            while begin <= last:
+                if place == len(self._firsts) or self._firsts[place] > last:
+                    lacking.append((begin, last))
+                    break
+                if self._firsts[place] > begin:
+                    lacking.append((begin, self._firsts[place] - 1))
+                begin = max(begin, self._lasts[place] + 1)
+                place += 1
+        return lacking
+
+    def common(self, ranges: FlatRanges) -> Iterator[int]:
+        """The numbers of some ranges that are in this set, ascending."""
+        for first, last in pairs(ranges):
+            place = max(bisect_right(self._firsts, first) - 1, 0)
+            while place < len(self._firsts) and self._firsts[place] <= last:
+                yield from range(max(first, self._firsts[place]), min(last, self._lasts[place]) + 1)
+                place += 1
+
+
+def pairs(ranges: FlatRanges) -> list[tuple[int, int]]:
+    """Flat ranges as pairs of first and last number."""
+    return list(zip(ranges[::2], ranges[1::2], strict=True))
+
+
+def flat_ranges(numbers: Sequence[int]) -> FlatRanges:
+    """Ascending numbers as flat ranges."""
+    flat: list[int] = []
+    for number in numbers:
+        if flat and flat[-1] == number - 1:
+            flat[-1] = number
+        else:
+            flat += (number, number)
+    return tuple(flat)
+
+
+def are_ranges(ranges: FlatRanges) -> bool:
+    """Could an honest node have sent this? A packet can hold any numbers."""
+    last = -1
+    for place in range(0, len(ranges) - 1, 2):
+        if ranges[place] <= max(last + 1, 0) or ranges[place + 1] < ranges[place]:
+            return False
+        last = ranges[place + 1]
+    return len(ranges) % 2 == 0 and last <= LARGEST

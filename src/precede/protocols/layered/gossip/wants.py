@@ -1,0 +1,197 @@
+"""What neighbours offer that this node lacks, and whom it asks for it.
+
+Requests go in rounds. A round names one answerer for each message and waits for the answers; the next round
+begins when all have arrived, when the wait is over, or soon after another digest. A false offer costs rounds,
+which become rare; it removes nothing.
+"""
+
+from __future__ import annotations
+
+from random import Random
+from typing import Final, final
+
+from precede.core.effects import RADIO, Effect, Key, Send, SetTimer
+from precede.core.identity import NEIGHBOURS, MessageId, NodeId
+from precede.core.instants import MILLISECOND, Duration, Instant
+from precede.protocols.layered.gossip.holdings import Holdings
+from precede.protocols.layered.gossip.packets import DigestPacket, Want, WantPacket
+from precede.protocols.layered.gossip.ranges import StreamId, flat_ranges
+from precede.protocols.layered.ordering import Ordering
+
+ASK: Final[Key] = ("net", "ask")
+MOST_MESSAGES: Final = 256
+"""Most messages that one round asks for."""
+MOST_RANGES: Final = 64
+_MOST_OFFERED: Final = 1_024
+_MOST_CHECKED: Final = 4_096
+_MOST_NEIGHBOURS: Final = 1_024
+_JITTER: Final = 20 * MILLISECOND
+_FIRST_WAIT: Final = 50 * MILLISECOND
+_LONGEST_WAIT: Final = 400 * MILLISECOND
+_MOST_VAIN: Final = 8
+
+
+@final
+class Wants:
+    """`offers`: by neighbour and stream, ranges that it holds and this node did not know when it said so.
+
+    `asked`: the messages of the present round that have not arrived. At most `_MOST_OFFERED` ranges are kept
+    of one neighbour. After `_MOST_VAIN` rounds without an answer all offers are dropped, until the next digest.
+    """
+
+    __slots__ = (
+        "_asked_at",
+        "_due",
+        "_holdings",
+        "_ordering",
+        "_postponed",
+        "_random",
+        "_vain",
+        "_wait",
+        "asked",
+        "offers",
+    )
+
+    def __init__(self, holdings: Holdings, ordering: Ordering, random: Random) -> None:
+        self.offers: dict[NodeId, dict[StreamId, tuple[int, ...]]] = {}
+        self.asked: dict[MessageId, None] = {}
+        self._holdings = holdings
+        self._ordering = ordering
+        self._random = random
+        self._due: Instant | None = None
+        self._asked_at: Instant = 0
+        self._wait: Duration = _FIRST_WAIT
+        self._vain = 0
+        self._postponed = False
+
+    def offered(self, packet: DigestPacket, peer: NodeId, now: Instant, effects: list[Effect]) -> bool:
+        """A neighbour's digest: remember what it offers. Returns whether this node lacks any of it."""
+        offers = self.offers.pop(peer, {})
+        if packet.full:
+            offers = {}
+        count = 0
+        for source, incarnation, ranges in packet.streams:
+            lacking = self._lacking(source, incarnation, ranges)
+            offers.pop((source, incarnation), None)
+            count += len(lacking) // 2
+            if lacking and count <= _MOST_OFFERED:
+                offers[source, incarnation] = lacking
+        while len(offers) > _MOST_OFFERED:
+            del offers[next(iter(offers))]
+        if not offers:
+            return False
+        self.offers[peer] = offers
+        if len(self.offers) > _MOST_NEIGHBOURS:
+            del self.offers[next(iter(self.offers))]
+        if self._due is None or not self.asked or now >= self._asked_at + _FIRST_WAIT:
+            self._ask_at(now + self._jitter(), now, effects)
+        return True
+
+    def _lacking(self, source: NodeId, incarnation: int, ranges: tuple[int, ...]) -> tuple[int, ...]:
+        """The parts of some ranges that neither this node nor the ordering above it knows.
+
+        After a restart the ordering knows messages that are not carried any more; these become known.
+        """
+        lacking = self._holdings.lacking(source, incarnation, ranges[: 2 * _MOST_OFFERED])
+        checked = 0
+        for first, last in lacking:
+            for number in range(first, last + 1):
+                id = MessageId(source, incarnation, number)
+                checked += 1
+                if checked > _MOST_CHECKED or not self._ordering.knows(id):
+                    break
+                self._holdings.know(id)
+        if checked > len(lacking):
+            lacking = self._holdings.lacking(source, incarnation, ranges[: 2 * _MOST_OFFERED])
+        return tuple(number for pair in lacking for number in pair)
+
+    def _jitter(self) -> Duration:
+        return int(self._random.random() * _JITTER)
+
+    def _ask_at(self, at: Instant, now: Instant, effects: list[Effect]) -> None:
+        if self._due is None or at < self._due:
+            self._due = at
+            effects.append(SetTimer(ASK, at))
+
+    def gone(self, peer: NodeId) -> None:
+        """A neighbour cannot be asked any more."""
+        self.offers.pop(peer, None)
+
+    def arrived(self, id: MessageId, now: Instant, effects: list[Effect]) -> None:
+        """A message has arrived. After the last one of a round the next round begins at once."""
+        if id in self.asked:
+            del self.asked[id]
+            self._wait, self._vain = _FIRST_WAIT, 0
+            if not self.asked and self.offers:
+                self._ask_at(now, now, effects)
+
+    def overheard(self, wants: tuple[Want, ...], now: Instant, effects: list[Effect]) -> None:
+        """Another node asks for messages: wait for the answer if this node was about to ask for the same.
+
+        Once for each round of its own: wants that a liar repeats do not stop this node.
+        """
+        if self._due is None or self._postponed or self.asked:
+            return
+        for _, source, incarnation, ranges in wants:
+            if any((source, incarnation) in offers for offers in self.offers.values()) and ranges:
+                self._postponed = True
+                self._due = now + _FIRST_WAIT + self._jitter()
+                effects.append(SetTimer(ASK, self._due))
+                return
+
+    def timer(self, now: Instant, effects: list[Effect]) -> None:
+        """Begin a round, if anything is lacking."""
+        self._due = None
+        self._postponed = False
+        if self.asked:
+            self._vain += 1
+        self.asked = {}
+        if self._vain >= _MOST_VAIN:
+            self.offers.clear()
+            self._vain, self._wait = 0, _FIRST_WAIT
+            return
+        wants = self._round()
+        if not wants:
+            self._vain, self._wait = 0, _FIRST_WAIT
+            return
+        effects.append(Send(WantPacket(wants), NEIGHBOURS, RADIO))
+        self._asked_at = now
+        self._ask_at(now + self._wait + self._jitter(), now, effects)
+        self._wait = min(2 * self._wait, _LONGEST_WAIT)
+
+    def _round(self) -> tuple[Want, ...]:
+        """Choose an answerer for each lacking message, beginning with a random neighbour."""
+        wants: list[Want] = []
+        peers = list(self.offers)
+        start = self._random.randrange(len(peers)) if peers else 0
+        ranges_left = MOST_RANGES
+        for peer in peers[start:] + peers[:start]:
+            offers = self.offers[peer]
+            for stream in list(offers):
+                lacking = self._holdings.lacking(*stream, offers[stream])
+                if not lacking:
+                    del offers[stream]
+                    continue
+                ids = self._choose(stream, lacking, ranges_left)
+                if ids:
+                    chosen = flat_ranges([id.number for id in ids])
+                    ranges_left -= len(chosen) // 2
+                    wants.append((peer, *stream, chosen))
+                    self.asked.update(dict.fromkeys(ids))
+                if ranges_left <= 0 or len(self.asked) >= MOST_MESSAGES:
+                    return tuple(wants)
+            if not offers:
+                del self.offers[peer]
+        return tuple(wants)
+
+    def _choose(self, stream: StreamId, lacking: list[tuple[int, int]], ranges_left: int) -> list[MessageId]:
+        """Messages of a stream that are lacking and not asked for yet, as far as the round has room."""
+        chosen: list[MessageId] = []
+        for first, last in lacking[:ranges_left]:
+            for number in range(first, last + 1):
+                if len(self.asked) + len(chosen) >= MOST_MESSAGES:
+                    return chosen
+                id = MessageId(*stream, number)
+                if id not in self.asked:
+                    chosen.append(id)
+        return chosen
