@@ -18,16 +18,21 @@ from precede.runtime.links.inspection import Inspection
 from tests.hostile.packets import any_packet
 
 MEMBERS = (0, 1, 2, 3)
-ROLES = [(name, role) for name in registry.names() for role in registry.find(name).roles]
+ROLES = [
+    (name, role, spread)
+    for name in registry.names()
+    for role in registry.find(name).roles
+    for spread in (("epidemic",) if registry.find(name).ordering is None else ("epidemic", "gossip"))
+]
 NOW = 1_700_000_000_000_000
 
 
-def receive(name: str, role: str, packets: int, seed: int) -> int:
+def receive(name: str, role: str, dissemination: str, packets: int, seed: int) -> int:
     """Send random packets to a node; returns how many passed the inspection."""
     entry, random = registry.find(name), Random(seed)
-    options = {"dissemination": "epidemic"} if entry.ordering is not None else {}
+    options = {"dissemination": dissemination} if entry.ordering is not None else {}
     node = registry.make_entry(entry, role, Context(1, MEMBERS, options, Random(seed), 0))
-    kinds, stamps = registry.wire_types(entry, node, "epidemic")
+    kinds, stamps = registry.wire_types(entry, node, dissemination)
     codec, inspection, passed = Codec(kinds, stamps), Inspection(1, 0), 0
     node.start(NOW, {})
     for peer in (0, 2, 3):
@@ -43,12 +48,12 @@ def receive(name: str, role: str, packets: int, seed: int) -> int:
     return passed
 
 
-@pytest.mark.parametrize(("name", "role"), ROLES)
-def test_senseless_packets_do_not_stop_a_node(name: str, role: str) -> None:
-    assert receive(name, role, 1500, 5) > 50
+@pytest.mark.parametrize(("name", "role", "dissemination"), ROLES)
+def test_senseless_packets_do_not_stop_a_node(name: str, role: str, dissemination: str) -> None:
+    assert receive(name, role, dissemination, 1500, 5) > 50
 
 
 @pytest.mark.long
-@pytest.mark.parametrize(("name", "role"), ROLES)
-def test_many_senseless_packets(name: str, role: str) -> None:
-    assert receive(name, role, 100_000, 6) > 1000
+@pytest.mark.parametrize(("name", "role", "dissemination"), ROLES)
+def test_many_senseless_packets(name: str, role: str, dissemination: str) -> None:
+    assert receive(name, role, dissemination, 100_000, 6) > 1000

@@ -125,12 +125,13 @@ def test_ids_of_sources_are_read() -> None:
 def test_options_are_grouped_by_the_dissemination_they_apply_to() -> None:
     groups = registry.option_groups(registry.find("delta_causal"))
     routings = ["direct_delivery", "first_contact", "spray_and_wait", "prophet", "maxprop"]
-    assert list(groups) == ["", "direct", "epidemic", "flooding", *routings]
+    assert list(groups) == ["", "direct", "epidemic", "flooding", "gossip", *routings]
     assert set(groups["spray_and_wait"]) == {"buffer", "copies"}
     assert {"lifetime", "durable"} <= set(groups[""])
     assert set(groups["direct"]) == {"rto"}
     assert set(groups["epidemic"]) == {"order", "cache", "evict", "sweep", "refresh"}
     assert {"retention", "beacon"} <= set(groups["flooding"])
+    assert {"medium", "digest", "cache", "cache_bytes"} <= set(groups["gossip"])
     assert list(registry.option_groups(registry.find("vcube"))) == [""]
 
 

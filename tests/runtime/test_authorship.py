@@ -179,8 +179,8 @@ def test_forged_replayed_tampered_and_misaddressed_messages_are_counted_and_neve
         return encoded([msgspec.structs.replace(honest, **changed)])
 
     async def run() -> tuple[list[bytes], dict[str, int]]:
-        cem, c = member("cem")
-        ben, b = member("ben")
+        cem, c = member("cem", options={"dissemination": "epidemic"})
+        ben, b = member("ben", options={"dissemination": "epidemic"})
         got: list[bytes] = []
 
         async def listen() -> None:

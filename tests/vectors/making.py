@@ -34,6 +34,11 @@ _TO_SOME: Final = [
     {**said, "to": [str(n) for n in range(3) if (n + place) % 3]} for place, said in enumerate(_TALK)
 ]
 SCENARIOS: Final[dict[str, dict[str, Any]]] = {
+    "unordered": {
+        "world": _MESH,
+        "workload": {"script": _TALK, "size": 8},
+        "options": {"dissemination": "gossip"},
+    },
     "fifo": {"world": _MESH, "workload": {"script": _TALK, "size": 8}},
     "vector_clock": {"world": _MESH, "workload": {"script": _TALK, "size": 8}},
     "causal_barrier": {
@@ -172,7 +177,7 @@ def kinds_table() -> str:
     """The table of every protocol's packets, with their numbers and fields."""
     lines = ["| protocol | kind | packet | fields |", "| --- | --- | --- | --- |"]
     entries = [registry.find(name) for name in registry.names()]
-    spread = {name: registry.find_dissemination(name) for name in ("direct", "epidemic", "flooding")}
+    spread = {name: registry.find_dissemination(name) for name in ("direct", "epidemic", "flooding", "gossip")}
     for name, dissemination in spread.items():
         lines += _kinds(f"any ordering over `{name}`", dissemination.packets)
     for entry in entries:
