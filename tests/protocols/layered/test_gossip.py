@@ -26,7 +26,7 @@ from precede.protocols.layered.gossip.packets import (
     WantPacket,
     data_packet,
 )
-from precede.protocols.layered.gossip.ranges import Ranges, are_ranges, flat_ranges, pairs
+from precede.protocols.layered.gossip.ranges import Ranges, are_ranges, compact, expanded, flat_ranges, pairs
 from precede.protocols.layered.parsed_envelopes import batch_of
 
 ORDERINGS = ("unordered", "fifo", "vector_clock", "causal_barrier", "delta_causal", "hash_dag")
@@ -85,6 +85,7 @@ def test_ranges_are_the_set_of_their_numbers() -> None:
             flat = ranges.flat()
             assert flat == flat_ranges(sorted(numbers))
             assert are_ranges(flat)
+            assert expanded(compact(flat)) == flat
         other = flat_ranges(sorted(random.sample(range(1, 35), 12)))
         listed = {n for first, last in pairs(other) for n in range(first, last + 1)}
         lacking = {n for first, last in ranges.lacks(other) for n in range(first, last + 1)}

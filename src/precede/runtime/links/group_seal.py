@@ -9,8 +9,9 @@ from __future__ import annotations
 
 import os
 from collections import OrderedDict
+from collections.abc import Iterator
 from hashlib import blake2b
-from typing import Final, NamedTuple
+from typing import Final, NamedTuple, TypeAlias
 
 from cryptography.exceptions import InvalidTag
 from cryptography.hazmat.primitives.ciphers.aead import ChaCha20Poly1305
@@ -20,6 +21,8 @@ from precede.runtime.links.replay_window import ReplayWindow
 BROADCAST: Final = 5
 OVERHEAD: Final = 1 + 8 + 4 + 16
 MOST_SALTS: Final = 4096
+
+_Stream: TypeAlias = tuple[ChaCha20Poly1305, ReplayWindow]
 
 
 class GroupKeys(NamedTuple):
@@ -44,7 +47,7 @@ class GroupSeal:
     def __init__(self, keys: list[GroupKeys]) -> None:
         self._salt = os.urandom(8)
         self._counter = 0
-        self._known: OrderedDict[bytes, tuple[ChaCha20Poly1305, ReplayWindow]] = OrderedDict()
+        self._known: OrderedDict[bytes, _Stream] = OrderedDict()
         self.rekey(keys)
 
     def rekey(self, keys: list[GroupKeys]) -> None:
@@ -72,8 +75,7 @@ class GroupSeal:
         known = self._known.get(salt)
         if known is not None and known[1].seen(counter):
             return "replayed"
-        candidates = [known] if known is not None else [_stream(keys, salt) for keys in self._keys]
-        for cipher, window in candidates:
+        for cipher, window in self._candidates(salt, known):
             try:
                 data = cipher.decrypt(_nonce(counter), frame[13:], frame[:13])
             except InvalidTag:
@@ -86,9 +88,17 @@ class GroupSeal:
             return data
         return "stranger" if known is None else "tampered"
 
+    def _candidates(self, salt: bytes, known: _Stream | None) -> Iterator[_Stream]:
+        """The ciphers that may open a frame: first the one that opened the last frame with this salt.
 
-def _stream(keys: GroupKeys, salt: bytes) -> tuple[ChaCha20Poly1305, ReplayWindow]:
-    return ChaCha20Poly1305(_key_of(keys, salt)), ReplayWindow()
+        Its sender may have changed to another of the group's keys since; its counters go on.
+        """
+        if known is not None:
+            yield known
+        if known is None or len(self._keys) > 1:
+            window = ReplayWindow() if known is None else known[1]
+            for keys in self._keys:
+                yield ChaCha20Poly1305(_key_of(keys, salt)), window
 
 
 def _key_of(keys: GroupKeys, salt: bytes) -> bytes:

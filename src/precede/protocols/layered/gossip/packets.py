@@ -15,12 +15,21 @@ from precede.core.identity import MessageId, NodeId
 from precede.core.instants import Instant
 from precede.core.messages import ControlOnlyPacket, Size
 from precede.protocols.layered.epidemic.packets import HEADER_BYTES, ID_BYTES, BatchPacket
-from precede.protocols.layered.gossip.ranges import FlatRanges, StreamRanges, are_ranges, flat_ranges, pairs
+from precede.protocols.layered.gossip.ranges import (
+    FlatRanges,
+    StreamRanges,
+    are_ranges,
+    compact,
+    expanded,
+    flat_ranges,
+    pairs,
+)
 from precede.protocols.layered.parsed_envelopes import NEVER, Batch
 
 NODE_BYTES: Final = 4
 STREAM_BYTES: Final = 8
-RANGE_BYTES: Final = 8
+NUMBER_BYTES: Final = 4
+RANGE_BYTES: Final = 2 * NUMBER_BYTES
 HASH_BYTES: Final = 8
 
 Hash: TypeAlias = Annotated[int, Meta(ge=0, le=(1 << 63) - 1)]
@@ -75,7 +84,10 @@ class WantPacket(ControlOnlyPacket, frozen=True, gc=False):
 
 
 class RangesPacket(ControlOnlyPacket, frozen=True, gc=True, dict=True):
-    """The summary of `epidemic` as ranges: what the sender holds or has evicted. Do not send it these."""
+    """The summary of `epidemic` as ranges: what the sender holds or has evicted. Do not send it these.
+
+    On links that meet rarely most ranges are single numbers, so these take one entry (`ranges.compact`).
+    """
 
     kind: ClassVar[str] = "gossip_summary"
     streams: tuple[StreamRanges, ...]
@@ -84,14 +96,15 @@ class RangesPacket(ControlOnlyPacket, frozen=True, gc=True, dict=True):
 
     @property
     def size_bytes(self) -> int:
-        return HEADER_BYTES + _stream_bytes(self.streams)
+        return HEADER_BYTES + sum(STREAM_BYTES + NUMBER_BYTES * len(ranges) for _, _, ranges in self.streams)
 
     @property
     def count(self) -> int:
         """How many ids it lists; 0 if it lists what no honest node does."""
-        if not all(are_ranges(ranges) for _, _, ranges in self.streams):
+        listed = [expanded(ranges) for _, _, ranges in self.streams]
+        if not all(are_ranges(ranges) for ranges in listed):
             return 0
-        return sum(last - first + 1 for _, _, ranges in self.streams for first, last in pairs(ranges))
+        return sum(last - first + 1 for ranges in listed for first, last in pairs(ranges))
 
     @cached_property
     def listed_ids(self) -> frozenset[MessageId]:
@@ -99,7 +112,7 @@ class RangesPacket(ControlOnlyPacket, frozen=True, gc=True, dict=True):
         return frozenset(
             MessageId(source, incarnation, number)
             for source, incarnation, ranges in self.streams
-            for first, last in pairs(ranges)
+            for first, last in pairs(expanded(ranges))
             for number in range(first, last + 1)
         )
 
@@ -128,6 +141,6 @@ def ranges_packet(ids: frozenset[MessageId]) -> RangesPacket:
     numbers: dict[tuple[NodeId, int], list[int]] = {}
     for id in sorted(ids):
         numbers.setdefault((id.source, id.incarnation), []).append(id.number)
-    packet = RangesPacket(tuple((*stream, flat_ranges(listed)) for stream, listed in numbers.items()))
+    packet = RangesPacket(tuple((*stream, compact(flat_ranges(listed))) for stream, listed in numbers.items()))
     packet.__dict__["listed_ids"] = ids
     return packet

@@ -119,6 +119,19 @@ def flat_ranges(numbers: Sequence[int]) -> FlatRanges:
     return tuple(flat)
 
 
+def compact(ranges: FlatRanges) -> tuple[int, ...]:
+    """Flat ranges in which a range of one number is that number, negative: `(1, 4, 6, 6)` is `(1, 4, -6)`."""
+    short: list[int] = []
+    for first, last in pairs(ranges):
+        short += (-first,) if first == last else (first, last)
+    return tuple(short)
+
+
+def expanded(short: tuple[int, ...]) -> FlatRanges:
+    """The flat ranges that `compact` made this from."""
+    return tuple(number for entry in short for number in ((-entry, -entry) if entry < 0 else (entry,)))
+
+
 def are_ranges(ranges: FlatRanges) -> bool:
     """Could an honest node have sent this? A packet can hold any numbers."""
     last = -1
