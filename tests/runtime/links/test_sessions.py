@@ -328,3 +328,17 @@ def test_remembered_salts_are_bounded() -> None:
     for _ in range(MOST_SALTS + 100):
         assert isinstance(ben.open(GroupSeal(keys).seal(b"")), bytes)
     assert len(ben._known) == MOST_SALTS
+
+
+def test_a_member_that_changes_to_another_key_is_still_understood() -> None:
+    old, new = derive_keys(KEY), derive_keys(bytes(32))
+    ana, ben = GroupSeal([old, new]), GroupSeal([old, new])
+    first = ana.seal(b"old key")
+    assert ben.open(first) == b"old key"
+    ana.rekey([new, old])
+    second = ana.seal(b"new key")
+    assert ben.open(second) == b"new key"
+    assert [ben.open(first), ben.open(second)] == ["replayed", "replayed"]
+    changed = bytearray(ana.seal(b"changed"))
+    changed[-1] ^= 1
+    assert ben.open(bytes(changed)) == "tampered"
