@@ -159,7 +159,9 @@ def open_member(
         return registry.make_entry(entry, role, Context(node, ids, chosen, generator, incarnation))
 
     codec = Codec(*registry.wire_types(entry, make_node(own_id, 0), dissemination))
-    title = f"{protocol} over {dissemination}" if entry.ordering is not None else f"{protocol} as {role}"
+    title = f"{protocol} as {role}"
+    if entry.ordering is not None:  # a store is bound to this title
+        title = f"{protocol} over {registry.find_dissemination(dissemination).state or dissemination}"
     terms = {"order": _ORDERS.get(protocol, protocol), "dissemination": dissemination}
     lifetime = chosen.get("lifetime")
     if lifetime is not None:

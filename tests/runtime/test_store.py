@@ -252,7 +252,7 @@ def test_a_store_is_refused_while_another_process_uses_it(tmp_path: Path) -> Non
     [
         ({"name": "ben"}, "another member than 'ben'"),
         ({"group": "h"}, "another group than 'h'"),
-        ({"order": "fifo"}, "another protocol than 'fifo over gossip'"),
+        ({"order": "fifo"}, "another protocol than 'fifo over epidemic'"),
         ({"order": "delta", "lifetime": "5s"}, "another protocol"),
         ({"order": "total", "members": ["ana", "ben"]}, "another protocol"),
     ],

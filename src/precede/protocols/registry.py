@@ -97,6 +97,8 @@ class DisseminationEntry(Struct, Generic[OptionsT], frozen=True):
     options: type[OptionsT]
     build: Callable[[Context[OptionsT], Ordering], Dissemination]
     packets: tuple[type[Packet], ...] = ()
+    state: str = ""
+    """The dissemination whose persisted state it continues; "": its own."""
 
 
 class JoinedOptions(Struct, frozen=True):

@@ -25,5 +25,6 @@ DISSEMINATION: Final = DisseminationEntry(
     worlds=("contacts", "point_to_point", "flood"),
     options=GossipOptions,
     build=_build,
+    state="epidemic",
     packets=(DataPacket, DigestPacket, WantPacket, RangesPacket, HavePacket, MessagesPacket),
 )
