@@ -30,7 +30,7 @@ ATTEMPT_BITS: Final = 16
 FloodNumber: TypeAlias = Annotated[int, Meta(ge=0, le=(1 << 24) - 1)]
 Timestamp: TypeAlias = Annotated[int, Meta(ge=0, le=(1 << 39) - 1)]
 """A reading of a logical clock; with a flood's number it fits a wide column of `clock_table`."""
-GroupNumber: TypeAlias = Annotated[int, Meta(ge=-1, le=1 << 62)]
+GroupNumber: TypeAlias = Annotated[int, Meta(ge=-1, le=(1 << 63) - 1)]
 FoundersNumber: TypeAlias = Annotated[int, Meta(ge=0, le=(1 << 63) - 1)]
 Layout: TypeAlias = Annotated[int, Meta(ge=0, le=(1 << 48) - 1)]
 Numbered: TypeAlias = Annotated[int, Meta(ge=0, le=1 << 62)]
