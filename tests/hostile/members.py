@@ -72,7 +72,7 @@ def combinations() -> list[Combination]:
         if registry.find(name).ordering is None:
             made.append(Combination(name))
         else:
-            made += [Combination(name, joined) for joined in ("direct", "epidemic", "flooding")]
+            made += [Combination(name, joined) for joined in ("direct", "epidemic", "flooding", "gossip")]
     return made
 
 

@@ -11,7 +11,7 @@ from typing import Annotated, ClassVar, Final, TypeAlias
 
 from msgspec import Meta
 
-from precede.core.identity import MessageId, NodeId
+from precede.core.identity import Count, Incarnation, MessageId, NodeId
 from precede.core.instants import Instant
 from precede.core.messages import ControlOnlyPacket, Size
 from precede.protocols.layered.epidemic.packets import HEADER_BYTES, ID_BYTES, BatchPacket
@@ -34,7 +34,7 @@ HASH_BYTES: Final = 8
 
 Hash: TypeAlias = Annotated[int, Meta(ge=0, le=(1 << 63) - 1)]
 
-Want: TypeAlias = tuple[NodeId, NodeId, int, FlatRanges]
+Want: TypeAlias = tuple[NodeId, NodeId, Incarnation, FlatRanges]
 """Who shall answer; a stream (source and incarnation); ranges of its numbers."""
 
 
@@ -44,7 +44,7 @@ class DataPacket(BatchPacket, frozen=True, gc=True, dict=True):
     """
 
     kind: ClassVar[str] = "gossip"
-    list_version: int
+    list_version: Count
     neighbours: tuple[NodeId, ...] | None
     first_deadline: Instant | None
     size_bytes: Size
@@ -59,7 +59,7 @@ class DigestPacket(ControlOnlyPacket, frozen=True, gc=False):
     hash: Hash
     full: bool
     streams: tuple[StreamRanges, ...]
-    list_version: int
+    list_version: Count
     neighbours: tuple[NodeId, ...] | None
 
     control_entries: ClassVar[int] = 0

@@ -4,17 +4,19 @@ from __future__ import annotations
 
 from bisect import bisect_right
 from collections.abc import Iterator, Sequence
-from typing import TypeAlias, final
+from typing import Annotated, TypeAlias, final
 
-from precede.core.identity import NodeId
+from msgspec import Meta
+
+from precede.core.identity import Incarnation, NodeId
 
 StreamId: TypeAlias = tuple[NodeId, int]
 """A source and its incarnation."""
 
-FlatRanges: TypeAlias = tuple[int, ...]
+FlatRanges: TypeAlias = tuple[Annotated[int, Meta(ge=-(1 << 62), le=1 << 62)], ...]
 """First and last number of each range, ascending, the ranges apart: `(1, 4, 6, 6)` is 1, 2, 3, 4, 6."""
 
-StreamRanges: TypeAlias = tuple[NodeId, int, FlatRanges]
+StreamRanges: TypeAlias = tuple[NodeId, Incarnation, FlatRanges]
 """A stream (source and incarnation) and ranges of its numbers, as packets list them."""
 
 LARGEST: int = 1 << 62
