@@ -22,9 +22,9 @@ from precede.pipeline.sessions.session import open_session
 from precede.pipeline.sessions.tasks import spread
 
 with open_session(name="ours") as session:
-    print(session.conf.get("spark.master"), session.conf.get("spark.sql.shuffle.partitions"))
-    print(spread(session, "ask", lambda number: __import__("sys").executable, 1)[0])
-    print(spread(session, "ask", lambda number: __import__("precede").__file__, 1)[0])
+    print(">", session.conf.get("spark.master"), session.conf.get("spark.sql.shuffle.partitions"))
+    print(">", spread(session, "ask", lambda number: __import__("sys").executable, 1)[0])
+    print(">", spread(session, "ask", lambda number: __import__("precede").__file__, 1)[0])
 """
 CONNECTED = """
 import os
@@ -52,7 +52,7 @@ def submit(folder, *options):
         command, env=environment(**java), capture_output=True, text=True, timeout=300, check=False
     )
     assert ran.returncode == 0, ran.stderr
-    return [line for line in ran.stdout.splitlines() if line]
+    return [line[2:] for line in ran.stdout.splitlines() if line.startswith("> ")]
 
 
 @pytest.mark.spark
