@@ -7,7 +7,7 @@ READY := $(VENV)/.ready
 DEMO_READY := $(VENV)/.ready-demo
 export PYTHONHASHSEED ?= random
 
-.PHONY: setup compile plain demo test test-fast test-long bench swarm check audit clean
+.PHONY: setup compile plain demo test test-fast test-long bench swarm check audit hashes clean
 
 setup: $(READY)
 
@@ -62,6 +62,13 @@ swarm: $(READY)
 audit:
 	test -x $(AUDIT)/bin/pip-audit || ($(PYTHON) -m venv $(AUDIT) && $(AUDIT)/bin/pip install --quiet 'pip-audit==2.10.1')
 	$(AUDIT)/bin/pip-audit --requirement constraints.txt --no-deps --disable-pip --strict
+
+# The SHA-256 of every archive that pip would install here, for `pip install --require-hashes`. Needs the network.
+hashes: $(READY)
+	mkdir -p out
+	$(BIN)/pip install --quiet --disable-pip-version-check --dry-run --ignore-installed --no-deps \
+	  --requirement constraints.txt --report out/pip-report.json
+	$(BIN)/python -m benchmarks.hashes out/pip-report.json > out/requirements-hashed.txt
 
 clean:
 	find src -name '*.so' -delete

@@ -23,7 +23,16 @@ PAGE = Path(__file__).with_name("api.md")
 WIDTH = 100
 SECTIONS = {
     "Functions": ("join", "simulate", "verify"),
-    "A group": ("Group", "Order", "Delivered", "Arrival", "Waiting", "GroupWarning", "MessageId"),
+    "A group": (
+        "Group",
+        "Order",
+        "Delivered",
+        "Arrival",
+        "Waiting",
+        "GroupWarning",
+        "MessageId",
+        "SignedRoster",
+    ),
     "Transports": ("Transport", "UdpTransport", "TcpTransport"),
     "Simulations and verdicts": ("Simulation", "Verdict", "Violation"),
     "Errors": ("BadInput", "Refused", "NotYet", "StoreFailed", "Unavailable"),

@@ -22,6 +22,7 @@ from precede.protocols.options import written_options
 from precede.runtime.codec import Codec
 from precede.runtime.group import Group
 from precede.runtime.links.keyring import read_keys
+from precede.runtime.links.rosters import SignedRoster
 from precede.runtime.names import check_names, check_roster, group_key, node_id
 from precede.runtime.settings import MemberSettings, read_lifetime
 from precede.runtime.transports.transport import Transport
@@ -54,28 +55,28 @@ def join(
     lan: bool | tuple[str, int] = False,
     transport: Transport | None = None,
     log: str | Path | None = None,
+    redact: bool = False,
     beacon: float = 0.5,
     identity: bytes | None = None,
-    roster: Mapping[str, bytes] | None = None,
+    roster: Mapping[str, bytes] | SignedRoster | None = None,
+    admin: bytes | None = None,
     options: Mapping[str, object] | msgspec.Struct | None = None,
 ) -> Group:
     """Become a member of a group. Use the result with `async with`.
 
-    * `key`: a key file (`precede keys make FILE`), or 32 secret bytes, or several of them, newest first. None:
-      frames are not encrypted.
-    * `order`: "delta" is causal order with a `lifetime` ("20min" or a timedelta); it needs clocks that roughly
-      agree. The other orders need no clocks.
-    * `store`: a file. A member that restarts continues where it stopped; without a store it is a new
-      incarnation.
+    * `key`: a key file (`precede keys make FILE`), or 32 secret bytes, or several, newest first. None: no key.
+    * `order`: "delta" is causal order with a `lifetime` ("20min"); it needs clocks that roughly agree.
+    * `store`: a file, with which a member continues after a restart; without one it is a new incarnation.
     * `members`: the names of the others. "total" and "multicast" need them; "multicast" also needs a store. In
       "total" they found the group: a majority of them with stores, all of them without. Until then
       `broadcast` raises NotYet (docs/concepts/total-order-groups.md).
     * `lan`: True finds members on the LAN by multicast, on every interface, over IPv4 and IPv6; or a multicast
       address such as ("239.83.7.1", 4700). `peers`: UDP addresses of some members. `bind`: the UDP address of
       this one; host "" is every interface. A `transport` replaces all three.
-    * `log`: a folder for the event log, which `precede verify` reads.
+    * `log`: a folder for the event log, which `precede verify` reads. `redact` writes pseudonyms into it.
     * `beacon`: seconds between two beacons. A neighbour that is silent for more than four beacons is gone.
     * `identity`, `roster`: a secret seed and everybody's public key: messages are signed (docs/security.md).
+      With `admin`, a public key, the roster is a `SignedRoster`, which `Group.update_roster` replaces.
     * `options`: options of the protocol that implements the order (`precede protocols NAME` lists them).
 
     >>> import asyncio, precede
@@ -96,9 +97,9 @@ def join(
     if order == "total":
         chosen = {"founding": "agreed", "bootstrap_after": _LISTEN, **chosen}
     keys = tuple(group_key(secret, group) for secret in _read_secrets(key))
-    settings = _settings(members, keys, store, log, beacon, identity, roster)
-    alone = chosen.get("founding") == "alone"
-    protocol = _protocol_for(order, duration, members, store is not None, alone)
+    settings = _settings(members, keys, store, log, redact, beacon, identity, roster)
+    settings = _with_admin(settings, group, name, roster, admin)
+    protocol = _protocol_for(order, duration, members, store is not None, chosen.get("founding") == "alone")
     return open_member(protocol, "node", group, name, chosen, transport, settings)
 
 
@@ -107,9 +108,10 @@ def _settings(
     keys: tuple[bytes, ...],
     store: str | Path | None,
     log: str | Path | None,
+    redact: bool,
     beacon: float,
     identity: bytes | None,
-    roster: Mapping[str, bytes] | None,
+    roster: Mapping[str, bytes] | SignedRoster | None,
 ) -> MemberSettings:
     """The settings of a member over sockets, checked."""
     if (identity is None) != (roster is None):
@@ -121,9 +123,31 @@ def _settings(
         keys=keys,
         store=None if store is None else Path(store),
         log=None if log is None else Path(log),
+        redact=redact,
         beacon=beacon,
         identity=identity,
-        roster=roster,
+        roster=roster.members if isinstance(roster, SignedRoster) else roster,
+    )
+
+
+def _with_admin(
+    settings: MemberSettings,
+    group: str,
+    name: str,
+    roster: Mapping[str, bytes] | SignedRoster | None,
+    admin: bytes | None,
+) -> MemberSettings:
+    """The settings with the administrator's key and the epochs of a signed roster, after checking both."""
+    if not isinstance(roster, SignedRoster):
+        if admin is not None:
+            raise BadInput("admin: needs a signed roster (precede keys sign)")
+        return settings
+    if admin is None:
+        raise BadInput("roster: a signed roster needs admin=, the public key that signed it")
+    roster.check(group, admin)
+    enrolled = roster.since.get(name, 0)
+    return msgspec.structs.replace(
+        settings, admin=admin, epoch=roster.epoch, enrolled=enrolled, retired=roster.retired
     )
 
 

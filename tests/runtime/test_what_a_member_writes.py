@@ -8,6 +8,7 @@ import os
 from collections.abc import Iterator
 from pathlib import Path
 
+import pyarrow.parquet as pq
 import pytest
 
 import precede
@@ -122,3 +123,30 @@ def test_a_roster_is_shown_with_fingerprints(tmp_path: Path, capsys: pytest.Capt
     said = capsys.readouterr().out
     assert said.endswith("  ana\n")
     assert public_of(bytes(32)).hex() not in said
+
+
+def test_a_log_with_redacted_names_verifies_and_has_no_name(tmp_path: Path) -> None:
+    async def live() -> None:
+        ana = precede.join("picnic", "ana", key=bytes(32), beacon=0.05, log=tmp_path / "log" / "a", redact=True)
+        async with ana:
+            ben = precede.join(
+                *("picnic", "ben"), key=bytes(32), beacon=0.05, log=tmp_path / "log" / "b", redact=True,
+                peers=[ana.address],
+            )  # fmt: skip
+            async with ben:
+                await ana.broadcast(b"hello")
+                async with asyncio.timeout(20):
+                    async for message in ben:
+                        assert message.source == "ana"
+                        break
+
+    asyncio.run(live())
+    files = sorted((tmp_path / "log").rglob("*.parquet"))
+    assert len(files) == 2
+    tables = [pq.read_table(file) for file in files]
+    texts = {str(value) for table in tables for column in table.columns for value in column.to_pylist()}
+    assert not {"ana", "ben"} & texts
+    nodes = {name for table in tables for name in table["node"].to_pylist()}
+    assert len(nodes) == 2
+    assert {name for table in tables for name in table["message_source"].to_pylist() if name} < nodes
+    assert precede.verify(tmp_path / "log").verdict == "holds"

@@ -6,6 +6,7 @@ driver, its store, and the links and transports that connect it to its neighbour
 Modules in reading order:
   group         one member of a group, as an application sees it
   settings      the settings of a member
+  membership    keys and rosters: who belongs to the group
   names         members' names and their node ids
   notices       what the application should know about its group
   ticking       what a member does at intervals

@@ -389,7 +389,7 @@ class Driver(EffectHandler):
 
 def _incarnation(store: Store | NoStore) -> int:
     """The node's incarnation: with a store the same after each restart, without one a new number each time."""
-    incarnation = store.remembered("incarnation", 0) if isinstance(store, Store) else store.incarnation
+    incarnation = store.remembered("incarnation", store.first_incarnation)
     store.remember("incarnation", incarnation)
     store.commit()
     return incarnation

@@ -7,7 +7,6 @@ caller's event loop; there are no threads and no global state.
 from __future__ import annotations
 
 import asyncio
-import secrets
 from collections import Counter
 from collections.abc import AsyncGenerator, AsyncIterator, Callable, Sequence
 from datetime import timedelta
@@ -29,17 +28,15 @@ from precede.runtime.deliveries import (
     MemberState,
 )
 from precede.runtime.driver import Driver
-from precede.runtime.links.admission import Admission, OpenAdmission, SealedAdmission
-from precede.runtime.links.agreement import Agreement
-from precede.runtime.links.authorship import Authors
 from precede.runtime.links.inspection import Inspection
-from precede.runtime.links.introductions import Directory, Identity
 from precede.runtime.links.neighbours import Links
-from precede.runtime.names import MemberNames, group_key
+from precede.runtime.links.rosters import SignedRoster
+from precede.runtime.membership import Membership
+from precede.runtime.names import MemberNames
 from precede.runtime.notices import Notices
 from precede.runtime.rows import KeptRows, SegmentWriter
 from precede.runtime.settings import MemberSettings, read_lifetime
-from precede.runtime.store import NoStore, Store
+from precede.runtime.store import Store
 from precede.runtime.store_upgrade import upgrade
 from precede.runtime.ticking import Ticking
 from precede.runtime.transports.transport import Transport
@@ -88,13 +85,15 @@ class Group:
         self._settings = settings
         self._names = MemberNames((name, *settings.members, *(settings.roster or ())), settings.book)
         self.id = self._names.id_of(name)
-        self._state = MemberState(name)
         self._notices = Notices(group, name)
+        self._membership = Membership(group, name, self._names, settings, self._notices)
+        self._state = MemberState(name)
         self._segments: SegmentWriter | None = None
         if settings.log is not None:
-            self._segments = SegmentWriter(settings.log, group, name, settings.segment)
+            self._segments = SegmentWriter(
+                settings.log, group, self._membership.log_name(self.id), settings.segment
+            )
         self._driver = self._make_driver(make_node, codec)
-        self._admissions: list[Admission] = []
         how = {"by_hand": settings.by_hand, "patient": settings.patient, "alone": settings.alone}
         self._links = self._make_links(transport, how, RADIO)
         self._transports = [transport]
@@ -112,29 +111,22 @@ class Group:
 
     def _make_driver(self, make_node: Callable[[NodeId, int], Node], codec: Codec) -> Driver:
         settings = self._settings
-        store: Store | NoStore = NoStore(settings.incarnation)
-        if settings.store is not None:
-            store = Store(settings.store, synchronous=settings.synchronous)
-            store.claim({"group": self.group, "member": self.name, "protocol": settings.protocol})
-            if settings.book is None:
-                upgrade(store, (self.name, *settings.members, *(settings.roster or ())))
+        store = self._membership.open_store()
+        if settings.book is None and isinstance(store, Store):
+            upgrade(store, (self.name, *settings.members, *(settings.roster or ())))
         kept = settings.log is not None or settings.keep_rows
         driver = Driver(
             lambda incarnation: make_node(self.id, incarnation),
             codec,
             store,
             settings.clock,
-            KeptRows(self._names.name_of, settings.log_packets) if kept else None,
+            KeptRows(self._membership.log_name, settings.log_packets) if kept else None,
             settings.speed,
             settings.wires,
         )
         driver.node_id = self.id
         driver.transfers = settings.transfers
-        authors = None
-        if settings.identity is not None and settings.roster is not None:
-            keys = {self._names.id_of(name): public for name, public in settings.roster.items()}
-            authors = Authors(self.group, self.id, settings.identity, keys)
-        driver.inspection = Inspection(self.id, driver.incarnation, authors)
+        driver.inspection = Inspection(self.id, driver.incarnation, self._membership.authors)
         driver.on_deliver = self._on_deliver
         driver.on_arrive = self._on_arrive
         driver.on_discard = self._on_discard
@@ -143,8 +135,7 @@ class Group:
 
     def _make_links(self, transport: Transport, how: dict[str, bool], over: Medium) -> Links:
         driver = self._driver
-        admission = self._make_admission()
-        self._admissions.append(admission)
+        admission = self._membership.new_admission()
         return Links(
             transport,
             admission,
@@ -154,21 +145,6 @@ class Group:
             driver.left,
             **how,
         )
-
-    def _make_admission(self) -> Admission:
-        settings, boot = self._settings, secrets.randbits(63)
-        terms = {"group": self.group, **settings.terms}
-        agreement = Agreement(
-            self.name, terms, settings.clock, settings.lifetime, self._names.name_of, self._notices.give
-        )
-        if not settings.keys:
-            return OpenAdmission(self.id, boot, agreement, self.name, self._names.learn)
-        identity = Identity.shared(self.group, self.name)
-        if settings.identity is not None:
-            identity = Identity(settings.identity)
-        own = identity.introduce(self.group, self.name)
-        directory = Directory(self.group, own, self._names.id_of, settings.roster, self._names.add)
-        return SealedAdmission(self.id, identity, directory, self.group, settings.keys, boot, agreement)
 
     # -- joining and leaving ------------------------------------------------------------------------------
 
@@ -326,9 +302,15 @@ class Group:
 
     def rekey(self, *group_secrets: bytes) -> None:
         """Replace the group's secrets while running: the first seals from now on, any of them opens."""
-        for admission in self._admissions:
-            if isinstance(admission, SealedAdmission):
-                admission.rekey(tuple(group_key(secret, self.group) for secret in group_secrets))
+        self._membership.rekey(group_secrets)
+
+    def update_roster(self, roster: SignedRoster) -> None:
+        """Put a newer roster into force, which the administrator has signed (`admin=` of `join`).
+
+        Sessions with members that it lacks end at once, and later messages that they sign are refused. Raises
+        BadInput for a roster that is not newer, not signed by the administrator, or without this member.
+        """
+        self._membership.update(roster, self._all_links, self._driver.store)
 
     @property
     def links(self) -> Links:

@@ -26,6 +26,11 @@ def group_key(secret: bytes, group: str) -> bytes:
     return blake2b(b"precede group" + group.encode(), key=secret, digest_size=KEY_BYTES).digest()
 
 
+def pseudonym(name: str, key: bytes) -> str:
+    """A name that reveals the real one to nobody without the key, and is the same in every member's log."""
+    return "m" + blake2b(name.encode(), key=key, digest_size=6, person=b"precede-log").hexdigest()
+
+
 def check_names(names: Sequence[str]) -> None:
     """Raise BadInput if a name occurs twice, or if two names have one node id."""
     names_of: dict[NodeId, str] = {}

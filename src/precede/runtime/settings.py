@@ -13,6 +13,7 @@ from precede.core.errors import BadInput
 from precede.core.identity import NodeId
 from precede.core.instants import MILLISECOND, Duration, Instant, parse_duration
 from precede.runtime.emulation.transfers import Transfers
+from precede.runtime.links.rosters import RetiredKey
 from precede.runtime.transports.transport import Transport
 
 
@@ -50,6 +51,15 @@ class MemberSettings(Struct, frozen=True, kw_only=True):
     roster: Mapping[str, bytes] | None = None
     """The public key of every member whose signature is accepted."""
 
+    admin: bytes | None = None
+    """The public key of the administrator, whose signed rosters replace `roster` while the member runs."""
+    retired: tuple[RetiredKey, ...] = ()
+    """Keys whose earlier messages still count."""
+    epoch: int = 0
+    """The epoch of `roster`, if it is signed."""
+    enrolled: int = 0
+    """The epoch in which this member's key was enrolled: the incarnation of a store that begins with it."""
+
     protocol: str = ""
     """The protocol's name, which a store remembers: it belongs to one member, group and protocol."""
     terms: Mapping[str, str] = {}
@@ -67,6 +77,8 @@ class MemberSettings(Struct, frozen=True, kw_only=True):
     """The folder of the event log."""
     segment: float | None = None
     """Seconds between two files of the event log; None writes a file after many rows."""
+    redact: bool = False
+    """Write pseudonyms in place of names into the event log."""
     log_packets: bool = True
     """Whether the event log has rows for packets too."""
     keep_rows: bool = False

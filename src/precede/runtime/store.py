@@ -42,8 +42,9 @@ class Store:
     A commit survives the end of the process (`kill -9`); with `synchronous` it also survives a power failure.
     """
 
-    def __init__(self, path: Path, *, synchronous: bool = True) -> None:
+    def __init__(self, path: Path, *, synchronous: bool = True, incarnation: int = 0) -> None:
         self.path = path
+        self.first_incarnation = incarnation
         self._synchronous = synchronous
         self._encode = msgspec.msgpack.Encoder().encode
         self._key = msgspec.msgpack.Decoder(Key)
@@ -233,7 +234,7 @@ class NoStore:
 
     def __init__(self, incarnation: int | None = None) -> None:
         drawn = secrets.randbelow(_MOST_INCARNATIONS) + 1
-        self.incarnation = drawn if incarnation is None else incarnation
+        self.first_incarnation = drawn if incarnation is None else incarnation
         self._place = 0
         self._log: list[bytes] = []
         self._numbers: dict[str, int] = {}

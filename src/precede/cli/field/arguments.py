@@ -3,8 +3,12 @@
 from __future__ import annotations
 
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 from precede.core.errors import BadInput
+
+if TYPE_CHECKING:
+    from precede.runtime.links.rosters import SignedRoster
 
 
 def read_address(text: str, option: str) -> tuple[str, int]:
@@ -43,6 +47,26 @@ def read_group_keys(file: Path | None, open_door: bool, group: str) -> tuple[byt
     from precede.runtime.names import group_key
 
     return tuple(group_key(secret, group) for secret in read_secrets(file, open_door) or ())
+
+
+def read_any_roster(file: Path | None, admin: str | None) -> dict[str, bytes] | SignedRoster | None:
+    """A roster: a signed one if the administrator's key is given."""
+    from precede.runtime.links.keyring import read_roster, read_signed_roster
+
+    if file is None:
+        return None
+    return read_roster(file) if admin is None else read_signed_roster(file)
+
+
+def read_public_key(digits: str) -> bytes:
+    """The public key after `--admin`, from hexadecimal digits."""
+    try:
+        key = bytes.fromhex(digits)
+    except ValueError:
+        key = b""
+    if len(key) != 32:
+        raise BadInput(f"--admin {digits[:80]}: not a public key (64 hexadecimal digits)")
+    return key
 
 
 def read_cellular_protocol(protocol: str) -> str:

@@ -109,18 +109,129 @@ def promote(
     print(f"{file}: now seals with {fingerprint(keys[0])}; {len(keys)} keys open")
 
 
+_ROSTER = typer.Argument(metavar="ROSTER", help="the roster")
+_ADMIN = typer.Option("--admin", help="the administrator's identity file (precede keys identity)")
+_LAST = typer.Option("--last", help="INCARNATION:NUMBER of the old key's last message that counts")
+_GROUP = typer.Option("--group", help="the group's name")
+
+
 @app.command()
-def roster(file: Annotated[Path, typer.Argument(metavar="FILE", help="the roster")]) -> None:
+def roster(file: Annotated[Path, _ROSTER]) -> None:
     """Check a roster, and print each member with the fingerprint of its key, for comparing over the phone.
 
     \b
     Example:
       precede keys roster picnic.roster
     """
-    from precede.runtime.links.keyring import fingerprint, read_roster
+    from precede.runtime.links.keyring import fingerprint, roster_members
 
-    for name, public in read_roster(file).items():
+    for name, public in roster_members(file).items():
         print(f"{fingerprint(public)}  {name}")
+
+
+@app.command()
+def sign(
+    file: Annotated[Path, _ROSTER],
+    admin: Annotated[Path, _ADMIN],
+    group: Annotated[str, _GROUP] = "precede",
+) -> None:
+    """Sign a roster as the group's administrator. Members that know the administrator's key accept newer ones.
+
+    \b
+    Example:
+      precede keys identity admin.identity admin      # prints the public key for --admin of `precede node`
+      precede keys sign picnic.roster --admin admin.identity --group picnic
+    """
+    from precede.runtime.links.keyring import roster_members
+
+    _write_next(file, admin, group, roster_members(file))
+
+
+@app.command()
+def enrol(
+    file: Annotated[Path, _ROSTER],
+    name: Annotated[str, typer.Argument(help="the member's name")],
+    key: Annotated[str, typer.Argument(help="its public key, as `identity` printed it")],
+    admin: Annotated[Path, _ADMIN],
+    last: Annotated[str | None, _LAST] = None,
+    group: Annotated[str, _GROUP] = "precede",
+) -> None:
+    """Add a member to a signed roster, or replace the key of one whose device is lost.
+
+    \b
+    Example:
+      precede keys enrol picnic.roster ana 3b6a27bc... --admin admin.identity --group picnic
+    """
+    from precede.core.errors import BadInput
+    from precede.runtime.links.keyring import roster_members
+
+    try:
+        public = bytes.fromhex(key)
+    except ValueError:
+        public = b""
+    if len(public) != 32 or len(name.split()) != 1 or name.startswith("@") or "#" in name:
+        raise BadInput("expected a name of one word without # or @, and a key of 64 hexadecimal digits")
+    _write_next(file, admin, group, {**roster_members(file), name: public}, _read_last(name, last))
+
+
+@app.command()
+def remove(
+    file: Annotated[Path, _ROSTER],
+    name: Annotated[str, typer.Argument(help="the member's name")],
+    admin: Annotated[Path, _ADMIN],
+    last: Annotated[str | None, _LAST] = None,
+    group: Annotated[str, _GROUP] = "precede",
+) -> None:
+    """Remove a member from a signed roster. Change the group's keys too: the member still knows the old one.
+
+    \b
+    Example:
+      precede keys remove picnic.roster mal --admin admin.identity --group picnic
+    """
+    from precede.core.errors import BadInput
+    from precede.runtime.links.keyring import roster_members
+
+    members = roster_members(file)
+    if name not in members:
+        raise BadInput(f"{file}: no member {name!r}")
+    left = {each: key for each, key in members.items() if each != name}
+    _write_next(file, admin, group, left, _read_last(name, last))
+
+
+def _read_last(name: str, text: str | None) -> dict[str, tuple[int, int]]:
+    """The last message of a member that counts, from INCARNATION:NUMBER."""
+    from precede.core.errors import BadInput
+
+    if text is None:
+        return {}
+    incarnation, _, number = text.partition(":")
+    if not (incarnation.isdecimal() and number.isdecimal() and len(text) < 40):
+        raise BadInput(f"--last {text}: write INCARNATION:NUMBER")
+    return {name: (int(incarnation), int(number))}
+
+
+def _write_next(
+    file: Path,
+    admin: Path,
+    group: str,
+    members: dict[str, bytes],
+    last: dict[str, tuple[int, int]] | None = None,
+) -> None:
+    """Write the next epoch of a roster, signed."""
+    from precede.core.errors import BadInput
+    from precede.runtime.links.authorship import public_of
+    from precede.runtime.links.keyring import is_signed, read_identity, read_signed_roster, write_signed_roster
+    from precede.runtime.links.rosters import SignedRoster
+
+    seed = read_identity(admin)
+    before = read_signed_roster(file) if is_signed(file) else None
+    if before is not None:
+        before.check(group, public_of(seed))
+    if not members:
+        raise BadInput(f"{file}: no member would be left")
+    after = SignedRoster.signed(seed, group, members, before, last)
+    write_signed_roster(file, after)
+    print(f"{file}: epoch {after.epoch}, {len(members)} members, signed by {public_of(seed).hex()}")
 
 
 @app.command()

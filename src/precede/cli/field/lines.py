@@ -21,7 +21,7 @@ import msgspec
 from precede.core.errors import BadInput, NotYet, Refused
 from precede.runtime.deliveries import Delivered
 from precede.runtime.group import Group
-from precede.runtime.links.keyring import read_keys
+from precede.runtime.links.keyring import read_keys, read_signed_roster
 
 _RETRY_S: Final = 0.1
 _REPORT_RETRIES_S: Final = 10.0
@@ -30,7 +30,12 @@ _BAD_KEYS_S: Final = 60.0
 
 
 async def run_as_filter(
-    group: Group, status: float, linger: float, keys: Path | None, as_json: bool = False
+    group: Group,
+    status: float,
+    linger: float,
+    keys: Path | None,
+    as_json: bool = False,
+    roster: Path | None = None,
 ) -> None:
     """Run a member until standard input ends and `linger` seconds more.
 
@@ -47,6 +52,8 @@ async def run_as_filter(
             work.append(_print_status(group, status))
         tasks = [asyncio.create_task(coroutine) for coroutine in work]
         follower = [] if keys is None else [asyncio.create_task(_follow_keys(group, keys))]
+        if roster is not None:
+            follower.append(asyncio.create_task(_follow_roster(group, roster)))
         done, _ = await asyncio.wait(tasks, return_when=asyncio.FIRST_COMPLETED)
         for task in (*tasks, *follower):
             task.cancel()
@@ -134,6 +141,21 @@ async def _follow_keys(group: Group, file: Path) -> None:
         if latest != current:
             group.rekey(*latest)
             current = latest
+
+
+async def _follow_roster(group: Group, file: Path) -> None:
+    """Put newer epochs of a signed roster into force within a second (`precede keys remove`, `enrol`)."""
+    current = read_signed_roster(file)
+    while True:
+        await asyncio.sleep(_KEYS_S)
+        try:
+            latest = read_signed_roster(file)
+            if latest != current:
+                group.update_roster(latest)
+                current = latest
+        except BadInput as error:
+            print(f"precede node: {error}; the roster read before stays in force", file=sys.stderr)
+            await asyncio.sleep(_BAD_KEYS_S)
 
 
 def _read_lines() -> asyncio.Queue[bytes | None]:

@@ -15,12 +15,9 @@ def command(
     name: Annotated[str, typer.Argument(help="this member's name")],
     group: Annotated[str, typer.Option(help="the group's name")] = "precede",
     keys: Annotated[Path | None, typer.Option(help="key file (precede keys make), unless --open")] = None,
-    identity: Annotated[
-        Path | None, typer.Option(help="what this member signs with (precede keys identity); with --roster")
-    ] = None,
-    roster: Annotated[
-        Path | None, typer.Option(help="public keys of all members: other signatures are refused")
-    ] = None,
+    identity: Annotated[Path | None, typer.Option(help="what this member signs with; with --roster")] = None,
+    roster: Annotated[Path | None, typer.Option(help="public keys of all members, signed or not")] = None,
+    admin: Annotated[str | None, typer.Option(help="the public key that signs the roster")] = None,
     open_door: Annotated[bool, typer.Option("--open", help="no keys: the link has its own encryption")] = False,
     bind: Annotated[str | None, typer.Option(help="HOST:PORT to listen on")] = None,
     peer: Annotated[list[str] | None, typer.Option(help="HOST:PORT of another member; may be repeated")] = None,
@@ -34,9 +31,8 @@ def command(
     ] = None,
     store: Annotated[Path | None, typer.Option(help="file that survives restarts")] = None,
     log: Annotated[Path | None, typer.Option(help="folder for the event log")] = None,
-    status: Annotated[
-        float, typer.Option(min=0, help="print a status line to stderr every so many seconds")
-    ] = 0.0,
+    redact: Annotated[bool, typer.Option("--redact", help="pseudonyms instead of names in the log")] = False,
+    status: Annotated[float, typer.Option(min=0, help="seconds between status lines on stderr")] = 0.0,
     as_json: Annotated[bool, typer.Option("--json", help="print each message as a JSON object")] = False,
     linger: Annotated[float, typer.Option(min=0, help="seconds to stay after the input has ended")] = 2.0,
 ) -> None:
@@ -50,9 +46,9 @@ def command(
     import asyncio
 
     from precede.api import join
-    from precede.cli.field.arguments import read_address, read_secrets
+    from precede.cli.field.arguments import read_address, read_any_roster, read_public_key, read_secrets
     from precede.cli.field.lines import run_as_filter
-    from precede.runtime.links.keyring import read_identity, read_roster
+    from precede.runtime.links.keyring import read_identity
 
     joined = join(
         group,
@@ -66,7 +62,9 @@ def command(
         peers=[read_address(text, "--peer") for text in peer or []],
         lan=lan == "auto" if lan in (None, "auto") else read_address(lan, "--lan"),
         log=log,
+        redact=redact,
         identity=None if identity is None else read_identity(identity),
-        roster=None if roster is None else read_roster(roster),
+        roster=read_any_roster(roster, admin),
+        admin=None if admin is None else read_public_key(admin),
     )
-    asyncio.run(run_as_filter(joined, status, linger, keys, as_json))
+    asyncio.run(run_as_filter(joined, status, linger, keys, as_json, roster if admin else None))

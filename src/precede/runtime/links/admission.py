@@ -14,7 +14,7 @@ from __future__ import annotations
 import struct
 from abc import ABC, abstractmethod
 from collections import Counter, OrderedDict
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from typing import Final, NamedTuple
 
 import msgspec
@@ -221,9 +221,14 @@ class SealedAdmission(Admission):
         """Use other group keys from now on, newest first."""
         self._sessions.rekey(keys)
 
-    def forget(self, peer: NodeId) -> None:
-        """End the sessions with a member that was removed."""
-        self._sessions.forget(peer)
+    def replace_roster(self, roster: Mapping[str, bytes]) -> list[NodeId]:
+        """Use another roster; ends all sessions with members that it no longer has, and returns them."""
+        gone = self.directory.replace(roster)
+        for peer in gone:
+            self._sessions.forget(peer)
+            self._heard.pop(peer, None)
+            self._told.pop(peer, None)
+        return gone
 
     def trust(self, where: Where) -> None:
         self._sessions.paths.prove(where)

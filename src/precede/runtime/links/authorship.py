@@ -9,16 +9,16 @@ it. Each member has a roster with the public key of each name. There is no trust
 from __future__ import annotations
 
 from collections import OrderedDict
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from hashlib import blake2b
-from typing import Final
+from typing import Final, NamedTuple
 
 import msgspec
 from cryptography.exceptions import InvalidSignature
 from cryptography.hazmat.primitives.asymmetric.ed25519 import Ed25519PrivateKey, Ed25519PublicKey
 
 from precede.core.errors import BadInput
-from precede.core.identity import NodeId
+from precede.core.identity import MessageId, NodeId
 from precede.core.messages import Packet, Written
 
 SEED_BYTES: Final = 32
@@ -26,6 +26,15 @@ PUBLIC_BYTES: Final = 32
 SIGNATURE_BYTES: Final = 64
 _PURPOSE: Final = b"precede message 1"
 _MOST_REMEMBERED: Final = 1024
+
+
+class Retired(NamedTuple):
+    """A key that signs no more: its messages in one incarnation of a node count up to a number."""
+
+    node: NodeId
+    public: bytes
+    incarnation: int
+    last_number: int
 
 
 class Authors:
@@ -42,13 +51,21 @@ class Authors:
         self._me = me
         self._encode = msgspec.msgpack.Encoder().encode
         self._secret = Ed25519PrivateKey.from_private_bytes(identity)
+        self._signed: OrderedDict[bytes, bytes] = OrderedDict()
+        self._checked: OrderedDict[bytes, bytes] = OrderedDict()
+        self._public = public_of(identity)
+        self.replace(roster)
+
+    def replace(self, roster: Mapping[NodeId, bytes], retired: Sequence[Retired] = ()) -> None:
+        """Accept the signatures of these keys only, and of retired keys for what they signed before."""
+        if roster.get(self._me) != self._public:
+            has = "another key" if self._me in roster else "no key"
+            raise BadInput(f"roster: has {has} for this member")
         self._public_keys = {
             node: Ed25519PublicKey.from_public_bytes(public) for node, public in roster.items()
         }
-        self._signed: OrderedDict[bytes, bytes] = OrderedDict()
-        self._checked: OrderedDict[bytes, bytes] = OrderedDict()
-        if roster.get(me) != public_of(identity):
-            raise BadInput("roster: has another key for this member than its identity")
+        self._retired = [(each, Ed25519PublicKey.from_public_bytes(each.public)) for each in retired]
+        self._checked.clear()
 
     def sign(self, packet: Packet) -> None:
         """Put this member's signature into those messages of a packet that are its own."""
@@ -66,19 +83,27 @@ class Authors:
             signature = (item.message if item.holder is None else item.holder).signature
             if not signature:
                 return "unsigned"
-            public = self._public_keys.get(item.message.id.source)
-            if public is None:
+            keys = self._keys_for(item.message.id)
+            if not keys:
                 return "unknown_author"
             content = self._content(item)
             digest = blake2b(content, digest_size=16).digest()
             if self._checked.get(digest) == signature:
                 continue
-            try:
-                public.verify(signature, content)
-            except InvalidSignature:
+            if not any(_is_signed(key, signature, content) for key in keys):
                 return "forged"
             _remember(self._checked, digest, signature)
         return None
+
+    def _keys_for(self, id: MessageId) -> list[Ed25519PublicKey]:
+        """The keys that may have signed a message with this id."""
+        current = self._public_keys.get(id.source)
+        keys = [] if current is None else [current]
+        return keys + [
+            key
+            for each, key in self._retired
+            if each.node == id.source and each.incarnation == id.incarnation and id.number <= each.last_number
+        ]
 
     def _signature(self, item: Written) -> bytes:
         content = self._content(item)
@@ -95,6 +120,14 @@ class Authors:
         return self._encode(
             (_PURPOSE, self._group, message.id, message.payload, item.destinations, item.deadline, item.order)
         )
+
+
+def _is_signed(key: Ed25519PublicKey, signature: bytes, content: bytes) -> bool:
+    try:
+        key.verify(signature, content)
+    except InvalidSignature:
+        return False
+    return True
 
 
 def public_of(identity: bytes) -> bytes:

@@ -149,6 +149,16 @@ class Directory:
         self._add(number, introduction)
         return number
 
+    def replace(self, roster: Mapping[str, bytes]) -> list[NodeId]:
+        """Use another roster from now on. Returns the numbers of the members whose keys it no longer has."""
+        self._roster = dict(roster)
+        gone = [number for number, each in self._members.items() if self._roster.get(each.name) != each.signing]
+        for number in gone:
+            introduction = self._members.pop(number)
+            self._digest ^= _digest_of(introduction)
+            self._by_hint[introduction.id[:4]].remove(number)
+        return gone
+
     def _reason_against(self, introduction: Introduction, known: Introduction | None) -> str | None:
         if known is None and len(self._members) >= MOST_MEMBERS:
             return "too_many_members"
@@ -172,11 +182,15 @@ class Directory:
         before = self._members.get(number)
         for each in (before, introduction):
             if each is not None:
-                self._digest ^= int.from_bytes(blake2b(msgspec.msgpack.encode(each), digest_size=8).digest())
+                self._digest ^= _digest_of(each)
         self._members[number] = introduction
         self._on_accepted(introduction.name)
         if before is None:
             self._by_hint.setdefault(introduction.id[:4], []).append(number)
+
+
+def _digest_of(introduction: Introduction) -> int:
+    return int.from_bytes(blake2b(msgspec.msgpack.encode(introduction), digest_size=8).digest())
 
 
 def member_id(signing: bytes) -> bytes:

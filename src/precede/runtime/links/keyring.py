@@ -21,10 +21,12 @@ from precede.files.inputs import open_regular
 from precede.files.private import open_private
 from precede.runtime.links.authorship import PUBLIC_BYTES, SEED_BYTES, public_of
 from precede.runtime.links.noise import KEY_BYTES
+from precede.runtime.links.rosters import RetiredKey, SignedRoster
 from precede.runtime.names import check_roster
 
 _HEAD: Final = "# Precede group keys, newest first. Keep this file to yourself.\n"
 _IDENTITY_HEAD: Final = "# Precede identity: what one member signs with. Keep this file to yourself.\n"
+_ROSTER_HEAD: Final = "# Precede roster: NAME PUBLIC-KEY EPOCH, signed by the administrator.\n"
 _MOST: Final = 8
 _MOST_BYTES: Final = 1 << 20
 _OTHERS: Final = stat.S_IRWXG | stat.S_IRWXO
@@ -109,21 +111,71 @@ def read_identity(path: Path) -> bytes:
 
 def read_roster(path: Path) -> dict[str, bytes]:
     """The public keys of a roster by name; refused if other users can change the file."""
+    members, _, marks = _roster_lines(path)
+    if marks:
+        raise BadInput(f"{path}: a signed roster; give the administrator's key too (--admin)")
+    return members
+
+
+def roster_members(path: Path) -> dict[str, bytes]:
+    """The public keys of a roster by name, signed or not; a signature is not checked."""
+    return _roster_lines(path)[0]
+
+
+def is_signed(path: Path) -> bool:
+    """Has the roster a signature, right or wrong?"""
+    return bool(_roster_lines(path)[2])
+
+
+def read_signed_roster(path: Path) -> SignedRoster:
+    """A roster as `write_signed_roster` wrote it; the signature is not checked here."""
+    members, since, marks = _roster_lines(path)
+    try:
+        retired = tuple(
+            RetiredKey(name, bytes.fromhex(key), int(incarnation), int(number))
+            for name, key, incarnation, number in marks.get("@retired", ())
+        )
+        (epoch,), (signature,) = marks["@epoch"][0], marks["@signature"][0]
+        return SignedRoster(int(epoch), members, since, bytes.fromhex(signature), retired)
+    except (KeyError, ValueError):
+        raise BadInput(f"{path}: not a signed roster (precede keys sign)") from None
+
+
+def write_signed_roster(path: Path, roster: SignedRoster) -> None:
+    """Replace a roster file in one step. A line has the name, the key, and the epoch of the key."""
+    lines = [f"@epoch {roster.epoch}\n"]
+    lines += [f"{name} {public.hex()} {roster.since[name]}\n" for name, public in roster.members.items()]
+    for name, key, incarnation, number in roster.retired:
+        lines.append(f"@retired {name} {key.hex()} {incarnation} {number}\n")
+    temporary = path.with_name(f".{path.name}.{os.getpid()}")
+    text = _ROSTER_HEAD + "".join(lines) + f"@signature {roster.signature.hex()}\n"
+    _write_new(temporary, text, "remove it")
+    os.replace(temporary, path)
+
+
+def _roster_lines(path: Path) -> tuple[dict[str, bytes], dict[str, int], dict[str, list[list[str]]]]:
+    """The keys of a roster, the epochs of the keys, and the lines of a signed roster that begin with @."""
     roster: dict[str, bytes] = {}
+    since: dict[str, int] = {}
+    marks: dict[str, list[list[str]]] = {}
     for number, line in _lines(path, _OTHERS_WRITE, "others can change it"):
-        words = line.split()
-        if len(words) != 2:
+        name, *words = line.split()
+        if name in ("@epoch", "@retired", "@signature"):
+            marks.setdefault(name, []).append(words)
+            continue
+        if len(words) not in (1, 2) or not all(word.isdecimal() and len(word) < 6 for word in words[1:]):
             raise BadInput(f"{path}:{number}: expected NAME PUBLIC-KEY")
-        if words[0] in roster:
-            raise BadInput(f"{path}:{number}: {words[0]} appears twice")
-        roster[words[0]] = _bytes(words[1], PUBLIC_BYTES, f"{path}:{number}")
+        if name in roster:
+            raise BadInput(f"{path}:{number}: {name} appears twice")
+        roster[name] = _bytes(words[0], PUBLIC_BYTES, f"{path}:{number}")
+        since[name] = int(words[1]) if len(words) == 2 else 0
     if not roster:
         raise BadInput(f"{path}: no member in it")
     try:
         check_roster(roster)
     except BadInput as error:
         raise BadInput(f"{path}: {error}") from None
-    return roster
+    return roster, since, marks
 
 
 def fingerprint(key: bytes) -> str:

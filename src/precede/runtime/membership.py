@@ -1,0 +1,114 @@
+"""Who belongs to the group, as one member sees it: keys, the roster in force, how frames are admitted."""
+
+from __future__ import annotations
+
+import secrets
+from hashlib import blake2b
+from typing import Final
+
+from precede.core.errors import BadInput
+from precede.core.identity import NodeId
+from precede.runtime.links.admission import Admission, OpenAdmission, SealedAdmission
+from precede.runtime.links.agreement import Agreement
+from precede.runtime.links.authorship import Authors, Retired
+from precede.runtime.links.introductions import Directory, Identity
+from precede.runtime.links.neighbours import Links
+from precede.runtime.links.rosters import RetiredKey, SignedRoster
+from precede.runtime.names import MemberNames, group_key, pseudonym
+from precede.runtime.notices import Notices
+from precede.runtime.settings import MemberSettings
+from precede.runtime.store import NoStore, Store
+
+_EPOCH: Final = "roster epoch"
+
+
+class Membership:
+    """The keys and rosters of one member. `authors` is None in a group without a roster."""
+
+    def __init__(
+        self, group: str, name: str, names: MemberNames, settings: MemberSettings, notices: Notices
+    ) -> None:
+        self.authors: Authors | None = None
+        self._group = group
+        self._name = name
+        self._names = names
+        self._settings = settings
+        self._notices = notices
+        self._roster = dict(settings.roster or {})
+        self._epoch = settings.epoch
+        self._admissions: list[Admission] = []
+        if settings.identity is not None and settings.roster is not None:
+            keys = {names.id_of(member): public for member, public in settings.roster.items()}
+            self.authors = Authors(group, names.id_of(name), settings.identity, keys)
+            self.authors.replace(keys, self._retired(settings.retired))
+
+    def _retired(self, keys: tuple[RetiredKey, ...]) -> list[Retired]:
+        return [Retired(self._names.id_of(key.name), key.public, key.incarnation, key.number) for key in keys]
+
+    def open_store(self) -> Store | NoStore:
+        """The member's store, bound to it. Refuses a roster that is older than the one used before."""
+        settings = self._settings
+        if settings.store is None:
+            return NoStore(settings.incarnation)
+        store = Store(settings.store, synchronous=settings.synchronous, incarnation=settings.enrolled)
+        store.claim({"group": self._group, "member": self._name, "protocol": settings.protocol})
+        latest = store.remembered(_EPOCH, 0)
+        if settings.admin is not None and self._epoch < latest:
+            store.abandon()
+            raise BadInput(f"roster: epoch {self._epoch} is older than epoch {latest}, which was used before")
+        store.remember(_EPOCH, max(latest, self._epoch))
+        store.commit()
+        return store
+
+    def new_admission(self) -> Admission:
+        """The admission of one transport."""
+        settings, boot = self._settings, secrets.randbits(63)
+        number = self._names.id_of(self._name)
+        terms = {"group": self._group, **settings.terms}
+        agreement = Agreement(
+            self._name, terms, settings.clock, settings.lifetime, self._names.name_of, self._notices.give
+        )
+        if not settings.keys:
+            self._admissions.append(OpenAdmission(number, boot, agreement, self._name, self._names.learn))
+            return self._admissions[-1]
+        identity = Identity.shared(self._group, self._name)
+        if settings.identity is not None:
+            identity = Identity(settings.identity)
+        own = identity.introduce(self._group, self._name)
+        directory = Directory(self._group, own, self._names.id_of, settings.roster, self._names.add)
+        admission = SealedAdmission(number, identity, directory, self._group, settings.keys, boot, agreement)
+        self._admissions.append(admission)
+        return admission
+
+    def log_name(self, node: NodeId) -> str:
+        """The name of a node in the event log: a pseudonym if names are redacted."""
+        name = self._names.name_of(node)
+        if not self._settings.redact:
+            return name
+        secret = (*self._settings.keys, self._group.encode())[0]
+        return pseudonym(name, blake2b(secret, digest_size=32).digest())
+
+    def rekey(self, group_secrets: tuple[bytes, ...]) -> None:
+        """Replace the group's secrets: the first seals from now on, any of them opens."""
+        for admission in self._admissions:
+            if isinstance(admission, SealedAdmission):
+                admission.rekey(tuple(group_key(secret, self._group) for secret in group_secrets))
+
+    def update(self, roster: SignedRoster, links: list[Links], store: Store | NoStore) -> None:
+        """Put a newer roster into force: signatures and sessions of members that it lacks are refused."""
+        admin = self._settings.admin
+        if admin is None or self.authors is None:
+            raise BadInput("roster: this member joined without an administrator (admin=)")
+        roster.check(self._group, admin)
+        if roster.epoch <= self._epoch:
+            raise BadInput(f"roster: epoch {roster.epoch} is not newer than epoch {self._epoch}")
+        keys = {self._names.id_of(name): public for name, public in roster.members.items()}
+        self.authors.replace(keys, self._retired(roster.retired))
+        self._names.add(*roster.members)
+        store.remember(_EPOCH, roster.epoch)
+        store.commit()
+        self._epoch, self._roster = roster.epoch, dict(roster.members)
+        for admission, each in zip(self._admissions, links, strict=True):
+            if isinstance(admission, SealedAdmission):
+                for number in admission.replace_roster(roster.members):
+                    each.remove(number)
