@@ -111,4 +111,4 @@ class Membership:
         for admission, each in zip(self._admissions, links, strict=True):
             if isinstance(admission, SealedAdmission):
                 for number in admission.replace_roster(roster.members):
-                    each.remove(number)
+                    each.close(number)

@@ -349,13 +349,6 @@ class Links:
         for node in [node for node, near in self._near.items() if near.where == where]:
             self._forget(node)
 
-    def remove(self, node: NodeId) -> None:
-        """Take down the link to a member that was removed; nothing waits for its return."""
-        self._ready.pop(node, None)
-        if node in self._near:
-            self._forget(node, for_good=True)
-        self._held.take(node)
-
     @property
     def largest_packet(self) -> int:
         """The most bytes that a packet can have."""
