@@ -46,8 +46,8 @@ if TYPE_CHECKING:
     from precede.experiments.simulation import Simulation, simulate
     from precede.runtime.deliveries import Arrival, Delivered
     from precede.runtime.group import Group
-    from precede.runtime.links.rosters import SignedRoster
     from precede.runtime.notices import GroupWarning
+    from precede.runtime.rosters import SignedRoster
     from precede.runtime.transports.tcp import TcpTransport
     from precede.runtime.transports.transport import Transport
     from precede.runtime.transports.udp import UdpTransport
@@ -62,7 +62,7 @@ else:
         "precede.experiments.simulation": ("Simulation", "simulate"),
         "precede.runtime.deliveries": ("Arrival", "Delivered"),
         "precede.runtime.group": ("Group",),
-        "precede.runtime.links.rosters": ("SignedRoster",),
+        "precede.runtime.rosters": ("SignedRoster",),
         "precede.runtime.notices": ("GroupWarning",),
         "precede.runtime.transports.tcp": ("TcpTransport",),
         "precede.runtime.transports.transport": ("Transport",),

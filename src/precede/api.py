@@ -22,8 +22,8 @@ from precede.protocols.options import written_options
 from precede.runtime.codec import Codec
 from precede.runtime.group import Group
 from precede.runtime.links.keyring import read_keys
-from precede.runtime.links.rosters import SignedRoster
 from precede.runtime.names import check_names, check_roster, group_key, node_id
+from precede.runtime.rosters import SignedRoster
 from precede.runtime.settings import MemberSettings, read_lifetime
 from precede.runtime.transports.transport import Transport
 from precede.runtime.transports.udp import LAN_GROUP, UdpTransport

@@ -7,6 +7,7 @@ Modules in reading order:
   group         one member of a group, as an application sees it
   settings      the settings of a member
   membership    keys and rosters: who belongs to the group
+  rosters       rosters that an administrator signs
   names         members' names and their node ids
   notices       what the application should know about its group
   ticking       what a member does at intervals

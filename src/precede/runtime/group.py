@@ -30,10 +30,10 @@ from precede.runtime.deliveries import (
 from precede.runtime.driver import Driver
 from precede.runtime.links.inspection import Inspection
 from precede.runtime.links.neighbours import Links
-from precede.runtime.links.rosters import SignedRoster
 from precede.runtime.membership import Membership
 from precede.runtime.names import MemberNames
 from precede.runtime.notices import Notices
+from precede.runtime.rosters import SignedRoster
 from precede.runtime.rows import KeptRows, SegmentWriter
 from precede.runtime.settings import MemberSettings, read_lifetime
 from precede.runtime.store import Store

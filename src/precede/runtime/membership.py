@@ -13,9 +13,9 @@ from precede.runtime.links.agreement import Agreement
 from precede.runtime.links.authorship import Authors, Retired
 from precede.runtime.links.introductions import Directory, Identity
 from precede.runtime.links.neighbours import Links
-from precede.runtime.links.rosters import RetiredKey, SignedRoster
 from precede.runtime.names import MemberNames, group_key, pseudonym
 from precede.runtime.notices import Notices
+from precede.runtime.rosters import RetiredKey, SignedRoster
 from precede.runtime.settings import MemberSettings
 from precede.runtime.store import NoStore, Store
 

@@ -13,7 +13,7 @@ from precede.core.errors import BadInput
 from precede.core.identity import NodeId
 from precede.core.instants import MILLISECOND, Duration, Instant, parse_duration
 from precede.runtime.emulation.transfers import Transfers
-from precede.runtime.links.rosters import RetiredKey
+from precede.runtime.rosters import RetiredKey
 from precede.runtime.transports.transport import Transport
 
 

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 from precede.core.errors import BadInput
 
 if TYPE_CHECKING:
-    from precede.runtime.links.rosters import SignedRoster
+    from precede.runtime.rosters import SignedRoster
 
 
 def read_address(text: str, option: str) -> tuple[str, int]:

@@ -221,7 +221,7 @@ def _write_next(
     from precede.core.errors import BadInput
     from precede.runtime.links.authorship import public_of
     from precede.runtime.links.keyring import is_signed, read_identity, read_signed_roster, write_signed_roster
-    from precede.runtime.links.rosters import SignedRoster
+    from precede.runtime.rosters import SignedRoster
 
     seed = read_identity(admin)
     before = read_signed_roster(file) if is_signed(file) else None

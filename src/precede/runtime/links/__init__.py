@@ -22,7 +22,6 @@ Modules in reading order:
   inspection      checks a decoded packet before the node receives it
   waiting_bound   bytes of messages that wait
   authorship      signatures of messages
-  rosters         rosters that an administrator signs
   keyring         files with keys, identities and rosters
   private_lines   a UDP socket for each admitted neighbour
 """

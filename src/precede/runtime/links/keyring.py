@@ -21,8 +21,8 @@ from precede.files.inputs import open_regular
 from precede.files.private import open_private
 from precede.runtime.links.authorship import PUBLIC_BYTES, SEED_BYTES, public_of
 from precede.runtime.links.noise import KEY_BYTES
-from precede.runtime.links.rosters import RetiredKey, SignedRoster
 from precede.runtime.names import check_roster
+from precede.runtime.rosters import RetiredKey, SignedRoster
 
 _HEAD: Final = "# Precede group keys, newest first. Keep this file to yourself.\n"
 _IDENTITY_HEAD: Final = "# Precede identity: what one member signs with. Keep this file to yourself.\n"
