@@ -39,7 +39,7 @@ class CentralDiscard:
     def advance(
         self, host: NodeId, record: ProxyRecord, delivered: Vector, now: Instant, effects: list[Effect]
     ) -> None:
-        """A host has delivered these messages: advance h_RECD and acknowledge to the initial stations."""
+        """Record in `recd` (h_RECD) what a host has delivered, and acknowledge it to the initial stations."""
         for origin, number in delivered:
             if number <= record.recd.get(origin, 0):
                 continue
@@ -57,7 +57,10 @@ class CentralDiscard:
             self._arm(now, effects)
 
     def acknowledge(self, host: NodeId, number: int, now: Instant, effects: list[Effect]) -> None:
-        """Record that a host has delivered this station's own messages up to `number`."""
+        """Record that a host has delivered this station's messages up to `number`.
+
+        If some may now be deleted, set the timer of the next batch.
+        """
         if self.rule.acknowledge(host, number):
             self._arm(now, effects)
 
@@ -80,6 +83,6 @@ class CentralDiscard:
             self.delete(delete)
 
     def delete(self, keys: tuple[MessageKey, ...]) -> None:
-        """Delete(M): every destination has these messages."""
+        """Delete(M): delete these messages here, because every destination has them."""
         for key in keys:
             self.stored.pop(key, None)

@@ -8,5 +8,5 @@ from precede.core.instants import Duration
 
 
 def jittered(duration: Duration, generator: Random) -> Duration:
-    """The duration plus or minus up to a quarter of it."""
+    """Return the duration plus or minus a random part of up to a quarter of it."""
     return round(duration * (0.75 + 0.5 * generator.random()))

@@ -16,8 +16,9 @@ from precede.protocols.cells.rule import ProxyRule
 class Offers:
     """Sends each host the next message of each initial station when the ordering rule allows.
 
-    `received` is the last number received of each initial station, `stored` the messages that are not deleted
-    yet. `queued` are the frames in the radio's queue: their targets, each with whether it is a retransmission.
+    It sends only to hosts whose record this station owns. `received` is the last number received of each
+    initial station, `stored` the messages that are not deleted yet. `queued` has, for each frame in the radio's
+    queue, its target hosts, and for each host whether the frame is a retransmission.
     """
 
     def __init__(self, hosts: dict[NodeId, ProxyRecord], rule: ProxyRule, options: ProxyOptions) -> None:
@@ -31,7 +32,7 @@ class Offers:
         self.repeating = False
 
     def store(self, app: ProxyAppPacket, now: Instant, effects: list[Effect]) -> None:
-        """Keep a new message and offer it to the hosts."""
+        """Keep a new message, and offer it to the hosts whose record this station owns."""
         self.received[app.origin] = app.number
         self.stored[app.key] = app
         for host, record in self.hosts.items():
@@ -39,7 +40,11 @@ class Offers:
                 self._offer_next(host, record, app.origin, now, effects)
 
     def offer(self, host: NodeId, record: ProxyRecord, now: Instant, effects: list[Effect]) -> None:
-        """Send a host every message that it may deliver now and that was not sent within `retransmit`."""
+        """Send a host the next message of each initial station, if the host may deliver it now.
+
+        Do nothing if this station does not own the host's record. A message that is queued or was sent within
+        `retransmit` is not sent again.
+        """
         if record.owner:
             for origin in self.received:
                 self._offer_next(host, record, origin, now, effects)
@@ -47,7 +52,10 @@ class Offers:
     def _offer_next(
         self, host: NodeId, record: ProxyRecord, origin: NodeId, now: Instant, effects: list[Effect]
     ) -> None:
-        """Send a host the next message of one initial station, under the same conditions."""
+        """Send a host the next message of one initial station, if the host may deliver it now.
+
+        A message that is queued or was sent within `retransmit` is not sent again.
+        """
         app = self._find_next(host, record, origin)
         if app is None or not self.rule.is_ready(record, app):
             return
@@ -60,9 +68,10 @@ class Offers:
         self._send(app, host, again, effects)
 
     def _find_next(self, host: NodeId, record: ProxyRecord, origin: NodeId) -> Any:
-        """The next message of an initial station for a host, or None.
+        """Return the next message of an initial station for a host, or None.
 
-        h_RECD passes over messages for other hosts and over deleted ones, which every destination has.
+        Advance `recd` (h_RECD) over messages for other hosts and over deleted ones, which every destination
+        has.
         """
         number, last = max(record.recd.get(origin, 0), 0) + 1, self.received[origin]
         while number <= last:
@@ -74,7 +83,7 @@ class Offers:
         return None
 
     def _send(self, app: ProxyAppPacket, host: NodeId, again: bool, effects: list[Effect]) -> None:
-        """Queue a frame, or add the host to the targets of one that is still queued."""
+        """Queue a frame for a host, or add the host to the targets of the frame if that is still queued."""
         key: Key = (*app.key, host) if self.per_host else app.key
         targets = self.queued.setdefault(key, {})
         targets[host] = again or targets.get(host, False)
@@ -94,7 +103,7 @@ class Offers:
         self.arm(now, effects)
 
     def repeat(self, now: Instant, effects: list[Effect]) -> None:
-        """Offer every host the messages it lacks: the retransmission timer fired."""
+        """Handle the retransmission timer: offer every host the messages it lacks."""
         self.repeating = False
         for host, record in self.hosts.items():
             self.offer(host, record, now, effects)

@@ -13,10 +13,10 @@ from precede.core.messages import Message, Packet
 from precede.protocols.cells.frames import RadioFrame, RoutedPacket, RoutesPacket, WiredFrame
 
 Vector: TypeAlias = tuple[tuple[NodeId, Count], ...]
-"""One number for each of some initial stations."""
+"""Pairs of a node, mostly an initial station, and a number."""
 
 MessageKey: TypeAlias = tuple[NodeId, Count]
-"""(M_init, M_seq)."""
+"""How stations name a message: its initial station and its number there, (M_init, M_seq)."""
 
 
 # Between host and station ----------------------------------------------------------------------------------
@@ -87,7 +87,11 @@ class ProxyConnectPacket(RadioFrame, frozen=True, gc=False):
 
 
 class ProxyConnectAckPacket(RadioFrame, frozen=True, gc=False):
-    """Station to host: you are connected in `ses`; `accepted` is the number of your last accepted message."""
+    """Station to host: you are connected in `ses`.
+
+    `accepted` is the number of your own last accepted message. `delivered` is, for each initial station, the
+    last message that you have delivered or need not get.
+    """
 
     kind: ClassVar[str] = "proxy_connect_ack"
     host: NodeId
@@ -101,7 +105,7 @@ class ProxyConnectAckPacket(RadioFrame, frozen=True, gc=False):
 
 
 class ProxyStationAckPacket(RadioFrame, frozen=True, gc=False):
-    """Station to host: `accepted` is the number of your last accepted message."""
+    """Station to host: `accepted` is the number of your own last message that I accepted."""
 
     kind: ClassVar[str] = "proxy_station_ack"
     host: NodeId
@@ -122,7 +126,7 @@ class ProxyAppPacket(WiredFrame, frozen=True, gc=False):
 
     @property
     def key(self) -> MessageKey:
-        """M_id."""
+        """The name of the message among stations, M_id."""
         return self.origin, self.number
 
 
@@ -138,7 +142,7 @@ class ProxyDeletePacket(WiredFrame, frozen=True, gc=False):
 
 
 class ProxyAcksPacket(RoutedPacket, frozen=True, gc=False):
-    """Acknowledge(h), station to initial station: for several hosts, the last of its messages delivered."""
+    """Acknowledge(h), station to initial station: the last of your messages that each host has delivered."""
 
     kind: ClassVar[str] = "proxy_acks"
     acks: Vector

@@ -81,11 +81,11 @@ class ProxyHost(Node):
             effects.append(SetTimer("up", now + jittered(self.repeat, self.random)))
 
     def _on_air(self, packet: ProxyUpPacket) -> ProxyUpPacket:
-        """The packet as it is sent now; a subclass may add current data."""
+        """Return the packet as it is sent now; a subclass may add current data."""
         return packet
 
     def _forget(self, accepted: int, now: Instant, effects: list[Effect]) -> None:
-        """Drop the own messages up to `accepted`, which the station has."""
+        """Drop the own messages up to `accepted`, which the station has, and send the next one."""
         done = [number for number in self.sbuffer if number <= accepted]
         for number in done:
             del self.sbuffer[number]
@@ -110,7 +110,10 @@ class ProxyHost(Node):
         return effects
 
     def _on_data(self, packet: ProxyDataPacket, station: NodeId, effects: list[Effect]) -> None:
-        """Deliver and acknowledge. The station sends messages in order, so any newer one is the next."""
+        """Deliver a message if it is new, and acknowledge it.
+
+        The station sends messages in order, so a new one is the next to deliver.
+        """
         if packet.number > self.delivered.get(packet.origin, 0):
             self.delivered[packet.origin] = packet.number
             if packet.message.id.source != self.node:
@@ -160,7 +163,11 @@ class ProxyHost(Node):
         effects.append(SetTimer("connect", now + jittered(self.retry, self.random)))
 
     def _delivered_vector(self) -> Vector:
-        """The numbers delivered, if the former station needs them before it sends the record; else empty."""
+        """Return an empty vector.
+
+        A subclass returns the last number delivered of each initial station, if the host's former station must
+        know it before it sends the record away.
+        """
         return ()
 
     def _on_connect_ack(

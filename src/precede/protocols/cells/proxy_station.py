@@ -1,8 +1,8 @@
 """A station that acts for its hosts (prs1997, section 9, and CK, its descendant).
 
 Every message goes to every station. A station keeps it until the message's initial station says Delete. A host
-is sent the next message of each initial station when the ordering rule allows; its acknowledgement advances
-h_RECD and goes on to the initial station.
+is sent the next message of each initial station when the ordering rule allows. Its acknowledgement advances
+h_RECD, the record of what it has delivered, and goes on to the initial station.
 """
 
 from __future__ import annotations
@@ -115,17 +115,20 @@ class ProxyStation(Node):
         return {"sbuffer": len(self.offers.stored), "hosts": len(self.hosts)}
 
     def acts_for(self) -> Sequence[NodeId]:
-        """The hosts whose record is here."""
+        """Return the hosts whose record this station owns."""
         return [host for host, record in self.hosts.items() if record.owner]
 
     def kept(self) -> Sequence[MessageId]:
-        """The messages that are not deleted yet, in the order in which they came."""
+        """Return the ids of the messages that are not deleted yet, in the order in which they came."""
         return [app.message.id for app in self.offers.stored.values()]
 
     # Messages -----------------------------------------------------------------------------------------------
 
     def _on_up(self, packet: ProxyUpPacket, now: Instant, effects: list[Effect]) -> None:
-        """Accept a message that a host broadcasts, in the order of its numbers."""
+        """Accept a host's own message if it is the next one, and acknowledge the last accepted one.
+
+        Ignore a host whose record this station does not own.
+        """
         record = self.hosts.get(packet.host)
         if record is None or not record.owner:
             return
@@ -139,14 +142,17 @@ class ProxyStation(Node):
     def _disseminate(
         self, app: ProxyAppPacket, sender: NodeId | None, now: Instant, effects: list[Effect]
     ) -> None:
-        """Flood a message to the other stations, keep it, and offer it to the hosts."""
+        """Flood a message to the other stations, keep it, and offer it to the hosts; drop one too far ahead."""
         if app.number > self.offers.received.get(app.origin, 0) + _MOST_AHEAD:
             return  # wires lose nothing, so no honest station is this far ahead, and `Offers` counts up to it
         self.routes.flood(app, sender, effects)
         self.offers.store(app, now, effects)
 
     def _on_ack(self, host: NodeId, delivered: Vector, now: Instant, effects: list[Effect]) -> None:
-        """A host has delivered messages: acknowledge them, and send it those that become deliverable."""
+        """Record what a host has delivered, and send it the messages that become deliverable.
+
+        Ignore a host whose record this station does not own.
+        """
         record = self.hosts.get(host)
         if record is None or not record.owner:
             return

@@ -12,11 +12,11 @@ from precede.protocols.cells.packets import MessageKey, ProxyGetPacket, Vector
 class ProxyRecord:
     """One host at one station, which owns the record (`owner`) or waits for it.
 
-    `ses` is the host's connection. `recd` is h_RECD: for each initial station, the last message that the host
-    has delivered or need not get. `sent_at` is when each unacknowledged message was last transmitted (None: it
-    is in the radio's queue). `accepted` is the number of the host's last own message accepted. `order` is the
-    ordering rule's state of the host. `request` is a request of another station, answered once this one owns
-    the record.
+    `ses` is the host's newest connection known here. `recd` is h_RECD: for each initial station, the last
+    message that the host has delivered or need not get. `sent_at` is when each unacknowledged message was last
+    transmitted (None: it is in the radio's queue). `accepted` is the number of the host's last own message
+    accepted. `order` is the ordering rule's state of the host. `request` is a request of another station,
+    answered once this one owns the record.
     """
 
     __slots__ = ("accepted", "order", "owner", "recd", "request", "sent_at", "ses")
@@ -31,5 +31,5 @@ class ProxyRecord:
         self.order = order
 
     def vector(self) -> Vector:
-        """h_RECD as it is sent."""
+        """Return `recd` (h_RECD) as it is sent, ascending by initial station."""
         return tuple(sorted(self.recd.items()))

@@ -26,8 +26,8 @@ from precede.protocols.cells.rule import ProxyRule
 class RecordMoves:
     """Takes hosts in and moves their records.
 
-    `newest` is the largest connection number known of each host, `sent_to` the station that got each record
-    from here, `admitted` when each host joined here.
+    `newest` is the largest connection number known of each host, `sent_to` the station to ask for a record that
+    is no longer here, `admitted` when each host joined here.
     """
 
     def __init__(
@@ -50,7 +50,10 @@ class RecordMoves:
         self.admitted: dict[NodeId, Instant] = {}
 
     def on_connect(self, packet: ProxyConnectPacket, now: Instant, effects: list[Effect]) -> None:
-        """A host connects: confirm if its record is here, let it join, or request the record."""
+        """Confirm a host that connects if this station owns its record, let it join, or request its record.
+
+        An older connection is ignored. If the record was requested before, only the connection number is noted.
+        """
         host = packet.host
         if packet.ses < self.newest.get(host, 0):
             return
@@ -74,9 +77,10 @@ class RecordMoves:
         return ProxyRecord(ses, self.rule.new_order(host))
 
     def _join(self, host: NodeId, ses: int, now: Instant, effects: list[Effect]) -> ProxyRecord:
-        """Own a new record: this is the first station that the host tried.
+        """Make and own the record of a new host, and announce the host if the rule wants that.
 
-        Its connect reached this station, or the next station now requests the record.
+        This is the first station that the host tried. Either the host's connect came here, or it did not, and
+        the host's next station requests the record.
         """
         record = self.hosts[host] = self._new_record(host, ses)
         record.owner = True
@@ -93,10 +97,10 @@ class RecordMoves:
         self.offers.offer(host, record, now, effects)
 
     def on_get(self, packet: ProxyGetPacket, now: Instant, effects: list[Effect]) -> None:
-        """A station requests a record: send it, keep the request until it is here, or forward the request.
+        """Handle a request for a record: send the record, or keep, forward or refuse the request.
 
-        The links are first-in first-out, so the request reaches each station after the record did, and ends
-        where the record is.
+        It is kept if this station itself waits for the record. The links are first-in first-out, so the request
+        reaches each station after the record did, and ends where the record is.
         """
         record = self.hosts.get(packet.host)
         if packet.asker == self.node:
@@ -117,7 +121,7 @@ class RecordMoves:
             record.request = packet
 
     def _follow(self, packet: ProxyGetPacket, effects: list[Effect]) -> None:
-        """Forward a request to the station that got the record from here."""
+        """Forward a request to the station in `sent_to`, unless that is the one that asks."""
         to = self.sent_to[packet.host]
         if to != packet.asker:
             get = ProxyGetPacket(self.node, to, packet.host, packet.ses, packet.asker, packet.delivered)
@@ -131,7 +135,8 @@ class RecordMoves:
     def on_overtaken(self, packet: ProxyOvertakenPacket, effects: list[Effect]) -> None:
         """Stop waiting for a record.
 
-        If the host has come back here since, request the record again. A request that waited here follows it.
+        If the host has come back here since, request the record again. A request that waited here is forwarded
+        after the record.
         """
         record = self.hosts.get(packet.host)
         if record is None or record.owner:
@@ -154,7 +159,7 @@ class RecordMoves:
         self.routes.forward(self.rule.give(packet, record), effects)
 
     def on_give(self, packet: ProxyGivePacket, now: Instant, effects: list[Effect]) -> None:
-        """A record arrives: own it, or send it on to a newer connection that requested it."""
+        """Handle a record that arrives: own it and confirm the host, or send it on to a newer connection."""
         record = self.hosts.get(packet.host)
         if record is None:
             record = self.hosts[packet.host] = self._new_record(packet.host, packet.ses)

@@ -9,7 +9,10 @@ from precede.protocols.cells.frames import RoutedPacket, RoutesPacket
 
 
 class Routes:
-    """One station's routing table: `by_station` maps each other station to the neighbour that leads to it."""
+    """One station's routing table: `by_station` maps each other station to the neighbour that leads to it.
+
+    `unrouted` are the packets that wait for a route, by addressee.
+    """
 
     def __init__(self, node: NodeId) -> None:
         self.node = node
@@ -51,5 +54,5 @@ class Routes:
         effects += [Send(packet, peer, WIRED) for peer in self.neighbours if peer != sender]
 
     def count_unrouted(self) -> int:
-        """How many packets wait for a route."""
+        """Return how many packets wait for a route."""
         return sum(len(packets) for packets in self.unrouted.values())

@@ -19,18 +19,21 @@ from precede.protocols.cells.record import ProxyRecord
 
 
 class ProxyRule(ABC):
-    """Order data of messages and hosts, and which hosts have not acknowledged this station's messages.
+    """Keeps the order data of messages and hosts, and who has not acknowledged this station's messages.
 
     The type of `app` is the rule's own subclass of `ProxyAppPacket`.
     """
 
     @abstractmethod
     def new_order(self, host: NodeId) -> Any:
-        """The order data of a host without a past."""
+        """Return the order data of a host without a past."""
 
     @abstractmethod
     def stamp(self, packet: ProxyUpPacket, number: int, record: ProxyRecord) -> ProxyAppPacket:
-        """Add the order data to a host's own message, which gets this number."""
+        """Return the packet of a host's own message, with this number and its order data.
+
+        Record the sending.
+        """
 
     @abstractmethod
     def is_for(self, host: NodeId, app: Any) -> bool:
@@ -41,23 +44,26 @@ class ProxyRule(ABC):
         """Has the host delivered everything that the message depends on?"""
 
     def deliver(self, record: ProxyRecord, app: Any) -> None:
-        """Update a host's order data: it has delivered the message."""
+        """Update a host's order data after it delivered the message. By default there is nothing to update."""
 
     @abstractmethod
     def acknowledge(self, host: NodeId, number: int) -> bool:
-        """Record what a host has delivered of this station's messages; True if some may be deletable."""
+        """Record that a host has delivered this station's messages up to `number`.
+
+        Return True if some of them may be deletable now.
+        """
 
     @abstractmethod
     def take_deletable(self) -> list[MessageKey]:
-        """This station's messages that every destination has; each is returned once."""
+        """Return messages of this station that every destination has, each in one call only."""
 
     def admit(self, host: NodeId, record: ProxyRecord, received: Mapping[NodeId, int]) -> Packet | None:
-        """Set where a new host begins; returns the packet that announces it to all stations, if any."""
+        """Set where a new host begins. Return the packet that announces it to all stations, or None."""
         return None
 
     @abstractmethod
     def give(self, packet: ProxyGetPacket, record: ProxyRecord) -> ProxyGivePacket:
-        """The packet that moves a record to the station that requested it."""
+        """Return the packet that moves a record to the station that requested it."""
 
     @abstractmethod
     def take_over(self, packet: ProxyGivePacket, record: ProxyRecord) -> None:

@@ -26,7 +26,7 @@ class AddressBook:
         self._strangers = int(node not in self._is_member)
 
     def incarnation_of(self, node: NodeId) -> int | None:
-        """The present incarnation of a node, GONE if it has left, None if it is unknown."""
+        """Return the present incarnation of a node, GONE if it has left, None if it is unknown."""
         incarnation = self._incarnations.get(node)
         if incarnation is None and node in self._is_member:
             return 0
@@ -46,7 +46,7 @@ class AddressBook:
         return True
 
     def others(self) -> list[NodeId]:
-        """All present nodes but this one: members first, then other nodes in the order in which it met them."""
+        """Return the present nodes but this one: members first, then others in the order it met them."""
         incarnations = self._incarnations
         members = [node for node in self._members if incarnations.get(node, 0) != GONE and node != self._node]
         return members + [
@@ -57,7 +57,7 @@ class AddressBook:
 
     @property
     def population(self) -> int:
-        """The number of processes for which a vector or a matrix has an element."""
+        """The number of elements of a vector: all members and all other nodes ever met, present or not."""
         return len(self._members) + self._strangers
 
 

@@ -43,7 +43,7 @@ class DestinationVectorRule(Rule):
 
 
 def rival_entry(name: str, title: str, rule: type[DestinationVectorRule]) -> Entry[MulticastOptions]:
-    """The registry entry of a rival of PRS."""
+    """Return the registry entry of a rival of PRS, whose nodes use this rule."""
 
     def build(role: str, context: Context[MulticastOptions]) -> Node:
         return MulticastNode(context, rule(process_of(context.node, context.incarnation)))

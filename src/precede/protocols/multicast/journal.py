@@ -88,7 +88,7 @@ class Journal:
             effects.append(Persist(("life", node), incarnation))
 
     def checkpoint(self, save: Callable[[int], Checkpoint], effects: list[Effect]) -> None:
-        """At the end of an input: if there are enough steps, persist the state and erase them."""
+        """If there are enough steps, persist the state and erase them. Call this at the end of an input."""
         if self._step - self._covered >= self._steps_per_checkpoint:
             effects.append(Persist("state", save(self._step)))
             effects.extend([Persist(("step", step), None) for step in range(self._covered + 1, self._step + 1)])
@@ -122,7 +122,7 @@ class Journal:
         )
 
     def packets(self, checkpoint: Checkpoint, packet: type[P]) -> list[tuple[P, tuple[NodeId, ...]]]:
-        """The unacknowledged packets of a checkpoint, each with the nodes that have not acknowledged it."""
+        """Return a checkpoint's unacknowledged packets, each with the nodes that did not acknowledge it."""
         return [(msgspec.convert(value, packet), nodes) for value, nodes in checkpoint.unsent]
 
     def _append(self, step: Step, effects: list[Effect]) -> None:
@@ -131,7 +131,7 @@ class Journal:
 
 
 def unsent_by_packet(unacknowledged: dict[NodeId, Packet]) -> list[tuple[Packet, tuple[NodeId, ...]]]:
-    """One message's packets, each once, with the nodes that have not acknowledged it."""
+    """Return one message's packets, each once, with the nodes that have not acknowledged it."""
     shared: dict[int, tuple[Packet, list[NodeId]]] = {}
     for node, packet in unacknowledged.items():
         shared.setdefault(id(packet), (packet, []))[1].append(node)

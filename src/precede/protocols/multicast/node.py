@@ -74,8 +74,8 @@ class _Held:
 class MulticastNode(Node):
     """A node in one incarnation: one process of the paper.
 
-    `_last` is the last delivered number of each process. `_watchers` are the waiting messages by one process
-    that has not come far enough for them, in a heap by the threshold they need.
+    `_last` is the last delivered number of each process. `_watchers` maps a process to messages that wait until
+    `reached` of that process has grown, in a heap by the threshold they need.
     """
 
     draining: ClassVar[tuple[str, ...]] = ("unacknowledged", "pending")
@@ -120,7 +120,10 @@ class MulticastNode(Node):
         return effects
 
     def _destinations(self, to: Sequence[NodeId] | None) -> tuple[Process, ...]:
-        """The processes of the named nodes; if none are named, of all known nodes but this one."""
+        """Return the processes of the named nodes; if `to` is None, of all present nodes but this one.
+
+        Raises Refused if the rule or the address book does not allow these destinations.
+        """
         if to is None:
             to = self._book.others()
         if not to:
@@ -334,7 +337,7 @@ class MulticastNode(Node):
                 self._journal.released(id, effects)
 
     def _save(self, step: int) -> Checkpoint:
-        """The state after this step of the journal. Announcements (number 0) are not part of it."""
+        """Return the state after this step of the journal. Announcements (number 0) are not part of it."""
         unsent = [
             entry
             for id, packets in self._outbox.unacknowledged().items()
@@ -357,7 +360,10 @@ class MulticastNode(Node):
         return [Waiting(id, self._lacked_by(held), held.since) for id, held in self._held.items()]
 
     def _lacked_by(self, held: _Held) -> tuple[MessageId, ...]:
-        """The messages that a message waits for; none if the rule's thresholds are not message numbers."""
+        """Return the messages that a message waits for, only the last one of each process.
+
+        Returns none if the rule's thresholds are not message numbers.
+        """
         if not self.rule.names_messages:
             return ()
         reached = self.rule.reached

@@ -29,7 +29,10 @@ class RstPacket(MulticastPacket, frozen=True, gc=False):
 
 
 class RstRule(DestinationVectorRule):
-    """The paper's SENT_i in `vectors`, and DELIV_i in `reached`."""
+    """Counts sent messages by destination and sender in `vectors` (SENT_i).
+
+    It counts delivered messages by sender in `reached` (DELIV_i).
+    """
 
     packet = RstPacket
 
@@ -42,7 +45,7 @@ class RstRule(DestinationVectorRule):
         return (stamp,)
 
     def needs(self, stamp: RstStamp) -> Mapping[Process, int]:
-        """DELIV_i[k] >= ST_M[k, i] for all k."""
+        """Return how many messages of each process must be delivered here first: DELIV_i[k] >= ST_M[k, i]."""
         return stamp.sent.get(self.me, EMPTY)
 
     def deliver(

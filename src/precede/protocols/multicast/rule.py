@@ -118,25 +118,28 @@ class Rule(ABC):
 
     @abstractmethod
     def stamp(self, number: int, destinations: tuple[Process, ...], population: int) -> Sequence[Stamp]:
-        """Message send: return one stamp for each destination, or one for all, and record the sending."""
+        """Return one stamp for each destination, or one for all, and record that the message is sent."""
 
     @abstractmethod
     def needs(self, stamp: Any) -> Mapping[Process, int]:
-        """Message reception, the condition: the message is deliverable when `reached` is at least this."""
+        """Return thresholds: the message is deliverable when `reached` is at least this for each process."""
 
     @abstractmethod
     def deliver(
         self, source: Process, number: int, destinations: tuple[Process, ...], stamp: Any
     ) -> Iterable[Process]:
-        """Message reception, after the wait: update the state. Returns the processes whose `reached` grew."""
+        """Update the state after a message was delivered. Returns the processes whose `reached` grew."""
 
     @abstractmethod
     def forget(self, node: NodeId, incarnation: int) -> None:
-        """Remove what concerns only this node's incarnations before `incarnation`: nobody sends to them."""
+        """Remove what concerns only messages to this node's incarnations before `incarnation`.
+
+        Nobody sends to those any more.
+        """
 
     @abstractmethod
     def save(self) -> Any:
-        """The state as plain data that later inputs do not change."""
+        """Return the state as plain data that later inputs do not change."""
 
     @abstractmethod
     def load(self, state: Any) -> None:
@@ -144,7 +147,7 @@ class Rule(ABC):
 
     @abstractmethod
     def sizes(self) -> Mapping[str, int]:
-        """The sizes of the rule's registries by name."""
+        """Return the number of entries of the rule's registries, by name."""
 
 
 def is_before(process: Process, node: NodeId, incarnation: int) -> bool:

@@ -1,8 +1,8 @@
 """`ses`: causal multicast with pairs of destination and vector time (Schiper, Eggli, Sandoz 1989).
 
 A rival of PRS (prs1997, section 3). A message carries its own vector time and, for each destination, the vector
-time that this one must have reached. It was published for one destination; for a multicast the receiver learns
-destination(M) and inserts the pair of every other destination.
+time that this destination must have reached. It was published for one destination; for a multicast the receiver
+learns destination(M) and inserts the pair of every other destination.
 """
 
 from __future__ import annotations
@@ -45,7 +45,7 @@ class SesRule(DestinationVectorRule):
         return (stamp,)
 
     def needs(self, stamp: SesStamp) -> Mapping[Process, int]:
-        """The local time must have reached the pair of this process, if the message has one."""
+        """Return the vector time in the pair of this process, which the local time must have reached."""
         return stamp.pairs.get(self.me, EMPTY)
 
     def deliver(

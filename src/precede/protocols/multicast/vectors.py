@@ -18,7 +18,7 @@ EMPTY: Final[SparseVector] = {}
 
 
 def union_max(a: SparseVector, b: SparseVector) -> SparseVector:
-    """The element-wise maximum: prs1997's ∪max, where of two tuples of one source the later stays.
+    """Return the element-wise maximum: prs1997's ∪max, where of two tuples of one source the later stays.
 
     Returns `a` or `b` itself if it can.
     """
@@ -29,7 +29,7 @@ def union_max(a: SparseVector, b: SparseVector) -> SparseVector:
 
 
 def minus_max(a: SparseVector, b: SparseVector) -> SparseVector:
-    """The elements of `a` that are larger than those of `b`: prs1997's -max. Returns `a` itself if it can."""
+    """Return the elements of `a` that are larger than in `b`: prs1997's -max. This may be `a` itself."""
     if not a or not b:
         return a
     return {process: number for process, number in a.items() if b.get(process, 0) < number}

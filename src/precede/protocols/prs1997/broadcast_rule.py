@@ -21,7 +21,7 @@ from precede.protocols.multicast.vectors import SparseVector, minus_max
 
 
 class BroadcastStamp(Stamp, frozen=True, gc=False):
-    """The one row of CB_M: source and number of the direct predecessors."""
+    """The one row of the causal barrier CB_M: source and number of each direct predecessor of the message."""
 
     row: SparseVector
 
@@ -34,7 +34,7 @@ class BroadcastPacket(MulticastPacket, frozen=True, gc=False):
 
     @property
     def control_bytes(self) -> int:
-        """Destinations are not counted: all nodes know them."""
+        """The bytes of control data, without the destinations, because all nodes know these."""
         return super().control_bytes - INTEGER_BYTES * len(self.destinations)
 
 

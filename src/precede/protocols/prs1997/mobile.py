@@ -1,9 +1,10 @@
 """PRS for hosts in radio cells: stations as proxies (Prakash, Raynal, Singhal 1997, section 9).
 
-A station keeps CB_h and Delivered_h (`prs.PrsRule`) and h_RECD for each of its hosts. It stamps their messages,
-and sends a host a message when h_RECD and the causal barrier allow. Barriers travel between stations only. The
-package `cells` has what this shares with CK. The role `node`, in a world without stations, is section 9.3: PRS
-itself, as unicasts.
+For each of its hosts a station keeps a causal barrier CB_h and the known deliveries Delivered_h
+(`prs.PrsRule`), and h_RECD, what the host has delivered of each station. It stamps their messages, and sends a
+host a message when h_RECD and the causal barrier allow. Barriers travel between stations only. The package
+`cells` has what this shares with CK. The role `node`, in a world without stations, is section 9.3: PRS itself,
+as unicasts.
 
 The paper's radio loses nothing, so a station always knows what its host has delivered. Ours loses frames, so a
 host says what it has delivered with each message of its own and when it connects. Its former station updates
@@ -58,7 +59,7 @@ class PrsUpPacket(ProxyUpPacket, frozen=True, gc=False):
 
 
 class PrsAppPacket(ProxyAppPacket, frozen=True, gc=False):
-    """Station to station: a message M for the hosts `to`, with CB_M and M_id."""
+    """Station to station: a message M for the hosts `to`, with its causal barrier CB_M and its name M_id."""
 
     kind: ClassVar[str] = "prs_app"
     to: tuple[NodeId, ...]
@@ -74,7 +75,7 @@ class PrsAppPacket(ProxyAppPacket, frozen=True, gc=False):
 
 
 class PrsGivePacket(ProxyGivePacket, frozen=True, gc=False):
-    """Station to station: a record, with CB_h and Delivered_h (`order`), which have this many tuples."""
+    """Station to station: a record. `order` is the host's CB_h and Delivered_h, which have `tuples` tuples."""
 
     kind: ClassVar[str] = "prs_give"
     order: tuple[dict[Process, SparseVector], dict[Process, SparseVector]]
@@ -128,7 +129,7 @@ class PrsHost(ProxyHost):
 
 
 class MobileRule(ProxyRule):
-    """The causal barriers of one station's hosts: a record's `order` is the host's `PrsRule`.
+    """Keeps the causal barriers of one station's hosts: a record's `order` is the host's `PrsRule`.
 
     Of this station's own messages, `lacking` has the destinations that have not acknowledged each, `owed` the
     unacknowledged messages of each destination, `finished` those that may be deleted.
@@ -158,7 +159,10 @@ class MobileRule(ProxyRule):
         return host in app.to
 
     def is_ready(self, record: ProxyRecord, app: PrsAppPacket) -> bool:
-        """The third condition of section 9.1; `Offers` sees to the first two."""
+        """Has the host delivered what the message's barrier names for it?
+
+        This is the third condition of section 9.1; `Offers` sees to the first two.
+        """
         rule: prs.PrsRule = record.order
         reached = rule.reached
         return all(reached.get(source, 0) >= number for source, number in rule.needs(app.stamp).items())

@@ -30,7 +30,10 @@ class PrsOptions(MulticastOptions, frozen=True, kw_only=True):
 
 
 class PrsMobileOptions(ProxyOptions, frozen=True, kw_only=True):
-    """The options of hosts and stations, then those of `prs` for the role `node` (a struct has one base)."""
+    """The options of hosts and stations, and those of `prs` for the role `node`.
+
+    A struct has only one base, so the options of `prs` are repeated here.
+    """
 
     stations: Annotated[int, option("members below this number are stations; needed to address all hosts")] = 0
     rto: Rto = RTO

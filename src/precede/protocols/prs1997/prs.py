@@ -1,9 +1,10 @@
 """PRS: adaptive causal ordering by causal barriers (Prakash, Raynal, Singhal 1997, section 5.2).
 
 The paper keeps N x N arrays; we keep maps without empty elements, because processes come and go and most pairs
-never exchange a message. `barrier` is CB_i by destination, `delivered` is Delivered_i by destination. A row is
-replaced, never changed, so a message's barrier is a copy of the outer map alone. The broadcast form of section
-8.2 is in `broadcast_rule`, the optimal pruning of Kshemkalyani and Singhal in `pruning_rule`.
+never exchange a message. `barrier` is CB_i: by destination, the messages that must be delivered there before
+the next message of this process. `delivered` is Delivered_i: by destination, the messages known to be delivered
+there. A row is replaced, never changed, so a message's barrier is a copy of the outer map alone. The broadcast
+form of section 8.2 is in `broadcast_rule`, the optimal pruning of Kshemkalyani and Singhal in `pruning_rule`.
 """
 
 from __future__ import annotations
@@ -56,7 +57,7 @@ class PrsPacket(MulticastPacket, frozen=True, gc=False):
     stamp: PrsStamp
 
     def constraints(self) -> dict[NodeId, list[MessageId]]:
-        """CB_M in message ids: by destination, the messages that must be delivered first."""
+        """Return CB_M in message ids: by destination, the messages that must be delivered first."""
         return {
             node_of(to): sorted([message_of(source, number) for source, number in row.items()])
             for to, row in self.stamp.barrier.items()
@@ -82,7 +83,10 @@ class PrsRule(Rule):
         return (stamp,)
 
     def _stamp(self, population: int) -> PrsStamp:
-        """The barrier with its size: pairs under a heading per row, or section 7.1's bit map and numbers."""
+        """Return the barrier with its size.
+
+        The size counts pairs with a heading for each row (`tuples`), or section 7.1's bit map and numbers.
+        """
         barrier = dict(self.barrier)
         tuples = sum(map(len, barrier.values()))
         if self._encoding == "tuples":
@@ -92,18 +96,18 @@ class PrsRule(Rule):
         return PrsStamp(integers, tuples, INTEGER_BYTES * tuples + -(-bits // 8), barrier)
 
     def _sent(self, row: Row, destinations: tuple[Process, ...]) -> None:
-        """Send, step 3: replace the rows of these destinations by this message; later ones follow it."""
+        """Send, step 3: replace the rows of these destinations by `row`, so that later messages follow it."""
         for destination in destinations:
             self.barrier[destination] = row
 
     def needs(self, stamp: PrsStamp) -> Mapping[Process, int]:
-        """Reception, step 1: the thresholds CB_M[i], which Delivered_i[., i] must have reached."""
+        """Return CB_M[i]: by source, the last message that must be delivered here first (reception, step 1)."""
         return stamp.barrier.get(self.me, EMPTY)
 
     def deliver(
         self, source: Process, number: int, destinations: tuple[Process, ...], stamp: PrsStamp
     ) -> Iterable[Process]:
-        """Steps 3 to 8.
+        """Update the state after a delivery (steps 3 to 8). Returns the source, whose `reached` grew.
 
         The paper's step 8 removes tuples that are known to be delivered from all rows after each delivery. We
         never add them in steps 5 and 6, because that makes the loop over all rows needless: step 4 learns only
@@ -207,7 +211,7 @@ class FatRule(PrsRule):
 
 
 def build(role: str, context: Context[PrsOptions]) -> Node:
-    """A node with the rule that its options name."""
+    """Make a node with the rule that its options name. Raises BadInput if the options do not fit together."""
     me = process_of(context.node, context.incarnation)
     pruning, case = context.options.pruning, context.options.case
     encoding = context.options.encoding

@@ -28,11 +28,11 @@ from precede.protocols.multicast.rule import (
 
 Remaining: TypeAlias = tuple[Process, ...]
 Log: TypeAlias = dict[Process, dict[Count, Remaining]]
-"""By source and number: the destinations that still matter. A source's latest entry stays without any."""
+"""By source and number: the destinations that still matter. A source's latest entry stays if it has none."""
 
 
 class OptimalStamp(Stamp, frozen=True, gc=False):
-    """The log O_M that a message carries. An entry without destinations counts as one."""
+    """The log O_M that a message carries. In `entries`, a log entry without destinations counts as one."""
 
     log: Log
 
@@ -44,7 +44,7 @@ class OptimalPacket(MulticastPacket, frozen=True, gc=False):
     stamp: OptimalStamp
 
     def constraints(self) -> dict[NodeId, list[MessageId]]:
-        """O_M in message ids: by destination, the messages that must be delivered first."""
+        """Return O_M in message ids: by destination, the messages that must be delivered first."""
         constraints: dict[NodeId, list[MessageId]] = {}
         for source, entries in self.stamp.log.items():
             for number, remaining in entries.items():
@@ -54,7 +54,10 @@ class OptimalPacket(MulticastPacket, frozen=True, gc=False):
 
 
 class OptimalRule(Rule):
-    """The authors' LOG_j, and SR_j in `reached`. Maps that messages share are replaced, never changed."""
+    """Keeps the authors' LOG_j in `log`, and SR_j, the last delivered number of each source, in `reached`.
+
+    Maps that messages share are replaced, never changed.
+    """
 
     packet = OptimalPacket
     names_messages = True
@@ -65,9 +68,10 @@ class OptimalRule(Rule):
         self.log: Log = {}
 
     def stamp(self, number: int, destinations: tuple[Process, ...], population: int) -> Sequence[Stamp]:
-        """SND, steps 2 to 4: a log for each destination, without the constraints of M's other destinations.
+        """SND, steps 2 to 4: return a log for each destination, and record the message M in the own log.
 
-        M itself implies those: its other destinations deliver it after the messages they wait for.
+        A destination's log leaves out the constraints of M's other destinations. M itself implies those: its
+        other destinations deliver it after the messages they wait for.
         """
         covered = set(destinations)
         own_constraints: dict[Process, list[tuple[Process, int, Remaining]]] = {to: [] for to in destinations}
@@ -84,7 +88,7 @@ class OptimalRule(Rule):
         return [_counted(_with(base, to, extra)) for to, extra in own_constraints.items()]
 
     def needs(self, stamp: OptimalStamp) -> Mapping[Process, int]:
-        """RCV, step 1: by source, the last message that must be delivered to this process first."""
+        """RCV, step 1: return, by source, the last message that must be delivered to this process first."""
         me = self.me
         needs: dict[Process, int] = {}
         for source, entries in stamp.log.items():
@@ -96,7 +100,10 @@ class OptimalRule(Rule):
     def deliver(
         self, source: Process, number: int, destinations: tuple[Process, ...], stamp: OptimalStamp
     ) -> Iterable[Process]:
-        """RCV, steps 2 to 5: merge the message's log, with the message itself, into the own log."""
+        """RCV, steps 2 to 5: merge the message's log, with the message itself, into the own log.
+
+        Returns the source, the only process whose `reached` grew.
+        """
         self.reached[source] = number
         theirs = dict(stamp.log)
         theirs[source] = {**theirs.get(source, {}), number: destinations}
@@ -126,7 +133,7 @@ class OptimalRule(Rule):
 
 
 def _with(base: Log, to: Process, extra: Iterable[tuple[Process, int, Remaining]]) -> Log:
-    """The log for one destination: the common log with the constraints of that destination put back."""
+    """Return the log for one destination: the common log with that destination's constraints put back."""
     log = dict(base)
     for source, sent, left in extra:
         if log[source] is base[source]:
@@ -136,7 +143,10 @@ def _with(base: Log, to: Process, extra: Iterable[tuple[Process, int, Remaining]
 
 
 def _merge(mine: Mapping[int, Remaining], theirs: Mapping[int, Remaining]) -> dict[int, Remaining]:
-    """RCV, step 4, for one source: an older entry that one log lacks was emptied in the causal past."""
+    """Merge the entries of two logs for one source (RCV, step 4).
+
+    An older entry that one log lacks was emptied in the causal past, so it is left out.
+    """
     if not mine:
         return dict(theirs)
     my_latest, their_latest = max(mine), max(theirs)
@@ -154,7 +164,7 @@ def _merge(mine: Mapping[int, Remaining], theirs: Mapping[int, Remaining]) -> di
 
 
 def _purge_null_entries(entries: Mapping[int, Remaining]) -> dict[int, Remaining]:
-    """PURGE_NULL_ENTRIES: remove entries without destinations, except the latest."""
+    """PURGE_NULL_ENTRIES: return the entries that have destinations, and the latest in any case."""
     latest = max(entries)
     return {sent: remaining for sent, remaining in entries.items() if remaining or sent == latest}
 
@@ -164,12 +174,15 @@ def _without(remaining: Remaining, me: Process) -> Remaining:
 
 
 def _entries(log: Log) -> int:
-    """The number of (message, destination) pairs; an entry without destinations counts as one."""
+    """Return the number of (message, destination) pairs; an entry without destinations counts as one."""
     return sum([len(remaining) or 1 for entries in log.values() for remaining in entries.values()])
 
 
 def _counted(log: Log) -> OptimalStamp:
-    """A log with its sizes. Integers: source, number and destinations of entries. Bytes: list lengths too."""
+    """Return a log with its sizes.
+
+    `integers` counts source, number and destinations of each entry. `order_bytes` has list lengths too.
+    """
     items = sum(map(len, log.values()))
     remaining = sum([len(left) for entries in log.values() for left in entries.values()])
     in_bytes = INTEGER_BYTES * (2 * len(log) + 2 * items + remaining)

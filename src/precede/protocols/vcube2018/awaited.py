@@ -80,7 +80,7 @@ class Awaited:
         self._last_lacking = pending
 
     def all_held(self) -> list[Held]:
-        """The messages that wait to be forwarded."""
+        """Return the messages that wait to be forwarded, in the order in which they were appended."""
         elements: list[Held] = []
         held = self.held
         while held is not None:
@@ -89,7 +89,7 @@ class Awaited:
         return elements
 
     def all_lacking(self) -> list[Pending]:
-        """The messages that wait to be delivered."""
+        """Return the messages that wait to be delivered, in the order in which they were appended."""
         elements: list[Pending] = []
         pending = self.lacking
         while pending is not None:
@@ -98,7 +98,7 @@ class Awaited:
         return elements
 
     def keep(self, held: Sequence[Held], lacking: Sequence[Pending]) -> None:
-        """Replace both lists."""
+        """Replace both lists by these messages."""
         self.held = None
         self.lacking = None
         for element in held:

@@ -2,7 +2,7 @@
 
 *Diagnosis.* Every node tests the first node of each of its clusters. A node that does not answer in time has
 crashed, and the next node of its cluster takes its place in the tests and in every tree. The assumptions:
-crash-stop, no partitions, and a time-out longer than two packets are in flight. A node that was declared
+crash-stop, no partitions, and a time-out longer than the flight of two packets. A node that was declared
 crashed by mistake learns it and stops.
 
 *Repair.* A node keeps what it has received until all have it. Tests and answers say what their sender has
@@ -151,7 +151,10 @@ class DiagnosedVCubeNode(VCubeNode):
         return effects
 
     def leave(self, now: Instant) -> Effects:
-        """Announce the departure to the neighbours; if the node stops before that, they will notice a crash."""
+        """Stop testing, and tell the neighbours.
+
+        If the node stops before they know, they will notice a crash.
+        """
         if self._out:
             return NOTHING
         self._leaving = True
@@ -194,7 +197,7 @@ class DiagnosedVCubeNode(VCubeNode):
             self._repair(sender, packet.have, urgent, now, effects)
 
     def _have(self) -> Vector | None:
-        """The vector of received messages; None before joining."""
+        """Return the number of messages received without a gap of each source; None before joining."""
         return self._received() if self.joined else None
 
     def _miss_answer(self, node: NodeId, now: Instant, effects: list[Effect]) -> None:
@@ -243,9 +246,9 @@ class DiagnosedVCubeNode(VCubeNode):
     def _take(
         self, stamped: StampedMessage, below: int, now: Instant, effects: list[Effect]
     ) -> Sequence[Slot] | None:
-        """Process a message. Unlike without diagnosis, drop given-up messages and keep others in the log.
+        """Process a message as without diagnosis, but drop a given-up one, and keep any other in the log.
 
-        Before joining, a message is forwarded and kept for later.
+        Before joining, a message is only forwarded and kept for later. Returns what `VCubeNode._take` returns.
         """
         message = stamped.prepared
         slot = message.slot
@@ -266,7 +269,7 @@ class DiagnosedVCubeNode(VCubeNode):
         return covered
 
     def _forward_duplicate(self, slot: Slot, below: int, effects: list[Effect]) -> None:
-        """Forward a duplicate to clusters that the first copy was not for: its sender took over a tree."""
+        """Forward a duplicate to clusters that the first copy was not for, if its sender took over a tree."""
         logged = self._log.extend(slot, below)
         if logged is not None:
             for child in self._children[logged.below : below]:
@@ -274,7 +277,7 @@ class DiagnosedVCubeNode(VCubeNode):
                     effects.append(Send(self._alone(logged.stamped), child, WIRED))
 
     def _widen(self, positions: int) -> None:
-        """Add positions of the hypercube up to this number."""
+        """Raise the number of positions of the hypercube to this one, if it is larger."""
         if positions > self._positions:
             self._positions = positions
             self._delivered.widen(positions)
@@ -282,7 +285,7 @@ class DiagnosedVCubeNode(VCubeNode):
     # -- reports -------------------------------------------------------------------------------------------
 
     def _report(self, below: int, now: Instant) -> Report | None:
-        """The report of this node and its first `below` clusters; None until each of them has reported."""
+        """Return the report of this node and its first `below` clusters; None until all report this view."""
         parts = [self._own_report(now)]
         for t, child in enumerate(self._children[:below]):
             if child is not None:
@@ -293,11 +296,11 @@ class DiagnosedVCubeNode(VCubeNode):
         return combine(parts)
 
     def _received(self) -> Vector:
-        """*vector_max*: of each source, the number of messages received without a gap."""
+        """Return *vector_max*: of each source, the number of messages received without a gap."""
         return tuple(self._ahead.received(self._delivered))
 
     def _own_report(self, now: Instant) -> Report:
-        """The report of this node alone."""
+        """Return the report of this node alone."""
         counts = self._received()
         return Report(
             self._view.events,
@@ -308,7 +311,7 @@ class DiagnosedVCubeNode(VCubeNode):
         )
 
     def _conclude(self, now: Instant, effects: list[Effect]) -> None:
-        """Once all nodes have reported: drop messages that all have, give up messages that nobody has, join."""
+        """Once all nodes have reported: drop messages that all have, discard orphans, and ask to join."""
         report = self._report(len(self._children), now)
         if report is None or self._leaving:
             return
@@ -353,7 +356,7 @@ class DiagnosedVCubeNode(VCubeNode):
     # -- joining -------------------------------------------------------------------------------------------
 
     def _request_to_join(self, now: Instant, effects: list[Effect]) -> None:
-        """Ask the other nodes in turn, nearest first, until one answers."""
+        """Ask one node, nearest first, and set the timer to ask the next one if it does not answer."""
         if self.joined:
             return
         live = self._view.live

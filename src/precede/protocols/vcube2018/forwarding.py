@@ -28,7 +28,7 @@ NOBODY: Final[NodeId] = -1
 
 
 def packet_of(stamped: StampedMessage) -> VCubePacket:
-    """A packet with one message."""
+    """Make a packet with one message."""
     message: Prepared = stamped.prepared
     return _packet([stamped], HEADER_BYTES + message.size_bytes, message.entries)
 
@@ -58,7 +58,8 @@ def _packet(content: list[StampedMessage], size: int, entries: int) -> VCubePack
 class Forwarding(Node):
     """The forwarding half of a VCube node.
 
-    `_delivered` is *vector_clock*; together with `_ahead` it is *vector_max*. `_children` has the child in each
+    `_delivered` is the paper's *vector_clock*, the messages delivered of each source. Together with `_ahead` it
+    is *vector_max*, the messages received of each source without a gap. `_children` has the child in each
     cluster, `_shares` the mask of the sources whose messages go to that child. `_held_from` maps a held message
     to the mask of the clusters it is held from. `_in_hand` is a packet with a single message that is being
     processed: it is forwarded as it is.
@@ -99,7 +100,7 @@ class Forwarding(Node):
             self._shares = list(responsibilities(self._me, live))
 
     def _child(self, t: int) -> NodeId:
-        """The child in cluster t + 1; NOBODY if no node of that cluster works."""
+        """Return the child in cluster t + 1; NOBODY if no node of that cluster works."""
         if self._whole:
             return self._me ^ 1 << t
         child = self._children[t] if t < self._clusters else None
@@ -120,7 +121,7 @@ class Forwarding(Node):
                 effects.append(Send(packet, child, WIRED))
 
     def _alone(self, stamped: StampedMessage) -> VCubePacket:
-        """A packet with this message only: the one it came in, if it came alone."""
+        """Return a packet with this message only: the one it came in, if it came alone, else a new one."""
         received = self._in_hand
         if received is not None and received.content[0] is stamped:
             return received
@@ -137,7 +138,11 @@ class Forwarding(Node):
         covered: list[Slot],
         effects: list[Effect],
     ) -> None:
-        """Send each child the held messages that this message releases, then the message unless it is held."""
+        """Send each child the held messages that this message releases, then the message unless it is held.
+
+        `covered` are the messages that *vector_max* covers since this message came; they release others. If not
+        `may_hold`, the message lacks nothing and is not held. Without aggregation nothing is ever held.
+        """
         if not self._aggregates:
             self._send_to_all(stamped, below, effects)
             return
@@ -185,7 +190,7 @@ class Forwarding(Node):
     def _send_free(
         self, t: int, free: list[Held], itself: StampedMessage | None, effects: list[Effect]
     ) -> None:
-        """Send the child of cluster t + 1 its released messages by reception, then the message itself."""
+        """Send the child of cluster t + 1 its released messages in order of reception, then `itself`."""
         child = self._child(t)
         if child == NOBODY:
             return
@@ -202,7 +207,7 @@ class Forwarding(Node):
             effects.append(Send(packet, to, WIRED))
 
     def _hold_from_all(self, stamped: StampedMessage, message: Prepared, below: int, order: int) -> int:
-        """Hold a message from each child that lacks a dependency; returns the mask of those clusters.
+        """Hold a message from each child that lacks a dependency. Returns the mask of those clusters.
 
         Only dependencies count that this node has yet to forward to that child.
         """
@@ -224,22 +229,23 @@ class Forwarding(Node):
         return held
 
     def _held_before(self, message: Prepared) -> int:
-        """The mask of the clusters from which the source's previous message is held."""
+        """Return the mask of the clusters from which the previous message of the same source is held."""
         if message.number == 1:
             return 0
         return self._held_from.get(slot_of(message.source, message.number - 1), 0)
 
     def _await(self, slot: Slot) -> Awaited:
-        """The index entry of the messages that wait for this one."""
+        """Return the index entry of the messages that wait for this one; make it if there is none."""
         awaited = self._awaited.get(slot)
         if awaited is None:
             awaited = self._awaited[slot] = Awaited()
         return awaited
 
     def _release(self, covered: list[Slot]) -> dict[int, list[Held]] | None:
-        """The held messages that `covered` releases, by cluster; those that still wait are indexed again.
+        """Return by cluster the held messages that the messages `covered` release; None if none waits for them.
 
-        A message that is released to a child may release its source's next message to the same child.
+        Messages that still lack another one are indexed again. A message that is released to a child may
+        release its source's next message to the same child.
         """
         arrived = [(slot, -1) for slot in covered if self._is_held_for(slot)]
         if not arrived:
@@ -271,7 +277,7 @@ class Forwarding(Node):
         return awaited is not None and awaited.held is not None
 
     def _held_for(self, slot: Slot) -> Held | None:
-        """Remove held messages that wait for this one from the index; returns the first of their list."""
+        """Remove the held messages that wait for this one from the index. Returns the first of their list."""
         awaited = self._awaited.get(slot)
         if awaited is None:
             return None
@@ -282,7 +288,7 @@ class Forwarding(Node):
         return held
 
     def _let_go(self, held: Held, released: dict[int, list[Held]]) -> None:
-        """Stop holding back a message from one child."""
+        """Stop holding a message from one child, and add it to `released`."""
         slot: Any = held.message.slot
         rest = self._held_from[slot] ^ 1 << held.t
         if rest:

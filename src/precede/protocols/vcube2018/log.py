@@ -29,7 +29,7 @@ class MessageLog:
         self.entries[stamped.prepared.slot] = Logged(stamped, below, now)
 
     def extend(self, slot: Slot, below: int) -> Logged | None:
-        """Raise a message's `below`; returns the entry as it was, None if there is nothing to raise."""
+        """Raise a message's `below`. Returns the entry as it was; None if there is nothing to raise."""
         logged = self.entries.get(slot)
         if logged is None or below <= logged.below:
             return None
@@ -37,7 +37,7 @@ class MessageLog:
         return logged
 
     def lacked_by(self, have: Sequence[int], until: Instant) -> list[StampedMessage]:
-        """The messages received up to `until` that a node with the vector `have` lacks."""
+        """Return the messages received up to `until` that a node with the vector `have` lacks."""
         return [
             logged.stamped
             for logged in self.entries.values()
@@ -45,12 +45,12 @@ class MessageLog:
         ]
 
     def forget(self, vector: Sequence[int]) -> None:
-        """Drop the messages up to a vector."""
+        """Drop the messages that a vector covers, which is what all nodes have received."""
         for slot in [slot for slot, logged in self.entries.items() if not is_beyond(logged.stamped, vector)]:
             del self.entries[slot]
 
 
 def is_beyond(stamped: StampedMessage, vector: Sequence[int]) -> bool:
-    """Does the vector not cover the message?"""
+    """Is the message's number larger than the vector's number for its source?"""
     message = stamped.prepared
     return message.source >= len(vector) or message.number > vector[message.source]

@@ -87,7 +87,7 @@ class VCubeNode(Forwarding):
         return effects
 
     def _stamp(self, payload: bytes, now: Instant) -> StampedMessage:
-        """A new message with the vector entries that changed since the previous one."""
+        """Make a message with the vector entries that changed since the previous one; count it as delivered."""
         self._number = number = self._number + 1
         rows = self._delivered.since(self._last_stamp)
         entries = 1 + sum([row.mask.bit_count() for row in rows]) if self._compresses else self._members
@@ -136,11 +136,14 @@ class VCubeNode(Forwarding):
         return effects
 
     def _unpacked(self, content: tuple[StampedMessage, ...]) -> Sequence[StampedMessage]:
-        """The messages of a packet in the order in which they are processed."""
+        """Return the messages of a packet in the order in which they are processed."""
         return sorted(content, key=_by_past) if self._causal_unpacking else content
 
     def _passes(self, message: Prepared, awaited: Awaited | None) -> bool:
-        """Count a message as delivered if it is new and deliverable and no held message waits for it."""
+        """Count a message as delivered if it is new and deliverable and no held message waits for it.
+
+        Returns True if it was counted. False may also mean that only the slower `_take_in` can tell.
+        """
         return (
             not self._some_early
             and (awaited is None or awaited.held is None)
@@ -148,7 +151,7 @@ class VCubeNode(Forwarding):
         )
 
     def _deliver(self, message: Prepared, awaited: Awaited | None, effects: list[Effect]) -> None:
-        """Deliver a counted message and all that waited for it."""
+        """Deliver a message that is counted already, then the waiting messages that now lack nothing."""
         effects.append(message.deliver)
         if awaited is not None and awaited.lacking is not None:
             self._deliver_next([message.slot], effects)
@@ -156,16 +159,17 @@ class VCubeNode(Forwarding):
     def _take(
         self, stamped: StampedMessage, below: int, now: Instant, effects: list[Effect]
     ) -> Sequence[Slot] | None:
-        """Lines 15 to 22 for any message, which this node forwards into its first `below` clusters.
+        """Take in a received message (lines 15 to 22): forward it, and deliver it or let it wait.
 
-        Returns the messages that *vector_max* covers now and did not before; None for a duplicate.
+        This node forwards it into its first `below` clusters. Returns the messages that *vector_max*, the
+        messages received without a gap, covers now and did not before; None for a duplicate.
         """
         return self._take_in(stamped, stamped.prepared, below, now, effects)
 
     def _take_in(
         self, stamped: StampedMessage, message: Prepared, below: int, now: Instant, effects: list[Effect]
     ) -> list[Slot] | None:
-        """`_take` without the lookup of `stamped.prepared`."""
+        """Do what `_take` does; `message` is `stamped.prepared`, which the caller has looked up already."""
         source, number = message.source, message.number
         if source >= self._positions:
             return None
@@ -188,7 +192,10 @@ class VCubeNode(Forwarding):
         return covered
 
     def _cover(self, message: Prepared, is_next: bool) -> list[Slot]:
-        """Advance *vector_max* over this message and over early ones that follow it; returns these messages."""
+        """Advance *vector_max* over this message and over early ones that follow it. Returns these messages.
+
+        A message beyond a gap of its source becomes early itself; then nothing is returned.
+        """
         source, number = message.source, message.number
         if not is_next:
             before = slot_of(source, number - 1)
@@ -212,7 +219,10 @@ class VCubeNode(Forwarding):
     # -- CHECKDELIVERY -------------------------------------------------------------------------------------
 
     def _deliver_next(self, arrived: list[Slot], effects: list[Effect]) -> None:
-        """Deliver the messages that waited for these and wait for nothing else, and so on."""
+        """Deliver the messages that waited for those in `arrived` and now lack nothing.
+
+        Each of them may make further messages deliverable; these are delivered too.
+        """
         delivered = self._delivered
         while arrived:
             pending = self._lacking_for(arrived.pop())
@@ -231,7 +241,7 @@ class VCubeNode(Forwarding):
                 pending = following
 
     def _lacking_for(self, slot: Slot) -> Pending | None:
-        """Remove messages that wait for this delivery from the index; returns the first of their list."""
+        """Remove the messages that wait for this delivery from the index. Returns the first of their list."""
         awaited = self._awaited.get(slot)
         if awaited is None:
             return None
@@ -250,7 +260,7 @@ class VCubeNode(Forwarding):
         ]
 
     def _all_lacking(self, message: Prepared) -> tuple[MessageId, ...]:
-        """The undelivered messages that a message's own vector entries name."""
+        """Return the undelivered messages up to the numbers in a message's own vector entries."""
         missing: list[MessageId] = []
         for row in message.rows:
             for source in sources_of(row.mask):
@@ -267,7 +277,7 @@ class VCubeNode(Forwarding):
 
 
 def _as_bytes(mask: Mask) -> bytes:
-    """A mask as it is sent: msgpack has no integers of 1,024 bits."""
+    """Return a mask as it is sent: as bytes, because msgpack has no integers of 1,024 bits."""
     encoded: bytes = mask.to_bytes((mask.bit_length() + 7) // 8, "little")
     return encoded
 

@@ -18,7 +18,7 @@ from precede.protocols.vcube2018.view import View
 
 
 class Orphans:
-    """Finds orphans. `limits` is the last number of a source that is not given up."""
+    """Finds orphans. `limits` maps a source to its last number that is not given up; most sources have none."""
 
     def __init__(self, view: View, delivered: Progress) -> None:
         self._view = view
@@ -30,7 +30,7 @@ class Orphans:
         return number > self.limits.get(source, number)
 
     def take(self, pending: Mapping[Slot, Pending], report: Report) -> list[StampedMessage]:
-        """The pending messages that wait for lost messages or for other orphans; all are given up."""
+        """Give up and return the pending messages that wait for lost messages or for other orphans."""
         orphans: dict[Slot, StampedMessage] = {}
         changed = True
         while changed:
@@ -51,7 +51,7 @@ class Orphans:
         return False
 
     def _is_lost(self, source: NodeId, number: int, report: Report) -> bool:
-        """Is a crashed source's message up to this number in no report, or given up?"""
+        """Is a message of this crashed source, up to this number, in no report? A given-up one is lost too."""
         if self.is_given_up(source, number):
             return True
         last = report.high[source] if source < len(report.high) else 0

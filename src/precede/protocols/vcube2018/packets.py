@@ -27,7 +27,7 @@ Vector: TypeAlias = tuple[Count, ...]
 """A number for each source."""
 
 Past: TypeAlias = Annotated[int, Meta(ge=0, le=1 << 56)]
-"""The sum of a vector."""
+"""The sum of the numbers in a vector."""
 
 
 class StampedMessage(Struct, frozen=True, array_like=True, dict=True):
@@ -81,9 +81,9 @@ class VCubePacket(Packet, frozen=True, gc=False):
 class Report(Struct, frozen=True, array_like=True):
     """What a group of nodes has received: a node and the clusters below it, all with the view `events`.
 
-    `low` is the number of messages of each source that all of them have received without a gap, `high` the same
-    for at least one of them, `early` the messages that any of them has beyond a gap. `settled` says that each
-    of them has held this view for longer than a packet is in flight.
+    `low` is the number of messages of each source that all of them have received without a gap, `high` the
+    number that at least one of them has received without a gap, `early` the messages that any of them has
+    beyond a gap. `settled` says that each of them has held this view for longer than a packet is in flight.
     """
 
     events: Events

@@ -30,7 +30,7 @@ class Progress:
         self._below: list[int] = []
 
     def passes(self, message: Prepared) -> bool:
-        """Count a message if it is new and everything it depends on is counted; True if so.
+        """Count a message if it is new and everything it depends on is counted. Returns True if it was counted.
 
         False may also mean that the message is outside the kept rows; callers then take the slow path.
         """
@@ -62,11 +62,11 @@ class Progress:
             self._below[message.source] = number
 
     def has(self, number: int, bit: Mask) -> bool:
-        """Is the message with this number counted, of the source with this bit?"""
+        """Is message `number` of the source with this bit counted?"""
         return not self.row(number) & bit
 
     def lacked(self, rows: list[Row]) -> Slot:
-        """One message of these entries that is not counted yet; 0 if all are counted."""
+        """Return one message of these entries that is not counted yet; 0 if all are counted."""
         lacking, first = self.lacking, self.first
         for row in rows:
             at = row.number - first
@@ -78,14 +78,14 @@ class Progress:
         return 0
 
     def row(self, number: int) -> Mask:
-        """The mask of the sources of which fewer than `number` messages are counted."""
+        """Return the mask of the sources of which fewer than `number` messages are counted."""
         at = number - self.first
         if at >= len(self.lacking):
             return self._everybody
         return self.lacking[at] if at >= 0 else self._row_below(number)
 
     def count(self, source: NodeId) -> int:
-        """The number of messages counted of one source."""
+        """Return the number of messages counted of one source."""
         bit: Any = 1 << source
         for at in range(len(self.lacking) - 1, -1, -1):
             if not self.lacking[at] & bit:
@@ -93,21 +93,21 @@ class Progress:
         return self._below[source] if self._below else 0
 
     def counts(self) -> list[int]:
-        """The number of messages counted of each source."""
+        """Return the number of messages counted of each source."""
         counts = self._below[:] if self._below else [0] * self._positions
         for at in range(len(self.lacking)):
             _raise(counts, self._everybody ^ self.lacking[at], self.first + at)
         return counts
 
     def copy(self) -> Progress:
-        """A copy that changes independently."""
+        """Return a copy that changes independently."""
         copied = Progress(self._positions)
         copied.first, copied.counted = self.first, self.counted
         copied.lacking, copied._below = self.lacking[:], self._below[:]
         return copied
 
     def since(self, earlier: Progress) -> list[Row]:
-        """Birman's compression: the entries that differ from an earlier state, as rows ascending by number."""
+        """Return the entries that differ from an earlier state, as rows ascending by number (Birman)."""
         added: Any = self._everybody ^ earlier._everybody
         changed: Any = 0
         for at in range(len(self.lacking)):
@@ -125,7 +125,7 @@ class Progress:
         return sorted(rows, key=_by_number)
 
     def _behind(self, earlier: Progress) -> list[Row]:
-        """The changed entries whose numbers are below the kept rows."""
+        """Return the entries that differ from an earlier state and whose numbers are below the kept rows."""
         rows: dict[int, Any] = {}
         for source in sources_of(self.lacking[0]):
             count = self._below[source]
@@ -134,7 +134,7 @@ class Progress:
         return [Row(count, rows[count]) for count in rows]
 
     def _row_below(self, number: int) -> Mask:
-        """`row` for a number below the kept rows: compares the counts one by one."""
+        """Return `row` for a number below the kept rows. This compares the counts one by one."""
         fewer: Any = self.lacking[0]
         for source in sources_of(fewer):
             if self._below[source] >= number:
@@ -216,7 +216,7 @@ class Ahead:
                 del self.rows[row]
 
     def received(self, delivered: Progress) -> list[int]:
-        """*vector_max*: the number of messages received without a gap of each source."""
+        """Return *vector_max*: the number of messages received without a gap of each source."""
         counts = delivered.counts()
         for number in sorted(self.rows):
             _raise(counts, self.rows[number], number)
@@ -240,7 +240,7 @@ class Missing:
         self._number = 0
 
     def one_of(self, rows: list[Row], share: Mask) -> Slot:
-        """One message of these entries that is missing and has its source in the mask `share`; 0 if none is."""
+        """Return one message of these entries that is missing and whose source is in `share`; 0 if none is."""
         for row in rows:
             if row.number != self._number:
                 self._look_up(row.number)
@@ -267,7 +267,7 @@ def sources_of(mask: Mask) -> list[NodeId]:
 
 
 def _raise(counts: list[int], mask: Mask, number: int) -> None:
-    """Set the count of these sources."""
+    """Set the count of each source in the mask to `number`."""
     for source in sources_of(mask):
         counts[source] = number
 

@@ -24,7 +24,10 @@ class RunningTests:
         self._last = 0
 
     def begin(self, node: NodeId, takes_over: bool) -> int | None:
-        """Number a new test of a node; None if one is under way."""
+        """Begin a test of a node, and return its number; None if one is under way.
+
+        A test under way is then marked with `takes_over`, if that is True.
+        """
         running = self.by_node.get(node)
         if running is not None:
             if takes_over:

@@ -40,7 +40,7 @@ def members(i: NodeId, s: int) -> list[NodeId]:
 
 
 def live_mask(nodes: Iterable[NodeId]) -> int:
-    """The bit mask of a set of nodes."""
+    """Return the bit mask of a set of nodes. Raises BadInput for a number that is no position."""
     mask = 0
     for node in nodes:
         if not 0 <= node < MOST_POSITIONS:
@@ -86,12 +86,12 @@ def height(i: NodeId, r: NodeId, live: int) -> int:
 
 
 def dimension(live: int) -> int:
-    """d: the number of clusters that contain all working nodes."""
+    """Return d: how many clusters a node needs so that they contain all working nodes."""
     return (live.bit_length() - 1).bit_length() if live > 1 else 0
 
 
 def responsibilities(i: NodeId, live: int) -> list[int]:
-    """For each cluster s = 1 .. d, the mask of the sources whose messages i forwards into that cluster.
+    """Return, for each cluster s = 1 .. d, the mask of the sources whose messages i forwards into it.
 
     In a whole cube k = i xor 2^t is a child of i in the tree of l iff l and i agree modulo 2^(t+1).
     """

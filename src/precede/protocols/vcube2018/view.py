@@ -21,7 +21,7 @@ class View:
         self._update()
 
     def merge(self, events: Events) -> bool:
-        """Take over larger counts from another view; True if there were any."""
+        """Take over larger counts from another view. Returns True if there were any."""
         news = [(node, count) for node, count in events if count > self._counts.get(node, -1)]
         self._counts.update(news)
         if news:
@@ -29,7 +29,7 @@ class View:
         return bool(news)
 
     def mark_gone(self, node: NodeId) -> bool:
-        """Count that a node crashed or left; False if that was known."""
+        """Count that a node crashed or left. Returns False if it was not known as working."""
         return self.is_working(node) and self.merge(((node, self._counts[node] + 1),))
 
     def is_working(self, node: NodeId) -> bool:
@@ -47,7 +47,7 @@ class View:
 
 
 def combine(reports: Sequence[Report]) -> Report:
-    """The report of several groups of nodes with the same view."""
+    """Combine the reports of several groups of nodes, which have the same view, into one."""
     return Report(
         reports[0].events,
         all(report.settled for report in reports),

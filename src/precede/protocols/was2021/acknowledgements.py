@@ -16,11 +16,11 @@ from precede.protocols.was2021.options import WasOptions
 
 
 class Acknowledgements:
-    """The timer of a host's acknowledgements.
+    """Decides when a host sends its next acknowledgement, with one timer.
 
     `timer_at` is when the timer fires (None: it is not set), `regular_at` when an acknowledgement is due at the
-    latest, `owed` whether something was received since the last one, `hole_after` the earliest instant at which
-    a hole that stays open is reported again.
+    latest, `owed` whether something was received since the last acknowledgement, `hole_after` the earliest
+    instant at which a hole that stays open is reported again.
     """
 
     def __init__(self, options: WasOptions, generator: Random) -> None:
@@ -33,14 +33,14 @@ class Acknowledgements:
         self.hole_after: Instant = 0
 
     def begin(self, now: Instant, effects: list[Effect]) -> None:
-        """Start a connection: acknowledge it in the regular interval."""
+        """Start a connection. Its first acknowledgement goes out after about `ack_interval` at the latest."""
         self.owed = False
         self.regular_at = now + self.heartbeat
         self.hole_after = now
         self.owe(now, effects)
 
     def owe(self, now: Instant, effects: list[Effect]) -> None:
-        """Acknowledge a reception within `ack_interval`, together with the receptions until then."""
+        """Note a reception, and set the timer so that it is acknowledged within about `ack_interval`."""
         if self.owed:
             return
         self.owed = True
@@ -48,12 +48,12 @@ class Acknowledgements:
         self.set_timer(self.regular_at, effects)
 
     def report_hole(self, is_new: bool, now: Instant, effects: list[Effect]) -> None:
-        """Report missing messages soon, unless the same hole was reported within `hole_ack`."""
+        """Acknowledge within `gap_ack` if the hole is new, or if the last acknowledgement is `hole_ack` ago."""
         if is_new or now >= self.hole_after:
             self.hurry(now, effects)
 
     def hurry(self, now: Instant, effects: list[Effect]) -> None:
-        """Acknowledge within `gap_ack`."""
+        """Set the timer so that the next acknowledgement goes out within `gap_ack`."""
         self.set_timer(now + round(self.options.gap_ack * self.random.random()), effects)
 
     def set_timer(self, at: Instant, effects: list[Effect]) -> None:
@@ -63,7 +63,7 @@ class Acknowledgements:
             effects.append(SetTimer("ack", at))
 
     def sent(self, now: Instant, effects: list[Effect]) -> None:
-        """Record that an acknowledgement was sent; unless something changes, the next one is the heartbeat."""
+        """Record that an acknowledgement was sent, and set the timer for the next heartbeat."""
         self.owed = False
         self.hole_after = now + self.options.hole_ack
         self.regular_at = now + self.heartbeat

@@ -27,19 +27,19 @@ class StationBuffer:
         self.timer_at: Instant | None = None
 
     def add(self, message: Message) -> int:
-        """Number a message and keep it."""
+        """Give a message the next number, keep it, and return the number."""
         self.last += 1
         self.messages[self.last] = message
         self.position[message.id] = self.last
         return self.last
 
     def pass_by(self) -> None:
-        """Number a message without keeping it: no host here needs it."""
+        """Use up the next number for a message that is not kept, because no host here needs it."""
         self.last += 1
         self.low = self.last + 1
 
     def numbers_from(self, first: int) -> list[int]:
-        """The numbers of the kept messages from `first` on, ascending."""
+        """Return the numbers of the kept messages from `first` on, ascending."""
         return [number for number in range(first, self.last + 1) if number in self.messages]
 
     def send(self, number: int, marks: tuple[NodeId, ...], effects: list[Effect]) -> None:
@@ -59,7 +59,7 @@ class StationBuffer:
             self.arm(effects)
 
     def take_due(self, now: Instant) -> list[int]:
-        """The numbers transmitted at least `retransmit` ago; their retransmission time starts again."""
+        """Return the numbers transmitted at least `retransmit` ago. Their retransmission time starts again."""
         due = []
         for number, at in self.sent_at.items():
             if at + self.retransmit > now:
@@ -71,7 +71,7 @@ class StationBuffer:
         return due
 
     def arm(self, effects: list[Effect]) -> None:
-        """Set the retransmission timer for the message that was transmitted longest ago."""
+        """Set the retransmission timer, unless it is set, for the message that was transmitted longest ago."""
         if self.timer_at is None and self.sent_at:
             self.timer_at = next(iter(self.sent_at.values())) + self.retransmit
             effects.append(SetTimer("repeat", self.timer_at))

@@ -39,7 +39,7 @@ from precede.protocols.cells.rule import ProxyRule
 from precede.protocols.registry import Entry
 
 _MOST_DELETED: Final = 1 << 13
-"""How many messages one batch deletes: a malicious station can acknowledge any number."""
+"""The most messages that one batch deletes, because a malicious station can acknowledge any number."""
 
 
 class CkAppPacket(ProxyAppPacket, frozen=True, gc=False):
@@ -54,7 +54,10 @@ class CkAppPacket(ProxyAppPacket, frozen=True, gc=False):
 
 
 class CkJoinPacket(WiredFrame, frozen=True, gc=False):
-    """Station to all stations: a host joined, and gets no messages up to `vector`."""
+    """Station to all stations: a host joined.
+
+    It gets no message whose number is at or below the entry of its initial station in `vector`.
+    """
 
     kind: ClassVar[str] = "ck_join"
     host: NodeId
@@ -66,7 +69,10 @@ class CkJoinPacket(WiredFrame, frozen=True, gc=False):
 
 
 class CkGivePacket(ProxyGivePacket, frozen=True, gc=False):
-    """Station to station: a record, with the host's own last message at each initial station."""
+    """Station to station: a host's record.
+
+    `own` has the number of its own last message at each initial station.
+    """
 
     kind: ClassVar[str] = "ck_give"
     own: Vector
@@ -97,9 +103,10 @@ class CkHost(ProxyHost):
 
 
 class CkRule(ProxyRule):
-    """The vectors of one station's hosts. A record's `order` is the host's own last message at each station.
+    """Orders the messages of one station's hosts by vectors.
 
-    `acked` is how many of this station's messages each host has acknowledged, `deleted` how many are deleted.
+    A record's `order` has the number of the host's own last message at each initial station. `acked` is how
+    many of this station's messages each host has acknowledged, `deleted` how many of them are deleted.
     """
 
     def __init__(self, node: NodeId) -> None:
@@ -111,7 +118,10 @@ class CkRule(ProxyRule):
         return {}
 
     def stamp(self, packet: ProxyUpPacket, number: int, record: ProxyRecord) -> ProxyAppPacket:
-        """Stamp a message: it follows the host's own earlier ones and all that the host may have delivered."""
+        """Return the packet of a host's own message, and record it as the host's last one here.
+
+        The message follows the host's own earlier ones and all that the host may have delivered.
+        """
         own: dict[NodeId, int] = record.order
         after = dict(record.recd)
         for station, earlier in (*own.items(), *record.sent_at):
@@ -141,7 +151,7 @@ class CkRule(ProxyRule):
         return CkJoinPacket(host, record.vector())
 
     def expect_acks(self, host: NodeId, vector: Mapping[NodeId, int]) -> None:
-        """Expect from a new host acknowledgements of this station's messages beyond its entry in the vector."""
+        """Wait for a new host's acknowledgements of this station's messages beyond its entry in `vector`."""
         self.acked.setdefault(host, vector.get(self.node, 0))
 
     def give(self, packet: ProxyGetPacket, record: ProxyRecord) -> ProxyGivePacket:

@@ -11,12 +11,13 @@ from precede.core.node import Saved, restore
 
 
 class Downlink:
-    """seq_NC (`next`) in the connection Ses_LC (`last_ses`), and RBuffer, the messages received too early.
+    """A host's position in its last confirmed connection, and the messages received too early.
 
-    `base` is the first of the cell's own numbers; recovered messages have lower ones. RBuffer maps a number to
-    the message and whether the host has delivered it before. `skip` are the numbers it delivered at another
-    station. `top` is the highest number received. `seen` are messages that were in RBuffer when it was cleared:
-    they have arrived once already.
+    `last_ses` is that connection (Ses_LC), `next` the number to deliver next (seq_NC). `base` is the first of
+    the cell's own numbers; recovered messages have lower ones. `rbuffer` (RBuffer) maps the number of an early
+    message to the message and whether the host delivered it at another station. `skip` are the numbers
+    delivered at another station. `top` is the highest number received. `seen` are messages that were in RBuffer
+    when it was cleared: they have arrived once already.
     """
 
     def __init__(self, host: NodeId, durable: bool) -> None:
@@ -31,14 +32,17 @@ class Downlink:
         self.seen: set[MessageId] = set()
 
     def restore(self, saved: Saved) -> bool:
-        """Load the saved position; False if the host had never been connected."""
+        """Load the saved position. Return False if the host had never been connected."""
         if "position" not in saved:
             return False
         self.last_ses, self.next = restore(saved, "position", tuple[int, int], (0, 0))
         return True
 
     def begin(self, ses: int, start: int, recovered: int, skip: tuple[int, ...], effects: list[Effect]) -> None:
-        """Start a connection: first the recovered messages, then the cell's own from number `start`."""
+        """Start connection `ses`, and persist the position if the host is durable.
+
+        First come `recovered` messages with numbers below `start`, then the cell's own from `start` on.
+        """
         self.last_ses = ses
         self.base = start
         self.next = start - recovered
@@ -47,12 +51,15 @@ class Downlink:
         self.skip = frozenset(skip)
 
     def clear(self) -> None:
-        """Empty RBuffer: its numbers mean nothing in the next connection (E9)."""
+        """Empty RBuffer, because its numbers mean nothing in the next connection (E9).
+
+        Note in `seen` those of its messages that the host has not delivered.
+        """
         self.seen.update(message.id for message, before in self.rbuffer.values() if not before)
         self.rbuffer.clear()
 
     def has(self, number: int) -> bool:
-        """Was this number delivered or buffered in this connection?"""
+        """Was the message with this number delivered or buffered in this connection?"""
         return number < self.next or number in self.rbuffer
 
     def is_incomplete(self) -> bool:
@@ -60,7 +67,7 @@ class Downlink:
         return bool(self.rbuffer) or self.next < self.base
 
     def take(self, number: int, message: Message, before: bool, effects: list[Effect]) -> bool:
-        """Deliver or buffer a message with a new number; True if numbers just below it are missing.
+        """Deliver or buffer a message with a new number. Return True if numbers just below it are missing.
 
         `before` says that the host delivered the message at another station.
         """
@@ -82,7 +89,7 @@ class Downlink:
             self._deliver(*self.rbuffer.pop(self.next), effects)
 
     def _deliver(self, message: Message, before: bool, effects: list[Effect]) -> None:
-        """Advance seq_NC and deliver; both are saved in one atomic step (E17)."""
+        """Advance `next`, and deliver the message unless the host did `before`, in one atomic step (E17)."""
         self.next += 1
         self.save_position(effects)
         if before:
@@ -92,13 +99,13 @@ class Downlink:
         effects.append(Deliver(message))
 
     def save_position(self, effects: list[Effect]) -> None:
-        """Persist Ses_LC and seq_NC together (E17)."""
+        """Persist the connection and the next number together, if the host is durable (E17)."""
         if self.durable:
             effects.append(Persist("position", (self.last_ses, self.next)))
 
 
 def ranges(numbers: Mapping[int, object]) -> tuple[tuple[int, int], ...]:
-    """The numbers as ranges that include both ends.
+    """Return the numbers as ranges that include both ends.
 
     >>> ranges({4: "", 7: "", 5: ""})
     ((4, 5), (7, 7))

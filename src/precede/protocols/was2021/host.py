@@ -50,8 +50,9 @@ from precede.protocols.was2021.uplink import Uplink
 class WasHost(Node):
     """One mobile host.
 
-    `ses` is the paper's Ses, `previous` its PS. `ask_all` says that PS is incomplete, so every station must be
-    asked for the record. `tried` is the station of the attempt under way.
+    `ses` is the number of the newest connection attempt (the paper's Ses). `previous` are the stations that may
+    have a record of the host, each with the attempt (PS). `ask_all` says that PS is incomplete, so every
+    station must be asked for the record. `tried` is the station of the attempt under way.
     """
 
     draining: ClassVar[tuple[str, ...]] = ("sbuffer", "rbuffer")
@@ -78,7 +79,10 @@ class WasHost(Node):
     # Inputs -------------------------------------------------------------------------------------------------
 
     def start(self, now: Instant, saved: Saved) -> Effects:
-        """Recover (section 4.5): the own messages that no station has accepted are accepted again."""
+        """Load what was saved before a crash (section 4.5).
+
+        Return `Accept` again for own messages not yet at a station.
+        """
         if not saved:
             return NOTHING
         self.ses = restore(saved, "ses", int, self.ses)
@@ -165,7 +169,10 @@ class WasHost(Node):
         return effects
 
     def leave(self, now: Instant) -> Effects:
-        """Leave under a connection number of its own, which ends every earlier registration (E12)."""
+        """Leave under a new connection number, which ends every earlier registration (E12).
+
+        Own messages that no station has accepted are dropped.
+        """
         if self.leaving or self.left:
             return NOTHING
         effects: list[Effect] = []
@@ -181,7 +188,10 @@ class WasHost(Node):
         return effects
 
     def waiting(self) -> Sequence[Waiting]:
-        """The messages in RBuffer. A host knows the numbers of the missing messages, not their ids."""
+        """Return the messages in RBuffer that the host has not delivered before, without what they wait for.
+
+        A host knows the numbers of the missing messages, not their ids.
+        """
         buffered = self.downlink.rbuffer.values()
         return [Waiting(message.id, (), 0) for message, before in buffered if not before]
 
@@ -195,12 +205,12 @@ class WasHost(Node):
     # Messages and acknowledgements (section 4.1) ------------------------------------------------------------
 
     def _send_own(self, now: Instant, effects: list[Effect]) -> None:
-        """Send own messages while connected."""
+        """Send own messages if the host is connected."""
         if self.connected and self.cell is not None:
             self.uplink.send(self.cell, self.ses, now, effects)
 
     def _on_station_ack(self, packet: StationAckPacket, now: Instant, effects: list[Effect]) -> None:
-        """Stop sending this host's messages that the station has accepted."""
+        """Drop this host's messages that the station has accepted, and send the next ones."""
         for host, accepted in packet.accepted:
             if host == self.node:
                 self.uplink.forget(accepted, effects)
@@ -208,7 +218,10 @@ class WasHost(Node):
                 break
 
     def _on_data(self, packet: DataPacket, now: Instant, effects: list[Effect]) -> None:
-        """Receive a message of the cell. Acknowledge a duplicate again: the last one may have been lost."""
+        """Receive a message of the cell.
+
+        Acknowledge a duplicate: the last acknowledgement may have been lost.
+        """
         if not self.connected:
             return
         number = packet.number
@@ -219,7 +232,10 @@ class WasHost(Node):
         self._take(packet, before, now, effects)
 
     def _on_private(self, packet: PrivatePacket, now: Instant, effects: list[Effect]) -> None:
-        """Receive a recovered message and acknowledge it soon: the station waits after a window of them."""
+        """Receive a recovered message, and acknowledge it within `gap_ack`.
+
+        The station sends one window of these messages, then waits for an acknowledgement.
+        """
         if not self.connected or packet.host != self.node or packet.ses != self.ses:
             return
         if not self.downlink.has(packet.number):
@@ -237,7 +253,7 @@ class WasHost(Node):
             self.acks.report_hole(opens_hole, now, effects)
 
     def _acknowledge(self, now: Instant, effects: list[Effect]) -> None:
-        """Send an acknowledgement if a message is missing or the regular instant has come: the timer fired."""
+        """Handle the timer: acknowledge if a message is missing or it is time to; else set the timer again."""
         self.acks.timer_at = None
         if not self.connected:
             return
@@ -264,13 +280,13 @@ class WasHost(Node):
         self.cell = None
 
     def _remember_attempt(self) -> None:
-        """Add an unconfirmed attempt to PS: the station may have registered the host."""
+        """Add the station of an unconfirmed attempt to `previous`, because it may have registered the host."""
         if self.tried is not None and not self.connected:
             self.previous[self.tried] = self.ses
         self.tried = None
 
     def _disconnect(self, effects: list[Effect]) -> None:
-        """End the connection; numbers and buffers of the downlink belong to it (E9)."""
+        """End the connection, and empty the downlink's buffer, whose numbers belong to it (E9)."""
         if self.connected:
             effects += (CancelTimer("ack"), CancelTimer("uplink"))
         self.connected = False
@@ -287,7 +303,7 @@ class WasHost(Node):
         self._send_connect(now, effects)
 
     def _send_connect(self, now: Instant, effects: list[Effect]) -> None:
-        """Send join, connect or recover, and repeat it until connectACK."""
+        """Send join, connect or recover, and repeat it until the station confirms it (connectACK)."""
         if self.cell is None:
             return
         packet = ConnectPacket(
@@ -301,7 +317,7 @@ class WasHost(Node):
         self._send_until_confirmed(LeavePacket(self.node, self.ses, self._previous()), self.cell, now, effects)
 
     def _previous(self) -> Previous:
-        """PS as it is sent."""
+        """Return PS as it is sent: the stations that may have a record; None means every station."""
         return None if self.ask_all else tuple(sorted(self.previous.items()))
 
     def _send_until_confirmed(self, packet: Packet, cell: NodeId, now: Instant, effects: list[Effect]) -> None:
@@ -311,7 +327,10 @@ class WasHost(Node):
     def _on_connect_ack(
         self, packet: ConnectAckPacket, sender: NodeId, now: Instant, effects: list[Effect]
     ) -> None:
-        """The host is connected. A repeated connectACK must not roll it back (E1); seq_h only grows (E2)."""
+        """Become connected, and begin at the number that the station names.
+
+        A repeated connectACK is ignored (E1). The number of the last own message never decreases (E2).
+        """
         if packet.host != self.node or packet.ses != self.ses or self.connected or self.leaving:
             return
         self.downlink.clear()
@@ -328,7 +347,7 @@ class WasHost(Node):
         self.acks.begin(now, effects)
 
     def _on_not_registered(self, packet: NotRegisteredPacket, now: Instant, effects: list[Effect]) -> None:
-        """The station has declared this host down while it was silent: recover (E16)."""
+        """Recover, or join again, because the station does not have this host registered (E16)."""
         if packet.host != self.node or packet.ses != self.ses or self.leaving:
             return
         self._disconnect(effects)

@@ -1,10 +1,15 @@
 """Join, leave and handoff at the station that a host comes to: task s_n (was2021, sections 4.2, 4.3, 4.5).
 
-The invariant is a token. For each host there is exactly one of: an owner's record at one station, an Rsp2 in
-flight, nothing (the host left or was declared down). Only an owner answers Req1, and only for a newer
-connection. It gives the token away only in Rsp2, only for the connection it answered last. Only an owner sends
-connectACK. Every station that the token can reach is in PS of the newest connection, so it gets Req1, and
-answers it (owner), keeps it (waiting) or denies it (no record). Hence the newest connection gets the token.
+The invariant: for each host there is at most one token, the right to serve the host. The token is the record at
+the station that owns it, or Rsp2 in flight, the packet that moves the record. There is no token after the host
+has left or was declared down. Only an owner answers Req1, the first request of a handoff, and only for a newer
+connection. It gives the token away only in Rsp2, and only for the connection it answered last. Only an owner
+sends connectACK.
+
+PS is the list of stations that may have a record of the host. PS of the newest connection has every station
+that the token can reach, so each of them gets Req1. The owner answers it. A station that waits for the record
+keeps the request until it owns the record. A station without a record denies the request. Hence the newest
+connection gets the token.
 
 Departures from the paper's pseudo-code carry their number in `papers/was2021/reading.md`.
 """
@@ -42,7 +47,10 @@ class NewStation:
     # Connect (lines 1 to 10) --------------------------------------------------------------------------------
 
     def on_connect(self, packet: ConnectPacket, now: Instant, effects: list[Effect]) -> None:
-        """Handle a host that joins, connects or recovers."""
+        """Handle a host that joins, connects or recovers.
+
+        Ignore a connection that a newer one has overtaken.
+        """
         hosts, host = self.registrations, packet.host
         if hosts.is_outdated(host, packet.ses):
             return
@@ -60,7 +68,10 @@ class NewStation:
         hosts.hear(host, now, effects)
 
     def _reconnect(self, record: Record, packet: ConnectPacket, now: Instant, effects: list[Effect]) -> None:
-        """Confirm a host at once, because this station owns its record; end its other registrations (E4)."""
+        """Confirm a host at once, because this station owns its record.
+
+        If the connection is new, end the host's registrations at other stations (E4).
+        """
         if packet.ses < record.ses:
             return
         if packet.last_ses >= record.first:
@@ -73,7 +84,10 @@ class NewStation:
         self.registrations.transmission.collect(effects)
 
     def _forget_connection(self, record: Record, effects: list[Effect]) -> None:
-        """Forget the ranges that the host acknowledged in its last connection (E8)."""
+        """Forget the ranges that the host acknowledged in its last connection (E8).
+
+        Cancel recovered messages that are in the radio's queue.
+        """
         self.registrations.transmission.cancel_private(record, effects)
         record.forget_connection()
 
@@ -81,7 +95,10 @@ class NewStation:
         self.registrations.delete_elsewhere(record.host, record.ses, record.previous, effects)
 
     def _join(self, packet: ConnectPacket, now: Instant, effects: list[Effect]) -> None:
-        """Register a new host, which gets every message that the station still has."""
+        """Register and confirm a new host, and end its registrations elsewhere.
+
+        It gets every message that this station still keeps.
+        """
         hosts = self.registrations
         record = Record(packet.host, packet.ses, self.buffer.low, packet.previous)
         record.owner, record.first = True, packet.ses
@@ -97,7 +114,7 @@ class NewStation:
         """Phase 1: send Req1 to every station that may have the record.
 
         If a handoff of the host is under way here, a newer connect asks again and keeps the older attempts
-        (E13); a repeated connect changes nothing.
+        (E13); a repeated connect changes nothing. If there is no station to ask, the host joins again at once.
         """
         hosts = self.registrations
         if record is None:
@@ -120,7 +137,7 @@ class NewStation:
     # Phase 2 (lines 11 to 13) -------------------------------------------------------------------------------
 
     def on_first_response(self, packet: FirstResponsePacket, effects: list[Effect]) -> None:
-        """Rsp1: request the record, and the undelivered messages that are not here."""
+        """Handle Rsp1, an owner's answer: request the record, and undelivered messages that are not here."""
         hosts = self.registrations
         record = hosts.records.get(packet.host)
         if record is None or record.owner or not self._accepts_response(record, packet.ses):
@@ -133,13 +150,16 @@ class NewStation:
         hosts.routes.forward(request, effects)
 
     def _accepts_response(self, record: Record, ses: int) -> bool:
-        """Was the request sent after the record pinned messages? An answer to an older request does not fit."""
+        """Does this answer a request of connection `began` or later?
+
+        An older answer does not fit: messages were not yet kept for the host, or it has been connected since.
+        """
         return ses >= record.began
 
     # Phase 3 (lines 14 to 20) -------------------------------------------------------------------------------
 
     def on_second_response(self, packet: SecondResponsePacket, now: Instant, effects: list[Effect]) -> None:
-        """Rsp2: become the owner of the record, and compute the number at which the host continues."""
+        """Handle Rsp2, which brings the record: own it, and compute the number at which the host continues."""
         record = self.registrations.records.get(packet.host)
         if record is None or record.owner or packet.ses not in record.attempts:
             return
@@ -157,7 +177,10 @@ class NewStation:
         self._become_owner(record, start, packet.recovered, now, effects)
 
     def _boundary(self, attempt: Attempt) -> int:
-        """The last number that the host can have delivered elsewhere: the last received before Rsp1 (E6)."""
+        """Return the last number whose message the host can have delivered elsewhere (E6).
+
+        It is the last one given before Rsp1 came.
+        """
         return attempt.boundary
 
     def _become_owner(
@@ -168,7 +191,10 @@ class NewStation:
         now: Instant,
         effects: list[Effect],
     ) -> None:
-        """Finish a handoff: own the record. Recovered messages get the numbers just below `start` (E5)."""
+        """Finish a handoff: own the record, and confirm the host or answer a newer request for the record.
+
+        Recovered messages get the numbers just below `start` (E5).
+        """
         record.owner = True
         record.first = record.ses
         record.base = start
@@ -196,13 +222,16 @@ class NewStation:
         transmission.send_private(record, now, effects)
 
     def _skip(self, record: Record) -> tuple[int, ...]:
-        """The numbers that the host delivered elsewhere (E9)."""
+        """Return the numbers of the messages that the host delivered at another station (E9)."""
         return tuple(record.marks)
 
     # No station has a record (section 4.5) ------------------------------------------------------------------
 
     def on_no_record(self, packet: NoRecordPacket, now: Instant, effects: list[Effect]) -> None:
-        """Handle the denial of a request: end that station's attempts; perhaps the host has to join again."""
+        """Handle a station's denial of a request: end the attempts with that station up to that connection.
+
+        If every station asked has denied, the host joins again.
+        """
         record = self.registrations.records.get(packet.host)
         if record is None or record.owner:
             return
@@ -217,7 +246,10 @@ class NewStation:
         self._rejoin_if_all_denied(record, now, effects)
 
     def _rejoin_if_all_denied(self, record: Record, now: Instant, effects: list[Effect]) -> None:
-        """Own a new record once every station has denied and no attempt is under way."""
+        """Own the record anew once every station asked has denied the request and no attempt is under way.
+
+        If a request of a newer connection waits, deny it and remove the record instead.
+        """
         if record.attempts or not all(station in record.denied for station in record.asked_stations):
             return
         if record.pending is not None and record.pending.ses > record.ses:
@@ -231,16 +263,17 @@ class NewStation:
         self._become_owner(record, start, (), now, effects)
 
     def _rejoin_position(self, record: Record) -> tuple[int, int]:
-        """The host's last number seen, and the number to begin at: after everything received here (E15).
+        """Return the number of the host's last own message seen here, and where the host begins (E15).
 
-        Links are first-in first-out, so the denials arrived after all older messages.
+        The host begins at the number after everything received here. Links are first-in first-out, so the
+        stations' denials (`NoRecordPacket`) arrived after all messages that those stations had sent before.
         """
         return self.registrations.last_number(record.host, record.ses), self.buffer.last + 1
 
     # Leave (section 4.2) ------------------------------------------------------------------------------------
 
     def on_leave(self, packet: LeavePacket, effects: list[Effect]) -> None:
-        """A host leaves: end its registrations everywhere, and confirm."""
+        """Handle a host that leaves: end its registrations wherever it may have one, and confirm."""
         hosts = self.registrations
         if packet.previous is None or any(station == hosts.node for station, _ in packet.previous):
             hosts.delete(packet.host, packet.ses, effects)

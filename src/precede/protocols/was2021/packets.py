@@ -1,7 +1,8 @@
 """The packets of WAS (was2021, sections 4.1 to 4.5), with the sizes of its section 5.
 
 Fields that many packets share: `ses` is the paper's Ses (the number of a host's connection attempt), `last_ses`
-Ses_LC (the last attempt that was confirmed), `next` seq_NC (the next number the host expects), `previous` PS.
+Ses_LC (the last attempt that was confirmed), `next` seq_NC (the next number the host expects), `previous` PS
+(the stations that may have a record of the host).
 """
 
 from __future__ import annotations
@@ -14,7 +15,7 @@ from precede.core.messages import Message, Packet, Written
 from precede.protocols.cells.frames import RadioFrame, RoutedPacket, RoutesPacket, WiredFrame
 
 Previous: TypeAlias = tuple[tuple[NodeId, Count], ...] | None
-"""The stations where a host may be registered, each with the connection; None means every station."""
+"""The stations where a host may be registered, each with its connection number; None means every station."""
 
 Reason: TypeAlias = Literal["join", "connect", "recover"]
 
@@ -35,7 +36,7 @@ class UpPacket(RadioFrame, frozen=True, gc=False):
 
 
 class AckPacket(RadioFrame, frozen=True, gc=False):
-    """Host to station: it has delivered all numbers below `next` and buffers these ranges (both ends in)."""
+    """Host to station: I have delivered all numbers below `next`, and buffer `ranges` (both ends in)."""
 
     kind: ClassVar[str] = "ack"
     host: NodeId
@@ -179,7 +180,7 @@ class AppPacket(WiredFrame, frozen=True, gc=False):
 
 
 class FirstRequestPacket(RoutedPacket, frozen=True, gc=False):
-    """Req1, new station to a previous one: do you have its record, and what has it not delivered?"""
+    """Req1, new station to a previous one: do you own the host's record, and what does the host lack?"""
 
     kind: ClassVar[str] = "first_request"
     next: Count
@@ -190,7 +191,11 @@ class FirstRequestPacket(RoutedPacket, frozen=True, gc=False):
 
 
 class FirstResponsePacket(RoutedPacket, frozen=True, gc=False):
-    """Rsp1: the number of the host's last accepted message, and its undelivered messages in delivery order."""
+    """Rsp1, the owner's answer to Req1.
+
+    `accepted` is the number of the host's own last message that was accepted, `undelivered` the messages that
+    the host has not delivered, in delivery order.
+    """
 
     kind: ClassVar[str] = "first_response"
     accepted: Count
@@ -204,7 +209,7 @@ class FirstResponsePacket(RoutedPacket, frozen=True, gc=False):
 
 
 class SecondRequestPacket(RoutedPacket, frozen=True, gc=False):
-    """Req2: send me the host's record and these messages, which I do not have."""
+    """Req2, new station to the owner: send me the host's record and these messages, which I do not have."""
 
     kind: ClassVar[str] = "second_request"
     missing_ids: tuple[MessageId, ...]
@@ -217,7 +222,7 @@ class SecondRequestPacket(RoutedPacket, frozen=True, gc=False):
 
 
 class SecondResponsePacket(RoutedPacket, frozen=True, gc=False):
-    """Rsp2, which moves the record: the requested messages, and the ids of messages received since Req1."""
+    """Rsp2, which moves the record: the requested messages, and the ids of messages received since Rsp1."""
 
     kind: ClassVar[str] = "second_response"
     recovered: tuple[Message, ...]
@@ -251,7 +256,7 @@ class NoRecordPacket(RoutedPacket, frozen=True, gc=False):
 
 
 class DeletePacket(RoutedPacket, frozen=True, gc=False):
-    """Delete: end every registration of the host up to this connection."""
+    """Delete, station to station: end the host's registration if its connection is `ses` or an earlier one."""
 
     kind: ClassVar[str] = "delete"
 

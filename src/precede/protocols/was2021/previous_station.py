@@ -27,7 +27,12 @@ class PreviousStation:
         self.buffer = buffer
 
     def on_first_request(self, packet: FirstRequestPacket, effects: list[Effect]) -> None:
-        """Req1 (lines 1 to 8): the owner answers, a waiting station keeps the request, others deny."""
+        """Handle Req1 (lines 1 to 8), another station's first request for a host's record.
+
+        The owner answers, a station that waits for the record keeps the request, one without a record denies
+        it. If a newer connection has overtaken the request, the owner ignores it and a waiting station denies
+        it.
+        """
         hosts = self.registrations
         hosts.note_connection(packet.host, packet.ses)
         record = hosts.find_current(packet.host, packet.last_ses, packet.ses, effects)
@@ -65,7 +70,10 @@ class PreviousStation:
         hosts.routes.forward(response, effects)
 
     def on_second_request(self, packet: SecondRequestPacket, effects: list[Effect]) -> None:
-        """Req2 (lines 9 to 12): send the record away with Rsp2."""
+        """Handle Req2 (lines 9 to 12): send the record away with Rsp2.
+
+        Deny the request if this station does not own the record.
+        """
         hosts = self.registrations
         record = hosts.records.get(packet.host)
         if record is None or not record.owner:
@@ -88,7 +96,7 @@ class PreviousStation:
         hosts.routes.forward(response, effects)
 
     def _may_release(self, record: Record, ses: int) -> bool:
-        """A record leaves only for the connection that Rsp1 was sent to last (E3)."""
+        """Is `ses` the connection that Rsp1 was sent to last? The record leaves only for that one (E3)."""
         return record.owner and ses == record.ses
 
     def _find_message(self, id: MessageId, private: dict[MessageId, Message]) -> Message | None:

@@ -11,9 +11,9 @@ from precede.protocols.was2021.packets import FirstRequestPacket, Previous
 
 
 class Attempt(Struct, frozen=True):
-    """An Rsp1 that a new station received: its content, its sender, and `boundary`.
+    """What a new station received in an Rsp1, an owner's first answer, and from which `station`.
 
-    `boundary` is the last number this station had given when Rsp1 came (the paper's T2).
+    `boundary` is the last number that the new station had given when Rsp1 came (the paper's T2).
     """
 
     boundary: int
@@ -25,18 +25,20 @@ class Attempt(Struct, frozen=True):
 class Record:
     """One host at one station, which owns the record (`owner`) or waits for the owner's Rsp2.
 
-    In every record: `ses` is the host's newest connection known here, `previous` its PS, `pending` the newest
-    Req1 of another station, which is answered when this station becomes the owner.
+    In every record: `ses` is the host's newest connection known here, `previous` the stations that may have a
+    record of the host (PS), `pending` the newest Req1 of another station, which is answered when this station
+    becomes the owner.
 
     In a waiting record: `pin` is the lowest number that must be kept for the host, `began` the first connection
     whose Rsp1 is accepted, `asked_stations` those that got Req1, `denied` those without a record, `attempts`
     the answers by connection.
 
-    In an owner's record: `first` is the connection in which the record came here, `next` the host's cumulative
-    acknowledgement, `base` the first of the cell's own numbers for it. `private` are recovered messages, under
-    numbers below `base`, with their last transmission in `private_at` (None: in the radio's queue). `marks` are
-    numbers it delivered elsewhere, `held` numbers it buffers. `accepted` is the number of its last own message
-    accepted, `early` its own messages beyond a gap, `boundary` the last number given when Rsp1 was sent.
+    In an owner's record: `first` is the connection in which the record came here, `next` the number below which
+    the host has acknowledged everything, `base` the first of the cell's own numbers for it. `private` are
+    recovered messages, under numbers below `base`, with their last transmission in `private_at` (None: in the
+    radio's queue). `marks` are numbers it delivered elsewhere, `held` numbers it buffers. `accepted` is the
+    number of its last own message accepted, `early` its own messages beyond a gap, `boundary` the last number
+    given when Rsp1 was sent.
     """
 
     __slots__ = (
@@ -85,7 +87,7 @@ class Record:
         self.denied: set[NodeId] = set()
 
     def need(self) -> int:
-        """The lowest of the cell's numbers that must be kept for this host."""
+        """Return the lowest of the cell's numbers that must be kept for this host."""
         if not self.owner:
             return self.pin
         return self.next if self.next > self.base else self.base
@@ -95,7 +97,7 @@ class Record:
         return self.owner and number >= self.next and number >= self.base and number not in self.held
 
     def acknowledge(self, upto: int) -> None:
-        """Record that the host has delivered everything below `upto`."""
+        """Record that the host has delivered everything below `upto`. Drop what is kept for those numbers."""
         if upto <= self.next:
             return
         self.next = upto
@@ -105,7 +107,7 @@ class Record:
         self.held = {number for number in self.held if number >= upto}
 
     def forget_connection(self) -> None:
-        """Start a new connection: the host's RBuffer is empty again (E8), and nothing is being sent to it."""
+        """Forget the numbers that the host buffers (E8), its early own messages and what is sent to it."""
         self.held.clear()
         self.early.clear()
         self.private_at.clear()

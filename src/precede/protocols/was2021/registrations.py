@@ -17,10 +17,10 @@ from precede.protocols.was2021.transmission import Transmission
 class Registrations:
     """The records of one station, and facts about hosts that outlive their records.
 
-    `newest` is the largest connection number known of each host (E11), `numbers` the last message seen of each
-    (E15). `given_up` is the connection whose handoff ended in a down decision: it is not begun again, because
-    answers to its first run may still arrive. `admitted` is when a host was last taken in without a record from
-    another station: it misses no message broadcast after that.
+    `newest` is the largest connection number known of each host (E11), `numbers` the id of the last own message
+    of each host seen here (E15). `given_up` is the connection whose handoff ended in a down decision: it is not
+    begun again, because answers to its first run may still arrive. `admitted` is when a host was last taken in
+    without a record from another station: it misses no message broadcast after that.
     """
 
     def __init__(
@@ -46,11 +46,14 @@ class Registrations:
         return ses < self.newest.get(host, 0)
 
     def note_connection(self, host: NodeId, ses: int) -> None:
-        """Remember the largest connection number of a host."""
+        """Remember a connection number of a host, if it is the largest known here."""
         self.newest[host] = max(self.newest.get(host, 0), ses)
 
     def find_current(self, host: NodeId, last_ses: int, ses: int, effects: list[Effect]) -> Record | None:
-        """The host's record, after ending one that it left behind."""
+        """Return the host's record here, owned or waiting, or None.
+
+        Remove a record that is a leftover first.
+        """
         record = self.records.get(host)
         if record is not None and self._is_leftover(record, last_ses, ses):
             self.unregister(record, effects)
@@ -58,23 +61,23 @@ class Registrations:
         return record
 
     def _is_leftover(self, record: Record, last_ses: int, ses: int) -> bool:
-        """Is this the record of a join that another overtook, or of an earlier incarnation (E18c)?"""
+        """Was the host confirmed elsewhere since, or is the record of an earlier incarnation (E18c)?"""
         superseded = record.owner and last_ses > record.ses
         return superseded or record.ses // INCARNATION_STEP < ses // INCARNATION_STEP
 
     def note_message(self, id: MessageId) -> None:
-        """Remember the last message of each source."""
+        """Remember a message, if it is the last one seen of its source."""
         last = self.numbers.get(id.source)
         if last is None or id > last:
             self.numbers[id.source] = id
 
     def last_number(self, host: NodeId, ses: int) -> int:
-        """The number of the host's last message seen here, in the incarnation of this connection."""
+        """Return the number of the host's last own message seen here; 0 if it is of another incarnation."""
         last = self.numbers.get(host)
         return last.number if last is not None and last.incarnation == ses // INCARNATION_STEP else 0
 
     def hear(self, host: NodeId, now: Instant, effects: list[Effect]) -> None:
-        """Record that a packet of the host arrived: it is not down."""
+        """Record that a packet of a host arrived, so that a host with a record here is not declared down."""
         if host in self.records:
             self.silence.hear(host, now, effects)
 
@@ -83,18 +86,21 @@ class Registrations:
         self.transmission.answer(NotRegisteredPacket(host, ses), host, effects)
 
     def deny(self, packet: RoutedPacket, effects: list[Effect]) -> None:
-        """Answer a station that there is no record here; else its handoff could wait for ever (E14)."""
+        """Tell a requesting station that there is no record here.
+
+        Otherwise its handoff could wait forever (E14).
+        """
         self.routes.forward(NoRecordPacket(self.node, packet.origin, packet.host, packet.ses), effects)
 
     def unregister(self, record: Record, effects: list[Effect]) -> None:
-        """End a registration; deny the request that waited for the record (E14)."""
+        """Remove a record for good, clean up, and deny the request that waited for the record (E14)."""
         del self.records[record.host]
         if record.pending is not None:
             self.deny(record.pending, effects)
         self._clean_up(record, effects)
 
     def release(self, record: Record, effects: list[Effect]) -> None:
-        """Remove a record that moves to another station."""
+        """Remove a record that moves to another station, and clean up."""
         del self.records[record.host]
         self._clean_up(record, effects)
 
@@ -105,7 +111,10 @@ class Registrations:
         self.transmission.collect(effects)
 
     def other_stations(self, previous: Previous) -> tuple[NodeId, ...]:
-        """The other stations at which the host may be registered, ascending."""
+        """Return the other stations at which the host may be registered, ascending.
+
+        If `previous` is None, these are all known stations.
+        """
         if previous is None:
             return tuple(sorted(self.routes.by_station))
         return tuple(sorted({station for station, _ in previous} - {self.node}))
@@ -116,7 +125,7 @@ class Registrations:
             self.routes.forward(DeletePacket(self.node, station, host, ses), effects)
 
     def delete(self, host: NodeId, ses: int, effects: list[Effect]) -> None:
-        """End a registration up to this connection.
+        """Remove the host's record here, if it is of this connection or an earlier one.
 
         Delete comes only from an owner or a leave, so every older record is obsolete (E12).
         """

@@ -22,20 +22,20 @@ class Silence:
         self.arm(effects)
 
     def arm(self, effects: list[Effect]) -> None:
-        """Set the timer for the host that has been silent longest."""
+        """Set the timer, unless it is set, for the host that has been silent longest."""
         if self.timer_at is None and self.heard:
             self.timer_at = next(iter(self.heard.values())) + self.down_after
             effects.append(SetTimer("watch", self.timer_at))
 
     def silent_since(self, limit: Instant) -> NodeId | None:
-        """The host that has been silent longest, if it was last heard at or before `limit`."""
+        """Return the host that has been silent longest; None if none was silent since `limit`."""
         if not self.heard:
             return None
         host, at = next(iter(self.heard.items()))
         return host if at <= limit else None
 
     def forget(self, host: NodeId, effects: list[Effect]) -> None:
-        """Forget a host that is no longer registered here."""
+        """Forget a host that is no longer registered here; cancel the timer if no host is left."""
         self.heard.pop(host, None)
         if not self.heard and self.timer_at is not None:
             self.timer_at = None

@@ -103,7 +103,10 @@ class WasStation(Node):
             self.registrations.delete(packet.host, packet.ses, effects)
 
     def _can_ask(self, previous: Previous) -> bool:
-        """A request to every station must wait until this station has a route to each of them."""
+        """Can all stations that the host's packet concerns be asked now?
+
+        If that is every station (None), the packet is ignored until this station has a route to each of them.
+        """
         return previous is not None or len(self.routes.by_station) + 1 >= self.options.stations
 
     def sent(self, key: Key, now: Instant, ok: bool) -> Effects:
@@ -147,11 +150,11 @@ class WasStation(Node):
         }
 
     def acts_for(self) -> Sequence[NodeId]:
-        """The hosts whose record is here."""
+        """Return the hosts whose record this station owns."""
         return [host for host, record in self.records.items() if record.owner]
 
     def kept(self) -> Sequence[MessageId]:
-        """SBuffer, in the order of this station's numbers."""
+        """Return the ids of the messages in SBuffer, in the order of this station's numbers."""
         return [message.id for message in self.buffer.messages.values()]
 
     # Messages (section 4.1) ---------------------------------------------------------------------------------
@@ -163,7 +166,10 @@ class WasStation(Node):
         self.transmission.send_new(message, effects)
 
     def _on_up(self, packet: UpPacket, now: Instant, effects: list[Effect]) -> None:
-        """Accept a message that a host broadcasts, in the order of its numbers."""
+        """Accept a host's own messages in the order of their numbers, disseminate and later acknowledge them.
+
+        A host without a record here is told so.
+        """
         record = self.records.get(packet.host)
         if record is None:
             self.registrations.reject(packet.host, packet.ses, effects)
@@ -182,11 +188,11 @@ class WasStation(Node):
         self.to_acknowledge[packet.host] = None
 
     def _accepts_uplink(self, record: Record, ses: int) -> bool:
-        """Only the owner accepts, and only in its connection: a late frame may be of an older one (E10)."""
+        """Does this station own the record, with this connection? A late frame may be of an older one (E10)."""
         return record.owner and ses == record.ses
 
     def _send_station_ack(self, effects: list[Effect]) -> None:
-        """Acknowledge the hosts' own messages, all in one packet."""
+        """Acknowledge own messages of the hosts whose record this station owns, all in one packet."""
         accepted = [
             (host, self.records[host].accepted)
             for host in self.to_acknowledge
@@ -217,7 +223,10 @@ class WasStation(Node):
         self.silence.arm(effects)
 
     def _judge_collisions(self, now: Instant, effects: list[Effect]) -> None:
-        """After too many repetitions, declare the longest silent host down if it missed two heartbeats."""
+        """If too many transmissions were repetitions, declare the longest silent host down. Then count again.
+
+        It is declared down only if it missed two heartbeats.
+        """
         if self.transmission.end_judgement():
             host = self.silence.silent_since(now - self.options.down_after // 2 - 1)
             if host is not None:
@@ -225,7 +234,7 @@ class WasStation(Node):
         self.transmission.continue_judgement(now, effects)
 
     def _declare_down(self, host: NodeId, effects: list[Effect]) -> None:
-        """End the host's registration; a handoff under way is given up."""
+        """Remove the host's record, and count that; a handoff under way is given up."""
         record = self.records[host]
         self.declared_down += 1
         if not record.owner:

@@ -33,7 +33,7 @@ class Transmission:
         effects.append(Send(packet, host, RADIO, (packet.kind, host)))
 
     def send_new(self, message: Message, effects: list[Effect]) -> None:
-        """Number a new message, and send it to the cell if a host is registered."""
+        """Number a new message. If a host has a record here, keep the message and send it to the cell."""
         if not self.records:
             self.buffer.pass_by()
             return
@@ -53,7 +53,7 @@ class Transmission:
             self.send_private(record, now, effects)
 
     def _fill_holes(self, record: Record, top: int, now: Instant, effects: list[Effect]) -> None:
-        """Repeat at once the messages missing below `top`, unless they were sent within the guard time."""
+        """Repeat at once the messages that the host lacks below `top`, unless queued or sent within `guard`."""
         for number in range(record.need(), top):
             if number in record.held or number not in self.buffer.sent_at:
                 continue
@@ -61,7 +61,7 @@ class Transmission:
                 self._repeat(number, now, effects)
 
     def repeat_due(self, now: Instant, effects: list[Effect]) -> None:
-        """Repeat the messages whose retransmission time is over and that some host still needs."""
+        """Handle the timer: repeat messages whose retransmission time is over and that some host needs."""
         self.buffer.timer_at = None
         for number in self.buffer.take_due(now):
             if any(record.needs(number) for record in self.records.values()):
@@ -74,11 +74,17 @@ class Transmission:
         self.buffer.send(number, self._marks(number), effects)
 
     def _marks(self, number: int) -> tuple[NodeId, ...]:
-        """Always empty: the paper marks frames with hosts that delivered them; we use connectACK (E9)."""
+        """Return no marks.
+
+        The paper marks a frame with the hosts that have delivered it; we use connectACK (E9).
+        """
         return ()
 
     def collect(self, effects: list[Effect]) -> None:
-        """Discard the prefix that every host here has delivered, never a message beyond a gap (E7)."""
+        """Discard the messages below every number that a host with a record here needs.
+
+        A message beyond a gap is never discarded (E7).
+        """
         low = self.buffer.last + 1
         for record in self.records.values():
             need = record.need()
@@ -88,7 +94,10 @@ class Transmission:
     # Recovered messages -------------------------------------------------------------------------------------
 
     def send_private(self, record: Record, now: Instant, effects: list[Effect]) -> None:
-        """Send the recovered messages in the window that the host lacks and that were not sent just now."""
+        """Send the recovered messages in the window that the host lacks.
+
+        Leave out those that are queued or were sent within `guard`.
+        """
         if not record.owner or not record.private:
             return
         for place, (number, message) in enumerate(record.private.items()):
@@ -107,14 +116,14 @@ class Transmission:
         self.arm_private(now, effects)
 
     def private_sent(self, host: NodeId, number: int, now: Instant, effects: list[Effect]) -> None:
-        """Record that a recovered message has left the radio's queue."""
+        """Start the retransmission time of a recovered message that has left the radio's queue."""
         record = self.records.get(host)
         if record is not None and number in record.private_at:
             record.private_at[number] = now
             self.arm_private(now, effects)
 
     def repeat_private(self, now: Instant, effects: list[Effect]) -> None:
-        """Send every host the recovered messages it lacks: their timer fired."""
+        """Handle the timer of recovered messages: send every host those it lacks."""
         self.private_timer = False
         for record in list(self.records.values()):
             self.send_private(record, now, effects)
@@ -134,14 +143,14 @@ class Transmission:
     # Collisions (section 4.5) -------------------------------------------------------------------------------
 
     def _arm_judgement(self, now: Instant, effects: list[Effect]) -> None:
-        """Start to count transmissions, if `collision_limit` is in use."""
+        """Start to count transmissions, if `collision_limit` is below 1 and no count is under way."""
         if self.judged_at is None and self.options.collision_limit < 1:
             self.judged_at = now
             self.first_transmissions = self.repetitions = 0
             effects.append(SetTimer("collisions", now + self.options.down_after // 4))
 
     def end_judgement(self) -> bool:
-        """Stop counting; True if too large a share of the transmissions were repetitions.
+        """Stop counting. Return True if too large a share of the transmissions were repetitions.
 
         The paper judges by the collision rate; a station cannot observe that, so we take the share of
         repetitions.
@@ -151,6 +160,6 @@ class Transmission:
         return share > self.options.collision_limit
 
     def continue_judgement(self, now: Instant, effects: list[Effect]) -> None:
-        """Count again while messages are kept."""
+        """Start to count again if the station keeps messages."""
         if self.buffer.messages:
             self._arm_judgement(now, effects)

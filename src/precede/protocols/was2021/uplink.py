@@ -12,7 +12,11 @@ from precede.protocols.was2021.packets import UpPacket
 
 
 class Uplink:
-    """seq_h (`number`), SBuffer, and when each message was last sent (None: it is in the radio's queue)."""
+    """A host's own messages that no station has accepted yet (`sbuffer`).
+
+    `number` is the number of the last own message (seq_h). `sent_at` is when each message was last sent (None:
+    it is in the radio's queue).
+    """
 
     def __init__(self, host: NodeId, incarnation: int, options: WasOptions) -> None:
         self.host = host
@@ -31,7 +35,7 @@ class Uplink:
         self.number = max([restore(saved, "number", int, 0), *self.sbuffer])
 
     def add(self, payload: bytes, effects: list[Effect]) -> None:
-        """Number a new message and buffer it."""
+        """Number a new message, buffer it, persist it if the host is durable, and return it in `Accept`."""
         self.number += 1
         message = Message(MessageId(self.host, self.incarnation, self.number), payload)
         self.sbuffer[self.number] = message
