@@ -213,7 +213,10 @@ def _check_members(name: str, settings: MemberSettings) -> None:
 
 
 def _ids(names: Sequence[str], book: Mapping[str, NodeId] | None) -> tuple[NodeId, tuple[NodeId, ...]]:
-    """The node id of the last name, and the sorted ids of all of them."""
+    """Return the node id of the last name, and the sorted ids of all names.
+
+    `book` has the ids by name; without it they are computed from the names.
+    """
     id_of = {name: node_id(name) if book is None else book[name] for name in names}
     return id_of[names[-1]], tuple(sorted(set(id_of.values())))
 

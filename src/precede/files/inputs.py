@@ -24,7 +24,7 @@ MAX_EMPTY_LINES: Final = 1_000_000
 
 
 def open_regular(path: str | Path) -> io.BufferedReader:
-    """Open a regular file to read bytes. A pipe, which would block, a device or a folder is BadInput."""
+    """Open a regular file to read bytes. Raises BadInput for a pipe (it would block), a device or a folder."""
     try:
         descriptor = os.open(path, os.O_RDONLY | os.O_NONBLOCK | os.O_CLOEXEC)
     except (OSError, ValueError) as error:

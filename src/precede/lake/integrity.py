@@ -34,7 +34,7 @@ class Damaged(BadInput):
 
 
 class FileRecord(Struct, frozen=True, order=True):
-    """What a file must be."""
+    """The state that a file must have: its size in bytes, its number of rows and the digest of its bytes."""
 
     size: int
     rows: int
@@ -42,25 +42,25 @@ class FileRecord(Struct, frozen=True, order=True):
 
 
 class Finding(NamedTuple):
-    """Something that is wrong in a lake."""
+    """One thing that is wrong in a lake: the file, and what is wrong with it."""
 
     path: Path
     what: str
 
 
 def describe_file(path: Path) -> FileRecord:
-    """The record of a Parquet file as it is now."""
+    """Read a Parquet file and return its record as it is now."""
     return FileRecord(path.stat().st_size, int(pq.read_metadata(path).num_rows), _digest(path))
 
 
 def seal(record: Any) -> bytes:
-    """Plain data as JSON behind its digest, on a line of its own."""
+    """Encode plain data as JSON, after a first line with the digest of the JSON text."""
     text = msgspec.json.encode(record)
     return hashlib.blake2b(text, digest_size=_DIGEST_BYTES).hexdigest().encode() + b"\n" + text
 
 
 def unseal(content: bytes, path: Path) -> bytes:
-    """The JSON text that `seal` wrote; raises Damaged if a byte of it has changed."""
+    """Return the JSON text that `seal` encoded. Raises Damaged if a byte of it has changed."""
     digest, _, text = content.partition(b"\n")
     if digest != hashlib.blake2b(text, digest_size=_DIGEST_BYTES).hexdigest().encode():
         raise Damaged(f"{path}: is damaged (its digest does not match)")
@@ -68,12 +68,16 @@ def unseal(content: bytes, path: Path) -> bytes:
 
 
 def commit_path(file: Path) -> Path:
-    """The commit record of a unit's file (`LAKE/<table>/<unit>.parquet`)."""
+    """Return the path of the commit record of a unit's file (`LAKE/<table>/<unit>.parquet`)."""
     return file.parent.parent / COMMITS / file.parent.name / f"{file.stem}.json"
 
 
 def committed(file: Path) -> list[FileRecord]:
-    """What a unit's file may be: one record; two while it is replaced; none if no job wrote it."""
+    """Read the commit record of a unit's file: the list of states that the file may have.
+
+    The list has one state. It has two while the unit is replaced: the new file and the old one. It is empty if
+    no job wrote the file. Raises Damaged if the record itself was altered.
+    """
     path = commit_path(file)
     try:
         content = path.read_bytes()
@@ -85,7 +89,7 @@ def committed(file: Path) -> list[FileRecord]:
 def check_file(file: Path) -> None:
     """Raise Damaged unless a unit's file is what its commit record says.
 
-    A file is read once for this; it is not read again in this process until it changes.
+    The file is read for this once. This process does not read it again until it changes.
     """
     status = file.stat()
     state = (status.st_ino, status.st_size, status.st_mtime_ns)
@@ -102,9 +106,10 @@ def check_file(file: Path) -> None:
 
 
 def check_log(log: str) -> None:
-    """If a log is a table or a file of a lake, compare its files with their commit records.
+    """Compare the files of a log with their commit records, if the log is a table or a file of a lake.
 
-    A deleted file of a table is damage too: a verdict about the rest would not be one about the log.
+    Raises Damaged if a file differs or if a file of the table was deleted, because a verdict about the other
+    files would not be one about the whole log.
     """
     path = Path(log)
     if path.is_file() and path.suffix == ".parquet":
@@ -118,7 +123,7 @@ def check_log(log: str) -> None:
 
 
 def find_damage(root: Path) -> Iterator[Finding]:
-    """Everything in a lake that is not as its jobs left it: damaged, missing and stray files."""
+    """Yield everything in a lake that is not as its jobs left it: damaged, missing and stray files."""
     for name in TABLES:
         table = root / name
         for file in sorted(table.glob("*")) if table.is_dir() else ():
@@ -136,7 +141,7 @@ def find_damage(root: Path) -> Iterator[Finding]:
 
 
 def missing_files(table: Path) -> Iterator[Finding]:
-    """The units of a lake's table that have a commit record and no file; none for any other folder."""
+    """Yield the units of a lake's table that have a commit record and no file; nothing for any other folder."""
     table = table.absolute()
     folder = table.parent / COMMITS / table.name
     for record in sorted(folder.glob("*.json")) if folder.is_dir() else ():

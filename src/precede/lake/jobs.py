@@ -47,7 +47,11 @@ class Job:
 
     @contextmanager
     def hold(self) -> Iterator[Job]:
-        """Lock the job for this process, and remove the scratch of killed attempts."""
+        """Lock the job for this process while the block runs, and remove the scratch of killed attempts.
+
+        Raises BadInput if another process holds the job or the lake cannot be written. If the block raises
+        BadInput and the job is new, its folder is removed again.
+        """
         is_new = not self.folder.exists()
         try:
             self.folder.mkdir(parents=True, exist_ok=True)
@@ -73,7 +77,10 @@ class Job:
             shutil.rmtree(self.scratch, ignore_errors=True)
 
     def _undo_creation(self) -> None:
-        """Remove the folders that this job created: bad input leaves the lake as it was."""
+        """Remove the job's folder, and the lake's own folders if they are empty.
+
+        Bad input thus leaves the lake as it was.
+        """
         self.forget()
         for folder in (self.lake.root / "_jobs", self.lake.root):
             if not any(folder.iterdir()):
@@ -102,7 +109,8 @@ class Job:
     def publish(self, temporary: Path, table: str, unit: str) -> None:
         """Rename a complete file to its place in a table, where it replaces an older one.
 
-        Its commit record comes first and still allows the older file; a kill at any point leaves a valid unit.
+        The commit record is written first, and it still allows the older file. So a kill at any point leaves a
+        valid unit.
         """
         path = self.lake.path(table, unit)
         new = describe_file(temporary)
@@ -123,7 +131,10 @@ class Job:
         _replace(temporary, commit_path(path))
 
     def publish_workload(self, temporary: Path | None, trace: str) -> Path:
-        """Replace the messages of a trace by a complete CSV file, or remove them; returns where they are."""
+        """Replace the messages of a trace by a complete CSV file; without a file, remove them.
+
+        Returns the path of the messages in the lake.
+        """
         path = self.lake.workload(trace)
         if temporary is None:
             path.unlink(missing_ok=True)
@@ -145,13 +156,13 @@ class Job:
         (self.done / f"{check_unit(unit)}.json").unlink(missing_ok=True)
 
     def marked(self) -> set[str]:
-        """All units that are done."""
+        """Return the names of all units that have a done mark. Marks are not checked for damage."""
         if not self.done.is_dir():
             return set()
         return {entry.name.removesuffix(".json") for entry in os.scandir(self.done)}
 
     def is_marked(self, unit: str) -> bool:
-        """Is the unit done? A damaged mark does not count."""
+        """Return whether the unit has an undamaged done mark."""
         path = self.done / f"{unit}.json"
         try:
             return path.is_file() and bool(unseal(path.read_bytes(), path))
@@ -173,11 +184,11 @@ class Job:
         return len(pieces)
 
     def read_plan(self, number: int, kind: type[Piece]) -> Piece:
-        """The input of one task, as `write_plan` stored it."""
+        """Read the input of one task, as `write_plan` stored it."""
         return msgspec.json.decode((self.folder / "plan" / f"{number}.json").read_bytes(), type=kind)
 
     def keep_folder(self, name: str) -> Path:
-        """A folder of the job whose files the next attempt finds again."""
+        """Make a folder of the job whose files the next attempt finds again, and return its path."""
         folder = self.folder / name
         folder.mkdir(exist_ok=True)
         return folder

@@ -54,7 +54,10 @@ class Lake:
         return self.root / table / f"{check_unit(unit)}.parquet"
 
     def checked(self, table: str, unit: str) -> Path:
-        """The file of a unit, compared with its commit record; raises Damaged if it differs."""
+        """Compare the file of a unit with its commit record and return its path.
+
+        Raises Damaged if it differs.
+        """
         path = self.path(table, unit)
         if path.is_file():
             check_file(path)
@@ -110,7 +113,7 @@ class Lake:
         return int(pq.read_metadata(self.checked(table, unit)).num_rows)
 
     def state(self, table: str, unit: str) -> list[int]:
-        """Size and modification time of a unit's file: they differ when the unit was replaced."""
+        """Return size and modification time of a unit's file. They change when the unit is replaced."""
         stat = self.path(table, unit).stat()
         return [stat.st_size, stat.st_mtime_ns]
 
@@ -133,14 +136,17 @@ class Lake:
         return sorted(folder for folder in (self.root / "exhibits").glob("*") if folder.name.startswith(paper))
 
     def job(self, name: str) -> Job:
-        """The job of that name, started or not."""
+        """Return the job of that name, whether it was started or not; nothing is written."""
         from precede.lake.jobs import Job
 
         return Job(self, name)
 
 
 def check_unit(name: str) -> str:
-    """Return the name if it can name a file: letters, digits and `. + @ = - _`, first a letter or digit."""
+    """Return the name if it can name a file, else raise BadInput.
+
+    A name has letters, digits and `. + @ = - _`, and begins with a letter or digit.
+    """
     if not _UNIT.fullmatch(name) or len(name.encode()) > 200:
         raise BadInput(f"not a name: {name!r} (letters, digits and .+@=-_, beginning with a letter or digit)")
     return name
@@ -165,7 +171,10 @@ def trace_of(unit: str) -> str:
 
 
 def local_path(location: str) -> Path:
-    """A path from a path or a `file:` URL. Other URLs are refused: a lake needs an atomic rename."""
+    """Return the path that a path or a `file:` URL means.
+
+    Raises BadInput for any other URL: a lake needs an atomic rename, so it is a folder.
+    """
     parts = urlsplit(location)
     if parts.scheme == "file":
         return Path(unquote(parts.path))

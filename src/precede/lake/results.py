@@ -41,7 +41,7 @@ class Results:
         return self.by_run.get(run_id, {})
 
     def contacts_unit(self, trace: str, range_m: float | None) -> str | None:
-        """The unit of `contacts` that a run on this trace used; None if it is no longer in the lake."""
+        """Return the unit of `contacts` that a run on this trace uses; None if the lake cannot provide it."""
         try:
             return find_contacts_unit(self.lake, trace, range_m)
         except BadInput:

@@ -19,8 +19,9 @@ from precede.traces.intervals import Intervals, Ints
 
 
 def find_contacts_unit(lake: Lake, trace: str, range_m: float | None = None) -> str:
-    """The unit of `contacts` to use for a trace: for the range if one is given, else the only one there is.
+    """Return the unit of `contacts` to use for a trace.
 
+    It is the unit for the range if one is given, else that of meetings from a file, else the only computed one.
     Raises BadInput when there is none, or when the trace has several ranges and `range_m` does not choose.
     """
     if range_m is not None:
@@ -57,9 +58,10 @@ def stored_traces(lake: Lake) -> list[str]:
 
 
 def read_stored_contacts(lake: Lake, trace: str, range_m: float | None = None) -> ContactList:
-    """The contacts of a trace.
+    """Read the contacts of a trace from the lake.
 
-    For a trace of movement also the presence of every node; else all are present.
+    For a trace of movement the result also says when each node is present. In any other trace all nodes are
+    always present.
     """
     unit = find_contacts_unit(lake, trace, range_m)
     table = lake.read("contacts", unit, ["a", "b", "start_us", "end_us"])
@@ -77,12 +79,12 @@ def read_stored_contacts(lake: Lake, trace: str, range_m: float | None = None) -
 
 
 def _is_of_movement(lake: Lake, trace: str, unit: str) -> bool:
-    """Was this unit of `contacts` computed from movement that is still in the lake?"""
+    """Return whether this unit of `contacts` was computed from movement that is still in the lake."""
     return unit != trace and lake.has("segments", trace)
 
 
 def _presence(node: Ints, enter: Ints, leave: Ints) -> Presence:
-    """When each node is present: segments of one node that touch or overlap are one interval."""
+    """Return when each node is present. Segments of one node that touch or overlap become one interval."""
     order = np.lexsort((enter, node))
     node, enter, leave = node[order], enter[order], leave[order]
     if not len(node):
@@ -102,7 +104,10 @@ def _latest_end(node: Ints, leave: Ints) -> Ints:
 
 
 def _missing(lake: Lake, trace: str, range_m: float | None) -> str:
-    """The error for contacts that are not in the lake, with the command that computes them."""
+    """Return the text of an error for contacts that are not in the lake.
+
+    It has the command that computes them if the lake has the trace's movement, else the names of other traces.
+    """
     if lake.has("segments", trace):
         missing = "no contacts" if range_m is None else f"no contacts within {range_m:g} m"
         metres = "METRES" if range_m is None else f"{range_m:g}"

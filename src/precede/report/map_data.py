@@ -164,6 +164,9 @@ def page_map(stage: Stage) -> dict[str, Any]:
 
 
 def script(function: str, data: Mapping[str, Any]) -> str:
-    """Data as a script that calls a function of the page: a page opened from a disk may not fetch files."""
+    """Return data as a script that calls a function of the page with them.
+
+    A page that was opened from a disk may load scripts, but may not fetch other files.
+    """
     text = json.dumps(data, separators=(",", ":"), ensure_ascii=False)
     return f"PRECEDE.{function}({text});\n"

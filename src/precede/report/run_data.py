@@ -47,7 +47,11 @@ class Log(NamedTuple):
 
 
 def read_log(lake: Lake, run_id: str, limit: int, include: tuple[str, int] | None = None) -> Log:
-    """The first `limit` events about messages. With `include`, up to five times as many, to show that step."""
+    """Read the first `limit` events about messages of a run.
+
+    `include` is a step of a node: the result is then up to five times longer, if that is needed to contain that
+    step.
+    """
     table = lake.read("events", run_id, _COLUMNS, pc.field("kind").isin(SHOWN))
     keys = [("at_us", "ascending"), ("_", "ascending")]
     table = table.take(pc.sort_indices(_with_row_numbers(table), sort_keys=keys))

@@ -194,7 +194,10 @@ def _map_text(run: Row) -> str:
 
 
 def _command(run: Row) -> str:
-    """The command that runs it again; a scenario file gets its path relative to the working directory."""
+    """Return the command that repeats this run.
+
+    If the scenario is a file, the command has its path relative to the working directory.
+    """
     settings = "".join(f" --set {key}={value}" for key, value in json.loads(run["options"]).items())
     scenario = run["scenario"]
     file = Path(run["about"].get("base", "")) / scenario

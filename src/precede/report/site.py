@@ -49,9 +49,9 @@ def build_site(
     runs: int = RUNS,
     progress: Callable[[int, int], None] | None = None,
 ) -> Built:
-    """Write the site of a lake.
+    """Write the site of a lake into the folder `out`.
 
-    At most `events` events on a run's page, and at most `runs` runs with a page.
+    A run's page has at most `events` events, and at most `runs` runs get a page.
     """
     results = read_results(lake)
     pages = fresh_folder(out)
@@ -84,7 +84,10 @@ def build_site(
 
 
 def fresh_folder(out: Path) -> Pages:
-    """A folder with the assets. Removes what an earlier report wrote there, and nothing else."""
+    """Make the folder of a report, or empty it of what an earlier report wrote, and copy the assets into it.
+
+    Other files in the folder stay. Files in `assets` and `data` are removed only if the folder holds a report.
+    """
     out.mkdir(parents=True, exist_ok=True)
     listed = out / "assets" / _LIST
     if listed.is_file():
@@ -101,7 +104,10 @@ def fresh_folder(out: Path) -> Pages:
 
 
 def _chosen(results: Results, most: int) -> list[Row]:
-    """The runs that get a page: failed ones and ones with violations first. A finished run needs its log."""
+    """Return the runs that get a page, at most `most`.
+
+    Runs that failed or whose order does not hold come first. A finished run without a log gets no page.
+    """
 
     def rank(run: Row) -> int:
         verdict = results.verdicts.get(run["run_id"], {}).get("verdict", "holds")

@@ -75,7 +75,7 @@ def with_numbers(figure: Figure) -> dict[str, Markup]:
 
 
 def pictured(path: Path) -> Markup:
-    """An SVG file as an image: a browser runs no script of an image, unlike one of an SVG element."""
+    """Return an SVG file as an HTML image, not as an SVG element: a browser runs no script of an image."""
     encoded = b64encode(path.read_bytes()).decode()
     picture = '<img class="figure" alt="{}" src="data:image/svg+xml;base64,{}">'
     return Markup(picture).format(path.stem, encoded)

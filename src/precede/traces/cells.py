@@ -52,7 +52,10 @@ def hexagonal(stations: int, range_m: float) -> Floats:
 
 
 def tree_of_degree(stations: Floats, degree: int) -> list[tuple[int, int]]:
-    """The links of a tree over the stations, in order; no station has more than `degree` links."""
+    """Return the links of a tree over the stations, in order; no station has more than `degree` links.
+
+    Raises BadInput if there is no such tree.
+    """
     if degree < 2 and len(stations) > 2:
         raise BadInput(f"a tree of {len(stations)} stations needs a degree of at least 2, not {degree}")
     links: list[tuple[int, int]] = []

@@ -24,7 +24,7 @@ from precede.traces.mobility import Mobility, sorted_mobility
 
 RANGE_M: Final = 200.0
 CLOSES: Final[Instant] = 14 * HOUR + 15 * MINUTE
-"""Instants count from 05:30; the last bus stops before 19:45."""
+"""The instant of 19:45, before which the last bus stops. Instants count from 05:30."""
 Place = tuple[float, float]
 Row = tuple[int, Instant, float, float, Instant, float, float]
 

@@ -99,10 +99,11 @@ def contact_list(
     rows: Iterable[tuple[str, str, Instant, Instant]],
     presence: Iterable[tuple[str, Instant, Instant]] | None = None,
 ) -> ContactList:
-    """A contact list from rows with names, in any order.
+    """Make a contact list from rows with names, in any order.
 
-    Intervals of a pair that overlap or touch are merged. With `presence`, contacts are cut to it, and a contact
-    of a node that it lacks is an error.
+    Intervals of a pair that overlap or touch are merged. With `presence`, contacts are cut to it. Raises
+    BadInput for a contact of a node with itself, for one that ends before it starts, and for a node without
+    presence.
     """
     met = list(rows)
     present = None if presence is None else list(presence)
@@ -121,7 +122,10 @@ def contact_list(
 
 
 def of_intervals(names: Sequence[str], contacts: Intervals, presence: Presence | None = None) -> ContactList:
-    """A contact list from the kernel's result; with `presence`, contacts are cut to it."""
+    """Make a contact list from the kernel's result. With `presence`, contacts are cut to it.
+
+    Raises BadInput if a node has contacts and no presence.
+    """
     if presence is not None:
         absent = np.setdiff1d(np.concatenate((contacts.a, contacts.b)), presence.node)
         if len(absent):
@@ -144,9 +148,10 @@ def presence_of(rows: Iterable[tuple[str, Instant, Instant]], names: Sequence[st
 
 
 def read_contacts(path: str | Path, nodes: str | Path | None = None) -> ReadContacts:
-    """A contact list from a file of CSV rows `a,b,start,end` or The ONE's `CONN` lines, by its first line.
+    """Read a contact list from a file; its first line shows the format.
 
-    `nodes` is a CSV file of `node,enter,leave`. Both files may be gzipped.
+    The formats are CSV rows `a,b,start,end` and The ONE's `CONN` lines. `nodes` is a CSV file of
+    `node,enter,leave`. Both files may be gzipped. Raises BadInput if a file has no usable row.
     """
     rejects: list[Reject] = []
     contacts: list[ContactRow] = []

@@ -39,7 +39,7 @@ from precede.traces.records import (
 
 
 class Options(Struct, frozen=True, kw_only=True):
-    """The options of all formats. An option that a format does not have is an error."""
+    """The options of all formats. `Reading` raises BadInput for an option that its format does not have."""
 
     date: str | None = None
     columns: str | None = None
@@ -125,7 +125,7 @@ class Reading:
         self.summary = Summary(file=self._path.name, format=format)
 
     def batches(self, size: int = BATCH_ROWS) -> Iterator[Batch]:
-        """The rows in bounded batches. If it raises BadInput, nothing of the file should be kept."""
+        """Yield the rows in bounded batches. If it raises BadInput, nothing of the file should be kept."""
         yield from batches(self._reader(self._path, self._options, self.summary), self.summary, size)
 
 

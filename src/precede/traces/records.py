@@ -121,7 +121,7 @@ class Batch(Struct):
 
 
 def batches(rows: Iterator[Row], summary: Summary, size: int = BATCH_ROWS) -> Iterator[Batch]:
-    """Rows in bounded batches, counted by kind; at the end the summary is checked."""
+    """Yield rows in bounded batches and count them by kind. At the end the summary is checked."""
     batch, held = Batch(), 0
     for row in rows:
         if type(row) is SegmentRow:
@@ -146,7 +146,7 @@ def batches(rows: Iterator[Row], summary: Summary, size: int = BATCH_ROWS) -> It
 
 
 def _check_rejects(summary: Summary) -> None:
-    """Raise BadInput if more than a million rows, and nine of ten, were rejected so far."""
+    """Raise BadInput if over a million rows were rejected so far, and they are over nine tenths of all rows."""
     if summary.rows_rejected > MAX_REJECTS and summary.rows_rejected > 0.9 * summary.rows_read:
         raise BadInput(
             f"{summary.file}: {summary.rows_rejected:,} of the first {summary.rows_read:,} rows are rejected"
@@ -155,7 +155,7 @@ def _check_rejects(summary: Summary) -> None:
 
 
 def check(summary: Summary) -> None:
-    """Raise BadInput if a file has no usable row; assert that the summary adds up."""
+    """Raise BadInput if a file has no usable row, and AssertionError if its summary does not add up."""
     if summary.rows_read != summary.rows_kept + summary.rows_rejected:
         raise AssertionError(f"the rows of {summary.file} do not add up: {summary}")
     if summary.rows_read == 0:

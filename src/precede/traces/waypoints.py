@@ -31,7 +31,10 @@ class Walker(Struct):
         self.to_x, self.to_y, self.arrival = x, y, arrival
 
     def head_for(self, x: float, y: float, speed: float) -> Instant:
-        """Start moving at a speed in m/s, or stay if it is 0; returns the instant of arrival."""
+        """Start moving to (x, y) at a speed in m/s, or stay if the speed is 0.
+
+        Returns the instant of arrival.
+        """
         self.arrival = None
         way = hypot(x - self.x, y - self.y)
         if speed <= 0 or way == 0:
@@ -42,7 +45,7 @@ class Walker(Struct):
         return arrival
 
     def until(self, now: Instant) -> Iterator[SegmentRow]:
-        """The segments up to `now`, which becomes the node's current instant; `now` never goes back."""
+        """Yield the node's segments up to `now`, which becomes its current instant; `now` never goes back."""
         if self.arrival is not None and now > self.at:
             if now >= self.arrival:
                 yield self._moved(self.arrival, self.to_x, self.to_y)

@@ -89,7 +89,7 @@ def kind_of(mark: int, order: Order) -> Offence:
 
 
 def name_violation(history: History, event: int, kind: Offence) -> Violation:
-    """The violation of a marked row, without evidence and story."""
+    """Describe the violation of a marked row, without evidence and story."""
     row = history.row(event)
     return Violation(
         kind=kind,
@@ -102,7 +102,7 @@ def name_violation(history: History, event: int, kind: Offence) -> Violation:
 
 
 def name_ghost(history: History, ghost: Ghost) -> Violation:
-    """The violation of a delivery without a broadcast."""
+    """Describe a delivery without a broadcast as a violation, with its row and its story."""
     process = ghost.process
     node = history.nodes[int(history.node_of[process])]
     incarnation = int(history.incarnation[process])
@@ -120,7 +120,7 @@ def name_ghost(history: History, ghost: Ghost) -> Violation:
 
 
 def explain(engine: Engine, history: History, event: int, kind: Offence) -> Violation:
-    """The violation of a marked row, with the rows that prove it and its story."""
+    """Describe the violation of a marked row, with the rows that prove it and its story."""
     if kind in ("fifo", "causal", "multicast"):
         return _explain_late(engine, history, event, kind)
     if kind == "duplicate":
@@ -158,7 +158,7 @@ def _explain_duplicate(engine: Engine, history: History, event: int) -> Violatio
 
 
 def _explain_late(engine: Engine, history: History, event: int, kind: Offence) -> Violation:
-    """A late delivery with its chain m -> ... -> m' and the rows that prove each link of it."""
+    """Describe a late delivery: its chain m -> ... -> m' and the rows that prove each link of the chain."""
     process = history.process_of(event)
     late = int(history.events[event]) >> 1
     if kind == "fifo":
@@ -189,7 +189,11 @@ def _explain_late(engine: Engine, history: History, event: int, kind: Offence) -
 
 
 def _fifo_chain(history: History, event: int, process: int, late: int) -> tuple[list[int], list[int]]:
-    """The late message and the first later message of the same source that was delivered before it."""
+    """Return the chain of a late delivery in FIFO order, and for its one link the row that proves it.
+
+    The chain is the late message, then the first message of the same source that was broadcast later and
+    delivered before. The row is the broadcast of the late message.
+    """
     source = int(history.source[late])
     low, high = 2 * late + 1, 2 * int(history.base[source + 1])
     for e in range(int(history.start[process]), event):
@@ -202,7 +206,10 @@ def _fifo_chain(history: History, event: int, process: int, late: int) -> tuple[
 def _causal_chain(
     engine: Engine, history: History, event: int, process: int, late: int
 ) -> tuple[list[int], list[int]]:
-    """The messages of a shortest chain, and for each link the row by which the next source knew the message."""
+    """Return the messages of a shortest causal chain, and for each link the row that proves it.
+
+    By that row the source of the chain's next message knew the message before it.
+    """
     parent, through = engine.ints(history.messages, -1), engine.ints(history.messages, -1)
     has_chain = engine.trace_back(
         *(event, int(history.start[process]), history.events, history.source, history.position),
@@ -217,7 +224,7 @@ def _causal_chain(
 
 
 def explain_disagreement(engine: Engine, history: History, pair: tuple[int, int, int, int]) -> Violation:
-    """A violation of total order: some processes deliver x before y, others y before x.
+    """Describe a violation of total order: some processes deliver x before y, others y before x.
 
     `pair` has the rows of x and y at one process, then of y and x at another. The story blames the minority.
     """
@@ -245,7 +252,7 @@ def explain_disagreement(engine: Engine, history: History, pair: tuple[int, int,
 
 
 def explain_lack(history: History, lack: Lack) -> Violation:
-    """A violation of agreement: a member never delivered a message that another one delivered."""
+    """Describe a violation of agreement: a member never delivered a message that another one delivered."""
     row = history.row(lack.event)
     node = history.nodes[int(history.node_of[lack.process])]
     last = int(history.start[lack.process + 1]) - 1
@@ -264,7 +271,7 @@ def explain_lack(history: History, lack: Lack) -> Violation:
 
 
 def describe_cycle(history: History, cycle: Sequence[tuple[int, int]]) -> str:
-    """A finding in words: a cycle of more than two messages in the union of the local orders."""
+    """Describe a cycle of more than two messages in the union of the local orders. It is no violation."""
     parts = []
     for before, after in cycle:
         rows = history.row(before), history.row(after)
@@ -283,7 +290,7 @@ def _proven(
     other: str | None = None,
     chain: tuple[str, ...] = (),
 ) -> Violation:
-    """The violation with its evidence."""
+    """Return a copy of the violation with its evidence: rows, story, other message and chain."""
     return structs.replace(bare, other=other, chain=chain, rows=rows, story=story)
 
 

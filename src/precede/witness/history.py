@@ -24,7 +24,7 @@ GHOST: Final = -1
 """The event of a delivery without a broadcast."""
 
 GHOSTS_KEPT: Final = 100
-"""The most deliveries without a broadcast that are kept by name; all of them are counted."""
+"""How many deliveries without a broadcast are kept one by one; the count has all of them."""
 
 NEVER: Final = (1 << 63) - 1
 """The deadline of a message without one."""
@@ -53,7 +53,7 @@ class Ghost(Struct, frozen=True):
 
 
 class Ungathered(Struct):
-    """Deliveries of messages whose source has no row in the log: the first of them, and how many."""
+    """Deliveries of messages of one node that has no row in the log: the first of them, and their count."""
 
     first: list[Ghost]
     count: int = 0
@@ -104,7 +104,10 @@ class History(Struct):
         return len(self.source)
 
     def unreliable(self, truncated: bool) -> set[int]:
-        """The sources whose broadcasts may be missing from the log: their messages are no proven ghosts."""
+        """Return the sources whose broadcasts may be missing from the log.
+
+        A delivery of a message of such a source is not reported as one without a broadcast.
+        """
         if truncated:
             return {ABSENT, ANYONE, *range(len(self.node_of))}
         incomplete = {gap.process for gap in self.gaps}
@@ -114,7 +117,11 @@ class History(Struct):
         return incomplete | {ANYONE} if incomplete else incomplete
 
     def may_be_missing(self, node: int, incarnation: int) -> bool:
-        """Can an incarnation without rows have existed? True if the node's next one begins with a gap."""
+        """Return whether an incarnation without rows can have existed.
+
+        That is so if the node's next incarnation begins with a gap: the missing rows may be those of this
+        incarnation.
+        """
         begins = {gap.process for gap in self.gaps if gap.last is None}
         if not begins:
             return False
@@ -123,7 +130,7 @@ class History(Struct):
         return later in begins
 
     def add_ungathered(self, node: str, ghost: Ghost) -> None:
-        """Count a delivery of a message whose source has no rows."""
+        """Count a delivery of a message whose source, this node, has no rows; keep the first ones."""
         missing = self.ungathered.setdefault(node, Ungathered([]))
         missing.count += 1
         if len(missing.first) < GHOSTS_KEPT:
@@ -164,7 +171,7 @@ class History(Struct):
 
 
 def mask(code: int) -> int:
-    """The code of an event that the order checks ignore from now on."""
+    """Return the masked code of an event: the checks of the orders ignore it."""
     return -code - 2
 
 

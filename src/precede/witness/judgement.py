@@ -24,11 +24,14 @@ from precede.witness.verdict import REASONS_SHOWN, Answer, Offence, Order, Part,
 
 LISTED: Final = 100
 _PAIRED: Final = 20
-"""So many of the listed violations name the other message, which takes one pass over the rows each."""
+"""How many of the listed violations name the other message. Each of them takes one pass over the rows."""
 
 
 class Facts(Struct):
-    """Facts about a whole log that its reader collected; agreement of `members` is required, if any."""
+    """Facts about a whole log that its reader collected.
+
+    If `members` has names, the log is also checked for what a known membership requires.
+    """
 
     rows: int
     deliveries_only: bool
@@ -62,7 +65,7 @@ class Results(Struct):
 def judge(
     engine: Engine, histories: list[History], facts: Facts, order: Order, allow: bool, note: str | None
 ) -> Verdict:
-    """The verdict about the independent orders of one log. `allow` permits duplicates."""
+    """Check an order in all histories of one log and return the verdict. `allow` permits duplicates."""
     results = [_check(engine, history, facts, order, allow) for history in histories]
     deliveries = sum(history.deliveries for history in histories)
     reasons = _reasons_of_log(facts, order, deliveries)
@@ -99,7 +102,7 @@ def _answer(violations: int, reasons: Sequence[str]) -> Answer:
 
 
 def _reasons_of_log(facts: Facts, order: Order, deliveries: int) -> list[str]:
-    """The reasons why a log without violations cannot be judged."""
+    """Return the reasons, from facts about the whole log, why the order cannot be decided."""
     reasons = []
     if facts.truncated:
         reasons.append(facts.truncated)
@@ -176,7 +179,10 @@ def _check(engine: Engine, history: History, facts: Facts, order: Order, allow: 
 
 
 def _not_gathered(history: History, members: Sequence[str]) -> list[str]:
-    """The sources without rows, as reasons. If members are known, messages of other nodes are ghosts."""
+    """Return a reason for each source without rows, if no membership is known.
+
+    With known members, this counts the messages of nodes that are no members as deliveries without a broadcast.
+    """
     reasons = []
     for node, missing in history.ungathered.items():
         if members and node not in members:
@@ -212,7 +218,7 @@ def _gaps(history: History) -> list[str]:
 
 
 def _list(results: Sequence[Results], order: Order) -> list[Violation]:
-    """The first violations without their stories."""
+    """List the first violations of all histories, at most `LISTED`."""
     listed: list[Violation] = []
     for one in results:
         if len(listed) >= LISTED:
@@ -236,7 +242,11 @@ def _list(results: Sequence[Results], order: Order) -> list[Violation]:
 
 
 def _first(results: Results, order: Order) -> Violation:
-    """The first violation of a history by node and step, with its story; integrity precedes order."""
+    """Return the first violation of a history, with its story.
+
+    The first is that with the lowest process and row. A violation of total order or agreement comes after all
+    others.
+    """
     engine, history = results.engine, results.history
     marked = _marked(results, 1)
     if history.ghosts:
@@ -276,5 +286,8 @@ def _parts(results: Sequence[Results], order: Order, facts: Facts) -> tuple[Part
 
 
 def _group_prefix(history: History) -> str:
-    """The columns that name an independent order, in front of a reason; a run's id is shown elsewhere."""
+    """Return the columns that name an independent order, as the beginning of a reason.
+
+    The column `run_id` is left out; it is shown elsewhere.
+    """
     return "".join(f"{name}={value}, " for name, value in history.group if name != "run_id")

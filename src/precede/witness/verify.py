@@ -117,7 +117,7 @@ def _check_choice(name: str, value: str | None, choices: Sequence[str | None]) -
 
 
 def _choose_order(order: Order | None, promised: str | None) -> tuple[Order, str | None]:
-    """The order to check, and a note about the choice if run.json made it."""
+    """Return the order to check, and a note if run.json says something about the order."""
     if order is not None:
         return order, None
     if promised in ORDERS:
@@ -126,7 +126,11 @@ def _choose_order(order: Order | None, promised: str | None) -> tuple[Order, str
 
 
 def _read_members(members: str | Sequence[str] | None, log: Log, order: Order) -> tuple[str, ...]:
-    """The members: all must have rows, and with total order agreement of them is required."""
+    """Return the names of the option `members`, checked.
+
+    Without the option these are the members that run.json lists if the order is total, and none for other
+    orders.
+    """
     if members is None:
         return log.members if order == "total" else ()
     names = members.split(",") if isinstance(members, str) else members

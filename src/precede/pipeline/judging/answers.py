@@ -35,7 +35,7 @@ def answer_schema() -> pa.Schema:
 
 
 def answer_of(verdict: Verdict, rows: int) -> dict[str, Any]:
-    """A verdict as an answer; `rows` is the number of rows of its independent order."""
+    """Convert a verdict to an answer; `rows` is the number of rows of its independent order."""
     plain = verdict.plain()
     first = plain["first"]
     return {name: plain[name] for name in ANSWER_COLUMNS} | {
@@ -46,7 +46,7 @@ def answer_of(verdict: Verdict, rows: int) -> dict[str, Any]:
 
 
 def combine(answers: Sequence[dict[str, Any]], by: Sequence[str]) -> Verdict:
-    """One verdict from the answers about all independent orders of a log.
+    """Combine the answers about all independent orders of a log into one verdict.
 
     Every answer also has a key `group`: the values of the columns `by` that identify its independent order.
     """

@@ -34,7 +34,10 @@ if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
 
 _ROWS_A_TASK: Final = 1_000_000
-"""About a second of work. Small logs get a task for each file, up to `_FEW_TASKS`."""
+"""The rows that one task verifies, about a second of work.
+
+Small logs get a task for each file, up to `_FEW_TASKS`.
+"""
 
 _FEW_TASKS: Final = 64
 _ROWS_A_PARTITION: Final = 1_500_000
@@ -84,7 +87,7 @@ def verify_path(
 
 
 def _pieces(path: Path) -> list[Piece]:
-    """The Parquet files of a path; none for a text log or a run's folder, which one task verifies."""
+    """Find the Parquet files of a path; none for a text log or a run's folder, which one task verifies."""
     if path.is_dir() and not (path / "events.parquet").is_file():
         return pieces_in(path)
     if not path.is_file():
@@ -115,7 +118,10 @@ def _frame(session: SparkSession, path: Path, pieces: Sequence[Piece]) -> DataFr
 
 
 def _one_order_each(pieces: Sequence[Piece], by: Sequence[str]) -> bool:
-    """Does each file hold one independent order, and each order lie in one file? Read from file statistics."""
+    """Return whether each file holds one independent order and each order lies in one file.
+
+    This is read from the statistics in the files' footers.
+    """
     seen = set()
     for piece in pieces:
         key = _order_of(piece, by)
@@ -126,7 +132,10 @@ def _one_order_each(pieces: Sequence[Piece], by: Sequence[str]) -> bool:
 
 
 def _order_of(piece: Piece, by: Sequence[str]) -> tuple[Any, ...] | None:
-    """The values of the columns `by` in a file, from its footer; None if one has several or no statistics."""
+    """Read the values of the columns `by` in a file, from its footer or its folder names.
+
+    Returns None if a column has several values or nulls, has no statistics, or does not exist.
+    """
     metadata = pq.read_metadata(piece.path)
     columns = {metadata.schema.column(index).path: index for index in range(metadata.num_columns)}
     key = []
@@ -153,7 +162,7 @@ def _order_of(piece: Piece, by: Sequence[str]) -> tuple[Any, ...] | None:
 def _judge_pieces(
     session: SparkSession, pieces: Sequence[Piece], query: Query, layout: Layout
 ) -> list[dict[str, Any]]:
-    """An answer for every file.
+    """Verify every file on Spark and return an answer for each.
 
     A file without broadcasts or deadlines is verified again if other files turn out to have some.
     """
@@ -176,7 +185,7 @@ def _judge_pieces(
 def _spread_pieces(
     session: SparkSession, pieces: Sequence[Piece], query: Query, layout: Layout
 ) -> list[dict[str, Any]]:
-    """An answer for every file, in the order of the files; each task takes several files."""
+    """Verify files in Spark tasks, several files in each. Returns an answer per file, in their order."""
     rows = {piece.path: _row_count(piece) for piece in pieces}
     count = min(len(pieces), max(_FEW_TASKS, sum(rows.values()) // _ROWS_A_TASK + 1))
     largest_first = sorted(pieces, key=lambda piece: -rows[piece.path])
@@ -193,7 +202,11 @@ def _row_count(piece: Piece) -> int:
 
 
 class _Files:
-    """Shares of the files as pieces of work for `spread`."""
+    """Verifies files, divided into shares. `spread` calls it with the number of a share, each in a task.
+
+    A call returns one answer for each file of the share. Raises Damaged if a file is not what its commit record
+    says.
+    """
 
     def __init__(self, shares: Sequence[Sequence[Piece]], query: Query, layout: Layout) -> None:
         self.shares, self.query, self.layout = shares, query, layout
@@ -234,7 +247,7 @@ def _in_one_task(session: SparkSession, path: str, order: Order | None, options:
 
 
 class _WholeLog:
-    """A whole log as one piece of work for `spread`."""
+    """Verifies a whole log. `spread` calls it once, in a task; the call returns the verdict as plain data."""
 
     def __init__(self, path: str, order: Order | None, options: VerifyOptions) -> None:
         self.path, self.order, self.options = path, order, options
@@ -245,6 +258,6 @@ class _WholeLog:
 
 
 def plain_error(error: Exception) -> Exception:
-    """The BadInput that a task raised, without Spark's report about the task; other errors as they are."""
+    """Return the BadInput that a task raised, without Spark's report around it; any other error as it is."""
     match = _BAD_INPUT.search(str(error))
     return BadInput(match[1].strip()) if match else error

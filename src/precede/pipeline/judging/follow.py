@@ -201,10 +201,11 @@ def _start(
 
 
 def _wait(stream: StreamingQuery, reporter: _Reporter, idle_s: float | None) -> None:
-    """Wait until nothing has come for `idle_s` seconds, or until the query fails.
+    """Wait until nothing has come for `idle_s` seconds, or until the query ends or fails.
 
-    The time counts from the end of the first listing of the folder, which may take longer than `idle_s` on a
-    busy machine. Before that, new segments may be there although no batch has begun.
+    The first listing of the folder may take longer than `idle_s` on a busy machine, and new segments may be
+    there before a batch begins. So the time counts only from the end of that listing. Raises the error of a
+    query that fails.
     """
     from pyspark.errors import PySparkException
 

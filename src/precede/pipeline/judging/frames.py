@@ -44,7 +44,10 @@ if TYPE_CHECKING:
 _ROWS_AT_ONCE: Final = 400_000
 _BROADCASTS: Final = "precede_broadcasts"
 _DEADLINES: Final = "precede_deadlines"
-"""Columns that tell a task about the whole log."""
+"""Like `_BROADCASTS`, the name of an added column.
+
+The two columns tell a task whether the whole log has broadcasts and deadlines.
+"""
 
 
 class Query(Struct, frozen=True, kw_only=True):
@@ -112,7 +115,7 @@ def verify(
 
 
 def _narrow(df: DataFrame, layout: Layout) -> DataFrame:
-    """The columns that are needed, with destinations as text.
+    """Select the columns that are needed, with destinations as text.
 
     Spark hands arrays of strings to Python at several times the cost of a string, even if nearly all are null.
     """
@@ -159,7 +162,10 @@ def settle_query(
 
 
 def _with_facts_of_the_whole(frame: DataFrame, layout: Layout) -> DataFrame:
-    """Add to every row whether the whole log has broadcasts and deadlines: its own group may have none."""
+    """Add two columns to every row: whether the whole log has broadcasts, and whether it has deadlines.
+
+    A task needs them, because its own group may have none although the whole log does.
+    """
     from pyspark.sql import functions as sf
 
     words = [word for word, kind in layout.kinds.items() if kind == BROADCAST]
@@ -179,7 +185,10 @@ def _quoted(name: str) -> str:
 
 
 class _OneOrder:
-    """Verifies one independent order of any size. Its rows go to a file first: they may be read twice."""
+    """Verifies one independent order of any size, and yields its answer.
+
+    It writes the rows to a temporary file first, because the verifier may read them twice.
+    """
 
     def __init__(self, query: Query) -> None:
         self.query = query
@@ -234,7 +243,7 @@ class _Groups:
             yield from self._judge(pa.Table.from_batches(held))
 
     def _informed(self, batch: pa.RecordBatch) -> pa.RecordBatch:
-        """Take the facts about the whole log from a batch; returns the batch without them."""
+        """Store the facts about the whole log that a batch carries. Returns the batch without these columns."""
         broadcasts, deadlines = (bool(batch.column(name)[0].as_py()) for name in (_BROADCASTS, _DEADLINES))
         self.query = msgspec.structs.replace(
             self.query, broadcasts_elsewhere=broadcasts, deadlines_elsewhere=deadlines

@@ -93,7 +93,10 @@ class Ledger:
         return Ledger(folder, _read(page, _Page) if page.is_file() else _Page())
 
     def enter(self, batch: int, standings: list[Standing]) -> list[BatchReport]:
-        """Record a batch; returns what to report, which is nothing if the batch was reported before."""
+        """Record the violations of a batch. Returns what to report.
+
+        That is nothing if the batch was reported before.
+        """
         now = time.time()
         if batch <= self.reported:
             return []
@@ -134,7 +137,7 @@ class Ledger:
 
 
 def _lacking(run: Standing, columns: Collection[str], timed: bool) -> Iterator[str]:
-    """The reasons for the verdict unknown: data that the order needs and the log lacks."""
+    """Yield the reasons for the verdict unknown: data that the order needs and the log lacks."""
     if run.order == "multicast" and "destinations" not in columns:
         yield "multicast order needs the column destinations"
     if run.order == "delta" and not timed:

@@ -20,7 +20,7 @@ _PIECES = "trace string, a string, b string, start_us bigint, end_us bigint"
 
 
 def contacts(segments: DataFrame, range_m: float, slice_us: Duration) -> DataFrame:
-    """All contacts within a range; a task computes one slice of time of one trace.
+    """Compute all contacts within a range; a task computes one slice of time of one trace.
 
     A contact that crosses the cut between two slices comes in two pieces that touch; a window joins them.
     """
@@ -46,7 +46,7 @@ def contacts(segments: DataFrame, range_m: float, slice_us: Duration) -> DataFra
 
 
 class _Slice:
-    """The contacts of one slice of one trace, as pieces."""
+    """Computes the contacts of one slice of one trace, as pieces that end at the cuts."""
 
     def __init__(self, range_m: float, slice_us: Duration) -> None:
         self.range_m, self.slice_us = range_m, slice_us

@@ -37,11 +37,14 @@ if TYPE_CHECKING:
     from pyspark.sql import SparkSession
 
 SPARK_PAYS_S: Final = 20.0
-"""Above this estimated CPU time a session, which costs 12 to 24 CPU s itself, pays."""
+"""From this estimated CPU time on, a Spark session is worth its own cost of 12 to 24 CPU seconds."""
 
 _S_A_SEGMENT: Final = 1e-6
 _S_A_NEIGHBOUR: Final = 2e-7
-"""Measured with random walks of 100 to 2,000 nodes: 0.14 to 0.24 us for each segment and neighbour in range."""
+"""CPU seconds for each segment and neighbour in range.
+
+Random walks of 100 to 2,000 nodes took 0.14 to 0.24 us.
+"""
 
 _INSTANTS_SAMPLED: Final = 8
 _S_A_TASK: Final = 2.0
@@ -102,9 +105,10 @@ def compute_contacts(
 
 
 def estimate_cpu_s(lake: Lake, trace: str, range_m: float) -> float:
-    """CPU seconds that the contacts of a trace take, from its segments and the neighbours in range of a node.
+    """Estimate the CPU seconds that the contacts of a trace take.
 
-    The neighbours are counted in squares as wide as the range, at some instants of the trace.
+    The estimate counts the segments and, at some instants of the trace, the neighbours in range of a node.
+    Neighbours are counted in squares as wide as the range.
     """
     _check_segments(lake, trace)
     segments = lake.count("segments", trace)
@@ -125,13 +129,19 @@ def estimate_cpu_s(lake: Lake, trace: str, range_m: float) -> float:
 
 
 def _slice_count(lake: Lake, trace: str, range_m: float) -> int:
-    """Slices with some seconds of work and a bounded number of segments each, on any number of cores."""
+    """Return the number of slices, such that each has some seconds of work and not too many segments.
+
+    It does not depend on the number of cores.
+    """
     by_work = int(estimate_cpu_s(lake, trace, range_m) / _S_A_TASK)
     return max(by_work, lake.count("segments", trace) // _SEGMENTS_A_SLICE) + 1
 
 
 class _Slices:
-    """The slices of time as pieces of work for `spread`; each writes one file of pieces."""
+    """Computes the contacts of a trace, divided into slices of time.
+
+    `spread` calls it with the number of a slice, each in a task. A call writes one file of pieces.
+    """
 
     def __init__(
         self,
@@ -188,7 +198,7 @@ def _check_segments(lake: Lake, trace: str) -> None:
 
 
 def _survey(lake: Lake, trace: str) -> tuple[list[str], Segments]:
-    """The nodes of a trace in natural order, and when each segment begins and ends (no coordinates)."""
+    """Read the nodes of a trace in natural order, and when each segment begins and ends (no coordinates)."""
     names: set[str] = set()
     begins, ends = [], []
     for batch in lake.batches("segments", trace, ["node", "t0_us", "t1_us"], dictionaries=["node"]):
@@ -234,7 +244,10 @@ def _piece_table(pieces: Intervals) -> pa.Table:
 
 
 def _merged(work: _Slices) -> Iterator[pa.RecordBatch]:
-    """All contacts, sorted by pair and time. Only a share of the pairs is in memory at once."""
+    """Yield all contacts, merged from the pieces of all slices, sorted by pair and time.
+
+    Only a share of the pairs is in memory at once.
+    """
     files = [work.file(number) for number in range(len(work.cuts))]
     names = pa.array(work.names, pa.string())
     for low, high in _shares(files, len(work.names)):
@@ -255,7 +268,7 @@ def _merged(work: _Slices) -> Iterator[pa.RecordBatch]:
 
 
 def _shares(files: Sequence[Path], nodes: int) -> list[tuple[int, int]]:
-    """Ranges of the first node `a` whose pieces fit in memory together."""
+    """Divide the nodes into ranges, such that the pieces whose first node `a` is in one range fit in memory."""
     pieces = np.zeros(nodes, np.int64)
     for file in files:
         pieces += np.bincount(pq.read_table(file, columns=["a"])["a"].to_numpy(), minlength=nodes)

@@ -67,7 +67,12 @@ class Ingested(Struct, frozen=True):
 def sources_of(
     paths: Sequence[Path], format: str, name: str | None = None, options: Options | None = None
 ) -> list[Source]:
-    """Files with the names of their traces: `name` for a single file, else a name made from the file's."""
+    """Check files and return each with the name of its trace, its format and its options.
+
+    The name is `name` for a single file, else it is made from the file's name. Raises BadInput for a missing
+    file, an unknown format, an option that the format does not have, a name that is not allowed or that two
+    files would have, and a `name` for several files.
+    """
     if name is not None and len(paths) > 1:
         raise BadInput(f"--name {name!r} is for one file, but {len(paths)} are given")
     if name is not None and "@" in name:
@@ -103,7 +108,9 @@ def ingest(lake: Lake, sources: Sequence[Source], session: SparkSession | None =
 
 
 def _name_of(path: Path) -> str:
-    """A trace's name from the name of its file: without suffixes, and with dashes for other characters.
+    """Make a trace's name from the name of its file.
+
+    Suffixes are removed, and dashes replace characters that a name cannot have.
 
     >>> _name_of(Path("a/bus@day (2).csv.gz"))
     'bus-day-2'
@@ -113,7 +120,7 @@ def _name_of(path: Path) -> str:
 
 
 def _identity(source: Source) -> list[Any]:
-    """Everything that the result depends on: options, and size and time of every file, as plain data."""
+    """Return everything that the result depends on: options, and size and time of every file, as plain data."""
     path = Path(source.path)
     files = sorted(path.rglob("*")) if path.is_dir() else [path]
     stats = [(str(file), file.stat().st_size, file.stat().st_mtime_ns) for file in files]
@@ -122,7 +129,10 @@ def _identity(source: Source) -> list[Any]:
 
 
 def _earlier_result(job: Job, source: Source) -> Ingested | None:
-    """The result of an earlier call for the same, unchanged file, if all its tables still exist."""
+    """Return the result of an earlier call for the same, unchanged file, or None.
+
+    It is None too if a table of the result is missing or damaged.
+    """
     if not job.is_marked(source.name):
         return None
     record = job.record(source.name)
@@ -137,7 +147,10 @@ def _earlier_result(job: Job, source: Source) -> Ingested | None:
 
 
 class _Files:
-    """The files as pieces of work for `spread`."""
+    """Reads trace files into sorted files in scratch. `spread` calls it with the number of a file.
+
+    A call returns the summary of its file and the paths of the files written.
+    """
 
     def __init__(self, jobs: Sequence[Job], sources: Sequence[Source]) -> None:
         self.jobs, self.sources = jobs, sources
@@ -189,7 +202,7 @@ class _Staging:
         self.writers[table.name].write_table(pa.table(arrays, schema=schema))
 
     def finish(self) -> dict[str, str]:
-        """Write the sorted files to scratch, ready to be published; their paths by table."""
+        """Write the sorted files to scratch, ready to be published. Returns their paths by table."""
         sorters = {"segments": _segments_by_time, "contacts": _contacts_by_pair, "rejects": _in_file_order}
         staged = {}
         for table in self.writers:
@@ -207,7 +220,7 @@ class _Staging:
 
 
 def _segments_by_time(raw: Path) -> Iterator[pa.RecordBatch]:
-    """Segments sorted by start; only a share of the time is in memory at once."""
+    """Yield segments sorted by start; only a share of the time is in memory at once."""
     begins = pq.read_table(raw, columns=["t0_us"])["t0_us"].to_numpy()
     shares = -(-len(begins) // _ROWS_IN_MEMORY)
     edges = np.unique(np.quantile(begins, np.arange(1, shares) / shares, method="nearest")).tolist()
@@ -246,7 +259,10 @@ def _write_messages(path: Path, messages: Sequence[MessageRow]) -> None:
 
 
 def _publish(job: Job, source: Source, staged: dict[str, Any]) -> Ingested:
-    """Replace the tables of a trace. Contacts that were computed from its earlier movement are removed."""
+    """Replace the tables of a trace by the staged files, and mark the trace as done.
+
+    Contacts that were computed from its earlier movement are removed.
+    """
     lake, name, files = job.lake, source.name, staged["files"]
     tables = {}
     for table in ("rejects", "segments", "contacts"):

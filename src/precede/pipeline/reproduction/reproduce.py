@@ -81,7 +81,10 @@ def _run_missing(
     session: SparkSession | None,
     progress: Progress | None,
 ) -> list[tuple[list[Unit], int]]:
-    """Run units until all are marked or some failed. For each request: its units, and how many had a mark."""
+    """Run the missing units of all requests, in rounds, until none is missing or one has failed.
+
+    Returns for each request its units, and how many of them needed no run when the first round began.
+    """
     marks = lake.job(MARKS)
     before: list[int] = []
     while True:
@@ -106,7 +109,7 @@ def _run_missing(
 
 
 def _units(one: _Prepared, marks: Job) -> list[Unit]:
-    """The units that a request needs now; a paper may need more runs after it sees the first samples."""
+    """Return the units that a request needs now; a paper may need more runs after it sees the first samples."""
     folder, scale = one.request.folder, one.request.scale
     samples = _samples(one.paper.units(folder, scale, ()), marks, one.request.same_code)
     units = [unit for unit in one.paper.units(folder, scale, samples) if unit.experiment in one.experiments]
@@ -114,7 +117,10 @@ def _units(one: _Prepared, marks: Job) -> list[Unit]:
 
 
 def _is_missing(marks: Job, request: Request, unit: Unit, retry: bool) -> bool:
-    """Must the unit be run? With `retry` also if it failed or is not of current code."""
+    """Return whether the unit must be run, because it has no mark.
+
+    With `retry`, a unit that failed or whose mark was left by other code must be run too.
+    """
     if not marks.is_marked(unit.id):
         return True
     if not retry:
@@ -124,7 +130,10 @@ def _is_missing(marks: Job, request: Request, unit: Unit, retry: bool) -> bool:
 
 
 class _Work:
-    """Units as pieces of work for `spread`; the job's plan has the unit of each piece."""
+    """Runs units and leaves their done marks. `spread` calls it with the number of a unit in the job's plan.
+
+    A unit that has a mark by then is not run.
+    """
 
     def __init__(self, lake: Lake, job: Job) -> None:
         self.lake, self.job = lake, job
@@ -178,7 +187,10 @@ def _read_mark(lake: Lake, unit: Unit) -> dict[str, Any]:
 
 
 def _samples(first: Sequence[Unit], marks: Job, same_code: bool) -> list[Sample]:
-    """The current samples of the points of these units, with any seed."""
+    """Return the finished samples of the points that these units measure, with any seed.
+
+    Samples of other code are left out (`same_code` says how strictly).
+    """
     if not first:
         return []
     points = {_point(unit) for unit in first}

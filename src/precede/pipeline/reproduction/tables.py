@@ -50,12 +50,18 @@ def _labels(name: str, unit: Unit) -> dict[str, str]:
 
 
 def _protocol_labels(name: str, unit: Unit) -> dict[str, str]:
-    """The labels with the protocol; a unit that compares protocols itself has the paper's key."""
+    """Return the labels of a unit with its protocol.
+
+    A unit that does not vary the protocol has the key of its paper as protocol.
+    """
     return {**_labels(name, unit), "protocol": str(unit.varied.get("protocol", unit.paper))}
 
 
 def _verdicts(name: str, runs: Sequence[tuple[str, Any]], mark: Mapping[str, Any]) -> list[dict[str, Any]]:
-    """The runs of one unit share its verdict; a unit that was not verified has none."""
+    """Return the rows of `verdicts` for the runs of one unit, which share its verdict.
+
+    A unit that was not verified has no rows.
+    """
     if mark["violations"] is None:
         return []
     return [

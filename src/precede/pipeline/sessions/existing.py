@@ -23,7 +23,10 @@ CONNECT = "sc://"
 
 
 def active_session(master: str | None, conf: Mapping[str, str]) -> SparkSession | None:
-    """The session that this process already has, or None; raises BadInput if it contradicts the options."""
+    """Return the session that this process already has, or None.
+
+    Raises BadInput if the session contradicts the master or a setting; a Connect URL is not compared.
+    """
     from pyspark.sql import SparkSession
 
     session = SparkSession.getActiveSession()
@@ -47,7 +50,11 @@ def is_submitted() -> bool:
 def submitted_session(
     master: str | None, conf: Mapping[str, str], defaults: Mapping[str, str], package: Path
 ) -> Iterator[SparkSession]:
-    """The session that `spark-submit` describes; `package` is the zip of this package for its executors."""
+    """Open the session that `spark-submit` describes, for a `with` block, and stop it afterwards.
+
+    `package` is the zip of this package for its executors. Raises BadInput if `master` contradicts
+    `spark-submit`.
+    """
     from pyspark import SparkConf, SparkContext
     from pyspark.sql import SparkSession
 
@@ -72,7 +79,10 @@ def submitted_session(
 
 @contextmanager
 def connect_session(url: str, conf: Mapping[str, str], package: Path) -> Iterator[SparkSession]:
-    """A session on a Connect server, with this package shipped to its workers."""
+    """Open a session on a Connect server for a `with` block, and stop it afterwards.
+
+    This package is shipped to the server's workers. Raises Unavailable if the server cannot be used.
+    """
     from pyspark.errors import PySparkException
     from pyspark.sql import SparkSession
 

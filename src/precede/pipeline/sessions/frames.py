@@ -59,5 +59,5 @@ def spark_schema(table: Table) -> StructType:
 
 
 def escape_path(path: Path) -> str:
-    """A path for Spark's readers, with the characters escaped that they would take for patterns."""
+    """Return a path for Spark's readers, with the characters escaped that they would take for patterns."""
     return _GLOB.sub(r"\\\1", str(path))

@@ -65,10 +65,14 @@ def open_session(
     name: str = "precede",
     light: bool = False,
 ) -> Iterator[SparkSession]:
-    """A Spark session for a `with` block; the Java process ends with the block.
+    """Open a Spark session for a `with` block, and stop it at the end of the block.
 
-    The caller's own session is used if there is one, and stays open. Use `light` when Java only distributes
-    work to Python: an embedded Java then compiles its own code less, and leaves the cores to the tasks.
+    There are four cases, in this order. A session that is already active in this process is used and stays
+    open. A Connect URL, from `master` or SPARK_REMOTE, opens a session on that server. Under `spark-submit` its
+    session is used. Otherwise a Java process is started, which ends with the block.
+
+    Use `light` when Java only distributes work to Python: an embedded Java then compiles its own code less, and
+    leaves the cores to the tasks. Raises BadInput for a bad option, Unavailable if the session does not start.
     """
     settings = read_conf(conf)
     chosen = None if master is None else read_master(master)
@@ -94,7 +98,10 @@ def open_session(
 def _launched_session(
     master: str, conf: Mapping[str, str], scratch: Path, name: str, light: bool
 ) -> Iterator[SparkSession]:
-    """A session with a Java process of its own."""
+    """Start a Java process with a session, and end both after the block.
+
+    Raises Unavailable with the cause from Spark's log if it does not start.
+    """
     from pyspark import SparkConf, SparkContext
     from pyspark.java_gateway import launch_gateway
     from pyspark.sql import SparkSession
@@ -122,7 +129,9 @@ def _launched_session(
 
 
 def read_master(master: str | None) -> str:
-    """Check a master URL: Spark itself takes seconds to refuse a misspelt one.
+    """Check a master URL and return it; None becomes the embedded master.
+
+    Raises BadInput for a misspelt one at once, which takes Spark itself seconds.
 
     >>> read_master(None), read_master("spark://127.0.0.1:7077")
     ('local[*,4]', 'spark://127.0.0.1:7077')
@@ -193,7 +202,7 @@ def _zip_package(scratch: Path) -> Path:
 
 @contextmanager
 def _environment(master: str, python: str | None) -> Iterator[None]:
-    """The environment variables that Spark reads, set while the session is open."""
+    """Set the environment variables that Spark reads, while the session is open."""
     variables = {"JAVA_HOME": str(find_java_home())}
     variables["PYSPARK_PYTHON"] = python or os.environ.get("PYSPARK_PYTHON") or sys.executable
     variables["PYTHONWARNINGS"] = "ignore:PySpark does not yet fully support pandas"
@@ -227,7 +236,7 @@ def _is_home_of_pyspark() -> bool:
 
 @contextmanager
 def _spark_log(scratch: Path) -> Iterator[IO[bytes]]:
-    """The open file that receives the output of the Java process."""
+    """Open the file that receives the output of the Java process."""
     chosen = os.environ.get(SPARK_LOG)
     if chosen == "-":
         yield sys.stderr.buffer
@@ -237,7 +246,7 @@ def _spark_log(scratch: Path) -> Iterator[IO[bytes]]:
 
 
 def _cause(log: IO[bytes]) -> str:
-    """The last line of Spark's log that names an error, in parentheses; empty if there is none."""
+    """Return the last line of Spark's log that names an error, in parentheses; empty if there is none."""
     if not log.seekable():
         return ""
     log.seek(max(0, log.seek(0, os.SEEK_END) - 100_000))
@@ -247,7 +256,10 @@ def _cause(log: IO[bytes]) -> str:
 
 
 def _explain(error: BaseException, master: str, log: IO[bytes]) -> BaseException:
-    """The error of a session that did not start, as one line."""
+    """Return an Unavailable that explains in one line why a session did not start.
+
+    What is no Exception, such as KeyboardInterrupt, is returned as it is.
+    """
     if not isinstance(error, Exception):
         return error
     text = str(getattr(error, "java_exception", None) or error).strip()

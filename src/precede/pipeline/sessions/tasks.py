@@ -38,10 +38,11 @@ _POLL_S = 0.5
 def spread(
     session: SparkSession | None, what: str, function: Work, count: int, watch: Watch | None = None
 ) -> list[Any]:
-    """`[function(0), …, function(count - 1)]`, each call as one task; Spark's UI shows the job as `what`.
+    """Return `[function(0), …, function(count - 1)]`; each call is one Spark task.
 
-    A task whose worker dies is run again. A BadInput that a task raises is raised here and not tried again; a
-    task that fails with another error is tried again three times.
+    Spark's UI shows the job as `what`. Without a session the calls are made in this process, one after the
+    other. A task whose worker dies is run again. A BadInput that a task raises is raised by `spread` and not
+    tried again; a task that fails with another error is tried again three times.
     """
     if session is None or count == 0:
         answers = []
@@ -64,7 +65,11 @@ def spread(
 
 @contextmanager
 def described(session: SparkSession, what: str) -> Iterator[None]:
-    """Jobs of the block carry this description in Spark's UI; on a Connect server, which has none, this tag."""
+    """Give the Spark jobs of the block this description, which Spark's UI shows.
+
+    A Connect client cannot set a description; there the text is added to the session as a tag while the block
+    runs.
+    """
     from pyspark.errors import PySparkException
 
     try:
@@ -86,7 +91,10 @@ def described(session: SparkSession, what: str) -> Iterator[None]:
 
 
 def cores(session: SparkSession | None) -> int:
-    """The number of tasks that can run at once by the session's settings; 1 without a session."""
+    """Return the number of tasks that can run at once by the session's settings; 1 without a session.
+
+    A Connect client cannot see these settings; it returns the number of cores of its own machine.
+    """
     if session is None:
         return 1
     from pyspark.errors import PySparkException
@@ -106,7 +114,7 @@ def attempt_number() -> int:
 
 
 def task_facts() -> dict[str, Any]:
-    """Which attempt on which worker finished a unit, and when: for its done mark."""
+    """Return facts for the done mark of a unit: the attempt, the worker (machine and process) and the time."""
     return {
         "attempt": attempt_number(),
         "worker": f"{platform.node()}:{os.getpid()}",
@@ -115,7 +123,10 @@ def task_facts() -> dict[str, Any]:
 
 
 class _Task:
-    """The work as Spark calls it: batches of numbers in, batches of answers out."""
+    """Calls the function of `spread` in a Spark task: batches of numbers come in, batches of answers go out.
+
+    A BadInput of the function is sent back as an answer, so that Spark does not try the task again.
+    """
 
     def __init__(self, function: Work) -> None:
         self.function = function

@@ -40,7 +40,7 @@ def compare(measures: pa.Table, seeds: Mapping[str, int], claims: Claims, sweep:
 
 
 def _samples(measures: pa.Table, seeds: Mapping[str, int], claims: Claims) -> list[Sample]:
-    """The measures of each run that claims name."""
+    """Return one sample for each run: the measures that claims name."""
     names = {name for claim in claims.claim for name in (claim.measure, *claim.also)}
     others = [claim.against for claim in claims.claim if claim.against is not None]
     names |= {str(point["measure"]) for point in others if "measure" in point}
@@ -58,10 +58,13 @@ def _samples(measures: pa.Table, seeds: Mapping[str, int], claims: Claims) -> li
 
 
 def _zeros(names: set[str]) -> dict[str, float]:
-    """The counts that are 0 in a run: it has no row for something that never happened."""
+    """Return a 0 for each of the names that is a count.
+
+    A run has no row for a count of something that never happened, so its value is then 0.
+    """
     return {name: 0.0 for name in sorted(names) if re.search(COUNTED, name)}
 
 
 def missed(comparisons: Sequence[Mapping[str, Any]]) -> list[str]:
-    """The ids of the claims that the sweep did not confirm."""
+    """Return the ids of the claims that were not reproduced, or that have no points in the sweep."""
     return [row["claim"] for row in comparisons if row["status"] in MISSED]

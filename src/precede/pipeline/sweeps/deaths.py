@@ -33,7 +33,10 @@ if not sys.stdin.buffer.read():
 
 @contextmanager
 def witnessed(folder: Path) -> Iterator[None]:
-    """While the block runs, the death of this process is recorded in the folder, unless its parent ends too."""
+    """Record in the folder if this process dies while the block runs.
+
+    A small process watches it. A death together with the parent process, the executor, is not recorded.
+    """
     arguments = [str(folder), str(os.getpid()), str(os.getppid()), str(_GRACE_S)]
     watcher = subprocess.Popen(
         [sys.executable, "-I", "-S", "-c", _WATCHER, *arguments],
@@ -51,7 +54,10 @@ def witnessed(folder: Path) -> Iterator[None]:
 
 
 def count_deaths(folder: Path, run_id: str) -> int:
-    """How many workers died of a run; waits until the fate of those that left a `*.begun` is known."""
+    """Return how many workers died of a run.
+
+    If a worker left a `*.begun`, this first waits until the process that watches it has decided its fate.
+    """
     if any(folder.glob(f"{run_id}-*.begun")):
         time.sleep(2 * _GRACE_S)
     return sum(1 for _ in folder.glob(f"{run_id}-*.died"))

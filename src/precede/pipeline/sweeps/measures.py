@@ -66,7 +66,7 @@ def group_measures(measures: DataFrame, level: float = LEVEL) -> DataFrame:
 
 
 def _with_zeros(groups: DataFrame) -> DataFrame:
-    """Groups whose statistics count a 0 for every run that has no row for a count.
+    """Correct the statistics of groups: every run without a row for a count contributes a 0.
 
     If k of n values have mean m and deviation s and the others are 0, the mean is m k/n, and the squared
     deviations from it sum up to (k - 1) s^2 + m^2 k (n - k) / n.
@@ -136,7 +136,7 @@ class _Runs:
             yield pa.RecordBatch.from_pylist(rows, _ARROW_MEASURED)
 
     def _parts(self, batches: Iterator[pa.RecordBatch]) -> Iterator[tuple[str, pa.RecordBatch]]:
-        """Each batch divided by run."""
+        """Divide each batch by run, and yield the parts with their run ids."""
         for batch in batches:
             runs = pc.run_end_encode(batch.column("run_id")) if batch.num_rows else None
             begin = 0

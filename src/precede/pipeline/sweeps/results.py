@@ -35,7 +35,10 @@ def result_tables(grid: Grid, marks: Marks) -> dict[str, pa.Table]:
 
 
 def table_of(table: Table, rows: Sequence[Mapping[str, Any]]) -> pa.Table:
-    """Rows in the declared schema. A missing optional column is null; an unknown key is a programming error."""
+    """Make an Arrow table in the declared schema from rows. A missing optional column is null.
+
+    An unknown key in the first row is a programming error and fails an assertion.
+    """
     for row in rows[:1]:
         assert not set(row) - set(table.names()), set(row) - set(table.names())
     return pa.Table.from_pylist(list(rows), schema=table.arrow())
@@ -47,7 +50,7 @@ def sorted_json(values: Any) -> str:
 
 
 def run_row(run_id: str, run: Run, labels: Mapping[str, str], mark: Mapping[str, Any]) -> dict[str, Any]:
-    """The row of `runs` for a run and its mark; columns about the simulation's outcome are left null.
+    """Return the row of `runs` for a run and its mark, without the columns about the simulation's outcome.
 
     `labels` are sweep, scenario and options.
     """

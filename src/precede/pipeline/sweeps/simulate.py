@@ -38,17 +38,26 @@ if TYPE_CHECKING:
     from pyspark.sql import SparkSession
 
 _S_A_TASK: Final = 2.0
-"""CPU seconds: short runs share a task, so that starting tasks (0.05 CPU s each) costs little."""
+"""The CPU seconds of work that a task should have.
+
+Short runs share a task, so that starting tasks (0.05 CPU s each) costs little.
+"""
 
 _PILOT: Final = 64
-"""So many runs of unknown duration are tried first, if there are more; the others are then sized by them."""
+"""The most runs of a first plan that only measures durations.
+
+Such a plan is made if there are more runs than this and the duration of none is known.
+"""
 
 _DEATHS: Final = 2
 _MARKS_READ: Final = 20_000
 
 
 class SweepOptions(Struct, frozen=True):
-    """Which stages follow the simulation, and whether results of other code of this version are run again."""
+    """The stages that follow the simulation (`verdicts`, `measures`), and which results are run again.
+
+    Results of another version are always run again; with `same_code` also those of other code of this version.
+    """
 
     verdicts: bool = True
     measures: bool = True
@@ -127,7 +136,7 @@ class Marks:
         return mark
 
     def is_stale(self, run_id: str, options: SweepOptions) -> bool:
-        """Was the mark left by another version, or by other code if `same_code` is demanded?"""
+        """Return whether the mark was left by another version, or by other code if `same_code` is demanded."""
         mark = self.read(run_id)
         return bool(mark) and not is_current(mark["version"], options.same_code)
 
@@ -142,7 +151,10 @@ class Marks:
 
 
 class _Batch:
-    """Runs as pieces of work for `spread`; the job's plan has the runs of each piece."""
+    """Carries out runs and leaves their marks. `spread` calls it with the number of a task in the job's plan.
+
+    The plan has the runs of each task. A call returns their number.
+    """
 
     def __init__(self, lake: Lake, job: Job, options: SweepOptions) -> None:
         self.lake, self.job, self.options = lake, job, options
@@ -156,7 +168,7 @@ class _Batch:
 
 
 class _RunTask:
-    """Brings one run from the state in which an earlier attempt left it to its mark."""
+    """Carries out one run up to its done mark, from the state in which an earlier attempt left it."""
 
     def __init__(self, lake: Lake, job: Job, point: Point, options: SweepOptions) -> None:
         self.lake, self.job, self.point, self.options = lake, job, point, options
@@ -222,11 +234,11 @@ class _RunTask:
 
 
 def plan_tasks(points: Sequence[Point], cpu_s: Mapping[bytes, float]) -> list[list[Point]]:
-    """The runs of each task, sized by estimated work and not by the cores that a cluster has just now.
+    """Divide runs into tasks by their estimated work, and not by the cores that a cluster has just now.
 
     `cpu_s` is the CPU time of runs by everything but their seed. Tasks have about `_S_A_TASK` of work, and the
-    longest runs begin first. If there are many runs of unknown duration, the plan has only a few of each kind;
-    the next plan knows how long they took.
+    longest runs begin first. If there are more than `_PILOT` runs and nothing is known about any, the plan has
+    only one run of each kind, at most `_PILOT`; the next plan knows how long they took.
     """
     kinds = [_without_seed(point.run) for point in points]
     unknown = [point for point, kind in zip(points, kinds, strict=True) if kind not in cpu_s]

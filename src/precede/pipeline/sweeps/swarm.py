@@ -18,13 +18,13 @@ if TYPE_CHECKING:
     from pyspark.sql import SparkSession
 
 WORLDS_A_TASK: Final = 40
-"""A task then has some seconds of work."""
+"""How many worlds one task runs, which takes some seconds."""
 
 _TASKS_A_ROUND: Final = 256
 
 
 def swarm_results(session: SparkSession | None, work: Sequence[tuple[str, int]]) -> Iterator[WorldResult]:
-    """The result of every (protocol, seed), in order."""
+    """Run the world of every (protocol, seed) and yield the results in the same order."""
     tasks = 1 if session is None else _TASKS_A_ROUND
     size = max(1, min(WORLDS_A_TASK, len(work) // tasks))
     in_a_round = size * tasks
@@ -36,13 +36,16 @@ def swarm_results(session: SparkSession | None, work: Sequence[tuple[str, int]])
 
 
 class _Worlds:
-    """Worlds as pieces of work for `spread`, `size` of them in each."""
+    """Runs worlds, `size` of them in each task. `spread` calls it with the number of a task.
+
+    A call returns the results of its worlds as plain data.
+    """
 
     def __init__(self, work: Sequence[tuple[str, int]], size: int) -> None:
         self.work, self.size = list(work), size
 
     def count(self) -> int:
-        """The number of pieces."""
+        """Return the number of tasks."""
         return -(-len(self.work) // self.size)
 
     def __call__(self, number: int) -> list[Any]:

@@ -113,7 +113,7 @@ def write_results(job: Job, grid: Grid, marks: dict[str, dict[str, Any]], sessio
 
 
 def summarise_sweep(swept: SweptRuns) -> SweepSummary:
-    """Count the marks of a sweep."""
+    """Count the marks of a sweep and return the numbers as a summary."""
     verdicts = {"holds": 0, "violated": 0, "unknown": 0}
     broken = []
     for run_id, mark in swept.marks.items():

@@ -15,6 +15,9 @@ _KEPT: Final = (
 
 
 def judge(events: Path, promised: str) -> dict[str, Any]:
-    """Verify a run's log on the order that its protocol promises, else on causal order."""
+    """Verify a run's log and return the verdict as plain data.
+
+    The order is the one that the run's protocol promises, or causal order if it promises none.
+    """
     plain = verify(events, read_order(promised) if promised in ORDERS else "causal").plain()
     return {"promised": promised, **{name: plain[name] for name in _KEPT}}

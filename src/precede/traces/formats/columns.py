@@ -29,10 +29,11 @@ def parse_columns(option: str | None) -> dict[str, str] | list[str] | None:
 def places_in(
     header: Sequence[str], synonyms: Synonyms, mapping: Mapping[str, str] | None, where: str
 ) -> dict[str, int] | None:
-    """The index of each of our columns in a header; None if the header has none of them.
+    """Find our columns in a header. Returns the index of each column that it has, or None if it has none.
 
-    `synonyms` are other names for our columns. `mapping` names columns explicitly; it is an error if the header
-    lacks one of these. `where` is the place of the header, for the error.
+    `synonyms` are other names for our columns. `mapping` names columns explicitly. Raises BadInput if the
+    header lacks one of these, or if `mapping` has a name that is none of ours. `where` is the place of the
+    header, for the error.
     """
     lowered = [name.strip().lower() for name in header]
     if mapping:

@@ -77,7 +77,7 @@ class _Unusable:
 
 
 def _counted(fixes: Iterable[Fix | _Unusable], summary: Summary) -> Iterator[Row]:
-    """The rejects of a file without a usable fix."""
+    """Count the rows of a file that has no usable fix, and yield each as a reject."""
     for fix in fixes:
         summary.rows_read += 1
         assert isinstance(fix, _Unusable)

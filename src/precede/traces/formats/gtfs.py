@@ -152,7 +152,11 @@ def _shape(points: list[tuple[float, float, float, float | None]]) -> Shape | No
 
 
 def _anchors(calls: list[Call], stops: dict[str, Stop], summary: Summary) -> list[Anchor]:
-    """The calls of a trip with a position and their own time; raises BadRow if they give no motion."""
+    """Return the calls of a trip that have a position and a time of their own.
+
+    Calls that are left out are noted in the summary. Raises BadRow if times go back or if the calls give no
+    motion.
+    """
     calls.sort(key=lambda call: call.sequence)
     anchors: list[Anchor] = []
     for call in calls:
@@ -219,7 +223,7 @@ def _vehicles(
 
 
 def _rejected(trip: Trip, reason: str, summary: Summary) -> Iterator[Reject]:
-    """Reject a trip together with its calls."""
+    """Reject a trip together with its calls: correct the counts, and yield the rejects."""
     summary.rows_kept -= 1 + len(trip.calls)
     yield summary.reject(trip.line, reason, "trips.txt")
     for call in trip.calls:

@@ -214,7 +214,10 @@ class Services:
         return date.fromordinal(day) if most else None
 
     def _weeks(self, trips: Counter[str]) -> tuple[list[int], list[list[int]]]:
-        """The days on which services begin or have ended, and the trips by weekday from each of them on."""
+        """Return the days on which the usual timetable changes, and the trips by weekday from each of them on.
+
+        It changes on the day on which a service begins, and on the day after its last one.
+        """
         changes: dict[int, list[int]] = {0: [0] * 7}
         for service, (days, begin, end) in self._weekly.items():
             if begin <= end:
@@ -237,7 +240,7 @@ class Services:
 
 
 def _week(start: int, until: int, exceptional: Container[int]) -> list[int]:
-    """The first Monday, Tuesday and so on of a span of days that are not exceptional."""
+    """Return the first Monday, the first Tuesday and so on in a span of days, without exceptional days."""
     first: dict[int, int] = {}
     for day in range(start, until):
         if day not in exceptional:

@@ -51,7 +51,7 @@ class _Trace:
         return self.walkers[node]
 
     def setdest(self, at: Instant, node: str, x: float, y: float, speed: float) -> Iterator[Row]:
-        """Send a node to a destination; the segments that it completed before."""
+        """Send a node to a destination. Yields the segments that the node completed before."""
         if at < 0:
             raise BadRow("time before zero")
         if speed < 0:
@@ -66,7 +66,7 @@ class _Trace:
         return iter(done)
 
     def finish(self) -> Iterator[Row]:
-        """The last segments of all nodes, until the end of the trace."""
+        """Yield the last segments of all nodes, until the end of the trace."""
         for node in list(self.places):
             if len({"X", "Y"} & self.places[node].keys()) == 1:
                 self.summary.note("nodes with only one of X_ and Y_, the other taken as 0")
@@ -96,7 +96,7 @@ def read_ns2(lines: Iterable[tuple[int, str]], summary: Summary) -> Iterator[Row
 
 
 def _line(text: str, trace: _Trace) -> Iterator[Row]:
-    """Apply one line to the trace; the segments that it completes."""
+    """Apply one line to the trace. Yields the segments that it completes."""
     if placed := _SET.fullmatch(text):
         trace.place(placed[1], placed[2], coordinate(placed[3], f"{placed[2]}_"))
         return iter(())

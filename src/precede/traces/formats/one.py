@@ -100,7 +100,10 @@ class _Contacts:
         self.last = until if self.last is None else max(self.last, until)
 
     def finish(self) -> Iterator[Row]:
-        """The remaining contacts; open ones end with the trace."""
+        """Yield the remaining contacts at the end of the trace.
+
+        Open contacts end with the trace and are noted. One that began as the trace ends is rejected.
+        """
         for state in self.pairs.values():
             if state.end is None:
                 self.extend(state.start)
@@ -134,7 +137,7 @@ def read_one_events(content: Iterable[tuple[int, str]], summary: Summary) -> Ite
 
 
 def _event(line: int, words: list[str], contacts: _Contacts) -> Iterator[Row | Reject]:
-    """Apply one line."""
+    """Apply one line. Yields its message, contacts that are certain now, and rejects; raises BadRow."""
     if len(words) < 2:
         raise BadRow("too few fields")
     at = instant(words[0])

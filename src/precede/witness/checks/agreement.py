@@ -22,7 +22,10 @@ class Lack(Struct, frozen=True):
 
 
 class Agreement(Struct):
-    """The result: how often a member lacks a message, the first cases, and why it cannot be decided."""
+    """The result of the check. `violations` counts every lack, `lacks` has the first ones.
+
+    `reasons` say why the check cannot be decided; they are empty if it can.
+    """
 
     violations: int
     lacks: list[Lack]
@@ -30,7 +33,11 @@ class Agreement(Struct):
 
 
 def check_agreement(history: History, members: Sequence[str], truncated: bool, most: int) -> Agreement:
-    """Compare what the correct members deliver; `most` lacks are kept, all are counted."""
+    """Find the messages that one correct member delivered and another correct member did not.
+
+    `members` are the names of the membership. All lacks are counted, and the first `most` are kept. If the log
+    is `truncated`, no lack is reported. A member without rows is a reason, not a lack.
+    """
     incarnations: dict[str, list[int]] = {}
     for process in range(history.processes):
         incarnations.setdefault(str(history.nodes[int(history.node_of[process])]), []).append(process)
@@ -56,13 +63,16 @@ def check_agreement(history: History, members: Sequence[str], truncated: bool, m
 
 
 def _drop_unproven_ghosts(history: History) -> None:
-    """With opaque ids, any message without a broadcast may be of a member whose log is absent."""
+    """Forget all deliveries without a broadcast if message ids are opaque.
+
+    An opaque id does not name its source. So each of these messages may come from a member whose log is absent.
+    """
     if history.labels is not None:
         history.ghost_count, history.ghosts = 0, []
 
 
 def _delivered(history: History, process: int) -> dict[int, int]:
-    """The messages that a process delivered, with their rows."""
+    """Return the messages that a process delivered, each with the row of its delivery."""
     rows: dict[int, int] = {}
     for event in range(int(history.start[process]), int(history.start[process + 1])):
         code = int(history.events[event])

@@ -18,10 +18,10 @@ from precede.witness.history import LATE, Ints
 def mark_late_causal(
     start: Ints, events: Ints, marks: Ints, source: Ints, base: Ints, who: Ints, until: Ints, turns: int
 ) -> int:
-    """Mark every delivery that comes after a message which it precedes. Returns the number of marked rows.
+    """Mark every late delivery: its process delivered before it a message that depends on it.
 
-    `who`, `until` and `turns` are the schedule of `integrity.take_turns`: in its order the past of a message is
-    known before the message is delivered.
+    Returns the number of marked rows. `who`, `until` and `turns` are the schedule of `integrity.take_turns`. In
+    its order the past of a message is known before the message is delivered.
     """
     late = 0
     deliveries = [0] * len(source)

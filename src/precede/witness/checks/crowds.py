@@ -28,10 +28,11 @@ def mark_late(
     rank: Any,
     memory: int,
 ) -> int:
-    """Mark every delivery that comes after a message which it precedes. Returns the number of marked rows.
+    """Mark every late delivery: its process delivered before it a message that depends on it.
 
-    `column[p]` is the clock column of a process that broadcasts, `schedule` the result of `take_turns`, `rank`
-    the number type of a clock entry, `memory` the bytes that clocks may take.
+    Returns the number of marked rows. `column[p]` is the clock column of a process that broadcasts, `schedule`
+    the result of `take_turns`, `rank` the number type of a clock entry, `memory` the bytes that clocks may
+    take.
     """
     arrays = (history.start, history.events, marks, history.source, history.base)
     width = int(column.max(initial=-1)) + 1
@@ -111,9 +112,10 @@ def _walk(
 
 @numba_kernel
 def _most_in_transit(start: Ints, events: Ints, who: Ints, until: Ints, turns: Ints, copies: Ints) -> Ints:
-    """The most messages that are broadcast and not yet delivered everywhere at one time.
+    """Return the largest number of messages in transit at one time of the schedule.
 
-    `copies[m]` becomes the number of deliveries of message m.
+    A message is in transit from its broadcast to its last delivery. `copies[m]` becomes the number of
+    deliveries of message m.
     """
     for e in range(len(events)):
         if events[e] >= 0 and events[e] & 1:

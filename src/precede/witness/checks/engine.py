@@ -79,7 +79,7 @@ class Engine:
         return next((place for place in range(begin, end) if values[place] == value), -1)
 
     def mark_late_causal(self, history: History, marks: Ints, who: Ints, until: Ints, turns: int) -> int:
-        """Mark every delivery that comes after a message which it precedes.
+        """Mark every late delivery: its process delivered before it a message that depends on it.
 
         Returns the number of marked rows.
         """
@@ -123,10 +123,12 @@ class Turns:
 
 
 class Knots:
-    """The results of the total order check.
+    """Runs the check of total order and holds its results.
 
-    `violations` adds, for each knot with a disagreement, its messages less one. `pairs` has for each such knot
-    four rows that prove it. `cycle` is a cycle of a knot without a disagreement.
+    A knot is a set of messages whose local orders form cycles (see `total.py`). It is a violation if two
+    processes deliver two of its messages in different order. `violations` adds, for each such knot, the number
+    of its messages less one. `pairs` has for each such knot four rows that prove it. `cycle` is a cycle of one
+    knot without a disagreement.
     """
 
     def __init__(self, engine: Engine, history: History) -> None:
@@ -145,7 +147,7 @@ class Knots:
             self._find_knots(engine, history, cursor, left)
 
     def _find_knots(self, engine: Engine, history: History, cursor: Ints, left: int) -> None:
-        """Divide the remaining deliveries into knots and judge these."""
+        """Divide the remaining deliveries into knots, and add the result of each knot to this object."""
         messages = history.messages
         rest, origin, owner = engine.ints(left), engine.ints(left), engine.ints(left)
         engine.gather_rest(history.start, history.events, cursor, rest, origin, owner)
@@ -172,7 +174,7 @@ class Knots:
         knot_start: Ints,
         sizes: Ints,
     ) -> None:
-        """Decide for each knot whether it is a violation or a longer cycle."""
+        """Decide for each knot whether it is a violation or only a cycle of more than two messages."""
         place, stamp = engine.ints(history.messages), engine.ints(history.messages, -1)
         heads, tails, hashes = (engine.ints(history.processes) for _ in range(3))
         pair = engine.ints(4)

@@ -11,14 +11,14 @@ from typing import Final
 from precede.witness.history import DUPLICATE, EARLY, UNADDRESSED, Ints
 
 OUT: Final = -2
-"""In `parked`: the message has been broadcast."""
+"""The value of an entry of `parked` when its message has been broadcast."""
 
 
 def mark_repetitions(start: Ints, events: Ints, marks: Ints, last_seen: Ints) -> int:
-    """Mark and mask every delivery of a message that the process has delivered before. Returns the number.
+    """Mark and mask every delivery of a message that the process has delivered before.
 
-    `last_seen` has one entry per message, filled with -1. This check runs first, because a repetition would
-    look like a late delivery.
+    Returns the number of marked rows. `last_seen` has one entry per message, filled with -1. This check runs
+    first, because a repetition would look like a late delivery.
     """
     repeated = 0
     for p in range(len(start) - 1):

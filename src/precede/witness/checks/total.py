@@ -20,10 +20,11 @@ from precede.witness.history import Ints
 def agree_up_to(
     start: Ints, events: Ints, copies: Ints, arrived: Ints, parked: Ints, after: Ints, cursor: Ints, ready: Ints
 ) -> int:
-    """Remove deliveries in one order that all processes agree on. Returns the number of removed deliveries.
+    """Remove deliveries for as long as all processes agree on the next message.
 
-    `copies[m]` is the number of processes that deliver message m. The caller passes `arrived` filled with 0 and
-    `parked` with -1, per message, and `cursor` as a copy of `start`; `cursor` ends at the first remaining row.
+    Returns the number of removed deliveries. `copies[m]` is the number of processes that deliver message m. The
+    caller passes `arrived` filled with 0 and `parked` with -1, per message, and `cursor` as a copy of `start`;
+    `cursor` ends at the first remaining row.
     """
     taken = 0
     count = len(start) - 1

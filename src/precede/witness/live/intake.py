@@ -59,7 +59,10 @@ class Intake:
         return [*touched, *reversed(later)]
 
     def _release(self, p: int) -> list[int]:
-        """Queue the held rows that have become contiguous. Returns later incarnations that could begin then."""
+        """Queue the held rows that have become contiguous.
+
+        Returns the later incarnations of the node that may be able to begin now.
+        """
         process = self.state.processes[p]
         if not process.began:
             self._begin(process)

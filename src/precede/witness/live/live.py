@@ -25,9 +25,9 @@ from precede.witness.reading.column_names import BROADCAST
 from precede.witness.verdict import Offence, Order, Violation
 
 STORIES_WITH_CHAIN: Final = 10
-"""So many late deliveries of one call are explained with their chains, which takes time.
+"""A late delivery is explained with its causal chain if fewer violations than this were found before it.
 
-The others in a sentence.
+The count begins anew with each call of `add`. Later ones get one sentence, because chains take time to find.
 """
 
 
@@ -46,7 +46,10 @@ class LiveRun:
                 self._park(p, process.waits)
 
     def add(self, rows: Iterable[tuple[str, int, LiveRow]]) -> list[Violation]:
-        """Take rows as (node, incarnation, row), in any order; a row that was added before changes nothing."""
+        """Take rows as (node, incarnation, row), in any order. Returns the violations that they prove.
+
+        A row that was added before changes nothing.
+        """
         self._violations = []
         self._ready += reversed(self._intake.add(rows))
         self._count_all()
@@ -98,9 +101,11 @@ class LiveRun:
         return False
 
     def _cannot_come(self, key: Key) -> bool:
-        """True when the source has passed this number: numbers ascend.
+        """Return whether a message can no longer be broadcast; a delivery of it is then a violation.
 
-        If the source's first step is not 0, rows before it may be missing, and they may have lower numbers.
+        A source broadcasts with ascending numbers. So a message cannot come once its source has broadcast a
+        higher number. There is one exception: if the source's first known step is not 0, rows before it may be
+        missing. Then the answer is False for a number that is not above the lowest one seen.
         """
         place = self.state.places.get(key[:2])
         source = None if place is None else self.state.processes[place]
@@ -193,7 +198,11 @@ class LiveRun:
         return True
 
     def _compare_orders(self, p: int, process: Process, message: int, row: LiveRow) -> None:
-        """Report a process that delivered this message before one that p delivered earlier."""
+        """Compare process p's delivery of a message with the deliveries of all other processes.
+
+        If another process delivered this message before one that p delivered earlier, the disagreement is
+        reported, with the first such process. The delivery is remembered for later comparisons.
+        """
         opponent = -1
         for q, other in enumerate(self.state.processes):
             theirs = self.state.delivered[q]
@@ -216,9 +225,9 @@ class LiveRun:
         self._violations.append(violation)
 
     def _break_ring(self) -> bool:
-        """Blame one process of a ring that waits for each other's queued broadcasts.
+        """Find processes that wait for each other's queued broadcasts in a ring, and blame one of them.
 
-        Returns False without a ring.
+        Returns False if there is no ring.
         """
         for p in range(len(self.state.processes)):
             ring: list[int] = []
@@ -233,7 +242,10 @@ class LiveRun:
         return False
 
     def _blame(self, ring: Sequence[int]) -> None:
-        """Report the delivery that the lowest process of a ring waits with, and let the process continue."""
+        """Report a delivery before its broadcast by the lowest process of a ring, and let it continue.
+
+        The delivery is the one at which that process waits.
+        """
         processes = self.state.processes
         p = min(ring, key=lambda q: (natural(processes[q].node), processes[q].incarnation))
         process = processes[p]

@@ -146,7 +146,7 @@ class LiveState:
         return sum(len(process.queue) for process in self.processes)
 
     def place(self, node: str, incarnation: int) -> int:
-        """The index of a process, new or known."""
+        """Return the index of a process. A new process is added."""
         place = self.places.get((node, incarnation))
         if place is None:
             place = self.places[node, incarnation] = len(self.processes)
@@ -165,7 +165,7 @@ class LiveState:
         return name_message(*self.key_of(message))
 
     def conflict(self, process: Process, cause: str) -> None:
-        """Remember that rows of a process contradict each other."""
+        """Remember, once, that rows of a process contradict each other; only the first conflicts are kept."""
         text = f"node {process.name}: {cause}"
         if len(self.conflicts) < _CONFLICTS_KEPT and text not in self.conflicts:
             self.conflicts.append(text)

@@ -17,30 +17,30 @@ class Stories:
         self.state = state
 
     def ghost(self, process: Process, row: LiveRow) -> Violation:
-        """A delivery of a message that nobody broadcast."""
+        """Explain a delivery of a message that nobody broadcast."""
         story = f"delivered {quoted(row.message)} at step {row.step}, but nobody broadcast it."
         return _violation(process, row, "ghost", story)
 
     def too_early(self, process: Process, row: LiveRow) -> Violation:
-        """A delivery that precedes its broadcast."""
+        """Explain a delivery that precedes its broadcast."""
         story = f"delivered {quoted(row.message)} before it can have been broadcast."
         return _violation(process, row, "before_broadcast", story)
 
     def duplicate(self, p: int, message: int, row: LiveRow) -> Violation:
-        """A delivery of a message that the process delivered before."""
+        """Explain a delivery of a message that the process delivered before."""
         process = self.state.processes[p]
         earlier = (self._delivered(p, message),) if self.state.delivered[p][message] else ()
         story = f"delivered {quoted(row.message)} twice."
         return _violation(process, row, "duplicate", story, (*earlier, _row(process, row)))
 
     def not_addressed(self, process: Process, message: int, row: LiveRow) -> Violation:
-        """A delivery at a node that is not among the destinations."""
+        """Explain a delivery at a node that is not among the message's destinations."""
         to = ", ".join(self.state.to[message]) or "nobody"
         story = f"delivered {quoted(row.message)}, which was addressed to {to} only."
         return _violation(process, row, "not_addressed", story, (self._broadcast(message), _row(process, row)))
 
     def expired(self, process: Process, message: int, row: LiveRow, deadline: int) -> Violation:
-        """A delivery after the deadline."""
+        """Explain a delivery after the message's deadline."""
         assert row.clock is not None
         story = (
             f"delivered {quoted(row.message)} {format_duration(row.clock - deadline)} after its deadline "
@@ -49,7 +49,7 @@ class Stories:
         return _violation(process, row, "expired", story, (self._broadcast(message), _row(process, row)))
 
     def disagreement(self, p: int, q: int, message: int, row: LiveRow) -> Violation:
-        """Process q delivered the message before one that process p delivered earlier."""
+        """Explain that process q delivered the message before one that process p delivered earlier."""
         state = self.state
         mine, theirs = state.delivered[p], state.delivered[q]
         both = range(min(len(mine), len(theirs)))
@@ -66,7 +66,11 @@ class Stories:
         return _violation(state.processes[p], row, "total", story, rows, other=state.message_name(other))
 
     def late(self, p: int, message: int, row: LiveRow, kind: Offence, with_chain: bool) -> Violation:
-        """A late delivery, with the chain from the message to the first delivered one that it precedes."""
+        """Explain a late delivery: process p delivered before it a message that depends on it.
+
+        With `with_chain`, the explanation has the causal chain between the two messages and the rows that prove
+        it.
+        """
         state, process = self.state, self.state.processes[p]
         if not with_chain:
             story = f"delivered {quoted(row.message)} after a message that it precedes."
@@ -88,7 +92,7 @@ class Stories:
         return _violation(process, row, kind, story, tuple(rows), remarks, names[-1], tuple(names))
 
     def _chain(self, p: int, message: int, step: int) -> list[int]:
-        """A causal chain from the message to one that process p delivered before a step."""
+        """Find a causal chain from the message to one that process p delivered before a step."""
         chain = [self._first_after(p, step, message)]
         while chain[0] != message:
             after = chain[0]
@@ -100,7 +104,7 @@ class Stories:
         return chain
 
     def _first_after(self, p: int, step: int, message: int) -> int:
-        """The first delivery of process p before a step that is the message or that the message precedes."""
+        """Return the first message that p delivered before a step and that depends on `message` or is it."""
         deliveries = sorted((at, m) for m, at in enumerate(self.state.delivered[p]) if 0 < at <= step)
         return next(m for _, m in deliveries if m == message or self._precedes(message, m))
 
@@ -133,7 +137,7 @@ def _violation(
     other: str | None = None,
     chain: tuple[str, ...] = (),
 ) -> Violation:
-    """A violation by a row of a process; `story` continues the words "Node a"."""
+    """Make a violation by a row of a process; `story` continues the words "Node a"."""
     rows = rows or (_row(process, row),)
     return Violation(
         kind=kind,

@@ -182,7 +182,7 @@ class ArrayBuilder:
         return incarnations.astype(np.int32)
 
     def _groups(self, batch: Any, first_row: int, everywhere: Array) -> Array | None:
-        """The independent order of each row, or None while there is only one."""
+        """Return the code of the independent order of each row; None if all rows of the batch have code 0."""
         table = self.processes
         codes: Array | None = None
         for at, name in enumerate(self.layout.by):
@@ -227,7 +227,7 @@ class ArrayBuilder:
         return np.where(missing & (kind == BROADCAST), incarnation, others)
 
     def _clock(self, batch: Any, first_row: int, kind: Array, process: Array) -> Array:
-        """The local times; remembers the processes that have a delivery without one."""
+        """Return the local times, and remember the processes that have a delivery without one."""
         if not self.timed:
             return np.empty(0, np.int64)
         clock, missing = self._integers("clock_us", batch, first_row)

@@ -109,7 +109,7 @@ class Assembly:
         return index
 
     def _messages_from_deliveries(self) -> None:
-        """Without broadcast rows the messages are those that were delivered, by source and number.
+        """Number the messages of a log without broadcast rows: those that were delivered, by source and number.
 
         Opaque ids have no source. Their order of broadcasting is unknown and not used, so the first process of
         the group stands for the source.
@@ -234,7 +234,7 @@ class Assembly:
         history.ghosts += [self._ghost(history, p, place) for place in proven[:GHOSTS_KEPT].tolist()]
 
     def _set_ungathered_aside(self, history: History, p: int, q: int, places: Array) -> Array:
-        """The deliveries whose source has rows; the others are noted in the history, by source."""
+        """Return the deliveries whose source has rows. Note the others in the history, by source."""
         table, rows = self.processes, self.rows
         gathered = np.isin(table.node[rows.source[places]], table.node[table.order[p:q]])
         others = places[~gathered]
@@ -264,7 +264,7 @@ class Assembly:
     def _reject_number(self, e: int) -> NoReturn:
         """Raise BadInput for a broadcast row whose number does not ascend.
 
-        Irregular if its place is unknown.
+        Raises Irregular if the row's place in the file is unknown; the log is then read again.
         """
         rows = self.rows
         if rows.row is None:
@@ -286,7 +286,10 @@ class Assembly:
         )
 
     def _reject_label(self, one: int, other: int) -> NoReturn:
-        """Raise BadInput for two broadcasts of one opaque id; Irregular if their places are unknown."""
+        """Raise BadInput for two broadcasts of one opaque id.
+
+        Raises Irregular if the rows' places in the file are unknown; the log is then read again.
+        """
         rows = self.rows
         assert self.labels is not None
         if rows.row is None:

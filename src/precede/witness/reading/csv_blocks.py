@@ -1,8 +1,8 @@
-"""Large CSV logs by blocks of several megabytes, with pyarrow's reader; any other block row by row, as before.
+"""Reads large CSV logs in blocks of several megabytes with pyarrow.
 
-A block is read by pyarrow only where both readers give the same cells: ASCII without quotes, carriage returns,
-NULs or blank lines, every row as wide as the header. From the first block on that is not, the row reader takes
-over: it names row, line and cause of every mistake.
+A block is read by pyarrow only where it gives the same cells as the row reader: ASCII without quotes, carriage
+returns, NULs or blank lines, every row as wide as the header. At the first block that is different, the row
+reader takes over. It names row, line and cause of every mistake.
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ _IRREGULAR: Final = (b'"', b"\r", b"\0", b"\n\n")
 
 
 def next_block(stream: LineStream) -> bytes:
-    """Whole lines of about `BLOCK_BYTES`; at the end of the stream whatever is left."""
+    """Read whole lines of about `BLOCK_BYTES`; at the end of the stream whatever is left."""
     data = stream.read(BLOCK_BYTES)
     if len(data) < BLOCK_BYTES:
         return data
@@ -55,7 +55,10 @@ def parse_block(block: bytes, columns: Sequence[str], requested: Sequence[str], 
 def batches(
     stream: LineStream, columns: Sequence[str], requested: Sequence[str], separator: str
 ) -> Iterator[tuple[Any, int]]:
-    """Arrow batches of the regular blocks, with their numbers of rows; the rest stays in the stream."""
+    """Yield Arrow batches of the regular blocks, each with its number of rows.
+
+    It ends at the first irregular block, which stays in the stream with everything after it.
+    """
     while block := next_block(stream):
         table = parse_block(block, columns, requested, separator)
         if table is None:

@@ -47,7 +47,7 @@ class Names:
         return column_codes
 
     def _translate(self, dictionary: Any, first_row: int, title: str, place: Place) -> Array:
-        """The code of each entry of a batch's dictionary, and NO_NAME at the end.
+        """Return the code of each entry of a batch's dictionary, and NO_NAME at the end.
 
         Consecutive batches often have the same dictionary, so the last translation is kept.
         """
@@ -104,7 +104,10 @@ def dictionary_of(column: Any) -> Any:
 
 
 def integers(column: Any, first_row: int, title: str, place: Place) -> tuple[Array, Array | None]:
-    """A column as 64-bit integers; nulls read 0, and the second array says where they are (None: no nulls)."""
+    """Return a column as 64-bit integers and a mask of its nulls.
+
+    Nulls become 0. The mask is None if there are no nulls.
+    """
     if isinstance(column, pa.ChunkedArray):
         column = column.combine_chunks()
     if isinstance(column, pa.DictionaryArray):
@@ -164,6 +167,9 @@ def first_missing(missing: Array | None, needed: Array) -> int:
 
 
 def require(missing: int, first_row: int, title: str, place: Place) -> None:
-    """Raise BadInput for a missing value; `missing` is its index in the batch, or -1."""
+    """Raise BadInput if a needed value is missing.
+
+    `missing` is its index in the batch, or -1 if none is missing.
+    """
     if missing >= 0:
         raise BadInput(f"{place(first_row + missing)}: {title} is missing")

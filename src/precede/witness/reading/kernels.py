@@ -24,9 +24,9 @@ UNSEEN: Final = -(1 << 63)
 """The step of a process without rows so far."""
 
 NO_MESSAGE: Final = -1
-"""In a column of sources: the row is neither a broadcast nor a delivery.
+"""The value in a column of sources for a row that is neither a broadcast nor a delivery.
 
-The b-th broadcast of a log is -2 - b.
+In the same column, the b-th broadcast row of the log has the value -2 - b.
 """
 
 _HASH_FACTOR: Final = np.uint64(0x9E3779B97F4A7C15)
@@ -36,7 +36,8 @@ _HASH_FACTOR: Final = np.uint64(0x9E3779B97F4A7C15)
 def pair_codes(a: Ints, b: Ints, done: Ints, table: Ints, keys: Ints, count: Ints, out: Ints) -> Ints:
     """Number the distinct pairs (a, b) in the order of appearance, from row `done` on, with a hash table.
 
-    Returns the rows done and the number of pairs; fewer rows than there are when the table must grow.
+    Returns how many rows are done and the number of pairs. It stops early when the hash table must grow; the
+    caller then continues with a larger one.
     """
     mask = len(table) - 1
     last_key, last_code = np.int64(-1), np.int32(-1)

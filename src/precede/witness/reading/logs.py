@@ -66,14 +66,17 @@ class Log(ABC):
 
     @abstractmethod
     def read(self, names: Sequence[str]) -> Iterator[Columns]:
-        """The columns with these names, some rows at a time, as Python values; an empty cell is None."""
+        """Yield the columns with these names, some rows at a time, as Python values; an empty cell is None."""
 
     def place(self, row: int) -> str:
         """The place of a row, counted from 1, for an error message."""
         return f"{self.name}, row {row}"
 
     def has_values(self, column: str) -> bool:
-        """Does the log have this column? Certain only when the whole log is read."""
+        """Return whether the log has this column.
+
+        A log of JSON lines is certain only after it was read to its end.
+        """
         return column in self.names
 
 
@@ -345,7 +348,7 @@ def read_promise(path: Path) -> str | None:
 
 
 def read_members(path: Path) -> tuple[str, ...]:
-    """The members that run.json lists: each must deliver what any of them delivers. None without a list."""
+    """Read the members that run.json lists, for the check of agreement; empty without a list."""
     members = _describe(path).get("members", ())
     if not isinstance(members, (list, tuple)) or not all(isinstance(name, str) for name in members):
         raise BadInput(f"{path}: members: expected a list of names, got {members!r}")
@@ -353,7 +356,7 @@ def read_members(path: Path) -> tuple[str, ...]:
 
 
 def _describe(path: Path) -> dict[str, Any]:
-    """What run.json says about a run; nothing without the file."""
+    """Read run.json as a dictionary; it is empty without the file. Raises BadInput if it is no JSON object."""
     if not path.is_file():
         return {}
     try:

@@ -23,7 +23,11 @@ class Piece(Struct, frozen=True):
 
 
 def pieces_in(folder: Path) -> list[Piece]:
-    """The Parquet files in a folder and below, without hidden and unfinished ones."""
+    """Find the Parquet files in a folder and below it.
+
+    A file is left out if its name or that of a folder above it begins with a dot, or with an underscore without
+    a `=`.
+    """
     paths = sorted(folder.rglob("*.parquet"))
     below = [(path, path.relative_to(folder).parts) for path in paths]
     return [Piece(path, _named(parts[:-1])) for path, parts in below if not any(map(_hidden, parts))]

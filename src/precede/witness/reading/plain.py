@@ -137,7 +137,7 @@ class PlainBuilder:
     def _message(
         self, columns: Mapping[str, Sequence[Any]], index: int, row: int, process: Process, kind: int
     ) -> Key:
-        """The message that a row is about; a broadcast row may leave its source out."""
+        """Return the message that a row is about. A broadcast row may leave its source out."""
         names, place = self.layout.columns, self.place
         if not self.layout.numbered:
             return text(columns[names["message"]][index], row, "message", place)
@@ -373,7 +373,7 @@ class PlainBuilder:
 
 
 def _last_step(group: Group, processes: list[Process], p: int) -> int | None:
-    """The last step of the node's incarnation before this one: the steps may continue from there."""
+    """Return the last step of the node's incarnation before this one, from which steps may continue."""
     if p == 0 or processes[p - 1][0] != processes[p][0]:
         return None
     return max(row[0] for row in group.rows[processes[p - 1]])

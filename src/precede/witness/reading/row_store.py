@@ -73,7 +73,7 @@ class Columns:
             new[:] = values
 
     def widen(self, *columns: Array) -> None:
-        """Change steps and numbers to 64 bits if one does not fit into 32, which take half the memory."""
+        """Store steps and numbers with 64 bits from now on if one of these values does not fit into 32 bits."""
         if self.integer is np.int32 and any(
             column.max(initial=0) > INT32 or column.min(initial=0) < -INT32 for column in columns
         ):
@@ -169,7 +169,10 @@ class RowStore:
                 setattr(self, name, np.concatenate((getattr(self, name), more)))
 
     def present(self, with_sources: bool) -> Array:
-        """By process code: does the process have rows? `with_sources` adds the sources of stored deliveries."""
+        """Return, by process code, whether the process has rows.
+
+        With `with_sources`, the sources of stored deliveries count as processes with rows too.
+        """
         process, _, source, _, _ = self.columns.filled_columns()
         present = np.zeros(self.processes.count, np.bool_)
         if self.sorting:
@@ -181,11 +184,14 @@ class RowStore:
         return present
 
     def grouped(self, counted: bool, place: Place) -> Grouped:
-        """The rows by process; the process table must be settled. `counted`: a hole in the steps is a gap."""
+        """Return the rows by process; the process table must be settled.
+
+        `counted`: a hole in the steps is a gap.
+        """
         return self._sorted(counted, place) if self.sorting else self._counted(counted)
 
     def _counted(self, counted: bool) -> Grouped:
-        """Rows in the order of their steps: one counting pass groups them."""
+        """Group rows that came in the order of their steps, in one counting pass."""
         process, step, source, number, clock = self.columns.filled_columns()
         order = self.processes.order
         counts = np.bincount(process, minlength=len(self.processes.place))[order]
@@ -209,7 +215,7 @@ class RowStore:
         return grouped
 
     def _sorted(self, counted: bool, place: Place) -> Grouped:
-        """Rows in any order: sort them by process and step, check them, drop those that are not messages."""
+        """Sort rows that came in any order by process and step, check them, and drop other kinds of rows."""
         process, step, source, number, clock = self.columns.filled_columns()
         at = self.processes.place[process]
         order = np.lexsort((step, at))
@@ -258,7 +264,10 @@ class RowStore:
         return gaps
 
     def _last_step_before(self, place: int) -> int | None:
-        """The last step of the incarnation before this one: the steps may continue from there."""
+        """Return the last step of the node's incarnation before this one, or None if there is none.
+
+        The steps of this incarnation may continue from there.
+        """
         if place == 0 or not self.processes.same_node(place - 1, place):
             return None
         return int(self.last_step[self.processes.order[place - 1]])

@@ -9,7 +9,8 @@ from typing import IO
 class LineStream(io.BufferedIOBase):
     """A byte stream whose `read1` returns one line, so that a text reader on top of it never reads ahead.
 
-    `put_back` returns bytes to the front. With `by_line` false, `read1` returns any number of bytes.
+    `put_back` returns bytes to the front. The next `read1` returns these bytes at once, also if they are
+    several lines, up to its `size`. With `by_line` false, `read1` returns any number of bytes.
     """
 
     def __init__(self, stream: IO[bytes]) -> None:
@@ -34,7 +35,7 @@ class LineStream(io.BufferedIOBase):
         return self._stream.read(size)
 
     def read(self, size: int | None = -1) -> bytes:
-        """Up to `size` bytes; fewer only at the end."""
+        """Return up to `size` bytes; fewer only at the end of the stream."""
         front, self._front = self._front, b""
         if size is None or size < 0:
             return front + self._stream.read()

@@ -18,8 +18,8 @@ FREE_ROWS: Final = 10_000_000
 ROWS_PER_BYTE: Final = 20
 """The most rows per byte of a file with more than `FREE_ROWS` rows.
 
-Dense logs have about one; a file that claims
-more is an attack or damaged."""
+Dense logs have about one; a file that claims more is an attack or damaged.
+"""
 
 
 class TableLog(Log):
@@ -39,7 +39,7 @@ class TableLog(Log):
             yield batch.to_pydict(), batch.num_rows
 
     def batches(self, names: Sequence[str]) -> Iterator[Any]:
-        """The same rows as Arrow record batches; the log can be read several times."""
+        """Yield the rows as Arrow record batches with these columns. It can be called several times."""
         for batch in self.table.select(list(names)).to_batches(max_chunksize=ROWS_AT_ONCE):
             yield _times_as_numbers(batch)
 
@@ -85,7 +85,7 @@ class ParquetLog(Log):
             yield batch.to_pydict(), batch.num_rows
 
     def batches(self, names: Sequence[str]) -> Iterator[Any]:
-        """The same rows as Arrow record batches; the log can be read several times."""
+        """Yield the rows as Arrow record batches with these columns. It can be called several times."""
         for file in self.files:
             written = [name for name in names if name in file.written]
             try:
@@ -111,7 +111,10 @@ def table_log(source: Any) -> Log:
 
 
 def parquet_log(pieces: Sequence[Piece], name: str | None = None) -> ParquetLog:
-    """The log in Parquet files that have the same columns; `name` is the folder, by default the first file."""
+    """Open Parquet files that have the same columns as one log.
+
+    `name` is the name of the log in error messages, by default the path of the first file.
+    """
     return ParquetLog([_file(piece) for piece in pieces], name or str(pieces[0].path))
 
 
