@@ -73,7 +73,10 @@ else:
     _MODULE_OF = {name: module for module, names in _MODULES.items() for name in names}
 
     def __getattr__(name):
-        """Import a public name on first use."""
+        """Import a public name on first use and return it.
+
+        Raise Unavailable if a library that it needs is missing.
+        """
         if name not in _MODULE_OF:
             raise AttributeError(f"module 'precede' has no attribute {name!r}")
         from importlib import import_module
@@ -91,5 +94,5 @@ else:
         return value
 
     def __dir__():
-        """The public names, imported or not."""
+        """Return the names of this module, with the public names that are not imported yet."""
         return sorted({*globals(), *_MODULE_OF})

@@ -32,7 +32,7 @@ MOST_CARRIED: Final = 50_000
 """How many messages a member carries for others, unless the option `cache` says otherwise."""
 
 _LISTEN: Final = "2s"
-"""How long a member of a total order looks for a group, before a majority of the founders founds one."""
+"""How long a member of a total order looks for a running group, before its founders may found one."""
 
 MOST_BYTES_CARRIED: Final = 1 << 28
 """How many bytes of payloads a member carries for others, unless the option `cache_bytes` says otherwise."""
@@ -113,7 +113,7 @@ def _settings(
     identity: bytes | None,
     roster: Mapping[str, bytes] | SignedRoster | None,
 ) -> MemberSettings:
-    """The settings of a member over sockets, checked."""
+    """Return the settings of a member over sockets. Raise BadInput if they contradict each other."""
     if (identity is None) != (roster is None):
         raise BadInput("identity and roster go together: one signs, the other says whose signatures count")
     if not beacon > 0:
@@ -137,7 +137,10 @@ def _with_admin(
     roster: Mapping[str, bytes] | SignedRoster | None,
     admin: bytes | None,
 ) -> MemberSettings:
-    """The settings with the administrator's key and the epochs of a signed roster, after checking both."""
+    """Check a signed roster and its administrator's key.
+
+    Return the settings with that key and the roster's epochs.
+    """
     if not isinstance(roster, SignedRoster):
         if admin is not None:
             raise BadInput("admin: needs a signed roster (precede keys sign)")
@@ -161,7 +164,7 @@ def open_member(
     settings: MemberSettings,
     random: Random | None = None,
 ) -> Group:
-    """A member that runs any protocol in any of its roles. `join` and the commands build theirs with this."""
+    """Make a member that runs a protocol in one of its roles. `join` and the commands make theirs with this."""
     entry = registry.find(protocol)
     chosen = dict(options)
     if entry.ordering is not None:
@@ -198,7 +201,7 @@ def open_member(
 
 
 def _check_members(name: str, settings: MemberSettings) -> None:
-    """Raise BadInput if two members would be taken for one another."""
+    """Raise BadInput if two members have one name, node id or key: they would be taken for one another."""
     roster = settings.roster or {}
     everybody = list(dict.fromkeys((name, *settings.members, *roster)))
     setting = "members"
@@ -215,7 +218,7 @@ def _check_members(name: str, settings: MemberSettings) -> None:
 def _ids(names: Sequence[str], book: Mapping[str, NodeId] | None) -> tuple[NodeId, tuple[NodeId, ...]]:
     """Return the node id of the last name, and the sorted ids of all names.
 
-    `book` has the ids by name; without it they are computed from the names.
+    A `book` lists the ids, if given.
     """
     id_of = {name: node_id(name) if book is None else book[name] for name in names}
     return id_of[names[-1]], tuple(sorted(set(id_of.values())))
@@ -242,7 +245,11 @@ def _check_addresses(bind: object, peers: Iterable[object], lan: object) -> None
 def _udp_transport(
     bind: tuple[str, int] | None, peers: Sequence[tuple[str, int]], lan: bool | tuple[str, int]
 ) -> UdpTransport:
-    """UDP on every interface if the group is not on this machine alone, else on the loopback address."""
+    """Return a UDP transport on `bind`.
+
+    Without `bind` it is on the loopback address if all peers are on this machine and there is no multicast.
+    Otherwise it is on every interface.
+    """
     multicast = LAN_GROUP if lan is True else lan or None
     _check_addresses(bind, peers, multicast)
     local = all(host == "localhost" or host.startswith("127.") for host, _ in peers)
@@ -251,7 +258,10 @@ def _udp_transport(
 
 
 def _read_secrets(key: bytes | str | Path | Sequence[bytes] | None) -> Sequence[bytes]:
-    """The group's secrets. Only None means no encryption: an empty list or a short secret is a mistake."""
+    """Return the group's secrets, from a key file or as given. None gives no secrets: frames are not encrypted.
+
+    Raise BadInput for an empty list, or for a secret that has not 32 bytes.
+    """
     if key is None:
         return ()
     if isinstance(key, (str, Path)):
@@ -280,7 +290,7 @@ _ORDERS: Final = {protocol: order for order, protocol in _PROTOCOLS.items()}
 def _protocol_for(
     order: Order, lifetime: Duration | None, members: Sequence[str], stored: bool, alone: bool
 ) -> str:
-    """The protocol that implements an order, after checking the settings that the order needs."""
+    """Return the protocol that implements an order. Raise BadInput if the settings do not fit the order."""
     if order not in _PROTOCOLS:
         raise BadInput(f"order: {order!r} is none of {', '.join(get_args(Order))}")
     if order == "delta" and lifetime is None:

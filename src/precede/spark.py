@@ -20,7 +20,7 @@ __all__ = ["contacts", "group", "measure", "simulate", "verify"]
 
 
 def simulate(runs: DataFrame, *, rows: Literal["events", "gauges"] = "events", tasks: int = 200) -> DataFrame:
-    """The event rows (or gauges) of every run: a row of `runs` is one run, and tasks carry them out.
+    """Simulate runs in Spark tasks and return their event rows or gauges. A row of `runs` is one run.
 
     * `runs`: the columns `scenario` (a built-in name, or a file that every executor reads), and optionally
       `protocol`, `seed` and `options` (a JSON object of protocol options and scenario settings, or null).
@@ -51,11 +51,12 @@ def verify(
     duplicates: Duplicates = "forbid",
     partitions: int | None = None,
 ) -> DataFrame:
-    """The verdict about every order in a log: one row for each combination of the columns `by`.
+    """Verify every order in a log. The result has one verdict for each combination of the columns `by`.
 
-    The options are those of `precede.verify`. The default of `by` is `run_id` if there is such a column, else
-    the whole log is one order, which one task verifies. `partitions` is the number of tasks; by default the
-    session decides. Raises BadInput for missing columns; a value that cannot be read fails the action.
+    The options are those of `precede.verify`. The default of `by` is `run_id` if there is such a column.
+    Otherwise the whole log is one order, which one task verifies. `partitions` is the number of tasks; by
+    default the session decides. Raises BadInput for missing columns; a value that cannot be read fails the
+    action.
 
     >>> rows = [("t1", "ana", 0, "broadcast", "ana", 0), ("t1", "ben", 0, "delivered", "ana", 0)]
     >>> names = ["topic", "node", "step", "kind", "message_source", "message_number"]
@@ -78,7 +79,7 @@ def verify(
 
 
 def measure(events: DataFrame, gauges: DataFrame | None = None) -> DataFrame:
-    """Every measure of every run: the columns `run_id`, `measure` and `value`.
+    """Compute every measure of every run. The result has the columns `run_id`, `measure` and `value`.
 
     The measures are those of `precede.simulate(…).measures()`; a measure without a value has no row.
 
@@ -94,7 +95,7 @@ def measure(events: DataFrame, gauges: DataFrame | None = None) -> DataFrame:
 
 
 def group(measures: DataFrame, level: float = 0.95) -> DataFrame:
-    """Mean, deviation and confidence interval of every measure over runs that differ only in their seed.
+    """Compute mean, deviation and confidence interval of measures over runs that differ only in their seed.
 
     Takes rows of the table `measures` with the scope `run`, and gives rows with the scope `group`.
 
@@ -109,7 +110,7 @@ def group(measures: DataFrame, level: float = 0.95) -> DataFrame:
 
 
 def contacts(segments: DataFrame, range_m: float, *, slice: str = "1h") -> DataFrame:
-    """The exact contacts of nodes that move in straight segments, within a radio range.
+    """Compute the exact contacts, within a radio range, of nodes that move in straight segments.
 
     `segments` has the columns of the table `segments`, the result those of `contacts`. A task computes one
     slice of time of one trace; the result does not depend on how long a slice is.

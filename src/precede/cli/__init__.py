@@ -9,7 +9,7 @@ To add a verb, add one line to `VERBS` and a module in the sub-package it belong
 
 * `def command(...) -> int | None`: typer parameters; its docstring is the help and must show an example
   (after a line with a single backslash-b, so that it is not rewrapped); or
-* `app`, a `typer.Typer` made by `new_app()`, when the verb has verbs of its own (`precede keys new`).
+* `app`, a `typer.Typer` made by `new_app()`, when the verb has verbs of its own (`precede keys make`).
 
 A module is imported only when its verb is called. Import Spark, Arrow and the like inside functions, so that
 `--help` is quick. What a verb does, and what the shell sees:
@@ -99,7 +99,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
 
 
 def new_app() -> typer.Typer:
-    """A typer application with the settings that all verbs share."""
+    """Make a typer application with the settings that all verbs share."""
     import typer
 
     return typer.Typer(
@@ -172,7 +172,10 @@ def _call(verb: str, arguments: list[str]) -> int:
 
 
 def _usage(verb: str, error: Exception) -> int:
-    """Report a mistake in the command line in one line; other errors are not caught here."""
+    """Report a mistake in the command line in one line and return the exit code.
+
+    Raise any other error again.
+    """
     if type(error).__name__ == "Abort":
         raise KeyboardInterrupt from error
     if type(error).__name__ == "NoArgsIsHelpError":
@@ -185,7 +188,7 @@ def _usage(verb: str, error: Exception) -> int:
 
 
 def _needs_arguments(function: Any) -> bool:
-    """Does the verb have a required argument? Then calling it bare shows its help."""
+    """Return whether a verb has a required argument. If so, calling it without arguments shows its help."""
     import inspect
 
     return any(p.default is inspect.Parameter.empty for p in inspect.signature(function).parameters.values())
@@ -232,6 +235,9 @@ def _unexpected(verb: str, error: BaseException) -> int:
 
 
 def _leave_the_pipe() -> int:
-    """End quietly after the reader of our output has gone; keeps the interpreter from flushing into it."""
+    """Send the rest of our output nowhere after its reader has gone, and return the exit code.
+
+    Otherwise the interpreter would complain when it flushes the output at its end.
+    """
     os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
     return _BROKEN_PIPE

@@ -23,7 +23,7 @@ class SteadyClock:
         self._slowed_at: tuple[Instant, Instant] | None = None
 
     def now(self) -> Instant:
-        """The current time."""
+        """Return the current time, never less than before."""
         reading = self._read()
         if reading >= self.latest:
             self.latest = reading
@@ -47,7 +47,7 @@ class Timers:
         self._handles: dict[Key, asyncio.TimerHandle] = {}
 
     def set(self, key: Key, at: Instant) -> None:
-        """Set a timer, in place of an earlier one with the same key."""
+        """Set a timer for the instant `at`, in place of an earlier one with the same key."""
         self.cancel(key)
         delay = max(0, at - self._clock.now()) / SECOND / self._speed
         self._handles[key] = asyncio.get_running_loop().call_later(delay, self._due, key, at)

@@ -40,12 +40,12 @@ class Codec:
         self._stamp_type = stamp_type
 
     def encode(self, packet: Packet) -> bytes:
-        """A packet as bytes."""
+        """Encode a packet as bytes."""
         kind = self._kinds[type(packet)]
         return bytes((VERSION, kind)) + self._encoder.encode(packet)[len(self._heads[kind]) :]
 
     def decode(self, data: bytes) -> Packet:
-        """Bytes from the network as a packet; raises Garbled."""
+        """Decode bytes from the network as a packet. Raise Garbled if they are none of this protocol."""
         if len(data) > LARGEST:
             raise Garbled("oversize")
         if len(data) < 2:
@@ -71,7 +71,7 @@ class Codec:
 
 
 def _head(packet: type[Packet]) -> bytes:
-    """The first bytes of every packet of a kind in MessagePack: array marker, length, name.
+    """Return the first bytes that every packet of a kind has in MessagePack: array marker, length, name.
 
     The kind's number implies them, so they are not sent.
     """
@@ -83,7 +83,7 @@ def _head(packet: type[Packet]) -> bytes:
 
 
 def _revive(value: Any, stamp_type: Any) -> Any:
-    """The same value with its stamps converted; visits only fields that can contain a stamp."""
+    """Return the same value with its stamps converted. Only fields that can contain a stamp are visited."""
     if isinstance(value, tuple):
         return tuple([_revive(item, stamp_type) for item in value])
     kind: Any = type(value)
@@ -96,7 +96,7 @@ def _revive(value: Any, stamp_type: Any) -> Any:
 
 @cache
 def _fields_with_stamps(kind: Any) -> tuple[str, ...]:
-    """The fields of a struct that are a stamp or contain one at any depth."""
+    """Return the fields of a struct that are a stamp or contain one at any depth."""
     if not issubclass(kind, msgspec.Struct):
         return ()
     return tuple(
@@ -107,7 +107,7 @@ def _fields_with_stamps(kind: Any) -> tuple[str, ...]:
 
 
 def _structs_in(declared: Any) -> list[Any]:
-    """The structs in a declared type: the type itself, or those in a tuple or union."""
+    """Return the structs in a declared type: the type itself, or those in a tuple or union."""
     if isinstance(declared, type) and issubclass(declared, msgspec.Struct):
         return [declared]
     return [struct for part in get_args(declared) for struct in _structs_in(part)]

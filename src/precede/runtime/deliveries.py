@@ -82,7 +82,7 @@ class MemberState:
         self.failure: StoreFailed | None = None
 
     def check_open(self) -> None:
-        """Raise unless the member runs."""
+        """Raise StoreFailed if the store has failed, RuntimeError if the member has not joined or has left."""
         if self.failure is not None:
             raise StoreFailed(str(self.failure))
         if self.phase != "open":
@@ -138,11 +138,14 @@ class Deliveries:
 
     @property
     def in_memory(self) -> int:
-        """How many of them are in memory."""
+        """How many of the messages that are not taken are in memory; the others are in the store alone."""
         return len(self._in_memory)
 
     def add(self, place: int, message: Message) -> None:
-        """Append a delivered message; `place` is its number in the outbox."""
+        """Append a delivered message; `place` is its number in the outbox.
+
+        With a store, a message beyond `MOST_IN_MEMORY` is only counted and read from the store later.
+        """
         if self._in_store_alone or (len(self._in_memory) >= MOST_IN_MEMORY and self._outbox.has_store):
             self._in_store_alone += 1
         else:
@@ -151,7 +154,11 @@ class Deliveries:
         self._changed.set()
 
     async def take(self, iterator: DeliveryIterator) -> Delivered:
-        """Acknowledge the previous message and wait for the next one."""
+        """Acknowledge the previous message, wait for the next one and return it.
+
+        Raise RuntimeError if another loop takes messages already, StopAsyncIteration after the member has
+        closed.
+        """
         current = None if self._iterator is None else self._iterator()
         if self._requested or (current is not None and current is not iterator):
             raise RuntimeError(f"{self._state.name}: another loop takes the messages of this group already")
@@ -211,7 +218,10 @@ class ArrivalFeed:
         return bool(self._queues)
 
     async def listen(self) -> AsyncGenerator[Arrival, None]:
-        """Everything published from now on."""
+        """Yield the arrivals that are published from now on, until the feed ends.
+
+        Raise StoreFailed if the store fails.
+        """
         self._state.check_open()
         queue: asyncio.Queue[Arrival | None] = asyncio.Queue(MOST_UNTAKEN)
         self._queues.append(queue)

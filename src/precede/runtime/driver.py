@@ -136,7 +136,7 @@ class Driver(EffectHandler):
     def broadcast(
         self, payload: bytes, to: Sequence[NodeId] | None = None, lifetime: Duration | None = None
     ) -> None:
-        """Broadcast a message. If the node raises Refused, nothing has changed."""
+        """Run the queued inputs, then broadcast a message. If the node raises Refused, it has not changed."""
         self._drain()
         now = self._clock.now()
         effects = self.node.broadcast(payload, now, to, lifetime)
@@ -149,7 +149,7 @@ class Driver(EffectHandler):
         self._drain()
 
     def packet(self, data: bytes, sender: NodeId, over: Medium = RADIO) -> None:
-        """Receive the bytes of a packet. Bytes that are no packet of this protocol are counted and dropped."""
+        """Decode, check and queue a packet. It is counted and dropped if a check fails or the queue is full."""
         now = self._clock.now()
         packet = self._reception.decode(data, now, self._accepted, self.inspection)
         if packet is None or not self._reception.queued(len(self._inputs) + len(self._early), len(data)):
@@ -163,7 +163,10 @@ class Driver(EffectHandler):
             self._input(receive)
 
     def link_up(self, peer: NodeId, over: Medium = RADIO) -> None:
-        """Report to the node that a neighbour can be reached."""
+        """Tell the node that a neighbour is reachable.
+
+        Packets that waited for the last wired one are queued.
+        """
         self._input(lambda now: self._link_up(peer, now, over))
         if over == WIRED and self._wires_to_come and peer not in self._wired:
             self._wired[peer] = None
@@ -217,7 +220,7 @@ class Driver(EffectHandler):
         return isinstance(self.store, Store)
 
     def unacknowledged(self, after: int, most: int) -> list[tuple[int, Message]]:
-        """The delivered messages in the store after the place `after`, at most `most` of them."""
+        """Return at most `most` of the delivered messages that the store has after the place `after`."""
         try:
             return self.store.unacknowledged(after, most)
         except StoreFailed as error:
@@ -287,7 +290,7 @@ class Driver(EffectHandler):
             self._running = False
 
     def _commit(self) -> None:
-        """Commit changes and the rows that report them in one transaction. Rows alone can wait."""
+        """Commit changes and the rows that report them in one transaction. Rows without changes can wait."""
         if self._rows and (self.store.dirty or len(self._rows) > _MOST_ROWS):
             self.log_rows()
         if self.store.dirty and self._clock.latest > self._clock_kept:
@@ -296,7 +299,7 @@ class Driver(EffectHandler):
         self.store.commit()
 
     def log_rows(self) -> None:
-        """Move the rows so far into the store, with its next commit."""
+        """Move the event rows so far into the store. Its next commit makes them durable."""
         if self._rows:
             self.rows_logged += len(self._rows)
             self.store.log(self._rows.taken())
@@ -388,7 +391,7 @@ class Driver(EffectHandler):
 
 
 def _incarnation(store: Store | NoStore) -> int:
-    """The node's incarnation: with a store the same after each restart, without one a new number each time."""
+    """Return and record the incarnation: with a store the same after each restart, without one a new number."""
     incarnation = store.remembered("incarnation", store.first_incarnation)
     store.remember("incarnation", incarnation)
     store.commit()

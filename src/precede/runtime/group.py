@@ -42,7 +42,7 @@ from precede.runtime.ticking import Ticking
 from precede.runtime.transports.transport import Transport
 
 MOST_PAYLOAD: Final = 1_000_000
-"""A packet has at most 1 MiB; the rest is for the data that orders the message."""
+"""The most bytes of a payload. The rest of a packet, which has at most 1 MiB, is for data that orders it."""
 
 
 class Group:
@@ -163,7 +163,10 @@ class Group:
         return self
 
     async def __aexit__(self, kind: type[BaseException] | None, *rest: object) -> None:
-        """Close. If the block raised, the last message taken is delivered again after a restart."""
+        """Close the member. If the block raised, the message in hand is not acknowledged.
+
+        With a store, a restart delivers it again.
+        """
         if kind is not None:
             self._deliveries.keep_in_hand()
         await self.close()
@@ -208,11 +211,12 @@ class Group:
     # -- sending ------------------------------------------------------------------------------------------
 
     async def broadcast(self, payload: bytes, lifetime: str | timedelta | None = None) -> None:
-        """Send a message to all members.
+        """Send a message to all members now. Then wait while the application has too many messages to take.
 
-        `lifetime` ("20s" or a timedelta) replaces that of `join`, in a group with lifetimes. The call waits
-        while the application has far too many delivered messages to take. Raises Refused, or NotYet if a later
-        try may work: in `total` until this member has joined the order, which takes some seconds after a start.
+        `lifetime` ("20s" or a timedelta) replaces that of `join`, in a group with lifetimes. Raises Refused if
+        the message is not sent. Raises NotYet, a kind of Refused, if a later try may work. In a group with
+        `total` order this happens until the member has joined the order, which takes some seconds after a
+        start.
         """
         self._state.check_open()
         self._driver.broadcast(self._checked(payload), None, read_lifetime(lifetime))
@@ -221,7 +225,10 @@ class Group:
     async def multicast(
         self, payload: bytes, to: Sequence[str], lifetime: str | timedelta | None = None
     ) -> None:
-        """Send a message to the named members only, in a group with order="multicast"."""
+        """Send a message to the named members only, in a group with order="multicast".
+
+        It waits as `broadcast` does. Raises Refused if a name is unknown or the message is not sent.
+        """
         self._state.check_open()
         if isinstance(to, str):
             raise TypeError(f"to: expected a list of names, got {to!r}")
@@ -236,8 +243,10 @@ class Group:
         await self._wait_for_application()
 
     def _checked(self, payload: object) -> bytes:
-        """Reject payloads that are no bytes or too large: receivers would wait for ever for a message that they
-        cannot decode."""
+        """Return a payload as bytes. Raise TypeError if it is no bytes, Refused if a packet cannot hold it.
+
+        Receivers would wait for ever for a larger message, since they cannot decode it.
+        """
         if not isinstance(payload, (bytes, bytearray, memoryview)):
             hint = ": encode it" if isinstance(payload, str) else ""
             raise TypeError(f"a payload is bytes, not {type(payload).__name__}{hint}")
@@ -247,7 +256,7 @@ class Group:
         return bytes(payload)
 
     async def _wait_for_application(self) -> None:
-        """Let other tasks run; backpressure while the application is far behind in taking messages."""
+        """Let other tasks run, then wait while more than `MOST_UNTAKEN` delivered messages wait to be taken."""
         await asyncio.sleep(0)
         while len(self._deliveries) > MOST_UNTAKEN:
             await asyncio.sleep(0.01)
@@ -258,22 +267,23 @@ class Group:
         return DeliveryIterator(self._deliveries)
 
     def arrivals(self) -> AsyncGenerator[Arrival, None]:
-        """Every message as soon as it is received, and again when it is delivered or given up.
+        """Yield news of messages: when one has to wait, when it is delivered, when it is given up.
 
-        An application can show a message at once, greyed, and confirm it when its place is final.
+        An application can show a message that waits at once, greyed, and confirm it when its place is final. If
+        it takes the news too slowly, it loses the oldest.
         """
         return self._arrivals.listen()
 
     def waiting(self) -> Sequence[Waiting]:
-        """The messages that are received and not yet delivered: for which messages, since and until when."""
+        """Return the received messages that are not delivered: what each waits for, since and until when."""
         return self._driver.node.waiting()
 
     def neighbours(self) -> list[str]:
-        """The names of the members that are heard now."""
+        """Return the names of the members that are heard now."""
         return [self._names.name_of(node) for links in self._all_links for node in links.neighbours()]
 
     def status(self) -> dict[str, Any]:
-        """Neighbours, sizes of registries with their peaks, messages that wait, what was dropped, and warnings.
+        """Return neighbours, sizes of registries with their peaks, messages that wait, drops and warnings.
 
         `warnings` is a list of `GroupWarning`: what is wrong with the set-up of the group, as far as it shows.
         """

@@ -46,7 +46,10 @@ class Membership:
         return [Retired(self._names.id_of(key.name), key.public, key.incarnation, key.number) for key in keys]
 
     def open_store(self) -> Store | NoStore:
-        """The member's store, bound to it. Refuses a roster that is older than the one used before."""
+        """Open the member's store and bind it to the member.
+
+        Raise BadInput for a roster older than the last one used.
+        """
         settings = self._settings
         if settings.store is None:
             return NoStore(settings.incarnation)
@@ -61,7 +64,7 @@ class Membership:
         return store
 
     def new_admission(self) -> Admission:
-        """The admission of one transport."""
+        """Make the admission of one transport, and keep it for later keys and rosters."""
         settings, boot = self._settings, secrets.randbits(63)
         number = self._names.id_of(self._name)
         terms = {"group": self._group, **settings.terms}
@@ -81,7 +84,7 @@ class Membership:
         return admission
 
     def log_name(self, node: NodeId) -> str:
-        """The name of a node in the event log: a pseudonym if names are redacted."""
+        """Return the name of a node in the event log: a pseudonym if names are redacted."""
         name = self._names.name_of(node)
         if not self._settings.redact:
             return name
@@ -95,7 +98,12 @@ class Membership:
                 admission.rekey(tuple(group_key(secret, self._group) for secret in group_secrets))
 
     def update(self, roster: SignedRoster, links: list[Links], store: Store | NoStore) -> None:
-        """Put a newer roster into force: signatures and sessions of members that it lacks are refused."""
+        """Put a newer roster into force: close links to members that it lacks, and refuse their later
+        signatures.
+
+        The store remembers its epoch. Raise BadInput if the roster is not newer, not signed by the
+        administrator, or without this member.
+        """
         admin = self._settings.admin
         if admin is None or self.authors is None:
             raise BadInput("roster: this member joined without an administrator (admin=)")

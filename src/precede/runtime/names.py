@@ -14,7 +14,7 @@ _MOST_NAMES: Final = 65_536
 
 
 def node_id(name: str) -> NodeId:
-    """The node id of a member's name: 47 bits of its hash, the same on every machine.
+    """Return the node id of a member's name: 47 bits of its hash, the same on every machine.
 
     It is a label. A member proves who it is with keys, whose ids have 128 bits (`links/introductions.py`).
     """
@@ -22,12 +22,15 @@ def node_id(name: str) -> NodeId:
 
 
 def group_key(secret: bytes, group: str) -> bytes:
-    """The key of one group, derived from a shared secret: two groups never have the same key."""
+    """Derive the key of one group from a shared secret, so that no two groups have the same key."""
     return blake2b(b"precede group" + group.encode(), key=secret, digest_size=KEY_BYTES).digest()
 
 
 def pseudonym(name: str, key: bytes) -> str:
-    """A name that reveals the real one to nobody without the key, and is the same in every member's log."""
+    """Return a pseudonym of a name, the same in every member's log.
+
+    Without the key nobody can find the name.
+    """
     return "m" + blake2b(name.encode(), key=key, digest_size=6, person=b"precede-log").hexdigest()
 
 
@@ -69,17 +72,20 @@ class MemberNames:
         self._names.update((self.id_of(name), name) for name in names)
 
     def learn(self, node: NodeId, name: str) -> None:
-        """A node says its name. It is believed if the node id fits: ids are hashes of names."""
+        """Note the name that a node gives itself, if the node's id is the hash of this name.
+
+        With a `book`, or beyond a bound, nothing is noted.
+        """
         new = node not in self._names and len(self._names) < _MOST_NAMES
         if new and self._book is None and node_id(name) == node:
             self._names[node] = name
 
     def id_of(self, name: str) -> NodeId:
-        """The node id of a name; KeyError if the book does not list it."""
+        """Return the node id of a name. Raise KeyError if there is a book that does not list it."""
         return node_id(name) if self._book is None else self._book[name]
 
     def name_of(self, node: NodeId) -> str:
-        """The name of a node id, or its number in hexadecimal if the name is unknown."""
+        """Return the name of a node id, or the id in hexadecimal if the name is unknown."""
         return self._names.get(node, f"{node:08x}")
 
     def __contains__(self, name: str) -> bool:

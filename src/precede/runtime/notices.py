@@ -1,4 +1,4 @@
-"""What the application should know about its group: each thing once, as a sentence.
+"""Warns the application about the set-up of its group: each warning once, as a sentence.
 
 A notice is logged as a warning to the logger `precede` and listed in `Group.status()["warnings"]`. Notices are
 for mistakes of a set-up that frames alone would leave unseen: nobody is heard, another key, other settings.
@@ -36,14 +36,17 @@ class GroupWarning(Struct, frozen=True):
 
 
 class Notices:
-    """The warnings of one member, each once per peer."""
+    """Keeps the warnings of one member: one for each code and peer, at most `MOST_NOTICES` (64)."""
 
     def __init__(self, group: str, name: str) -> None:
         self._prefix = f"{group}/{name}"
         self._given: dict[tuple[str, str], GroupWarning] = {}
 
     def give(self, code: str, text: str, peer: str = "") -> None:
-        """Log a warning and keep it for `status`, unless it was given before."""
+        """Log a warning and keep it for `status`.
+
+        Do nothing if its code was given for this peer, or 64 are kept.
+        """
         if (code, peer) not in self._given and len(self._given) < MOST_NOTICES:
             self._given[code, peer] = GroupWarning(code, text, peer)
             _LOGGER.warning("%s: %s", self._prefix, text)
@@ -52,5 +55,5 @@ class Notices:
         return len(self._given)
 
     def listed(self) -> list[GroupWarning]:
-        """Every warning so far, oldest first."""
+        """Return the warnings that were given, oldest first: at most 64, since later ones are not kept."""
         return list(self._given.values())

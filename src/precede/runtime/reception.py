@@ -33,7 +33,7 @@ class Reception:
         self._logged: set[tuple[type[Packet], type[BaseException]]] = set()
 
     def decode(self, data: bytes, now: Instant, accepted: int, inspection: Inspection | None) -> Packet | None:
-        """The packet in these bytes, or None if it was dropped."""
+        """Decode and check the bytes of a packet. Return None if it was dropped, which is counted."""
         try:
             packet = self._codec.decode(data)
         except Garbled as error:
@@ -46,7 +46,10 @@ class Reception:
         return packet
 
     def queued(self, inputs: int, size: int) -> bool:
-        """Count a packet that is to wait behind so many inputs; False if there is no room for it."""
+        """Count the bytes of a packet that is to wait behind `inputs` others.
+
+        Return False if there is no room for it; then it is counted as dropped.
+        """
         if inputs >= MOST_INPUTS or self._queued_bytes + size > MOST_INPUT_BYTES:
             self._dropped["overrun"] += 1
             return False
@@ -56,7 +59,10 @@ class Reception:
     def receive(
         self, node: Node, packet: Packet, sender: NodeId, over: Medium, size: int, now: Instant
     ) -> Effects:
-        """The node receives a packet that has waited."""
+        """Let the node receive a packet that has waited, and return the effects.
+
+        If the node raises an exception, the packet is counted as dropped and has no effects.
+        """
         self._queued_bytes -= size
         try:
             return node.receive(packet, sender, now, over)

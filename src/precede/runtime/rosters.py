@@ -63,7 +63,7 @@ class SignedRoster(msgspec.Struct, frozen=True):
         after: SignedRoster | None = None,
         last: Mapping[str, tuple[int, int]] | None = None,
     ) -> SignedRoster:
-        """A roster signed with the administrator's secret seed; `after` is the one that it replaces.
+        """Sign a roster with the administrator's secret seed. `after` is the roster that it replaces.
 
         `last` has, for a member whose key it removes, the incarnation and number of the last message that
         counts (`Delivered.id` of the last one that was delivered).
@@ -99,7 +99,7 @@ class SignedRoster(msgspec.Struct, frozen=True):
             raise BadInput(f"roster: no epoch: {self.epoch}")
 
     def removed_from(self, members: Mapping[str, bytes]) -> list[str]:
-        """The names in `members` that this roster lacks, or has with another key."""
+        """Return the names in `members` that this roster lacks, or has with another key."""
         return [name for name, public in members.items() if self.members.get(name) != public]
 
 

@@ -59,7 +59,10 @@ class KeptRows:
         self._rows.append((BROADCAST, now, source, id.incarnation, id.number, "", names, deadline))
 
     def packet(self, kind: int, now: Instant, packet: Packet, peer: NodeId, over: Medium, wire: int) -> None:
-        """Write a row about a packet that was sent or received; `wire` is its size in bytes on the wire."""
+        """Write a row about a packet that was sent or received, unless packets are not logged.
+
+        `wire` is its size in bytes on the wire.
+        """
         if self._packets:
             name = self._name_of(peer) if peer >= 0 else ""
             sizes = (packet.size_bytes, packet.control_bytes, packet.control_entries, packet.messages, wire)
@@ -70,7 +73,7 @@ class KeptRows:
         return len(self._rows)
 
     def taken(self) -> bytes:
-        """All rows as bytes; none are left here."""
+        """Return all rows as bytes and remove them."""
         data = self._encode(self._rows)
         self._rows.clear()
         return data
@@ -93,7 +96,8 @@ class SegmentSource(Protocol):
 class SegmentWriter:
     """Moves a member's rows from its store into the files of a folder.
 
-    With `seconds` a file is due after that time, for a reader that follows the log; else after many rows.
+    A file is due after many rows. With `seconds` it is also due after that time, for a reader that follows the
+    log.
     """
 
     def __init__(self, folder: Path, group: str, name: str, seconds: float | None) -> None:
@@ -109,7 +113,10 @@ class SegmentWriter:
             raise BadInput(f"{folder}: no folder for an event log: {error.strerror}") from error
 
     def time_is_due(self) -> bool:
-        """Whether `seconds` have passed since the last file; then the next one is due that much later."""
+        """Return whether `seconds` have passed since a file was due.
+
+        If so, the next one is due `seconds` from now.
+        """
         if self.seconds is None or time.monotonic() <= self._due_at:
             return False
         self._due_at = time.monotonic() + self.seconds
@@ -117,11 +124,11 @@ class SegmentWriter:
 
     @staticmethod
     def rows_are_due(rows: int) -> bool:
-        """Whether so many rows in the store are enough for a file."""
+        """Return whether `rows`, the number of rows in the store, are enough for a file."""
         return rows > _SEGMENT_ROWS
 
     def write(self, store: SegmentSource) -> None:
-        """Write one file with every row that is in the store."""
+        """Move every row of the store into one new file. Without rows, write none."""
         write_segment(store, self._folder, self._group, self._name)
 
 
@@ -129,8 +136,8 @@ def write_segment(store: SegmentSource, folder: Path, run_id: str, node: str) ->
     """Move the rows of a store into a new Parquet file and return how many there were.
 
     A file's name has the incarnation, the first step and the number of rows. After a crash between writing the
-    file and committing, the same file is written again, or a longer one with another name replaces it: a reader
-    that watches the folder reads each name once.
+    file and committing, the same file is written again, or a longer one with another name replaces it. The name
+    must differ then, because a reader that watches the folder reads each name once.
     """
     blocks = store.logged()
     rows = [row for _, data in blocks for row in msgspec.msgpack.decode(data)]
@@ -145,7 +152,10 @@ def write_segment(store: SegmentSource, folder: Path, run_id: str, node: str) ->
 
 
 def write_rows(rows: list[Row], folder: Path, run_id: str, node: str, incarnation: int, first: int) -> Path:
-    """Write rows as one Parquet file, which appears in the folder complete. `first` is the first row's step."""
+    """Write rows as one Parquet file, which appears in the folder complete, and return its path.
+
+    `first` is the first row's step. Other files of this incarnation that begin with the same step are deleted.
+    """
     import pyarrow.parquet as pq
 
     from precede.eventlog.recorder import Recorder
@@ -190,7 +200,7 @@ class _Sized:
 
 
 def _names_in(row: Row) -> list[str]:
-    """The names of nodes that a row mentions."""
+    """Return the names of nodes that a row mentions."""
     if len(row) == 2:
         return []
     if row[0] in (SENT, PACKET_RECEIVED):

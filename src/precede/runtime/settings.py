@@ -18,12 +18,15 @@ from precede.runtime.transports.transport import Transport
 
 
 def wall_clock() -> Instant:
-    """Microseconds since 1970, by the machine's clock."""
+    """Read the machine's clock: microseconds since 1970."""
     return time.time_ns() // 1000
 
 
 def read_lifetime(lifetime: str | timedelta | None) -> Duration | None:
-    """A lifetime in microseconds, from a text such as "20s" or a timedelta."""
+    """Read a lifetime, a text such as "20s" or a timedelta, as microseconds. None stays None.
+
+    Raise BadInput if it is shorter than a millisecond.
+    """
     if lifetime is None:
         return None
     if isinstance(lifetime, timedelta):
@@ -61,13 +64,13 @@ class MemberSettings(Struct, frozen=True, kw_only=True):
     """The epoch in which this member's key was enrolled: the incarnation of a store that begins with it."""
 
     protocol: str = ""
-    """The protocol's name, which a store remembers: it belongs to one member, group and protocol."""
+    """The protocol's name. A store remembers it, and refuses another member, group or protocol."""
     terms: Mapping[str, str] = {}
     """The settings that all members must share, by name, as the application wrote them."""
     lifetime: Duration | None = None
     """The lifetime of messages, where members' clocks must roughly agree."""
     store: Path | None = None
-    """The file that survives a restart."""
+    """The file with which a member continues after a restart; None: there is no store."""
     synchronous: bool = True
     """Wait for the disk at each commit, so that a commit survives a power failure."""
     incarnation: int | None = None

@@ -68,12 +68,15 @@ class Store:
                 f"{path}: written by a newer version of Precede (format {written}, this one reads {_FORMAT})"
             )
         self.is_old = written == _OLD_FORMAT
-        """Written by version 0.1: `store_upgrade` has to replace its node ids."""
+        """True if version 0.1 wrote the store. Then `store_upgrade` has to replace its node ids."""
         self.remember("format", written)
         self.commit()
 
     def claim(self, owner: Mapping[str, str]) -> None:
-        """Bind a new store to its owner (group, member, protocol); refuse a store that another owner wrote."""
+        """Bind a new store to its owner: group, member, protocol.
+
+        Raise BadInput if the store has another owner.
+        """
         for role, value in owner.items():
             mark = int.from_bytes(blake2b(value.encode(), digest_size=7).digest(), "big")
             if self.remembered(f"of {role}", mark) != mark:
@@ -83,13 +86,16 @@ class Store:
         self.commit()
 
     def sources(self) -> set[int]:
-        """The sources of the messages in the store, as far as its keys and its outbox name them."""
+        """Return the sources of the messages in the store, as far as its keys and its outbox name them."""
         keys = [msgspec.msgpack.decode(row[0]) for row in self._execute("SELECT key FROM kept")]
         named = {key[1] for key in keys if isinstance(key, list) and len(key) > 1 and isinstance(key[1], int)}
         return named | {message.id.source for _, message in self.unacknowledged()}
 
     def rewrite(self, translated: Callable[[Any], Any]) -> None:
-        """Replace everything that has node ids, in one transaction, and set the present format."""
+        """Replace each persisted key and value, and each message of the outbox, by `translated` of it.
+
+        This is one transaction, which also sets the present format.
+        """
         self._begin()
         decode, encode = msgspec.msgpack.decode, self._encode
         kept = [(decode(key), decode(value)) for key, value in self._execute("SELECT key, value FROM kept")]
@@ -105,7 +111,7 @@ class Store:
         self.is_old = False
 
     def saved(self) -> dict[Key, Any]:
-        """Every value that the protocol persisted and has not deleted, as plain data."""
+        """Return every value that the protocol persisted and has not deleted, as plain data."""
         rows = self._execute("SELECT key, value FROM kept")
         return {self._key.decode(key): msgspec.msgpack.decode(value) for key, value in rows}
 
@@ -125,16 +131,19 @@ class Store:
         return cursor.lastrowid
 
     def unacknowledged(self, after: int = 0, most: int = -1) -> list[tuple[int, Message]]:
-        """The messages of the outbox after the place `after`, oldest first; all of them, or at most `most`."""
+        """Return the messages of the outbox after the place `after`, oldest first.
+
+        `most` bounds them, if not -1.
+        """
         query = "SELECT place, message FROM outbox WHERE place > ? ORDER BY place LIMIT ?"
         rows = self._execute(query, (after, most))
         return [(place, msgspec.msgpack.decode(message, type=Message)) for place, message in rows]
 
     def acknowledge(self, place: int) -> None:
-        """Delete a message and all before it from the outbox; committed at once.
+        """Delete a message and all before it from the outbox, and commit at once.
 
-        The commit does not wait for the disk: it survives the end of the process, and after a power failure
-        some acknowledged messages may be delivered again.
+        If nothing else is to be committed, the commit does not wait for the disk. It survives the end of the
+        process, but after a power failure some acknowledged messages may be delivered again.
         """
         delete = "DELETE FROM outbox WHERE place <= ?"
         if self._dirty:
@@ -153,7 +162,7 @@ class Store:
         self._execute("INSERT OR REPLACE INTO driver VALUES (?, ?)", (name, value))
 
     def remembered(self, name: str, default: int) -> int:
-        """One of the driver's own numbers."""
+        """Return one of the driver's own numbers, or `default` if it was never written."""
         row = self._execute("SELECT value FROM driver WHERE name = ?", (name,)).fetchone()
         return default if row is None else int(row[0])
 
@@ -163,11 +172,11 @@ class Store:
         self._execute("INSERT INTO log (rows) VALUES (?)", (rows,))
 
     def logged(self) -> list[tuple[int, bytes]]:
-        """The encoded rows that are in no file yet, oldest first, each block with its place."""
+        """Return the encoded rows that are in no file yet, oldest first, each block with its place."""
         return list(self._execute("SELECT place, rows FROM log ORDER BY place"))
 
     def forget_log(self, place: int) -> None:
-        """Delete the rows up to a place, which are in a file now, with the next commit."""
+        """Delete the rows up to a place with the next commit. A file has them now."""
         self._begin()
         self._execute("DELETE FROM log WHERE place <= ?", (place,))
 
@@ -210,8 +219,11 @@ class Store:
 
 
 def _lock(path: Path) -> int | None:
-    """Lock a store for this process. The lock has a file of its own, since SQLite's locks on the database end
-    when any descriptor of it is closed."""
+    """Lock a store for this process and return the lock's descriptor; None on Windows, where nothing is locked.
+
+    Raise BadInput if another process has the lock. The lock has a file of its own, since SQLite's locks on the
+    database end when any descriptor of it is closed.
+    """
     if sys.platform == "win32":
         return None
     import fcntl
@@ -228,7 +240,10 @@ def _lock(path: Path) -> int | None:
 
 
 class NoStore:
-    """The interface of `Store` without a disk: nothing survives, and each start is a new incarnation."""
+    """The interface of `Store` without a disk.
+
+    Nothing survives, and a start draws a new incarnation if none is given.
+    """
 
     dirty = False
 
@@ -240,7 +255,7 @@ class NoStore:
         self._numbers: dict[str, int] = {}
 
     def saved(self) -> dict[Key, Any]:
-        """Nothing."""
+        """Return nothing: there is no disk."""
         return {}
 
     def persist(self, key: Key, value: Any) -> None:
@@ -252,7 +267,7 @@ class NoStore:
         return self._place
 
     def unacknowledged(self, after: int = 0, most: int = -1) -> list[tuple[int, Message]]:
-        """Nothing: messages wait in memory alone."""
+        """Return nothing: messages wait in memory alone."""
         return []
 
     def acknowledge(self, place: int) -> None:
@@ -263,7 +278,7 @@ class NoStore:
         self._numbers[name] = value
 
     def remembered(self, name: str, default: int) -> int:
-        """One of the driver's own numbers."""
+        """Return one of the driver's own numbers, or `default` if it was never written."""
         return self._numbers.get(name, default)
 
     def log(self, rows: bytes) -> None:
@@ -271,11 +286,11 @@ class NoStore:
         self._log.append(rows)
 
     def logged(self) -> list[tuple[int, bytes]]:
-        """The encoded rows that are in no file yet."""
+        """Return the encoded rows that are in no file yet, oldest first, each block with its place."""
         return list(enumerate(self._log))
 
     def forget_log(self, place: int) -> None:
-        """Delete the rows, which are in a file now."""
+        """Delete all rows, whatever the place. A file has them now."""
         self._log.clear()
 
     def commit(self) -> None:

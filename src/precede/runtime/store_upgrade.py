@@ -21,7 +21,7 @@ _LEAST_HASH: Final = 1 << 16
 
 
 def old_node_id(name: str) -> NodeId:
-    """The node id of a name in version 0.1."""
+    """Return the node id that a name had in version 0.1."""
     return int.from_bytes(blake2b(name.encode(), digest_size=4).digest(), "big") >> 1
 
 
@@ -44,7 +44,7 @@ def upgrade(store: Store, names: Iterable[str]) -> None:
 
 
 def _translated(value: Any, ids: Mapping[NodeId, NodeId]) -> Any:
-    """Plain data with every old id replaced."""
+    """Return plain data in which every old id is replaced."""
     match value:
         case bool():
             return value

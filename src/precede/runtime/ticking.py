@@ -1,4 +1,4 @@
-"""What a member does at intervals: beacons, handshakes again, files of the event log, a look for neighbours."""
+"""Works at intervals: sends beacons, repeats handshakes, writes the event log, warns if nobody is heard."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ _SILENT_BEACONS: Final = 8
 
 
 class Ticking:
-    """The two loops of a member that wait for time to pass."""
+    """Runs the timed loops of a member: one for beacons and, with keys, one for handshakes."""
 
     def __init__(
         self,

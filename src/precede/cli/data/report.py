@@ -61,7 +61,7 @@ def command(
 
 
 def write_shiviz(lake: Lake, run_id: str, events: int, out: Path) -> str:
-    """Write one run's log for ShiViz; returns a sentence about it."""
+    """Write one run's log for ShiViz, which draws logs, and return a sentence about it."""
     from precede.core.errors import BadInput
     from precede.report.run_data import read_log
     from precede.report.shiviz import shiviz_lines
@@ -76,7 +76,7 @@ def write_shiviz(lake: Lake, run_id: str, events: int, out: Path) -> str:
 
 
 def protocol_cards() -> list[Card]:
-    """The description of every registered protocol."""
+    """Return the description of every registered protocol."""
     from precede.protocols import registry
     from precede.report.protocol_pages import Card
 
@@ -110,7 +110,11 @@ _PAPERS = {
 
 
 def find_papers(chosen: Path | None) -> Path | None:
-    """The folder of claims: the chosen one, `papers` in this directory, or that of the source checkout."""
+    """Return the first folder that has claims, or None.
+
+    Candidates are the chosen folder, `papers` in the working directory, and that of the source checkout. Raise
+    BadInput if the chosen one is no folder.
+    """
     from precede.core.errors import BadInput
 
     if chosen is not None and not chosen.is_dir():

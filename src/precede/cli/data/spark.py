@@ -40,7 +40,10 @@ _QUIET_LINE_S = 10.0
 def session_for(
     master: str | None, conf: Sequence[str] | None, name: str, light: bool = False
 ) -> Iterator[SparkSession]:
-    """A Spark session for one command; a terminal shows a note while it opens, which takes some seconds."""
+    """Open a Spark session for one command.
+
+    A terminal shows a note while it opens, which takes some seconds.
+    """
     from precede.pipeline.sessions.session import EMBEDDED, open_session
 
     if sys.stderr.isatty():
@@ -52,7 +55,7 @@ def session_for(
 
 
 def by_other_code(count: int) -> list[str]:
-    """A line that counts results of other code of this version; none if there are none."""
+    """Return a line that counts results of other code of this version; no line if there are none."""
     if not count:
         return []
     return [f"  {count:,} of them by other code of this version (--same-code runs them again)"]
@@ -60,7 +63,10 @@ def by_other_code(count: int) -> list[str]:
 
 @contextmanager
 def counting(units: str) -> Iterator[Progress]:
-    """A progress display: done, rate and time left. One line on a terminal, else a line every ten seconds."""
+    """Show progress: done, rate and time left. Yield a function that takes the units done and all units.
+
+    A terminal has one line that changes; otherwise a line is printed every ten seconds.
+    """
     began = time.monotonic()
     terminal = sys.stderr.isatty()
     state = {"first": -1, "shown": began}
@@ -87,7 +93,7 @@ def counting(units: str) -> Iterator[Progress]:
 
 
 def _clock(seconds: float) -> str:
-    """A duration as hours, minutes and seconds.
+    """Write a duration as hours, minutes and seconds.
 
     >>> _clock(75), _clock(7260)
     ('1:15', '2:01:00')

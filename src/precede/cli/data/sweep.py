@@ -78,7 +78,7 @@ def command(
 
 
 def describe(summary: SweepSummary, root: Path) -> list[str]:
-    """The summary of a sweep as lines of text."""
+    """Return the summary of a sweep as lines of text."""
     again = f" ({summary.finished_before:,} were finished before)" if summary.finished_before else ""
     lines = [
         f"{summary.name}: {summary.runs:,} runs{again}, {summary.rows:,} rows, {summary.cpu_s:,.1f} s of CPU"

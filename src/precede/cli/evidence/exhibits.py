@@ -30,7 +30,7 @@ CLAIM: Final = ("claim", "place", "says")
 
 
 def write_exhibits(result: Reproduction, folder: Path) -> list[Path]:
-    """Write every table as Markdown, LaTeX, HTML and CSV, and every figure as SVG and PNG."""
+    """Write every table as Markdown, LaTeX, HTML and CSV, and every figure as SVG and PNG. Return the files."""
     written = [path for name, table in tables_of(result) for path in write_table(table, folder, name)]
     for spec, figure in figures_of(result):
         written += write_figure(figure, folder, f"{spec.name}-curves")
@@ -38,7 +38,7 @@ def write_exhibits(result: Reproduction, folder: Path) -> list[Path]:
 
 
 def tables_of(result: Reproduction) -> Iterator[tuple[str, Table]]:
-    """One table of comparisons for each exhibit; without claims, one table of the measures."""
+    """Yield a named table of comparisons for each exhibit. Without claims, yield one table of the measures."""
     request = result.request
     exhibits = by_exhibit(result.comparisons)
     for exhibit, comparisons in exhibits.items():
@@ -49,7 +49,7 @@ def tables_of(result: Reproduction) -> Iterator[tuple[str, Table]]:
 
 
 def comparison_table(caption: str, comparisons: Sequence[Comparison]) -> Table:
-    """A row for each claim: published value, our value with its interval, the deviation, the status."""
+    """Make a table with a row for each claim: published value, ours with its interval, deviation, status."""
     readings = any(one.reading for one in comparisons)
     header = ["claim", *(["reading"] if readings else []), "says", "paper", "ours", "95 % interval", "off, %"]
     rows = [
@@ -69,7 +69,7 @@ def comparison_table(caption: str, comparisons: Sequence[Comparison]) -> Table:
 
 
 def measures_table(result: Reproduction) -> Table:
-    """A row for each point and measure of an experiment that no claim is about."""
+    """Make a table with a row for each point and measure of an experiment that no claim is about."""
     request = result.request
     header = ("point", "measure", "mean", "low", "high", "runs")
     rows = [list(mean) for mean in measured_means(result.samples)]
@@ -77,7 +77,7 @@ def measures_table(result: Reproduction) -> Table:
 
 
 def markdown_of(result: Reproduction, command_line: str) -> str:
-    """A section for a Markdown page: the counts of each status, the judged claims, the reasons for misses."""
+    """Return a section of a Markdown page: counts of each status, judged claims, reasons for misses."""
     checked = f"{result.violations:,} violations, {result.unverified:,} not shown to the witness"
     lines = [f"Written by `{command_line}`: {result.units:,} runs, {checked}.", ""]
     for reading in dict.fromkeys(one.reading for one in result.comparisons):
@@ -98,7 +98,7 @@ def markdown_of(result: Reproduction, command_line: str) -> str:
 
 
 def _page_table(result: Reproduction, answered: Sequence[Comparison]) -> Table:
-    """The judged claims as the table of a Markdown page."""
+    """Make the table of a Markdown page with the judged claims."""
     request = result.request
     readings = any(one.reading for one in answered)
     expected = "expected" if request.is_of_reasons else "paper"
@@ -131,7 +131,7 @@ def write_page_figures(result: Reproduction, page: Path) -> str:
 
 
 def figures_of(result: Reproduction) -> Iterator[tuple[FigureSpec, Figure]]:
-    """Every figure of the paper that the samples have a point of."""
+    """Yield every figure of the paper for which a point was measured."""
     for spec in read_figures(result.request.folder / "figures.toml"):
         curves = curves_of(spec, result.samples)
         if not curves:
@@ -143,7 +143,7 @@ def figures_of(result: Reproduction) -> Iterator[tuple[FigureSpec, Figure]]:
 
 
 def published(claim: Claim) -> str:
-    """The published value or bound, as the text of a table cell.
+    """Return the published value or bound, as the text of a table cell.
 
     >>> published(Claim(id="c", place="p", says="s", experiment="e", kind="at_most", measure="m", value=4))
     'at most 4'
@@ -161,7 +161,7 @@ def published(claim: Claim) -> str:
 
 
 def ours(one: Comparison) -> str:
-    """Our mean, or the range from the least to the greatest mean, as the text of a table cell."""
+    """Return our mean, or the range of our means, as the text of a table cell; empty if there is none."""
     if one.ours is None:
         return ""
     low, high = (shown(float(value)) for value in one.ours)
@@ -169,5 +169,5 @@ def ours(one: Comparison) -> str:
 
 
 def interval(one: Comparison) -> str:
-    """The 95 % interval of our mean, as the text of a table cell."""
+    """Return the 95 % interval of our mean as the text of a table cell; empty if there is none."""
     return "" if one.interval is None else " to ".join(shown(float(end)) for end in one.interval)

@@ -29,7 +29,10 @@ def follow_log(
     conf: list[str] | None,
     as_json: bool,
 ) -> Verdict:
-    """Watch a folder of segments and print violations at once; the verdict is about all rows that arrived."""
+    """Watch a folder of segments that grows, and print violations at once.
+
+    Return the verdict about all rows that arrived, after Ctrl-C or when no rows came for `idle`.
+    """
     from precede.pipeline.judging.follow import follow
 
     if options.get("steps", "counted") != "counted":

@@ -85,7 +85,10 @@ def command(
 
 
 def read_requests(paper: str, scale: str, papers: Path, same_code: bool = False) -> list[Request]:
-    """The command's arguments as one request for each paper. Raises BadInput for an unknown paper or scale."""
+    """Turn the command's arguments into one request for each paper.
+
+    Raise BadInput for an unknown paper or scale, or if the folder has no claims of the paper.
+    """
     from precede.reproduction.request import Request
     from precede.reproduction.units import PAPERS
 
@@ -106,7 +109,10 @@ def read_requests(paper: str, scale: str, papers: Path, same_code: bool = False)
 
 
 def find_papers() -> Path:
-    """The folder of claims: `papers` here, or in the source tree that this package runs from."""
+    """Return the folder of claims: `papers` in the working directory.
+
+    If it is missing, that of the source tree, if there is one.
+    """
     here = Path("papers")
     source = Path(__file__).parents[4] / "papers"
     return here if here.is_dir() or not source.is_dir() else source
@@ -134,7 +140,7 @@ def write_page(result: Reproduction, page: Path) -> None:
 
 
 def exit_code(results: list[Reproduction]) -> int:
-    """3: runs failed. 1: a claim is missed, or an order is violated. 0: neither."""
+    """Return the exit code. 3: runs failed. 1: a claim is missed, or an order is violated. 0: neither."""
     if any(result.failed for result in results):
         return 3
     missed = any(one.status == "not reproduced" for result in results for one in result.comparisons)
@@ -142,7 +148,7 @@ def exit_code(results: list[Reproduction]) -> int:
 
 
 def describe(result: Reproduction, folder: Path, root: Path) -> list[str]:
-    """The result as lines for the terminal: counts, every claim by exhibit, the folders of the output."""
+    """Return the result as lines: counts, every claim by exhibit, the folders of the output."""
     from precede.cli.evidence.exhibits import measures_table
     from precede.report.tables import markdown
     from precede.reproduction.exhibits import by_exhibit, count_statuses
@@ -181,7 +187,7 @@ def _describe_claim(one: Comparison) -> list[str]:
 
 
 def as_plain(result: Reproduction) -> dict[str, Any]:
-    """The result of one paper as the object that --json prints."""
+    """Return the result of one paper as the object that --json prints."""
     from precede.reproduction.exhibits import count_statuses
 
     return {

@@ -130,7 +130,10 @@ def _verify(
     master: str | None,
     conf: list[str] | None,
 ) -> Verdict:
-    """Verify in this process, or on Spark if there is a master; files of a lake must be undamaged."""
+    """Verify a log in this process, or on Spark if there is a master.
+
+    Raise BadInput if a lake's file is damaged.
+    """
     if master is None:
         from precede.cli.progress import working
         from precede.witness.verify import verify
@@ -148,7 +151,7 @@ def _verify(
 
 
 def describe(log: str, verdict: Verdict) -> str:
-    """The verdict as text for the terminal."""
+    """Return the verdict as text for the terminal."""
     lines = [f"{log}: {verdict.order} order {verdict.verdict.upper() if not verdict.holds else 'holds'}"]
     lines += [f"  {reason}" for reason in verdict.reasons]
     lines.append(f"  {verdict.rows:,} rows, {verdict.deliveries_checked:,} deliveries checked")
@@ -168,7 +171,7 @@ _PARTS_SHOWN: Final = 10
 
 
 def _describe_parts(verdict: Verdict) -> list[str]:
-    """The independent orders that do not hold, one line each."""
+    """Return lines about the independent orders: how many hold, and the first ten that do not."""
     if not verdict.parts:
         return []
     bad = [part for part in verdict.parts if part.verdict != "holds"]

@@ -12,9 +12,9 @@ if TYPE_CHECKING:
 
 
 def read_address(text: str, option: str) -> tuple[str, int]:
-    """Host and port from HOST:PORT, or [HOST]:PORT for IPv6.
+    """Read host and port from HOST:PORT, or [HOST]:PORT for IPv6. Raise BadInput if there is no such host.
 
-    A host name is resolved once: neighbours are identified by address.
+    A host name is resolved once, since neighbours are identified by address.
     """
     import socket
 
@@ -30,7 +30,10 @@ def read_address(text: str, option: str) -> tuple[str, int]:
 
 
 def read_secrets(file: Path | None, open_door: bool) -> tuple[bytes, ...] | None:
-    """The group's secrets from a key file; None if the user chose `--open`."""
+    """Read the group's secrets from a key file; None if the user chose `--open`.
+
+    Raise BadInput if the user chose neither or both.
+    """
     from precede.runtime.links.keyring import read_keys
 
     if file is not None and open_door:
@@ -43,14 +46,14 @@ def read_secrets(file: Path | None, open_door: bool) -> tuple[bytes, ...] | None
 
 
 def read_group_keys(file: Path | None, open_door: bool, group: str) -> tuple[bytes, ...]:
-    """The keys of a group, derived from the secrets of a key file; none if the user chose `--open`."""
+    """Derive the keys of a group from the secrets of a key file; none if the user chose `--open`."""
     from precede.runtime.names import group_key
 
     return tuple(group_key(secret, group) for secret in read_secrets(file, open_door) or ())
 
 
 def read_any_roster(file: Path | None, admin: str | None) -> dict[str, bytes] | SignedRoster | None:
-    """A roster: a signed one if the administrator's key is given."""
+    """Read a roster: a signed one if the administrator's key is given, None if there is no file."""
     from precede.runtime.links.keyring import read_roster, read_signed_roster
 
     if file is None:
@@ -59,7 +62,7 @@ def read_any_roster(file: Path | None, admin: str | None) -> dict[str, bytes] | 
 
 
 def read_public_key(digits: str) -> bytes:
-    """The public key after `--admin`, from hexadecimal digits."""
+    """Read the public key after `--admin` from hexadecimal digits. Raise BadInput if it is none."""
     try:
         key = bytes.fromhex(digits)
     except ValueError:
@@ -70,7 +73,7 @@ def read_public_key(digits: str) -> bytes:
 
 
 def read_cellular_protocol(protocol: str) -> str:
-    """The name of a protocol that has hosts and stations."""
+    """Return the name of a protocol that has hosts and stations. Raise BadInput if it has none."""
     if protocol not in ("was", "ck"):
         raise BadInput(f"--protocol {protocol}: none of was, ck")
     return protocol

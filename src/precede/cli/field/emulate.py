@@ -76,15 +76,17 @@ def command(
 
 
 def _usual_segment(plan: Plan) -> float:
-    """Seconds between two log files of a node: a file costs some milliseconds, so more nodes write less
-    often."""
+    """Return the seconds between two log files of a node.
+
+    A file costs some milliseconds, so each node writes less often if there are more nodes.
+    """
     return max(5.0, len(plan.names) / 10)
 
 
 def run_plan(
     plan: Plan, folder: Path, speed: float, processes: int, segment: float, quiet: bool
 ) -> dict[str, Any]:
-    """Run a plan with real processes; returns what happened, in numbers."""
+    """Run a plan with real processes and return what happened, in numbers. Print progress unless `quiet`."""
     import sys
     import time
 
@@ -127,7 +129,7 @@ def run_plan(
 
 
 def _cpu() -> float:
-    """CPU seconds used by this process and its ended children."""
+    """Return the CPU seconds used by this process and its ended children."""
     import resource
 
     used = [resource.getrusage(who) for who in (resource.RUSAGE_SELF, resource.RUSAGE_CHILDREN)]

@@ -32,7 +32,7 @@ REAL: Final = "emulated"
 def evaluate(
     run: Run, plan: Plan, simulated: pa.Table, folder: Path, outcome: dict[str, Any], command: str
 ) -> dict[str, Any]:
-    """Add the verdict and the comparison with simulations to the `outcome` of an emulation.
+    """Return the `outcome` of an emulation with its verdict and the comparison with simulations added.
 
     Tables and pages are written into the folder.
     """
@@ -75,7 +75,7 @@ def evaluate(
 
 
 def as_text(result: dict[str, Any], folder: Path) -> str:
-    """The result as a text of some lines."""
+    """Return the result as a text of some lines."""
     measured = result["measured"]
     lines = [
         f"{result['nodes']} nodes in {result['processes']} processes, {result['killed']} killed, "
@@ -109,7 +109,7 @@ def as_text(result: dict[str, Any], folder: Path) -> str:
 
 
 def _times(measured: Measured) -> dict[str, Any]:
-    """How many packets were sent and arrived, and how long the transfers took."""
+    """Return how many packets were sent and arrived, and how long the transfers took."""
     times = measured.times() or [0]
     return {
         "packets": measured.packets,
@@ -178,7 +178,7 @@ def _sets(name: str, pair: dict[str, Any]) -> list[Any]:
 
 
 def _row(run: Run, plan: Plan, run_id: str, name: str, log: pa.Table, command: str) -> dict[str, Any]:
-    """A row of the lake's table of runs."""
+    """Return a row of the lake's table of runs."""
     return {
         "run_id": run_id,
         "status": "finished",

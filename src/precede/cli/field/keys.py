@@ -199,7 +199,7 @@ def remove(
 
 
 def _read_last(name: str, text: str | None) -> dict[str, tuple[int, int]]:
-    """The last message of a member that counts, from INCARNATION:NUMBER."""
+    """Read the last message of a member that counts from INCARNATION:NUMBER; empty if no text is given."""
     from precede.core.errors import BadInput
 
     if text is None:
@@ -217,7 +217,10 @@ def _write_next(
     members: dict[str, bytes],
     last: dict[str, tuple[int, int]] | None = None,
 ) -> None:
-    """Write the next epoch of a roster, signed."""
+    """Replace a roster file by its next epoch with these members, signed, and print the epoch.
+
+    Raise BadInput if another administrator signed the present one, or if no member would be left.
+    """
     from precede.core.errors import BadInput
     from precede.runtime.links.authorship import public_of
     from precede.runtime.links.keyring import is_signed, read_identity, read_signed_roster, write_signed_roster

@@ -37,10 +37,10 @@ async def run_as_filter(
     as_json: bool = False,
     roster: Path | None = None,
 ) -> None:
-    """Run a member until standard input ends and `linger` seconds more.
+    """Broadcast the lines of standard input and print what is delivered, until the input ends.
 
-    Prints a status line every `status` seconds, if not 0, prints warnings about the group, and follows changes
-    of the key file.
+    The member stays `linger` seconds more. Prints a status line every `status` seconds, if not 0, prints
+    warnings about the group, and follows changes of the key file.
     """
     logging.basicConfig(format="precede node: %(message)s", level=logging.WARNING)
     async with group:
@@ -89,7 +89,7 @@ async def _print_deliveries(group: Group, as_json: bool) -> None:
 
 
 def text_line(message: Delivered) -> str:
-    """A delivered message as NAME<tab>TEXT. Control characters are escaped, so one message is one line.
+    """Write a delivered message as NAME<tab>TEXT. Control characters are escaped, so one message is one line.
 
     >>> from precede.core.identity import MessageId
     >>> text_line(Delivered("ana", 1, b"a\\nben\\tI said that \\x1b[31m", MessageId(1, 0, 1)))
@@ -99,7 +99,7 @@ def text_line(message: Delivered) -> str:
 
 
 def json_line(message: Delivered) -> str:
-    """A delivered message as an object on one line. Bytes that are no text are in base64.
+    """Write a delivered message as a JSON object on one line. Bytes that are no text are in base64.
 
     >>> from precede.core.identity import MessageId
     >>> json_line(Delivered("ana", 1, b"\\xff", MessageId(1, 0, 1)))
@@ -115,7 +115,7 @@ def json_line(message: Delivered) -> str:
 
 
 def printable(text: str) -> str:
-    """A text with every character that a terminal would not show as such (controls, newlines) escaped."""
+    """Escape every character that a terminal would not show as such (controls, newlines)."""
     if text.isprintable():
         return text
     return "".join(c if c.isprintable() else c.encode("unicode_escape").decode() for c in text)
@@ -128,7 +128,10 @@ async def _print_status(group: Group, seconds: float) -> None:
 
 
 async def _follow_keys(group: Group, file: Path) -> None:
-    """Use the key file's new keys within a second of a change (`precede keys rotate`)."""
+    """Use the key file's new keys within a second of a change (`precede keys rotate`).
+
+    If the file cannot be read, say so, keep the keys, and try again after a minute.
+    """
     current = read_keys(file)
     while True:
         await asyncio.sleep(_KEYS_S)
@@ -159,9 +162,9 @@ async def _follow_roster(group: Group, file: Path) -> None:
 
 
 def _read_lines() -> asyncio.Queue[bytes | None]:
-    """The lines of standard input, and None at its end.
+    """Read standard input in a thread. Return a queue of its lines, with None at its end.
 
-    A thread reads the file descriptor: a thread that waits in `sys.stdin` would keep the process from ending.
+    The thread reads the file descriptor: a thread that waits in `sys.stdin` would keep the process from ending.
     """
     lines: asyncio.Queue[bytes | None] = asyncio.Queue(100)
     loop, source = asyncio.get_running_loop(), sys.stdin.fileno()

@@ -66,7 +66,7 @@ def command(
 
 
 def find_run(lake: Lake, run_id: str) -> Run:
-    """The description of a run in the lake, by its id."""
+    """Find the description of a run in the lake by its id. Raise BadInput if the lake has no such run."""
     import msgspec
 
     from precede.experiments.run import Run
@@ -79,7 +79,10 @@ def find_run(lake: Lake, run_id: str) -> Run:
 
 
 def bundle_reproduction(lake: Lake, name: str, folder: Path) -> dict[str, Any]:
-    """Write a reproduction's tables as CSV, its claims, and its tables and figures; returns the contents."""
+    """Write the bundle of a reproduction: results as CSV, claims, and the tables and figures of the paper.
+
+    Return the contents of its bundle.json.
+    """
     import pyarrow.csv as pv
 
     from precede.cli.evidence.reproduce import find_papers
@@ -112,7 +115,7 @@ def bundle_reproduction(lake: Lake, name: str, folder: Path) -> dict[str, Any]:
 
 
 def _readme(name: str, contents: dict[str, Any]) -> str:
-    """The README of a reproduction's bundle."""
+    """Return the text of the README in a reproduction's bundle."""
     made = ", ".join(f"{package} {version}" for package, version in contents["versions"].items())
     return f"""# {name}
 
@@ -132,5 +135,5 @@ Made with {made}. To run it again:
 
 
 def _listed(folder: Path) -> str:
-    """The names of the files in a folder."""
+    """Return the names of the files in a folder, as one text."""
     return ", ".join(sorted(path.name for path in folder.iterdir()))

@@ -59,7 +59,10 @@ def command(
 
 
 def _judge(rows: list[Any], mine: list[Any]) -> int:
-    """Print the table and the first failing world of the protocol that is judged; 1 if there is one."""
+    """Print a table of `rows`, and the first failing world of the rows that are judged, `mine`.
+
+    Return 1 if there is such a world, else 0.
+    """
     _table(rows)
     for row in mine:
         if row.first_failure is not None:

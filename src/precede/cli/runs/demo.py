@@ -47,7 +47,7 @@ def command(
 
 
 def run_day(out: Path) -> int:
-    """Run all steps from movement to pages, and print the result of each."""
+    """Run all steps from movement to pages, print the result of each, and return the exit code."""
     from precede.lake.layout import Lake
     from precede.pipeline.sessions.session import open_session
 
@@ -112,7 +112,7 @@ def find_contacts(lake: Lake, session: SparkSession) -> int:
 
 
 def run_sweep(lake: Lake, spec: Path, session: SparkSession) -> SweepSummary:
-    """Carry out a sweep, unless it is finished."""
+    """Carry out a sweep and return its summary. A finished sweep is not repeated."""
     from precede.cli.data.spark import counting
     from precede.experiments.grid import read_grid
     from precede.pipeline.sweeps.simulate import SweepOptions
@@ -128,7 +128,7 @@ def run_sweep(lake: Lake, spec: Path, session: SparkSession) -> SweepSummary:
 
 
 def summary(lake: Lake, swept: SweepSummary, unordered: SweepSummary) -> str:
-    """The results as text: verdicts, and how many messages each protocol delivers for each lifetime."""
+    """Return the results as text: verdicts, and how many messages each protocol delivers for each lifetime."""
     from precede.lake.results import read_results
 
     results = read_results(lake)
@@ -145,7 +145,7 @@ def summary(lake: Lake, swept: SweepSummary, unordered: SweepSummary) -> str:
 
 
 def _delivered(groups: list[dict[str, Any]]) -> list[str]:
-    """A table of mean deliveries: a row for each protocol, a column for each lifetime."""
+    """Return a table of mean deliveries as lines: a row for each protocol, a column for each lifetime."""
     import json
 
     lifetimes = ("5min", "20min", "1h")
@@ -164,7 +164,7 @@ def _delivered(groups: list[dict[str, Any]]) -> list[str]:
 
 
 def write_site(lake: Lake, out: Path) -> Built:
-    """Write the site of the lake."""
+    """Write the site of the lake and return what was built."""
     from precede.cli.data.report import find_papers, protocol_cards
     from precede.report.site import build_site
 
@@ -172,7 +172,10 @@ def write_site(lake: Lake, out: Path) -> Built:
 
 
 def compare_chats() -> int:
-    """Verify the log of a chat, and of a copy in which one phone shows messages in the order of arrival."""
+    """Verify the log of a chat, and of a copy in which one phone shows messages in the order of arrival.
+
+    Return 0 if the first keeps causal order and the copy does not, else 1.
+    """
     from precede.witness.verify import verify
 
     verdicts = []
@@ -191,7 +194,10 @@ def compare_chats() -> int:
 
 
 def compare_worlds() -> int:
-    """Simulate one world with loss, reordering and crashes, with causal order and without."""
+    """Simulate one world with loss, reordering and crashes, with causal order and without.
+
+    Return 0 if causal order holds in the first run and is violated in the second, else 1.
+    """
     from precede.experiments.simulation import simulate
 
     print("\nNow eight nodes on a network that loses, duplicates and reorders packets; two of them crash.")
@@ -214,7 +220,7 @@ def compare_worlds() -> int:
 
 
 def side_by_side(*titled: tuple[str, Verdict]) -> str:
-    """Verdicts as columns of text, each under its title."""
+    """Return verdicts as columns of text, each under its title."""
     columns = [
         [
             title,

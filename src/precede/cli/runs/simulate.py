@@ -66,7 +66,10 @@ def command(
 
 
 def _play(path: Path, protocol: str | None, rewrite: bool) -> int:
-    """Play a scenario text and compare the effects with those it expects."""
+    """Play a scenario text, print where the effects differ from those it expects, and return 1 if any do.
+
+    With `rewrite`, write the real effects into the file instead, and return 0.
+    """
     from precede.experiments.stories.player import mismatches, play
     from precede.experiments.stories.text import read_text, write_text
     from precede.protocols import registry
@@ -110,7 +113,7 @@ def _written(value: object, unit: str) -> str:
 
 
 def read_settings(written: list[str]) -> dict[str, str]:
-    """`key=value` as given on the command line."""
+    """Read settings that are written as `KEY=VALUE` on the command line. Raise BadInput if one is not."""
     from precede.core.errors import BadInput
 
     settings = {}

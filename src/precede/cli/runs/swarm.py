@@ -30,7 +30,7 @@ def command(
 ) -> int:
     """Draw worlds from seeds, inject faults, heal them, and check safety and liveness of every one.
 
-    The last line counts; the exit code is 1 if any count but worlds is not 0.
+    The last line has the counts. The exit code is 1 if any count other than worlds is not 0.
 
     \b
     Example:
@@ -86,7 +86,10 @@ def _on_spark(work: list[tuple[str, int]], master: str, conf: list[str] | None) 
 
 
 def _show(result: Any, shrinking: bool, record: Path | None) -> None:
-    """Print a failing world: its seed and draw, its findings, then a small text that shows the failure."""
+    """Print a failing world: its seed, draw and findings. Append its seed to the file `record`, if given.
+
+    If `shrinking`, also make the world small, and print it with a text that shows the failure.
+    """
     from precede.eventlog.sinks import TableSink
     from precede.experiments.run import prepare
     from precede.experiments.stories.from_log import tell_log

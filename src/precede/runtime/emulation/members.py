@@ -33,7 +33,7 @@ class Clock(Struct, frozen=True):
     speed: float = 1.0
 
     def now(self) -> Instant:
-        """The current time in the scenario."""
+        """Return the current time in the scenario."""
         return int((time.time_ns() // 1000 - self.epoch) * self.speed)
 
     async def until(self, at: Instant) -> None:
@@ -136,7 +136,10 @@ class Emulated:
             await asyncio.sleep(0)
 
     def _try_broadcast(self, group: Group, message: PlannedBroadcast) -> bool:
-        """Broadcast a message; False if it was refused and should be tried again."""
+        """Broadcast a message. Return False if it was refused and should be tried again.
+
+        A message that is refused for too long is given up and counted.
+        """
         late = self._clock.now() - message.at
         self._was_late(late)
         try:
@@ -178,7 +181,10 @@ class _LinkSchedule:
         clock: Clock,
         was_late: Callable[[Duration], None],
     ) -> None:
-        """Prepare a node's link changes; each that was due after its start calls `was_late` with its delay."""
+        """Prepare a node's link changes.
+
+        `was_late` is called with the delay of changes that are due from now on.
+        """
         self._since = clock.now()
         self._report_late = was_late
         self._group = group

@@ -22,13 +22,19 @@ Action = tuple[Instant, int, str]
 
 
 def until_killed(plan: Plan) -> Plan:
-    """The plan without its crashes, for a process that will be killed: it must not know when."""
+    """Return the plan without its crashes, for a process that will be killed.
+
+    The process must not know when.
+    """
     stays = tuple(_open_ended(stay) if stay.ends == "crashed" else stay for stay in plan.stays)
     return msgspec.structs.replace(plan, stays=stays)
 
 
 def deal(plan: Plan, processes: int) -> tuple[list[list[NodeId]], list[Action]]:
-    """The nodes of each process, and when processes are killed and started again."""
+    """Divide the nodes among processes. A node that crashes has a process of its own.
+
+    Return the nodes of each process, and when processes are killed and started again.
+    """
     crashing = sorted({stay.node for stay in plan.stays if stay.ends == "crashed"})
     others = [node for node in range(len(plan.names)) if node not in crashing]
     count = max(1, min(processes, len(others)))
@@ -53,7 +59,10 @@ def play(
     report: Callable[[Instant, Tally], None],
     every: float = 1.0,
 ) -> Tally:
-    """Run the plan; `report(now, tally)` is called every so many seconds. No process outlives this call."""
+    """Run the plan and return the sum of all tallies. `report(now, tally)` is called every so many seconds.
+
+    No process outlives this call. Raise RuntimeError if a process ended with an error.
+    """
     clock, end = stage.clock, stage.plan.end
     processes = Processes(stage, shares, end)
     try:

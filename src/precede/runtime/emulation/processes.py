@@ -81,7 +81,7 @@ class Processes:
         return sorted(self._pids)
 
     def stop(self, seconds: float = 10.0) -> None:
-        """Stop all processes in good order; kill those that do not end in time."""
+        """Stop all processes in good order. Kill those that do not end in time, and add them to `failed`."""
         for pid in self._pids.values():
             os.kill(pid, signal.SIGTERM)
         deadline = time.monotonic() + seconds
@@ -92,11 +92,11 @@ class Processes:
             self.failed.append(number)
 
     def up(self, number: int) -> int:
-        """How many nodes of a process run now."""
+        """Return how many nodes of a process run now."""
         return self._read(number).up if number in self._pids else 0
 
     def tally(self) -> Tally:
-        """The sum of all processes' tallies."""
+        """Return the sum of all processes' tallies."""
         total = Tally()
         for number in range(len(self.shares)):
             total = self._sum(total, self._sum(self._before[number], self._read(number)))

@@ -42,9 +42,10 @@ class Stage:
         segment: float | None = None,
         killed: Collection[NodeId] | None = None,
     ) -> None:
-        """Prepare the members; with `segment`, each writes a log file every so many seconds.
+        """Prepare the members and bind their sockets.
 
-        Then only nodes that are `killed` or start again need a store; with None every node has one.
+        With `segment`, each member writes a log file every so many seconds. Then only nodes that are in
+        `killed` or start again have a store. Without `segment`, or if `killed` is None, every node has one.
         """
         self.plan = plan
         self.folder = folder
@@ -67,7 +68,10 @@ class Stage:
         self._book = {name: node for node, name in enumerate(plan.names)}
 
     def open_group(self, node: NodeId) -> Group:
-        """A member that is ready to start; without `segment` its rows stay in its store until `write_log`."""
+        """Make a member that is ready to start.
+
+        Without `segment` its rows stay in its store until `write_log`.
+        """
         plan = self.plan
         name = plan.names[node]
         stored = self._needs_store(node)
@@ -100,7 +104,7 @@ class Stage:
         )
 
     def transfers(self) -> Transfers:
-        """This process's record of transfers; each forked process makes its own."""
+        """Return this process's record of transfers. Each forked process makes its own."""
         if self._transfers is None:
             self._transfers = Transfers(self.folder / "transfers")
         return self._transfers
@@ -129,7 +133,8 @@ class Stage:
             bound.close()
 
     def _needs_store(self, node: NodeId) -> bool:
-        """Whether a node may be killed or starts again; the others need no store."""
+        """Return whether a node needs a store: it may be killed, starts again, or writes its log only at the
+        end."""
         stays = [stay for stay in self.plan.stays if stay.node == node]
         return self._segment is None or self._kill_any or len(stays) != 1 or node in self._killed
 
@@ -137,7 +142,7 @@ class Stage:
         return self.folder / "stores" / f"{self.plan.names[node]}.db"
 
     def _wire(self, node: NodeId) -> TcpTransport | None:
-        """The wired transport of a station; None for other nodes."""
+        """Return the wired transport of a station; None for other nodes."""
         if node not in self._wires:
             return None
         ends = [(link.a, link.b) for link in self.plan.links if link.over == WIRED and node in (link.a, link.b)]

@@ -57,7 +57,7 @@ class Transfers:
 
 
 def read_transfers(folder: Path) -> Iterator[LinkRecord]:
-    """The entries of all processes; a block that was cut off by a kill is skipped."""
+    """Yield the entries of all processes. A block that was cut off by a kill is skipped."""
     decode = msgspec.msgpack.Decoder(list[LinkRecord]).decode
     for path in sorted(folder.glob("*.told")):
         data = path.read_bytes()

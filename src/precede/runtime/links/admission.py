@@ -46,7 +46,7 @@ class Beacon(NamedTuple):
 
 
 class Admission(ABC):
-    """What `Links` needs of admission."""
+    """Decides which frames are data of neighbours, and seals frames for them. `Links` uses this interface."""
 
     overhead: int
     """The most bytes that sealing adds to the data of a frame."""
@@ -60,33 +60,43 @@ class Admission(ABC):
 
     @abstractmethod
     def connect(self, events: LinkEvents) -> None:
-        """Called once, before anything else: where frames and reports go."""
+        """Set where frames and reports go. `Links` calls it once, before anything else."""
 
     @abstractmethod
     def frame(self, frame: bytes, where: Where, now: float) -> Arrived | None:
-        """Authentic data in a frame, or None."""
+        """Handle a frame that was heard.
+
+        Return the authentic data in it, or None if it has none for the layer above.
+        """
 
     @abstractmethod
     def seal_to(self, peer: NodeId, data: bytes) -> tuple[bytes, Where] | None:
-        """A frame for one neighbour and the address it goes to; None if there is no session."""
+        """Seal data for one neighbour.
+
+        Return the frame and the address it goes to; None if there is no session.
+        """
 
     @abstractmethod
     def seal_to_all(self, data: bytes) -> bytes:
-        """A frame for everybody."""
+        """Seal data into a frame for everybody."""
 
     @abstractmethod
     def beacon(self) -> bytes:
-        """The content of this member's beacons."""
+        """Return the content of this member's next beacon."""
 
     @abstractmethod
     def beacon_heard(self, data: bytes, where: Where, now: float) -> NodeId | None:
-        """The member that a beacon names, if there is a session with it, else None.
+        """Handle a beacon. Return the member that it names if there is a session with it, else None.
 
-        A member that was never introduced is reported as a stranger.
+        Without a session, one is begun with a member that was introduced. A member that was never introduced is
+        reported as a stranger. Without keys there are no sessions, and every sender is returned.
         """
 
     def _is_of_another_version(self, data: bytes) -> bool:
-        """Whether a beacon has another version of the wire format; both ends of every version begin alike."""
+        """Return whether a beacon has another version of the wire format. If so, warn about its sender.
+
+        Beacons of every version have their version at the same place.
+        """
         if len(data) <= VERSION_AT or data[VERSION_AT] == self.version:
             return False
         sender = int.from_bytes(data[:8], "big", signed=True)
@@ -104,26 +114,29 @@ class Admission(ABC):
         """Repeat unanswered frames; call it about every 50 ms."""
 
     def introductions(self, peer: NodeId) -> bytes | None:
-        """The introductions to send to a neighbour; None if it has them or they were sent."""
+        """Return the introductions that a neighbour needs, and record them as sent; None if it needs none."""
         return None
 
     def introduced(self, data: bytes, now: float) -> None:
-        """Introductions came."""
+        """Handle introductions that another member sent."""
 
     def own_introduction(self) -> bytes | None:
-        """This member's introduction: a stranger needs it to begin a session."""
+        """Return this member's introduction, which a stranger needs to begin a session; None without keys."""
         return None
 
     def may_send(self, where: Where, size: int) -> bool:
-        """May so many bytes go to an address that has not proven itself?"""
+        """Return whether `size` bytes may go to an address. If so, they are spent from its budget.
+
+        Only an address that has not proven itself has a budget of bytes. Without keys no address has one.
+        """
         return True
 
 
 class OpenAdmission(Admission):
     """Admission without keys: every node from which a frame arrives is a neighbour.
 
-    Beacons have the sender's name. A member with several interfaces sends from several addresses. The first
-    address counts until it is silent.
+    Beacons have the sender's name. A member with several interfaces sends from several addresses. Its first
+    address is used until no frame has come from there for a second.
     """
 
     overhead = _OPEN.size
@@ -222,7 +235,7 @@ class SealedAdmission(Admission):
         self._sessions.rekey(keys)
 
     def replace_roster(self, roster: Mapping[str, bytes]) -> list[NodeId]:
-        """Use another roster; ends all sessions with members that it no longer has, and returns them."""
+        """Use another roster. End the sessions with members that it no longer has, and return these members."""
         gone = self.directory.replace(roster)
         for peer in gone:
             self._sessions.forget(peer)
@@ -283,7 +296,10 @@ class SealedAdmission(Admission):
         return beacon.number
 
     def introductions(self, peer: NodeId) -> bytes | None:
-        """Every accepted introduction; sent only once while both digests stay as they are."""
+        """Return every accepted introduction if the neighbour knows other members than this one; else None.
+
+        Beacons have a digest of the known members. While both digests stay as they are, this returns them once.
+        """
         heard = self._heard.get(peer)
         if heard is None or heard[0].digest == self.directory.digest:
             return None
@@ -314,5 +330,5 @@ class SealedAdmission(Admission):
 
 
 def encode_introductions(introductions: Sequence[Introduction]) -> bytes:
-    """Introductions as they travel."""
+    """Encode introductions as the bytes that travel."""
     return msgspec.msgpack.encode(tuple(introductions))

@@ -1,4 +1,4 @@
-"""What all members of a group must set alike, and what is said when they do not.
+"""Compares the settings that all members of a group must share, and warns when they differ.
 
 Every beacon ends in a stamp: a digest of the sender's terms (group, order, dissemination, lifetime) and its
 clock. A member that hears another digest sends its terms to that address, so both sides can name the setting
@@ -60,15 +60,18 @@ class Agreement:
         self._digest = int.from_bytes(blake2b(text, digest_size=4).digest())
 
     def stamp(self) -> bytes:
-        """The end of this member's beacons."""
+        """Return the stamp that ends this member's beacons: a digest of its terms, and its clock."""
         return STAMP.pack(self._digest, self._clock() // SECOND & 0xFFFFFFFF)
 
     def encoded(self) -> bytes:
-        """This member's terms, as they travel."""
+        """Encode this member's terms as the bytes that travel."""
         return msgspec.msgpack.encode((self._name, self._terms))
 
     def heard(self, sender: NodeId, stamp: bytes) -> bool:
-        """Compare a beacon's stamp. True: tell the sender our terms."""
+        """Compare the stamp of a beacon with ours, and warn if the clocks are too far apart.
+
+        Return True if the terms differ and the sender should be told ours, which happens at most five times.
+        """
         digest, seconds = STAMP.unpack(stamp)
         self._compare_clocks(sender, seconds)
         if digest == self._digest or self._told[sender] >= _TELLINGS:
@@ -88,7 +91,10 @@ class Agreement:
             self._warn("other_clock", f"{text}: messages expire too early or too late; set the clocks", peer)
 
     def terms_heard(self, data: bytes) -> bool:
-        """Another member's terms came: name what differs. False if they are no terms."""
+        """Warn of each setting in which another member's terms differ.
+
+        Return False if the data are no terms.
+        """
         try:
             peer, terms = _TERMS.decode(data)
         except (msgspec.DecodeError, msgspec.ValidationError, RecursionError):
@@ -102,7 +108,7 @@ class Agreement:
         return True
 
     def other_version(self, sender: NodeId, theirs: int, ours: int) -> None:
-        """A beacon of another version of the wire format came."""
+        """Warn that a beacon of another version of the wire format came."""
         peer = self._name_of(sender)
         text = (
             f"{peer} has version {theirs} of the wire format, this member has {ours}: install the same release"
@@ -110,14 +116,14 @@ class Agreement:
         self._warn("other_version", text, peer)
 
     def twin_heard(self) -> None:
-        """A beacon with this member's name came, which this member did not send."""
+        """Count a beacon that has this member's name and is not its own. The third one gives a warning."""
         self._twin_beacons += 1
         if self._twin_beacons == _TWIN_BEACONS:
             text = f"a second member with the name {self._name!r} is running; names must differ"
             self._warn("same_name", text, self._name)
 
     def stranger_heard(self, where: object) -> None:
-        """A frame came that no key of this group opens."""
+        """Count a frame that this member cannot open or read. The fourth one gives a warning."""
         self._strange += 1
         if self._strange == _STRANGER_FRAMES:
             text = "frames of a group with another name or key are heard"

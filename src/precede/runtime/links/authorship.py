@@ -57,7 +57,10 @@ class Authors:
         self.replace(roster)
 
     def replace(self, roster: Mapping[NodeId, bytes], retired: Sequence[Retired] = ()) -> None:
-        """Accept the signatures of these keys only, and of retired keys for what they signed before."""
+        """Accept the signatures of these keys only, and of retired keys for what they signed before.
+
+        Raise BadInput if the roster has not this member's own key.
+        """
         if roster.get(self._me) != self._public:
             has = "another key" if self._me in roster else "no key"
             raise BadInput(f"roster: has {has} for this member")
@@ -78,7 +81,10 @@ class Authors:
                     msgspec.structs.force_setattr(holder, "signature", signature)
 
     def check(self, items: list[Written]) -> str | None:
-        """Why a signature is not accepted (`unsigned`, `unknown_author`, `forged`), or None."""
+        """Check the signatures of messages.
+
+        Return why one is not accepted (`unsigned`, `unknown_author`, `forged`), or None if all are.
+        """
         for item in items:
             signature = (item.message if item.holder is None else item.holder).signature
             if not signature:
@@ -115,7 +121,7 @@ class Authors:
         return signature
 
     def _content(self, item: Written) -> bytes:
-        """The bytes that are signed. Maps keep the order in which the source wrote them."""
+        """Return the bytes that are signed. Maps keep the order in which the source wrote them."""
         message = item.message
         return self._encode(
             (_PURPOSE, self._group, message.id, message.payload, item.destinations, item.deadline, item.order)
@@ -131,7 +137,7 @@ def _is_signed(key: Ed25519PublicKey, signature: bytes, content: bytes) -> bool:
 
 
 def public_of(identity: bytes) -> bytes:
-    """The public key of a secret seed."""
+    """Return the public key of a secret seed. Raise BadInput if the seed has another length."""
     if len(identity) != SEED_BYTES:
         raise BadInput(f"identity: expected {SEED_BYTES} secret bytes, got {len(identity)}")
     return Ed25519PrivateKey.from_private_bytes(identity).public_key().public_bytes_raw()

@@ -50,7 +50,7 @@ class HeldPackets:
         self._packets: dict[NodeId, deque[Queued]] = {}
 
     def add(self, node: NodeId, queued: Queued) -> bool:
-        """Keep a packet; False when too many are kept for this neighbour."""
+        """Keep a packet and return True; return False if too many are kept for this neighbour."""
         held = self._packets.setdefault(node, deque())
         if len(held) >= MOST_HELD:
             return False
@@ -58,7 +58,7 @@ class HeldPackets:
         return True
 
     def take(self, node: NodeId) -> deque[Queued]:
-        """The packets for a neighbour, in order; they are not kept any more."""
+        """Remove and return the packets for a neighbour, in order."""
         return self._packets.pop(node, deque())
 
 
@@ -90,7 +90,7 @@ class Channel:
     # -- out ---------------------------------------------------------------------------------------------
 
     def send(self, pieces: Sequence[bytes], key: Key | None = None) -> bool:
-        """Queue a packet, or replace a queued one with the same key; False if the queue is full."""
+        """Queue a packet, or replace an unsent one with the same key; return False if the queue is full."""
         if key is not None:
             for queued in self._queue:
                 if queued.key == key and not queued.sent:
@@ -194,7 +194,7 @@ class Channel:
         return ready
 
     def acknowledge(self) -> None:
-        """Send an acknowledgement now. It also agrees on the sessions of both ends."""
+        """Send an acknowledgement now. It also tells the neighbour the session numbers of both ends."""
         self._put(0, b"")
 
     def _ack_late(self) -> None:

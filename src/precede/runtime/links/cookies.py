@@ -37,15 +37,18 @@ class Cookies:
         self._failures += 1
 
     def needed(self, now: float) -> bool:
-        """Have too many handshakes failed in this second?"""
+        """Return whether a handshake needs a cookie now: too many have failed in this second."""
         return self._second == int(now) and self._failures >= MOST_FAILURES_PER_S
 
     def accepts(self, cookie: bytes, where: Where, now: float) -> bool:
-        """Was this cookie made for this address, now or in the period before?"""
+        """Return whether a cookie was made for this address in this period of two minutes or the one before."""
         return any(hmac.compare_digest(cookie, self._make(where, at)) for at in (now, now - VALID_S))
 
     def seal(self, keys: GroupKeys, where: Where, bound_to: bytes, now: float) -> bytes:
-        """A nonce and a cookie for an address, readable by members only, bound to the handshake's mac."""
+        """Make a cookie for an address. Return a nonce and the sealed cookie.
+
+        Only members can open it. It is bound to `bound_to`, the mac of the handshake.
+        """
         nonce = os.urandom(16)
         return nonce + _box(keys, nonce).encrypt(bytes(12), self._make(where, now), bound_to)
 
@@ -55,7 +58,7 @@ class Cookies:
 
 
 def open_cookie(keys: GroupKeys, sealed: bytes, bound_to: bytes) -> bytes | None:
-    """The cookie in an answer that demands one; None if it is not authentic."""
+    """Open the cookie in an answer that demands one; None if it is not authentic."""
     try:
         return _box(keys, sealed[:16]).decrypt(bytes(12), sealed[16:], bound_to)
     except InvalidTag:

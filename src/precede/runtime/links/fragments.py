@@ -34,7 +34,10 @@ class Fragments:
         self._bytes = 0
 
     def cut(self, data: bytes, largest: int) -> list[bytes]:
-        """The pieces of a packet, each at most `largest` bytes; raises Refused if there would be too many."""
+        """Cut a packet into pieces of at most `largest` bytes each.
+
+        Raise Refused if there would be too many.
+        """
         payload_bytes = largest - HEADER_BYTES
         count = max(1, -(-len(data) // payload_bytes)) if payload_bytes > 0 else _MOST_PIECES + 1
         if count > _MOST_PIECES:
@@ -49,11 +52,14 @@ class Fragments:
 
     @staticmethod
     def most(largest: int) -> int:
-        """The largest packet that fits into pieces of `largest` bytes."""
+        """Return the size of the largest packet that fits into pieces of `largest` bytes."""
         return max(0, largest - HEADER_BYTES) * _MOST_PIECES
 
     def join(self, piece: bytes, sender: NodeId) -> bytes | None:
-        """Add a piece; returns the packet when it is complete."""
+        """Add a piece. Return its packet if that completes it, else None.
+
+        A bad piece is counted and dropped.
+        """
         if len(piece) < HEADER_BYTES:
             self.dropped["truncated"] += 1
             return None

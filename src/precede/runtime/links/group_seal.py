@@ -36,7 +36,7 @@ class GroupKeys(NamedTuple):
 
 
 def derive_keys(group_key: bytes) -> GroupKeys:
-    """Five independent keys from a group key."""
+    """Derive five independent keys from a group key."""
     names = GroupKeys._fields
     return GroupKeys(*(blake2b(name.encode(), key=group_key, digest_size=32).digest() for name in names))
 
@@ -66,7 +66,7 @@ class GroupSeal:
         return header + self._cipher.encrypt(_nonce(self._counter), data, header)
 
     def open(self, frame: bytes) -> bytes | str:
-        """The sealed data; else, as a text, the reason why the frame is dropped."""
+        """Open a frame and return its data. If the frame must be dropped, return the reason, a text."""
         if len(frame) < OVERHEAD:
             return "truncated"
         salt, counter = frame[1:9], int.from_bytes(frame[9:13], "big")

@@ -40,7 +40,7 @@ class Inspection:
         self._waiting = WaitingBound()
 
     def outgoing(self, packet: Packet) -> None:
-        """Sign the messages of a packet that is about to be encoded."""
+        """Sign this member's own messages in a packet that is about to be encoded."""
         if self._authors is not None:
             self._authors.sign(packet)
 
@@ -52,17 +52,20 @@ class Inspection:
         self._waiting.done(id)
 
     def arrived(self, message: Message) -> None:
-        """A first copy arrived."""
+        """Count a message that arrived as waiting, unless it is this node's own."""
         if message.id.source != self._me:
             self._waiting.arrived(message)
 
     def discarded(self, id: MessageId) -> None:
-        """A message was discarded."""
+        """Stop counting a discarded message as waiting."""
         self._waiting.done(id)
 
     def incoming(self, packet: Packet, size: int, now: Instant, accepted: int) -> str | None:
-        """The reason to drop a packet of `size` bytes, or None. `accepted` is the number of this node's last
-        message."""
+        """Check a packet of `size` bytes. Return the reason to drop it, or None.
+
+        `accepted` is the number of this node's last message. The first number that is accepted of a stream is
+        remembered.
+        """
         items = list(packet.written())
         for item in items:
             reason = self._implausible(item, size, now, accepted)

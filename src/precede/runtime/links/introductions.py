@@ -46,7 +46,7 @@ class Introduction(msgspec.Struct, frozen=True, array_like=True):
         return member_id(self.signing)
 
     def is_genuine(self, group: str) -> bool:
-        """Is it well-formed, and signed by its own key for this group?"""
+        """Return whether it is well-formed, and signed for this group with the key that it names."""
         if len(self.signing) != 32 or len(self.link) != 32 or len(self.signature) != 64:
             return False
         if not 0 < len(self.name.encode()) <= MOST_NAME_BYTES or not 0 <= self.version < 1 << 62:
@@ -75,11 +75,14 @@ class Identity:
 
     @classmethod
     def shared(cls, group: str, name: str) -> Identity:
-        """The identity of a member in a group without a roster, where the group key alone proves membership."""
+        """Return the identity of a member in a group without a roster.
+
+        Everybody can derive it from the name: there, the group key alone proves membership.
+        """
         return cls(blake2b(name.encode(), key=blake2b(group.encode()).digest(), digest_size=32).digest())
 
     def introduce(self, group: str, name: str) -> Introduction:
-        """This member's introduction to a group."""
+        """Return this member's signed introduction to a group."""
         signing, link = self.signing.public_key().public_bytes_raw(), public_bytes(self.link)
         signature = self.signing.sign(_signed_bytes(group, name, signing, link, self.version))
         return Introduction(name, signing, link, self.version, signature)
@@ -119,15 +122,15 @@ class Directory:
         return self._digest
 
     def find(self, number: NodeId) -> Introduction | None:
-        """The introduction of the member with this number."""
+        """Return the introduction of the member with this number, or None."""
         return self._members.get(number)
 
     def with_hint(self, hint: bytes) -> list[NodeId]:
-        """The members whose ids begin with these four bytes."""
+        """Return the members whose ids begin with these four bytes."""
         return self._by_hint.get(hint, [])
 
     def everybody(self) -> list[Introduction]:
-        """Every accepted introduction, this member's own first."""
+        """Return every accepted introduction, this member's own first."""
         return list(self._members.values())
 
     def accept(self, introduction: Introduction) -> NodeId | None:
@@ -173,7 +176,7 @@ class Directory:
         return None
 
     def _expected_key(self, name: str) -> bytes | None:
-        """The only key with which a member of this name is accepted."""
+        """Return the only key that is accepted of a member of this name; None if the roster lacks it."""
         if self._roster is not None:
             return self._roster.get(name)
         return Identity.shared(self._group, name).signing.public_key().public_bytes_raw()
@@ -194,7 +197,7 @@ def _digest_of(introduction: Introduction) -> int:
 
 
 def member_id(signing: bytes) -> bytes:
-    """The id of the member that signs with this public key."""
+    """Return the id of the member that signs with this public key."""
     return blake2b(signing, digest_size=ID_BYTES).digest()
 
 

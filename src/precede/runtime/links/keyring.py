@@ -34,7 +34,7 @@ _OTHERS_WRITE: Final = stat.S_IWGRP | stat.S_IWOTH
 
 
 def new_key() -> bytes:
-    """A fresh secret for a group or an identity."""
+    """Draw a fresh secret for a group or an identity."""
     return os.urandom(KEY_BYTES)
 
 
@@ -46,7 +46,10 @@ def make_keys(path: Path) -> bytes:
 
 
 def take_key(path: Path, key: bytes) -> None:
-    """Add a key from another member: it opens from now on; in a new file it also seals."""
+    """Add a key from another member: it opens from now on; in a new file it also seals.
+
+    The newest eight are kept.
+    """
     if not path.exists():
         _write_new(path, _HEAD + key.hex() + "\n", "try again")
         return
@@ -55,7 +58,7 @@ def take_key(path: Path, key: bytes) -> None:
 
 
 def rotate_keys(path: Path) -> bytes:
-    """Add a new key that opens and does not seal yet."""
+    """Add a new key that opens and does not seal yet, and return it."""
     _entries(path)
     key = new_key()
     take_key(path, key)
@@ -63,26 +66,26 @@ def rotate_keys(path: Path) -> bytes:
 
 
 def promote_key(path: Path, keep: int = 2) -> tuple[bytes, ...]:
-    """Seal with the newest key from now on; only the newest `keep` keys still open."""
+    """Seal with the newest key from now on. Only the newest `keep` keys still open; return them."""
     keys = [key for key, _ in _entries(path)]
     _replace(path, [(key, False) for key in keys[: max(1, min(keep, _MOST))]])
     return read_keys(path)
 
 
 def newest_key(path: Path) -> bytes:
-    """The key that was added last, whether it seals or not."""
+    """Return the key that was added last, whether it seals or not."""
     return _entries(path)[0][0]
 
 
 def read_keys(path: Path) -> tuple[bytes, ...]:
-    """The keys of a file, the sealing one first; refused if other users can read the file."""
+    """Read the keys of a file, the sealing one first. Raise BadInput if other users can read the file."""
     entries = _entries(path)
     sealing = next((key for key, opens in entries if not opens), entries[0][0])
     return (sealing, *(key for key, _ in entries if key != sealing))
 
 
 def _entries(path: Path) -> list[tuple[bytes, bool]]:
-    """The keys of a file, newest first, each with whether it only opens."""
+    """Read the keys of a file, newest first, each with True if it only opens."""
     entries = []
     for number, line in _lines(path, _OTHERS, "others can read it"):
         digits, _, mark = line.partition(" ")
@@ -102,7 +105,7 @@ def make_identity(path: Path) -> bytes:
 
 
 def read_identity(path: Path) -> bytes:
-    """The secret seed of a member; refused if other users can read the file."""
+    """Read the secret seed of a member. Raise BadInput if other users can read the file."""
     lines = list(_lines(path, _OTHERS, "others can read it"))
     if len(lines) != 1:
         raise BadInput(f"{path}: expected one secret, found {len(lines)}")
@@ -110,7 +113,7 @@ def read_identity(path: Path) -> bytes:
 
 
 def read_roster(path: Path) -> dict[str, bytes]:
-    """The public keys of a roster by name; refused if other users can change the file."""
+    """Read the public keys of a roster by name. Raise BadInput if other users can change the file."""
     members, _, marks = _roster_lines(path)
     if marks:
         raise BadInput(f"{path}: a signed roster; give the administrator's key too (--admin)")
@@ -118,17 +121,17 @@ def read_roster(path: Path) -> dict[str, bytes]:
 
 
 def roster_members(path: Path) -> dict[str, bytes]:
-    """The public keys of a roster by name, signed or not; a signature is not checked."""
+    """Read the public keys of a roster by name, signed or not. A signature is not checked."""
     return _roster_lines(path)[0]
 
 
 def is_signed(path: Path) -> bool:
-    """Has the roster a signature, right or wrong?"""
+    """Return whether a roster file has a signature, right or wrong."""
     return bool(_roster_lines(path)[2])
 
 
 def read_signed_roster(path: Path) -> SignedRoster:
-    """A roster as `write_signed_roster` wrote it; the signature is not checked here."""
+    """Read a roster that `write_signed_roster` wrote. Its signature is not checked here."""
     members, since, marks = _roster_lines(path)
     try:
         retired = tuple(
@@ -179,7 +182,7 @@ def _roster_lines(path: Path) -> tuple[dict[str, bytes], dict[str, int], dict[st
 
 
 def fingerprint(key: bytes) -> str:
-    """A short digest of a key, which can be shown and compared without revealing the key."""
+    """Return a short digest of a key, which can be shown and compared without revealing the key."""
     return blake2b(key, digest_size=6, person=b"precede-key").hexdigest()
 
 
@@ -212,7 +215,7 @@ def _lines(path: Path, forbidden: int, why: str) -> Iterator[tuple[int, str]]:
 
 
 def _bytes(digits: str, size: int, place: str) -> bytes:
-    """A key from hexadecimal digits; `place` is the file and line, for errors."""
+    """Read a key from hexadecimal digits; `place` is the file and line, for errors."""
     try:
         key = bytes.fromhex(digits)
     except ValueError:

@@ -22,7 +22,7 @@ class LinkEvents(NamedTuple):
     `on_ready(peer, boot, where)`: a session with a new boot of a member is confirmed; whatever was shared with
     an earlier boot is gone. `on_moved(peer, where)`: a member has proven a new address. `on_alive(peer)`: an
     authentic frame of a session came. `on_stranger(where)`: a member that was not introduced
-    yet is at this address. `on_mismatch(where)`: a member with other terms is there.
+    yet is at this address. `on_mismatch(where)`: a member with other terms is at this address.
     """
 
     send: Callable[[bytes, Where], None]

@@ -44,11 +44,13 @@ PING_AFTER: Final = 5
 
 
 class Links:
-    """The neighbours over one transport; `packet`, `up`, `down` and `left` are called as things happen.
+    """The neighbours over one transport.
 
-    `patient`: packets that cannot be sent, or were not acknowledged when a link went down, are kept within
-    bounds and sent when the neighbour returns, as protocols without acknowledgements expect of a wire (a
-    neighbour that restarted may receive a packet again). `alone`: one neighbour, as a host has one cell.
+    `packet` is called with each packet that arrives, `up` and `down` when a link changes, `left` when a keyed
+    packet was sent or lost. `patient`: packets that cannot be sent, or were not acknowledged when a link went
+    down, are kept within bounds and sent when the neighbour returns, as protocols without acknowledgements
+    expect of a wire (a neighbour that restarted may receive a packet again). `alone`: one neighbour, as a host
+    has one cell.
     """
 
     def __init__(
@@ -96,7 +98,7 @@ class Links:
     # -- out -------------------------------------------------------------------------------------------------
 
     def send(self, data: bytes, to: NodeId, key: Key | None = None) -> int:
-        """Send a packet to a neighbour or to all of them. Returns its bytes on the wire, 0 if it cannot go."""
+        """Send a packet to a neighbour or to all of them. Returns its bytes, 0 if it cannot be sent or kept."""
         try:
             pieces = self._fragments.cut(PACKET + data, self._room)
         except Refused:
@@ -138,7 +140,7 @@ class Links:
         return self._admission.seal_to_all(bytes((LOOSE,)) + sender + piece)
 
     def _broadcast(self, frame: bytes) -> None:
-        """Send a packet to all nodes in range, also to those that the transport's broadcast does not reach."""
+        """Send a frame to all nodes in range and to all neighbours; `by_hand` to neighbours alone."""
         if not self._by_hand:
             self._transport.broadcast(frame)
         for near in self._near.values():
@@ -162,7 +164,7 @@ class Links:
             self._send_loose(kind + introduction, where)
 
     def _send_loose(self, data: bytes, where: Where) -> None:
-        """Send data that any member may read to an address, as far as its budget allows."""
+        """Send an address data that any member may read, as far as the budget of the address allows."""
         for piece in self._fragments.cut(data, self._room):
             frame = self._seal_piece(piece)
             if self._admission.may_send(where, len(frame)):
@@ -233,7 +235,7 @@ class Links:
             self._join(piece, sender, None, 0.0)
 
     def _join(self, piece: bytes, sender: NodeId, where: Where | None, now: float) -> None:
-        """Handle a packet once all its pieces have arrived; `where` is None if a session received this one."""
+        """Add a piece and handle its packet once complete. `where` is None for a piece from a session."""
         packet = self._fragments.join(piece, sender)
         if not packet:
             return
@@ -281,7 +283,7 @@ class Links:
         return node in self._ready
 
     def _meet(self, node: NodeId, boot: int, where: Where) -> Neighbour | None:
-        """A link comes up."""
+        """Bring a link up, send what was kept for it and report it. None if there are too many neighbours."""
         if len(self._near) >= (1 if self._alone else self._most_peers):
             if not self._alone:
                 self.dropped_here["too_many_peers"] += 1
@@ -355,11 +357,11 @@ class Links:
         return self._fragments.most(self._room) - 1
 
     def neighbours(self) -> list[NodeId]:
-        """The nodes whose links are up."""
+        """Return the nodes whose links are up, in ascending order."""
         return sorted(self._near)
 
     def dropped(self) -> dict[str, int]:
-        """What was dropped here, by reason."""
+        """Count what this member dropped on these links, by reason."""
         counts = Counter(self._admission.dropped) + self._fragments.dropped + self.dropped_here
         return dict(sorted(counts.items()))
 
@@ -385,7 +387,7 @@ class Links:
         self._down(node)
 
     def _give_up(self, node: NodeId, channel: Channel) -> None:
-        """Close a channel; packets that may not have arrived wait for the next channel, or are lost."""
+        """Close a channel. If `patient`, keep packets that may not have arrived for the next one."""
         lost = channel.close()
         self._fragments.forget(node)
         if self._patient:

@@ -52,7 +52,10 @@ class Cipher:
         self.counter = 0
 
     def encrypt(self, data: bytes, header: bytes = b"") -> bytes:
-        """Seal `data`, authenticate `header` with it, and advance the counter. Without a key: `data` itself."""
+        """Seal `data`, authenticate `header` with it, and advance the counter.
+
+        Without a key, return `data` unchanged.
+        """
         if self._aead is None:
             return data
         if self.counter >= MOST_FRAMES:
@@ -62,7 +65,7 @@ class Cipher:
         return sealed
 
     def decrypt(self, sealed: bytes, header: bytes = b"") -> bytes:
-        """Open the next message in order. A failure leaves the counter as it is."""
+        """Open the next message in order. Raise NoiseError, and keep the counter, if it is not authentic."""
         if self._aead is None:
             return sealed
         data = self.decrypt_at(self.counter, sealed, header)
@@ -139,7 +142,7 @@ class Handshake:
         return self._remote_static
 
     def write(self, payload: bytes = b"") -> bytes:
-        """The next message, with a payload that is encrypted as well as the pattern allows at this place."""
+        """Return the next message. Its payload is encrypted as well as the pattern allows at this place."""
         assert self.my_turn, "the other side writes the next message"
         message = b""
         for token in self._pattern.messages[self._place]:
@@ -158,7 +161,10 @@ class Handshake:
         return message + self._encrypt_and_hash(payload)
 
     def read(self, message: bytes) -> bytes:
-        """The payload of the next message. Raises NoiseError, and changes nothing, if it is not authentic."""
+        """Return the payload of the next message.
+
+        Raise NoiseError, and change nothing, if it is not authentic.
+        """
         assert not self.finished
         assert not self.my_turn, "this side writes the next message"
         saved = (self._hash, self._chaining_key, self._cipher, self._remote_ephemeral, self._remote_static)
@@ -187,7 +193,7 @@ class Handshake:
         return payload
 
     def split(self) -> tuple[Cipher, Cipher]:
-        """The ciphers for sending and for receiving, once the handshake is finished (Split, section 5.2)."""
+        """Return the ciphers for sending and receiving, once the handshake is finished (Split, section 5.2)."""
         assert self.finished
         first, second = (Cipher(key) for key in _hkdf(self._chaining_key, b"", 2))
         return (first, second) if self._initiator else (second, first)
@@ -233,7 +239,7 @@ class Handshake:
 
 
 def public_bytes(private: X25519PrivateKey) -> bytes:
-    """The public key of a private key, as it travels."""
+    """Return the public key of a private key, as it travels."""
     return private.public_key().public_bytes_raw()
 
 
@@ -246,7 +252,7 @@ def _digest(data: bytes) -> bytes:
 
 
 def _hkdf(chaining_key: bytes, material: bytes, outputs: int) -> list[bytes]:
-    """HKDF with the chaining key as salt (section 4.3)."""
+    """Derive `outputs` keys with HKDF, a key derivation whose salt is the chaining key (section 4.3)."""
     temporary = hmac.digest(chaining_key, material, "blake2s")
     keys: list[bytes] = []
     previous = b""

@@ -1,4 +1,4 @@
-"""Which addresses are proven, how many bytes may go to the others, and how a member moves to a new address.
+"""Tracks which addresses are proven, bounds the bytes to the others, and moves members to new addresses.
 
 An address is proven when a member answered a challenge from it with data that only this member knows. Before
 that, at most three times the bytes that came from an address go to it, so an attacker who forges a victim's
@@ -40,7 +40,7 @@ class Paths:
         self._moves: dict[NodeId, _Move] = {}
 
     def heard(self, where: Where, size: int) -> None:
-        """Bytes came from an address."""
+        """Record that `size` bytes came from an address. An unproven address may get three times as many."""
         if where in self._proven:
             return
         self._budgets[where] = self._budgets.get(where, 0) + AMPLIFICATION * size
@@ -49,7 +49,10 @@ class Paths:
             self._budgets.popitem(last=False)
 
     def may_send(self, where: Where, size: int) -> bool:
-        """May so many bytes go to this address? Counts them."""
+        """Return whether `size` bytes may go to an address. If so, they are spent from its budget.
+
+        Only an unproven address has a budget.
+        """
         if where in self._proven:
             return True
         budget = self._budgets.get(where, 0)
@@ -67,7 +70,10 @@ class Paths:
             self._proven.popitem(last=False)
 
     def challenge(self, peer: NodeId, old: Where, new: Where, now: float) -> list[tuple[Where, bytes]]:
-        """The challenges to send when a member's frame comes from a new address; none while others are open."""
+        """Begin to challenge both addresses of a member whose frame came from a new one.
+
+        Return the challenges to send; none while earlier challenges of this member are open.
+        """
         move = self._moves.get(peer)
         if move is not None and now - move.began < CHALLENGE_EXPIRES_S:
             return []
@@ -87,7 +93,10 @@ class Paths:
         return None
 
     def due(self, peer: NodeId, now: float) -> Where | None:
-        """The new address, once it has answered and the old one's time to answer is over."""
+        """Return the new address if it has answered and the old one's time to answer is over; else None.
+
+        The challenges end with that, or when they expire.
+        """
         move = self._moves.get(peer)
         if move is None or now - move.began <= OLD_PATH_ANSWERS_WITHIN_S:
             return None

@@ -79,7 +79,7 @@ class PrivateLines:
 
 
 def share_port(endpoint: socket.socket) -> bool:
-    """Let private lines bind to the port of this socket; False if the system does not sort by sender.
+    """Let private lines bind to the port of this socket. Return False if the system does not sort by sender.
 
     Call it after `bind`: before, the system could choose a port that another process shares.
     """

@@ -1,4 +1,4 @@
-"""Which counters of a stream of frames were seen: the newest ones exactly, everything older as seen."""
+"""Remembers which counters of a stream of frames were seen. Counters older than a window count as seen."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ class ReplayWindow:
         self._bits = 0
 
     def seen(self, counter: int) -> bool:
-        """Was this counter seen, or is it too old to tell?"""
+        """Return whether a counter was seen, or is too old to tell."""
         behind = self._highest - counter
         return behind >= 0 and (behind >= WINDOW or bool(self._bits >> behind & 1))
 

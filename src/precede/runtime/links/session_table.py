@@ -23,7 +23,8 @@ class Session:
     """One agreed pair of keys with a boot of a peer.
 
     `mine` and `theirs` are the indices that name it in frames to us and to the peer. It is unconfirmed until
-    the initiator has used it, which proves that it holds its key; `answer` is message 2, kept to be repeated.
+    the initiator has sent a frame in it, which proves that the initiator holds the key. `answer` is message 2,
+    kept to be repeated.
     """
 
     def __init__(self, peer: NodeId, boot: int, mine: int, theirs: int, where: Where, now: float) -> None:
@@ -65,9 +66,9 @@ class Attempt:
 class PeerSessions:
     """The sessions and handshakes with one peer.
 
-    `sessions` are ordered by age, confirmed ones last; `ephemerals` maps each message 1 that was accepted to
-    its session; `start_at` is when this member begins a handshake unless the peer has; `ping_at` is when an
-    unanswered ping is repeated.
+    `sessions` are ordered by age, confirmed ones last. `ephemerals` maps the key of each message 1 that was
+    accepted lately to the index of its session. `start_at` is when this member begins a handshake unless the
+    peer has. `ping_at` is when an unanswered ping is repeated.
     """
 
     def __init__(self) -> None:
@@ -80,7 +81,7 @@ class PeerSessions:
         self.ping_wait = FIRST_RETRY_S
 
     def current(self) -> Session | None:
-        """The session to send in: the newest confirmed one that has counters left."""
+        """Return the session to send in: the newest confirmed one that has counters left, or None."""
         for session in reversed(self.sessions):
             if session.confirmed and session.sending.counter < MOST_FRAMES:
                 return session
@@ -95,26 +96,26 @@ class SessionTable:
         self._by_index: dict[int, Session | Attempt] = {}
 
     def peer(self, number: NodeId) -> PeerSessions:
-        """The peer with this number, empty if it is new."""
+        """Return the entry of a peer. A new peer gets an empty one."""
         return self.peers.setdefault(number, PeerSessions())
 
     def current(self, number: NodeId) -> Session | None:
-        """The session to send in to a peer."""
+        """Return the session to send in to a peer, or None."""
         peer = self.peers.get(number)
         return None if peer is None else peer.current()
 
     def session(self, index: int) -> Session | None:
-        """The session that a frame names."""
+        """Return the session that the index in a frame names, or None."""
         session = self._by_index.get(index)
         return session if isinstance(session, Session) else None
 
     def attempt(self, index: int) -> Attempt | None:
-        """The handshake under way that a frame names."""
+        """Return the handshake under way that the index in a frame names, or None."""
         session = self._by_index.get(index)
         return session if isinstance(session, Attempt) else None
 
     def new_index(self) -> int:
-        """An index that nothing has."""
+        """Draw an index that no session and no handshake has."""
         while True:
             index = int.from_bytes(os.urandom(4), "big")
             if index not in self._by_index:
@@ -135,7 +136,10 @@ class SessionTable:
             peer.attempt = None
 
     def add(self, session: Session, ephemeral: bytes | None = None) -> None:
-        """Add a session; beyond `MOST_SESSIONS` remove the peer's oldest unconfirmed one, or its oldest."""
+        """Add a session; beyond `MOST_SESSIONS` remove the peer's oldest unconfirmed one, or its oldest.
+
+        `ephemeral` is the key of the message 1 that began it, remembered to recognise a repetition.
+        """
         peer = self.peer(session.peer)
         self._by_index[session.mine] = session
         peer.sessions.append(session)

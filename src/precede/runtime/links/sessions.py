@@ -106,16 +106,16 @@ class Sessions:
     # -- out -------------------------------------------------------------------------------------------------
 
     def seal_to(self, peer: NodeId, data: bytes) -> tuple[bytes, Where] | None:
-        """A data frame for a member and the address it goes to; None without a confirmed session."""
+        """Seal data for a member. Return the frame and its address; None without a confirmed session."""
         session = self._table.current(peer)
         return None if session is None else (_seal(session, PAYLOAD, data), session.where)
 
     def seal_to_all(self, data: bytes) -> bytes:
-        """A frame that every member can read, and that every member could have made."""
+        """Seal data into a frame that every member can read, and that every member could have made."""
         return self._seal_for_all.seal(data)
 
     def current(self, peer: NodeId) -> Session | None:
-        """The session that frames to a member go through."""
+        """Return the session that frames to a member go through, or None."""
         return self._table.current(peer)
 
     def ping(self, peer: NodeId) -> None:
@@ -125,7 +125,7 @@ class Sessions:
             self._transmit(_seal(session, PING), session.where)
 
     def _transmit(self, frame: bytes, where: Where) -> None:
-        """Send a frame of the session layer, within the budget of an address that is not proven."""
+        """Send a frame of the session layer. Beyond the budget of an unproven address, count and drop it."""
         if self.paths.may_send(where, len(frame)):
             self._events.send(frame, where)
         else:
@@ -263,7 +263,7 @@ class Sessions:
     def _answer(
         self, number: NodeId, keys: GroupKeys, theirs: int, noise: bytes, where: Where, now: float
     ) -> bool:
-        """Answer message 1 if this member wrote it."""
+        """Answer message 1 and return True if the member `number` wrote it; else return False."""
         introduction = self._directory.find(number)
         if introduction is None or number == self._number:
             return False
@@ -283,7 +283,10 @@ class Sessions:
         return True
 
     def _repeat_answer(self, peer: PeerSessions, ephemeral: bytes, where: Where) -> None:
-        """Repeat the answer to a repeated message 1, to its first address only: it may be a replay."""
+        """Repeat the answer to a repeated message 1 if it comes from its first address.
+
+        Elsewhere it may be a replay: count and drop it.
+        """
         session = self._table.session(peer.ephemerals[ephemeral])
         if session is not None and not session.confirmed and session.where == where:
             self._transmit(session.answer, where)
@@ -382,11 +385,14 @@ def _seal(session: Session, kind: int, data: bytes = b"") -> bytes:
 
 
 def _mask(keys: GroupKeys, ephemeral: bytes, hint: bytes) -> bytes:
-    """The start of a member's id, hidden from strangers. Applied twice it gives the start of the id again."""
+    """Hide the start of a member's id from strangers. Applied to its own result, it gives the start again."""
     mask = blake2b(ephemeral, key=keys.hint, digest_size=4).digest()
     return bytes(left ^ right for left, right in zip(mask, hint, strict=True))
 
 
 def _mac(keys: GroupKeys, receiver: bytes, boot: int, data: bytes) -> bytes:
-    """A keyed hash: rejects frames of strangers cheaply, and binds message 1 to its receiver and its boot."""
+    """Return a keyed hash.
+
+    It rejects frames of strangers cheaply, and binds message 1 to its receiver's boot.
+    """
     return blake2b(receiver + boot.to_bytes(8, "big") + data, key=keys.mac, digest_size=8).digest()

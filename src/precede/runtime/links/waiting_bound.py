@@ -21,7 +21,7 @@ MESSAGE_OVERHEAD_BYTES: Final = 512
 
 
 class WaitingBound:
-    """Counts the waiting messages of one node."""
+    """Counts the bytes of the waiting messages of one node."""
 
     def __init__(self) -> None:
         self.total = 0
@@ -29,7 +29,7 @@ class WaitingBound:
         self._streams: dict[tuple[NodeId, int], dict[int, int]] = {}
 
     def arrived(self, message: Message) -> None:
-        """A message arrived, and waits until it is delivered or discarded."""
+        """Count a message that arrived. It waits until it is delivered or discarded."""
         id = message.id
         numbers = self._streams.setdefault((id.source, id.incarnation), {})
         if id.number not in numbers:
@@ -37,7 +37,7 @@ class WaitingBound:
             self._add(id.source, size)
 
     def done(self, id: MessageId) -> None:
-        """A message was delivered or discarded."""
+        """Stop counting a message that was delivered or discarded."""
         stream = (id.source, id.incarnation)
         numbers = self._streams.get(stream)
         if numbers is not None and (size := numbers.pop(id.number, 0)):
@@ -46,7 +46,11 @@ class WaitingBound:
                 del self._streams[stream]
 
     def is_full_for(self, message: Message, last_delivered: int) -> bool:
-        """Must this message be dropped?"""
+        """Return whether a message must be dropped because too many bytes wait.
+
+        `last_delivered` is the number of the last message delivered in its stream. The next number is never
+        dropped.
+        """
         id = message.id
         size = len(message.payload) + MESSAGE_OVERHEAD_BYTES
         source_bytes = self._per_source.get(id.source, 0) + size

@@ -30,9 +30,11 @@ SYSTEM_CHOICE: Final = Interface(0, "of the system's choice", "0.0.0.0", True, F
 
 
 def lan_interfaces(host: str) -> list[Interface]:
-    """The interfaces for a member that is bound to `host`; "", "0.0.0.0" and "::" stand for all of them.
+    """Return the interfaces for a member that is bound to `host`.
 
-    The loopback interface is used if the member is bound to it, or if there is no other.
+    The hosts "", "0.0.0.0" and "::" stand for all interfaces, without loopback unless there is no other. An
+    IPv4 host stands for the interface with this address, "::1" for loopback. For any other host all are
+    returned.
     """
     found = _all_up()
     if host in ("", "0.0.0.0", "::"):
@@ -43,7 +45,10 @@ def lan_interfaces(host: str) -> list[Interface]:
 
 
 def _all_up() -> list[Interface]:
-    """Every interface that is up. Elsewhere than on Linux, the one that the system chooses."""
+    """Return every interface that is up, has an address and can multicast (or is loopback).
+
+    Elsewhere than on Linux, return the one that the system chooses.
+    """
     if not sys.platform.startswith("linux"):
         return [SYSTEM_CHOICE]
     found = []
@@ -62,7 +67,7 @@ def _all_up() -> list[Interface]:
 
 
 def _ask(asked: socket.socket, question: int, name: str) -> bytes | None:
-    """The system's answer about an interface; None if it has none, for example no IPv4 address."""
+    """Ask the system about an interface; None if it has no answer, for example no IPv4 address."""
     import fcntl
 
     try:
@@ -72,7 +77,7 @@ def _ask(asked: socket.socket, question: int, name: str) -> bytes | None:
 
 
 def _with_ipv6() -> set[int]:
-    """The indices of the interfaces with an IPv6 address."""
+    """Return the indices of the interfaces with an IPv6 address."""
     try:
         lines = _IPV6_ADDRESSES.read_text(encoding="ascii").splitlines()
     except OSError:

@@ -138,7 +138,11 @@ class TcpTransport(Transport):
     # -- what connections report ---------------------------------------------------------------------------
 
     def opened(self, connection: _Connection) -> int | None:
-        """Register a connection and return its number; None if there are too many and all have members."""
+        """Register a connection, report its link as up, and return its number.
+
+        If there are too many connections, the oldest one without a member is closed. If all have members, the
+        new one is refused with None.
+        """
         if len(self._connections) >= _MOST_CONNECTIONS:
             if not self._strangers:
                 return None
@@ -150,7 +154,7 @@ class TcpTransport(Transport):
         return self._number
 
     def closed(self, number: int) -> None:
-        """Forget a connection that is closed."""
+        """Forget a connection that is closed, and report its link as down."""
         self._trust(number)
         if self._connections.pop(number, None) is not None:
             self.on_link(number, False)
@@ -169,13 +173,13 @@ class TcpTransport(Transport):
         self._strangers[number] = loop.call_later(STRANGER_SECONDS, self._remove, number)
 
     def _trust(self, number: int) -> None:
-        """Keep a connection: a member was heard on it."""
+        """Cancel the timer that would close a connection without a member."""
         handle = self._strangers.pop(number, None)
         if handle is not None:
             handle.cancel()
 
     def _remove(self, number: int) -> None:
-        """Close a connection without waiting for the other end."""
+        """Forget a connection, and close it without waiting for the other end."""
         connection = self._connections[number]
         self.closed(number)
         connection.abort()

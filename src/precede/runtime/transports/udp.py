@@ -171,7 +171,7 @@ def _text(address: Address) -> str:
 
 
 def _emptied(endpoint: socket.socket) -> socket.socket:
-    """A bound socket without the datagrams that it received before."""
+    """Discard the datagrams that a bound socket has received so far, and return the socket."""
     endpoint.setblocking(False)
     with suppress(BlockingIOError):
         while True:

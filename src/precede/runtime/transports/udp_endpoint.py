@@ -50,7 +50,10 @@ class UdpEndpoint(asyncio.DatagramProtocol):
             self._lines = PrivateLines(self.address, self._on_frame)
 
     async def join(self, group: Address, interfaces: Sequence[Interface]) -> None:
-        """Receive the frames of a multicast group on these interfaces."""
+        """Receive the frames of a multicast group on these interfaces.
+
+        Raise OSError if its port cannot be bound.
+        """
         receiver = _socket(self.family)
         receiver.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
         try:
@@ -65,7 +68,10 @@ class UdpEndpoint(asyncio.DatagramProtocol):
         self._receiver, _ = await loop.create_datagram_endpoint(lambda: self, sock=receiver)
 
     def join_on(self, interfaces: Sequence[Interface]) -> None:
-        """Join the group on interfaces that are new. One that cannot be joined is tried again next time."""
+        """Join the group on interfaces that are new, and forget interfaces that are gone.
+
+        An interface on which the group cannot be joined is tried again next time.
+        """
         self._joined = {index: None for index in self._joined if index in {each.number for each in interfaces}}
         for each in interfaces:
             if each.number not in self._joined and self.reaches(each):
@@ -93,7 +99,7 @@ class UdpEndpoint(asyncio.DatagramProtocol):
 
     @property
     def address(self) -> Address:
-        """The address it is bound to."""
+        """The address that the first socket is bound to."""
         host, port = self._socket.getsockname()[:2]
         return str(host), int(port)
 
@@ -114,7 +120,7 @@ class UdpEndpoint(asyncio.DatagramProtocol):
             self._socket.sendto(frame, self._group)
 
     def known(self, where: tuple[str, int], near: bool) -> None:
-        """A member at this address was admitted or has gone."""
+        """Open a socket for a member that was admitted (`near`), or close that of a member that has gone."""
         if self._lines is not None and near:
             self._lines.open(where)
         elif self._lines is not None:
@@ -152,7 +158,10 @@ class UdpEndpoint(asyncio.DatagramProtocol):
 
 
 def bound_sockets(bind: Address) -> list[socket.socket]:
-    """The bound sockets of a member: one, or with host "" one for IPv4 and, if the system has it, for IPv6."""
+    """Return the bound sockets of a member.
+
+    With host "" there is one for IPv4 and, if possible, one for IPv6.
+    """
     host, port = bind
     if host:
         return [_bound(socket.AF_INET6 if ":" in host else socket.AF_INET, bind)]
@@ -183,7 +192,10 @@ def _socket(family: socket.AddressFamily) -> socket.socket:
 
 
 def groups_of(lan: Address) -> dict[socket.AddressFamily, Address]:
-    """The multicast groups by address family. An IPv4 group has an IPv6 group with the same last 32 bits."""
+    """Return the multicast groups of a LAN address, by address family. Raise BadInput if it is no such address.
+
+    To an IPv4 group belongs an IPv6 group with the same last 32 bits.
+    """
     host, port = lan
     try:
         group = ip_address(host)
