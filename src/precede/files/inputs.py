@@ -64,7 +64,10 @@ class Counted(io.RawIOBase):
 
 
 class Unpacked(io.RawIOBase):
-    """The unpacked content of an archive; raises BadInput if it grows too much for the packed bytes read."""
+    """Reads the unpacked content of an archive.
+
+    Raises BadInput if it grows too much for the packed bytes read.
+    """
 
     def __init__(self, name: str, packed: Counted, unpacked: Any) -> None:
         self._name, self._packed, self._unpacked = name, packed, unpacked
@@ -84,7 +87,10 @@ class Unpacked(io.RawIOBase):
 
 
 class EmptyLines:
-    """Counts the blank lines and comments of a file; raises BadInput if it has little else."""
+    """Counts the blank lines and comments of a file.
+
+    `add` raises BadInput if there are very many, and little else.
+    """
 
     def __init__(self, name: str) -> None:
         self._name = name

@@ -71,7 +71,10 @@ def _links(met: pa.Table, nodes: Sequence[str], zero: int) -> list[tuple[int, in
 
 
 def of_log(lake: Lake, run_id: str, until: int) -> Stage | None:
-    """The map of a run without a trace, from the packets in its log up to an instant; None if it has none."""
+    """Make the map of a run without a trace from the packets in its log up to an instant.
+
+    Returns None if the log has no packets between two known nodes up to then.
+    """
     about_packets = pc.field("kind").isin(["sent", "packet_received"]) & (pc.field("at_us") <= until)
     table = lake.read("events", run_id, ["node", "kind", "at_us", "peer", "medium"], about_packets)
     table = table.filter(pc.is_valid(table["peer"]))
@@ -132,7 +135,10 @@ def _circle(nodes: Sequence[int], until: int) -> list[Way]:
 
 
 def page_map(stage: Stage) -> dict[str, Any]:
-    """The data for `map.js`: coordinates and times in whole units, as differences from the part before."""
+    """Return the data for `map.js`.
+
+    Coordinates and times are whole units. Each part of a path is stored as differences from the part before.
+    """
     node = np.array([way[0] for way in stage.ways], dtype=np.int64)
     clock = np.array([(way[1], way[4]) for way in stage.ways], dtype=np.int64).reshape(-1, 2)
     span = np.array([way[2:4] + way[5:7] for way in stage.ways], dtype=np.float64).reshape(-1, 4)

@@ -42,5 +42,5 @@ def zigzag(values: Ints) -> Ints:
 
 
 def pack(parts: Sequence[bytes]) -> str:
-    """The bytes compressed, as base64 text; equal bytes give equal text."""
+    """Join and compress the parts, and return them as base64 text. Equal bytes always give equal text."""
     return b64encode(gzip.compress(b"".join(parts), 9, mtime=0)).decode()

@@ -59,7 +59,10 @@ def exhibit_of(place: str) -> str:
 
 
 def _claims(comparisons: list[Row], papers: Path | None) -> dict[str, list[Row]]:
-    """Comparisons by paper, and the other claims of the same papers, which are not measured here."""
+    """Return the claims of each paper that this lake has compared: first the compared ones, then the others.
+
+    The others come from the claims files in `papers`; they are not measured in this lake.
+    """
     claims: dict[str, list[Row]] = {}
     compared: set[tuple[str, str]] = set()
     for row in comparisons:
@@ -137,7 +140,7 @@ def exhibit_title(key: str) -> str:
 
 
 def _curves(lake: Lake, paper: str, exhibit: str) -> list[Markup]:
-    """The figures with curves that reproductions of the paper left in the lake."""
+    """Return the figures with curves that reproductions of the paper left in the lake for one exhibit."""
     files = [file for folder in lake.exhibits_of(paper) for file in sorted(folder.glob("*-curves.svg"))]
     return [pictured(file) for file in files if file.name.startswith(exhibit)]
 
@@ -183,7 +186,10 @@ def _write_exhibit(pages: Pages, paper: str, exhibit: str, claims: list[Row], cu
 
 
 def _figure(title: str, measure: str, rows: list[Row]) -> Figure:
-    """The claims of the table in one figure: published values as marks, ours with confidence intervals."""
+    """Draw claims in one figure, in the order of the page's table.
+
+    Published values are marks; ours have confidence intervals.
+    """
     ours, marks = [], []
     for x, row in enumerate(rows):
         low, high = row["interval_low"], row["interval_high"]

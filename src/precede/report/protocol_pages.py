@@ -31,7 +31,7 @@ class Card(NamedTuple):
 
 
 def write_protocols(pages: Pages, results: Results, cards: Sequence[Card], papers: Path | None) -> Table:
-    """Write the pages of all protocols, registered or run; returns their table for the index."""
+    """Write a page for each protocol that is registered or was run. Returns their table for the index."""
     by_name = {card.name: card for card in cards}
     for run in results.runs:
         name = run["protocol"]

@@ -151,7 +151,7 @@ def _varied(settings: list[dict[str, Any]]) -> list[str]:
 
 
 def _value(settings: dict[str, Any], key: str) -> str:
-    """The value of a setting as a category; a protocol may not have it."""
+    """Return the value of a setting as a category; "not set" for a protocol that does not have the setting."""
     value = settings.get(key)
     return "not set" if value is None else str(value)
 

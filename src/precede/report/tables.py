@@ -77,7 +77,7 @@ class Table:
                 raise ValueError(f"{self.caption}: a row has {len(row)} cells for {len(self.header)} columns")
 
     def numeric(self, column: int) -> bool:
-        """Does a column have numbers, and only numbers?"""
+        """Return whether a column has numbers and, apart from empty cells, nothing else."""
         cells = [row[column] for row in self.rows if row[column] is not None]
         return bool(cells) and all(isinstance(cell, int | float) for cell in cells)
 

@@ -99,10 +99,10 @@ def walk(
 
 
 def associate(positions: Positions, stations: Floats, range_m: float, hysteresis: float) -> Whole:
-    """The station of each host at each step: the nearest one in range, with hysteresis; OUTSIDE if none is.
+    """Return the station of each host at each step: the nearest one in range, or OUTSIDE if none is.
 
-    A host keeps its station while it is in range and no other station is nearer by more than `hysteresis`
-    metres.
+    There is hysteresis: a host keeps its station while that is in range and no other station is nearer by more
+    than `hysteresis` metres.
     """
     steps, hosts = positions.x.shape
     cells = np.empty((steps, hosts), np.int64)

@@ -139,7 +139,7 @@ class Duty:
 
 
 def city_bus(seed: int, layout: str = "a", buses: int = 60) -> Mobility:
-    """A day of buses from 05:30 (instant 0) to 19:45. Node L01-2 is the second bus of line 1."""
+    """Generate a day of buses from 05:30 (instant 0) to 19:45. Node L01-2 is the second bus of line 1."""
     if layout not in LAYOUTS:
         raise BadInput(f"city-bus: layout {layout!r} is none of {', '.join(LAYOUTS)}")
     if buses < 1:

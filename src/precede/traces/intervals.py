@@ -60,7 +60,10 @@ def merge_contacts(parts: Iterable[Intervals]) -> Intervals:
 
 
 def _joined(a: Ints, b: Ints, start: Ints, end: Ints) -> Intervals:
-    """Join contacts in the general case, in which a contact may lie within an earlier one."""
+    """Join the contacts of each pair that overlap or touch; they are sorted by pair and start.
+
+    This is the general case, in which a contact may lie within an earlier one.
+    """
     joined: list[list[int]] = []
     for row in zip(a.tolist(), b.tolist(), start.tolist(), end.tolist(), strict=True):
         last = joined[-1] if joined else None

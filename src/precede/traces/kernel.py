@@ -70,7 +70,10 @@ def find_contacts(
 
 
 def cut_time(segments: Segments, count: int) -> list[tuple[Instant, Instant]]:
-    """At most `count` slices of time that cover all segments, with about equal sums of segment durations."""
+    """Divide time into at most `count` slices that cover all segments.
+
+    The sum of segment durations is about equal in all slices. Without segments there are no slices.
+    """
     present = segments.t1_us > segments.t0_us
     if count < 1 or not present.any():
         return []
@@ -87,7 +90,10 @@ def cut_time(segments: Segments, count: int) -> list[tuple[Instant, Instant]]:
 
 
 def checked(segments: Segments) -> Segments:
-    """The same segments with the types that the kernel needs; raises BadInput if a value is impossible."""
+    """Return the same segments with the types that the kernel needs.
+
+    Raises BadInput for an impossible value.
+    """
     types = (np.int64, np.int64, np.float64, np.float64, np.int64, np.float64, np.float64)
     columns: list[Any] = [np.asarray(c, dtype=t) for c, t in zip(segments, types, strict=True)]
     if any(c.ndim != 1 or len(c) != len(columns[0]) for c in columns):
@@ -128,7 +134,10 @@ def _window_width(motions: Floats, range_m: float, span_us: int) -> int:
 
 
 def _joined(a: Ints, b: Ints, start: Ints, end: Ints, order: Ints) -> Intervals:
-    """Pieces in the given order as contacts: pieces of one pair that overlap or touch are joined."""
+    """Make contacts of pieces, taken in the order `order`.
+
+    Pieces of one pair that overlap or touch are joined.
+    """
     a, b, start, end = (column[order] for column in (a, b, start, end))
     count = _join(a, b, start, end)
     return Intervals(*(column[:count].copy() for column in (a, b, start, end)))
@@ -136,7 +145,7 @@ def _joined(a: Ints, b: Ints, start: Ints, end: Ints, order: Ints) -> Intervals:
 
 @jit
 def _sorted_by_pair(a: Ints, b: Ints, nodes: int) -> Ints:
-    """The indices that sort pieces by (a, b), by counting sort; pieces of one pair keep their order."""
+    """Return the indices that sort pieces by (a, b), by counting sort; pieces of one pair keep their order."""
     order = np.arange(len(a))
     for key in (b, a):
         place = np.zeros(nodes + 1, dtype=np.int64)

@@ -30,7 +30,7 @@ class BadRow(Exception):
 
 
 def numbered_lines(source: IO[bytes], name: str) -> Iterator[tuple[int, str]]:
-    """Lines without line ends, with their numbers from 1."""
+    """Yield the lines of a stream without line ends, with their numbers from 1; `name` is for errors."""
     text = io.TextIOWrapper(source, encoding="utf-8-sig", errors="replace", newline=None)
     number, empty = 0, EmptyLines(name)
     try:
@@ -51,7 +51,7 @@ def numbered_lines(source: IO[bytes], name: str) -> Iterator[tuple[int, str]]:
 
 @contextmanager
 def opened(path: str | Path) -> Iterator[Iterator[tuple[int, str]]]:
-    """The numbered lines of a file; its first bytes show whether it is gzipped."""
+    """Open a file for a `with` block, as numbered lines; its first bytes show whether it is gzipped."""
     path = Path(path)
     with open_regular(path) as source:
         try:
@@ -95,7 +95,7 @@ def instant(text: str) -> Instant:
 
 
 def number(text: str, noun: str = "number") -> float:
-    """Parse a finite number; the BadRow names the field."""
+    """Parse a finite number. Raises BadRow, in which `noun` names the field."""
     try:
         value = float(text)
     except ValueError:
@@ -125,5 +125,5 @@ def name_of(text: str) -> str:
 
 
 def shown(text: str) -> str:
-    """A quoted, shortened text of an untrusted file, for an error message."""
+    """Return a text of an untrusted file quoted and shortened, for an error message."""
     return repr(text if len(text) <= 40 else text[:37] + "...")

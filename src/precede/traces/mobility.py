@@ -99,7 +99,10 @@ class Statistics:
 
 
 def statistics(contacts: ContactList) -> Statistics:
-    """The figures of a contact list with presence. A node's activity is the sum of its presence intervals."""
+    """Compute the figures of a contact list with presence. Raises BadInput without presence.
+
+    A node's activity is the sum of its presence intervals.
+    """
     presence = contacts.presence
     if presence is None:
         raise BadInput("statistics need a contact list with presence")

@@ -297,7 +297,7 @@ def _window(
 
 @jit
 def _filled(cells: Any, large: Any, entries: int) -> Any:
-    """A grid index of the boxes: the start of each bucket, and box and cell of each entry, by counting sort.
+    """Build a grid index of the boxes: the start of each bucket, and box and cell of each entry.
 
     A bucket is one cell if there are few cells, else all cells with the same hash.
     """

@@ -68,9 +68,9 @@ LAYOUTS: Final[dict[str, District]] = {
 
 
 def pedestrians(seed: int, layout: str = "a", duration: Duration = 5 * HOUR, rate: float = 0.0097) -> Mobility:
-    """People who enter within `duration`, at `rate` per second and entrance. Paths are cut at its end.
+    """Generate people who enter within `duration`, at `rate` per second and entrance; paths are cut at its end.
 
-    Nodes are called N1, N2, … in the order in which they enter.
+    Nodes are called N1, N2, … in the order in which they enter. Raises BadInput for an unknown layout.
     """
     if layout not in LAYOUTS:
         raise BadInput(f"pedestrians: layout {layout!r} is none of {', '.join(LAYOUTS)}")

@@ -47,7 +47,10 @@ class Tracks:
         self._nodes = Nodes(summary)
 
     def add(self, line: int, node: str, at: Instant, x: float, y: float) -> Iterator[Row]:
-        """Add one sample; yields the segment that it ends, or a reject."""
+        """Add one sample.
+
+        Yields the segment that it ends, or a reject; nothing for the first sample of a track.
+        """
         last = self._tracks.get(node)
         if last is None:
             self._nodes.add(node)

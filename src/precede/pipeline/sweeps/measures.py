@@ -31,7 +31,7 @@ COUNTED: Final = "^(discarded_|packets_|observed_(?!.*_age_us_))"
 
 
 def group_measures(measures: DataFrame, level: float = LEVEL) -> DataFrame:
-    """Mean, deviation and Student's confidence interval of every measure over each group of runs.
+    """Compute mean, deviation and Student's confidence interval of every measure over each group of runs.
 
     A group is all runs that differ only in their seed. Takes rows of scope `run` and gives rows of scope
     `group`. A run without a row for a count contributes 0.
@@ -98,9 +98,10 @@ class _Student:
 
 
 def measure(events: DataFrame, gauges: DataFrame | None = None) -> DataFrame:
-    """Every measure of every run in `events` and `gauges`: run_id, measure, value; no row without a value.
+    """Compute every measure of every run in `events` and `gauges`, as rows of run_id, measure and value.
 
-    A task measures one run after the other with `precede.measures`, in batches.
+    A measure without a value has no row. A task measures one run after the other with `precede.measures`, in
+    batches.
     """
     measured = _by_run(events, EVENT_COLUMNS, EventMeasures)
     if gauges is None:
@@ -111,7 +112,7 @@ def measure(events: DataFrame, gauges: DataFrame | None = None) -> DataFrame:
 def _by_run(
     rows: DataFrame, columns: Sequence[str], measures: type[EventMeasures | GaugeMeasures]
 ) -> DataFrame:
-    """The measures of every run in a table, from the given columns as far as it has them."""
+    """Compute the measures of every run in a table, from those of the given columns that the table has."""
     needed = rows.select("run_id", *(name for name in columns if name in rows.columns))
     sorted_rows = needed.repartition("run_id").sortWithinPartitions("run_id")
     return sorted_rows.mapInArrow(_Runs(measures), _MEASURED).select("run_id", "measure", "value")

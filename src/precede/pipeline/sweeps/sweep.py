@@ -81,7 +81,10 @@ def _compare_with_claims(job: Job, grid: Grid, summary: SweepSummary, claims: Cl
 
 
 def swept_before(lake: Lake, grid: Grid, options: SweepOptions) -> SweepSummary | None:
-    """The summary of a sweep whose runs are all finished and whose tables are written; else None."""
+    """Return the summary of a sweep whose runs are all finished and whose tables are written; else None.
+
+    It is None too for a grid with claims, and if results of other code must be run again.
+    """
     marks = Marks(lake)
     if grid.claims is not None or not all(lake.is_intact(table, grid.name) for table in RESULTS):
         return None
@@ -102,7 +105,7 @@ def swept_before(lake: Lake, grid: Grid, options: SweepOptions) -> SweepSummary 
 
 
 def write_results(job: Job, grid: Grid, marks: dict[str, dict[str, Any]], session: SparkSession) -> None:
-    """Write the tables of a sweep; Spark computes the measures of groups."""
+    """Write the tables of a sweep to the lake. Spark computes the measures of groups."""
     tables = result_tables(grid, marks)
     measures = tables["measures"]
     if measures.num_rows:

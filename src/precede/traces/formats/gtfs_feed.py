@@ -67,7 +67,7 @@ class Feed:
 
     @contextmanager
     def _lines(self, table: str) -> Iterator[Iterator[tuple[int, str]]]:
-        """The numbered lines of a table."""
+        """Open a table for a `with` block, as numbered lines."""
         member = self._tables[table]
         try:
             if self._zip is None:
@@ -83,7 +83,10 @@ class Feed:
             raise BadInput(f"{self.path.name}/{table}: cannot be read: {error}") from error
 
     def rows(self, table: str, summary: Summary, *needed: str) -> Iterator[tuple[int, Fields]]:
-        """The rows of a table as dictionaries, counted as read; a missing table has no rows."""
+        """Yield the rows of a table as dictionaries with their lines, and count them as read.
+
+        A missing table has no rows. Raises BadInput if the table lacks a `needed` column.
+        """
         if table not in self:
             return
         with self._lines(table) as lines:
@@ -185,7 +188,7 @@ class Services:
         return frozenset(service for service, runs in running.items() if runs)
 
     def _usually(self, service: str, day: date) -> bool:
-        """Does the service run on this day, apart from exceptions?"""
+        """Return whether the service runs on this day by calendar.txt, without the exceptions."""
         days, begin, end = self._weekly.get(service, (frozenset[int](), day, day))
         return begin <= day <= end and day.weekday() in days
 
@@ -258,10 +261,11 @@ def _weekday(ordinal: int) -> int:
 def read_stops(
     feed: Feed, summary: Summary
 ) -> tuple[dict[str, Stop], frozenset[str], Projection, list[Reject]]:
-    """The stops in metres around their median, the ids of stops far outside, the projection, and the rejects.
+    """Read stops.txt: the stops, the ids of stops far outside, the projection, and the rejects.
 
-    A stop is far outside if its distance from the median is over 100 km, over ten times the median distance,
-    and over four times the distance that 95 % of the stops do not exceed.
+    Stops are in metres around their median. A stop is far outside if its distance from the median is over 100
+    km, over ten times the median distance, and over four times the distance that 95 % of the stops do not
+    exceed. It is rejected. Raises BadInput if there is no usable stop.
     """
     held: dict[str, tuple[int, float, float, str]] = {}
     rejects: list[Reject] = []

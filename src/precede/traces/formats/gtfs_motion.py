@@ -65,7 +65,11 @@ class Shape:
         return self._projected[pattern]
 
     def _project(self, anchors: Sequence[Anchor]) -> list[float] | None:
-        """Choose one candidate point for every anchor, such that they ascend and lie nearest."""
+        """Choose a position on the shape for every anchor.
+
+        The positions never descend and lie nearest to the stops. Returns None if a stop is far from the shape
+        or there are no such positions.
+        """
         costs: list[list[float]] = []
         places: list[list[float]] = []
         for anchor in anchors:
@@ -77,7 +81,7 @@ class Shape:
         return _forward(places, costs)
 
     def _fits(self, anchors: Sequence[Anchor], placed: Floats) -> bool:
-        """Are all stops near their positions on the shape?"""
+        """Return whether all stops are near their positions on the shape."""
         x, y = np.interp(placed, self.metres, self.xs), np.interp(placed, self.metres, self.ys)
         off = np.hypot(x - np.array([a.x for a in anchors]), y - np.array([a.y for a in anchors]))
         return bool((off <= OFF_SHAPE_M).all())
@@ -163,7 +167,7 @@ def trip_legs(anchors: Sequence[Anchor], shape: Shape | None) -> tuple[list[Leg]
 
 
 def layover(end: Leg, begin: Leg, speed: float = 10.0) -> list[Leg]:
-    """The legs between two trips: the vehicle stands, and drives to the next start just in time."""
+    """Return the legs between two trips: the vehicle stands, then drives to the next start just in time."""
     t0, x0, y0, t1, x1, y1 = end[3], end[4], end[5], begin[0], begin[1], begin[2]
     if t0 >= t1:
         return []

@@ -106,7 +106,10 @@ def _table(
     framerate: float | None,
     scale: float | None,
 ) -> tuple[_Table, bool]:
-    """The layout of a table from its first row and the options; and whether that row is a header."""
+    """Return the layout of a table, from its first row and the options, and whether that row is a header.
+
+    Raises BadInput if node, time, x or y is not found or an option is wrong.
+    """
     where = f"{summary.file}:{line}"
     commas = "," in text
     values = fields_of_csv(text) if commas else text.split()
@@ -148,13 +151,13 @@ def _table(
 
 
 def _framerate_in(comment: str) -> float | None:
-    """The frame rate in a comment, if there is one."""
+    """Return the frame rate that a comment gives, or None."""
     match = _FRAMERATE.search(comment)
     return float(match[1]) if match and is_numeric(match[1]) else None
 
 
 def _scale_in(comment: str) -> float | None:
-    """The metres per unit in a comment or header, if there are any."""
+    """Return the metres per unit that a comment or header gives, or None."""
     match = _UNIT.search(comment)
     return _METRES[match[1]] if match else None
 

@@ -59,12 +59,12 @@ class LiveRun:
         return self._violations
 
     def pack(self) -> bytes:
-        """The state as bytes."""
+        """Encode the whole state of the verifier as bytes."""
         return self.state.pack()
 
     @staticmethod
     def unpack(packed: bytes) -> LiveRun:
-        """The verifier with the state that `pack` returned."""
+        """Restore the verifier whose state `pack` encoded."""
         state = LiveState.unpack(packed)
         return LiveRun(state.order, state.allow, state)
 
@@ -182,9 +182,9 @@ class LiveRun:
         delivered[message] = row.step + 1
 
     def _in_order(self, process: Process, message: int) -> bool:
-        """Add a delivered message to the process's clock.
+        """Add a delivered message to the process's clock, if the delivery is in order.
 
-        Returns False for a late one (see `witness/checks/causal.py`).
+        Returns False for a late delivery (see `witness/checks/causal.py`).
         """
         state, clock = self.state, process.clock
         source, rank = state.source[message], state.rank[message]

@@ -171,7 +171,7 @@ class LiveState:
             self.conflicts.append(text)
 
     def waits_for(self, most: int = 5) -> list[str]:
-        """The missing rows and messages in words: at most `most` lines, and one that counts the others."""
+        """Describe the missing rows and messages: at most `most` lines, and one that counts the others."""
         lines = []
         for process in self.processes:
             if process.held:
@@ -183,7 +183,7 @@ class LiveState:
         return lines[:most] + ([f"and {len(lines) - most} more"] if len(lines) > most else [])
 
     def pack(self) -> bytes:
-        """The state as bytes."""
+        """Encode the whole state as bytes."""
         for process, delivered in zip(self.processes, self.delivered, strict=True):
             process.delivered = delivered.tobytes()
         fields = {
@@ -194,7 +194,7 @@ class LiveState:
 
     @staticmethod
     def unpack(packed: bytes) -> LiveState:
-        """The state that `pack` turned into these bytes."""
+        """Restore the state that `pack` encoded."""
         stored = msgspec.msgpack.decode(packed, type=_Packed)
         state = LiveState(stored.order, stored.allow)
         state.past_start = array("Q")

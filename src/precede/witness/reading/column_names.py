@@ -80,7 +80,7 @@ class Layout(Struct, frozen=True):
 
 
 def read_mapping(written: str | Mapping[str, str] | None, option: str, names: Sequence[str]) -> dict[str, str]:
-    """An option such as `node=consumer,step=offset` as a dict; `names` are the names it may map."""
+    """Parse an option such as `node=consumer,step=offset` as a dict; `names` are the names it may map."""
     if written is None:
         return {}
     pairs = written.items() if isinstance(written, Mapping) else _pairs(written, option)
@@ -95,7 +95,7 @@ def read_mapping(written: str | Mapping[str, str] | None, option: str, names: Se
 
 
 def read_by(written: str | Sequence[str] | None) -> tuple[str, ...]:
-    """The option `--by topic,partition` as names."""
+    """Parse the option `--by topic,partition` as names."""
     parts = written.split(",") if isinstance(written, str) else list(written or ())
     names = tuple(part.strip() for part in parts)
     if not all(names):
@@ -104,7 +104,7 @@ def read_by(written: str | Sequence[str] | None) -> tuple[str, ...]:
 
 
 def read_kinds(written: str | Mapping[str, str] | None) -> dict[str, int]:
-    """The option `--kinds broadcast=send,delivered=receive` as a mapping from words to kinds."""
+    """Parse the option `--kinds broadcast=send,delivered=receive` as a mapping from words to kinds."""
     words = read_mapping(written, "--kinds", (BROADCAST_WORD, DELIVERED_WORD))
     broadcast = words.get(BROADCAST_WORD, BROADCAST_WORD)
     delivered = words.get(DELIVERED_WORD, DELIVERED_WORD)
@@ -120,7 +120,7 @@ def match_columns(
     by: Sequence[str],
     kinds: Mapping[str, int],
 ) -> Layout:
-    """The layout of a log with these columns. `place` names the log in an error message.
+    """Match our columns with those of a log and return the layout. `place` names the log in an error message.
 
     `columns`, `by` and `kinds` are the options as read. Raises BadInput if a needed column is missing.
     """
@@ -150,7 +150,11 @@ def match_columns(
 def _choose_message_columns(
     matched: dict[str, str], columns: Mapping[str, str], available: Sequence[str], place: str
 ) -> None:
-    """Keep source and number if both exist, otherwise one opaque id; an explicit `message=` has priority."""
+    """Decide how rows name their message, and remove the columns of the other way from `matched`.
+
+    Source and number are used if both exist, otherwise one opaque id. An explicit `message=` has priority.
+    Raises BadInput if the log has neither.
+    """
     numbered = "message_source" in matched and "message_number" in matched
     if "message" in matched and ("message" in columns or not numbered):
         for name in ("message_source", "message_incarnation", "message_number"):
@@ -165,7 +169,10 @@ def _choose_message_columns(
 
 
 def _match_by(available: Sequence[str], place: str, by: Sequence[str]) -> tuple[str, ...]:
-    """The columns to split by; without `--by` a log with a column `run_id` is split by run."""
+    """Return the columns to split by; without `--by` a log with a column `run_id` is split by run.
+
+    The name `run` also means `run_id`. Raises BadInput if a column is missing.
+    """
     if not by:
         return ("run_id",) if "run_id" in available else ()
     columns = []

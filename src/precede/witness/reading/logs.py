@@ -372,7 +372,7 @@ def _transpose(rows: list[list[str]], names: Sequence[str], places: Sequence[int
 
 
 def _cell(value: Any) -> Any:
-    """A cell as a Python value; None for an empty one, and for NaN, NA and NaT.
+    """Return a cell as a Python value; None for an empty one, and for NaN, NA and NaT.
 
     A numpy array becomes a list.
     """

@@ -124,7 +124,7 @@ class PlainBuilder:
         return [self._history(key, self.groups.pop(key), self.deliveries_only) for key in ordered]
 
     def _kind(self, value: Any, row: int) -> int:
-        """BROADCAST, DELIVERED or OTHER; remembers the first words that mean neither."""
+        """Return BROADCAST, DELIVERED or OTHER, and remember the first words that mean neither of the two."""
         constant = self.layout.constant_kind
         if constant is not None:
             return constant

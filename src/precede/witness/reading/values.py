@@ -17,7 +17,10 @@ _SEPARATORS: Final = re.compile(r"[;,|\s]+")
 
 
 def whole(value: Any, row: int, column: str, place: Place) -> int:
-    """A 64-bit integer from an int, a float without a fraction, a numpy integer or text."""
+    """Convert an int, a float without a fraction, a numpy integer or text to a 64-bit integer.
+
+    Raises BadInput for any other value.
+    """
     number: int | None = None
     if isinstance(value, str):
         try:
@@ -39,7 +42,10 @@ def whole(value: Any, row: int, column: str, place: Place) -> int:
 
 
 def text(value: Any, row: int, column: str, place: Place) -> str:
-    """A name from text or a number. 2.0 becomes `2`: pandas stores integers as floats if some are missing."""
+    """Convert text or a number to a name. Raises BadInput for any other value.
+
+    2.0 becomes `2`, because pandas stores integers as floats if some are missing.
+    """
     if isinstance(value, str):
         if value == "":
             raise BadInput(f"{place(row)}: {column} is missing")
@@ -53,9 +59,9 @@ def text(value: Any, row: int, column: str, place: Place) -> str:
 
 
 def destinations(value: Any, row: int, place: Place) -> frozenset[str] | None:
-    """The destinations of a message: a list, or names separated by spaces, commas, semicolons or bars.
+    """Read the destinations of a message: a list, or names separated by spaces, commas, semicolons or bars.
 
-    None means that the message is for every node.
+    None means that the message is for every node. Raises BadInput for any other value.
     """
     if value is None or value == "":
         return None
