@@ -77,7 +77,7 @@ class EffectHandler:
             raise TypeError(f"node {node} returned {effect!r}, which is no effect")
 
     def accept(self, node: NodeId, effect: Accept, now: Instant) -> None:
-        """Record a new message of the node, once: after a restart the node may accept it again."""
+        """Record a new message of the node. After a restart the node may accept it again: record it once."""
 
     def arrive(self, node: NodeId, effect: Arrive, now: Instant) -> None:
         """Record the first copies of messages that the node has received."""

@@ -41,7 +41,7 @@ MEDIUM_NAMES: Final[tuple[str, str]] = ("radio", "wired")
 
 
 class Accept(Struct, frozen=True, gc=False):
-    """A new message has its id. `destinations` None: all nodes. `deadline` is by the node's own clock."""
+    """Record a new own message. `destinations` None: all nodes. `deadline` is by the node's own clock."""
 
     message: Message
     destinations: tuple[NodeId, ...] | None = None
@@ -55,7 +55,7 @@ class CancelSend(Struct, frozen=True, gc=False):
 
 
 class Discard(Struct, frozen=True, gc=False):
-    """Give up a received message: `expired_pending`, `expired_cached`, `evicted`, `late` or `duplicate`."""
+    """Record that the node gives up a message. `reason` is a word such as `evicted`, `late` or `cut`."""
 
     message: Message
     reason: str

@@ -108,7 +108,7 @@ class Unavailable(RuntimeError):
 
 
 def missing_library(error: ModuleNotFoundError) -> str | None:
-    """How to install the library whose import failed; None if none of our extras has it."""
+    """Return how to install the library whose import failed; None if none of our extras has it."""
     library = (error.name or "").partition(".")[0]
     if library not in EXTRAS:
         return None

@@ -24,7 +24,7 @@ WIRED: Final[Medium] = 1
 
 @mypyc_attr(acyclic=True)
 class Value:  # noqa: PLW1641 - nobody keeps effects in a set, whose order would differ from run to run
-    """Base of these effects: two are equal if their fields are; they can be printed and pickled."""
+    """Base of this module's effects: two are equal if their fields are. They can be printed and pickled."""
 
     __slots__ = ()
     __match_args__: ClassVar[tuple[str, ...]] = ()
@@ -63,7 +63,7 @@ class Arrive(Value):
         self.incarnation = 0
 
     def look_up(self) -> None:
-        """Reads the id of the only message, once for all nodes that share this effect."""
+        """Reads the id of the message, if it is the only one, once for all nodes that share this effect."""
         if self.only is not None:
             id = self.only.id
             self.source, self.number, self.incarnation = id.source, id.number, id.incarnation

@@ -54,14 +54,14 @@ def parse_duration(written: str | int | float) -> Duration:
 
 
 def _bounded(duration: Duration, written: str | int | float) -> Duration:
-    """Rejects durations that are too long: event logs have 64 bits for an instant."""
+    """Returns the duration. Raises BadInput if it is too long: event logs have 64 bits for an instant."""
     if duration > LONGEST:
         raise BadInput(f"not a duration: {str(written)[:40]!r} is more than {LONGEST // DAY} days")
     return duration
 
 
 def seconds(number: float) -> Duration:
-    """Converts seconds to the nearest whole microsecond."""
+    """Converts seconds to the nearest whole microsecond. Raises BadInput for infinity and NaN."""
     try:
         return round(number * SECOND)
     except (ValueError, OverflowError) as error:

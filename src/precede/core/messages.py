@@ -11,7 +11,7 @@ from precede.core.identity import MessageId, NodeId
 from precede.core.instants import Instant
 
 Size: TypeAlias = Annotated[int, Meta(ge=0, le=1 << 28)]
-"""A size by a paper's model that travels as a field: for tables only, so on the wire it must merely be sane."""
+"""A size by a paper's model, sent as a field. Only tables of results use it, so its bounds are wide."""
 
 
 class Message(Struct, frozen=True, gc=False, array_like=True):

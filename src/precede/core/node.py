@@ -90,12 +90,12 @@ class Node(ABC):  # noqa: B024 - every input has a sensible default: a node that
 
 
 def restore(saved: Saved, key: Key, kind: type[T], default: T) -> T:
-    """Reads a persisted value back as its own type."""
+    """Reads a persisted value back as its own type; returns `default` if there is none."""
     if key not in saved:
         return default
     return msgspec.convert(saved[key], kind)
 
 
 def round_trip(store: Saved) -> dict[Key, Any]:
-    """A store after writing and reading: values are plain data (tuples become lists), keys unchanged."""
+    """Return a store as it is read back: values are plain data (tuples become lists), keys are unchanged."""
     return {key: msgspec.msgpack.decode(msgspec.msgpack.encode(value)) for key, value in store.items()}

@@ -21,7 +21,7 @@ class Peaks:
         self._latest: Mapping[str, int] | None = None
 
     def note(self, sizes: Mapping[str, int]) -> None:
-        """Take the sizes after an input."""
+        """Take the sizes after an input, and raise the peaks that they exceed."""
         if sizes == self._latest:
             return  # most inputs change no size
         self._latest = sizes

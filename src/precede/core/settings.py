@@ -85,7 +85,7 @@ class Setting(Struct, frozen=True):
         return f"at least {self._written(self.least)}" if self.least else ""
 
     def read(self, value: Any) -> Any:
-        """Convert a written value. Raise ValueError with the cause if it is not one."""
+        """Convert a written value. None means the default. Raise ValueError with the cause if it is wrong."""
         if value is None or (value == "none" and self.default is None and self.reader is None):
             return None if self.required else self.default
         try:
@@ -127,7 +127,7 @@ class Setting(Struct, frozen=True):
 
 
 def settings_in(struct: type[Struct]) -> Mapping[str, Setting]:
-    """The settings that a struct declares, by name, in the order of declaration."""
+    """Return the settings that a struct declares, by name, in the order of declaration."""
     return _declarations(struct)
 
 
@@ -164,7 +164,7 @@ def _short(number: float) -> str:
 
 
 def whole(value: Any) -> int:
-    """A whole number, or the text of one. Raise ValueError for anything else, True and 1.0 included."""
+    """Convert a whole number, or the text of one. Raise ValueError for anything else, True and 1.0 included."""
     try:
         if not isinstance(value, (bool, float)) and len(str(value)) <= 40:
             return int(value)
@@ -174,7 +174,7 @@ def whole(value: Any) -> int:
 
 
 def number(value: Any) -> float:
-    """A number, or the text of one (`inf` too). Raise ValueError for anything else, True included."""
+    """Convert a number, or the text of one (`inf` too). Raise ValueError for anything else, True included."""
     try:
         if not isinstance(value, bool):
             return float(value)
@@ -192,7 +192,7 @@ def _truth(value: Any) -> bool:
 
 
 def nearest(word: str, candidates: Iterable[str]) -> str:
-    """A hint for an unknown word: `(did you mean 'x'?)`, or the list of known words if none is near."""
+    """Return a hint for an unknown word: `(did you mean 'x'?)`, or the list of known words if none is near."""
     words = list(candidates)
     near = get_close_matches(str(word), words, n=1)
     return f"(did you mean {near[0]!r}?)" if near else f"(known: {', '.join(words)})"

@@ -51,6 +51,6 @@ class LinkEnd(Struct):
 
 
 def content_of(packet: Packet) -> Content:
-    """The kind of a packet and the ids it lists: two packets with the same content count as the same."""
+    """Return the kind of a packet and the ids in its tuple `ids`. Equal contents count as one packet."""
     ids = getattr(packet, "ids", ())
     return packet.kind, ids if type(ids) is tuple else ()

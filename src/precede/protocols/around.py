@@ -23,7 +23,7 @@ class Around(Node, Generic[N]):
 
     @abstractmethod
     def passed(self, effects: Effects) -> Effects:
-        """The effects to return, given those that the node inside returned."""
+        """Return the effects that this node hands to its driver, given those that the node inside returned."""
 
     def start(self, now: Instant, saved: Saved) -> Effects:
         return self.passed(self.inner.start(now, saved))

@@ -29,18 +29,21 @@ def option(help: str, *, least: int = 0, most: int | None = None) -> Note:
 
 
 def duration(help: str, *, least: int = 0) -> Note:
-    """Describe an option that is a duration. One that repeats needs a `least`: 0s would stop simulated time."""
+    """Describe an option that is a duration. An interval that repeats needs a `least` above 0.
+
+    With 0s its timer would fire for ever at one instant, so that simulated time stood still.
+    """
     return Note(help, least, is_duration=True)
 
 
 class Durable(Struct, frozen=True, kw_only=True):
-    """The option of every protocol that can survive a restart."""
+    """The option `durable`, which every protocol has that can survive a restart."""
 
     durable: Annotated[bool, option("persist the state that a restart needs")] = False
 
 
 def declared_options(struct: type[Struct]) -> Mapping[str, Setting]:
-    """The options that a struct declares, by key. Raise TypeError if one lacks a default."""
+    """Return the options that a struct declares, by key. Raise TypeError if one lacks a default."""
     declared = settings_in(struct)
     for key, setting in declared.items():
         if setting.default is msgspec.NODEFAULT:
@@ -49,7 +52,10 @@ def declared_options(struct: type[Struct]) -> Mapping[str, Setting]:
 
 
 def read_struct(struct: type[OptionsT], written: Mapping[str, Any]) -> OptionsT:
-    """The struct with its options as written, checked and converted; keys of other structs are ignored."""
+    """Return the struct with its written options, checked and converted. Other keys are ignored.
+
+    Raise `BadInput` if a value cannot be used.
+    """
     return struct(
         **{
             key: read_option(key, setting, written[key])
@@ -60,7 +66,7 @@ def read_struct(struct: type[OptionsT], written: Mapping[str, Any]) -> OptionsT:
 
 
 def read_option(key: str, setting: Setting, value: Any) -> Any:
-    """One option in its own type. Raise `BadInput` naming the key if the value cannot be used."""
+    """Convert one option to its own type. Raise `BadInput` naming the key if the value cannot be used."""
     try:
         return setting.read(value)
     except ValueError as error:
@@ -68,7 +74,7 @@ def read_option(key: str, setting: Setting, value: Any) -> Any:
 
 
 def written_options(options: Mapping[str, object] | Struct | None) -> dict[str, Any]:
-    """Options as a user writes them, from a mapping or from a protocol's struct (without its defaults)."""
+    """Return options as a user writes them, from a mapping or a protocol's struct (without its defaults)."""
     if isinstance(options, Struct):
         written = {}
         for key, declared in declared_options(type(options)).items():

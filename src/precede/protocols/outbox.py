@@ -66,13 +66,13 @@ class Outbox:
 
     @property
     def retransmits(self) -> bool:
-        """False if the channels are reliable."""
+        """True if packets are sent again until they are acknowledged; False if the channels are reliable."""
         return self._rto > 0
 
     def send(
         self, id: MessageId, packets: Mapping[NodeId, Packet], now: Instant, effects: list[Effect]
     ) -> None:
-        """Send a message's packets, by addressee, until each addressee has acknowledged."""
+        """Send each addressee its packet, and again until it acknowledges; only once if `rto` is 0."""
         effects.extend([Send(packet, peer, RADIO) for peer, packet in packets.items()])
         if self._rto and packets:
             self._entries[id] = _Unacknowledged(packets, self._rto)
@@ -84,7 +84,7 @@ class Outbox:
             effects.append(Send(AckPacket((id,)), sender, RADIO))
 
     def acknowledged(self, id: MessageId, peer: NodeId, effects: list[Effect]) -> bool:
-        """A peer has acknowledged a message. Returns True if it was the last one to do so."""
+        """Record that a peer has acknowledged a message. Returns True if it was the last one to do so."""
         entry = self._entries.get(id)
         if entry is None or peer not in entry.missing:
             return False
@@ -101,7 +101,7 @@ class Outbox:
             self.acknowledged(id, peer, effects)
 
     def unacknowledged(self) -> dict[MessageId, dict[NodeId, Packet]]:
-        """The packets that would be sent again, by message and addressee."""
+        """Return the packets that would be sent again, by message and addressee."""
         return {
             id: {peer: entry.packets[peer] for peer in entry.missing} for id, entry in self._entries.items()
         }

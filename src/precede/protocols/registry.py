@@ -115,7 +115,7 @@ def names() -> list[str]:
 
 
 def find(name: str) -> Entry[Any]:
-    """The entry of a protocol. Raise `BadInput` with the nearest known name if there is none."""
+    """Return the entry of a protocol by its name or `module:NAME`. Raise `BadInput` if there is none."""
     if name in _PROTOCOLS:
         entry: Entry[Any] = _load(_PROTOCOLS[name])
         return entry
@@ -127,7 +127,7 @@ def find(name: str) -> Entry[Any]:
 
 
 def load_object(target: str) -> Any:
-    """The object that `module:NAME` names."""
+    """Import a module and return the object that `module:NAME` names. Raise `BadInput` if that fails."""
     module, colon, name = target.partition(":")
     if not colon or not name or not module:
         raise BadInput(f"{target!r}: write MODULE:NAME")
@@ -142,14 +142,14 @@ def load_object(target: str) -> Any:
 
 
 def described(error: BaseException) -> str:
-    """An exception in one line, with the file and line that raised it."""
+    """Describe an exception in one line, with the file and line that raised it."""
     frames = extract_tb(error.__traceback__)
     place = f" ({frames[-1].filename.rpartition('/')[2]}:{frames[-1].lineno})" if frames else ""
     return f"{type(error).__name__}: {error}{place}"
 
 
 def _checked(name: str, entry: Any) -> Entry[Any]:
-    """The entry of a plug-in. Raise `BadInput` if it is no entry or declares its options wrongly."""
+    """Return the entry of a plug-in. Raise `BadInput` if it is no entry or declares its options wrongly."""
     if not isinstance(entry, Entry):
         raise BadInput(f"protocol {name!r}: its entry point is a {type(entry).__name__}, not an Entry")
     try:
@@ -160,7 +160,7 @@ def _checked(name: str, entry: Any) -> Entry[Any]:
 
 
 def find_dissemination(name: str) -> DisseminationEntry[Any]:
-    """The entry of a dissemination. Raise `BadInput` with the nearest known name if there is none."""
+    """Return the entry of a dissemination by its name or `module:NAME`. Raise `BadInput` if there is none."""
     if name in _DISSEMINATIONS:
         entry: DisseminationEntry[Any] = _load(_DISSEMINATIONS[name])
         return entry
@@ -208,7 +208,7 @@ def option_groups(entry: Entry[Any]) -> dict[str, dict[str, Setting]]:
 
 
 def wire_types(entry: Entry[Any], node: Node, dissemination: str) -> tuple[tuple[type[Packet], ...], Any]:
-    """What a driver decodes: the types of packets in a fixed order, and the type of the ordering's stamps."""
+    """Tell what a driver decodes: the packet types in a fixed order, and the type of an ordering's stamps."""
     if not isinstance(node, LayeredNode):
         return entry.packets, Any
     return (*find_dissemination(dissemination).packets, *entry.packets), node.ordering.stamp_type
@@ -230,7 +230,7 @@ def make_entry(entry: Entry[Any], role: str, context: Context[Mapping[str, Any] 
 
 
 def build_node(entry: Entry[Any], role: str, context: Context[Any]) -> Node:
-    """Build a node from options that `read_options` has read: thousands of nodes share one reading."""
+    """Build a node from options that `read_options` has read, so that thousands of nodes share one reading."""
     if role not in entry.roles:
         raise BadInput(f"protocol {entry.name!r} has no role {role!r} (it has {', '.join(entry.roles)})")
     if entry.ordering is not None:
@@ -243,10 +243,11 @@ def build_node(entry: Entry[Any], role: str, context: Context[Any]) -> Node:
 
 
 def read_options(entry: Entry[Any], written: Mapping[str, Any] | Struct, usual: str = "direct") -> Any:
-    """The options that `build_node` needs: the entry's struct, or `JoinedOptions` where it is an ordering.
+    """Return the options that `build_node` needs: the entry's struct, or `JoinedOptions` for an ordering.
 
     `written` holds values as a user writes them, or is a struct of options; what it lacks has its default.
-    `usual` is the dissemination of an ordering whose options name none.
+    `usual` is the dissemination of an ordering whose options name none. Raise `BadInput` for an unknown key
+    or a value that cannot be used.
     """
     options = asdict(written) if isinstance(written, Struct) else written
     dissemination = str(options.get("dissemination", usual))

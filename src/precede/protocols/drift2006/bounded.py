@@ -41,7 +41,11 @@ MOST_BITS: Final = NARROW.bits - 1 - NARROW.number_bits
 
 
 class BoundedDrift(Around[DriftNode]):
-    """Sends the lowest `bits` bits of each timestamp, and as many of each sequence number, at most 11."""
+    """Wraps a DRIFT node: its packets have only the lowest bits of timestamps and sequence numbers.
+
+    `bits` is how many bits of a timestamp are sent, and of a sequence number too, but at most 11. Received
+    packets get whole numbers again.
+    """
 
     def __init__(self, inner: DriftNode, bits: int) -> None:
         if not FEWEST_BITS <= bits <= MOST_BITS:
@@ -59,7 +63,7 @@ class BoundedDrift(Around[DriftNode]):
         to: Sequence[NodeId] | None = None,
         lifetime: Duration | None = None,
     ) -> Effects:
-        """Broadcast, unless some source is too far behind to reuse timestamps."""
+        """Broadcast a message. Raise NotYet while a source's clock is too far behind to reuse timestamps."""
         seen, clock = self.inner.state.seen, self.inner.state.clock
         seen.settle()
         lowest = min((seen.usable_timestamp(column) for column in range(len(seen.columns))), default=clock)
@@ -81,7 +85,7 @@ class BoundedDrift(Around[DriftNode]):
         ]
 
     def _cut_packet(self, packet: Packet) -> Packet:
-        """A packet with the lowest bits of its numbers; checkpoints stay whole."""
+        """Return a packet with only the lowest bits of its numbers. Checkpoints stay whole."""
         numbers, times = self._numbers, self._times
         if isinstance(packet, DriftPacket):
             flood = packet.flood
@@ -102,12 +106,12 @@ class BoundedDrift(Around[DriftNode]):
         return replace(packet, extra=self._cut_extra(extra))
 
     def _cut_entry(self, entry: Chosen) -> Chosen:
-        """An entry of Seen with the lowest bits of its numbers."""
+        """Return an entry of Seen with only the lowest bits of its numbers."""
         source, serial, number, timestamp = entry
         return source, serial, number % self._numbers, timestamp % self._times
 
     def _cut_extra(self, extra: Piggyback) -> Piggyback:
-        """Virtual-flooding data with the lowest bits of its numbers, in narrow columns."""
+        """Return virtual-flooding data with only the lowest bits of its numbers, in narrow columns."""
         chosen = tuple(map(self._cut_entry, extra.chosen))
         table, layout = extra.table, extra.layout
         if table:
@@ -121,7 +125,7 @@ class BoundedDrift(Around[DriftNode]):
     # -- receiving: the nearest number with these lowest bits ----------------------------------------------
 
     def _completed(self, packet: Packet) -> Packet:
-        """A packet of this node's group with whole numbers again."""
+        """Return a packet with whole numbers again. Checkpoints and packets of other groups stay."""
         extra: Piggyback | None = getattr(packet, "extra", None)
         if extra is None or extra.group != self.inner.state.group or isinstance(packet, CheckpointPacket):
             return packet
@@ -146,21 +150,21 @@ class BoundedDrift(Around[DriftNode]):
         return replace(packet, extra=extra)
 
     def _number(self, id: StreamId, number: int) -> int:
-        """The whole sequence number, nearest to the last one received of its stream."""
+        """Return the sequence number with these lowest bits, nearest to the stream's last received one."""
         stream = self.inner.floods.streams.get(id)
         return _nearest(0 if stream is None else stream.received, number, self._numbers)
 
     def _time(self, timestamp: int) -> int:
-        """The whole timestamp, nearest to this node's clock."""
+        """Return the timestamp with these lowest bits that is nearest to this node's clock."""
         return _nearest(self.inner.state.clock, timestamp, self._times)
 
     def _complete_entry(self, entry: Chosen) -> Chosen:
-        """An entry of Seen with whole numbers."""
+        """Return an entry of Seen with whole numbers, given one with their lowest bits."""
         source, serial, number, timestamp = entry
         return source, serial, self._number((source, serial), number), self._time(timestamp)
 
     def _complete_extra(self, extra: Piggyback) -> Piggyback:
-        """Virtual-flooding data with whole numbers; a table that this node cannot read is left out."""
+        """Return virtual-flooding data with whole numbers. A table that this node cannot read is left out."""
         chosen = tuple(map(self._complete_entry, extra.chosen))
         seen = self.inner.state.seen
         columns, form = seen.columns_of(extra.layout)
@@ -178,7 +182,7 @@ class BoundedDrift(Around[DriftNode]):
 
 
 def _nearest(reference: int, lowest_bits: int, range_: int) -> int:
-    """The number nearest to a reference that has these lowest bits (modulo the range); never negative."""
+    """Return the number nearest to `reference` that equals `lowest_bits` modulo `range_`; never negative."""
     half = range_ // 2
     nearest = reference + (lowest_bits - reference + half) % range_ - half
     return nearest if nearest >= 0 else nearest + range_

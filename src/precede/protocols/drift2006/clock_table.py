@@ -25,7 +25,7 @@ Clock: TypeAlias = tuple[int, int]
 
 
 Packed: TypeAlias = Any
-"""An integer of many words: mypyc leaves arithmetic with it to Python."""
+"""An integer of any length. Its type is Any, so that mypyc leaves arithmetic with it to Python."""
 
 
 @final
@@ -48,18 +48,18 @@ class Form:
         return slice(self.size * column, self.size * (column + 1))
 
     def lowest_with(self, timestamp: int) -> bytes:
-        """The lowest bytes of a column whose timestamp is at least this one."""
+        """Return the lowest bytes that a column with this timestamp can have; 0xff bytes if it does not fit."""
         if not self.fits((0, timestamp)):
             return b"\xff" * self.size
         return (timestamp << self.number_bits).to_bytes(self.size, "big")
 
     def pack(self, clocks: Sequence[Clock]) -> bytes:
-        """Entries as a table that can be sent."""
+        """Return these entries as a table that can be sent."""
         columns = [timestamp << self.number_bits | number for number, timestamp in clocks]
         return pack(f">{len(clocks)}{self.letter}", *columns)
 
     def unpack(self, table: bytes) -> list[Clock]:
-        """The entries of a table as it is sent."""
+        """Return the entries of a table as it is sent."""
         below_guard, numbers = (1 << (self.bits - 1)) - 1, (1 << self.number_bits) - 1
         columns = unpack(f">{len(table) // self.size}{self.letter}", table)
         return [(entry & numbers, (entry & below_guard) >> self.number_bits) for entry in columns]
@@ -107,7 +107,7 @@ class ClockTable:
         self.packed: Packed = self._guards | int.from_bytes(form.pack(clocks), "big")
 
     def entry(self, packed: Packed, column: int) -> Clock:
-        """One column of another integer with the same columns."""
+        """Return the entry of a column in `packed`, an integer with the same columns as this table."""
         entry: int = (packed >> (self._last - self._bits * column)) & self._below_guard
         return entry & ((1 << self._number_bits) - 1), entry >> self._number_bits
 
@@ -133,7 +133,7 @@ class ClockTable:
     def raise_two(
         self, column: int, number: int, timestamp: int, other: int, other_number: int, other_timestamp: int
     ) -> None:
-        """`raise_to` for two different columns at once."""
+        """Do `raise_to` for two different columns at once."""
         packed, bits, below, width = self.packed, self._number_bits, self._below_guard, self._bits
         shift, other_shift = self._last - width * column, self._last - width * other
         entry: int = (packed >> shift) & below
@@ -145,7 +145,8 @@ class ClockTable:
     def merge(self, tables: Sequence[bytes]) -> tuple[bool, Packed]:
         """Take the fresher entry of every column from received tables, the last one first.
 
-        Returns whether an entry rose, and the bits that changed in sequence numbers.
+        Tables of another size are ignored. Returns whether an entry rose, and the bits of sequence numbers that
+        changed.
         """
         packed, guards = self.packed, self._guards
         size, up = self.form.size, self._bits - 1
@@ -165,7 +166,7 @@ class ClockTable:
         return True, changed_numbers
 
     def below(self, timestamp: int) -> Packed:
-        """The guard bits of the columns with a lower timestamp."""
+        """Return the guard bits of the columns whose timestamp is lower than this one."""
         guards = self._guards
         if timestamp << self._number_bits > self._below_guard:
             return guards
@@ -207,7 +208,7 @@ class ClockTable:
 
 @lru_cache(maxsize=512)
 def read_table(table: bytes, column_bytes: int) -> tuple[Packed, Packed]:
-    """A received table as an integer without guard bits, and with all of them.
+    """Return a received table as two integers: without guard bits, and with all of them.
 
     Many nodes receive one transmission, so results are cached. Guard bits that a forged table has are ignored.
     """

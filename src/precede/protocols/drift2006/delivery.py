@@ -27,7 +27,7 @@ class Delivery:
         self._view = state.view
 
     def deliver_safe(self, now: Instant, effects: list[Effect]) -> None:
-        """Deliver everything that may be delivered now."""
+        """Deliver all floods that may be delivered now, and raise this node's floor to those that are safe."""
         state, view = self._state, self._view
         while (placed := self._pending.pop_safe()) is not None:
             if view.crash_tolerant or state.cleared:
@@ -64,9 +64,10 @@ class Delivery:
                 effects.append(Observe("tof", flood.message))
 
     def waiting(self) -> Sequence[Waiting]:
-        """Undelivered messages: each waits for the one before it.
+        """List the undelivered messages in their order. Each is reported to wait for the one before it.
 
-        The first waits for the clocks that it lacks, which are written as message number 0 of their sources.
+        If the first one is not safe yet, it waits for sources whose clocks are too low. Each of these sources
+        is written as its message number 0.
         """
         state = self._state
         placed = sorted(state.pending.heap)
@@ -81,7 +82,7 @@ class Delivery:
 
 
 def take_back(state: DriftState, id: StreamId, end: int) -> list[Message]:
-    """Remove the floods of a stream behind its end, which nobody delivered; returns their messages."""
+    """Remove the floods of a stream behind its end, which no node delivered. Return the pending messages."""
     taken = _take(state, id, lambda number: number > end)
     state.unadmitted[id] = [flood for flood in state.unadmitted.get(id, ()) if flood.number <= end]
     if not state.unadmitted[id]:
@@ -92,7 +93,7 @@ def take_back(state: DriftState, id: StreamId, end: int) -> list[Message]:
 def skip_to(
     state: DriftState, floods: Floods[Carried], checkpoint: CheckpointPacket, effects: list[Effect]
 ) -> None:
-    """Continue from the position of a checkpoint; floods before it are discarded."""
+    """Move this node's position to that of a checkpoint, and discard the floods before it."""
     for source, serial, number in checkpoint.done:
         id = (source, serial)
         if number <= state.delivered_number(id):
@@ -111,7 +112,7 @@ def skip_to(
 
 
 def leave_group(state: DriftState, floods: Floods[Carried], effects: list[Effect]) -> None:
-    """Forget everything about a group; messages not delivered in it are discarded."""
+    """Forget everything about this node's group, also in the store, and discard undelivered messages."""
     for stream in floods.streams.values():
         for flood in stream.kept.values():
             assert isinstance(flood, Flood)

@@ -19,19 +19,22 @@ from precede.protocols.drift2006.state import DriftState
 from precede.protocols.floods.reliable_floods import Floods
 
 HandleControl: TypeAlias = Callable[[Body, Instant, list[Effect]], None]
-"""Processes the body of a control packet, received or sent by this node."""
+"""A function that processes the body of a control packet that this node received or sent."""
 
 QUIET: Final[Key] = "quiet"
 _EPOCH: Final = 1 << 50
-"""Added to the time to make a number: a node's time may be negative, a number may not."""
+"""Is added to a node's time to make the number of a flood. The time may be negative, the number may not."""
 
 _NO_STREAM: Final = -1
-"""Takes the place of a stream's serial in the keys of these floods."""
+"""Takes the place of a stream's serial in the keys of dummies and control packets."""
 
 
 @final
 class Dummies:
-    """Decides when to flood a dummy, and discards duplicates of these floods."""
+    """Floods dummies and control packets, relays those of other nodes once, and ignores duplicates.
+
+    `flooded` counts the dummies of this node. `waiting` is True while the timer of the next dummy is set.
+    """
 
     def __init__(
         self,
@@ -53,17 +56,17 @@ class Dummies:
         self._highest: dict[NodeId, int] = {}
 
     def watch(self, now: Instant, effects: list[Effect]) -> None:
-        """Set the timer, because something is to be delivered."""
+        """Set the timer of the next dummy, if it is not set and the option `quiet` is not 0."""
         if not self.waiting and self._quiet:
             self.waiting = True
             effects.append(SetTimer(QUIET, now + self._random_wait()))
 
     def _random_wait(self) -> Duration:
-        """One to two times `quiet`, so that waiting nodes do not all flood a dummy at once."""
+        """Return one to two times `quiet`, at random, so that nodes do not all flood a dummy at once."""
         return self._quiet + int(self._state.generator.random() * self._quiet)
 
     def timer(self, now: Instant, effects: list[Effect]) -> None:
-        """Flood a dummy if one was requested, or if something waits and no flood arrived for `quiet`."""
+        """Flood a dummy if a node has asked for one, or if a flood waits here and none arrived for `quiet`."""
         requested, self._requested = self._requested, False
         self.waiting = self._state.has_undelivered() or requested
         if not self.waiting:
@@ -73,7 +76,7 @@ class Dummies:
         effects.append(SetTimer(QUIET, now + self._random_wait()))
 
     def _flood(self, now: Instant, effects: list[Effect]) -> None:
-        """Flood a dummy."""
+        """Flood a dummy and count it. It shows this node's clock if the node is a source."""
         state = self._state
         self.flooded += 1
         own = state.own_stream
@@ -83,20 +86,20 @@ class Dummies:
         self._floods.relay((state.me, _NO_STREAM), number, packet, now, effects)
 
     def send_control(self, body: Body, now: Instant, effects: list[Effect]) -> None:
-        """Flood a control packet; this node processes it too."""
+        """Flood a control packet with this body, and process the body at this node too."""
         me = self._state.me
         packet = ControlPacket(me, self._next_number(now), body, self._builder.piggyback())
         self._floods.relay((me, _NO_STREAM), packet.number, packet, now, effects)
         self._handle_control(body, now, effects)
 
     def _next_number(self, now: Instant) -> int:
-        """A number above all earlier ones, also after a restart: a node's time never goes back."""
+        """Return a number above all earlier ones, also after a restart: a node's time never goes back."""
         self._number = max(self._number + 1, now + _EPOCH)
         self._highest[self._state.me] = self._number
         return self._number
 
     def relay(self, packet: DummyPacket | ControlPacket, now: Instant, effects: list[Effect]) -> bool:
-        """Relay a first copy; False for a duplicate."""
+        """Relay the first copy of a flood and return True. Return False for a duplicate."""
         if packet.number <= self._highest.get(packet.origin, -1):
             return False
         self._highest[packet.origin] = packet.number
@@ -104,7 +107,7 @@ class Dummies:
         return True
 
     def receive(self, packet: DummyPacket | ControlPacket, now: Instant, effects: list[Effect]) -> None:
-        """Relay and process a first copy."""
+        """Relay and process the first copy of a flood; ignore a duplicate."""
         if not self.relay(packet, now, effects):
             return
         state = self._state

@@ -36,13 +36,13 @@ _ROLES: Final = ("node", "source", "destination", "forwarder")
 
 
 def _drift(role: str, context: Context[DriftOptions]) -> Node:
-    """A DRIFT node, with reused timestamps if `bounded` is set."""
+    """Build a DRIFT node. It reuses timestamps if the option `bounded` is set."""
     node, bits = DriftNode(role, context), context.options.bounded
     return node if bits is None else BoundedDrift(node, bits)
 
 
 def _tof(role: str, context: Context[TofOptions]) -> Node:
-    """A TOF node: the same without virtual flooding; options that only DRIFT has keep their defaults."""
+    """Build a TOF node: a DRIFT node without virtual flooding, with defaults for options of DRIFT alone."""
     options = msgspec.convert(context.options, DriftOptions, from_attributes=True)
     settled = Context(context.node, context.members, options, context.random, context.incarnation)
     return DriftNode(role, settled, virtual=False)

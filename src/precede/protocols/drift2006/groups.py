@@ -110,7 +110,7 @@ class Groups:
         now: Instant,
         effects: list[Effect],
     ) -> None:
-        """Begin in a group with this view and these sources; one write makes it survive a crash."""
+        """Begin in a group with this view and these sources. One write persists all of it."""
         state = self._state
         state.group = group
         if state.durable:
@@ -121,7 +121,10 @@ class Groups:
         effects.append(CancelTimer(KNOCK))
 
     def _enter(self, checkpoint: CheckpointPacket, now: Instant, effects: list[Effect]) -> None:
-        """Begin in the group of a checkpoint, at its position; a founder, at the start of the order."""
+        """Begin in the group of a checkpoint: at its position, or as a founder at the start of the order.
+
+        The latter needs a checkpoint of a member that keeps every flood since the beginning.
+        """
         origin, group = checkpoint.origin, checkpoint.extra.group
         if origin is not None and origin.whole and self.election.begins(origin, group):
             self._begin_as_founder(group, origin, now, effects)
@@ -134,14 +137,17 @@ class Groups:
         self._state.raise_floor(self._state.position)
 
     def _set_origin(self, origin: Origin | None, effects: list[Effect]) -> None:
-        """Know how the group was founded, to tell founders that come late."""
+        """Record and persist how the group was founded, so that this node can tell founders that come late."""
         self._state.origin = origin
         self.election.entered(effects)
         if origin is not None and self._state.durable:
             effects.append(Persist("origin", origin))
 
     def _begin_as_founder(self, group: int, origin: Origin, now: Instant, effects: list[Effect]) -> None:
-        """Begin at the start of the order of a group; a founder that its first view does not name applies."""
+        """Begin at the start of a group's order.
+
+        A founder that the first view names is a source at once; another one applies to become a source.
+        """
         state, streams = self._state, origin.record.voters
         state.reset_position()
         self._set_origin(Origin(origin.founders, origin.record), effects)
@@ -173,7 +179,10 @@ class Groups:
         self._joining.send_again(now, effects)
 
     def _own_origin(self) -> Origin | None:
-        """How this node's group was founded, with this node's stream, and whether it keeps everything."""
+        """Return how founders agreed on this node's group, or None if they did not.
+
+        The result also has this node's stream, and whether this node keeps every flood since the beginning.
+        """
         state = self._state
         origin = state.origin
         if origin is None:
@@ -185,7 +194,7 @@ class Groups:
     # -- outside any group ---------------------------------------------------------------------------------
 
     def _go_out(self, now: Instant, effects: list[Effect]) -> None:
-        """Be in no group, and look for one."""
+        """Mark this node as outside any group, and begin to look for one."""
         state = self._state
         self._last_group = state.group
         state.group = NO_GROUP
@@ -198,7 +207,11 @@ class Groups:
             self.election.begin(now, effects)
 
     def _knock(self, now: Instant, effects: list[Effect]) -> None:
-        """Request a checkpoint, again and again; found a group when nobody answers."""
+        """Request a checkpoint from the neighbours, and set the timer to do so again.
+
+        A node that should be a source floods its candidacy too. It founds a group when no source answered for
+        `bootstrap_after` and it heard of no candidate with a lower id.
+        """
         state = self._state
         effects.append(self._builder.knock())
         wait = _KNOCK_EVERY // 2 + int(state.generator.random() * _KNOCK_EVERY)
@@ -226,7 +239,7 @@ class Groups:
     def is_same_group(
         self, packet: Packet, extra: Piggyback, sender: NodeId, now: Instant, effects: list[Effect]
     ) -> bool:
-        """Is a packet from this node's group? If not, it is handled here."""
+        """Return True for a packet of this node's group. Process any other packet, and return False."""
         own = self._state.group
         if extra.group == own and own != NO_GROUP:
             return True
@@ -255,15 +268,15 @@ class Groups:
             self.election.receive(body, now, effects)
 
     def _may_follow(self, origin: Origin, group: int) -> bool:
-        """Is this the founding of this node's own list, and may this founder follow it?"""
+        """May this node, as a founder, follow a node that says that the group of its list is founded?"""
         election = self.election
         return election.begins(origin, group) and election.ballots.believes(origin.record, origin.by)
 
     def _meet_older(self, packet: Packet, sender: NodeId, now: Instant, effects: list[Effect]) -> None:
-        """Request a checkpoint of an older group, and move there when it comes.
+        """Move to an older group if the packet is a checkpoint of it; otherwise request one from the sender.
 
-        The node stays in its group until then: a node in no group could enter the group that it has left again,
-        without its position.
+        The node stays in its group until the checkpoint comes. Outside any group it could enter the group that
+        it has left again, and would no longer know its position there.
         """
         if isinstance(packet, CheckpointPacket):
             self._move(packet, now, effects)
@@ -274,7 +287,8 @@ class Groups:
     def _move(self, checkpoint: CheckpointPacket, now: Instant, effects: list[Effect]) -> None:
         """Leave this group for that of a checkpoint; a restart finishes a move that a crash interrupts.
 
-        Messages that this node has not delivered here are discarded: others may have delivered them.
+        Messages that this node has not delivered are discarded, not sent again in the new group: other members
+        of the old group may have delivered them.
         """
         state = self._state
         if state.durable:
@@ -289,14 +303,14 @@ class Groups:
     # -- checkpoints -------------------------------------------------------------------------------------
 
     def receive_knock(self, peer: NodeId, now: Instant, effects: list[Effect]) -> None:
-        """Answer a node that requests a checkpoint, after a short random time."""
+        """Set a timer to answer a node that requests a checkpoint, after a short random time."""
         if peer not in self._answering:
             self._answering[peer] = None
             wait = int(self._state.generator.random() * _ANSWER_WITHIN)
             effects.append(SetTimer(("join", "answer", peer), now + wait))
 
     def _answer(self, peer: NodeId, effects: list[Effect]) -> None:
-        """Send a checkpoint."""
+        """Send a checkpoint to a node that requested one, unless this node is in no group any more."""
         state = self._state
         self._answering.pop(peer, None)
         if state.group == NO_GROUP:
@@ -307,12 +321,16 @@ class Groups:
         effects.append(self._builder.checkpoint(sources, self._own_origin(), peer))
 
     def _is_past(self, id: StreamId) -> bool:
-        """Does the admission of a stream lie before our position? If not, the newcomer receives it itself."""
+        """Does a stream's admission lie before this node's position? If not, a newcomer receives it itself."""
         sponsor, number = self._state.view.sponsors.get(id, ((0, 0), 0))
         return number <= self._state.delivered_number(sponsor)
 
     def receive_checkpoint(self, checkpoint: CheckpointPacket, now: Instant, effects: list[Effect]) -> None:
-        """Enter a group, or, when floods are missing that nobody keeps any more, skip them."""
+        """Enter the group of a checkpoint, if this node is in none and may enter.
+
+        In a group, use the checkpoint only if floods are missing that nobody keeps any more: skip them.
+        Afterwards apply to be a source, if this node should be one.
+        """
         state, floods = self._state, self._floods
         if state.group == NO_GROUP:
             if not self.election.may_enter(checkpoint, now):

@@ -36,7 +36,7 @@ _ATTEMPTS: Final = 4
 
 
 class Joining:
-    """The applications of this node to be a source, and its answers to those of others.
+    """Applies for this node to be a source, and admits other nodes as their sponsor.
 
     `should_be_source`: this node is a source, or is to become one.
     `resend`: its messages that a view cut off with its earlier stream; it multicasts them again in the next.
@@ -67,7 +67,7 @@ class Joining:
     # -- applying ----------------------------------------------------------------------------------------
 
     def new_stream(self, effects: list[Effect]) -> StreamId:
-        """A stream id that this node has never used."""
+        """Return a stream id that this node has never used, and persist that it is used."""
         self.attempts += 1
         if self._state.durable:
             effects.append(Persist("lives", self.attempts))
@@ -83,7 +83,10 @@ class Joining:
         effects.append(SetTimer(APPLY, now + int(self._state.generator.random() * _APPLY_EVERY)))
 
     def apply(self, now: Instant, effects: list[Effect]) -> bool:
-        """Ask a sponsor, after some requests another one; False when the group has no source left to ask."""
+        """Ask a sponsor to admit this node, if it should be a source, and set the timer to ask again.
+
+        After some requests ask another sponsor, for a new stream. False when the group has no source left.
+        """
         state = self._state
         if not self.should_be_source or state.own_stream is not None or state.group == NO_GROUP:
             return True
@@ -105,7 +108,7 @@ class Joining:
         return True
 
     def abandon(self, effects: list[Effect]) -> None:
-        """Withdraw the application and the messages to send again: this node leaves its group."""
+        """Drop the application and the messages to be sent again, because this node leaves its group."""
         self.resend = []
         self._applied = None
         effects.append(CancelTimer(APPLY))
@@ -113,9 +116,10 @@ class Joining:
     # -- admissions --------------------------------------------------------------------------------------
 
     def receive(self, body: Body, now: Instant, effects: list[Effect]) -> None:
-        """Process an application: the sponsor admits the stream.
+        """Process an application: the sponsor TO-multicasts the admission. Ignore other packets.
 
-        Streams that the applicant began in an earlier incarnation are over, and every node learns so from this.
+        Streams that the applicant began in an earlier incarnation are over. Every node that receives the
+        application suspects them, so that the next view removes them.
         """
         if not isinstance(body, Application):
             return
@@ -133,7 +137,10 @@ class Joining:
             self._multicast.send(now, effects, admits=body.stream)
 
     def admitted(self, newcomer: StreamId, timestamp: int, now: Instant, effects: list[Effect]) -> None:
-        """An admission was received: begin our stream, or close one that we no longer apply for."""
+        """Handle the admission of a stream: begin it if this node has applied for it.
+
+        A stream that this node no longer applies for is closed. Streams of other nodes are ignored.
+        """
         state = self._state
         if newcomer == self._applied and self.should_be_source:
             self._applied = None
@@ -147,7 +154,7 @@ class Joining:
             self._multicast.flood_own(Flood(*newcomer, 1, state.clock, closes=True), now, effects)
 
     def take_up_unused(self, now: Instant, effects: list[Effect]) -> None:
-        """Use or close our streams whose admission we did not see: the others wait for their clocks.
+        """Use or close streams of this node whose admission it did not see. Other nodes wait for their clocks.
 
         A checkpoint may have skipped the admission, or a crash may have followed it. If we have no stream, one
         of these becomes ours; the rest are closed.
@@ -164,7 +171,7 @@ class Joining:
     # -- messages that were cut off ------------------------------------------------------------------------
 
     def cut_off(self, messages: list[Message], now: Instant, effects: list[Effect]) -> None:
-        """A view has removed this node as a source, and cut off these messages: apply again."""
+        """Keep the messages that a view cut off with this node's stream, and apply to be a source again."""
         self.resend += messages
         if messages and self._state.durable:
             effects.append(Persist("restamp", tuple(self.resend)))
@@ -172,7 +179,7 @@ class Joining:
             self._apply_soon(now, effects)
 
     def send_again(self, now: Instant, effects: list[Effect]) -> None:
-        """Multicast the messages that were cut off, and so delivered nowhere, in the new stream."""
+        """Multicast in the new stream the messages that a view cut off. No node has delivered them."""
         messages, self.resend = self.resend, []
         for message in messages:
             self._multicast.send(now, effects, message=message)

@@ -15,10 +15,10 @@ from precede.protocols.drift2006.votes import Votes
 from precede.protocols.floods.reliable_floods import Floods, StreamId
 
 Admitted: TypeAlias = Callable[[StreamId, int, Instant, list[Effect]], None]
-"""Learns that a stream was admitted, with the timestamp of its admission: it may be this node's own."""
+"""A function that is told an admitted stream, which may be this node's own, and the admission's timestamp."""
 
 Complete: TypeAlias = Callable[[StreamId, Instant, list[Effect]], None]
-"""Removes a source whose last flood is here."""
+"""A function that removes a source whose last flood has arrived."""
 
 
 @final
@@ -74,7 +74,11 @@ class Multicast:
         self._floods.relay(id, flood.number, flood, now, effects)
 
     def process(self, flood: Flood, now: Instant, effects: list[Effect]) -> None:
-        """Receipt processing of Figure 3, once all earlier floods of the stream are here."""
+        """Process a flood after all earlier ones of its stream (receipt processing of Figure 3).
+
+        It raises clocks, becomes pending, and may admit a source or close its stream. A flood of a stream whose
+        admission has not arrived is kept for later.
+        """
         state, seen = self._state, self._state.seen
         id = (flood.source, flood.serial)
         column = seen.index.get(id)
@@ -104,9 +108,10 @@ class Multicast:
             self._votes.watch(now, effects)
 
     def _admit(self, newcomer: StreamId, flood: Flood, now: Instant, effects: list[Effect]) -> None:
-        """A source joins: its clock counts from the timestamp of its admission on.
+        """Add a source, whose clock begins at the timestamp of its admission, and process its early floods.
 
-        A restart may process an admission again. Then it has no effect: the stream may have closed since.
+        A restart may process an admission again. The second time it has no effect, because the stream may have
+        closed since.
         """
         state, view = self._state, self._state.view
         view.sponsors[newcomer] = (flood.source, flood.serial), flood.number

@@ -216,7 +216,7 @@ class DriftNode(Node):
     # -- receive -----------------------------------------------------------------------------------------
 
     def _is_usual(self, flood: Flood) -> bool:
-        """Is it the next message of its source, while nothing is missing, has ended or must be persisted?"""
+        """Is a flood its source's next message, while nothing is missing, has ended or must be persisted?"""
         stream = self._streams.get((flood.source, flood.serial))
         return (
             stream is not None
@@ -271,7 +271,7 @@ class DriftNode(Node):
         return effects
 
     def _receive_duplicate(self, flood: Flood, now: Instant, view: int | None = None) -> Effects:
-        """A duplicate answers a neighbour's request, so this node need not; its piggyback is merged already."""
+        """Drop this node's own answer with the same flood: the duplicate answers too. Deliver what is safe."""
         effects: list[Effect] = []
         if self._answers:
             self._answers.pop(((flood.source, flood.serial), flood.number), None)

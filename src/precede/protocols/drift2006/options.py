@@ -17,7 +17,7 @@ Founding: TypeAlias = Literal["given", "agreed", "alone"]
 
 
 class TofOptions(FloodOptions, frozen=True, kw_only=True):
-    """The options that TOF and DRIFT share: who sends, who delivers, when a silent source floods a dummy."""
+    """The options that TOF and DRIFT share: who sends, who delivers, when dummies go, how a group begins."""
 
     sources: Annotated[str, option("members that are sources at the beginning: all, or ids as 0 3 5-9")] = "all"
     destinations: Annotated[str, option("nodes that deliver: all, or ids as 0 3 5-9")] = "all"
@@ -56,7 +56,7 @@ class DriftOptions(TofOptions, frozen=True, kw_only=True):
 
 
 def parse_node_ids(text: str) -> frozenset[int] | None:
-    """The ids in a text such as `0 3 5-9`; None for `all`."""
+    """Return the ids in a text such as `0 3 5-9`, or None for `all`. Raise BadInput for any other text."""
     if text.strip() == "all":
         return None
     ids: set[int] = set()

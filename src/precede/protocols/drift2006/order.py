@@ -39,7 +39,7 @@ class Pending:
         heappush(self.heap, (flood.timestamp, flood.source, flood.serial, flood.number, flood, now))
 
     def pop_safe(self) -> Placed | None:
-        """Remove the first in the order if nothing earlier can still come; None while it must wait."""
+        """Remove and return the first flood in the order if nothing earlier can still come, else None."""
         seen, heap = self._seen, self.heap
         if not heap:
             seen.stop_watching()
@@ -56,7 +56,7 @@ class Pending:
         return heappop(heap)
 
     def remove(self, unwanted: Callable[[Flood], bool]) -> list[Flood]:
-        """Remove the floods that a view change has cut off; returns them in their order."""
+        """Remove the floods for which `unwanted` returns True. Return them in the total order."""
         removed = sorted(placed for placed in self.heap if unwanted(placed[4]))
         if removed:
             self.heap = [placed for placed in self.heap if not unwanted(placed[4])]
@@ -85,7 +85,7 @@ class Shadow:
         self._watched = None
 
     def push(self, flood: Flood) -> None:
-        """Add a flood; its timestamp is a clock of its source."""
+        """Add a flood, and raise the clock of its source to its timestamp."""
         self.clock((flood.source, flood.serial), flood.timestamp)
         heappush(self._heap, (flood.timestamp, flood.source, flood.serial, flood.number, flood, 0))
 
@@ -95,7 +95,7 @@ class Shadow:
             self._clocks[id] = max(self._clocks[id], timestamp)
 
     def pop_safe(self) -> Flood | None:
-        """Remove the first flood if Lamport's rule would deliver it now."""
+        """Remove and return the first flood if Lamport's rule would deliver it now, else None."""
         if not self._heap:
             return None
         timestamp = self._heap[0][0]

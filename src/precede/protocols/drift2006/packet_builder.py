@@ -49,14 +49,17 @@ class PacketBuilder:
 
     @property
     def is_stale(self) -> bool:
-        """Has the piggyback changed since the last packet? Under a limit: never, to choose once per packet."""
+        """Has the virtual-flooding data changed since it was built? Always False if entries are limited.
+
+        Limited entries are chosen once per packet, so a packet that waits is not built again.
+        """
         state = self._state
         seen = state.seen
         seen.settle()
         return seen.limit is None and (state.piggyback is None or self._packed != seen.table.packed)
 
     def piggyback(self) -> Piggyback:
-        """The virtual-flooding data for a packet that leaves now."""
+        """Return the virtual-flooding data for a packet that leaves now."""
         state = self._state
         seen, view = state.seen, state.view
         if seen.unmerged:
@@ -84,12 +87,12 @@ class PacketBuilder:
     # -- packets for neighbours --------------------------------------------------------------------------
 
     def knock(self, to: NodeId = NEIGHBOURS) -> Send:
-        """Request a checkpoint from all neighbours, or from one."""
+        """Return the effect that requests a checkpoint from all neighbours, or from one."""
         extra = self.piggyback()
         return Send(KnockPacket(extra, *sizes_of(extra, 0, 0)), to, RADIO)
 
     def view(self) -> Send:
-        """Send the current view to all neighbours."""
+        """Return the effect that sends the current view to all neighbours."""
         extra = self.piggyback()
         record = self._state.view.record()
         entries = len(record.voters) + len(record.ends)
@@ -97,7 +100,10 @@ class PacketBuilder:
         return Send(ViewPacket(record, extra, *sizes), NEIGHBOURS, RADIO)
 
     def checkpoint(self, sources: tuple[StreamId, ...], origin: Origin | None, to: NodeId) -> Send:
-        """Send this node's position in the order; `sources` are the streams whose clocks count there."""
+        """Return the effect that sends a node this node's position in the order.
+
+        `sources` are the streams whose clocks count at that position.
+        """
         state = self._state
         done = tuple((*id, number) for id, (number, _) in sorted(state.delivered.items()))
         extra = self.piggyback()
@@ -140,12 +146,15 @@ class PacketBuilder:
         return DigestPacket(listed, extra, *sizes_of(extra, HAVE_BYTES * len(listed), len(listed)))
 
     def without_cut(self, haves: Sequence[Have]) -> list[Have]:
-        """A neighbour's digest without the floods behind the ends of streams."""
+        """Return a neighbour's digest without the floods that lie behind the ends of their streams."""
         ends = self._state.view.ends
         return [(source, serial, min(n, ends.get((source, serial), n))) for source, serial, n in haves]
 
     def can_drop(self, stream: Stream[Any], number: int, flood: Carried) -> bool:
-        """True when the flood was delivered here and every voter holds it."""
+        """True when a flood was delivered here and, if crashes are tolerated, every voter holds it.
+
+        Then the flood is also removed from the store (`take_dropped`).
+        """
         state = self._state
         assert isinstance(flood, Flood)
         if number > state.delivered_number(stream.id) or not state.view.all_hold(flood.timestamp):
@@ -154,12 +163,12 @@ class PacketBuilder:
         return True
 
     def take_dropped(self, effects: list[Effect]) -> None:
-        """Hand over the effects that remove dropped floods from the store."""
+        """Append the effects that remove dropped floods from the store."""
         effects += self.dropped
         self.dropped = []
 
     def requested_dropped(self, stream: Stream[Any], peer: NodeId, effects: list[Effect]) -> None:
-        """Do nothing: another neighbour may have it; if none has, the peer requests a checkpoint."""
+        """Do nothing. Another neighbour may have the floods; if none has, the peer requests a checkpoint."""
 
     def nobody_has(self, stream: Stream[Any], now: Instant, effects: list[Effect]) -> None:
         """Request a checkpoint, to continue from another position in the order like a newcomer."""

@@ -25,7 +25,7 @@ WANT_BYTES: Final = 12
 STREAM_BYTES: Final = 8
 
 ATTEMPT_BITS: Final = 16
-"""The low bits of a stream's serial count its node's attempts to become a source; above is the incarnation."""
+"""This many low bits of a stream's serial count its node's tries to be a source; above is the incarnation."""
 
 FloodNumber: TypeAlias = Annotated[int, Meta(ge=0, le=(1 << 24) - 1)]
 Timestamp: TypeAlias = Annotated[int, Meta(ge=0, le=(1 << 39) - 1)]
@@ -227,7 +227,7 @@ class DriftPacket(_DriftPacket, frozen=True, gc=False):
     messages: Size = 0
 
     def written(self) -> Sequence[Written]:
-        """Every flood is signed, also one without a message: it takes a place in its source's stream."""
+        """Return what the source signs. It signs floods without a message too: each takes a number."""
         flood = self.flood
         order = (flood.source, flood.serial, flood.number, flood.timestamp, flood.admits, flood.closes)
         if flood.message is None:
@@ -358,7 +358,7 @@ class CheckpointPacket(_DriftPacket, frozen=True, gc=False):
 
 
 def _signed_alone(origin: NodeId, claimed: NodeId, order: Any, holder: Any) -> Written:
-    """What the origin of a flood without a message signs; `claimed` is the node for which it speaks."""
+    """Return what the origin of a flood without a message signs. `claimed` is the node for which it speaks."""
     return Written(Message(MessageId(origin, 0, 0), b""), None, None, order, claimed, holder)
 
 
@@ -370,6 +370,6 @@ def node_incarnation(id: StreamId) -> int:
 def sizes_of(
     extra: Piggyback, control: int, entries: int, payload: int = 0, messages: int = 0
 ) -> tuple[int, int, int, int]:
-    """The four size fields of a packet; `control` and `entries` are added to those of header and piggyback."""
+    """Return the four size fields of a packet. `control` and `entries` come on top of header and piggyback."""
     bytes_ = HEADER_BYTES + extra.size_bytes + control
     return bytes_ + payload, bytes_, extra.entries + entries, messages

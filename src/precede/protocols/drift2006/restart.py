@@ -35,7 +35,7 @@ class Restart:
         self._views = views
 
     def restore_counters(self, store: Saved) -> None:
-        """Read the numbers that outlive every group: none may be used twice."""
+        """Restore the counters that outlive every group, so that no number is used twice."""
         state = self._state
         self._joining.attempts = restore(store, "lives", int, 0)
         state.message_number = restore(store, "number", int, 0)

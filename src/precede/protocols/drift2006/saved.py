@@ -25,7 +25,7 @@ GroupRecord: TypeAlias = tuple[int, ViewRecord, tuple[StreamId, ...]]
 
 BY_STREAM: Final = ("admitted", "ended", "done", "held")
 OF_GROUP: Final = ("view", "vote", "own", "restamp", "origin")
-"""The keys that belong to a group: those with one value per stream, and those with one value."""
+"""The saved keys of a group: `BY_STREAM` for values of one stream or flood, `OF_GROUP` for the others."""
 
 
 class SavedState(Struct, frozen=True):
@@ -79,5 +79,5 @@ class SavedState(Struct, frozen=True):
 
 
 def group_keys(saved: Saved) -> list[Key]:
-    """The saved keys that belong to a group; a node that was leaving or entering one has to remove them."""
+    """List the saved keys that belong to a group. A node that was leaving or entering one removes them."""
     return [key for key in saved if (key[0] in BY_STREAM if type(key) is tuple else key in OF_GROUP)]

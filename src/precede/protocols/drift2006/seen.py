@@ -48,8 +48,7 @@ class Seen:
     """The clocks of all sources, one column per source. `limit` None: packets carry the whole table.
 
     `columns`, `index`: the sources in their order, and the column of each. `layout`: a hash of group, view and
-    columns. `plain_layout`: the same where the fast path of `DriftNode.receive` may be used (`plain`), else
-    None.
+    columns. `plain_layout`: `layout` if `DriftNode.receive` may use its fast path (`plain`), else None.
     `unmerged`: received tables that are not merged yet. `ahead`: sources whose freshest entry is not usable, by
     column.
     `watched`: the column for which the first pending message waits. `place`, `need`: where that column is in a
@@ -79,7 +78,7 @@ class Seen:
         self._choice: Choice[StreamId] | None = None if limit is None else choice(policy, random)
 
     def set_columns(self, streams: Sequence[Stream[Any]], clocks: Sequence[Clock]) -> None:
-        """Replace the set of sources; `clocks` are for new ones, the others keep theirs."""
+        """Replace the set of sources. `clocks` has one entry per source; only new sources take it."""
         self.settle()
         kept = {id: (self.table.get(column), self.ahead.get(column)) for id, column in self.index.items()}
         self._streams = list(streams)
@@ -109,13 +108,13 @@ class Seen:
                 self.plain_layout = layout if self.plain and group >= 0 else None
 
     def _make_table(self, clocks: Sequence[Clock]) -> None:
-        """Make a narrow table while all clocks fit; a wide table stays wide."""
+        """Make a table of these clocks: wide if it was wide before or if a clock needs it, else narrow."""
         narrow = self.table.form is NARROW and all(map(NARROW.fits, clocks))
         self.table = ClockTable(clocks, NARROW if narrow else WIDE)
         self.label(*self._label)
 
     def _raise(self, column: int, number: int, timestamp: int) -> bool:
-        """Raise a column to an entry, if that is fresher; the table becomes wide if the entry does not fit."""
+        """Raise a column to an entry; False if that is not fresher. The table is widened if need be."""
         table = self.table
         if timestamp >= table.end or number >= table.number_end:
             self.settle()
@@ -126,7 +125,7 @@ class Seen:
     # -- learning ----------------------------------------------------------------------------------------
 
     def advance(self, column: int, number: int, timestamp: int) -> None:
-        """Record that all messages up to this one are here; its timestamp is an entry too (the repair D2)."""
+        """Record that all messages up to `number` are here. Its timestamp is an entry too (the repair D2)."""
         rose = self._raise(column, number, timestamp)
         if rose and self._choice is not None:
             self._choice.changed(self.columns[column])
@@ -141,7 +140,7 @@ class Seen:
     def advance_two(
         self, column: int, number: int, timestamp: int, own: int, own_number: int, own_timestamp: int
     ) -> None:
-        """`advance` for a message of another source, and for this node's own clock."""
+        """Do `advance` for a message of another source, and for this node's own clock."""
         table = self.table
         if self._choice is None and not self.ahead and own_timestamp < table.end and number < table.number_end:
             table.raise_two(column, number, timestamp, own, own_number, own_timestamp)
@@ -150,7 +149,11 @@ class Seen:
             self.advance(own, own_number, own_timestamp)
 
     def receive_table(self, table: Any, layout: int) -> bool:
-        """Take a received table; True when it may have the clock that the first pending message waits for."""
+        """Keep a received table, to merge it later. True when it may have the clock that a message waits for.
+
+        A table of an earlier layout is merged at once, then True means news. One of an unknown layout is
+        ignored.
+        """
         if layout != self.layout:
             columns, form = self.columns_of(layout)
             if not columns or len(columns) * form.size != len(table):
@@ -196,7 +199,7 @@ class Seen:
         return news
 
     def _merge_other(self, columns: Sequence[StreamId], clocks: Sequence[Clock]) -> bool:
-        """Merge a table with columns that this node had earlier, or of another form."""
+        """Merge a table of another form, or with columns that this node had earlier; True if it had news."""
         entries = zip(columns, clocks, strict=True)
         return self.merge_chosen([(*id, number, timestamp) for id, (number, timestamp) in entries])
 
@@ -289,29 +292,29 @@ class Seen:
         self.need = _NEVER
 
     def all_lacking(self, timestamp: int) -> list[StreamId]:
-        """All sources whose clocks are too low for a message with this timestamp."""
+        """List all sources whose clocks are too low for a message with this timestamp."""
         self.settle()
         return [id for column, id in enumerate(self.columns) if self.usable_timestamp(column) < timestamp]
 
     def missing(self) -> list[tuple[Stream[Any], int]]:
-        """The streams that lack a message named by an entry of their source, with that message's number."""
+        """List the streams that lack a message named by an entry of their source, with its number."""
         return [(self._streams[column], self.table.get(column)[0]) for column in self.ahead]
 
     # -- sending -----------------------------------------------------------------------------------------
 
     def whole_table(self) -> bytes:
-        """The table for a packet without a limit."""
+        """Return the whole table, for a packet that may carry all entries."""
         self.settle()
         return self.table.to_bytes()
 
     def chosen(self) -> tuple[Chosen, ...]:
-        """The entries for a packet under a limit."""
+        """Choose the entries for a packet that may carry only `limit` of them."""
         assert self._choice is not None
         assert self.limit is not None
         return tuple((*id, *self.table.get(self.index[id])) for id in self._choice.choose(self.limit))
 
     def columns_of(self, layout: int) -> tuple[tuple[StreamId, ...], Form]:
-        """The columns and form of a layout that this node has had; no columns for another one."""
+        """Return columns and form of a layout that this node has had; no columns for an unknown layout."""
         return self._layouts.get(layout, ((), NARROW))
 
     def clock_of(self, id: StreamId) -> Clock:
@@ -327,6 +330,6 @@ class Seen:
 
 
 def fingerprint(group: int, view: int, columns: Sequence[StreamId], form: Form) -> int:
-    """A hash of the columns of a table in a view of a group, the same at every node."""
+    """Return the layout of a table: a hash of group, view, columns and form, the same at every node."""
     text = ",".join([f"{group}/{view}/{form.bits}", *(f"{source}.{serial}" for source, serial in columns)])
     return int.from_bytes(blake2b(text.encode(), digest_size=6).digest(), "big")

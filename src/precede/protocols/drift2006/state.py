@@ -44,7 +44,7 @@ nodes, of which some have accepted a leap that was just too far for others, meet
 
 @final
 class View:
-    """The view with this number, and the floors of its voters.
+    """A node's current view, and the floors of its voters.
 
     `crash_tolerant`: crashed sources are removed, and a message is delivered only when a majority of the voters
     holds it. False makes it the paper's protocol, without floors.
@@ -72,7 +72,7 @@ class View:
         return ViewRecord(self.number, self.voters, tuple((*id, end) for id, end in sorted(self.ends.items())))
 
     def set_voters(self, voters: Sequence[StreamId], me: NodeId, incarnation: int) -> None:
-        """Begin with these voters, all floors at zero."""
+        """Set the voters of a new view, with all floors at zero, and find this node's own voting stream."""
         self.voters = tuple(voters)
         own = [id for id in self.voters if id[0] == me and node_incarnation(id) == incarnation]
         self.voter = own[-1] if own else None
@@ -81,7 +81,7 @@ class View:
         self._floors = ClockTable([(0, 0)] * len(self.voters) if self.crash_tolerant else (), WIDE)
 
     def next_voters(self, columns: Sequence[StreamId], ends: Mapping[StreamId, int]) -> tuple[StreamId, ...]:
-        """Who votes next when `columns` are the sources and these streams have ended.
+        """Return the voters of the next view, when `columns` are the sources and streams in `ends` are over.
 
         When a node has two streams, the later one votes.
         """
@@ -104,24 +104,24 @@ class View:
         return self._floors.raise_to(self._own_column, 0, self.held_to)
 
     def floors_table(self) -> bytes:
-        """All floors as a table for a packet."""
+        """Return all floors as a table for a packet; empty if crashes are not tolerated."""
         return self._floors.to_bytes() if self.crash_tolerant else b""
 
     def merge_floors(self, table: bytes) -> bool:
-        """Take the higher floor of each voter; True when one rose."""
+        """Take the higher floor of each voter from a received table; True when one rose."""
         if len(table) != WIDE.size * self._floors.width:
             return False
         return self._floors.merge((table,))[0]
 
     def majority_holds(self, timestamp: int) -> bool:
-        """Does a majority of the voters hold everything up to a timestamp?"""
+        """Does a majority of the voters hold all up to a timestamp? True if crashes are not tolerated."""
         if not self.crash_tolerant:
             return True
         lacking: int = self._floors.below(timestamp).bit_count()
         return 2 * (self._floors.width - lacking) > self._floors.width
 
     def all_hold(self, timestamp: int) -> bool:
-        """Do all voters hold everything up to a timestamp?"""
+        """Do all voters hold all up to a timestamp? True if crashes are not tolerated."""
         return not self.crash_tolerant or not self._floors.below(timestamp)
 
 
@@ -205,7 +205,7 @@ class DriftState:
         return id.number > self.last_messages.get((id.source, id.incarnation), 0)
 
     def last_message(self, id: StreamId) -> int:
-        """The number of the last delivered message of the node and incarnation that began a stream."""
+        """Return the number of the last delivered message of the node and incarnation that began a stream."""
         return self.last_messages.get((id[0], node_incarnation(id)), 0)
 
     def is_plausible(self, timestamp: int, now: Instant) -> bool:
@@ -223,7 +223,7 @@ class DriftState:
         return True
 
     def merge_piggyback(self, piggyback: Piggyback) -> None:
-        """The vf update of Figure 3: merge the clocks and floors that a packet carries."""
+        """Merge the clocks and floors that a packet carries (the virtual-flooding update of Figure 3)."""
         if not self.virtual:
             return
         news = False
@@ -242,19 +242,19 @@ class DriftState:
             self.piggyback = None
 
     def reset_position(self) -> None:
-        """Begin at the start of a total order: timestamps of another group mean nothing in this one."""
+        """Set the position to the start of an order: timestamps of another group mean nothing in this one."""
         self.position = 0
         self.view.held_to = 0
 
     # -- persisting --------------------------------------------------------------------------------------
 
     def keep(self, flood: Flood, effects: list[Effect]) -> None:
-        """Persist a flood that this node holds."""
+        """Persist a flood that this node holds, if the node is durable."""
         if self.durable:
             effects.append(Persist(("held", flood.source, flood.serial, flood.number), flood))
 
     def forget(self, flood: Flood, effects: list[Effect]) -> None:
-        """Remove a flood from the store."""
+        """Remove a flood from the store, if the node is durable."""
         if self.durable:
             effects.append(Persist(("held", flood.source, flood.serial, flood.number), None))
 

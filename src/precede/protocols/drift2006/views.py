@@ -72,7 +72,10 @@ class Views:
         state.progress_at = now
 
     def install(self, record: ViewRecord, now: Instant, effects: list[Effect]) -> None:
-        """Make a decided view the current one, unless it is an old one."""
+        """Make a decided view the current one: persist it, end the streams that it ends, and send it on.
+
+        An older view is ignored. One with the present number may still tell of joins that are void.
+        """
         state, view = self._state, self._view
         if record.number == view.number:
             self._learn_void_joins(record, now, effects)
@@ -115,7 +118,7 @@ class Views:
             self._remove_stream(id, effects)
 
     def _remove_stream(self, id: StreamId, effects: list[Effect]) -> None:
-        """Remove a stream that ends before its first flood: nobody may ask for it."""
+        """Remove a stream that ends before its first flood. Digests leave it out, so nobody requests it."""
         self._floods.streams.pop(id, None)
         if self._state.admitted.pop(id, None) is not None and self._state.durable:
             effects.append(Persist(("admitted", *id), None))
@@ -149,19 +152,19 @@ class Views:
     # -- neighbours --------------------------------------------------------------------------------------
 
     def compare(self, number: int, now: Instant, effects: list[Effect]) -> None:
-        """Compare with a neighbour's view: send it ours if ours is later, a digest soon if ours is older."""
+        """Compare with a neighbour's view number: soon send our view if ours is later, a digest if older."""
         if number < self._view.number:
             self._tell_soon(now, effects)
         elif number > self._view.number:
             self._floods.trickle.differs(now, effects)
 
     def requested(self, wants: Sequence[Want], now: Instant, effects: list[Effect]) -> None:
-        """Send the view to a neighbour that requests floods behind the end of a stream: it lacks that end."""
+        """Send the view soon if a neighbour requests floods behind a stream's end: it does not know the end."""
         if any(self._view.is_cut((source, serial), last) for source, serial, _, last in wants):
             self._tell_soon(now, effects)
 
     def _tell_soon(self, now: Instant, effects: list[Effect]) -> None:
-        """Send the view after a short random time, once."""
+        """Set a timer to send the view after a short random time, unless it is set."""
         if not self._telling:
             self._telling = True
             effects.append(SetTimer(TELL, now + int(self._state.generator.random() * _TELL_WITHIN)))

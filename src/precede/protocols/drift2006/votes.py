@@ -30,20 +30,20 @@ from precede.protocols.drift2006.state import DriftState
 from precede.protocols.floods.reliable_floods import Floods, StreamId
 
 InstallView: TypeAlias = Callable[[ViewRecord, Instant, list[Effect]], None]
-"""Makes a decided view the current one."""
+"""A function that makes a decided view the current one."""
 
 WATCH: Final[Key] = ("view", "watch")
 LEAD: Final[Key] = ("view", "lead")
 _ATTEMPTS: Final = 8
 _SILENCE: Final = 6
-"""A leader sends every one or two times `vote_every`; after six without a packet it counts as gone."""
+"""A leader that sends nothing for this many times `vote_every` counts as gone. It sends every one or two."""
 
 _PATIENCE: Final = 3
-"""The leader asks a missed source this often before it removes it: it may be alive and hard to reach."""
+"""The leader asks missed sources this many times before it removes them: one may be alive and hard to reach."""
 
 
 class _Ballot:
-    """A ballot that this node leads."""
+    """A ballot that this node leads: the missed sources, promises, acceptances, and proposed view (`value`)."""
 
     __slots__ = ("accepted", "attempts", "ballot", "missed", "promises", "value")
 
@@ -84,7 +84,7 @@ class Votes:
         self._suspected: dict[StreamId, None] = {}
 
     def begin_view(self) -> None:
-        """Begin a view, in which this node has not voted yet."""
+        """Forget promise, acceptance and ballot of the last view: a new one begins without votes."""
         self._promised = None
         self._accepted = None
         self._leading = None
@@ -104,20 +104,23 @@ class Votes:
     # -- suspecting --------------------------------------------------------------------------------------
 
     def watch(self, now: Instant, effects: list[Effect]) -> None:
-        """Set the timer: something is undelivered or missing, or the voters differ from the sources."""
+        """Set the timer that checks for missed sources, unless it is set or this node does not vote."""
         if not self._watching and self._view.crash_tolerant and self._view.voter is not None:
             self._watching = True
             wait = self._suspect_after + int(self._state.generator.random() * self._suspect_after)
             effects.append(SetTimer(WATCH, now + wait))
 
     def suspect(self, ids: Sequence[StreamId], now: Instant, effects: list[Effect]) -> None:
-        """Remove these streams with the next view: their node has restarted without its saved state."""
+        """Count these streams as missed until a view removes them: their node has lost its saved state."""
         if ids:
             self._suspected.update(dict.fromkeys(ids))
             self.watch(now, effects)
 
     def _check(self, now: Instant, effects: list[Effect]) -> None:
-        """Begin a view change if a source is missed, joined or left, or if a change was left unfinished."""
+        """Begin a view change if one is due and nobody leads it; watch on while something is unfinished.
+
+        One is due if a source is missed, joined or left, or if the leader of an unfinished change is gone.
+        """
         self._watching = False
         state, view = self._state, self._view
         missed = self._missed(now)
@@ -132,7 +135,7 @@ class Votes:
         self.watch(now, effects)
 
     def _missed(self, now: Instant) -> tuple[StreamId, ...]:
-        """Sources that have prevented deliveries, or whose floods have been missing, for too long."""
+        """List suspected sources, and those that blocked deliveries or whose floods lack for too long."""
         state, view = self._state, self._view
         self._suspected = {id: None for id in self._suspected if id in state.seen.index}
         missed = dict(self._suspected)
@@ -146,14 +149,17 @@ class Votes:
     # -- leading -----------------------------------------------------------------------------------------
 
     def _lead(self, missed: tuple[StreamId, ...], now: Instant, effects: list[Effect]) -> None:
-        """Begin a ballot."""
+        """Begin a ballot on the next view, which is to remove the missed sources."""
         assert self._view.voter is not None
         self._round += 1
         self._leading = _Ballot((self._round, *self._view.voter), missed)
         self._repeat(now, effects)
 
     def _repeat(self, now: Instant, effects: list[Effect]) -> None:
-        """Send the current step of the ballot again; after some attempts, leave it to another leader."""
+        """Send the current step of the own ballot again, or propose when a majority has promised.
+
+        After some attempts this node gives its ballot up, and another voter may lead one.
+        """
         leading = self._leading
         if leading is None:
             return
@@ -178,7 +184,7 @@ class Votes:
         return 2 * len(votes) > len(self._view.voters)
 
     def _propose(self, leading: _Ballot, now: Instant, effects: list[Effect]) -> None:
-        """Propose the value of the highest ballot that a voter accepted, else a view of our own."""
+        """Propose the view accepted in the highest ballot that a promise names, else a view of our own."""
         earlier = [
             (promise.accepted, promise.value)
             for promise in leading.promises.values()
@@ -189,7 +195,7 @@ class Votes:
         self._dummies.send_control(Propose(self._view.number, leading.ballot, leading.value), now, effects)
 
     def _next_view(self, leading: _Ballot) -> ViewRecord:
-        """A view without the missed sources that did not answer.
+        """Return a view without the missed sources that did not answer.
 
         Each of their streams ends with the last flood that any answering voter has.
         """
@@ -236,7 +242,7 @@ class Votes:
         self._answer(Promise(body.view, body.ballot, voter, accepted, value, haves), now, effects)
 
     def _answer(self, body: Promise | Accepted, now: Instant, effects: list[Effect]) -> None:
-        """Answer the leader; without a flood when this node is the leader."""
+        """Flood an answer for the leader; process it directly if this node is the leader."""
         if body.ballot[1:] == self._view.voter:
             self.receive(body, now, effects)
         else:
@@ -249,7 +255,7 @@ class Votes:
         return self._promised is None or ballot >= self._promised
 
     def _join_ballot(self, ballot: Ballot, now: Instant, effects: list[Effect]) -> None:
-        """Freeze this voter's floor, and refuse lower ballots from now on."""
+        """Freeze this voter's floor, promise to refuse lower ballots from now on, and persist the promise."""
         if self._leading is not None and ballot > self._leading.ballot:
             self._leading = None
         self._view.frozen = True
@@ -277,7 +283,7 @@ class Votes:
             self._propose(leading, now, effects)
 
     def _on_propose(self, body: Propose, now: Instant, effects: list[Effect]) -> None:
-        """Accept the proposal when every flood that it keeps is here; else request them first."""
+        """Accept a proposal if every flood that it keeps is here; otherwise only request the missing ones."""
         if body.view != self._view.number or not self._may_join(body.ballot):
             return
         floods = self._floods
@@ -314,9 +320,10 @@ class Votes:
 
 
 def void_joins(ends: dict[StreamId, int], sponsors: Mapping[StreamId, tuple[StreamId, int]]) -> None:
-    """End every stream at 0 whose admission lies behind the end of its sponsor's stream, and so on from there.
+    """Set the end of a stream to 0 in `ends` if its admission lies behind the end of its sponsor's stream.
 
-    Such a join never happened, so nothing of the newcomer counts, not even that it closed its stream.
+    Repeat this for streams whose sponsor has ended at 0 by that. Such a join never happened, so
+    nothing of the newcomer counts, not even that it closed its stream.
     """
     changed = True
     while changed:

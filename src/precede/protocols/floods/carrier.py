@@ -58,7 +58,7 @@ class Carrying(Around[Node]):
         return [self._load(effect) if isinstance(effect, Send) else effect for effect in effects]
 
     def _load(self, send: Send) -> Effect:
-        """The same transmission with data attached to its packet."""
+        """Return the same transmission with data attached to its packet."""
         packet, data = send.packet, self.virtual.attach()
         more = self._datum_bytes * len(data)
         carrier = CarrierPacket(

@@ -61,7 +61,7 @@ class FloodWantPacket(ControlOnlyPacket, frozen=True, gc=False):
 
 
 class FloodDigestPacket(ControlOnlyPacket, frozen=True, gc=False):
-    """Up to which number the sender has the messages of each source and incarnation."""
+    """Tells up to which number the sender has the messages of each source and incarnation."""
 
     kind: ClassVar[str] = "flood_digest"
     haves: tuple[Have, ...]
@@ -93,7 +93,7 @@ class FloodGonePacket(ControlOnlyPacket, frozen=True, gc=False):
 
 
 NobodyHas: TypeAlias = Callable[[Stream[Envelope], Instant, list[Effect]], None]
-"""Handles a stream of which a message has been missing for longer than any node keeps it."""
+"""A function that handles a stream of which a message has been missing for longer than any node keeps it."""
 
 
 class _EnvelopePackets:
@@ -123,7 +123,7 @@ class _EnvelopePackets:
         return True
 
     def requested_dropped(self, stream: Stream[Envelope], peer: NodeId, effects: list[Effect]) -> None:
-        """Report up to which number this node keeps nothing; another neighbour may still have it."""
+        """Tell the peer up to which number this node has dropped messages. Other neighbours may have them."""
         first = min([number for number in stream.kept if number <= stream.received], default=None)
         gone = stream.received if first is None else first - 1
         effects.append(Send(FloodGonePacket(*stream.id, gone), peer, RADIO))
@@ -194,14 +194,14 @@ class Flooding(Dissemination):
     def _receive_skipped(
         self, envelope: Envelope, stream: Stream[Envelope], now: Instant, effects: list[Effect]
     ) -> None:
-        """A message that neighbours reported as gone is there after all: one of them was wrong, or lied."""
+        """Relay and hand up a message that was skipped because a neighbour wrongly reported it as gone."""
         if self._is_for_me(envelope) and not self.ordering.knows(envelope.message.id):
             effects.append(Arrive((envelope.message,)))
             self.floods.relay(stream.id, envelope.message.id.number, envelope, now, effects)
             self._hand_up((envelope,), now, effects)
 
     def _hand_up(self, ready: Sequence[Envelope], now: Instant, effects: list[Effect]) -> None:
-        """Pass the messages to the ordering that are for this node and new to it."""
+        """Pass to the ordering the messages that are for this node and new to it."""
         fresh = [
             envelope
             for envelope in ready
@@ -217,7 +217,7 @@ class Flooding(Dissemination):
     def _skip_known(self, now: Instant, effects: list[Effect]) -> None:
         """Skip missing messages that the ordering already knows, because it remembers them over a restart.
 
-        Messages that arrived meanwhile may be in order behind them.
+        Then hand up the early messages that are in order behind the skipped ones.
         """
         most = MOST_REQUESTED
         for stream in list(self.floods.gaps.values()):
@@ -244,7 +244,7 @@ class Flooding(Dissemination):
             self._packets.dropped = []
 
     def _skip_gone(self, stream: Stream[Envelope], now: Instant, effects: list[Effect]) -> None:
-        """Continue without the messages that neighbours report as gone."""
+        """Skip the messages that neighbours report as gone, and hand up the early ones behind them."""
         gone = self._gone.get(stream.id, 0)
         if gone > stream.received:
             self._skipped[stream.id] = gone

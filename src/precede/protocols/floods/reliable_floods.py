@@ -48,7 +48,7 @@ _MOST_WANTS: Final = 64
 _MOST_ANSWERS: Final = 32
 
 MOST_REQUESTED: Final = 1 << 13
-"""How many numbers of one request are looked up. A request for more is made again later."""
+"""How many numbers of one request are looked up. The peer requests the rest again later."""
 MOST_ANNOUNCED: Final = 1 << 10
 """How many streams without any flood a neighbour can make us know of."""
 
@@ -76,16 +76,16 @@ class FloodUser(Protocol[F]):
     """What `Floods` needs from its user: packets, and decisions about old floods."""
 
     def flood_packet(self, flood: F) -> Packet:
-        """A packet with a flood that leaves now."""
+        """Return a packet with this flood, for a transmission that leaves now."""
 
     def want_packet(self, wants: tuple[Want, ...]) -> Packet:
-        """A packet that requests floods from neighbours."""
+        """Return a packet that requests floods from neighbours."""
 
     def digest_packet(self, haves: tuple[Have, ...]) -> Packet:
-        """A packet that tells neighbours how far this node has each stream."""
+        """Return a packet that tells neighbours how far this node has each stream."""
 
     def can_drop(self, stream: Stream[F], number: int, flood: F) -> bool:
-        """May this node drop a flood that it has kept for `retention`?"""
+        """May this node drop a flood that it has kept for `retention`? If so, it is dropped at once."""
 
     def requested_dropped(self, stream: Stream[F], peer: NodeId, effects: list[Effect]) -> None:
         """Called when a neighbour requests floods that this node has dropped."""
@@ -127,21 +127,21 @@ class Floods(Generic[F]):
     # -- receiving ---------------------------------------------------------------------------------------
 
     def stream(self, id: StreamId, received: int = 0) -> Stream[F]:
-        """The stream with this id; a new one begins behind the number `received`."""
+        """Return the stream with this id. An unknown one is made, and begins behind the number `received`."""
         stream = self.streams.get(id)
         if stream is None:
             stream = self.streams[id] = Stream(id, received)
         return stream
 
     def received(self, id: StreamId) -> int:
-        """The number up to which all floods of a stream have arrived."""
+        """Return the number up to which all floods of a stream have arrived; 0 for an unknown stream."""
         stream = self.streams.get(id)
         return 0 if stream is None else stream.received
 
     def first_copy(
         self, stream: Stream[F], number: int, flood: F, now: Instant, effects: list[Effect]
     ) -> Sequence[F]:
-        """Take a first copy; returns the floods that are in order now: none, or this one and early ones."""
+        """Keep the first copy of a flood. Returns the floods now in order: it and early ones, or none."""
         self.keep(stream, number, flood)
         self._ages.append((now, stream, number))
         if now - self._ages[0][0] > self._retention:
@@ -186,7 +186,7 @@ class Floods(Generic[F]):
         return ready
 
     def drop_stream(self, id: StreamId, behind: int) -> list[F]:
-        """Drop the floods of a stream behind a number for good; returns them in order."""
+        """Drop the floods of a stream behind a number for good. Returns those that were kept, in order."""
         stream = self.streams.get(id)
         if stream is None:
             return []
@@ -202,7 +202,7 @@ class Floods(Generic[F]):
         return dropped
 
     def forget_all(self) -> None:
-        """Drop all streams."""
+        """Drop all streams, and all answers and relays that wait."""
         for collection in (self.streams, self.gaps, self.answers, self._relays, self._ages, self._announced):
             collection.clear()
         self._kept_count = 0
@@ -225,11 +225,11 @@ class Floods(Generic[F]):
         return stream.id in self.gaps and now - stream.since >= self._retention
 
     def _soon(self, wait: Duration) -> Duration:
-        """A random time from half of `wait` to all of it, so that neighbours do not send at once."""
+        """Return a random time from half of `wait` to all of it, so that neighbours do not send at once."""
         return wait // 2 + int(self._random.random() * (wait - wait // 2))
 
     def _request(self, now: Instant, effects: list[Effect]) -> None:
-        """Request the missing floods, again and again, at growing intervals."""
+        """Request missing floods from neighbours, and set the timer to do so again, at growing intervals."""
         if not self.gaps:
             self._asking = False
             return
@@ -247,7 +247,7 @@ class Floods(Generic[F]):
         effects.append(SetTimer(ASK, now + self._soon(self._ask_wait)))
 
     def requested(self, wants: Sequence[Want], peer: NodeId, now: Instant, effects: list[Effect]) -> None:
-        """A neighbour requests floods: answer soon with those that are kept."""
+        """Answer a neighbour's request soon with the kept floods; tell the user if some were dropped."""
         most = MOST_REQUESTED
         for source, serial, first, last in wants[:_MOST_WANTS]:
             stream = self.streams.get((source, serial))
@@ -276,7 +276,7 @@ class Floods(Generic[F]):
             effects.append(SetTimer(ANSWER, now + wait))
 
     def _answer(self, now: Instant, effects: list[Effect]) -> None:
-        """Send requested floods."""
+        """Send requested floods, a limited number at once. The rest follow soon."""
         self._answering = False
         for key in list(self.answers)[:_MOST_ANSWERS]:
             flood = self.answers.pop(key)
@@ -300,20 +300,20 @@ class Floods(Generic[F]):
         effects.append(Send(self._user.flood_packet(flood), NEIGHBOURS, RADIO, key))
 
     def refresh(self, effects: list[Effect]) -> None:
-        """The data that packets carry has changed: replace the packet that leaves next."""
+        """Replace the packet that leaves next, because the data that packets carry has changed."""
         for key, flood in self.queued.items():
             effects.append(Send(self._user.flood_packet(flood), NEIGHBOURS, RADIO, key))
             return
 
     def sent(self, key: Key, effects: list[Effect]) -> None:
-        """A queued packet has left or was dropped: renew the next one."""
+        """Forget a queued packet that has left or was dropped, and renew the next one."""
         if self.queued.pop(key, None) is not None and self.queued:
             self.refresh(effects)
 
     # -- digests -----------------------------------------------------------------------------------------
 
     def haves(self) -> tuple[Have, ...]:
-        """For each stream, the number up to which this node has all floods."""
+        """Return, for each stream, the number up to which this node has all floods."""
         return tuple(
             (source, serial, self.streams[source, serial].received) for source, serial in sorted(self.streams)
         )
@@ -361,7 +361,7 @@ class Floods(Generic[F]):
             effects.append(Send(self._user.digest_packet(self.haves()), NEIGHBOURS, RADIO))
 
     def _drop_old(self, now: Instant) -> None:
-        """Drop floods that were kept for `retention`, unless the user still needs them."""
+        """Drop floods that were kept for `retention`, up to the first that the user still needs."""
         ages = self._ages
         while ages and now - ages[0][0] > self._retention:
             _, stream, number = ages[0]
@@ -376,7 +376,7 @@ class Floods(Generic[F]):
             ages.popleft()
 
     def sizes(self) -> dict[str, int]:
-        """The sizes of the buffers, by the names of the gauges.
+        """Return the sizes of the buffers, by the names of the gauges.
 
         Drivers call it after every input: it looks at the streams with gaps only, which are few.
         """
@@ -390,7 +390,7 @@ class Floods(Generic[F]):
 
 
 def _add_missing(stream: Stream[Any], wants: list[Want]) -> None:
-    """Append the missing floods of a stream as ranges."""
+    """Append the missing floods of a stream to `wants` as ranges, as far as they fit into one packet."""
     first = stream.received + 1
     for number in [*sorted(stream.early), stream.exists + 1]:
         if number > first and len(wants) < _MOST_WANTS:

@@ -15,7 +15,10 @@ from precede.core.instants import Duration, Instant
 
 
 class Trickle:
-    """One timer that fires twice per interval: when to send, and at the end. `shortest` 0: never send."""
+    """Decides when a node sends its digest. If `shortest` is 0, it never does.
+
+    Its timer fires twice per interval: at the instant to send, and at the end.
+    """
 
     def __init__(
         self,
@@ -38,7 +41,7 @@ class Trickle:
         self._equal_digests = 0
 
     def start(self, now: Instant, effects: list[Effect]) -> None:
-        """Begin with the shortest interval."""
+        """Begin with the shortest interval, unless that is 0."""
         if self._shortest:
             self._interval = self._shortest
             self._begin(now, effects)
@@ -48,13 +51,13 @@ class Trickle:
         self._equal_digests += 1
 
     def differs(self, now: Instant, effects: list[Effect]) -> None:
-        """A neighbour has more or less than this node: send soon."""
+        """Fall back to the shortest interval, because a neighbour has more or less than this node."""
         if self._shortest and self._interval > self._shortest:
             self._interval = self._shortest
             self._begin(now, effects)
 
     def timer(self, now: Instant, effects: list[Effect]) -> bool:
-        """Handle the timer; True: send now."""
+        """Handle the timer and set it again. True when the digest is to be sent now."""
         if self._sent:
             self._interval = min(self._growth * self._interval, self._longest)
             self._begin(now, effects)

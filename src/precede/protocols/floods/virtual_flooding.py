@@ -44,7 +44,7 @@ class VirtualFlooding(Generic[K, V]):
         self._take(Datum(key, version, value))
 
     def attach(self) -> tuple[Datum[K, V], ...]:
-        """The data for a packet that leaves now."""
+        """Return the data for a packet that leaves now."""
         if self._choice is None or self._limit is None:
             return tuple(self._freshest.values())
         return tuple(self._freshest[key] for key in self._choice.choose(self._limit))
@@ -54,7 +54,7 @@ class VirtualFlooding(Generic[K, V]):
         return [datum for datum in received if self._take(datum)]
 
     def get(self, key: K) -> Datum[K, V] | None:
-        """The freshest datum of a key."""
+        """Return the freshest datum of a key, or None if this node has seen none."""
         return self._freshest.get(key)
 
     def __len__(self) -> int:
@@ -72,7 +72,7 @@ class VirtualFlooding(Generic[K, V]):
 
 
 def choice(policy: Policy, random: Random) -> Choice[K]:
-    """The policy with a name."""
+    """Make the policy that has this name."""
     if policy == "random":
         return RandomChoice(random)
     if policy == "freshest":
@@ -89,7 +89,7 @@ class Choice(ABC, Generic[K]):
 
     @abstractmethod
     def choose(self, limit: int) -> list[K]:
-        """At most `limit` keys for a packet that leaves now."""
+        """Choose at most `limit` keys for a packet that leaves now."""
 
     @abstractmethod
     def forget(self, key: K) -> None:

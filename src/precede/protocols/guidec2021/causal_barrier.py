@@ -35,7 +35,7 @@ Predecessor: TypeAlias = tuple[Stream, MessageNumber]
 Barrier: TypeAlias = tuple[Predecessor, ...]
 
 HEADER_BYTES: Final = 16
-"""Host id and sequence tag, eight bytes each: the paper has no byte model."""
+"""The size of a host id and a sequence tag, eight bytes each. This is our model: the paper has none."""
 ENTRY_BYTES: Final = 16
 
 
@@ -85,7 +85,7 @@ class CausalBarrier(Ordering):
         return effects
 
     def _finish(self, envelope: Envelope, effects: list[Effect]) -> None:
-        """Register an own message that was numbered before a crash and whose registries were not saved."""
+        """Register an own message, if a crash came after its numbering and before the registries were saved."""
         id = envelope.message.id
         stream = stream_of(id)
         if id.number > self._delivered.get(stream, 0):
@@ -138,7 +138,10 @@ class CausalBarrier(Ordering):
         self._waiting_for.setdefault(lacked, []).append(pending)
 
     def _deliver(self, envelope: Envelope, stream: Stream, effects: list[Effect]) -> None:
-        """performDelivery (code 3). Unlike the paper, it removes covered predecessors from `c_barrier`."""
+        """Deliver a message and add it to `c_barrier` (performDelivery, code 3).
+
+        With the option `prune`, unlike the paper, the predecessors that it covers leave `c_barrier`.
+        """
         message = envelope.message
         number = message.id.number
         self._delivered[stream] = number
@@ -150,7 +153,7 @@ class CausalBarrier(Ordering):
         effects.append(Deliver(message))
 
     def _cover(self, barrier: Barrier) -> None:
-        """Remove from `c_barrier` the predecessors that this barrier names or follows."""
+        """Remove from `c_barrier` the messages that this barrier names, and earlier ones of their streams."""
         mine = self._barrier
         for stream, number in barrier:
             if mine.get(stream, number + 1) <= number:

@@ -34,7 +34,7 @@ from precede.protocols.layered.streams import id_in, stream_of, top_key
 from precede.protocols.registry import Entry
 
 HEADER_BYTES: Final = 24
-"""Host id, number and deadline, eight bytes each: the paper has no byte model."""
+"""The size of a host id, a number and a deadline, eight bytes each. This is our model: the paper has none."""
 ENTRY_BYTES: Final = 24
 
 _SWEEP_EVERY: Final[Duration] = MINUTE
@@ -75,7 +75,7 @@ class DeltaCausal(Ordering):
         return effects
 
     def _finish_own(self, envelope: Envelope, effects: list[Effect]) -> None:
-        """Register an own message that was numbered before a crash and whose registries were not saved."""
+        """Register an own message, if a crash came after its numbering and before the registries were saved."""
         id = envelope.message.id
         if not self._passed(id):
             self._past.broadcast(MessageName(envelope.name))
@@ -183,7 +183,7 @@ class DeltaCausal(Ordering):
                 pending = following
 
     def _lacks(self, pending: Pending, now: Instant) -> bool:
-        """Move `position` to the next predecessor, neither delivered nor expired. False if there is none."""
+        """Move `position` to the next predecessor that is not delivered or expired. False if there is none."""
         tops, barrier = self._past.tops, pending.barrier
         for position in range(pending.position, len(barrier)):
             entry = barrier[position]
@@ -217,7 +217,10 @@ class DeltaCausal(Ordering):
     # -- time --------------------------------------------------------------------------------------------
 
     def _expire(self, now: Instant, effects: list[Effect]) -> None:
-        """Discard waiting messages that have expired; deliver those that waited for an expired predecessor."""
+        """Discard waiting messages that have expired; deliver those that waited for an expired predecessor.
+
+        With the option `lazy_expiry` the latter happens only if a message was discarded.
+        """
         discarded = False
         pending = self._waiting.take_expired(now)
         while pending is not None:
@@ -228,7 +231,7 @@ class DeltaCausal(Ordering):
             self._expire_predecessors(now, effects)
 
     def _expire_predecessors(self, now: Instant, effects: list[Effect]) -> None:
-        """forgetExpiredMessages (code 12), for the messages that wait for an expired predecessor."""
+        """Wake the messages that wait for an expired predecessor (forgetExpiredMessages, code 12)."""
         key = self._waiting.expired_predecessor(now)
         while key is not None:
             self._wake(key, now, effects)
@@ -244,7 +247,7 @@ class DeltaCausal(Ordering):
             effects.append(SetTimer(_DUE, first))
 
     def _forget(self, now: Instant, effects: list[Effect]) -> None:
-        """Remove streams that have expired by every clock: no message that can be delivered depends on them."""
+        """Forget streams that have expired by every clock, also in the store: nothing waits for them."""
         self._sweep_at = now + _SWEEP_EVERY
         for stream in self._past.forget(now - self._skew):
             if self._durable:
@@ -269,7 +272,7 @@ class DeltaCausal(Ordering):
         return [self._waiting_for(id, pending) for id, pending in self._waiting.by_id.items()]
 
     def _waiting_for(self, id: MessageId, pending: Pending) -> Waiting:
-        """Which predecessors a message waits for, and until when at most."""
+        """Report which predecessors a message waits for, and until when at most."""
         tops = self._past.tops
         lacked = [
             entry

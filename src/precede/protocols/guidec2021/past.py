@@ -70,7 +70,7 @@ class Past:
         self.outliving: dict[tuple[Stream, int], Predecessor] = {}
 
     def deliver(self, name: MessageName, barrier: list[MessageName]) -> None:
-        """A message is delivered: it covers its barrier, except for the entries that outlive it."""
+        """Record a delivery. The message covers the entries of its barrier, except those that outlive it."""
         tops, prune, deadline = self.tops, self.prune, name.deadline
         for entry in barrier:
             if entry.deadline > deadline:
@@ -90,7 +90,7 @@ class Past:
         top.advance(name)
 
     def _keep(self, entry: MessageName) -> None:
-        """Keep a barrier entry, unless one with a later number and deadline of its stream is in the barrier."""
+        """Keep an entry for the next barrier, unless that has a later one of its stream and deadline."""
         top = self.tops.get(entry.stream)
         if top is not None and top.number == entry.number:
             top.in_barrier = True
@@ -98,7 +98,7 @@ class Past:
             self.outliving[entry.stream, entry.number] = entry.entry
 
     def broadcast(self, name: MessageName) -> None:
-        """An own message was broadcast with the whole barrier: only the entries that outlive it remain."""
+        """Record an own broadcast, which had the whole barrier. Only the entries that outlive it remain."""
         deadline = name.deadline
         for top in self.tops.values():
             if top.deadline <= deadline:
@@ -117,7 +117,7 @@ class Past:
         return forgotten
 
     def barrier(self, before: Instant) -> Barrier:
-        """The barrier of the next own message, without entries whose deadline is not after `before`."""
+        """Return the barrier of the next own message, without entries whose deadline is not after `before`."""
         entries = [top.name.entry for top in self.tops.values() if top.in_barrier and top.deadline > before]
         entries += [entry for entry in self.outliving.values() if entry[2] > before]
         return tuple(entries)
@@ -127,7 +127,7 @@ class Past:
         return len(self.outliving) + [top.in_barrier for top in self.tops.values()].count(True)
 
     def saved_top(self, stream: Stream, barrier: Barrier) -> Persist:
-        """The effect that persists the last delivery of a stream; `restore` rebuilds everything from these."""
+        """Return the effect that persists the last delivery of a stream. `restore` rebuilds all from these."""
         top = self.tops[stream]
         return Persist(top_key(stream), (top.number, top.deadline, top.until, barrier))
 
@@ -148,7 +148,7 @@ class Past:
 
 
 def barrier_of(parsed: ParsedEnvelope) -> list[MessageName]:
-    """The barrier of a message, parsed once for all nodes that receive it."""
+    """Return the barrier of a message. It is parsed once for all nodes that receive the message."""
     if parsed.barrier is None:
         parsed.barrier = [MessageName(entry) for entry in parsed.stamp]
     return parsed.barrier

@@ -72,7 +72,7 @@ class WaitingMessages:
         self.unregistered.append(pending)
 
     def take(self, key: Any) -> Pending | None:
-        """Remove and return the first of the messages filed under a predecessor; `following` has the others."""
+        """Remove all messages filed under a predecessor. Return the first; its `following` is the next."""
         first = self.by_predecessor.get(key)
         if first is not None:
             del self.by_predecessor[key]
@@ -108,7 +108,7 @@ class WaitingMessages:
         return None
 
     def expired_predecessor(self, now: Instant) -> Any:
-        """The key of a predecessor that messages wait for and whose deadline has passed, or None."""
+        """Return the key of a predecessor that messages wait for and whose deadline has passed, or None."""
         while self._predecessor_deadlines and self._predecessor_deadlines[0][0] <= now:
             lacked = heappop(self._predecessor_deadlines)[2]
             if lacked.key in self.by_predecessor:
@@ -116,7 +116,7 @@ class WaitingMessages:
         return None
 
     def first_deadline(self, with_predecessors: bool) -> Instant:
-        """The first instant at which a wait may end; NEVER if no message waits. Clears the heaps then."""
+        """Return the first instant at which a wait may end. If no message waits, clear all and return NEVER."""
         if not self.by_id:
             self._own_deadlines.clear()
             self._predecessor_deadlines.clear()

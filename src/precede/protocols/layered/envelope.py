@@ -31,7 +31,7 @@ class Envelope(Struct, frozen=True, array_like=True, dict=True):
 
     @cached_property
     def name(self) -> tuple[Stream, int, Instant]:
-        """Stream, number and deadline, as barriers name it: one tuple for all nodes of a simulation."""
+        """Stream, number and deadline, by which barriers name the message. Simulated nodes share the tuple."""
         id = self.message.id
         return stream_of(id), id.number, NEVER if self.deadline is None else self.deadline
 
@@ -40,7 +40,7 @@ class Envelope(Struct, frozen=True, array_like=True, dict=True):
         return len(self.message.payload) + self.control_bytes
 
     def written(self, relayed: bool = False) -> Written:
-        """The fields that the source signs. If `relayed`, any node may carry the packet."""
+        """Return the fields that the source signs. With `relayed`, any node may receive the packet."""
         order = (self.stamp, self.destinations, self.born)
         return Written(self.message, None if relayed else self.destinations, self.deadline, order)
 

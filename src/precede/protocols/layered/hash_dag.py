@@ -113,7 +113,7 @@ class HashDag(Ordering):
             self._held.hold(envelope, effects)
 
     def _lacked(self, envelope: Envelope) -> Digest | None:
-        """One parent that is not delivered yet, or None."""
+        """Return one parent of a message that is not delivered yet, or None if there is none."""
         parents: Parents = envelope.stamp
         for parent in parents:
             if parent not in self._delivered:
@@ -155,7 +155,7 @@ class HashDag(Ordering):
         return self._own.unfinished()
 
     def waiting(self) -> Sequence[Waiting]:
-        """Names a missing parent only if it waits here too: a hash does not tell the id of its message."""
+        """List the waiting messages. A missing parent is named only if it waits too: a hash tells no id."""
         pending_ids = {digest: id for id, (_, digest, _) in self._pending.items()}
         return [
             Waiting(id, tuple(pending_ids[parent] for parent in envelope.stamp if parent in pending_ids), since)
@@ -167,7 +167,7 @@ class HashDag(Ordering):
 
 
 def digest_of(envelope: Envelope) -> Digest:
-    """The hash of a message: of its id, its payload and its parents."""
+    """Return the hash of a message, over its id, its payload and its parents."""
     id = envelope.message.id
     head = repr((id.source, id.incarnation, id.number, len(envelope.stamp))).encode()
     state = blake2b(head, digest_size=DIGEST_BYTES)

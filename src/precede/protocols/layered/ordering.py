@@ -59,10 +59,10 @@ class Ordering(ABC):
         """Is this message delivered, waiting or discarded? Then another copy of it is a duplicate."""
 
     def dropped(self, envelope: Envelope, now: Instant, effects: list[Effect]) -> None:
-        """Called before the dissemination removes a message that expired or was evicted."""
+        """Called when the dissemination removes a message that expired or was evicted."""
 
     def unfinished(self) -> Sequence[Envelope]:
-        """Own messages that a crash may have kept from being sent. Called once, after `start`."""
+        """Return own messages that a crash may have kept from being sent. Called once, after `start`."""
         return ()
 
     def timer(self, key: Key, now: Instant, effects: list[Effect]) -> None:

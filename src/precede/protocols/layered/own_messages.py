@@ -20,7 +20,7 @@ from precede.protocols.options import Durable
 
 
 class OwnMessages:
-    """The messages that this node broadcast in this incarnation."""
+    """Numbers and accepts the messages that this node broadcasts in this incarnation."""
 
     def __init__(self, context: Context[Durable]) -> None:
         self.node = context.node
@@ -31,11 +31,11 @@ class OwnMessages:
         """After a restart: own messages that may not have been accepted, delivered or sent before it."""
 
     def next_id(self) -> MessageId:
-        """The id of the next message. `accept` with that message makes it the last one."""
+        """Return the id for the next own message. It is used up when `accept` gets that message."""
         return MessageId(self.node, self.incarnation, self.number + 1)
 
     def accept(self, envelope: Envelope) -> list[Effect]:
-        """The effects Persist, Accept and Deliver: a node delivers its own message at once."""
+        """Use up an own message's number. Return the effects that persist, accept and deliver it at once."""
         id = envelope.message.id
         self.number = id.number
         accepted = Accept(envelope.message, envelope.destinations, envelope.deadline)
@@ -73,7 +73,7 @@ class OwnMessages:
         return effects
 
     def unfinished(self) -> Sequence[Envelope]:
-        """The own messages to send again. The second call returns none."""
+        """Return the own messages to send again. The second call returns none."""
         kept, self.kept = self.kept, ()
         return kept
 
@@ -84,7 +84,10 @@ def own_key(id: MessageId) -> Key:
 
 
 def deadline_after(lifetime: Duration | None, now: Instant) -> Instant | None:
-    """The deadline of a message that is broadcast now; None if it has no lifetime."""
+    """Return the deadline of a message that is broadcast now; None if it has no lifetime.
+
+    Raise Refused if the lifetime is not above 0.
+    """
     if lifetime is None:
         return None
     if lifetime <= 0:
@@ -93,6 +96,6 @@ def deadline_after(lifetime: Duration | None, now: Instant) -> Instant | None:
 
 
 def refuse_destinations(to: Sequence[NodeId] | None, protocol: str) -> None:
-    """Refuse a destination set: the order holds only if every member receives every message."""
+    """Raise Refused if destinations are given: the order holds only if every member receives every message."""
     if to is not None:
         raise Refused(f"{protocol} delivers to every node: for destination sets use a multicast protocol (prs)")

@@ -19,10 +19,10 @@ if TYPE_CHECKING:
     from precede.protocols.layered.envelope import Envelope
 
 NEVER: Final[Instant] = 1 << 62
-"""The deadline, in memory, of a message without one."""
+"""Stands in memory for the deadline of a message that has none."""
 _SORT_KEY: Final = attrgetter("sort_key")
 _STREAM_BITS: Final = 32
-"""The stream id is in the low bits of a key: dictionaries index by these, and message numbers collide."""
+"""How many low bits of a key hold the stream. Dictionaries index by low bits; message numbers would collide."""
 
 
 @final
@@ -138,23 +138,23 @@ class Batch:
         self._latest_first: list[ParsedEnvelope] | None = None
 
     def without(self, held: set[MessageId]) -> Batch:
-        """The messages whose ids are not in `held`; this very batch if none is."""
+        """Return the messages whose ids are not in `held`; this very batch if that is all of them."""
         if self.summary is not None and self.summary <= held:
             return Batch([])
         new = [parsed for parsed in self.contents if parsed.id not in held]
         return self if len(new) == len(self.contents) else Batch(new)
 
     def select(self, positions: Sequence[int]) -> Batch:
-        """The messages at these positions, in that order."""
+        """Return a batch of the messages at these positions, in that order."""
         contents = self.contents
         return Batch([contents[position] for position in positions])
 
     def envelopes(self) -> list[Envelope]:
-        """The envelopes as they are sent."""
+        """Return the envelopes as they are sent."""
         return [parsed.envelope for parsed in self.contents]
 
     def reordered(self, positions: Sequence[int]) -> Batch:
-        """All messages of this batch in another order."""
+        """Return all messages of this batch in the order of these positions."""
         other = Batch([])
         contents, ids = self.contents, self.ids
         other.set_token = self.set_token
@@ -169,14 +169,14 @@ class Batch:
         return other
 
     def arrival(self) -> Arrive:
-        """The effect of a node to which all of these messages are new."""
+        """Return the effect `Arrive` for a node to which all of these messages are new. Such nodes share it."""
         if self._arrival is None:
             messages = tuple([parsed.message for parsed in self.contents])
             self._arrival = Arrive(messages, [parsed.deliver for parsed in self.contents])
         return self._arrival
 
     def latest_first(self) -> list[ParsedEnvelope]:
-        """The messages that have a deadline, the latest deadline first."""
+        """Return the messages that have a deadline, the latest deadline first."""
         if self._latest_first is None:
             expiring = [parsed for parsed in self.contents if parsed.deadline != NEVER]
             expiring.sort(key=_SORT_KEY, reverse=True)
@@ -185,7 +185,7 @@ class Batch:
 
 
 def batch_of(envelopes: Sequence[Envelope]) -> Batch:
-    """A batch of received envelopes. If two have the same id (no correct node sends that), the first counts."""
+    """Parse received envelopes into a batch. If two have one id (from a faulty node), the first counts."""
     first: dict[MessageId, Envelope] = {}
     for envelope in envelopes:
         first.setdefault(envelope.message.id, envelope)

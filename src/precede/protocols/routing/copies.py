@@ -34,7 +34,7 @@ class HelloPacket(ControlOnlyPacket, frozen=True, gc=False):
 
 
 class GotPacket(ControlOnlyPacket, frozen=True, gc=False):
-    """A message that a node has: do not send it a copy. `taken`: it is the answer to a copy that was new."""
+    """Tells that the sender has a message and needs no copy. `taken`: it answers a copy that was new."""
 
     kind: ClassVar[str] = "got"
     id: MessageId

@@ -30,7 +30,7 @@ class ProphetOptions(RoutingOptions, frozen=True, kw_only=True):
 
 
 class Prophet(Router):
-    """Keeps the predictability of every node it has heard of; a likelihood is one of them."""
+    """Keeps a delivery predictability for every node it has heard of; its hellos carry them as likelihoods."""
 
     def __init__(self, context: Context[ProphetOptions], ordering: Ordering) -> None:
         super().__init__(context, ordering)
@@ -60,7 +60,7 @@ class Prophet(Router):
         return any(theirs.get(node, 0.0) > self._own.get(node, 0.0) for node in destinations)
 
     def _age(self, now: Instant) -> None:
-        """All predictabilities shrink with the time since they last did."""
+        """Shrink all predictabilities by the time that has passed since they last shrank."""
         left = self._options.gamma ** ((now - self._aged_at) / self._options.unit)
         self._aged_at = now
         for node in self._own:

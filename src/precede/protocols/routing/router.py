@@ -60,7 +60,7 @@ class Router(Dissemination):
         self.contacts: dict[NodeId, Contact] = {}
         self.held: dict[MessageId, Copy] = {}
         self._received: dict[MessageId, Envelope | None] = {}
-        """Every id that came; with the message while its deadline has not passed."""
+        """Every id that came or was spread, until its deadline. None for a message without a deadline."""
         self._early_hellos: dict[NodeId, HelloPacket] = {}
         self._durable: bool = context.options.durable
         self._buffer: int = context.options.buffer
@@ -75,27 +75,27 @@ class Router(Dissemination):
         return copy.is_for(peer)
 
     def carries(self, copy: Copy) -> bool:
-        """Does this node carry a message that it received?"""
+        """Should this node carry a message of another node that it received? It always carries its own."""
         return True
 
     def copies_given(self, copy: Copy) -> int:
-        """For how many copies the one that is given away stands."""
+        """Return how many copies the one that is given away stands for."""
         return 1
 
     def gave(self, copy: Copy, peer: NodeId) -> bool:
-        """A transfer is complete: update the copy. False if this node carries it no longer."""
+        """Update a copy after a peer has taken it. Return False to carry the message no longer."""
         return True
 
     def rank(self, copy: Copy, peer: NodeId) -> Any:
-        """Copies with a lower rank go first; messages for the peer itself go before all others."""
+        """Return the rank of a copy. Lower ranks go first; messages for the peer go before all others."""
         return copy.envelope.born
 
     def hello(self, now: Instant) -> dict[NodeId, dict[NodeId, float]]:
-        """What this node tells others about the nodes it meets."""
+        """Return what this node tells a peer: for some nodes, the likelihoods with which each meets others."""
         return {}
 
     def met(self, peer: NodeId, hello: HelloPacket, now: Instant, effects: list[Effect]) -> None:
-        """A contact has begun, and the hello of the peer is here."""
+        """Called when a contact has begun and the hello of the peer has arrived."""
 
     # -- inputs ------------------------------------------------------------------------------------------
 
@@ -178,7 +178,7 @@ class Router(Dissemination):
         return effects
 
     def delivered(self) -> frozenset[MessageId]:
-        """Messages that have reached their only destination, as far as this node knows."""
+        """Return the messages that this node knows to have reached their only destination; none by default."""
         return frozenset()
 
     def sizes(self) -> Mapping[str, int]:
@@ -196,7 +196,7 @@ class Router(Dissemination):
     def _confirm(
         self, contact: Contact, peer: NodeId, got: GotPacket, now: Instant, effects: list[Effect]
     ) -> None:
-        """A peer has a message: one that is on its way to it from here, or from another node."""
+        """Record that a peer has a message. If it took the copy sent from here, update or remove that copy."""
         if contact.has is not None:
             contact.has[got.id] = None
         copy = contact.in_flight
@@ -260,7 +260,7 @@ class Router(Dissemination):
     # -- the store ---------------------------------------------------------------------------------------
 
     def _store(self, copy: Copy, now: Instant, effects: list[Effect]) -> None:
-        """Carry a message, unless the protocol does not."""
+        """Carry and persist an own message, or one that `carries` allows; set the timer of its deadline."""
         deadline = copy.envelope.deadline
         if copy.id.source == self.me or self.carries(copy):
             self.held[copy.id] = copy
@@ -272,7 +272,7 @@ class Router(Dissemination):
             effects.append(SetTimer(_EXPIRE, deadline))
 
     def _remember(self, envelope: Envelope, effects: list[Effect]) -> None:
-        """Note a message as received. A crash before this makes its sender send it again."""
+        """Record and persist that a message was received. If a crash comes first, its sender sends it again."""
         id, deadline = envelope.message.id, envelope.deadline
         self._received[id] = None if deadline is None else envelope
         if self._durable:
@@ -292,7 +292,7 @@ class Router(Dissemination):
             effects.append(Persist(_key("copy", copy.id), [copy.envelope, copy.copies, copy.hops]))
 
     def remove(self, id: MessageId, reason: str, now: Instant, effects: list[Effect]) -> None:
-        """Carry a message no longer."""
+        """Stop carrying a message: erase its copy, and log it as discarded for this reason."""
         copy = self.held.pop(id)
         self._bytes -= copy.envelope.size_bytes
         if reason == "evicted" and copy.is_for(self.me):
@@ -302,7 +302,7 @@ class Router(Dissemination):
             effects.append(Persist(_key("copy", id), None))
 
     def _expire(self, now: Instant, effects: list[Effect]) -> None:
-        """Remove messages past their deadline, and forget their ids."""
+        """Remove messages past their deadline, notify the ordering, and forget their ids."""
         if self._expiry is not None and now < self._expiry:
             return
         self._expiry = None

@@ -35,20 +35,20 @@ from precede.protocols.drift2006.packets import (
 from precede.protocols.floods.reliable_floods import StreamId
 
 SendBody: TypeAlias = Callable[[Body, Instant, list[Effect]], None]
-"""Floods the body of a control packet."""
+"""A function that floods a control packet with this body."""
 
 NewStream: TypeAlias = Callable[[list[Effect]], StreamId]
-"""Makes a stream id that this node has never used."""
+"""A function that returns a stream id that this node has never used."""
 
 Decide: TypeAlias = Callable[[ViewRecord, Instant, list[Effect]], None]
-"""Begins the group whose first view was decided."""
+"""A function that begins the group whose first view was decided."""
 
 _SavedVote: TypeAlias = tuple[int, Ballot | None, StreamId | None, Ballot | None, ViewRecord | None]
-"""The number of the list, the promise, the stream, and the ballot and record of the last acceptance."""
+"""A saved vote: list number, promised ballot, own stream, and ballot and record of the last acceptance."""
 
 SAVED: Final = "founding"
 _PATIENCE: Final = 3
-"""The leader asks this often for the promise of every founder before a majority suffices."""
+"""The leader asks this many times for a promise of every founder, before a quorum of promises suffices."""
 
 _ATTEMPTS: Final = 8
 
@@ -97,7 +97,7 @@ class Ballots:
 
     @property
     def quorum(self) -> int:
-        """How many founders decide: a majority with stores, all of them without."""
+        """How many founders must accept a record to decide it: a majority with stores, all of them without."""
         return len(self.founders) // 2 + 1 if self.durable else len(self.founders)
 
     def restore(self, saved: Saved) -> None:
@@ -112,13 +112,13 @@ class Ballots:
             self.accepted = ballot, record
 
     def _save(self, effects: list[Effect]) -> None:
-        """Persist the vote: whatever is sent after this survives a crash."""
+        """Persist this founder's vote if it has a store, before it sends a packet that tells the vote."""
         if self.durable:
             ballot, record = self.accepted if self.accepted is not None else (None, None)
             effects.append(Persist(SAVED, (self.number, self.promised, self.stream, ballot, record)))
 
     def _own_stream(self, effects: list[Effect]) -> StreamId:
-        """The stream with which this founder takes part; the first vote makes it."""
+        """Return the stream with which this founder takes part. Make it at the first call."""
         if self.stream is None:
             self.stream = self._new_stream(effects)
         return self.stream
@@ -126,7 +126,7 @@ class Ballots:
     # -- leading -----------------------------------------------------------------------------------------
 
     def lead(self, now: Instant, effects: list[Effect]) -> None:
-        """Begin a ballot above every ballot known here; the own promise comes first."""
+        """Begin a ballot above every known one. This founder's own promise is persisted and counted first."""
         own = self._own_stream(effects)
         promised = 0 if self.promised is None else self.promised[0]
         ballot = (max(promised, self._highest_round) + 1, *own)
@@ -136,7 +136,10 @@ class Ballots:
         self.repeat(now, effects)
 
     def repeat(self, now: Instant, effects: list[Effect]) -> None:
-        """Send the current step of the ballot again; after some attempts, leave it to another leader."""
+        """Send the current step of the own ballot again, or propose when a quorum has promised.
+
+        After some attempts this founder gives its ballot up, and another founder may lead one.
+        """
         leading = self.leading
         if leading is None:
             return
@@ -151,7 +154,11 @@ class Ballots:
             self._send(FoundingPrepare(self.number, leading.ballot), now, effects)
 
     def _propose(self, leading: _Leading, now: Instant, effects: list[Effect]) -> None:
-        """Propose the record of the highest accepted ballot, else a view of those who have promised."""
+        """Propose a record, accept it and count that.
+
+        With stores it is the record that was accepted in the highest ballot, if any. Otherwise it is a view of
+        those who have promised.
+        """
         promises = leading.promises.values()
         earlier = [(p.accepted, p.record) for p in promises if p.accepted is not None and p.record is not None]
         if self.durable and earlier:
@@ -176,7 +183,7 @@ class Ballots:
     def _count_acceptance(
         self, leading: _Leading, founder: NodeId, now: Instant, effects: list[Effect]
     ) -> None:
-        """Count an acceptance; a quorum decides."""
+        """Count an acceptance of the proposed record. A quorum decides the record, and the group begins."""
         leading.accepted[founder] = None
         if len(leading.accepted) >= self.quorum and leading.record is not None:
             self.leading = None
@@ -185,7 +192,7 @@ class Ballots:
     # -- voting ------------------------------------------------------------------------------------------
 
     def receive(self, body: Body, now: Instant, effects: list[Effect]) -> bool:
-        """Process a packet of the founding; True when it moved this founder's vote or ballot."""
+        """Process a packet of the founding. True if this founder joined or accepted a ballot of another one."""
         match body:
             case FoundingPrepare(founders=number, ballot=ballot) if self._is_from_another(number, ballot):
                 joined = self._join(ballot, effects)
@@ -210,7 +217,7 @@ class Ballots:
         return number == self.number and ballot[1] in self.founders and ballot[1] != self.me
 
     def _join(self, ballot: Ballot, effects: list[Effect]) -> bool:
-        """Promise to refuse lower ballots; False when a higher one has this founder's promise."""
+        """Promise to refuse ballots below this one, and persist that. False if a higher one has the promise."""
         self._own_stream(effects)
         if self.promised is not None and ballot < self.promised:
             return False
@@ -222,17 +229,17 @@ class Ballots:
         return True
 
     def _promise(self, ballot: Ballot) -> FoundingPromise:
-        """The promise for a ballot, with the last acceptance."""
+        """Return this founder's promise for a ballot, with its last acceptance."""
         assert self.stream is not None
         accepted, record = self.accepted if self.accepted is not None else (None, None)
         return FoundingPromise(self.number, ballot, self.stream, accepted, record)
 
     def _may_accept(self, record: ViewRecord) -> bool:
-        """Without stores a record counts only for the streams that it names."""
+        """May this founder accept a record? Without stores, only if the record names its stream."""
         return self.durable or self.stream in record.voters
 
     def _vote_for(self, ballot: Ballot, record: ViewRecord, now: Instant, effects: list[Effect]) -> bool:
-        """Accept a proposal, unless a higher ballot has this founder's promise."""
+        """Accept a proposal and answer it. False if a higher ballot has this founder's promise."""
         own = self._own_stream(effects)
         if self.promised is not None and ballot < self.promised:
             return False
@@ -241,7 +248,7 @@ class Ballots:
         return True
 
     def _accept(self, ballot: Ballot, record: ViewRecord, effects: list[Effect]) -> None:
-        """Accept a record, in one write with the promise that this implies."""
+        """Accept a record and promise its ballot. One write persists both."""
         if self.leading is not None and ballot > self.leading.ballot:
             self.leading = None
         if self.accepted != (ballot, record) or self.promised != ballot:
@@ -257,11 +264,12 @@ class Ballots:
             self._count_acceptance(leading, voter[0], now, effects)
 
     def believes(self, record: ViewRecord, by: StreamId | None) -> bool:
-        """May this founder follow another node that has founded the group of this record?
+        """May this founder follow the stream `by`, which says that the group of this record is founded?
 
-        With stores only one record is ever decided. Without, a packet of a founder that has crashed since may
-        name a record that the others have dropped. So a founder that accepted another record follows only a
-        stream that this other record names: it founded elsewhere, so the other record will never be decided.
+        With stores it may, because only one record is ever decided. Without stores, a packet of a founder that
+        has crashed since may name a record that the others have dropped. So a founder that has accepted another
+        record follows only a stream that this other record names. That stream has founded the group of `record`
+        and will not found the other one, so the other record can no longer be decided.
         """
         if self.durable or self.accepted is None or self.accepted[1] == record:
             return True

@@ -34,7 +34,7 @@ from precede.protocols.drift2006.state import NO_GROUP, DriftState
 
 FOUND: Final[Key] = ("join", "found")
 _ROUND: Final = 500 * MILLISECOND
-"""A founder sends every one or two times this."""
+"""A founder that is in no group sends at random intervals of one to two times this."""
 
 _RECENT: Final = 5 * SECOND
 _LED: Final = 3 * SECOND
@@ -84,7 +84,10 @@ class Election:
             self.ballots.restore(saved)
 
     def begin(self, now: Instant, effects: list[Effect]) -> None:
-        """This node is in no group: found one with the others, unless it has founded one before."""
+        """Begin to found a group, alone or with the other founders, because this node is in none.
+
+        A listed founder that has been in a group before takes no part again.
+        """
         self._since = self._moved_at = now
         self._heard = {}
         self._founded = self._founded or self._state.origin is not None
@@ -92,7 +95,11 @@ class Election:
             self.timer(now, effects)
 
     def timer(self, now: Instant, effects: list[Effect]) -> None:
-        """Say that this founder is up, and bring its ballot forward."""
+        """Flood that this founder is up, repeat its ballot or begin one, and set the timer again.
+
+        A node that founds alone begins its group after it has listened for `listen`. A node in a group does
+        nothing.
+        """
         state, ballots = self._state, self.ballots
         if state.group != NO_GROUP:
             return
@@ -113,7 +120,7 @@ class Election:
         self.ballots.lead(now, effects)
 
     def recent(self, now: Instant) -> list[NodeId]:
-        """The founders that are up, as far as this node knows; with this node."""
+        """List the founders that are up as far as this node knows, itself included, in ascending order."""
         me = self._state.me
         founders = self.ballots.founders
         return [id for id in founders if id == me or now - self._heard.get(id, now - 2 * _RECENT) <= _RECENT]
@@ -147,30 +154,31 @@ class Election:
         return True
 
     def _decided(self, record: ViewRecord, now: Instant, effects: list[Effect]) -> None:
-        """A quorum has accepted the ballot that this founder leads."""
+        """Begin the group, because a quorum has accepted the ballot that this founder leads."""
         self._found(record, now, effects)
 
     # -- groups that exist -------------------------------------------------------------------------------
 
     def origin(self, record: ViewRecord) -> Origin:
-        """The origin of the group that this list of founders begins with a view."""
+        """Return the origin of the group that this list of founders begins with the view `record`."""
         return Origin(self.ballots.number, record)
 
     def entered(self, effects: list[Effect]) -> None:
-        """This node is in a group."""
+        """Stop founding, because this node has entered a group."""
         self._founded = True
         effects.append(CancelTimer(FOUND))
 
     def is_own(self, origin: Origin | None, group: int) -> bool:
-        """Is this the group of this node's list of founders?"""
+        """Has this node's list of founders agreed on this group? False if this node may not vote."""
         if origin is None or not self.may_vote or origin.founders != self.ballots.number:
             return False
         return group == group_number(origin.founders, origin.record, agreed=True)
 
     def begins(self, origin: Origin | None, group: int) -> bool:
-        """Does this node begin in a group at place 0, as one of its founders?
+        """May this node begin at the start of a group's order, as one of its founders?
 
-        Not if an earlier incarnation of it took part: that one may have delivered.
+        Not if the first view names another stream of this node. That stream is of an earlier incarnation, which
+        may have delivered messages.
         """
         if origin is None or not self.is_own(origin, group):
             return False
@@ -180,8 +188,8 @@ class Election:
     def may_enter(self, checkpoint: CheckpointPacket, now: Instant) -> bool:
         """May this node enter the group of a checkpoint now?
 
-        A founder that has voted waits for the group that it voted on. One whose neighbour has dropped the first
-        messages looks for another one for a while.
+        A founder that has voted waits for the group that it voted on. If the
+        neighbour has dropped the first messages, a founder waits some seconds for a checkpoint of another one.
         """
         origin, group = checkpoint.origin, checkpoint.extra.group
         if self.mode == "given" or not self.may_vote:
@@ -198,7 +206,7 @@ class Election:
         return now - self._looking_since >= _PATIENCE
 
     def reason(self, now: Instant) -> str:
-        """Why this node cannot broadcast yet."""
+        """Return a text that says why this node cannot broadcast yet."""
         if self.mode != "agreed" or self._state.group != NO_GROUP:
             return "not a source (yet): only sources broadcast"
         if not self.may_vote:
@@ -209,7 +217,7 @@ class Election:
         return f"the group is not founded yet: {up} of {all_} founders are up, and {needed} must agree"
 
     def sizes(self) -> dict[str, int]:
-        """What `status()` shows of the founding."""
+        """Return what `status()` shows of the founding; nothing if the group is given."""
         if self.mode == "given":
             return {}
         return {"founders_heard": 1 + len(self._heard), "foreign_groups": int(self.foreign)}

@@ -31,10 +31,11 @@ def is_agreed(group: int) -> bool:
 
 
 def gives_way(group: int, other: int) -> bool:
-    """Do the members of a group that meet another one move there?
+    """Do members of `group` that meet the group `other` move to it?
 
-    Never from a group that its founders agreed on, nor from the configured one: their members rely on it that
-    all of them deliver the same messages. Of the others, the one with the higher number gives way.
+    Never if the founders of `group` agreed on it, or if it is the configured one: its members rely on it that
+    all of them deliver the same messages. Otherwise they move to a group that founders agreed on, or to one
+    with a lower number.
     """
     if is_agreed(group) or group == CONFIGURED_GROUP:
         return False
@@ -42,5 +43,5 @@ def gives_way(group: int, other: int) -> bool:
 
 
 def _hash(*words: str) -> int:
-    """A number of 62 bits."""
+    """Hash some words to a number of 62 bits, the same at every node."""
     return int.from_bytes(blake2b(" ".join(words).encode(), digest_size=8).digest(), "big") >> 2

@@ -57,7 +57,7 @@ class Cache:
         self._summary: frozenset[MessageId] | None = None
 
     def add(self, batch: Batch) -> None:
-        """Add messages that are not held."""
+        """Add a batch of messages, none of which is held."""
         count = len(self.ids) + len(batch.ids)
         self.ids.update(batch.ids)
         self._log.extend(batch.contents)
@@ -69,20 +69,20 @@ class Cache:
             heappush(self._deadlines, (batch.first_deadline, self._serial, ExpiringBatch(batch)))
 
     def remove(self, id: MessageId) -> None:
-        """Remove an expired message."""
+        """Remove a message that has expired or is evicted."""
         self.ids.remove(id)
         self._summary = self.held_token = None
         if len(self._log) > 2 * len(self.ids) + _SLACK:
             self._compact()
 
     def summary(self) -> frozenset[MessageId]:
-        """All ids; the same object until the cache changes."""
+        """Return the ids of all messages; the same object until the cache changes."""
         if self._summary is None:
             self._summary = frozenset(self.ids)
         return self._summary
 
     def lacked_by(self, peer_ids: frozenset[MessageId], now: Instant) -> Batch:
-        """The messages that a peer with these ids lacks, in the order of reception.
+        """Return the messages that a peer with these ids lacks, in the order of reception.
 
         The caller has removed expired messages.
         """
@@ -103,11 +103,11 @@ class Cache:
         return Batch(contents)
 
     def first_deadline(self) -> Instant:
-        """No message expires before this instant."""
+        """Return an instant before which no message expires; NEVER if no message has a deadline."""
         return self._deadlines[0][0] if self._deadlines else NEVER
 
     def expired(self, now: Instant) -> list[ParsedEnvelope]:
-        """Every message whose deadline has passed, once, whether it is still held or was evicted before."""
+        """Return the messages whose deadline has passed since the last call, those evicted before included."""
         expired: list[ParsedEnvelope] = []
         deadlines = self._deadlines
         while deadlines and deadlines[0][0] <= now:
@@ -123,7 +123,7 @@ class Cache:
         return expired
 
     def evict(self, policy: EvictionPolicy, generator: Random) -> ParsedEnvelope:
-        """Remove one message: the first received, a random one, or the next to expire."""
+        """Remove and return one message, by policy: the first received, a random one, or the next to expire."""
         if policy == "deadline":
             position = self._log.index(min(self, key=_deadline_and_id))
         else:
@@ -188,7 +188,7 @@ class EvictedIds:
             self._undying.append(parsed.id)
 
     def trim(self) -> None:
-        """Forget the oldest ids of messages without a deadline."""
+        """Forget the oldest ids of messages without a deadline, beyond a quarter of the cache's capacity."""
         while len(self._undying) > self._most_undying:
             del self.ids[self._undying.popleft()]
             self.forgot = True

@@ -203,7 +203,7 @@ class Epidemic(Dissemination):
         self._tidy(now, effects)
 
     def _acceptable(self, batch: Batch, now: Instant, effects: list[Effect]) -> Batch:
-        """The messages that were not evicted before and are not past their deadline."""
+        """Return the messages that were not evicted before and not past their deadline. Discard late ones."""
         positions = []
         for position, parsed in enumerate(batch.contents):
             if parsed.deadline <= now:
@@ -237,7 +237,7 @@ class Epidemic(Dissemination):
         return destinations is None or self._me in destinations
 
     def _mark_held(self, ids: Sequence[MessageId], peer: NodeId) -> None:
-        """A peer holds these messages: do not send them to it."""
+        """Record that a peer holds these messages, so that they are not sent to it."""
         link = self._links.get(peer)
         if link is not None and link.lacked:
             for id in ids:
@@ -266,7 +266,7 @@ class Epidemic(Dissemination):
     def _pass_on(
         self, batch: Batch, packet: BatchPacket | None, sender: NodeId, now: Instant, effects: list[Effect]
     ) -> None:
-        """Send new messages to all other peers: in the packet in which they came, if all of it is new.
+        """Send new messages to all peers but the sender; if transfers take time, announce and queue them.
 
         `packet` is the packet in which they came; None for own messages.
         """
@@ -315,7 +315,7 @@ class Epidemic(Dissemination):
                 effects.append(SetTimer(_EXPIRE, max(first_deadline, now) + self._sweep))
 
     def _expire(self, now: Instant, effects: list[Effect]) -> None:
-        """Remove messages past their deadline, and first notify the ordering (oppnet_discard)."""
+        """Remove messages past their deadline, and notify the ordering of them (the paper's oppnet_discard)."""
         if self._cache.first_deadline() <= now:
             for parsed in self._cache.expired(now):
                 if parsed.id in self._cache.ids:

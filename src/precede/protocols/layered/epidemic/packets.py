@@ -21,7 +21,7 @@ ID_BYTES: Final = 16
 
 
 class SummaryPacket(ControlOnlyPacket, frozen=True, gc=False):
-    """The ids of all messages that the sender holds or has evicted: do not send it these."""
+    """The ids of all messages that the sender holds or has evicted. A receiver does not send it these."""
 
     kind: ClassVar[str] = "summary"
     ids: frozenset[MessageId]
@@ -83,12 +83,12 @@ class MessagesPacket(BatchPacket, frozen=True, gc=True, dict=True):
 
 
 def packed(envelopes: Sequence[Envelope]) -> MessagesPacket:
-    """One packet with these envelopes."""
+    """Return one packet with these envelopes."""
     return packet_of(batch_of(envelopes))
 
 
 def packet_of(batch: Batch) -> MessagesPacket:
-    """One packet with the envelopes of a batch."""
+    """Return one packet with the envelopes of a batch."""
     control = batch.control_bytes + HEADER_BYTES + ID_BYTES * len(batch.ids)
     first_deadline = None if batch.first_deadline == NEVER else batch.first_deadline
     size = batch.payload_bytes + control

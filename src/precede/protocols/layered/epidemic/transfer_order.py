@@ -24,7 +24,7 @@ class TransferOrder:
         self._generator = generator
 
     def rank(self, parsed: ParsedEnvelope) -> Any:
-        """The rank of one message: a smaller rank goes first, equal ranks go in the order of reception."""
+        """Return the rank of one message. Smaller ranks go first, equal ranks in the order of reception."""
         order = self._order
         if order == "received":
             return 0
@@ -37,7 +37,7 @@ class TransferOrder:
         return parsed.id
 
     def ranks(self, batch: Batch) -> list[Any] | None:
-        """The ranks of all messages of a batch; None if the batch is in order already."""
+        """Return the ranks of all messages of a batch; None if they stay in the order of reception."""
         if self._order == "received":
             return None
         if self._order == "random":
@@ -47,5 +47,5 @@ class TransferOrder:
 
 
 def arranged(batch: Batch, ranks: list[Any] | None) -> Batch:
-    """A batch in the order of its ranks."""
+    """Return a batch in the order of these ranks; the same batch if they are None."""
     return batch if ranks is None else batch.reordered(sorted(range(len(ranks)), key=ranks.__getitem__))

@@ -49,7 +49,7 @@ _MOST_PEERS: Final = 1_024
 
 @mypyc_attr(allow_interpreted_subclasses=True)
 class Gossip(Epidemic):
-    """The cache of `Epidemic`; transmissions, digests and requests of its own.
+    """Carries messages in the cache of `Epidemic`, and spreads them by transmissions, digests and requests.
 
     `_mismatches`: digests with another hash since the last full digest of this node. `_compared`: for each
     neighbour the last pair of hashes that differed, and how often. `_transmitted`: when a message was
@@ -167,7 +167,7 @@ class Gossip(Epidemic):
         now: Instant,
         effects: list[Effect],
     ) -> None:
-        """New messages have entered the cache. Own ones are transmitted at once; see `_relay` for others."""
+        """Register new messages of the cache. Transmit own ones at once; `_relay` does that for the others."""
         for parsed in batch.contents:
             self._holdings.add(parsed, now)
         if sender == self._me:
@@ -190,7 +190,7 @@ class Gossip(Epidemic):
             self._trickle.differs(now, effects)
 
     def _transmit(self, contents: Sequence[ParsedEnvelope], now: Instant, effects: list[Effect]) -> None:
-        """Transmit messages to all neighbours, as few packets as frames allow."""
+        """Transmit messages to all neighbours, in as few packets as the size of a frame allows."""
         for id in [id for id, at in self._transmitted.items() if at < now - SECOND]:
             del self._transmitted[id]
         if self._coverage.is_alone():
@@ -251,7 +251,7 @@ class Gossip(Epidemic):
     # -- repair ------------------------------------------------------------------------------------------
 
     def _receive_wants(self, packet: WantPacket, sender: NodeId, now: Instant, effects: list[Effect]) -> None:
-        """Answer what this node is asked for; a request to another is a reason to wait with one's own."""
+        """Send what this node is asked for. If another node is asked, wait with requests of one's own."""
         wants = packet.wants[:MOST_RANGES]
         if not all(are_ranges(ranges) for _, _, _, ranges in wants):
             return
@@ -292,7 +292,7 @@ class Gossip(Epidemic):
 
 
 def _parts(contents: Sequence[ParsedEnvelope], most_bytes: int) -> list[list[ParsedEnvelope]]:
-    """Messages in parts of at most so many bytes each, or one larger message alone."""
+    """Split messages into parts of at most `most_bytes` bytes each. A larger message is a part alone."""
     parts: list[list[ParsedEnvelope]] = []
     size = 0
     for parsed in contents:

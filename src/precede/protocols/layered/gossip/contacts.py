@@ -26,7 +26,7 @@ _MOST_LISTED: Final = 1 << 20
 
 @mypyc_attr(allow_interpreted_subclasses=True)
 class ContactGossip(Epidemic):
-    """`Epidemic` with other packets."""
+    """`Epidemic` with summaries as ranges, and with messages that name the peers to which they go."""
 
     def receive(self, packet: Packet, sender: NodeId, now: Instant, over: Medium) -> Effects:
         if type(packet) is DataPacket:

@@ -51,7 +51,7 @@ class Coverage:
     def heard(
         self, peer: NodeId, version: int, neighbours: tuple[NodeId, ...] | None, now: Instant
     ) -> frozenset[NodeId]:
-        """The nodes that hear this transmission of a peer, as far as its list is known."""
+        """Record a peer's transmission. Return the nodes that hear it, as far as the peer's list is known."""
         if not self._has_links:  # who is heard is a neighbour
             self._heard.pop(peer, None)
             self._heard[peer] = now
@@ -65,7 +65,7 @@ class Coverage:
         return members if version and known == version else frozenset()
 
     def neighbours(self, now: Instant) -> list[NodeId]:
-        """The neighbours of this node."""
+        """List the neighbours of this node: the linked ones, or those heard lately if no links are reported."""
         if self._has_links:
             return list(self._linked)
         for peer in [peer for peer, at in self._heard.items() if at < now - _HEARD_FOR]:
@@ -77,7 +77,10 @@ class Coverage:
         return self._has_links and not self._linked
 
     def own_list(self, now: Instant) -> tuple[int, tuple[NodeId, ...] | None]:
-        """The version of this node's list, and the list itself in the first transmissions after a change."""
+        """Return the version of this node's list for a transmission, and the list itself or None.
+
+        The list is part of the first transmissions after a change, and of one after `repeat_list`.
+        """
         own = tuple(sorted(self.neighbours(now)))
         if own != self._own:
             self._own = own
@@ -89,9 +92,9 @@ class Coverage:
         return self._version, own
 
     def repeat_list(self) -> None:
-        """Send the list once more: a neighbour may not have it."""
+        """Make the next transmission carry the list once more, because a neighbour may not have it."""
         self._repeats = max(self._repeats, 1)
 
     def is_covered(self, reached: set[NodeId], now: Instant) -> bool:
-        """Have all neighbours heard a message that these nodes have heard?"""
+        """Is every neighbour of this node among the nodes that have heard a message?"""
         return all(peer in reached for peer in self.neighbours(now))

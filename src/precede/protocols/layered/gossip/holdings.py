@@ -24,8 +24,9 @@ _MASK: Final = (1 << 64) - 1
 
 @final
 class Holdings:
-    """`carried`: the messages by id, with their place in the order of reception. `hash`: a hash of their ids.
+    """Keeps which messages a node holds, and which it knows and does not ask for.
 
+    `carried`: the held messages by id, with their place in the order of reception. `hash`: a hash of their ids.
     Known are all held messages, the evicted ones, and the latest that expired here: the clock of a neighbour
     may be behind, and it would offer these again. `may_forget`: the ordering knows evicted messages for ever,
     so streams of which nothing is held may be forgotten.
@@ -55,7 +56,7 @@ class Holdings:
         self._serial = 0
 
     def add(self, parsed: ParsedEnvelope, now: Instant) -> None:
-        """A message is held from now on."""
+        """Record that a message is held from now on."""
         id = parsed.id
         self._serial += 1
         self.carried[id] = (self._serial, parsed)
@@ -66,7 +67,7 @@ class Holdings:
         self._change(id, now)
 
     def drop(self, parsed: ParsedEnvelope, now: Instant) -> None:
-        """A message is no longer held. It stays known."""
+        """Record that a message is no longer held. It stays known."""
         id = parsed.id
         if self.carried.pop(id, None) is None:
             return
@@ -87,7 +88,7 @@ class Holdings:
             del self._changed[next(iter(self._changed))]
 
     def know(self, id: MessageId) -> None:
-        """Never ask for this message."""
+        """Record a message as known, so that this node does not ask for it."""
         stream = (id.source, id.incarnation)
         known = self._known.get(stream)
         if known is None:
@@ -96,7 +97,7 @@ class Holdings:
         known.add(id.number)
 
     def expired(self, id: MessageId) -> None:
-        """A message is past its deadline: it is not accepted any more, so its id need not be known for ever."""
+        """Record a message past its deadline as known. Only a limited number of such ids is remembered."""
         self.know(id)
         self._expired.append(id)
         if len(self._expired) > _MOST_EXPIRED:
@@ -109,7 +110,7 @@ class Holdings:
                     del self._known[stream]
 
     def _forget_silent_streams(self) -> None:
-        """Bound the streams of which nothing is held: whoever has the group key can invent streams."""
+        """Forget a stream of which nothing is held, if there are too many: any member can invent streams."""
         if self._may_forget and len(self._known) > len(self._held) + _MOST_SILENT_STREAMS:
             silent = next(stream for stream in self._known if stream not in self._held)
             del self._known[silent]
@@ -119,12 +120,12 @@ class Holdings:
         return known is not None and id.number in known
 
     def lacking(self, source: int, incarnation: int, ranges: tuple[int, ...]) -> list[tuple[int, int]]:
-        """The parts of some ranges of a stream that are not known."""
+        """Return the parts of some ranges of a stream that are not known."""
         known = self._known.get((source, incarnation))
         return pairs(ranges) if known is None else known.lacks(ranges)
 
     def requested(self, source: int, incarnation: int, ranges: tuple[int, ...], most: int) -> list[MessageId]:
-        """The held messages in some ranges of a stream, at most so many."""
+        """Return the ids of held messages in some ranges of a stream, at most `most` of them."""
         held = self._held.get((source, incarnation))
         if held is None:
             return []
@@ -132,7 +133,7 @@ class Holdings:
         return [MessageId(source, incarnation, number) for number, _ in zip(numbers, range(most), strict=False)]
 
     def streams(self, now: Instant, full: bool, offset: int) -> tuple[tuple[StreamRanges, ...], bool]:
-        """What is held of each stream, or of the streams that changed lately; and whether that is everything.
+        """Return what is held of all streams (`full`) or of those that changed lately, and if that is all.
 
         `offset` rotates the streams: if they do not fit, another digest lists others.
         """
@@ -156,7 +157,7 @@ class Holdings:
 
 
 def _hash(id: MessageId) -> int:
-    """63 bits of an id, the same at every node (splitmix64). The hash of a set is the XOR of these."""
+    """Hash an id to 63 bits, the same at every node (splitmix64). The hash of a set is the XOR of these."""
     value = (id.source * 0x9E3779B97F4A7C15 + id.incarnation * 0xD1B54A32D192ED03 + id.number) & _MASK
     value = (value + 0x9E3779B97F4A7C15) & _MASK
     value = ((value ^ (value >> 30)) * 0xBF58476D1CE4E5B9) & _MASK

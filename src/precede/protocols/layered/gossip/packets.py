@@ -100,7 +100,7 @@ class RangesPacket(ControlOnlyPacket, frozen=True, gc=True, dict=True):
 
     @property
     def count(self) -> int:
-        """How many ids it lists; 0 if it lists what no honest node does."""
+        """How many ids the packet lists; 0 if its ranges are not such as an honest node sends."""
         listed = [expanded(ranges) for _, _, ranges in self.streams]
         if not all(are_ranges(ranges) for ranges in listed):
             return 0
@@ -108,7 +108,7 @@ class RangesPacket(ControlOnlyPacket, frozen=True, gc=True, dict=True):
 
     @cached_property
     def listed_ids(self) -> frozenset[MessageId]:
-        """Every id that it lists. Look at `count` first: a packet of a few bytes can list any number."""
+        """Every id that the packet lists. Look at `count` first: a packet of a few bytes can list very many."""
         return frozenset(
             MessageId(source, incarnation, number)
             for source, incarnation, ranges in self.streams
@@ -126,7 +126,7 @@ def _stream_bytes(streams: Sequence[StreamRanges]) -> int:
 
 
 def data_packet(batch: Batch, version: int, neighbours: tuple[NodeId, ...] | None) -> DataPacket:
-    """One packet with the envelopes of a batch."""
+    """Return one packet with the envelopes of a batch."""
     control = batch.control_bytes + HEADER_BYTES + ID_BYTES * len(batch.ids) + _list_bytes(neighbours)
     first_deadline = None if batch.first_deadline == NEVER else batch.first_deadline
     size = batch.payload_bytes + control
@@ -137,7 +137,7 @@ def data_packet(batch: Batch, version: int, neighbours: tuple[NodeId, ...] | Non
 
 
 def ranges_packet(ids: frozenset[MessageId]) -> RangesPacket:
-    """A summary of these ids."""
+    """Return a summary of these ids."""
     numbers: dict[tuple[NodeId, int], list[int]] = {}
     for id in sorted(ids):
         numbers.setdefault((id.source, id.incarnation), []).append(id.number)

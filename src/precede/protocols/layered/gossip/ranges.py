@@ -33,7 +33,7 @@ class Ranges:
         self._lasts: list[int] = []
 
     def add(self, number: int) -> None:
-        """Add a number, which may be in the set already."""
+        """Add a number. Nothing happens if it is in the set already."""
         firsts, lasts = self._firsts, self._lasts
         place = bisect_right(firsts, number)
         if place and lasts[place - 1] >= number:
@@ -52,7 +52,7 @@ class Ranges:
             lasts.insert(place, number)
 
     def remove(self, number: int) -> None:
-        """Remove a number, which may be missing."""
+        """Remove a number. Nothing happens if it is not in the set."""
         firsts, lasts = self._firsts, self._lasts
         place = bisect_right(firsts, number) - 1
         if place < 0 or lasts[place] < number:
@@ -74,14 +74,14 @@ class Ranges:
         return place >= 0 and self._lasts[place] >= number
 
     def __len__(self) -> int:
-        """The number of ranges."""
+        """Return the number of ranges, not of numbers."""
         return len(self._firsts)
 
     def flat(self) -> FlatRanges:
         return tuple(number for pair in zip(self._firsts, self._lasts, strict=True) for number in pair)
 
     def lacks(self, ranges: FlatRanges) -> list[tuple[int, int]]:
-        """The parts of some ranges that are not in this set, ascending."""
+        """Return the parts of some ranges that are not in this set, ascending."""
         lacking = []
         for first, last in pairs(ranges):
             place = max(bisect_right(self._firsts, first) - 1, 0)
@@ -97,7 +97,7 @@ class Ranges:
         return lacking
 
     def common(self, ranges: FlatRanges) -> Iterator[int]:
-        """The numbers of some ranges that are in this set, ascending."""
+        """Yield the numbers of some ranges that are in this set, ascending."""
         for first, last in pairs(ranges):
             place = max(bisect_right(self._firsts, first) - 1, 0)
             while place < len(self._firsts) and self._firsts[place] <= last:
@@ -106,12 +106,12 @@ class Ranges:
 
 
 def pairs(ranges: FlatRanges) -> list[tuple[int, int]]:
-    """Flat ranges as pairs of first and last number."""
+    """Return flat ranges as pairs of first and last number."""
     return list(zip(ranges[::2], ranges[1::2], strict=True))
 
 
 def flat_ranges(numbers: Sequence[int]) -> FlatRanges:
-    """Ascending numbers as flat ranges."""
+    """Return ascending numbers as flat ranges."""
     flat: list[int] = []
     for number in numbers:
         if flat and flat[-1] == number - 1:
@@ -122,7 +122,7 @@ def flat_ranges(numbers: Sequence[int]) -> FlatRanges:
 
 
 def compact(ranges: FlatRanges) -> tuple[int, ...]:
-    """Flat ranges in which a range of one number is that number, negative: `(1, 4, 6, 6)` is `(1, 4, -6)`."""
+    """Shorten flat ranges: a range of one number becomes its negative. `(1, 4, 6, 6)` is `(1, 4, -6)`."""
     short: list[int] = []
     for first, last in pairs(ranges):
         short += (-first,) if first == last else (first, last)
@@ -130,12 +130,12 @@ def compact(ranges: FlatRanges) -> tuple[int, ...]:
 
 
 def expanded(short: tuple[int, ...]) -> FlatRanges:
-    """The flat ranges that `compact` made this from."""
+    """Return the flat ranges from which `compact` made this."""
     return tuple(number for entry in short for number in ((-entry, -entry) if entry < 0 else (entry,)))
 
 
 def are_ranges(ranges: FlatRanges) -> bool:
-    """Could an honest node have sent this? A packet can hold any numbers."""
+    """Are these numbers valid flat ranges? A packet of a malicious node can hold any numbers."""
     last = -1
     for place in range(0, len(ranges) - 1, 2):
         if ranges[place] <= max(last + 1, 0) or ranges[place + 1] < ranges[place]:

@@ -33,8 +33,9 @@ _MOST_VAIN: Final = 8
 
 @final
 class Wants:
-    """`offers`: by neighbour and stream, ranges that it holds and this node did not know when it said so.
+    """Keeps what neighbours offer and this node lacks, and asks for it in rounds.
 
+    `offers`: by neighbour and stream, ranges that it holds and this node did not know when it said so.
     `asked`: the messages of the present round that have not arrived. At most `_MOST_OFFERED` ranges are kept
     of one neighbour. After `_MOST_VAIN` rounds without an answer all offers are dropped, until the next digest.
     """
@@ -65,7 +66,7 @@ class Wants:
         self._postponed = False
 
     def offered(self, packet: DigestPacket, peer: NodeId, now: Instant, effects: list[Effect]) -> bool:
-        """A neighbour's digest: remember what it offers. Returns whether this node lacks any of it."""
+        """Remember what a neighbour's digest offers, and ask for it soon. False if this node lacks nothing."""
         offers = self.offers.pop(peer, {})
         if packet.full:
             offers = {}
@@ -88,7 +89,7 @@ class Wants:
         return True
 
     def _lacking(self, source: NodeId, incarnation: int, ranges: tuple[int, ...]) -> tuple[int, ...]:
-        """The parts of some ranges that neither this node nor the ordering above it knows.
+        """Return the parts of some ranges that neither this node nor the ordering above it knows.
 
         After a restart the ordering knows messages that are not carried any more; these become known.
         """
@@ -114,11 +115,11 @@ class Wants:
             effects.append(SetTimer(ASK, at))
 
     def gone(self, peer: NodeId) -> None:
-        """A neighbour cannot be asked any more."""
+        """Forget the offers of a neighbour that cannot be asked any more."""
         self.offers.pop(peer, None)
 
     def arrived(self, id: MessageId, now: Instant, effects: list[Effect]) -> None:
-        """A message has arrived. After the last one of a round the next round begins at once."""
+        """Record that a message has arrived. After the last one of a round the next round begins at once."""
         if id in self.asked:
             del self.asked[id]
             self._wait, self._vain = _FIRST_WAIT, 0
@@ -126,9 +127,9 @@ class Wants:
                 self._ask_at(now, now, effects)
 
     def overheard(self, wants: tuple[Want, ...], now: Instant, effects: list[Effect]) -> None:
-        """Another node asks for messages: wait for the answer if this node was about to ask for the same.
+        """Postpone this node's next round if another node asks for messages of a stream that it lacks too.
 
-        Once for each round of its own: wants that a liar repeats do not stop this node.
+        A round is postponed only once, so that wants that a liar repeats do not stop this node.
         """
         if self._due is None or self._postponed or self.asked:
             return
@@ -140,7 +141,7 @@ class Wants:
                 return
 
     def timer(self, now: Instant, effects: list[Effect]) -> None:
-        """Begin a round, if anything is lacking."""
+        """Begin a round, if anything is lacking. After too many rounds in vain drop all offers instead."""
         self._due = None
         self._postponed = False
         if self.asked:
@@ -185,7 +186,7 @@ class Wants:
         return tuple(wants)
 
     def _choose(self, stream: StreamId, lacking: list[tuple[int, int]], ranges_left: int) -> list[MessageId]:
-        """Messages of a stream that are lacking and not asked for yet, as far as the round has room."""
+        """Choose messages of a stream that are lacking and not asked for yet, as far as the round has room."""
         chosen: list[MessageId] = []
         for first, last in lacking[:ranges_left]:
             for number in range(first, last + 1):
