@@ -27,9 +27,10 @@ _UNIT: Final = np.dtype(
 
 
 class Block(NamedTuple):
-    """The columns of one block: the first eight have a value per row, the next four a value per packet row.
+    """Holds one block of rows as columns: eight with a value per row, then four with a value per packet row.
 
-    In a packet row `source` is the peer, `number` the size, `incarnation` the kind's code, `small` the medium.
+    In a packet row `source` is the peer, `number` the packet's size, `incarnation` the code of the packet's
+    kind, and `small` the medium.
     """
 
     at: Integers
@@ -47,24 +48,27 @@ class Block(NamedTuple):
     packets: Integers
     """The positions of the packet rows."""
     places: Integers | None
-    """Where each row begins, in units; None if row n begins at unit n."""
+    """The unit (see `rows`) at which each row begins; None if row n begins at unit n."""
 
 
 TYPES: Final = ("<i8", "<i8", "<i8", "<i4", "<i4", "<i4", "<i4", "<i4", "<i8", "<i8", "<i8", "<i4")
-"""The number types of the first twelve columns."""
+"""The number types of the first twelve columns of a `Block`."""
 _OF_ROWS: Final = ("at", "clock", "number", "process", "source", "incarnation", "kind", "small")
 _OF_PACKETS: Final = ("at", "number", "source", "process")
-"""The field of a unit that holds each of the twelve: of its first unit, and of the second of a packet row."""
+"""The fields of a packet row's second unit that hold the last four columns of numbers in a `Block`.
+
+`_OF_ROWS` names the fields of a row's first unit that hold the first eight columns.
+"""
 
 
 def block_of_columns(taken: Sequence[bytes]) -> Block:
-    """Reads the columns that `MachineRows` has written."""
+    """Makes a block from the columns that `MachineRows.take` returned."""
     columns = [np.frombuffer(column, kind) for column, kind in zip(taken, TYPES, strict=True)]
     return Block._make([*columns, _about_packets(columns[6]), None])
 
 
 def block_of_units(taken: Sequence[bytes]) -> Block:
-    """Reads the units that `Rows` has written."""
+    """Makes a block from the units that `Rows.take` returned."""
     units: Integers = np.frombuffer(taken[0], _UNIT)
     places = np.flatnonzero(units["kind"] != CONTINUED)
     rows = _taken(units, places) if len(places) < len(units) else units

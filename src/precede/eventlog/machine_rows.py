@@ -109,7 +109,7 @@ class MachineRows(Rows):
             self._incarnations.write(incarnations.getvalue())
 
     def _same(self, rows: i64, at: i64, process: i32, kind: i32) -> None:
-        """Writes the fields that several rows of one kind, node and instant share."""
+        """Writes the fields that several rows share: instant, clock, process, kind, and 0 for `small`."""
         while rows > 0:
             rows -= 1
             write_i64_le(self._at, at)
@@ -139,7 +139,7 @@ class MachineRows(Rows):
         write_i32_le(self._messages, self._in_packet)
 
     def _measure(self, packet: Packet) -> None:
-        """Reads the sizes of a packet; the same packet often goes to several nodes one after the other."""
+        """Reads and keeps the sizes of a packet; the same packet often goes to several nodes in turn."""
         self._size_bytes = packet.size_bytes
         self._control_bytes = packet.control_bytes
         self._control_entries = packet.control_entries
@@ -162,7 +162,7 @@ class MachineRows(Rows):
 
 
 def check(number: i64, incarnation: i32) -> None:
-    """Raises if a message number or an incarnation does not fit its column."""
+    """Raises OverflowError if a message number or an incarnation does not fit its column."""
     if number >> 32 != 0 or incarnation < 0:
         raise OverflowError(
             "a message number or an incarnation of a row is negative or too large for its column"

@@ -49,7 +49,7 @@ class Sink(Protocol):
 
 
 class Codes(dict[str, int]):
-    """The code of each packet kind of one run; a new kind gets the next code."""
+    """Maps each packet kind of one run to its code. Looking up a new kind gives it the next code."""
 
     def __missing__(self, name: str) -> int:
         code = self[name] = _new_code(self, 65535, "packet kinds")
@@ -78,7 +78,7 @@ class Recorder:
         self._schema = event_schema()
 
     def process_of(self, node: NodeId, incarnation: int) -> int:
-        """A new process number for this incarnation of a node."""
+        """Assigns and returns a new process number, by which rows refer to this incarnation of a node."""
         self._process_node.append(node)
         self._process_incarnation.append(incarnation)
         return len(self._process_node) - 1
@@ -94,11 +94,14 @@ class Recorder:
     def message(
         self, kind: int, process: int, at: Instant, clock: Instant, id: MessageId, reason: str = ""
     ) -> None:
-        """Writes a `received`, `delivered`, `discarded` or `observed` row (its name is the reason)."""
+        """Writes a `received`, `delivered`, `discarded` or `observed` row.
+
+        In an `observed` row, `reason` holds the name of what was observed.
+        """
         self.units.message(kind, self.reason_code(reason), process, at, clock, id)
 
     def reason_code(self, reason: str) -> int:
-        """The code of a reason in this run's rows."""
+        """Returns the code of a reason in this run's rows. A new reason gets the next code."""
         code = self._reasons.get(reason)
         if code is None:
             code = self._reasons[reason] = _new_code(self._reasons, 255, "reasons")
@@ -129,12 +132,15 @@ class Recorder:
         over: Medium,
         wire_bytes: int = -1,
     ) -> None:
-        """Writes a `sent` or `packet_received` row. Peer -1: no single node. Wire bytes -1: unknown."""
+        """Writes a `sent` or `packet_received` row.
+
+        A peer of -1 means no single node, wire bytes of -1 unknown.
+        """
         code = self.packet_kinds[packet.kind]
         self.units.packet(kind, code, process, at, clock, packet, peer, over, wire_bytes)
 
     def gauge(self, node: NodeId, at: Instant, name: str, value: int, peak: int) -> None:
-        """Records one of a node's `sizes()` at one instant."""
+        """Keeps one of a node's `sizes()` at one instant, with its peak. Many at a time go to the sink."""
         self._gauges.append((node, at, name, value, peak))
         if len(self._gauges) >= 50_000:
             self._flush_gauges()
@@ -145,7 +151,7 @@ class Recorder:
             self.flush()
 
     def flush(self) -> None:
-        """Writes the rows and gauges so far to the sink."""
+        """Writes the rows and gauges kept so far to the sink, and empties the block."""
         if self.units.size():
             self.sink.write_events(self._batch(self._read(self.units.take())))
             self._extras.clear()
@@ -172,7 +178,7 @@ class Recorder:
         return pa.record_batch([columns[name] for name in self._schema.names], schema=self._schema)
 
     def _count_steps(self, node: Integers) -> Integers:
-        """The `step` column: each node counts its own rows, over all blocks."""
+        """Computes the `step` column: each row's number among its node's rows, counted over all blocks."""
         small = node.astype(np.uint16) if len(self._names) < 65536 else node
         order = np.argsort(small, kind="stable")
         ordered = node[order]
@@ -273,7 +279,10 @@ def _new_code(codes: dict[str, int], most: int, noun: str) -> int:
 
 
 def _bits(present: Any) -> pa.Buffer:
-    """Arrow's validity bitmap, shared by all columns that have values in the same rows."""
+    """Packs truth values into Arrow's validity bitmap, which says which rows of a column have a value.
+
+    All columns that have values in the same rows share one bitmap.
+    """
     return pa.py_buffer(np.packbits(present, bitorder="little"))
 
 

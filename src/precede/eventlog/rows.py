@@ -43,7 +43,11 @@ class Rows:
         self._buffer += _MESSAGE.pack(at, process, -1, 0, 0, kind, 0, clock)
 
     def received(self, process: int, now: Instant, arrive: Arrive) -> None:
-        """Writes a `received` row per first copy. Here and below the node's clock is the world's."""
+        """Writes a `received` row for each message of an `Arrive`.
+
+        This and the next three methods write `now` as the node's clock too, so they are only for nodes whose
+        clock is the world's.
+        """
         for message in arrive.messages:
             self.message(RECEIVED, 0, process, now, now, message.id)
 
@@ -91,7 +95,7 @@ class Rows:
         return len(self._buffer)
 
     def mark(self) -> int:
-        """The position at which the next row will begin."""
+        """Returns the place at which the next row will begin, in units (in `MachineRows`, in rows)."""
         return len(self._buffer) // UNIT
 
     def take(self) -> list[bytes]:

@@ -40,7 +40,7 @@ OBSERVED: Final = 9
 
 
 def event_schema() -> pa.Schema:
-    """The schema of the event log: one row per event. An `observed` row has its name in `reason`."""
+    """The schema of the event log: one row per event. An `observed` row names in `reason` what was observed."""
     import pyarrow as pa
 
     name = pa.dictionary(pa.int32(), pa.string())

@@ -30,7 +30,7 @@ class SegmentSink:
         self._number += 1
 
     def write_gauges(self, block: pa.RecordBatch) -> None:
-        """Ignored: segments have no gauges."""
+        """Does nothing, because segments have no gauges."""
 
 
 def _number(path: Path) -> int:

@@ -30,7 +30,11 @@ PACKAGES: Final = ("precede", "msgspec", "numpy", "pyarrow", "numba", "pyspark")
 
 
 def write_bundle(run: Run, folder: Path, log: Path | None = None) -> dict[str, Any]:
-    """Write a run and its results to a folder. `log` is a folder with its event log; without it, run it now."""
+    """Write a run and its results to a folder; return what `bundle.json` holds.
+
+    `log` is a folder with the run's event log, which is copied. Without it the run is carried out now. The log
+    is verified and measured.
+    """
     folder.mkdir(parents=True, exist_ok=True)
     alone = _with_its_files(run, folder)
     (folder / SCENARIO).write_text(scenario_text(alone), encoding="utf-8")
@@ -61,7 +65,7 @@ def write_bundle(run: Run, folder: Path, log: Path | None = None) -> dict[str, A
 
 
 def read_run(path: Path) -> Run:
-    """The run that a `run.json` describes."""
+    """Read the run that a `run.json` describes. Raise `BadInput` if the file describes none."""
     try:
         described = msgspec.json.decode(path.read_bytes())
         return msgspec.convert(described["run"], Run)
@@ -70,7 +74,7 @@ def read_run(path: Path) -> Run:
 
 
 def versions() -> dict[str, str]:
-    """The versions of Python, of the system and of the packages that results depend on."""
+    """Return the versions of Python, of the system and of those `PACKAGES` that are installed."""
     installed = {"python": platform.python_version(), "system": f"{platform.system()} {platform.machine()}"}
     for name in PACKAGES:
         try:
@@ -86,7 +90,7 @@ def digest(path: Path) -> str:
 
 
 def _with_its_files(run: Run, folder: Path) -> Run:
-    """Copy every file that the run reads to the folder; the run with the new paths."""
+    """Copy every file that the run reads to the folder; return the run with the new paths."""
     tables = {"world": dict(run.world), "workload": dict(run.workload)}
     for table in tables.values():
         for key, value in table.items():

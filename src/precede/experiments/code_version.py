@@ -42,7 +42,10 @@ def made_by() -> str:
 
 
 def is_current(maker: str, same_code: bool = False) -> bool:
-    """Is a result current? It must be of this release, or with `same_code` of exactly this source."""
+    """Tell whether a result is current.
+
+    This release must have made it or, with `same_code`, exactly this source.
+    """
     return maker == made_by() or (not same_code and maker.partition("+")[0] == __version__)
 
 

@@ -54,13 +54,16 @@ _EXPECTED: Final[dict[str, dict[str, tuple[str, ...]]]] = {
 
 
 class OwnOptions(Durable, frozen=True, kw_only=True):
-    """The options of a node class that declares none: those that the worlds of the swarm set."""
+    """Options for a node class that declares none. Worlds of the swarm set these."""
 
     rto: Annotated[Duration, duration("retransmit after this time")] = 200 * MILLISECOND
 
 
 class PageResult(Struct, frozen=True):
-    """The result of one worked example: holds, breaks or not played, and the cause."""
+    """The result of playing one worked example: holds, breaks or not played.
+
+    `cause` says why it does not hold.
+    """
 
     page: str
     result: str
@@ -68,7 +71,7 @@ class PageResult(Struct, frozen=True):
 
 
 class SwarmRow(Struct, frozen=True):
-    """One protocol's line of the table: the findings of the swarm, and the cost of its messages."""
+    """One protocol's line in a comparison of protocols: the swarm's findings and the cost of its messages."""
 
     protocol: str
     tally: Tally
@@ -80,13 +83,17 @@ class SwarmRow(Struct, frozen=True):
 
 
 def load_own(target: str) -> Any:
-    """The object that `module:NAME` names, in the working directory or installed."""
+    """Import the object that `module:NAME` names, from the working directory or an installed package."""
     allow_own_modules()
     return registry.load_object(target)
 
 
 def load_entry(target: str, order: Order) -> Entry[Any]:
-    """The entry that `module:Name` names: an `Entry`, or a `Node` class whose constructor takes a context."""
+    """Load the protocol that `module:Name` names, as a registry entry.
+
+    The name stands for an `Entry`, or for a `Node` class whose constructor takes a context. The entry of a
+    class promises `order`. Raise `BadInput` if it is neither, or if no node of the class can be built.
+    """
     target_object: Any = load_own(target)
     name = target.partition(":")[2]
     if isinstance(target_object, Entry):
@@ -107,7 +114,7 @@ def load_entry(target: str, order: Order) -> Entry[Any]:
 
 
 def try_pages(entry: Entry[Any]) -> Iterator[PageResult]:
-    """Play the worked examples that test the order which the entry promises."""
+    """Play the worked examples that test the order which the entry promises, and yield their results."""
     if entry.order == "none":
         return
     for page, steps in _PAGES.items():
@@ -132,7 +139,7 @@ def _try_page(entry: Entry[Any], page: str, steps: tuple[str, ...]) -> PageResul
 
 
 def try_swarm(entry: Entry[Any], worlds: int, seed: int) -> SwarmRow:
-    """Run an entry in worlds of the swarm that it can run in; rivals get the same seeds."""
+    """Run an entry in so many worlds of the swarm, with seeds from `seed` on; return its findings and costs."""
     base, drawer = _worlds_of(entry)
     return _swarm_row(
         entry.name,
@@ -144,7 +151,7 @@ def try_swarm(entry: Entry[Any], worlds: int, seed: int) -> SwarmRow:
 
 
 def try_routing(target: str, ordering: str, worlds: int, seed: int) -> SwarmRow:
-    """Run an ordering over a dissemination, which `target` names, in worlds of contacts."""
+    """Run an ordering over the dissemination that `target` names, in so many swarm worlds of contacts."""
     name = f"{ordering}+{target}"
     drawer = find_drawer(name)
     return _swarm_row(
@@ -165,7 +172,11 @@ def _swarm_row(name: str, plans: list[tuple[Plan, Drawer, Entry[Any] | None]]) -
 
 
 def _worlds_of(entry: Entry[Any]) -> tuple[str, Drawer]:
-    """The protocol whose worlds an entry gets: point to point if it can, else contacts."""
+    """Return the built-in protocol whose worlds an entry gets, and the drawer of these worlds.
+
+    It is `prs` for the order multicast. Otherwise it is a protocol for point-to-point worlds if the entry can
+    run there, else one for contacts.
+    """
     if entry.order == "multicast":
         return "prs", find_drawer("prs")
     if "point_to_point" in entry.worlds:

@@ -65,9 +65,9 @@ class FaultTable(Struct, frozen=True, kw_only=True):
 
 
 def read_faults(table: Table, names: Sequence[str], durable: bool | None = None) -> list[Fault]:
-    """The crashes and stalls that a table lists.
+    """Read the crashes and stalls that a table lists. Raise `BadInput` for a crash that is impossible.
 
-    `durable` is the protocol's option of that name; None where it has none.
+    `durable` is the value of the protocol's option of that name, and None if the protocol has no such option.
     """
     written = read_table(FaultTable, table)
     crashes = [_crash(table, item, names, durable) for item in written.crashes]
@@ -89,7 +89,7 @@ def _crash(table: Table, item: CrashItem, names: Sequence[str], durable: bool | 
 
 
 def read_clocks(table: Table, nodes: int, seed: int) -> dict[NodeId, Clock]:
-    """A clock for each node; empty when all clocks are right."""
+    """Draw a clock for each node. Return no clocks if the table says nothing about clocks."""
     written = read_table(FaultTable, table)
     if written.skew is None and written.drift_ppm is None:
         return {}

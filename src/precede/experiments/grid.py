@@ -92,7 +92,7 @@ class Grid(Struct, frozen=True):
 def read_grid(path: Path, lake: Path | None = None) -> Grid:
     """Read a sweep from a TOML file. Raise `BadInput` with file, line and cause if it is wrong.
 
-    `lake` is where traces are looked up if a scenario names none.
+    `lake` is the folder in which traces are looked up if a scenario names no lake.
     """
     tables, text = read_toml(path)
     for name in tables:
@@ -123,7 +123,7 @@ def read_grid(path: Path, lake: Path | None = None) -> Grid:
 
 
 def _run(folder: Path, lake: Path | None, scenario: str, protocol: str, settings: Mapping[str, Any]) -> Run:
-    """One run with absolute paths, so that any worker can carry it out."""
+    """Read a scenario as a run with absolute paths, so that any worker can carry it out."""
     path = folder / scenario
     run = read_scenario(
         str(path) if path.is_file() else scenario, protocol, settings=settings, lake=lake or Path("lake")

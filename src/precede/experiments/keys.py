@@ -29,7 +29,10 @@ from precede.sim.randomness import Distribution
 TableT = TypeVar("TableT", bound=Struct)
 
 MOST_NODES: Final = 1_000_000
-"""Each node costs memory: a typing error must not exhaust the machine."""
+"""The most nodes that a key may ask for.
+
+Each node costs memory, and a typing error must not exhaust the machine.
+"""
 
 _A_DURATION: Final = re.compile(r"\s*[0-9.]+\s*(us|ms|s|min|h)\s*")
 
@@ -42,10 +45,10 @@ def key(
     read: Callable[[Any], Any] | None = None,
     shape: str = "",
 ) -> Note:
-    """Describe a key: its help text, the bounds of a number.
+    """Describe a key by its help text and, for a number, its bounds.
 
-    A key of another type than bool, int, float, str and Literal has `read`, which converts a written value or
-    raises ValueError with the cause, and `shape`, which tells a reader how the value is written.
+    A key of another type than bool, int, float, str and Literal has `read` and `shape`. `read` converts a
+    written value, or raises ValueError with the cause. `shape` tells a reader how the value is written.
     """
     return Note(help, least, most, read=read, shape=shape)
 
@@ -83,7 +86,10 @@ def items(item: type[Struct], help: str) -> Note:
 
 
 def read_table(struct: type[TableT], table: Table) -> TableT:
-    """The struct with a table's values, checked and converted. Raise `BadInput` with file, line and cause."""
+    """Read a table into the struct that declares its keys.
+
+    Raise `BadInput` with file, line and cause if it is wrong.
+    """
     settings = settings_in(struct)
     table.check(settings)
     for name, setting in settings.items():
@@ -93,7 +99,7 @@ def read_table(struct: type[TableT], table: Table) -> TableT:
 
 
 def read_key(struct: type[Struct], table: Table, name: str) -> Any:
-    """One key's value, checked and converted; its default where the table does not have it."""
+    """Return one key's value, checked and converted, or its default where the table does not have the key."""
     setting = settings_in(struct)[name]
     if name not in table.data:
         return setting.default
@@ -105,7 +111,7 @@ def read_key(struct: type[Struct], table: Table, name: str) -> Any:
 
 
 def pair(value: Any) -> tuple[float, float]:
-    """Two numbers, written `[400, 300]` or `400x300`."""
+    """Read two numbers, written `[400, 300]` or `400x300`. Raise ValueError for anything else."""
     parts = value.replace("x", " ").split() if isinstance(value, str) else value
     try:
         first, second = map(number, parts)
@@ -115,14 +121,14 @@ def pair(value: Any) -> tuple[float, float]:
 
 
 def names(value: Any) -> tuple[str, ...]:
-    """A list of node names."""
+    """Read a list of node names. Raise ValueError for anything else."""
     if not isinstance(value, list):
         raise ValueError(f"expected a list of names, got {value!r}")
     return tuple(str(name) for name in value)
 
 
 def count_or_names(value: Any) -> int | tuple[str, ...]:
-    """How many nodes, or a list of their names."""
+    """Read a number of nodes, or a list of their names."""
     if isinstance(value, list):
         return names(value)
     count = whole(value)

@@ -30,7 +30,7 @@ _KINDS: Final = {
 
 
 def scenario_page(page: str) -> str:
-    """The page with its tables as they are declared now; the text before the first table stays."""
+    """Return the page with its tables of keys written anew. The text before the first table stays."""
     return page[: page.index(_BEGINNING)] + "\n".join(_sections()) + "\n"
 
 
@@ -53,7 +53,7 @@ def _section(title: str, struct: type[Struct]) -> Iterator[str]:
 
 
 def _values(setting: Setting) -> str:
-    """How a value is written, and its bounds."""
+    """Say how a value of this setting is written, and what its bounds are."""
     if setting.choices:
         return " or ".join(f"`{choice}`" for choice in setting.choices)
     bounds = setting.bounds()
@@ -69,7 +69,7 @@ def _default(setting: Setting) -> str:
 
 
 def _meaning(setting: Setting) -> str:
-    """The help text, and the fields where the setting is a list of tables."""
+    """Return the help text and, for a list of tables, the fields of these tables."""
     if setting.item is None:
         return setting.help
     fields = ", ".join(f"`{name}` ({field.help})" for name, field in settings_in(setting.item).items())

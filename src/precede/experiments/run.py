@@ -61,13 +61,16 @@ class Run(Struct, frozen=True, kw_only=True):
     base: str = ""
 
     def table(self) -> Table:
-        """The values of the `[run]` table, for errors that name file and line."""
+        """Return `end`, `gauges` and `log` as a `[run]` table, so that errors about them name the file."""
         written = {"end": self.end or None, "gauges": self.gauges or None, "log": self.log}
         return Table({name: value for name, value in written.items() if value}, "run", self.scenario)
 
     @property
     def id(self) -> str:
-        """A short name: protocol, seed and a hash. The same run has the same id everywhere."""
+        """A short name: protocol, seed and a hash. The same run has the same id everywhere.
+
+        The hash covers the contents of the files that the run reads, so computing it reads them.
+        """
         described = msgspec.to_builtins(self)
         del described["base"], described["scenario"]
         described["world"].pop("lake", None)
@@ -101,7 +104,10 @@ class Replay(Struct):
     left: Mapping[NodeId, Sequence[Instant]] = {}
 
     def presence(self, stays: Sequence[Presence]) -> tuple[Presence, ...]:
-        """The planned stays; each ends when its node really left, at or after the planned end."""
+        """Return the planned stays, each extended until its node really left.
+
+        A stay ends as planned if its node did not leave at or after the planned end.
+        """
         measured = []
         for stay in stays:
             late = [at for at in self.left.get(stay.node, ()) if stay.leave is not None and at >= stay.leave]
@@ -152,7 +158,11 @@ def prepare(
     watch: Callable[[World], None] | None = None,
     replay: Replay | None = None,
 ) -> Prepared:
-    """Build the world of a run and schedule its workload and faults. `watch` is called before that."""
+    """Build the world of a run, and schedule its stays, workload, faults and gauges.
+
+    `entry` replaces the registered protocol. `watch` is called with the world before anything is scheduled.
+    `replay` replaces the network and the workload.
+    """
     entry = entry or registry.find(run.protocol)
     built = build_world(run)
     if replay is not None:
@@ -179,7 +189,10 @@ def prepare(
 
 
 def carry_out_into(run: Run, folder: Path, entry: registry.Entry[Any] | None = None) -> Outcome:
-    """Carry out a run and write `events.parquet`, `gauges.parquet` and `run.json`: all three, or none."""
+    """Carry out a run and write `events.parquet`, `gauges.parquet` and `run.json` to a folder.
+
+    If the run fails, none of the three is written.
+    """
     sink = ParquetSink(folder)
     try:
         outcome = carry_out(run, sink, entry)
@@ -221,7 +234,7 @@ def build_world(run: Run) -> BuiltWorld:
 
 
 def kind_of(table: Table) -> WorldKind[Any]:
-    """The kind that a `[world]` table names."""
+    """Return the kind of world that a `[world]` table names. Raise `BadInput` if it names none."""
     if "kind" not in table.data:
         raise table.lacks("'kind'")
     return find_kind(read_key(WorldTable, table, "kind"))
@@ -305,7 +318,7 @@ def _schedule_gauges(world: World, run: Run, end: Instant) -> None:
 
 
 def _paths(run: Run) -> list[tuple[str, str]]:
-    """The files that a run reads: the values of its tables that name a file, and the files of its trace."""
+    """List the files that a run reads, each after its key; the files of its trace are included."""
     paths = []
     for name, table in (("world", run.world), ("workload", run.workload)):
         for key, value in table.items():
@@ -326,7 +339,10 @@ def _digest(base: str, path: str) -> str:
 
 @lru_cache(256)
 def _digest_of(path: Path, size: int, changed: int) -> str:
-    """A digest of a file's contents. Cached: the runs of a sweep read the same few files."""
+    """Return a digest of a file's contents.
+
+    It is cached, because the runs of a sweep read the same few files.
+    """
     with path.open("rb") as file:
         digest = blake2b(digest_size=16)
         while block := file.read(1 << 20):

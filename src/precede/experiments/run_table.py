@@ -11,11 +11,11 @@ from precede.core.instants import Duration, parse_duration
 from precede.experiments.keys import duration, key
 
 NEVER: Final[Duration] = 0
-"""The interval of gauges that are not sampled."""
+"""The interval of gauges that means: sizes are never sampled."""
 
 
 def _gauge_interval(value: Any) -> Duration:
-    """The interval, or `NEVER` for the word none."""
+    """Read the interval of gauges: a duration above 0s, or `NEVER` for the word none."""
     if value == "none":
         return NEVER
     if not isinstance(value, str):

@@ -26,7 +26,7 @@ _TABLES: Final = ("world", "workload", "run", "faults")
 
 
 def builtin_names() -> list[str]:
-    """The scenarios that come with the package."""
+    """Return the names of the scenarios that come with the package."""
     folder = files("precede.experiments") / "builtin"
     return sorted(item.name.removesuffix(".toml") for item in folder.iterdir() if item.name.endswith(".toml"))
 
@@ -38,9 +38,10 @@ def read_scenario(
     settings: Mapping[str, Any] | None = None,
     lake: Path = Path("lake"),
 ) -> Run:
-    """The run that a scenario describes; the caller's protocol, seed and settings replace those of the file.
+    """Read the run that a scenario describes. Raise `BadInput` if anything is unknown or wrong.
 
-    If the caller names another protocol, it gets those options of the scenario that it has.
+    The caller's protocol, seed and settings replace those of the file. If the caller names another protocol, it
+    gets only those options of the file that it has.
     """
     allow_own_modules()
     if seed is not None and type(seed) is not int:
@@ -101,7 +102,10 @@ def _check_protocol(table: Table, protocol: str) -> None:
 
 
 def find_scenario(scenario: str, lake: Path = Path("lake")) -> Path | None:
-    """The file of a scenario; None if the name is a trace in the lake."""
+    """Return the file of a scenario; None if the name is a trace in the lake.
+
+    Raise `BadInput` if it is neither.
+    """
     path = Path(scenario)
     if path.suffix == ".toml" or path.is_file():
         return path
@@ -116,7 +120,10 @@ def find_scenario(scenario: str, lake: Path = Path("lake")) -> Path | None:
 
 
 def _of_trace(trace: str, lake: Path) -> dict[str, Any]:
-    """The scenario of a trace in the lake: its contacts and messages, or one per node every 20min."""
+    """Make the scenario of a trace in the lake, from the trace's contacts and messages.
+
+    If the lake has no messages of the trace, each node broadcasts one every 20min.
+    """
     messages = Lake(lake).workload(trace)
     workload = {"every": "20min", "first": "20s", "size": 1000}
     return {
@@ -128,7 +135,10 @@ def _of_trace(trace: str, lake: Path) -> dict[str, Any]:
 def _apply(
     written: Mapping[str, Table], options: dict[str, Any], settings: Mapping[str, Any], protocol: str
 ) -> None:
-    """Apply `--set key=value`: an option of the protocol, or `table.key`, or a key that one table has."""
+    """Apply the settings of `--set key=value` to the tables and options. Raise `BadInput` for an unknown key.
+
+    A key is an option of the protocol, a `table.key`, or a key of the first table that has it.
+    """
     kind = kind_of(written["world"])
     tables = _keys_of(kind)
     protocol_options = _all_options(protocol, kind.name, {**options, **settings})
@@ -160,7 +170,10 @@ def _all_options(protocol: str, kind: str, options: Mapping[str, Any]) -> dict[s
 
 
 def _checked_options(protocol: str, kind: str, options: dict[str, Any], table: Table) -> dict[str, Any]:
-    """The options as written. A bare number for a duration is an error: nobody means microseconds."""
+    """Return the options as written, after checking them. Raise `BadInput` if one is wrong.
+
+    A bare number is wrong for a duration, because it would mean microseconds.
+    """
     entry, usual = registry.find(protocol), registry.usual_dissemination(kind)
     options_and_keys = _all_options(protocol, kind, options)
     for key, value in options.items():

@@ -41,11 +41,14 @@ class Simulation:
         self.run_id = run_id
 
     def verify(self, order: Order | None = None) -> Verdict:
-        """The verdict on an order: the one the protocol promises, or fifo if it promises none."""
+        """Judge an order: by default the one the protocol promises, or fifo if it promises none."""
         return verify(self.events, order or ("fifo" if self.order == "none" else read_order(self.order)))
 
     def measures(self) -> Mapping[str, Any]:
-        """Numbers of the run by name: broadcasts, deliveries, mean transit, wait and age, packets, bytes."""
+        """Measure the run.
+
+        Return numbers by name: broadcasts, deliveries, transit, wait, age, packets, bytes.
+        """
         return measure_events(self.events.to_batches())
 
     def to_pandas(self) -> Any:

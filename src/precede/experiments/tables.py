@@ -39,22 +39,28 @@ class Table:
         self._text = text
 
     def check(self, keys: Iterable[str]) -> None:
-        """Raise an error that names the first unknown key and the nearest known one."""
+        """Raise `BadInput` if a key of the table is unknown.
+
+        It names the first such key and the nearest known one.
+        """
         names = list(keys)
         for key in self.data:
             if key not in names:
                 raise self.wrong(key, f"unknown key in [{self.name}] {nearest(key, names)}")
 
     def wrong(self, key: str, cause: str) -> BadInput:
-        """The error about a key: `file:line: key: cause`."""
+        """Return the error about a key, for the caller to raise: `file:line: key: cause`."""
         return BadInput(f"{self.where(key)}{key}: {cause}")
 
     def lacks(self, noun: str) -> BadInput:
-        """The error about a key that must be there."""
+        """Return the error about a key that must be there, for the caller to raise."""
         return BadInput(f"{self.file + ': ' if self.file else ''}[{self.name}] needs {noun}")
 
     def where(self, key: str) -> str:
-        """`file:line: ` of a key; without the line where the key is not in the file's text."""
+        """Return `file:line: ` of a key.
+
+        The line is left out if the key is not in the file's text. The result is empty if there is no file.
+        """
         if not self.file:
             return ""
         if not self._text and self.file.endswith(".toml") and Path(self.file).is_file():
@@ -68,7 +74,7 @@ class Table:
         return f"{self.file}: "
 
     def existing_file(self, key: str, path: Path) -> Path:
-        """A path relative to `base`. Raise an error if it is not a file."""
+        """Return a path under `base`. Raise `BadInput` about the key if there is no such file."""
         path = self.base / path
         if not path.exists():
             raise self.wrong(key, f"no such file: {path}")
@@ -84,7 +90,10 @@ class Table:
 
 
 def read_toml(path: Path) -> tuple[dict[str, Any], str]:
-    """A TOML file's tables and its text. Raise `BadInput` with file and line if it is not TOML."""
+    """Read a TOML file; return its tables and its text.
+
+    Raise `BadInput` if it cannot be read or is not TOML.
+    """
     try:
         with TextIOWrapper(open_regular(path), encoding="utf-8") as file:
             text = file.read(_MOST_CHARACTERS + 1)
@@ -106,7 +115,10 @@ def read_toml(path: Path) -> tuple[dict[str, Any], str]:
 
 
 def csv_rows(path: Path, columns: Sequence[str]) -> Iterator[tuple[str, dict[str, str]]]:
-    """The rows of a CSV file that has at least these columns, each after its `file:line`."""
+    """Yield the rows of a CSV file, each after its `file:line`.
+
+    Raise `BadInput` if it lacks one of the columns.
+    """
     try:
         with TextIOWrapper(open_regular(path), newline="", encoding="utf-8") as file:
             reader = csv.DictReader(file)

@@ -110,7 +110,7 @@ class WorkloadTable(Struct, frozen=True, kw_only=True):
 
 
 def read_workload(table: Table, node_names: Sequence[str], sources: Sequence[NodeId]) -> Workload:
-    """The workload that a table describes. `sources` are the nodes whose applications can send."""
+    """Read the workload that a table describes. `sources` are the nodes whose applications can send."""
     written = read_table(WorkloadTable, table)
     if written.every is not None and written.poisson is not None:
         raise table.wrong("poisson", "give `every` or `poisson`, not both")
@@ -158,7 +158,7 @@ def _chosen_sources(
 
 
 def _read_messages(path: Path, node_names: Sequence[str]) -> list[Birth]:
-    """Messages from CSV rows `id,src,time` in seconds, with optional `dst` and `size`."""
+    """Read messages from CSV rows `id,src,time` in seconds, with optional `dst` and `size`."""
     number = {name: node for node, name in enumerate(node_names)}
     return [_birth_of_row(row, number, line) for line, row in csv_rows(path, ("id", "src", "time"))]
 
@@ -183,7 +183,7 @@ def _birth_of_row(row: Mapping[str, Any], number: Mapping[str, NodeId], place: s
 
 
 def _payload(row: Mapping[str, Any], place: str) -> bytes:
-    """As many zero bytes as the column `size` says; without one, the id."""
+    """Return as many zero bytes as the column `size` says; without a size, the id as text."""
     if not row.get("size"):
         return str(row["id"]).encode()
     try:

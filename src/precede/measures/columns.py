@@ -27,7 +27,10 @@ BATCH_ROWS = 1 << 17
 
 
 def batches_of(source: Source, columns: Sequence[str]) -> Iterator[pa.RecordBatch]:
-    """The requested columns in batches of bounded size; a column that the log does not have is left out."""
+    """Yield the requested columns of a log, batch by batch; a column that the log does not have is left out.
+
+    Raise `BadInput` if a file cannot be read as Parquet.
+    """
     if isinstance(source, Path):
         yield from _file_batches(source, columns)
     else:
@@ -51,7 +54,10 @@ class Names:
         self.codes: dict[str, int] = {name: code for code, name in enumerate(names)}
 
     def read(self, batch: pa.RecordBatch, column: str) -> Codes:
-        """A batch's column as codes; all -1 when the batch does not have the column."""
+        """Return a batch's column as codes; all -1 when the batch does not have it.
+
+        New names get the next codes.
+        """
         if column not in batch.schema.names:
             return np.full(batch.num_rows, -1, np.int32)
         array = batch.column(column)
@@ -96,7 +102,10 @@ class Growing:
             self.parts.append(values)
 
     def take(self) -> Integers:
-        """All integers as one array; each part is freed as soon as it is copied."""
+        """Return all integers as one array, and empty the collection.
+
+        Each part is freed as soon as it is copied.
+        """
         joined = np.empty(sum(part.size for part in self.parts), np.int64)
         end = joined.size
         while self.parts:

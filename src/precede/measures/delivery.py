@@ -33,7 +33,7 @@ class Presence:
         self._rows += zip(node[rows].tolist(), at[rows].tolist(), (kind[rows] == STARTED).tolist(), strict=True)
 
     def intervals(self, node: int) -> list[tuple[int, int]]:
-        """The instants from which and until which a node was up; a node without rows was always up."""
+        """Return when a node was up, as pairs of begin and end; a node without rows was always up."""
         intervals: list[tuple[int, int]] = []
         since: int | None = None
         rows = sorted((at, started) for one, at, started in self._rows if one == node)
@@ -49,7 +49,7 @@ class Presence:
 
 
 class Addressed:
-    """The destinations of the messages that have any, and the deadlines of all."""
+    """Collects each broadcast's deadline and its number of destinations besides the source (-1: all nodes)."""
 
     def __init__(self) -> None:
         self.names = Names()
@@ -79,7 +79,7 @@ def expected_pairs(
     nodes: list[int],
     presence: Presence,
 ) -> int:
-    """The number of pairs of a message and a node at which it is expected."""
+    """Count the pairs of a message and a node at which it is expected (the module says where)."""
     expected = int(destinations[destinations >= 0].sum())
     rows = destinations < 0
     born, until, source = born[rows], until[rows], source[rows]
@@ -92,7 +92,10 @@ def expected_pairs(
 
 
 class Hops:
-    """Which node sent each first copy: a `received` row follows the row of the packet that brought it."""
+    """Finds which node sent each first copy.
+
+    It is the sender of the last packet with messages that came before the `received` row.
+    """
 
     def __init__(self) -> None:
         self._packets, self._packet_steps = Growing(), Growing()
@@ -100,7 +103,7 @@ class Hops:
         self.relayed = 0
 
     def add(self, batch: pa.RecordBatch, kind: Codes, process: Integers, nodes: Names) -> None:
-        """Add the rows of a batch. Packets without messages are not looked at."""
+        """Add the rows of a batch, and count relayed copies. Packets without messages are ignored."""
         received = np.flatnonzero(kind == RECEIVED)
         step = read_integers(batch, "step")
         self._receptions.add(process[received])
@@ -113,7 +116,10 @@ class Hops:
         self._packet_steps.add(step[packets])
 
     def senders(self) -> Integers:
-        """The node that sent each received message, in the order of the `received` rows; -1 if unknown."""
+        """Return the node that sent each received message, in the order of the `received` rows; -1 if unknown.
+
+        Call it once, because it empties what was collected.
+        """
         packets, packet_steps = self._packets.take(), self._packet_steps.take()
         receptions, steps = self._receptions.take(), self._steps.take()
         process = packets >> 32

@@ -84,7 +84,7 @@ class _Processes:
         self.codes: dict[int, int] = {}
 
     def read(self, batch: pa.RecordBatch, name: str, incarnation: str) -> Integers:
-        """The processes that two columns of a batch name."""
+        """Return the process codes of a batch, from its columns of node names and incarnations."""
         named = self.names.read(batch, name).astype(np.int64)
         number = read_integers(batch, incarnation)
         if number.any():
@@ -112,7 +112,10 @@ class _Instants:
 
 
 class _Table(NamedTuple):
-    """Rows of one kind: place among them, process, message (index of the broadcast, or -1), instant, own?"""
+    """Rows of one kind. `message` is the index of the broadcast, or -1.
+
+    `place` is a row's number among the rows of this kind. `own` says whether the node is the message's source.
+    """
 
     place: Integers
     process: Integers
@@ -139,7 +142,7 @@ class _Broadcasts:
         self.rows = number.size if window is None else int(np.count_nonzero(self.measured))
 
     def resolve(self, kept: _Instants, windowed: bool) -> _Table:
-        """Find the messages of rows; with a window, only rows of measured messages are returned."""
+        """Find the messages of collected rows. With a window, only rows of measured messages are returned."""
         joined, number, at = kept.process.take(), kept.number.take(), kept.at.take()
         process, source = joined >> 32, joined & 0xFFFFFFFF
         own = process == source
@@ -152,7 +155,7 @@ class _Broadcasts:
         return _Table(place, process, message, at, own)
 
     def find(self, source: Integers, number: Integers) -> Integers:
-        """The index of each message, or -1."""
+        """Return the index of each message among the broadcasts; -1 if it was not broadcast."""
         if not self.keys.size:
             return np.full(number.size, -1, np.int64)
         rank = np.searchsorted(self.numbers, number)
@@ -164,7 +167,10 @@ class _Broadcasts:
         return np.where(is_known, place, -1)
 
     def since(self, table: _Table, own: bool) -> Integers:
-        """The time from the broadcast to each row about the node's own messages, or about those of others."""
+        """Return the time from the broadcast to each row.
+
+        The rows are about a node's own messages or, if not `own`, about those of others.
+        """
         rows = (table.own == own) & (table.message >= 0)
         return np.asarray(table.at[rows] - self.at[table.message[rows]])
 
@@ -309,7 +315,7 @@ class EventMeasures:
         return measures | summarise("hop_count", hops[counted])
 
     def _discards(self, broadcasts: _Broadcasts, windowed: bool) -> Measures:
-        """The discards, in all and by reason; `expired` counts those that expired while pending."""
+        """Count the discards, in all and by reason; `expired` counts those that expired while pending."""
         kept = self.instants[DISCARDED]
         reason = self.discard_reasons.take()
         if windowed:
@@ -325,7 +331,10 @@ class EventMeasures:
         }
 
     def _observations(self, broadcasts: _Broadcasts, windowed: bool) -> Measures:
-        """Observed instants, by name: when another rule would have delivered (TOF in a DRIFT run)."""
+        """Count the `observed` rows by name, and summarise their ages.
+
+        They say when another rule would have delivered, as TOF (total order by flooding) in a run of DRIFT.
+        """
         measures: Measures = {}
         names = self.reasons.names()
         for code in sorted(self.observed, key=lambda code: names[code] if code >= 0 else ""):

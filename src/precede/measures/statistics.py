@@ -23,7 +23,7 @@ STATISTICS: Final = ("mean", "sd", "min", "max", *(f"p{percentile}" for percenti
 
 
 def summarise(name: str, values: Integers) -> Measures:
-    """`name_mean`, `_sd` (of the sample), `_min`, `_max`, `_p50`, `_p95`, `_p99` of integers.
+    """Summarise integers: `name_mean`, `_sd` (of the sample), `_min`, `_max`, `_p50`, `_p95`, `_p99`.
 
     >>> summarise("wait_us", np.array([1, 2, 3, 6]))["wait_us_mean"]
     3.0

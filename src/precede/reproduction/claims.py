@@ -120,7 +120,10 @@ class Claim(Struct, frozen=True, forbid_unknown_fields=True, kw_only=True):
 
     @property
     def exhibit(self) -> str:
-        """The table, figure or section of the paper that has the claim: `table2`, `figure7`, `section5.1`."""
+        """The table, figure or section of the paper that has the claim: `table2`, `figure7`, `section5.1`.
+
+        It is `text` if the place names no exhibit or section.
+        """
         exhibit = _EXHIBIT.search(self.place)
         if exhibit:
             return exhibit[1].lower() + _ROMAN.get(exhibit[2], exhibit[2].lower())
@@ -129,7 +132,7 @@ class Claim(Struct, frozen=True, forbid_unknown_fields=True, kw_only=True):
 
     @property
     def bounds(self) -> tuple[float, float]:
-        """The claimed lower and upper bound of the measure; infinite if there is none."""
+        """The claimed lower and upper bound of the measure; infinite where the claim has none."""
         low, high = {
             "about": (self.value, self.value),
             "greatest": (self.value, self.value),
@@ -184,7 +187,7 @@ class Reasons(Struct, frozen=True, forbid_unknown_fields=True):
 
 
 def read_claims(path: Path) -> Claims:
-    """Read and check a claims file. Raises BadInput, in one line that names the file and the claim."""
+    """Read and check a claims file. Raises BadInput if it is wrong, in one line that names file and claim."""
     tables, _ = read_toml(path)
     written = tables.get("claim", [])
     if isinstance(written, list):
@@ -231,7 +234,7 @@ def _check(path: Path, noun: str, claims: Sequence[Claim]) -> None:
 
 
 def read_reasons(path: Path) -> Reasons:
-    """Read and check a file of reasons; a paper without the file has none."""
+    """Read and check a file of reasons. Without the file there are no reasons."""
     if not path.is_file():
         return Reasons()
     tables, _ = read_toml(path)
@@ -244,7 +247,7 @@ def read_reasons(path: Path) -> Reasons:
 
 
 def experiments_of(claims: Sequence[Claim]) -> set[str]:
-    """The experiments that some claims are about."""
+    """The experiments that claims name, for themselves or for the point they are compared with."""
     named = {claim.experiment for claim in claims}
     second_points = [claim.against for claim in claims if claim.against is not None]
     return named | {str(where["experiment"]) for where in second_points if "experiment" in where}

@@ -100,13 +100,13 @@ def read_figures(path: Path) -> list[FigureSpec]:
 
 
 def count_statuses(comparisons: Sequence[Comparison]) -> dict[str, int]:
-    """The number of claims with each status, in the order of the statuses."""
+    """Count the claims with each status, in the order of `STATUSES`; a status without claims is left out."""
     counts = Counter(comparison.status for comparison in comparisons)
     return {status: counts[status] for status in STATUSES if counts[status]}
 
 
 def by_exhibit(comparisons: Sequence[Comparison]) -> dict[str, list[Comparison]]:
-    """The comparisons of each table, figure or section of the paper."""
+    """Group comparisons by the table, figure or section of the paper that has the claim."""
     exhibits: dict[str, list[Comparison]] = {}
     for comparison in comparisons:
         exhibits.setdefault(comparison.claim.exhibit, []).append(comparison)
@@ -114,7 +114,7 @@ def by_exhibit(comparisons: Sequence[Comparison]) -> dict[str, list[Comparison]]
 
 
 def measured_means(samples: Sequence[Sample]) -> Iterator[MeasuredMean]:
-    """Every measure of every point, for an experiment that no claim is about."""
+    """Yield the mean of every measure at every point, for an experiment that no claim is about."""
     for point in _points(samples):
         name = _distinguishing_axes(point[0].varied, samples)
         for measure in point[0].measures:
@@ -162,7 +162,7 @@ def _published_value(spec: FigureSpec, claim: Claim) -> PublishedValue | None:
 
 
 def _points(samples: Sequence[Sample]) -> list[list[Sample]]:
-    """The samples of each point: those that differ in nothing but the replicate."""
+    """Group samples by point. Those of one point differ in nothing but the replicate."""
     points: dict[str, list[Sample]] = {}
     for sample in samples:
         points.setdefault(repr((sample.experiment, sorted(sample.varied.items()))), []).append(sample)
@@ -170,7 +170,10 @@ def _points(samples: Sequence[Sample]) -> list[list[Sample]]:
 
 
 def _distinguishing_axes(varied: Mapping[str, Any], samples: Sequence[Sample]) -> str:
-    """The axes of a point that have several values among the samples, as text."""
+    """Return the axes that vary among the samples, with this point's values: "loss 0.1, nodes 5".
+
+    The text is "all" if no axis varies.
+    """
     axes = [key for key in varied if len({repr(sample.varied.get(key)) for sample in samples}) > 1]
     return ", ".join(f"{key} {varied[key]}" for key in axes) or "all"
 
@@ -194,5 +197,5 @@ def _plain(value: Any) -> str:
 
 
 def _place(value: Any) -> float:
-    """A place on the x axis; durations in minutes."""
+    """Return the place of a value on the x axis; durations count in minutes."""
     return place_on(value) / 60e6 if isinstance(value, str) else place_on(value)

@@ -53,9 +53,8 @@ class Sample(Struct, frozen=True):
 class Comparison(Struct, frozen=True, kw_only=True):
     """A judged claim.
 
-    `ours` is the least and the greatest mean over its points, `off` the deviation in percent.
-
-    `reason` explains a missed claim, `shown_by` names what supports the reason.
+    `ours` is the least and the greatest mean over its points, `off` the deviation in percent. `reason` explains
+    a claim that is not reproduced, `shown_by` names what supports the reason.
     """
 
     claim: Claim
@@ -82,7 +81,7 @@ class Estimate(Struct, frozen=True):
 def judge(
     claims: Claims, samples: Sequence[Sample], scale: str, reasons: Sequence[Reason] = ()
 ) -> list[Comparison]:
-    """Judge every claim, once for each reading."""
+    """Judge every claim, once for each reading (each value of the axis that `claims.readings` names)."""
     readings = [""]
     if claims.readings:
         readings = list(dict.fromkeys(str(sample.varied[claims.readings]) for sample in samples)) or [""]
@@ -95,7 +94,7 @@ def judge(
 
 
 def explain(comparison: Comparison, reasons: Sequence[Reason]) -> Comparison:
-    """Add to a missed claim the first reason that fits its id and reading."""
+    """Add to a claim that is not reproduced the first reason that fits its id and reading."""
     if comparison.status != "not reproduced":
         return comparison
     for reason in reasons:
@@ -132,7 +131,10 @@ def _judge(claim: Claim, samples: Sequence[Sample], scale: str, close: float, re
 
 
 def _estimates(claim: Claim, samples: Sequence[Sample]) -> list[Estimate]:
-    """The values at each point that a claim selects, in the order of the samples."""
+    """Return a claim's values at each point that it selects, in the order of the samples.
+
+    Points without a value, or without the point they are compared with, are left out.
+    """
     points = _points(claim.experiment, claim.where, samples)
     estimates = []
     for point in points:
@@ -163,7 +165,10 @@ def _points(experiment: str, where: Mapping[str, Any], samples: Sequence[Sample]
 
 
 def _partner(claim: Claim, varied: Mapping[str, Any], samples: Sequence[Sample]) -> list[Sample] | None:
-    """The samples of the point that a point is compared with; None if it was not measured."""
+    """Return the samples of the point that a point is compared with; None if it was not measured.
+
+    Raise `BadInput` if several points fit.
+    """
     where = dict(claim.against or {}) | {axis: varied[axis] for axis in claim.pair_by}
     experiment = str(where.pop("experiment", claim.experiment))
     where.pop("measure", None)
@@ -174,7 +179,10 @@ def _partner(claim: Claim, varied: Mapping[str, Any], samples: Sequence[Sample])
 
 
 def _values(claim: Claim, point: Sequence[Sample], partner: Sequence[Sample] | None) -> list[float]:
-    """The claim's value for each replicate; two points are compared replicate by replicate."""
+    """Return the claim's value for each replicate. Two points are compared replicate by replicate.
+
+    The statistic `first_five_apart` is one value: the range of the first five runs over their mean.
+    """
     if claim.statistic == "first_five_apart":
         first = [sample.measures[claim.measure] for sample in point[:FIRST_RUNS]]
         return [(max(first) - min(first)) / fmean(first)] if fmean(first) else [0.0]
@@ -206,7 +214,11 @@ def _interval(values: Sequence[float]) -> tuple[float, float] | None:
 
 
 def _by_bounds(claim: Claim, means: Sequence[float], close: float) -> tuple[Status, float | None]:
-    """Status of a claim about bounds, and deviation: within tolerance, within slack, better or missed."""
+    """Return the status of a claim about bounds, and its deviation in percent.
+
+    It is reproduced within the tolerance and close within the slack. Otherwise it is better than published or
+    not reproduced.
+    """
     if claim.kind == "withheld":
         return "withheld", None
     low, high = claim.bounds
@@ -222,12 +234,18 @@ def _by_bounds(claim: Claim, means: Sequence[float], close: float) -> tuple[Stat
 
 
 def _near(claim: Claim, bound: float, close: float) -> float:
-    """The distance beyond a bound up to which a value is `close`."""
+    """Return the distance beyond a bound up to which a value is `close`.
+
+    It is the tolerance plus the slack, or `close` times the tolerance if that is more.
+    """
     return max(claim.reach(bound) + claim.slack, close * claim.reach(bound))
 
 
 def _deviation(claim: Claim, means: Sequence[float]) -> float | None:
-    """The deviation of the farthest point from the published value or bound, in percent; 0 within bounds."""
+    """Return by how many percent the farthest point is off the published value or bound.
+
+    It is 0 within bounds, and None if the bound is 0.
+    """
     low, high = claim.bounds
     off = max(
         (mean - high if mean > high else mean - low if mean < low else 0.0 for mean in means),
@@ -241,14 +259,17 @@ def _deviation(claim: Claim, means: Sequence[float]) -> float | None:
 
 
 def _has_shape(claim: Claim, estimates: Sequence[Estimate]) -> bool:
-    """Are there enough places on one curve to judge its shape?"""
+    """Tell whether there are enough places (for `range_rises`, enough curves) to judge a shape."""
     if claim.kind in ("flat", "linear", "sublinear"):
         return len({place for place, _ in _along(claim, estimates)}) >= SHAPES[claim.kind]
     return len(_curves(claim, estimates)) >= (2 if claim.kind == "range_rises" else 1)
 
 
 def _by_shape(claim: Claim, estimates: Sequence[Estimate]) -> tuple[Status, float | None]:
-    """Status of a claim about curves: reproduced if all have the shape, close if all have it within slack."""
+    """Return the status of a claim about curves; there is no deviation.
+
+    It is reproduced if all curves have the shape, close if all have it within slack.
+    """
     if claim.kind in ("flat", "linear", "sublinear"):
         return _status([_by_size(claim, estimates)]), None
     curves = _curves(claim, estimates)
@@ -262,9 +283,10 @@ def _by_shape(claim: Claim, estimates: Sequence[Estimate]) -> tuple[Status, floa
 
 
 def _curves(claim: Claim, estimates: Sequence[Estimate]) -> list[Curve]:
-    """The means along one axis, one curve for each combination of the other axes, in the order of `along`.
+    """Return the means along one axis, one curve for each combination of the other axes.
 
-    A curve that is too short, or that lacks the places the claim is about, is left out.
+    The axis is `over`, if the claim has it, and then the curves are in the order of `along`. A curve that is
+    too short, or that lacks the places the claim is about, is left out.
     """
     axis = claim.over or claim.along
     curves: dict[str, list[tuple[float, float, float]]] = {}
@@ -295,7 +317,7 @@ def place_on(value: Any) -> float:
 
 
 def _climbs(values: Sequence[float], claim: Claim) -> tuple[bool, bool]:
-    """Do the values rise at every step: strictly, and within the slack?"""
+    """Tell whether the values rise at every step: strictly, and within the slack."""
     steps = list(pairwise(values))
     slack = claim.slack
     return (
@@ -305,14 +327,20 @@ def _climbs(values: Sequence[float], claim: Claim) -> tuple[bool, bool]:
 
 
 def _steeper_last(claim: Claim, curve: Curve) -> tuple[bool, bool]:
-    """Are the last two of three places on a curve further apart than the first two?"""
+    """Tell whether a curve falls more between the last two of three places than between the first two.
+
+    Both answers are the same, because this shape has no slack.
+    """
     first, second, third = (dict(curve)[place] for place in claim.at)
     steeper = second - third > first - second
     return steeper, steeper
 
 
 def _by_size(claim: Claim, estimates: Sequence[Estimate]) -> tuple[bool, bool]:
-    """Is the number that decides a shape within the tolerance, and within twice the tolerance?"""
+    """Tell whether a curve is flat or linear within the tolerance, and within twice the tolerance.
+
+    For `sublinear`, both say whether it grows by a smaller factor than the axis.
+    """
     points = _along(claim, estimates)
     (first, low), (last, high) = points[0], points[-1]
     if claim.kind == "sublinear":

@@ -19,7 +19,7 @@ REASONS: Final = "reasons"
 
 
 class Request(Struct, frozen=True, kw_only=True):
-    """A paper, whole or one exhibit or experiment of it, at a scale.
+    """A request to reproduce a paper, or one exhibit or experiment of it, at a scale.
 
     `folder` has the paper's claims and experiments. With `same_code`, units that other code of this version
     measured are measured again.
@@ -33,7 +33,7 @@ class Request(Struct, frozen=True, kw_only=True):
 
     @property
     def name(self) -> str:
-        """The request's name in the lake: its part of every table."""
+        """The name under which the lake keeps this request's part of every table."""
         return "-".join(part for part in (self.key, self.exhibit, self.scale) if part)
 
     @property
@@ -56,7 +56,11 @@ class Request(Struct, frozen=True, kw_only=True):
         return read_claims(self.folder / "claims.toml")
 
     def experiments(self, claims: Claims, paper: Paper) -> set[str]:
-        """The experiments that answer the claims; an experiment without claims runs if it is requested."""
+        """Return the experiments that answer the claims.
+
+        An experiment without claims is returned if it is requested by name. Raise `BadInput` if the requested
+        exhibit is unknown.
+        """
         units = paper.units(self.folder, self.scale, ())
         experiments = list(dict.fromkeys(unit.experiment for unit in units))
         every_claim: Sequence[Claim] = self.all_claims().claim

@@ -24,7 +24,7 @@ PAPERS: Final = ("guidec2021", "was2021", "drift2006", "vcube2018", "prs1997")
 
 
 class Unit(Struct, frozen=True, kw_only=True):
-    """One run of one point.
+    """One point with one seed: one run, or two that are compared.
 
     `varied` has the axes that claims select by, `given` what the paper's package needs.
     """
@@ -71,7 +71,7 @@ class Paper(Protocol):
 
 
 def find_paper(key: str) -> Paper:
-    """A paper by its key."""
+    """Return a paper's functions by its key. Raise `BadInput` for an unknown key."""
     if key not in PAPERS:
         raise BadInput(f"no paper {key!r} (known: {', '.join(PAPERS)})")
     module = import_module(f"precede.reproduction.{key}.units")
@@ -80,15 +80,15 @@ def find_paper(key: str) -> Paper:
 
 
 def plain(point: Struct, without: Sequence[str] = ("experiment",)) -> dict[str, Any]:
-    """A point as plain data; tuples become lists, as in a claims file."""
+    """Return a point as plain data, without some fields; tuples become lists, as in a claims file."""
     described: dict[str, Any] = msgspec.json.decode(msgspec.json.encode(point))
     return {key: value for key, value in described.items() if key not in without}
 
 
 def unit_of(paper: str, point: Any, seed: int, varied: Mapping[str, Any] | None = None) -> Unit:
-    """A unit from which its paper's package can restore the point.
+    """Make the unit of a point and a seed, from which its paper's package can restore the point.
 
-    Claims select by `varied`, by default all of it.
+    Claims select by `varied`, which is by default every field of the point but the experiment.
     """
     return Unit(
         paper=paper,

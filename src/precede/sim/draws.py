@@ -17,7 +17,7 @@ _WIDTH: Final = 8
 
 @final
 class Draws:
-    """Gives whole numbers one at a time, from blocks that grow up to `size`."""
+    """Gives whole numbers one at a time. It draws them in blocks, which grow up to `size` numbers."""
 
     def __init__(self, block: Callable[[int], Any], size: int = _BLOCK) -> None:
         self._block = block

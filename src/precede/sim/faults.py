@@ -13,7 +13,7 @@ from precede.sim.world import World
 
 
 class Crash(Struct, frozen=True, tag=True):
-    """A node crashes at `at`, or `after` so many more atomic steps, and restarts at `restart`.
+    """A node crashes at `at`, or `after` atomic steps later, and restarts at `restart` (None: never).
 
     `keep`: it restarts with its saved state. `again`: it crashes once more, so many atomic steps after the
     restart, which may cut its recovery short.

@@ -31,15 +31,16 @@ from precede.sim.networks.network import Network
 from precede.sim.queue import EventQueue
 
 MOST_TIMERS = 1_000_000
-"""A node that sets more timers than this within one instant, all due at once, would stop the world's clock."""
+"""The most timers, due at once, that a node may set within one instant. More would stop the world's clock."""
 
 
 @mypyc_attr(allow_interpreted_subclasses=True)
 class NodeEffects(EffectHandler):
     """Carries out effects of simulated nodes; crashes a node in the middle of a list if a fault plans it.
 
-    `now` is the world's time; the methods take the reading of the node's own clock. `on_deliver` is called for
-    every delivery, with the node and the message. If `gauged`, the peaks of all sizes are counted.
+    The attribute `now` is the world's time; the argument `now` of a method is the reading of the node's own
+    clock. `on_deliver` is called for every delivery, with the node and the message. If `gauged`, the peaks of
+    all sizes are counted.
     """
 
     def __init__(self, nodes: list[HostedNode], network: Network, recorder: Recorder) -> None:
@@ -53,7 +54,10 @@ class NodeEffects(EffectHandler):
         self.on_deliver: Callable[[NodeId, Message], None] | None = None
 
     def begin_step(self, node: NodeId) -> bool:
-        """Counts down to the planned crash of a node."""
+        """Counts down to the planned crash of a node, and crashes it when it is due.
+
+        Returns whether it is up.
+        """
         hosted = self.nodes[node]
         if hosted.crash_after is not None:
             if hosted.crash_after == 0:
@@ -146,7 +150,10 @@ class NodeEffects(EffectHandler):
         self.carry_out(hosted.id, effects, clock)
 
     def _count_immediate_timer(self, hosted: HostedNode, key: Key) -> None:
-        """Raises if a node keeps setting timers that are due at once, because time would never pass."""
+        """Counts a timer that is due at once.
+
+        Raises RuntimeError after too many, because time would never pass.
+        """
         if hosted.immediate_at != self.now:
             hosted.immediate_at, hosted.immediate_timers = self.now, 0
         hosted.immediate_timers += 1

@@ -49,7 +49,7 @@ class NodeInputs(FastPath):
         return self.nodes[node].up
 
     def dispatch(self, at: Instant, to: NodeId, packet: Packet, sender: NodeId, over: Medium) -> None:
-        """Sends a packet that nothing can stop: its landing goes into the queue."""
+        """Writes the `sent` row of a packet that nothing can stop, and puts its landing into the queue."""
         self.transmitted(sender, packet, to, over)
         self.queue.insert(Landing(at << PHASE_BITS | LAST_PHASE, to, packet, sender, over))
 
@@ -60,7 +60,7 @@ class NodeInputs(FastPath):
         self.rows.packet(SENT, code, hosted.process, self.now, hosted.clock_at(self.now), packet, to, over)
 
     def receive(self, to: NodeId, packet: Packet, sender: NodeId, over: Medium) -> None:
-        """Gives a packet to a node, unless the node is down."""
+        """Gives a packet to a node. A stalled node gets it after the stall, a node that is down never."""
         hosted = self.nodes[to]
         clock = self.now
         if not hosted.plain:

@@ -88,7 +88,7 @@ class EventQueue:
     def push_phase(
         self, phase: int, at: Instant, function: Callable[..., None], arguments: tuple[Any, ...]
     ) -> None:
-        """Adds a call in an earlier phase of its instant."""
+        """Adds a call in the given phase of its instant."""
         self.insert(Call(at << PHASE_BITS | phase, function, arguments))
 
     def insert(self, event: Event) -> None:
@@ -120,7 +120,7 @@ class EventQueue:
             heappush(self._order, bucket)
 
     def open(self, limit: int) -> bool:
-        """Makes the next event `current[place]`; False if none is due by `limit` (a `when`)."""
+        """Makes the next event `current[place]`. Returns whether one is due by `limit`, which is a `when`."""
         if self.place < len(self.current):
             return self.current[self.place].when <= limit
         if not self._order or self._order[0] << SHIFT > limit:
@@ -140,7 +140,10 @@ class EventQueue:
         return events[0].when <= limit
 
     def _put_back(self, bucket: int, events: list[Event]) -> None:
-        """Keeps only the beginning of a long bucket in `current`, so that insertions stay cheap."""
+        """Keeps only the beginning of a long bucket in `current`, so that insertions stay cheap.
+
+        The rest goes back into the ring.
+        """
         end = LONG
         while end < len(events) and events[end].when == events[end - 1].when:
             end += 1
@@ -161,7 +164,7 @@ class EventQueue:
 
 
 def _in_order(events: list[Event], begin: int) -> list[Event]:
-    """Sorts the events of one bucket by `when` and keeps ties in order; its keys are small integers."""
+    """Sorts the events of one bucket by `when` and keeps ties in order. Small integers as keys make it fast."""
     if len(events) == 1:
         return events
     bits = max(_PLACE_BITS, len(events).bit_length())

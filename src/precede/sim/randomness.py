@@ -42,11 +42,11 @@ class Generators:
         self.seed = seed
 
     def python(self, *name: str | int) -> Random:
-        """A generator for single draws."""
+        """Makes the generator of that name, for single draws."""
         return named_generator(self.seed, *name)
 
     def numpy(self, *name: str | int) -> np.random.Generator:
-        """A generator for blocks of draws."""
+        """Makes the generator of that name, for blocks of draws."""
         return np.random.Generator(np.random.PCG64(derive_seed(self.seed, *name)))
 
 
@@ -94,7 +94,7 @@ class Distribution:
             raise BadInput(f"{self.written!r}: both must be greater than 0")
 
     def block(self, generator: np.random.Generator, count: int) -> Floats:
-        """Draws `count` values at once."""
+        """Draws `count` values at once; negative values become 0, too large ones the largest possible."""
         name, arguments = self.name, self.arguments
         if name == "constant":
             drawn = np.full(count, arguments[0])
@@ -128,7 +128,10 @@ class Distribution:
         return self.arguments[-1] <= 0 and (self.name != "normal" or self.arguments[0] <= 0)
 
     def drawing(self, generators: Generators, *name: str | int, unit: int = SECOND) -> Callable[[], int]:
-        """A function that draws whole microseconds, one at a time, from a generator of that name."""
+        """Returns a function that draws whole microseconds, one at a time, from a generator of that name.
+
+        `unit` is the number of microseconds in the distribution's unit.
+        """
         if self.name == "constant":
             constant = round(self.arguments[0] * unit)
             return lambda: constant

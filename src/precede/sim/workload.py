@@ -114,7 +114,7 @@ class Workload:
 
     @property
     def is_endless(self) -> bool:
-        """True if messages never stop while the world runs."""
+        """True if messages may go on for as long as the world runs."""
         talks_on = self._gap is not None and self._count is None and bool(self._sources)
         return self._until is None and (talks_on or self._replies * self._receivers >= 1)
 
@@ -135,7 +135,7 @@ class Workload:
             world.on_deliver = self._answer
 
     def node_entered(self, node: NodeId) -> None:
-        """A node has entered: schedules the first message of its application."""
+        """Schedules the first message of a node that has entered, if its application sends at intervals."""
         if self._gap is not None and node in self._sources and self._broadcasts.get(node, 0) != self._count:
             self._schedule(node, self._application(node).first())
 
@@ -180,7 +180,7 @@ class Workload:
                 self._world.schedule_phase(MESSAGES_BORN, at, self._send, node)
 
     def _count_answer(self) -> None:
-        """Raises if the answers of this run grow without end."""
+        """Counts an answer. Raises the error of `refuse` if the answers of this run grow without end."""
         self._answers += 1
         if self._answers <= _RUNAWAY * self._unprompted:
             return

@@ -86,7 +86,7 @@ class World(NodeInputs):
             self.now = max(self.now, until)
 
     def _take_events(self, until: Instant) -> bool:
-        """Takes some events that are due by an instant; False when none is left."""
+        """Handles up to `_BATCH` events that are due by an instant. Returns False when none is left."""
         queue, soon = self.queue, self.queue.soon
         limit = until << PHASE_BITS | LAST_PHASE
         if soon:
@@ -131,7 +131,10 @@ class World(NodeInputs):
     # -- what applications do ----------------------------------------------------------------------------
 
     def enter(self, node: NodeId) -> None:
-        """Start a node for the first time, or again after it left."""
+        """Start a node for the first time, or again after it left.
+
+        A node that has nothing persisted starts as a new incarnation. A node that is up stays as it is.
+        """
         hosted = self.nodes[node]
         if hosted.up:
             return
@@ -164,7 +167,10 @@ class World(NodeInputs):
         to: tuple[NodeId, ...] | None = None,
         lifetime: Duration | None = None,
     ) -> None:
-        """Let the application of a node broadcast a message, unless the node is down or refuses it."""
+        """Let the application of a node broadcast a message, unless the node is down or refuses it.
+
+        Both are counted. A stalled node gets the message after the stall.
+        """
         hosted = self.nodes[node]
         if not hosted.up or hosted.gone:
             self.unborn += 1
@@ -188,7 +194,10 @@ class World(NodeInputs):
     # -- faults ------------------------------------------------------------------------------------------
 
     def crash(self, node: NodeId, after: int | None = None) -> None:
-        """Crash a node now, or after `after` more atomic steps, which may be in the middle of a list."""
+        """Crash a node now, or after `after` more atomic steps. A node that is down stays as it is.
+
+        The crash may be in the middle of a list of effects.
+        """
         hosted = self.nodes[node]
         if not hosted.up:
             return
@@ -199,7 +208,7 @@ class World(NodeInputs):
             hosted.plain = False
 
     def restart(self, node: NodeId, keep: bool, again: int | None = None) -> None:
-        """Restart a node with all it persisted or, if not `keep`, with nothing as a new incarnation.
+        """Restart a crashed node with all it persisted or, if not `keep`, with nothing as a new incarnation.
 
         With `again` it crashes once more after so many atomic steps, which may cut its recovery short.
         """
@@ -220,7 +229,10 @@ class World(NodeInputs):
             self.schedule(self.now + duration, self._end_stall, hosted, hosted.process)
 
     def heal(self, dead: Sequence[NodeId] = ()) -> None:
-        """Ends all faults, for the second half of a swarm world: every node but the `dead` is up again."""
+        """Ends all faults, for the second half of a swarm world.
+
+        Every node that has crashed restarts with its saved state, except the `dead`.
+        """
         self.network.heal()
         for hosted in self.nodes:
             hosted.crash_after = None
@@ -266,7 +278,10 @@ class World(NodeInputs):
             self.take_down(hosted)
 
     def _end_stall(self, hosted: HostedNode, process: int) -> None:
-        """Gives a node the inputs that came while it was stalled; `process` is the incarnation that stalled."""
+        """Ends a stall, and gives the node the inputs that came in the meantime.
+
+        `process` is the incarnation that stalled; another one is left alone.
+        """
         if hosted.process != process or not hosted.stalled:
             return
         hosted.stalled = False

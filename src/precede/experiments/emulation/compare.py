@@ -10,16 +10,16 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 
 Delivery: TypeAlias = tuple[str, str, int]
-"""Node, source, message number."""
+"""A delivery: the node, and the source and number of the message."""
 
 
 def read_segments(folder: Path) -> pa.Table:
-    """The event log that real nodes wrote, as one table of all its segments."""
+    """Read the event log that real nodes wrote, as one table of all its segments."""
     return pa.concat_tables([pq.read_table(path) for path in sorted(folder.rglob("events-*.parquet"))])
 
 
 def compared(simulated: pa.Table, emulated: pa.Table) -> dict[str, Any]:
-    """Counts of messages and deliveries, ages, and deliveries that only one log has."""
+    """Compare two logs: broadcasts, deliveries, ages, and the first deliveries that only one log has."""
     in_simulation, in_emulation = _deliveries(simulated), _deliveries(emulated)
     only_simulated = sorted(set(in_simulation) - set(in_emulation))
     only_emulated = sorted(set(in_emulation) - set(in_simulation))
@@ -37,7 +37,10 @@ def compared(simulated: pa.Table, emulated: pa.Table) -> dict[str, Any]:
 
 
 def ages_of(events: pa.Table) -> list[float]:
-    """Ages at delivery, in seconds of the scenario; deliveries at a message's own source are left out."""
+    """Return the ages at delivery in seconds of the scenario, without deliveries at a message's own source.
+
+    The list is [0.0] if there are none.
+    """
     return _ages(events, _deliveries(events))
 
 
@@ -57,7 +60,10 @@ def _count(events: pa.Table, kind: str) -> int:
 
 
 def _ages(events: pa.Table, deliveries: dict[Delivery, int]) -> list[float]:
-    """Seconds from broadcast to delivery, for deliveries at other nodes than the source."""
+    """Return the seconds from broadcast to delivery, for deliveries at other nodes than the source.
+
+    The list is [0.0] if there are none.
+    """
     born = {(source, number): at for _, source, number, at in _rows(events, "broadcast")}
     return [
         (at - born[source, number]) / 1e6

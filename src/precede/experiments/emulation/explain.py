@@ -56,7 +56,10 @@ class _World(Struct):
 
 
 def explained(plan: Plan, measured: Measured, again: Again, emulated: pa.Table) -> list[Difference]:
-    """All differences, sorted by node and message."""
+    """Explain every delivery that only one world has.
+
+    Those of the emulation come first. Each world's are sorted by node and message.
+    """
     number = {name: node for node, name in enumerate(plan.names)}
     real = _world("emulation", emulated, number, measured.hops)
     model = _world("simulation", again.events, number, again.hops)
@@ -77,7 +80,10 @@ def explained(plan: Plan, measured: Measured, again: Again, emulated: pa.Table) 
 
 
 def summed_up(differences: Sequence[Difference]) -> list[dict[str, Any]]:
-    """How many differences of each kind each world has, with the largest margin."""
+    """Count the differences of each kind in each world, with the largest margin.
+
+    Kinds without any are left out.
+    """
     rows = []
     for kind, says in KINDS.items():
         for only_in in ("emulation", "simulation"):
@@ -131,7 +137,10 @@ def _why(
 
 
 def _own(plan: Plan, node: NodeId, id: MessageId, at: Instant, slow: int) -> tuple[str, None, int | None]:
-    """Explain a message that only one world broadcast."""
+    """Explain a delivery without a hop.
+
+    The source broadcast the message just before it left, or else it is unexplained.
+    """
     ends = [abs(stay.end - at) for stay in plan.stays if stay.node == node and stay.end is not None]
     if id.source == node and ends and min(ends) <= slow:
         return "edge of a stay", None, min(ends)

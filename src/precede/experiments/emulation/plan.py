@@ -26,7 +26,10 @@ from precede.sim.world import World
 
 
 def plan_of(run: Run, entry: registry.Entry[Any] | None = None) -> tuple[Plan, pa.Table]:
-    """The plan of a run, and the event log that the simulation wrote."""
+    """Simulate a run; return its plan, and the event log that the simulation wrote.
+
+    Raise `BadInput` for a world whose links change without a report.
+    """
     _check_links_are_reported(run)
     sink = TableSink()
     watch = _Watch()
@@ -73,7 +76,7 @@ class _Watch:
         self.broadcasts.append(PlannedBroadcast(self._world.now, node, len(payload), to, lifetime))
 
     def _change(self, node: NodeId, peer: NodeId, over: Medium, up: bool) -> None:
-        """Record a link change once: most worlds report it at both ends."""
+        """Record a link change only once, although most worlds report it at both ends."""
         pair = (min(node, peer), max(node, peer), over)
         if self._known.get(pair, False) != up:
             self._known[pair] = up

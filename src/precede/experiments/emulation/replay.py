@@ -52,7 +52,10 @@ class Again(Struct):
 
 
 def put_together(records: Iterable[LinkRecord]) -> Measured:
-    """Join the records of both ends of each link. The n-th packet sent is the n-th packet received."""
+    """Join the records of both ends of each link.
+
+    The n-th packet received is taken for the n-th packet sent.
+    """
     periods, hops, packets = _periods(records)
     ends = []
     arrived = 0
@@ -66,7 +69,7 @@ def put_together(records: Iterable[LinkRecord]) -> Measured:
 
 
 def run_again(run: Run, plan: Plan, measured: Measured, emulated: pa.Table) -> Again:
-    """Simulate the same scenario with measured transfer times instead of its network."""
+    """Simulate the same scenario with the measured links, transfer times and broadcasts in place of its own."""
     hops: Hops = {}
 
     def arrived(at: Instant, to: NodeId, sender: NodeId, packet: Packet) -> None:
@@ -96,7 +99,7 @@ class _Period:
 
 
 def _periods(records: Iterable[LinkRecord]) -> tuple[dict[tuple[NodeId, NodeId], list[_Period]], Hops, int]:
-    """The periods of each link end, the hops and the number of packets, from records sorted by time."""
+    """Return the periods of each link end, the hops and the number of sent packets."""
     periods: dict[tuple[NodeId, NodeId], list[_Period]] = {}
     hops: Hops = {}
     packets = 0
@@ -120,7 +123,11 @@ def _periods(records: Iterable[LinkRecord]) -> tuple[dict[tuple[NodeId, NodeId],
 
 
 def _other_end(period: _Period, others: Sequence[_Period]) -> list[Instant]:
-    """When the other end received the packets of a period; of its periods the one that overlaps most counts."""
+    """Return when the other end received the packets of a period.
+
+    Of the other end's periods, the one that overlaps this period longest counts. Without any, the list is
+    empty.
+    """
     best_period, shared = None, 0
     for other in others:
         end = min(_or_last(period.down), _or_last(other.down))
@@ -160,7 +167,7 @@ def _left(plan: Plan, emulated: pa.Table) -> dict[NodeId, list[Instant]]:
 
 
 def _births(plan: Plan, emulated: pa.Table) -> list[Birth]:
-    """The broadcasts, at the instants when the real nodes accepted them."""
+    """Return the broadcasts that real nodes accepted, at the instants when they accepted them."""
     number = {name: node for node, name in enumerate(plan.names)}
     born = emulated.filter(pc.equal(emulated["kind"].cast(pa.string()), "broadcast"))
     rows: list[dict[str, Any]] = born.select(["node", "at_us", "message_number"]).to_pylist()

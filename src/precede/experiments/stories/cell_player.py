@@ -38,7 +38,10 @@ class CellPlayer(Player):
         return "station" if actor.id < self.stations else "host"
 
     def _enters(self, step: Step) -> None:
-        """A host leaves its cell, which drops the packets between the two, and enters another."""
+        """Let a host enter a station's cell.
+
+        It first leaves its old cell, which drops the packets between the two.
+        """
         host, station = self._living(step), self.actors[step.peer].id
         if host.id < self.stations or station >= self.stations:
             raise self._wrong(step, "a host enters the cell of a station")
@@ -65,7 +68,7 @@ class CellPlayer(Player):
             self.air.append((actor.id, to, packet))
 
     def _show_more(self, name: str, actor: Actor) -> None:
-        """Show connection, hosts and kept messages where they changed."""
+        """Show what changed: a host's connection, or the hosts and kept messages of a station."""
         node = actor.node
         if actor.id >= self.stations:
             cell = self.cell.get(actor.id)

@@ -48,7 +48,7 @@ class Mismatch(Struct, frozen=True):
 
 
 def play(text: ScenarioText, entry: registry.Entry[Any] | None = None) -> list[list[str]]:
-    """Play all steps; the lines that follow from each, as a page shows them."""
+    """Play all steps of a page; return for each the lines that follow from it."""
     if text.stations:
         from precede.experiments.stories.cell_player import CellPlayer
 
@@ -102,7 +102,7 @@ class Player(EffectHandler):
             self._start(actor)
 
     def play(self, step: Step) -> list[str]:
-        """Play one step; the lines that follow from it."""
+        """Play one step; return the lines that follow from it."""
         self.lines = []
         getattr(self, "_clock_of" if step.verb == "clock" else f"_{step.verb}")(step)
         for name, actor in self.actors.items():
@@ -111,7 +111,7 @@ class Player(EffectHandler):
         return self.lines
 
     def _show_more(self, name: str, actor: Actor) -> None:
-        """Show other changes in a node; for subclasses."""
+        """Does nothing; subclasses show further changes in a node."""
 
     def _broadcasts(self, step: Step) -> None:
         actor = self._living(step)
@@ -138,7 +138,10 @@ class Player(EffectHandler):
         raise self._wrong(step, "there are no cells: name the stations in a line `stations: ...`")
 
     def _take(self, step: Step, actor: Actor) -> tuple[NodeId, Packet]:
-        """Take the oldest packet in flight that a sentence names."""
+        """Remove and return the oldest packet in flight that a sentence names.
+
+        Raise `BadInput` if there is none.
+        """
         for place, (sender, to, packet) in enumerate(self.air):
             named = not step.peer or self.names[sender] == step.peer
             if to == actor.id and named and self._is(packet, step.message):
@@ -204,7 +207,7 @@ class Player(EffectHandler):
         self._wait(self.now + step.time)
 
     def _wait(self, until: Instant) -> None:
-        """Let time pass; timers fire in the order in which they are due."""
+        """Let time pass until an instant. Timers fire in the order in which they are due."""
         standing = 0
         while True:
             due = [
@@ -253,7 +256,10 @@ class Player(EffectHandler):
         return self.actors[self.names[node]]
 
     def begin_step(self, node: NodeId) -> bool:
-        """Counts down to a crash that the page puts into the middle of a list of effects."""
+        """Counts down to a crash that the page puts into the middle of a list of effects.
+
+        Returns False when the node goes down.
+        """
         actor = self._actor(node)
         if actor.crash_after is not None:
             if actor.crash_after == 0:
@@ -304,7 +310,7 @@ class Player(EffectHandler):
             self.air.append((actor.id, peer, packet))
 
     def _show_aggregate(self, actor: Actor, packet: Packet, to: NodeId) -> None:
-        """Show that a packet has several messages, for protocols that aggregate."""
+        """Show which messages a packet carries, if its protocol aggregates and it carries several."""
         if getattr(packet, "aggregates", False) and packet.messages > 1:
             together = " ".join(self._called(message.id) for message in carried(packet))
             self.lines.append(f"{self.names[actor.id]} sends {together} to {self.names[to]} in one packet")
@@ -357,7 +363,7 @@ class Player(EffectHandler):
 
 
 def carried(value: Any) -> Iterator[Message]:
-    """Every message inside a packet, however deep."""
+    """Yield every message inside a packet, however deep."""
     if isinstance(value, Message):
         yield value
     elif isinstance(value, msgspec.Struct):

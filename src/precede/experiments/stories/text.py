@@ -105,7 +105,7 @@ def read_text(path: Path) -> ScenarioText:
 
 
 def parse_text(lines: list[str], file: str) -> ScenarioText:
-    """Read a scenario text from its lines; `file` is for error messages."""
+    """Read a scenario text from its lines. Raise `BadInput` if it is wrong; the error names `file`."""
     header: dict[str, str] = {}
     steps: list[Step] = []
     comments: dict[int, tuple[str, ...]] = {}
@@ -147,7 +147,7 @@ def parse_text(lines: list[str], file: str) -> ScenarioText:
 
 
 def write_text(text: ScenarioText, shown: list[list[str]]) -> str:
-    """The page with the lines that really followed below each step."""
+    """Return the page, with the lines that really followed (`shown`) below each step."""
     lines = list(text.head)
     for place, (step, follows) in enumerate(zip(text.steps, shown, strict=True), 1):
         lines.append(step.text)

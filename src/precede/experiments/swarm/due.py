@@ -79,7 +79,11 @@ def _is_for(facts: _Facts, place: int, node: str) -> bool:
 
 
 def _due(facts: _Facts, have: int, latest: Instant) -> int:
-    """The messages due at a node that has delivered `have`. In the log, predecessors come first."""
+    """Return the messages due at a node that has delivered `have`; both are bit masks.
+
+    Messages that expire by `latest` are not due. One pass is enough, because predecessors come first in the
+    log.
+    """
     due = 0
     for place, deadline in enumerate(facts.deadline):
         if not facts.carried >> place & 1 or deadline <= latest:
@@ -91,7 +95,10 @@ def _due(facts: _Facts, have: int, latest: Instant) -> int:
 
 
 def _just_received(fresh: Mapping[Process, tuple[Instant, int]], process: Process, at: Instant) -> int:
-    """Messages received at this very instant: a crash at the same instant may lose them."""
+    """Return the messages that a process received at this very instant.
+
+    A crash at the same instant may lose them.
+    """
     when, messages = fresh.get(process, (-1, 0))
     return messages if when == at else 0
 

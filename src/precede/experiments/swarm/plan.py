@@ -52,7 +52,7 @@ DRAWERS: Final[dict[str, str]] = {
 }
 ORDERINGS: Final = ("unordered", "fifo", "vector_clock", "causal_barrier", "delta_causal", "hash_dag")
 _ROUTED: Final = "precede.experiments.swarm.draw.routing:DRAWER"
-"""The worlds of `ordering+routing`."""
+"""The drawer of the worlds of `ordering+routing`."""
 
 
 class Plan(Struct, frozen=True):
@@ -73,14 +73,20 @@ class Plan(Struct, frozen=True):
 
 
 Missing = Callable[[Plan, Prepared, pa.Table], Sequence[str]]
-"""Lists messages that are due and not delivered, one line each, from the plan, the final world and the log."""
+"""A function that lists messages which are due and not delivered, one line each.
+
+It gets the plan, the final world and the log.
+"""
 
 Checks = Callable[[Plan, Prepared, pa.Table], Mapping[str, Sequence[str]]]
-"""Lists further findings under violations, duplicates, undelivered or leaks."""
+"""A function that lists further findings by name: violations, duplicates, undelivered or leaks."""
 
 
 class Drawer(Struct, frozen=True):
-    """How worlds for a protocol are drawn and judged. `missing` None: every message is due everywhere."""
+    """Draws and judges the worlds of a protocol.
+
+    Without `missing`, every message is due at every running node that it was sent to after the node started.
+    """
 
     draw: Callable[[str, int, Random], Plan]
     missing: Missing | None = None
@@ -88,13 +94,13 @@ class Drawer(Struct, frozen=True):
 
 
 def find_drawer(protocol: str) -> Drawer:
-    """The drawer of a protocol, of an ordering over a routing (`fifo+prophet`), or of a plug-in."""
+    """Load the drawer of a protocol, of an ordering over a routing (`fifo+prophet`), or of a plug-in."""
     allow_own_modules()
     return _load(_ROUTED if "+" in protocol else DRAWERS.get(protocol) or drawer_path(registry.find(protocol)))
 
 
 def drawer_of_entry(entry: registry.Entry[Any]) -> Drawer:
-    """The drawer of a protocol that need not be registered."""
+    """Load a drawer for a protocol that is not built in and need not be registered."""
     return _load(drawer_path(entry))
 
 
@@ -106,7 +112,11 @@ def _load(path: str) -> Drawer:
 
 
 def drawer_path(entry: registry.Entry[Any]) -> str:
-    """The drawer of a protocol that is not ours: of the first of its worlds that the swarm can draw."""
+    """Return where the drawer of a protocol that is not built in is found, as `module:NAME`.
+
+    It draws point-to-point worlds if the protocol can run there, else contacts. Raise `BadInput` if it can run
+    in neither.
+    """
     if entry.order == "multicast" and "point_to_point" in entry.worlds:
         return DRAWERS["prs"]
     for kind in ("point_to_point", "contacts"):
@@ -116,7 +126,10 @@ def drawer_path(entry: registry.Entry[Any]) -> str:
 
 
 def draw_plan(protocol: str, seed: int, drawer: Drawer | None = None) -> Plan:
-    """The world that a seed draws for a protocol."""
+    """Draw the world of a seed for a protocol.
+
+    A protocol that is not built in gets only the options that it has.
+    """
     drawer = drawer or find_drawer(protocol)
     plan = drawer.draw(protocol, seed, Generators(seed).python("swarm", protocol))
     if protocol in DRAWERS or "+" in protocol:
@@ -128,5 +141,5 @@ def draw_plan(protocol: str, seed: int, drawer: Drawer | None = None) -> Plan:
 
 
 def seconds_text(micros: int) -> str:
-    """An instant or duration as a scenario writes it, exactly."""
+    """Write an instant or duration as a scenario does, in whole microseconds: `1500us`."""
     return f"{micros}us"

@@ -21,7 +21,10 @@ _CALM: Final[dict[str, dict[str, Any]]] = {
 def shrink(
     plan: Plan, drawer: Drawer, entry: Entry[Any] | None = None, tries: int = 200
 ) -> tuple[Plan, WorldResult]:
-    """The smallest plan that still fails, found within `tries` runs, and its findings."""
+    """Make a failing plan smaller while it fails in the same way.
+
+    Return the smallest plan found within `tries` runs, and its findings.
+    """
     left = tries
     best = run_plan(plan, drawer, entry)
     kind = _kind(best)
@@ -40,7 +43,7 @@ def shrink(
 
 
 def _kind(result: WorldResult) -> str:
-    """The kind of failure: a smaller world must fail in the same way."""
+    """Name the kind of a failure, because a smaller world must fail in the same way."""
     if result.violations:
         raised = any(remark.startswith("Traceback") for remark in result.remarks)
         return "raised" if raised else "violation"
@@ -48,7 +51,7 @@ def _kind(result: WorldResult) -> str:
 
 
 def _smaller(plan: Plan) -> Iterator[Plan]:
-    """Plans with one thing less, the largest reductions first."""
+    """Yield plans with one thing less; of each list, large parts are dropped first."""
     yield from _shorter(plan, "workload", "script")
     yield from _shorter(plan, "world", "meetings")
     yield from _shorter(plan, "world", "stays")
@@ -63,7 +66,7 @@ def _smaller(plan: Plan) -> Iterator[Plan]:
 
 
 def _shorter(plan: Plan, table: str, key: str) -> Iterator[Plan]:
-    """Plans without one half of a list, one quarter, and so on to single items."""
+    """Yield plans without a whole list, without each half of it, each quarter, and so on to single items."""
     items = getattr(plan.run, table).get(key) or []
     size = len(items)
     while size:

@@ -82,7 +82,7 @@ def run_seed(protocol: str, seed: int) -> WorldResult:
 
 
 def run_seeds(jobs: Iterable[tuple[str, int]]) -> Iterator[WorldResult]:
-    """Run several worlds, one after the other."""
+    """Run several worlds, one after the other, and yield their results."""
     for protocol, seed in jobs:
         yield run_seed(protocol, seed)
 
@@ -90,7 +90,10 @@ def run_seeds(jobs: Iterable[tuple[str, int]]) -> Iterator[WorldResult]:
 def run_plan(
     plan: Plan, drawer: Drawer, entry: Entry[Any] | None = None, log: TableSink | None = None
 ) -> WorldResult:
-    """Run a plan and judge it. The rows go to `log`; `entry` replaces the registered protocol."""
+    """Run a plan and judge it. An exception counts as a violation.
+
+    The rows go to `log`; `entry` replaces the registered protocol.
+    """
     name, seed = plan.run.protocol, plan.run.seed
     sink = log if log is not None else TableSink()
     try:
@@ -124,7 +127,10 @@ def judge(plan: Plan, drawer: Drawer, prepared: Prepared, log: pa.Table) -> Worl
 
 
 def _safety(log: pa.Table, order: str) -> tuple[int, int, str, int]:
-    """Violations, duplicates, an explanation of the first, and the number of deliveries checked."""
+    """Count violations, duplicates and checked deliveries; explain the first violation or duplicate.
+
+    A log that cannot be judged counts as one violation. The explanation is the third value.
+    """
     verdict = verify(log, "fifo" if order == "none" else read_order(order))
     counts = dict(verdict.counts)
     duplicates = counts.pop("duplicate", 0)
@@ -138,7 +144,7 @@ def _safety(log: pa.Table, order: str) -> tuple[int, int, str, int]:
 
 
 def everything_missing(plan: Plan, prepared: Prepared, log: pa.Table) -> list[str]:
-    """Messages that a running node did not deliver, though they were sent to it after it started."""
+    """List messages that a running node did not deliver, though they were sent to it after it started."""
     names = prepared.built.names
     rows = events_of(log, "started", "broadcast", "delivered")
     began: dict[tuple[str, int], int] = {}
@@ -170,7 +176,7 @@ def everything_missing(plan: Plan, prepared: Prepared, log: pa.Table) -> list[st
 
 
 def leaking(prepared: Prepared) -> list[str]:
-    """Buffers that must be empty at the end and are not."""
+    """List buffers that must be empty at the end and are not."""
     return [
         f"{prepared.built.names[hosted.id]}: {name} = {hosted.node.sizes()[name]}"
         for hosted in prepared.world.nodes
@@ -219,5 +225,5 @@ def replay_line(result: WorldResult) -> str:
 
 
 def spread(protocols: Sequence[str], worlds: int, seed: int) -> list[tuple[str, int]]:
-    """Pairs of protocol and seed: protocols take turns, seeds count up."""
+    """Return pairs of protocol and seed for so many worlds. Protocols take turns, seeds count up."""
     return [(protocols[place % len(protocols)], seed + place) for place in range(worlds)]

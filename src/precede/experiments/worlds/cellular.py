@@ -90,7 +90,10 @@ class CellularTable(WorldTable, frozen=True, kw_only=True):
     fifo: Annotated[bool, key("lossy: frames between two nodes keep their order")] = False
 
     def unused(self) -> Mapping[str, str]:
-        """Keys of the radio and of the movement that are not chosen."""
+        """Return the keys that have no effect, each with the reason.
+
+        These are keys of radios and movements that are not chosen, and `degree` beside `links`.
+        """
         radios = {"contention": ("bitrate", "retries", "window"), "lossy": ("loss", "radio_delay", "fifo")}
         movements = {
             "walk": ("hysteresis", "speed", "turn", "step", "duration"),
@@ -153,7 +156,10 @@ def _positions(
 
 
 def read_positions(path: Path, hosts: Sequence[str], step: Duration) -> Positions:
-    """Straight lines between the rows of each host; it is absent before its first row and after its last."""
+    """Read the positions of hosts from a CSV file, one for every `step`.
+
+    A host moves in straight lines between its rows. It is absent before its first row and after its last.
+    """
     rows = _position_rows(path, hosts)
     last = max((at for track in rows.values() for at, _, _ in track), default=0)
     instants = np.arange(0, last + 1, step)

@@ -143,7 +143,10 @@ class _Plan(NamedTuple):
 
 
 def _contacts(world: ContactsTable, table: Table, seed: int) -> ContactList:
-    """Contacts from a generator, the lake or files. A row that cannot be used is an error, never skipped."""
+    """Return contacts from a generator, the lake or files.
+
+    A row that cannot be used is an error, never skipped.
+    """
     if world.generator is not None:
         return _generated(world, table, seed)
     if world.trace is not None:
@@ -161,7 +164,10 @@ def _contacts(world: ContactsTable, table: Table, seed: int) -> ContactList:
 
 
 def _stored(world: ContactsTable, table: Table, trace: str) -> ContactList:
-    """Contacts that `precede ingest` or `precede contacts` wrote to the lake."""
+    """Read contacts that `precede ingest` or `precede contacts` wrote to the lake.
+
+    Time counts from the first.
+    """
     from precede.lake.layout import Lake
     from precede.lake.stored_contacts import read_stored_contacts
 
@@ -173,7 +179,7 @@ def _stored(world: ContactsTable, table: Table, trace: str) -> ContactList:
 
 
 def _written_plan(world: ContactsTable, table: Table) -> _Plan:
-    """Contacts written into the scenario: for small worlds, and for worlds that the swarm draws."""
+    """Read contacts and stays that are written into the scenario, as in small worlds and those of the swarm."""
     if not isinstance(world.nodes, int):
         raise table.lacks("'nodes', a number, with `meetings`")
     names = numbered(world.nodes)
@@ -187,7 +193,10 @@ def _written_plan(world: ContactsTable, table: Table) -> _Plan:
 
 
 def _row(table: Table, name: str, item: Any, names: Sequence[str], count: int) -> Any:
-    """The ids of `count` named nodes, and two instants in order."""
+    """Read one element of a list: the ids of `count` named nodes, and two instants in order.
+
+    Raise `BadInput` about the key `name` if it is anything else.
+    """
     try:
         *nodes, start, end = item
         row = (*(names.index(str(node)) for node in nodes), parse_duration(start), parse_duration(end))

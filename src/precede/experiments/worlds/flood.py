@@ -103,7 +103,7 @@ class FloodTable(WorldTable, frozen=True, kw_only=True):
     ] = None
 
     def unused(self) -> Mapping[str, str]:
-        """Keys about places and movement that the other keys make superfluous."""
+        """Return keys about places and movement that other keys make superfluous, each with the reason."""
         unused: dict[str, str] = {}
         if self.places is not None:
             unused |= dict.fromkeys(("nodes", "grid", "connected"), "with `places`")

@@ -91,7 +91,7 @@ class WorldKind(Struct, Generic[WorldT], frozen=True):
 
 
 def find_kind(name: str) -> WorldKind[Any]:
-    """A kind of world by name."""
+    """Return a kind of world by name. Raise `BadInput` if there is none of this name."""
     if name not in KINDS:
         raise BadInput(f"unknown world kind {name!r} (known: {', '.join(KINDS)})")
     module, _, attribute = KINDS[name].partition(":")
@@ -106,7 +106,7 @@ def numbered(count: int) -> tuple[str, ...]:
 
 
 def everybody(count: int) -> tuple[Presence, ...]:
-    """All nodes, from the beginning to the end."""
+    """Return one stay for each node, from the beginning to the end."""
     return tuple(Presence(node) for node in range(count))
 
 

@@ -21,13 +21,16 @@ _NEVER: Final = np.iinfo(np.int64).max
 
 
 class Slower(AssertionError):
-    """TOVF delivered a message later than TOF would have, which the protocol excludes."""
+    """Raised if TOVF (virtual flooding, DRIFT) delivered a message later than TOF (flooding) would have.
+
+    The protocol excludes that.
+    """
 
 
 class Window(Struct, frozen=True):
-    """Messages broadcast in this window are measured.
+    """The window of broadcasts that are measured.
 
-    It opens when every source has begun, if that is later.
+    For latencies it opens when every source has begun, if that is later.
     """
 
     opens: Instant
@@ -68,7 +71,10 @@ class Rows:
 
 
 def _codes(log: pa.Table, column: str) -> Column:
-    """A dictionary column's numbers; names of kinds and of numbered nodes stand in their own order."""
+    """Return a dictionary column's codes, -1 for null.
+
+    Kinds and numbered nodes are coded in their own order.
+    """
     chunk = log[column].unify_dictionaries().combine_chunks()
     return np.asarray(chunk.indices.fill_null(-1).to_numpy(zero_copy_only=False), np.int64)
 
@@ -78,9 +84,9 @@ def _whole(log: pa.Table, column: str) -> Column:
 
 
 def assert_never_slower(rows: Rows) -> int:
-    """Check that TOVF is never later than TOF, for any message at any destination.
+    """Raise `Slower` if TOVF delivered a message at some destination later than TOF would have.
 
-    Returns the pairs compared.
+    Returns the number of pairs of message and destination compared.
     """
     both = rows.observed != _NEVER
     late = both & (rows.delivered > rows.observed)
@@ -91,7 +97,10 @@ def assert_never_slower(rows: Rows) -> int:
 
 
 def measure_latencies(rows: Rows, window: Window) -> dict[str, float]:
-    """Figures 5(a) to 5(c) and 7 to 10: seconds, over pairs of message and destination that have both times."""
+    """Measure what Figures 5(a) to 5(c) and 7 to 10 show, in seconds. Raise `Slower` if TOVF was ever later.
+
+    Ages are over pairs of message and destination that both TOF and TOVF delivered.
+    """
     compared = assert_never_slower(rows)
     first = np.full(int(rows.source.max()) + 1, _NEVER, np.int64)
     np.minimum.at(first, rows.source, rows.born)
@@ -130,10 +139,11 @@ def _most_by_source(age: Any, source: Column) -> Any:
 
 
 def measure_floods(rows: Rows, window: Window, originators: tuple[int, ...], side: int) -> dict[str, float]:
-    """Figures 5(d) and 6: how many floods, its own included, until a message is delivered, one flood a second.
+    """Measure what Figures 5(d) and 6 show: the floods until a message is delivered, its own included.
 
-    `axis`: on the grid lines of the (first) originator; `diagonal`: as many columns as rows away from it;
-    `near`: within three hops of it; `far`: the quarter of the nodes with the most hops.
+    There is one flood a second. Some means are over a part of the grid. `axis`: on the grid lines of the
+    (first) originator; `diagonal`: as many columns as rows away from it; `near`: within three hops of it;
+    `far`: the quarter of the nodes with the most hops.
     """
     floods = floods_until_delivery(rows, window)
     node = np.arange(side * side)
@@ -159,7 +169,11 @@ def measure_floods(rows: Rows, window: Window, originators: tuple[int, ...], sid
 
 
 def floods_until_delivery(rows: Rows, window: Window) -> Column:
-    """A row per measured message, a column per node (Figure 6 shows its means and maxima over the grid)."""
+    """Count the floods until each delivery: a row per measured message, a column per node.
+
+    Figure 6 shows the means and maxima over the grid. Raise ValueError if a message was not delivered
+    everywhere.
+    """
     inside = (rows.born >= window.opens) & (rows.born <= window.closes)
     delivered = rows.delivered[inside]
     if (delivered == _NEVER).any():

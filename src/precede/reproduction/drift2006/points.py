@@ -27,7 +27,10 @@ SPACING: Final = 70.0
 FLOODS: Final = 1000
 GRID_SIDE: Final = 10
 ORIGINATORS: Final = {"centre": (55,), "origin": (0,), "two": (0, 99), "four": (0, 9, 90, 99)}
-"""Figure 6 has the central source at [350, 350], which is column 5 and row 5; the text has it at [315, 315]."""
+"""The nodes that send in each grid experiment.
+
+Figure 6 has the central source at [350, 350], which is column 5 and row 5; the text has it at [315, 315].
+"""
 
 _MOTES: Final = (5, 6, 9, 10)
 _AFTER: Final = 10 * SECOND
@@ -65,7 +68,7 @@ class Point(Struct, frozen=True):
         return [self.base_rate + place * self.rate_delay for place in range(len(self.senders()))]
 
     def run(self, seed: int) -> Run:
-        """One simulation of the paper."""
+        """Describe one simulation of this point."""
         return Run(
             world=self._world(),
             workload=self._workload(),
@@ -109,7 +112,11 @@ class Point(Struct, frozen=True):
         return world
 
     def _workload(self) -> dict[str, Any]:
-        """The workload table: relative rates, and in `every` the interval of the mean rate."""
+        """Return the workload table.
+
+        On the grid it is a script. Otherwise it has relative rates, and in `every` the interval of the mean
+        rate.
+        """
         senders = self.senders()
         if self.layout == "grid":
             script = [{"src": str(senders[k % len(senders)]), "at": f"{k + 1}s"} for k in range(self.floods)]
@@ -146,7 +153,7 @@ class Experiment(Struct, frozen=True):
 
 
 def read_experiments(path: Path, scale: str = "paper") -> list[Experiment]:
-    """Every experiment of the file, at this scale."""
+    """Read every experiment of the file, with its points and runs at this scale."""
     tables, _ = read_toml(path)
     return [_experiment(name, table, scale) for name, table in tables["experiment"].items()]
 

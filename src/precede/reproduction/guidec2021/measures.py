@@ -19,9 +19,9 @@ from precede.measures.events import measure_events
 from precede.measures.gauges import measure_gauges
 
 FIVE_MINUTES: Final = (270 * SECOND, 330 * SECOND)
-"""The paper's Figure 11 shows node N777, which stays five minutes.
+"""The shortest and the longest stay that counts as five minutes.
 
-We take all nodes that stay about as long.
+The paper's Figure 11 shows node N777, which stays five minutes. We take all nodes that stay about as long.
 """
 
 _DELAYS: Final = ("transit", "wait", "age")
@@ -29,7 +29,7 @@ _STATISTICS: Final = ("mean", "sd", "min", "max", "p50", "p95", "p99")
 
 
 def measure_world(built: BuiltWorld) -> dict[str, float]:
-    """The statistics of the scenario, Tables I and IV."""
+    """Measure the contacts and stays of the scenario, for Tables I and IV."""
     contacts = [end - start for _, _, start, end in built.network.contact_list()]  # type: ignore[attr-defined]
     stays = [stay.leave - stay.enter for stay in built.presence if stay.leave is not None]
     measures = {"contacts": float(len(contacts))}
@@ -49,7 +49,7 @@ def measure_world(built: BuiltWorld) -> dict[str, float]:
 
 
 def measure_log(log: pa.Table, gauges: pa.Table, built: BuiltWorld) -> dict[str, float]:
-    """The measures of the log: Tables II, III, V and VI, and the text about Figures 5, 6, 10 and 11."""
+    """Measure the log, for Tables II, III, V and VI, and the text about Figures 5, 6, 10 and 11."""
     counted = measure_events(log.to_batches())
     measures = {name: float(value) for name, value in counted.items() if value is not None}
     for delay, statistic in product(_DELAYS, _STATISTICS):
@@ -69,7 +69,7 @@ def measure_log(log: pa.Table, gauges: pa.Table, built: BuiltWorld) -> dict[str,
 
 
 def _distributions(log: pa.Table) -> dict[str, float]:
-    """Shares of transits, and the two percentiles of the wait that the text names."""
+    """Return shares of transits, and the 80th and 90th percentile of the wait, which the paper's text names."""
     transit, wait = _delays(log)
     if not transit.size:
         return {}
@@ -84,7 +84,7 @@ def _distributions(log: pa.Table) -> dict[str, float]:
 
 
 def _delays(log: pa.Table) -> tuple[np.ndarray[Any, Any], np.ndarray[Any, Any]]:
-    """Transits of all receptions and waits of all deliveries that were received, in seconds."""
+    """Return transits of all receptions and waits of all deliveries of received messages, in seconds."""
     kind = log["kind"].cast(pa.string())
     columns = ("node", "message_source", "message_number", "at_us")
 
@@ -118,7 +118,10 @@ def _delays(log: pa.Table) -> tuple[np.ndarray[Any, Any], np.ndarray[Any, Any]]:
 
 
 def _registry_over_the_day(gauges: pa.Table) -> dict[str, float]:
-    """Figure 6: the mean size of the co-delivered registry in the last third of the day over the middle one."""
+    """Divide the mean size of the co-delivered registry late in the day by that in the middle (Figure 6).
+
+    Both are thirds of the day.
+    """
     registry = gauges.filter(pc.equal(gauges["name"].cast(pa.string()), "co_delivered"))
     if not registry.num_rows:
         return {}
@@ -131,7 +134,7 @@ def _registry_over_the_day(gauges: pa.Table) -> dict[str, float]:
 
 
 def _five_minute_stays(log: pa.Table, gauges: pa.Table, built: BuiltWorld) -> dict[str, float]:
-    """Figure 11, for every node that stays about five minutes."""
+    """Return mean receptions, deliveries and peaks of nodes that stay about five minutes (Figure 11)."""
     low, high = FIVE_MINUTES
     names = [
         built.names[stay.node]

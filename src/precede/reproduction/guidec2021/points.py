@@ -33,12 +33,12 @@ class Point(Struct, frozen=True):
     described: Run
 
     def run(self, seed: int) -> Run:
-        """One simulation of the paper."""
+        """Describe one simulation of this point."""
         return msgspec.structs.replace(self.described, seed=seed)
 
 
 def read_experiments(path: Path, scale: str = "paper") -> tuple[list[Point], list[int]]:
-    """Every point of the file, once for each layout; and the seeds each gets at this scale."""
+    """Read every point of the file, once for each layout, and the seeds each gets at this scale."""
     tables, _ = read_toml(path)
     if scale not in tables:
         raise BadInput(f"{path}: no scale [{scale}]")
@@ -55,7 +55,7 @@ def read_experiments(path: Path, scale: str = "paper") -> tuple[list[Point], lis
 
 
 def measure_run(point: Point, seed: int) -> Finding:
-    """One run of a point, verified and measured; delays in seconds, ratios in percent."""
+    """Carry out one run of a point, verify and measure it. Delays are in seconds, ratios in percent."""
     sink = TableSink()
     ready = prepare(point.run(seed), sink)
     ready.world.run(ready.end)

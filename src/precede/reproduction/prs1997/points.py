@@ -26,11 +26,14 @@ from precede.reproduction.units import Finding, finding_about
 from precede.witness.verify import verify
 
 WORD_BITS: Final = 32
-"""Section 7.1: bits per integer in the bit map form, W."""
+"""Bits per integer in the bit map form of the algorithm (W in section 7.1)."""
 
 
 class Precision(Struct, frozen=True):
-    """The length of a run and the number of runs."""
+    """The length of a run and the number of runs.
+
+    Runs are added until the interval's half width is at most `interval` times the mean.
+    """
 
     warm_up_deliveries: int
     deliveries: int
@@ -54,7 +57,7 @@ class Point(Struct, frozen=True, forbid_unknown_fields=True):
     options: Mapping[str, Any] = {}
 
     def run(self, seed: int, precision: Precision) -> Run:
-        """The simulation of this point: the paper's settings, long enough for the required deliveries."""
+        """Describe the simulation: the paper's settings, long enough for the required deliveries."""
         receivers = sum(self.to) / 2 if self.to else self.nodes - 1
         deliveries = precision.warm_up_deliveries + precision.deliveries
         lasts = 1.15 * deliveries * self.gap / (self.nodes * receivers) + 10 * self.propagation + 5 * self.gap
@@ -77,7 +80,7 @@ class Point(Struct, frozen=True, forbid_unknown_fields=True):
 
 
 def read_experiments(path: Path, scale: str = "paper") -> tuple[dict[str, list[Point]], Precision]:
-    """Every experiment of the file, as points; and how they are measured at this scale."""
+    """Read every experiment of the file as points, and the length and number of runs at this scale."""
     tables, _ = read_toml(path)
     measured = tables["measured"] | (tables["quick"] if scale == "quick" else {})
     experiments = {name: list(_points(name, table, scale)) for name, table in tables["experiment"].items()}
@@ -96,7 +99,7 @@ def _points(name: str, table: Mapping[str, Any], scale: str) -> Iterator[Point]:
 
 
 def measure_run(point: Point, seed: int, precision: Precision) -> Finding:
-    """One run, verified and measured."""
+    """Carry out one run, verify it, and measure what its messages carry."""
     sink = TableSink()
     carry_out(point.run(seed, precision), sink)
     log = sink.events()
@@ -117,9 +120,10 @@ def measure_run(point: Point, seed: int, precision: Precision) -> Finding:
 def _carried_by_message(
     log: pa.Table, precision: Precision
 ) -> tuple[np.ndarray[Any, Any], np.ndarray[Any, Any]]:
-    """Entries and control bytes of each message sent while the measured deliveries happened.
+    """Return entries and control bytes of each message sent while the measured deliveries happened.
 
-    What one node sends at one instant are the copies of one message; they count once, with their mean.
+    What one node sends at one instant are the copies of one message; they count once, with their mean. Raise
+    `BadInput` if the run has too few deliveries.
     """
     at = log["at_us"].to_numpy()
     kind = np.asarray(log["kind"].cast(pa.string()).to_numpy(zero_copy_only=False))
@@ -138,7 +142,10 @@ def _carried_by_message(
 
 
 def narrow_enough(shares: Sequence[float], precision: Precision) -> bool:
-    """Are there enough runs: is the interval of the mean narrow, or is the limit of runs reached?"""
+    """Tell whether there are enough runs.
+
+    There are if the interval of the mean is narrow, but not before `fewest_runs`, and always at `most_runs`.
+    """
     if len(shares) < precision.fewest_runs:
         return False
     interval = confidence_interval(shares)

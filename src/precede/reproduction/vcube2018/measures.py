@@ -36,7 +36,10 @@ class Rows:
 
 
 def _codes(log: pa.Table, column: str) -> Column:
-    """A dictionary column's numbers; names of kinds and of numbered nodes stand in their own order."""
+    """Return a dictionary column's codes, -1 for null.
+
+    Kinds and numbered nodes are coded in their own order.
+    """
     chunk = log[column].unify_dictionaries().combine_chunks()
     return np.asarray(chunk.indices.fill_null(-1).to_numpy(zero_copy_only=False), np.int64)
 
@@ -46,7 +49,7 @@ def _whole(log: pa.Table, column: str) -> Column:
 
 
 def measure_rows(rows: Rows, counters: Mapping[str, int], nodes: int) -> dict[str, float]:
-    """Every measure of one run."""
+    """Return every measure of one run, except those of Figure 8 (`measure_pairs`)."""
     sent = rows.kind == SENT
     packets = int(sent.sum())
     return {
@@ -62,7 +65,7 @@ def measure_rows(rows: Rows, counters: Mapping[str, int], nodes: int) -> dict[st
 
 
 def _measure_packets(carried: Column, size: Column, node: Column, nodes: int) -> dict[str, float]:
-    """Tables 1 to 3 and Figure 10."""
+    """Measure how many messages and bytes packets carry, for Tables 1 to 3 and Figure 10."""
     measures: dict[str, float] = {}
     aggregated = carried > 1
     measures["aggregated_packets"] = int(aggregated.sum())
@@ -91,7 +94,7 @@ def _measure_packets(carried: Column, size: Column, node: Column, nodes: int) ->
 
 
 def _closed_for_lack_of_space(rows: Rows, sent: Any) -> Any:
-    """Which packets are full: the next packet to the same node at the same instant would not have fitted in."""
+    """Mark full packets: the next packet to the same node at the same instant would not have fitted in."""
     size, node, at, peer = (column[sent] for column in (rows.bytes, rows.node, rows.at, rows.peer))
     full = np.zeros(len(size), bool)
     full[:-1] = (node[1:] == node[:-1]) & (at[1:] == at[:-1]) & (peer[1:] == peer[:-1])
@@ -106,7 +109,10 @@ def _size_bins(size: Column) -> list[Any]:
 
 
 def _measure_dependencies(rows: Rows) -> dict[str, float]:
-    """Figure 6: the entries of each vector besides the source's own, from the first packet of a message."""
+    """Count the entries of each vector besides the source's own, for Figure 6.
+
+    They are read from the first packet of each message.
+    """
     births = np.flatnonzero(rows.kind == BROADCAST)
     first = births + 2
     first = first[first < len(rows.kind)]
@@ -126,7 +132,7 @@ def _measure_dependencies(rows: Rows) -> dict[str, float]:
 
 
 def _measure_latencies(rows: Rows, nodes: int) -> dict[str, float]:
-    """Figure 7, in units of time, over all copies but a source's own."""
+    """Measure transit, wait and age for Figure 7, in units of time, over all copies but a source's own."""
     transit, wait = _latencies(rows, nodes)
     if not len(transit):
         return {}
@@ -140,7 +146,10 @@ def _measure_latencies(rows: Rows, nodes: int) -> dict[str, float]:
 
 
 def _latencies(rows: Rows, nodes: int) -> tuple[Column, Column]:
-    """Transit and wait of every (node, source), by node then source; each node broadcast one message."""
+    """Return transit and wait of every copy that was delivered, by node and then by source.
+
+    Each node broadcast one message, so that a node and a source name a copy.
+    """
     born = np.zeros(nodes, np.int64)
     births = rows.kind == BROADCAST
     born[rows.node[births]] = rows.at[births]
@@ -151,14 +160,17 @@ def _latencies(rows: Rows, nodes: int) -> tuple[Column, Column]:
 
 
 def _by_copy(rows: Rows, mask: Any, nodes: int) -> Column:
-    """The instant of a kind of row for each copy, node * nodes + source; -1 where there is none."""
+    """Return the instants of some rows by copy, at the index node * nodes + source; -1 where there is none."""
     at = np.full(nodes * nodes, -1, np.int64)
     at[rows.node[mask] * nodes + rows.source[mask]] = rows.at[mask]
     return at
 
 
 def _measure_buffers(rows: Rows, nodes: int) -> dict[str, float]:
-    """Figure 9: the most messages a node held at the end of an instant, received and not delivered."""
+    """Measure the most messages a node held at the end of an instant, for Figure 9.
+
+    A node holds a message that it has received and not delivered.
+    """
     places = np.flatnonzero((rows.kind == RECEIVED) | ((rows.kind == DELIVERED) & (rows.node != rows.source)))
     order = places[np.argsort(rows.node[places], kind="stable")]
     node, at = rows.node[order], rows.at[order]
@@ -175,7 +187,10 @@ def _measure_buffers(rows: Rows, nodes: int) -> dict[str, float]:
 
 
 def measure_pairs(rows: Rows, without: Rows, nodes: int) -> dict[str, float]:
-    """Figure 8: messages from packets with exactly two, compared with the same copies without aggregation."""
+    """Measure messages from packets with exactly two, for Figure 8.
+
+    They are compared with the same copies in a run without aggregation (`without`).
+    """
     begins = np.flatnonzero(rows.kind == PACKET_RECEIVED)
     arrived = np.flatnonzero(rows.kind == RECEIVED)
     packet = begins[np.searchsorted(begins, arrived) - 1]

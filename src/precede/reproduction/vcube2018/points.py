@@ -39,7 +39,7 @@ class Point(Struct, frozen=True):
     propagation: str = "normal(0.1, 0.025)"
 
     def run(self, seed: int, aggregation: bool | None = None) -> Run:
-        """One simulation of the paper. One unit of time is one millisecond."""
+        """Describe one simulation of this point. One unit of time is one millisecond."""
         return Run(
             world={
                 "kind": "switched",
@@ -82,7 +82,7 @@ class Scale(Struct, frozen=True):
 
 
 def read_experiments(path: Path, scale: str = "paper") -> tuple[list[Point], Scale]:
-    """Every point of the file, once for each start process; and how many runs each gets at this scale."""
+    """Read every point of the file, once for each start process, and how many runs each gets at this scale."""
     tables, _ = read_toml(path)
     points = [
         point
@@ -105,7 +105,10 @@ def _points(name: str, start: str, first: str, table: Mapping[str, Any]) -> Iter
 
 
 def measure_run(point: Point, seed: int) -> Finding:
-    """One run of a point, verified and measured; for Figure 8 two runs that differ in aggregation only."""
+    """Carry out one run of a point, verify and measure it.
+
+    For Figure 8 (`PAIRED`) these are two runs that differ in aggregation only.
+    """
     rows, counters, violations = _carry_out(point.run(seed))
     if point.experiment not in PAIRED:
         measures = measure_rows(rows, counters, point.nodes)

@@ -66,12 +66,12 @@ class Point(Struct, frozen=True, forbid_unknown_fields=True):
 
     @property
     def load(self) -> str:
-        """The experiment that defines the load."""
+        """The experiment that defines the load: `like`, or else this one."""
         return self.like or self.experiment
 
 
 def read_experiments(path: Path, scale: str = "paper") -> list[tuple[Point, int]]:
-    """Every point of the file, and with how many seeds it is run at this scale."""
+    """Read every point of the file, and with how many seeds it is run at this scale."""
     tables, _ = read_toml(path)
     settings_of_scale = tables["quick"] if scale == "quick" else tables["measured"]
     own = "quick_runs" if scale == "quick" else "runs"
@@ -96,7 +96,7 @@ def _points(name: str, table: Mapping[str, Any], scale: Mapping[str, Any]) -> It
 
 
 def measure_run(point: Point, seed: int) -> Finding:
-    """One run of a point, measured."""
+    """Carry out one run of a point, verify and measure it."""
     if point.load in BUFFERS:
         results = measure_buffers(point.load, seed, round(point.seconds), point.hosts, options=point.options)
         measures = {name: value for name, value in results.items() if type(value) is float}
@@ -105,12 +105,15 @@ def measure_run(point: Point, seed: int) -> Finding:
 
 
 def rates(point: Point) -> list[float]:
-    """The rate of each step: one, or a staircase."""
+    """Return the rate of each step; without a staircase there is one step."""
     return [point.rate * 2 ** (step / OCTAVE) for step in range(max(point.stairs, 1))]
 
 
 def describe(point: Point, seed: int) -> Run:
-    """Section 5's world. Hosts broadcast as one Poisson process, each message by a host drawn at random."""
+    """Describe one run in section 5's world.
+
+    Hosts broadcast as one Poisson process, each message by a host drawn at random.
+    """
     protocol, options = _PROTOCOLS[point.protocol]
     last = JOIN + max(point.stairs, 1) * round(point.seconds * SECOND)
     return Run(
@@ -156,10 +159,11 @@ def _at_one_rate(point: Point, seed: int) -> Finding:
 
 
 def _chosen(counts: Mapping[str, Any], point: Point) -> dict[str, float]:
-    """Counts per second of load. A repetition is a data frame that was sent to one of its addressees before.
+    """Return the counts that claims are about, most of them per second of load.
 
-    WAS sends a message once in each cell, so all frames beyond one per cell and message are repetitions. CK
-    sends one message in several frames, as hosts become ready for it; its own packets mark repetitions.
+    A repetition is a data frame that was sent to one of its addressees before. WAS sends a message once in each
+    cell, so all frames beyond one per cell and message are repetitions. CK sends one message in several frames,
+    as hosts become ready for it; its own packets mark repetitions.
     """
     count = {
         name: counts.get(f"packets_{name}") or 0 for name in ("ack", "proxy_ack", "proxy_repeat", "private")
@@ -181,7 +185,10 @@ def _chosen(counts: Mapping[str, Any], point: Point) -> dict[str, float]:
 
 
 def _buffers(gauges: pa.Table, point: Point) -> dict[str, float]:
-    """The messages that stations buffer during the load, and the saving of the others against the fullest."""
+    """Return the mean number of messages that stations buffer during the load, and a saving.
+
+    The saving is by how many percent the other stations buffer less than the fullest one.
+    """
     last = JOIN + round(point.seconds * SECOND)
     samples: dict[int, list[int]] = {}
     for row in gauges.select(["node", "at_us", "name", "value"]).to_pylist():
@@ -219,7 +226,10 @@ class _DeliverySink(TableSink):
                 self.in_time[source, number] = self.in_time.get((source, number), 0) + 1
 
     def share(self, begin: int, end: int, hosts: int) -> float:
-        """The share of deliveries in time, of messages broadcast between two instants."""
+        """Return the share of deliveries in time, of messages broadcast between two instants.
+
+        It is 1 if there are no such messages.
+        """
         born = [message for message, at in self.born.items() if begin <= at < end]
         made = sum(self.in_time.get(message, 0) for message in born)
         return made / (len(born) * hosts) if born else 1.0
@@ -236,7 +246,8 @@ _AS: Final = {
 def _climb(point: Point, seed: int) -> Finding:
     """Raise the rate until two steps in a row fail.
 
-    The throughput is the rate of the last step that succeeded.
+    The throughput is the rate of the last step that succeeded. Raise `BadInput` if no step succeeded, or if the
+    last step of all did.
     """
     within, length = round(point.within * SECOND), round(point.seconds * SECOND)
     sink = _DeliverySink(within)

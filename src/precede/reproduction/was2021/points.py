@@ -30,7 +30,10 @@ def describe(
     rate: float = 0.0,
     options: Mapping[str, str] | None = None,
 ) -> Run:
-    """Section 5.2 (`buffers`) or 5.3 (`failures`): 20 hosts a cell, 1 Mb/s on the air."""
+    """Describe a run of section 5.2 (`buffers`) or 5.3 (`failures`).
+
+    There are 1 Mb/s on the air and, with 200 hosts, 20 hosts a cell.
+    """
     gap = hosts / (rate or RATES[experiment])
     crashes = [
         {
@@ -69,10 +72,10 @@ def measure(
     rate: float = 0.0,
     options: Mapping[str, str] | None = None,
 ) -> dict[str, Any]:
-    """One run, and its stations' buffers second by second.
+    """Carry out and verify one run, and measure its stations' buffers second by second.
 
     As in the paper, `max` is the fullest station. With a centralised discard every station would keep as much.
-    Mean and deviation leave it out.
+    Mean and deviation leave that station out.
     """
     sink = TableSink()
     outcome = carry_out(describe(experiment, seed, duration, hosts, rate, options), sink)
@@ -101,7 +104,7 @@ def measure(
 
 
 def _buffers(sink: TableSink) -> np.ndarray[Any, np.dtype[np.int64]]:
-    """SBuffer sizes by second and station."""
+    """Return the sizes of stations' message buffers (SBuffer), a row per second and a column per station."""
     table = sink.gauges().select(["node", "at_us", "name", "value"]).to_pylist()
     rows: dict[int, list[int]] = {}
     for row in table:

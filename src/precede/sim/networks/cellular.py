@@ -151,7 +151,7 @@ class Cellular(Network):
                 self.world.link_up(host, cell, RADIO)
 
     def _step(self, number: int) -> None:
-        """Moves all hosts by one step, and into the cells they are now in."""
+        """Moves all hosts by one step and into the cells they are now in, and schedules the next step."""
         assert self._journey is not None
         positions, cells = self._journey.positions, self._journey.cells
         first = self.stations

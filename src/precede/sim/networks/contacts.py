@@ -73,7 +73,7 @@ class ContactNetwork(Network):
     # -- contacts and nodes come and go ----------------------------------------------------------------------
 
     def _await_begin(self) -> None:
-        """Schedules the next beginning only, so that the queue holds one event for the whole list."""
+        """Schedules only the next beginning of a contact. So the queue holds one event for the whole list."""
         if self._begun < len(self._begins):
             at = max(self._begins[self._begun][2], self.world.now)
             self.world.schedule_phase(CONTACTS_BEGIN, at, self._begin_contacts)
@@ -104,7 +104,7 @@ class ContactNetwork(Network):
         self._await_end()
 
     def _count(self, a: NodeId, b: NodeId, change: int) -> None:
-        """Counts the contacts of a pair that overlap: together they are one link."""
+        """Changes the number of contacts that a pair has now. Contacts that overlap are one link."""
         self._in_range[a][b] = self._in_range[a].get(b, 0) + change
         self._in_range[b][a] = self._in_range[a][b]
 

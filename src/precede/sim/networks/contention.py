@@ -29,7 +29,10 @@ MOST_WINDOW: Final = 1024
 
 
 class ContentionRadio(Radio):
-    """One channel per cell. `bitrate` in bits per second; `retries` of a unicast frame nobody received."""
+    """One channel per cell, of `bitrate` bits per second.
+
+    A unicast frame that nobody received is sent again up to `retries` times.
+    """
 
     def __init__(self, bitrate: float, range_m: float, retries: int = 0, window: int = LEAST_WINDOW) -> None:
         self._bitrate = bitrate
@@ -132,7 +135,10 @@ class ContentionRadio(Radio):
         )
 
     def _end(self, channel: _Channel, airings: list[Airing]) -> None:
-        """Ends a transmission; the channel stays busy until all receptions were carried out."""
+        """Ends transmissions, and hands over the frame unless several collided.
+
+        The channel stays busy until all receptions were carried out.
+        """
         collided = len(airings) > 1 and not self._healed
         for airing in airings:
             transmitter = self._transmitters[airing.sender]
@@ -168,7 +174,10 @@ class ContentionRadio(Radio):
             transmitter.contending = False
 
     def _land(self, channel: _Channel, airing: Airing) -> bool:
-        """Hands a frame to its receivers in the cell, except those with another cell's transmitter in range."""
+        """Hands a frame to its receivers in the cell, except those with another cell's transmitter in range.
+
+        Returns whether any node received it.
+        """
         if not self.world.is_up(airing.sender):
             return False
         noise = [] if self._healed else channel.noise(airing.start, airing.end)
@@ -217,7 +226,7 @@ class _Channel:
         self.longest: Duration = 0
 
     def clock(self, now: Instant) -> int:
-        """The next slot boundary of the idle clock."""
+        """Returns the reading of the idle clock, in slots, at the next slot boundary."""
         if self.busy or now <= self.idle_from:
             return self.slot
         return self.slot - (self.idle_from - now) // SLOT
@@ -229,7 +238,7 @@ class _Channel:
             self.aired.append((airing.start, airing.end, airing.place))
 
     def noise(self, start: Instant, end: Instant) -> list[tuple[float, float]]:
-        """The positions of nodes in other cells that transmitted between two instants."""
+        """Returns the positions of nodes in nearby cells that transmitted between two instants."""
         places: list[tuple[float, float]] = []
         for other in self.near:
             aired = other.aired

@@ -112,7 +112,10 @@ class FloodRadio(Network):
     # -- the channel -------------------------------------------------------------------------------------
 
     def _access_channel(self, radio: _Radio) -> None:
-        """Transmits the first of the queue after the access time, or now."""
+        """Transmits the first packet of the queue after the access time, or now if there is none.
+
+        With carrier sense it also waits for a free channel.
+        """
         radio.busy = True
         wait = radio.access.next() if self._access is not None else 0
         if wait or self._carrier_sense:
@@ -207,7 +210,11 @@ class FloodRadio(Network):
     # -- collisions --------------------------------------------------------------------------------------
 
     def _collide(self, radio: _Radio, air: _Air, near: Sequence[NodeId]) -> None:
-        """Marks collisions: at nodes that receive another transmission or send one, and at the sender."""
+        """Marks the collisions that a new transmission causes.
+
+        A node in range that hears another transmission loses both; one that sends loses the new one. The sender
+        loses what it hears.
+        """
         spoils: dict[NodeId, None] = {}
         air.spoils = spoils
         for other in radio.heard:
@@ -283,7 +290,7 @@ class _Radio:
 def _rows(
     distribution: Distribution, network: FloodRadio, name: str, node: NodeId, unit: int
 ) -> Callable[[], list[float]]:
-    """A function that draws one value per receiver for each transmission."""
+    """Returns a function that draws, for each transmission, one value per receiver."""
     width = network.nodes
     generator = network.world.generators.numpy(name, node)
 

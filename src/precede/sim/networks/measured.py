@@ -100,7 +100,7 @@ class MeasuredNetwork(Network):
             self.world.sent(lane.end.node, key, True)
 
     def _arrive(self, lane: _Lane, send: Send) -> None:
-        """Hand over a packet if the link is up at the receiver's end too."""
+        """Hand over a packet if the link is up at the receiver's end too; otherwise count it as cut."""
         to, sender = lane.end.peer, lane.end.node
         if (to, sender) not in self._lanes:
             self._counts["transfers_cut"] += 1

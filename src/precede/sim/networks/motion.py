@@ -77,7 +77,7 @@ class Motion:
         return bool(self._legs)
 
     def place(self, node: NodeId, now: Instant) -> Point:
-        """The position of a node."""
+        """The position of a node. `now` must not decrease between calls."""
         self._advance(now)
         passed = now - self._since[node]
         return (
@@ -144,7 +144,11 @@ def connected(places: Sequence[Point], reach: float) -> bool:
 def scattered_connected(
     nodes: int, width: float, height: float, reach: float, generators: Generators, attempts: int = 10_000
 ) -> list[Point]:
-    """Random positions of a connected network: drawn again until it is, at most `attempts` times."""
+    """Random positions of a connected network.
+
+    They are drawn again until the network is connected, at most `attempts` times. The last ones are returned
+    even if it is not.
+    """
     places: list[Point] = []
     for attempt in range(attempts):
         places = scattered(nodes, width, height, generators.python("places", attempt))

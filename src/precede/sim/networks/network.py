@@ -24,7 +24,11 @@ CONTACTS_END, NODES_LEAVE, NODES_ENTER, CONTACTS_BEGIN, MESSAGES_BORN, REST = ra
 
 
 class Simulator(Protocol):
-    """The simulator as a network sees it. Calls take effect before they return, except the ones for later."""
+    """The simulator as a network sees it.
+
+    Calls take effect before they return, except `schedule`, `schedule_phase`, `soon` and the arrival in
+    `dispatch`.
+    """
 
     now: Instant
     generators: Generators
@@ -33,7 +37,10 @@ class Simulator(Protocol):
         """Calls a function later, in phase REST. `at` is not before `now`."""
 
     def dispatch(self, at: Instant, to: NodeId, packet: Packet, sender: NodeId, over: Medium) -> None:
-        """Same as `transmitted` now and `receive` at `at`, but faster; for a packet that nothing can stop."""
+        """Does what `transmitted` does now and `receive` at `at`, but faster.
+
+        It is for a packet that nothing can stop.
+        """
 
     def schedule_phase(self, phase: int, at: Instant, function: Callable[..., None], *arguments: Any) -> None:
         """Calls a function later, in a phase of that instant."""
@@ -69,7 +76,7 @@ class Flight(ABC):
 
     @abstractmethod
     def takes(self, now: Instant) -> Duration:
-        """The time until a packet that is sent now arrives."""
+        """Draws the time until a packet that is sent now arrives. Call it once per packet."""
 
 
 @mypyc_attr(allow_interpreted_subclasses=True)
@@ -80,7 +87,7 @@ class Network(ABC):
     """Whether nodes may go down in this run; if not, a network may save work."""
 
     def attach(self, world: Simulator, nodes: int) -> None:
-        """Called once, before anything happens: keeps the simulator and makes the random generators.
+        """Keeps the simulator and makes the random generators. It is called once, before anything happens.
 
         Node ids are 0 to nodes - 1.
         """
@@ -91,9 +98,10 @@ class Network(ABC):
         """Schedules the events that are known in advance (contacts, partitions, movements)."""
 
     def flight(self, sender: NodeId) -> Flight | None:
-        """How long a node's packets take, if this network only delays them; else None.
+        """Returns how long a node's packets take, if this network only delays them; else None.
 
-        The fast path then carries out unkeyed sends to one node itself, and calls `send` only for the others.
+        If it is not None, the fast path carries out unkeyed sends to one node itself, and calls `send` only for
+        the others.
         """
         return None
 
@@ -106,10 +114,10 @@ class Network(ABC):
         """Takes back a keyed send that is still queued."""
 
     def node_up(self, node: NodeId) -> None:
-        """A node has entered or restarted, and its `start` was carried out: brings up its links."""
+        """Brings up the links of a node that has entered or restarted, after its `start` was carried out."""
 
     def node_down(self, node: NodeId) -> None:
-        """A node has crashed or left: drops its queues, and takes down its links."""
+        """Drops the queues of a node that has crashed or left, and takes down its links."""
 
     def heal(self) -> None:
         """Ends all disturbances, for the second half of a swarm world: nothing is lost or cut any more."""

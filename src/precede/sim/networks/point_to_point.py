@@ -137,14 +137,21 @@ class PointToPoint(Network):
         return link
 
     def _delay_of(self, sender: NodeId) -> Draws:
-        """The delays of a node's packets; each node has its own generator, made when it first sends."""
+        """Returns the draws of a node's delays.
+
+        Each node has its own generator, made when it is first needed.
+        """
         draw = self._delays[sender]
         if draw is None:
             draw = self._delays[sender] = self._delay.draws(self.world.generators, "delay", sender)
         return draw
 
     def _chance_of(self, sender: NodeId) -> Callable[[], int]:
-        """Draws whole numbers below 2^32, two per packet: one for its loss and one for its duplication."""
+        """Returns a function that draws whole numbers below 2^32.
+
+        It is called twice per packet, for its loss and for its duplication. In a network without both it
+        returns a constant.
+        """
         if not self._loss and not self._duplication:
             return lambda: 1 << 31
         draw = self._chances[sender]
@@ -212,7 +219,7 @@ class PointToPoint(Network):
 
 
 class _Undisturbed(Flight):
-    """Packets of one node in a network that only delays them."""
+    """Times the packets of one node in a network that only delays them."""
 
     def __init__(self, delay: Draws) -> None:
         self._delay = delay

@@ -51,7 +51,10 @@ class Radio(ABC):
         return {}
 
     def receivers(self, sender: NodeId, to: NodeId) -> list[NodeId]:
-        """The nodes that can receive a frame that ends now."""
+        """Returns the nodes that can receive a frame now.
+
+        For a station these are hosts in its cell, all or the one that `to` names; for a host it is `to`.
+        """
         if sender >= self.cells.stations:
             return [to]
         if to == NEIGHBOURS:

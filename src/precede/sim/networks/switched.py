@@ -94,7 +94,7 @@ class Switched(Network):
                 world.dispatch(leaves + takes + self.processing, to, packet, sender, over)
 
     def cancel(self, sender: NodeId, key: Key) -> None:
-        """The packet is not sent; its place in the queue stays empty."""
+        """Takes back a keyed packet that is still queued; its place in the queue stays empty."""
         self._ports[sender].keyed.pop(key, None)
 
     def node_up(self, node: NodeId) -> None:
@@ -115,7 +115,7 @@ class Switched(Network):
         }
 
     def _delays(self, *name: NodeId) -> Draws:
-        """Draws t_pp for one packet after the other."""
+        """Returns draws of the propagation time (t_pp), from the generator of that name."""
         generator = self.world.generators.numpy("propagation", *name)
         propagation, longest = self._propagation, self._longest
 
@@ -126,7 +126,7 @@ class Switched(Network):
         return Draws(block, _BLOCK if self._drawn == "packet" else 1)
 
     def _crossing(self, port: _Port, to: NodeId) -> Duration:
-        """t_pp of a link, where it is drawn once per link."""
+        """Returns the propagation time (t_pp) of a link, where it is drawn once per link."""
         if to not in port.links:
             port.links[to] = self._delays(port.node, to).next()
         return port.links[to]
@@ -177,7 +177,7 @@ class _Port:
 
 
 class _Crossing(Flight):
-    """Packets of one node in a network where no node goes down."""
+    """Queues and times the packets of one node in a network where no node goes down."""
 
     def __init__(self, network: Switched, port: _Port) -> None:
         self._network = network

@@ -53,9 +53,10 @@ def draw(protocol: str, seed: int, random: Random) -> Plan:
 def _spare_leavers(
     world: dict[str, Any], crashes: list[dict[str, Any]], options: dict[str, Any]
 ) -> tuple[dict[str, Any], list[dict[str, Any]], dict[str, Any]]:
-    """Spare hosts that leave: they do not crash, and have 20 s until the leave must be confirmed.
+    """Change a world so that hosts that leave do not crash, and have 20 s until the leave must be confirmed.
 
-    Down decisions are switched off, so that they cannot hide an error of the protocol.
+    Decisions that a host is down are switched off, so that they cannot hide an error of the protocol. Return
+    the world's table, the crashes and the options.
     """
     leavers = {stay["node"] for stay in world["stays"] if "leave" in stay}
     kept = [crash for crash in crashes if crash["node"] not in leavers]
@@ -170,7 +171,7 @@ def _draw_options(random: Random, regime: str, stations: int) -> dict[str, Any]:
 
 
 def missing(plan: Plan, prepared: Prepared, log: pa.Table) -> list[str]:
-    """The messages that a working host should have delivered and has not.
+    """List the messages that a working host should have delivered and has not.
 
     Due is every message broadcast since the host was last admitted without a record from another station. A
     message of a host that left, crashed or lost its state is due only if some host delivered it.
@@ -213,7 +214,7 @@ def _admissions(prepared: Prepared) -> dict[NodeId, Instant]:
 
 
 def checks(plan: Plan, prepared: Prepared, log: pa.Table) -> Mapping[str, Sequence[str]]:
-    """At the end every working host is connected, and registered only at the station of its cell."""
+    """Check that at the end every working host is connected and registered only at the station of its cell."""
     world, names = prepared.world, prepared.built.names
     network: Any = prepared.built.network
     unconnected, leftovers = [], []

@@ -23,7 +23,7 @@ _MESSAGE_AT_MOST: Final = 4_000
 
 
 def draw(protocol: str, seed: int, random: Random) -> Plan:
-    """A few nodes that meet now and then; after healing all are in contact."""
+    """Draw a world of a few nodes that meet now and then. After healing all are in contact."""
     nodes = random.randint(2, 8)
     heal_at = random.choice((2, 5, 10)) * MINUTE
     end = heal_at + 2 * _LONGEST_LIFE
@@ -129,7 +129,7 @@ def _draw_options(random: Random, expires: bool) -> dict[str, Any]:
 
 
 def missing(plan: Plan, prepared: Prepared, log: pa.Table, repair: Duration = 0) -> Sequence[str]:
-    """Messages carried at the time of healing that live long enough and are not delivered.
+    """List messages that were carried at the time of healing, live long enough, and were not delivered.
 
     `repair` is the time that the dissemination needs beside the transfers.
     """
@@ -137,7 +137,10 @@ def missing(plan: Plan, prepared: Prepared, log: pa.Table, repair: Duration = 0)
 
 
 def spreading(plan: Plan, log: pa.Table) -> Duration:
-    """An upper bound of the time until all messages are everywhere: each node sends all, one by one."""
+    """Return an upper bound of the time in which all messages reach all nodes.
+
+    It is the time that the nodes need if each sends all messages one by one.
+    """
     world = plan.run.world
     messages = log["kind"].to_pylist().count("broadcast")
     bandwidth = float(world.get("bandwidth", "inf"))

@@ -1,9 +1,9 @@
 """Swarm worlds on the flood radio: loss, collisions, movement, partitions, crashes, joins, leaves (drift2006).
 
-A view change needs a majority of the current view. So where a source may be gone for good (it crashes, loses
-its saved state, or leaves), every fault that can make others continue without a source (crashes, stalls,
-partitions, walking away) hits only a minority of the sources, and any other nodes; the spared nodes stay
-connected. Where every node is back in the end, any node may have any fault before.
+A view change needs a majority of the current view. In some worlds a source may be gone for good: it crashes,
+loses its saved state, or leaves. There crashes, stalls, partitions and walking away hit only a minority of the
+sources, besides nodes that are no sources, and the spared nodes stay connected. In the other worlds every node
+is back in the end, so any node may have any fault before.
 
 Required deliveries: a node that is up from the beginning delivers every message, except those of a source that
 is gone for good that no node delivered. A node that comes later delivers everything behind its first message,
@@ -67,7 +67,10 @@ def draw(protocol: str, seed: int, random: Random) -> Plan:
 
 
 def _draw_air(random: Random, nodes: int, crowded: bool) -> dict[str, Any]:
-    """Draw the radio. `crowded`: collisions may keep a source from being heard for a long time."""
+    """Draw the radio. With `crowded`, collisions may keep a source from being heard for a long time.
+
+    Without it, bandwidth is higher and nodes sense the carrier.
+    """
     side = random.choice((60, 120, 200))
     world: dict[str, Any] = {
         "kind": "flood",
@@ -139,10 +142,10 @@ def _draw_options(protocol: str, random: Random, crashing: bool, sources: list[N
 
 
 class _Faults:
-    """Draws the faults: for any node, or only for nodes without which a majority of the sources remains.
+    """Draws the faults of a world, which hit only its victims.
 
-    `for_good`: a source may be gone for good, so only the victims have faults. `dead`: nodes that crash and
-    never restart.
+    `for_good`: a source may be gone for good. Then the victims are nodes without which a majority of the
+    sources remains; otherwise all nodes are victims. `dead`: nodes that crash and never restart.
     """
 
     def __init__(
@@ -171,13 +174,13 @@ class _Faults:
         return [*spared, *latecomers[min(surplus, len(latecomers)) :]]
 
     def spared_are_connected(self, seed: int, side: float) -> bool:
-        """Do the fault-free founders form a connected network?"""
+        """Tell whether the founders without faults form a connected network."""
         places = scattered_connected(self._nodes, side, side, _REACH, Generators(seed))
         spared = [places[node] for node in range(self._founders) if node not in self._victims]
         return connected(spared, _REACH)
 
     def restrict_motion(self, motion: dict[str, Any]) -> dict[str, Any]:
-        """Let only the victims move."""
+        """Return the drawn motion for the victims alone; empty if no node may move."""
         if "speed" not in motion or not self._victims or not self._may_separate():
             return {}
         return {"speed": motion["speed"], "mobile": [str(node) for node in self._victims]}
@@ -198,11 +201,15 @@ class _Faults:
         return {"partitions": partitions} if partitions else {}
 
     def _may_separate(self) -> bool:
-        """May nodes be cut off? Without view changes, nodes that miss a leave wait for ever for that source."""
+        """Tell whether nodes may be cut off from others.
+
+        They may not if a source may leave for good and there are no view changes. Then a node that misses the
+        leave would wait for ever for that source.
+        """
         return self._crashing or not self.for_good
 
     def draw_presence(self) -> list[dict[str, Any]]:
-        """Draw when latecomers enter, and which victims leave and announce it."""
+        """Draw when latecomers enter and, if `for_good`, which victims leave and announce it."""
         random = self._random
         stays: list[dict[str, Any]] = [
             {"node": str(node), "enter": seconds_text(random.randrange(1, self._heal_at))}
@@ -245,7 +252,7 @@ class _Faults:
         ]
 
     def draw_clocks(self) -> dict[str, Any]:
-        """Draw clocks that differ and drift, or none."""
+        """Draw settings of clocks that differ and drift; empty if all clocks are right."""
         return {"skew": "uniform(0, 30)", "drift_ppm": 200} if self._random.random() < 0.3 else {}
 
 
@@ -288,7 +295,10 @@ def missing(plan: Plan, prepared: Prepared, log: pa.Table) -> list[str]:
 def _missed_by_latecomers(
     sequences: dict[_Process, list[_MessageKey]], founders: list[_Process], up: dict[_Process, None]
 ) -> list[str]:
-    """Describe messages that a founder delivered after a latecomer's first one and the latecomer did not."""
+    """Describe messages that a latecomer missed after its first one.
+
+    The reference is the founder with the most deliveries.
+    """
     lacking = []
     reference = max((sequences[process] for process in founders), key=len, default=[])
     places = {message: place for place, message in enumerate(reference)}

@@ -22,7 +22,7 @@ from precede.experiments.swarm.swarm import events_of
 from precede.witness.verify import verify
 
 FIRST_SEED: Final = 1_000_000_000
-"""The worlds of these seeds and above are drawn here; those below are as they always were."""
+"""From this seed on, worlds of DRIFT are drawn by this module. Lower seeds draw the worlds of `flood`."""
 
 _SETTLE: Final = 120 * SECOND
 _Process: TypeAlias = tuple[str, int]
@@ -74,7 +74,10 @@ def draw(seed: int, random: Random) -> Plan:
 
 
 def _draw_late(random: Random, nodes: int, heal_at: Instant) -> list[dict[str, Any]]:
-    """Draw founders that start late: some at once, some after the others have founded."""
+    """Draw founders that start late: none, one or half of the nodes, often none.
+
+    Each of them starts at a random time before `heal_at`.
+    """
     late = random.sample(range(nodes), random.choice((0, 0, 1, nodes // 2)))
     return [{"node": str(node), "enter": seconds_text(random.randrange(1, heal_at))} for node in sorted(late)]
 
@@ -89,7 +92,10 @@ def _draw_partition(random: Random, nodes: int, heal_at: Instant) -> dict[str, A
 
 
 def _draw_crashes(random: Random, nodes: int, heal_at: Instant, durable: bool) -> list[dict[str, Any]]:
-    """Draw crashes, most of them in the first seconds and between two effects."""
+    """Draw crashes with restarts, most of them in the first five seconds.
+
+    With stores (`durable`), most happen between two effects. Without, only a minority of the nodes crashes.
+    """
     victims = range(nodes) if durable else random.sample(range(nodes), (nodes - 1) // 2)
     crashes = []
     for _ in range(random.choice((0, 1, 2, 4)) if victims else 0):
@@ -104,7 +110,10 @@ def _draw_crashes(random: Random, nodes: int, heal_at: Instant, durable: bool) -
 
 
 def _draw_workload(random: Random, nodes: int, heal_at: Instant) -> dict[str, Any]:
-    """Draw early broadcasts, many of them refused because the group is not founded, and one late per node."""
+    """Draw broadcasts before healing, and one per node a minute or more after it.
+
+    Many of the early ones are refused, because the group is not founded yet.
+    """
     times = [random.randrange(heal_at) for _ in range(random.choice((5, 20, 40)))]
     early = [{"src": str(random.randrange(nodes)), "at": seconds_text(at)} for at in sorted(times)]
     late = [{"src": str(node), "at": seconds_text(heal_at + (60 + node) * SECOND)} for node in range(nodes)]
@@ -112,7 +121,11 @@ def _draw_workload(random: Random, nodes: int, heal_at: Instant) -> dict[str, An
 
 
 def missing(prepared: Prepared, log: pa.Table) -> list[str]:
-    """Describe where founders that kept their state differ, or lack a message of a node that is up."""
+    """Describe where founders that kept their state delivered different sequences or lack a message.
+
+    They must deliver what any node delivered, and what a node that is up at the end broadcast. A line also says
+    if some node could not broadcast after healing.
+    """
     sequences: dict[_Process, list[str]] = {}
     broadcasts: list[str] = []
     up = _up_at_end(prepared)
@@ -139,7 +152,10 @@ def missing(prepared: Prepared, log: pa.Table) -> list[str]:
 
 
 def checks(prepared: Prepared, log: pa.Table) -> dict[str, list[str]]:
-    """Check agreement, that a quorum founded the group of each node, and that there is one group."""
+    """Check that there is one group, that a quorum founded each node's group, and that deliveries agree.
+
+    Deliveries must agree at all founders that kept their state.
+    """
     kept = [name for name, incarnation in _up_at_end(prepared) if incarnation == 0]
     violations = []
     verdict = verify(log, "total", members=kept) if kept else None

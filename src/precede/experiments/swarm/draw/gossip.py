@@ -21,11 +21,14 @@ from precede.experiments.swarm.plan import OVER_GOSSIP, Drawer, Plan
 from precede.protocols import registry
 
 _REPAIR: Final = MINUTE
-"""On a broadcast medium digests find what is missing: with the longest interval drawn here, within a minute."""
+"""The time in which digests find what is missing on a broadcast medium.
+
+It is enough for the longest interval that `draw` draws.
+"""
 
 
 def draw(name: str, seed: int, random: Random) -> Plan:
-    """The world of the ordering, and options of `gossip`."""
+    """Draw the world that the seed draws for the ordering, and options of `gossip`."""
     protocol = name.removesuffix(OVER_GOSSIP)
     plan = layered.draw(protocol, seed, random)
     known = registry.options_of_entry(registry.find(protocol), "gossip")
@@ -41,7 +44,7 @@ def draw(name: str, seed: int, random: Random) -> Plan:
 
 
 def missing(plan: Plan, prepared: Prepared, log: pa.Table) -> Sequence[str]:
-    """Messages that are due and not delivered."""
+    """List messages that are due and not delivered."""
     if plan.run.options.get("medium") == "broadcast":
         return draw_contacts.missing(plan, prepared, log, _REPAIR)
     return layered.missing(plan, prepared, log)

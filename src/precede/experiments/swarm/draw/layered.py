@@ -35,7 +35,10 @@ _SETTLE: Final = 150 * SECOND
 
 
 def draw(protocol: str, seed: int, random: Random) -> Plan:
-    """Draw a world. The kind has its own generator, so older seeds of the usual kind give the same worlds."""
+    """Draw a world of the protocol's usual kind or, for a quarter of the seeds, of another kind.
+
+    The kind has its own generator, so older seeds of the usual kind give the same worlds.
+    """
     generator = Generators(seed).python("swarm", "network", protocol)
     usual = _USUAL_KINDS[protocol]
     kind = usual
@@ -54,7 +57,7 @@ def draw(protocol: str, seed: int, random: Random) -> Plan:
 
 
 def _draw_flood(protocol: str, seed: int, random: Random) -> Plan:
-    """A few radios in a field, with movement, crashes, stalls, late nodes and partitions."""
+    """Draw a few radios in a field, with movement, crashes, stalls, late nodes and partitions."""
     nodes = random.randint(1, 8)
     heal_at = random.choice((10, 20, 40)) * SECOND
     founders = nodes - (random.choice((0, 0, 1, 2)) if nodes > 3 else 0)
@@ -117,7 +120,10 @@ def _draw_field(random: Random, nodes: int, founders: int, heal_at: Instant) -> 
 
 
 def missing(plan: Plan, prepared: Prepared, log: pa.Table) -> Sequence[str]:
-    """Messages that are due and not delivered; empty if lifetimes are too short to tell."""
+    """List messages that are due and not delivered.
+
+    Outside worlds of contacts, nothing is listed if lifetimes are too short to tell.
+    """
     if plan.run.world["kind"] == "contacts":
         return draw_contacts.missing(plan, prepared, log)
     if plan.run.options.get("lifetime", "20min") != "20min":

@@ -20,7 +20,10 @@ _FORMS: Final[tuple[dict[str, Any], ...]] = (
 
 
 def draw(protocol: str, seed: int, random: Random) -> Plan:
-    """Draw the world first and then the form: one seed is one world for all forms."""
+    """Draw a point-to-point world, and then the form of the protocol.
+
+    The world is drawn first, so that one seed is one world for all forms.
+    """
     plan = draw_point_to_point.draw(protocol, seed, random)
     form: dict[str, Any] = {"checkpoint": random.choice((1, 3, 10, 64))}
     if protocol == "prs":

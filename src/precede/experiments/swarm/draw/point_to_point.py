@@ -21,7 +21,7 @@ _DELAYS: Final = (
 
 
 def draw(protocol: str, seed: int, random: Random) -> Plan:
-    """A small group in a network with faults."""
+    """Draw a small group in a network with faults."""
     nodes = random.randint(2, 8)
     heal_at = random.choice((2, 5, 10)) * SECOND
     multicast = registry.find(protocol).order == "multicast"
@@ -82,7 +82,7 @@ def _draw_workload(random: Random, nodes: int, heal_at: Instant, multicast: bool
 
 
 def draw_faults(random: Random, nodes: int, heal_at: Instant) -> dict[str, Any]:
-    """Crashes, also in the middle of an effect list, with restarts; stalls; wrong clocks."""
+    """Draw crashes, many in the middle of a list of effects and most with a restart; stalls; wrong clocks."""
     faults: dict[str, Any] = {"crashes": [], "stalls": []}
     for _ in range(random.choice((0, 1, 2, 4))):
         at = random.randrange(heal_at)

@@ -23,7 +23,7 @@ from precede.protocols.cells.proxy_station import ProxyStation
 REGIMES: Final = ("reordering", "hurried", "contention")
 _SETTLE: Final = 30 * SECOND
 _JOIN_KNOWN_AFTER: Final = SECOND
-"""So long after a host joined, every station knows of it."""
+"""The time after a host joined in which every station gets to know of it."""
 
 
 def draw(protocol: str, seed: int, random: Random) -> Plan:
@@ -77,7 +77,10 @@ def _draw_script(random: Random, hosts: int, heal_at: Instant) -> list[dict[str,
 
 
 def missing_of_ck(plan: Plan, prepared: Prepared, log: pa.Table) -> list[str]:
-    """The messages that a host should have delivered: all broadcast since every station knows of it."""
+    """List the messages that a host should have delivered and has not.
+
+    Due are all messages that were broadcast after every station knew of the host.
+    """
     names = prepared.built.names
     admitted: dict[str, Instant] = {}
     for hosted in prepared.world.nodes:
@@ -100,7 +103,7 @@ def missing_of_ck(plan: Plan, prepared: Prepared, log: pa.Table) -> list[str]:
 
 
 def checks(plan: Plan, prepared: Prepared, log: pa.Table) -> Mapping[str, Sequence[str]]:
-    """At the end every host is connected, and its record is only at the station of its cell."""
+    """Check that at the end every host is connected, and its record is only at the station of its cell."""
     names = prepared.built.names
     network: Any = prepared.built.network
     unconnected, leftovers = [], []

@@ -27,7 +27,10 @@ _KEEP_THEIR_OWN: Final = ("direct_delivery", "spray_and_wait", "prophet")
 
 
 def draw(protocol: str, seed: int, random: Random) -> Plan:
-    """A world of contacts; half of the messages of `unordered` have destinations."""
+    """Draw a world of contacts.
+
+    With an ordering that promises no order, half of the messages have destinations.
+    """
     ordering, _, routing = protocol.partition("+")
     plan = draw_contacts.draw(ordering, seed, random)
     known = registry.options_of_entry(registry.find(ordering), routing)
@@ -51,7 +54,7 @@ def _addressed(birth: dict[str, Any], nodes: int, random: Random) -> dict[str, A
 
 
 def missing(plan: Plan, prepared: Prepared, log: pa.Table) -> Sequence[str]:
-    """Messages that some node would give to a destination, and that it did not deliver."""
+    """List messages that are due at a destination (the module says when) and that it did not deliver."""
     names = prepared.built.names
     carried: dict[Message, None] = {}
     running: dict[tuple[str, int], None] = {}

@@ -37,7 +37,7 @@ _FAR_AHEAD: Final = 150
 
 
 def draw(protocol: str, seed: int, random: Random) -> Plan:
-    """Draw a world: in most no node fails, as in the paper; the others have the faults of its future work."""
+    """Draw a world. In most no node fails, as in the paper; the others have the faults of its future work."""
     drawn = draw_calm if random.random() < 0.6 else draw_faulty
     return _vary(drawn(protocol, seed, random), Generators(seed).python("swarm", "forms", protocol))
 
@@ -45,7 +45,8 @@ def draw(protocol: str, seed: int, random: Random) -> Plan:
 def _vary(plan: Plan, random: Random) -> Plan:
     """Vary a plan by rare forms: no compression, a single tree, a source far ahead of the others.
 
-    They have a generator of their own, so that older plans stay as they were.
+    The forms are drawn from a generator of their own, so the rest of a plan stays as it was before there were
+    forms.
     """
     options = {**plan.run.options, "compression": random.random() < 0.8}
     if not options.get("diagnosis") and random.random() < 0.2:
@@ -170,7 +171,10 @@ def _draw_stays(random: Random, others: list[NodeId], heal_at: Instant) -> list[
 
 
 def missing(plan: Plan, prepared: Prepared, log: pa.Table) -> list[str]:
-    """The messages that a working node broadcast or delivered and another working node has not delivered."""
+    """List what working nodes lack of the messages that a working node broadcast or delivered.
+
+    A newcomer is due only messages beyond the vector it began with. A node that never joined gets one line.
+    """
     names = prepared.built.names
     working = [hosted for hosted in prepared.world.nodes if hosted.up and not hosted.gone]
     delivered: dict[str, dict[tuple[str, int], None]] = {names[hosted.id]: {} for hosted in working}
@@ -196,7 +200,10 @@ def missing(plan: Plan, prepared: Prepared, log: pa.Table) -> list[str]:
 
 
 def _begins_after(node: object, names: tuple[str, ...]) -> Mapping[str, int] | None:
-    """The vector a node began with, by name; None if it has not joined."""
+    """Return the vector a node began with, by name.
+
+    It is empty without diagnosis, None before the node joined.
+    """
     if not isinstance(node, DiagnosedVCubeNode):
         return {}
     return {names[source]: count for source, count in node.begins_after.items()} if node.joined else None
