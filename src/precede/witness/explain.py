@@ -78,7 +78,10 @@ def trace_back(
 
 
 def kind_of(mark: int, order: Order) -> Offence:
-    """The kind of violation that a mark means; of several marks the most serious one counts."""
+    """Return the kind of violation that the marks of a row mean.
+
+    Of several marks the most serious one counts.
+    """
     if mark & EARLY:
         return "before_broadcast"
     if mark & UNADDRESSED:

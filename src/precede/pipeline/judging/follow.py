@@ -138,7 +138,7 @@ def _check_layout(first: Path, layout: Layout) -> None:
 
 
 def _rows(session: SparkSession, folder: Path, first: Path, layout: Layout) -> DataFrame:
-    """The growing log as a streaming DataFrame in the form of `_Follow`: without nulls."""
+    """Open the growing log as a streaming DataFrame with the columns that `_Follow` reads, without nulls."""
     from pyspark.sql import functions as sf
     from pyspark.sql.types import ArrayType, StructType
 

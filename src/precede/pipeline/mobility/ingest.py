@@ -162,7 +162,7 @@ class _Files:
 
 
 class _Staging:
-    """One file on its way to scratch: unsorted rows as they are read, then sorted files."""
+    """Writes the content of one trace file to scratch: first rows as they are read, then sorted files."""
 
     def __init__(self, job: Job, source: Source) -> None:
         self.job, self.source = job, source

@@ -26,7 +26,10 @@ _COLUMNS: Final = ("scenario", "protocol", "seed", "options")
 
 
 def simulate(runs: DataFrame, rows: Rows, tasks: int) -> DataFrame:
-    """The rows of every run; `tasks` is the number of tasks among which the runs are divided."""
+    """Return the rows of every run as a DataFrame; `tasks` tasks simulate the runs when an action needs them.
+
+    Raises BadInput for an unknown kind of rows or if `runs` has no column `scenario`.
+    """
     if rows not in ("events", "gauges"):
         raise BadInput(f"rows: expected events or gauges, got {rows!r}")
     if "scenario" not in runs.columns:

@@ -31,7 +31,7 @@ _SHORTEST_WINDOW: Final = 16
 """The fewest rows of a source between two snapshots of its clock."""
 
 _ADVANCE: Final = 8
-"""How far `complete` may rise with one delivery: enough to keep up, and a constant cost."""
+"""How many places `complete` may rise with one delivery. The limit keeps the cost of a delivery constant."""
 
 
 class NumbaEngine(Engine):

@@ -207,10 +207,11 @@ def find_disagreement(
 
 
 def find_cycle(members: Ints, rest: Ints, owner: Ints) -> list[tuple[int, int]]:
-    """A shortest cycle through the knot's first message, as pairs of indices into `rest`, each of one process.
+    """Find a shortest cycle through the knot's first message.
 
-    The search is breadth first over messages. From a message it reaches, at each process, all later deliveries;
-    each delivery is visited once.
+    Each pair of the result has two indices into `rest`, which are deliveries of one process. The search is
+    breadth first over messages. From a message it reaches, at each process, all later deliveries; each delivery
+    is visited once.
     """
     chains: dict[int, list[int]] = {}
     deliveries_of: dict[int, list[tuple[int, int]]] = {}

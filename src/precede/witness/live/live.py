@@ -5,9 +5,10 @@ counted rows are therefore a consistent cut of the run. Whether a delivery in it
 alone, so the violations are those that `verify` finds in the whole log. Total order is judged pair by pair: the
 delivery that completes a disagreement of two processes violates it.
 
-An incarnation that counts its steps from 0, and whose rows arrive out of order, can be mistaken for one that
-continues the steps of the incarnation before it; if rows `started` are logged, only at a restart exactly there.
-When its first rows arrive the verdict becomes `unknown`; no violation depends on the mistake.
+An incarnation whose rows arrive out of order, and whose steps count from 0, can be mistaken for one that
+continues the steps of the incarnation before it. In a log with rows `started` this happens only if it has such
+a row exactly at the step at which the other one ended. The verdict becomes `unknown` when the first rows of the
+mistaken incarnation arrive. No violation depends on the mistake.
 
 The verifier reads no clock, vector or barrier of any protocol. `pack` gives the whole state as bytes.
 """
