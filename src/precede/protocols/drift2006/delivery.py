@@ -39,7 +39,7 @@ class Delivery:
             self._deliver(state.cleared.popleft()[4], now, effects)
 
     def _deliver(self, flood: Flood, now: Instant, effects: list[Effect]) -> None:
-        """Move this node's position behind a flood; deliver its message, if it has one."""
+        """Move this node's position behind a flood, and deliver its message if it was not delivered before."""
         state = self._state
         id = (flood.source, flood.serial)
         state.delivered[id] = (flood.number, flood.timestamp)

@@ -288,7 +288,7 @@ class DriftNode(Node):
         now: Instant,
         effects: list[Effect],
     ) -> None:
-        """Process the first copy of a flood, then the floods that waited for it, and relay it."""
+        """Process and relay a first copy, then floods that waited for it; drop an implausible one."""
         state = self.state
         id, number = (flood.source, flood.serial), flood.number
         if self._answers:

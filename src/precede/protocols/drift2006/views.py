@@ -152,7 +152,7 @@ class Views:
     # -- neighbours --------------------------------------------------------------------------------------
 
     def compare(self, number: int, now: Instant, effects: list[Effect]) -> None:
-        """Compare with a neighbour's view number: soon send our view if ours is later, a digest if older."""
+        """Compare with a neighbour's view number: send our view soon if ours is later, a digest if older."""
         if number < self._view.number:
             self._tell_soon(now, effects)
         elif number > self._view.number:

@@ -135,7 +135,7 @@ class Votes:
         self.watch(now, effects)
 
     def _missed(self, now: Instant) -> tuple[StreamId, ...]:
-        """List suspected sources, and those that blocked deliveries or whose floods lack for too long."""
+        """List suspected sources, and those that blocked deliveries or had floods missing too long."""
         state, view = self._state, self._view
         self._suspected = {id: None for id in self._suspected if id in state.seen.index}
         missed = dict(self._suspected)

@@ -183,7 +183,7 @@ class DeltaCausal(Ordering):
                 pending = following
 
     def _lacks(self, pending: Pending, now: Instant) -> bool:
-        """Move `position` to the next predecessor that is not delivered or expired. False if there is none."""
+        """Move `position` to a predecessor that is neither delivered nor expired. False if there is none."""
         tops, barrier = self._past.tops, pending.barrier
         for position in range(pending.position, len(barrier)):
             entry = barrier[position]

@@ -90,7 +90,7 @@ class Past:
         top.advance(name)
 
     def _keep(self, entry: MessageName) -> None:
-        """Keep an entry for the next barrier, unless that has a later one of its stream and deadline."""
+        """Keep an entry for the next barrier, unless a later one of its stream there outlives it."""
         top = self.tops.get(entry.stream)
         if top is not None and top.number == entry.number:
             top.in_barrier = True
