@@ -41,14 +41,11 @@ class Simulation:
         self.run_id = run_id
 
     def verify(self, order: Order | None = None) -> Verdict:
-        """Judge an order: by default the one the protocol promises, or fifo if it promises none."""
+        """Check an order: by default the one that the protocol promises, or fifo if it promises none."""
         return verify(self.events, order or ("fifo" if self.order == "none" else read_order(self.order)))
 
     def measures(self) -> Mapping[str, Any]:
-        """Measure the run.
-
-        Return numbers by name: broadcasts, deliveries, transit, wait, age, packets, bytes.
-        """
+        """Measure the run: broadcasts, deliveries, transit, wait and age, packets, bytes and more, by name."""
         return measure_events(self.events.to_batches())
 
     def to_pandas(self) -> Any:
