@@ -34,10 +34,10 @@ def member(settings: dict[str, Any], name: str, peers: list[tuple[str, int]]) ->
     version, clock = chosen.pop("version", None), chosen.pop("clock", None)
     made = precede.join(chosen.pop("group"), chosen.pop("name"), peers=peers, **chosen)
     if version is not None:
-        made._admissions[0].version = version
+        made._membership._admissions[0].version = version
     if clock is not None:
         msgspec.structs.force_setattr(made._settings, "clock", clock)
-        made._admissions[0].agreement._clock = clock
+        made._membership._admissions[0].agreement._clock = clock
     return made
 
 

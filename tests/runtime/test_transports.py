@@ -164,7 +164,7 @@ def test_an_implausible_size_makes_a_packet_garbled() -> None:
     assert codec.decode(codec.encode(good)) == good
     for absurd in (-1, 1 << 40):
         bad = msgspec.structs.replace(good, size_bytes=absurd)
-        with pytest.raises(Garbled, match="types"):
+        with pytest.raises(Garbled, match="absurd"):
             codec.decode(codec.encode(bad))
 
 

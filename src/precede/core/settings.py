@@ -31,7 +31,8 @@ class Note(Struct, frozen=True):
     """Facts about a setting beyond its type: help text, bounds, how it is written.
 
     `read` converts a written value of a type that this module does not know; `shape` says how it is written.
-    `item` is the struct of each element, where the setting is a list of tables.
+    `item` is the struct of each element, where the setting is a list of tables. `reads_none`: the word `none`
+    is a value that `read` converts, not the absence of a value.
     """
 
     help: str
@@ -41,6 +42,7 @@ class Note(Struct, frozen=True):
     read: Callable[[Any], Any] | None = None
     shape: str = ""
     item: type[Struct] | None = None
+    reads_none: bool = False
 
 
 class Setting(Struct, frozen=True):
@@ -55,6 +57,7 @@ class Setting(Struct, frozen=True):
     reader: Callable[[Any], Any] | None = None
     shape: str = ""
     item: type[Struct] | None = None
+    reads_none: bool = False
 
     @property
     def required(self) -> bool:
@@ -86,7 +89,7 @@ class Setting(Struct, frozen=True):
 
     def read(self, value: Any) -> Any:
         """Convert a written value. None means the default. Raise ValueError with the cause if it is wrong."""
-        if value is None or (value == "none" and self.default is None and self.reader is None):
+        if value is None or (value == "none" and self.default is None and not self.reads_none):
             return None if self.required else self.default
         try:
             read = self._converted(value)
@@ -155,7 +158,9 @@ def _declared(struct: type[Struct], field: msgspec.structs.FieldInfo) -> Setting
         raise TypeError(f"{place}: {declared} needs a function that reads it")
     limit = {"duration": LONGEST, "float": _INFINITE}.get(kind, _MOST)
     most = limit if note.most is None else note.most
-    return Setting(kind, default, note.help, (), note.least, most, note.read, note.shape, note.item)
+    return Setting(
+        kind, default, note.help, (), note.least, most, note.read, note.shape, note.item, note.reads_none
+    )
 
 
 def _short(number: float) -> str:

@@ -44,13 +44,15 @@ def key(
     most: float | None = None,
     read: Callable[[Any], Any] | None = None,
     shape: str = "",
+    reads_none: bool = False,
 ) -> Note:
     """Describe a key by its help text and, for a number, its bounds.
 
     A key of another type than bool, int, float, str and Literal has `read` and `shape`. `read` converts a
-    written value, or raises ValueError with the cause. `shape` tells a reader how the value is written.
+    written value, or raises ValueError with the cause. `shape` tells a reader how the value is written. With
+    `reads_none`, `read` also converts the word `none`; otherwise that word stands for the default None.
     """
-    return Note(help, least, most, read=read, shape=shape)
+    return Note(help, least, most, read=read, shape=shape, reads_none=reads_none)
 
 
 def node_count(help: str, *, least: int = 1) -> Note:

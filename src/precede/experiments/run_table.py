@@ -51,6 +51,7 @@ class RunTable(Struct, frozen=True, kw_only=True):
             'how often sizes are sampled, "none": never; default: a hundredth of the run',
             read=_gauge_interval,
             shape='duration or "none"',
+            reads_none=True,
         ),
     ] = None
     log: Annotated[Literal["full", "messages"], key("which rows are logged; messages: no packet_received")] = (
