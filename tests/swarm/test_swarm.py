@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from importlib import import_module
 from pathlib import Path
 
 import msgspec
@@ -11,7 +12,7 @@ from precede.eventlog.sinks import TableSink
 from precede.experiments.run import prepare
 from precede.experiments.stories.from_log import tell_log
 from precede.experiments.swarm.draw.point_to_point import DRAWER
-from precede.experiments.swarm.plan import draw_plan
+from precede.experiments.swarm.plan import DRAWERS, draw_plan, find_drawer
 from precede.experiments.swarm.shrink import shrink
 from precede.experiments.swarm.swarm import Tally, replay_line, run_plan, run_seed
 from tests.swarm.saboteurs import SABOTEURS
@@ -58,3 +59,11 @@ def test_a_failing_world_shrinks_to_a_short_story() -> None:
     text = tell_log(small, sink.events())
     assert "broadcasts" in text
     assert "delivers" in text
+
+
+def test_every_listed_name_draws_with_its_own_drawer() -> None:
+    """A name with a plus is an ordering over a routing, unless it has a drawer of its own, as `fifo+gossip`."""
+    for protocol, path in DRAWERS.items():
+        module, _, attribute = path.partition(":")
+        assert find_drawer(protocol) is getattr(import_module(module), attribute), protocol
+    assert find_drawer("fifo+prophet") is not find_drawer("fifo+gossip")

@@ -96,7 +96,9 @@ class Drawer(Struct, frozen=True):
 def find_drawer(protocol: str) -> Drawer:
     """Load the drawer of a protocol, of an ordering over a routing (`fifo+prophet`), or of a plug-in."""
     allow_own_modules()
-    return _load(_ROUTED if "+" in protocol else DRAWERS.get(protocol) or drawer_path(registry.find(protocol)))
+    if protocol in DRAWERS:
+        return _load(DRAWERS[protocol])
+    return _load(_ROUTED if "+" in protocol else drawer_path(registry.find(protocol)))
 
 
 def drawer_of_entry(entry: registry.Entry[Any]) -> Drawer:
