@@ -6,10 +6,15 @@ TCP/IPv4/MAC (60 bytes), and an integer is 4 bytes.
 
 from __future__ import annotations
 
-from typing import ClassVar
+from typing import Annotated, ClassVar, TypeAlias
 
-from precede.core.identity import Count, NodeId
+from msgspec import Meta
+
+from precede.core.identity import NodeId
 from precede.core.messages import EntrySizedPacket
+
+ConnectionNumber: TypeAlias = Annotated[int, Meta(ge=0, le=(1 << 47) - 1)]
+"""The number of a host's connection. In was2021 its upper 15 bits are the host's incarnation."""
 
 
 class RadioFrame(EntrySizedPacket, frozen=True, gc=False):
@@ -45,4 +50,4 @@ class RoutedPacket(WiredFrame, frozen=True, gc=False):
     origin: NodeId
     to: NodeId
     host: NodeId
-    ses: Count
+    ses: ConnectionNumber

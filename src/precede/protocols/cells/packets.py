@@ -10,7 +10,7 @@ from typing import ClassVar, Final, TypeAlias
 
 from precede.core.identity import Count, NodeId
 from precede.core.messages import Message, Packet
-from precede.protocols.cells.frames import RadioFrame, RoutedPacket, RoutesPacket, WiredFrame
+from precede.protocols.cells.frames import ConnectionNumber, RadioFrame, RoutedPacket, RoutesPacket, WiredFrame
 
 Vector: TypeAlias = tuple[tuple[NodeId, Count], ...]
 """Pairs of a node, mostly an initial station, and a number."""
@@ -77,7 +77,7 @@ class ProxyConnectPacket(RadioFrame, frozen=True, gc=False):
 
     kind: ClassVar[str] = "proxy_connect"
     host: NodeId
-    ses: Count
+    ses: ConnectionNumber
     previous: NodeId
     delivered: Vector = ()
 
@@ -95,7 +95,7 @@ class ProxyConnectAckPacket(RadioFrame, frozen=True, gc=False):
 
     kind: ClassVar[str] = "proxy_connect_ack"
     host: NodeId
-    ses: Count
+    ses: ConnectionNumber
     accepted: Count
     delivered: Vector
 

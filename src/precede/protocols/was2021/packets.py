@@ -12,9 +12,9 @@ from typing import ClassVar, Final, Literal, TypeAlias
 
 from precede.core.identity import Count, MessageId, NodeId
 from precede.core.messages import Message, Packet, Written
-from precede.protocols.cells.frames import RadioFrame, RoutedPacket, RoutesPacket, WiredFrame
+from precede.protocols.cells.frames import ConnectionNumber, RadioFrame, RoutedPacket, RoutesPacket, WiredFrame
 
-Previous: TypeAlias = tuple[tuple[NodeId, Count], ...] | None
+Previous: TypeAlias = tuple[tuple[NodeId, ConnectionNumber], ...] | None
 """The stations where a host may be registered, each with its connection number; None means every station."""
 
 Reason: TypeAlias = Literal["join", "connect", "recover"]
@@ -28,7 +28,7 @@ class UpPacket(RadioFrame, frozen=True, gc=False):
 
     kind: ClassVar[str] = "up"
     host: NodeId
-    ses: Count
+    ses: ConnectionNumber
     message: Message
 
     control_entries: ClassVar[int] = 3
@@ -40,7 +40,7 @@ class AckPacket(RadioFrame, frozen=True, gc=False):
 
     kind: ClassVar[str] = "ack"
     host: NodeId
-    ses: Count
+    ses: ConnectionNumber
     next: Count
     ranges: tuple[tuple[Count, Count], ...]
 
@@ -56,8 +56,8 @@ class ConnectPacket(RadioFrame, frozen=True, gc=False):
     reason: Reason
     host: NodeId
     next: Count
-    ses: Count
-    last_ses: Count
+    ses: ConnectionNumber
+    last_ses: ConnectionNumber
     previous: Previous
 
     @property
@@ -70,7 +70,7 @@ class LeavePacket(RadioFrame, frozen=True, gc=False):
 
     kind: ClassVar[str] = "leave"
     host: NodeId
-    ses: Count
+    ses: ConnectionNumber
     previous: Previous
 
     @property
@@ -104,7 +104,7 @@ class PrivatePacket(RadioFrame, frozen=True, gc=False):
 
     kind: ClassVar[str] = "private"
     host: NodeId
-    ses: Count
+    ses: ConnectionNumber
     number: Count
     message: Message
 
@@ -137,7 +137,7 @@ class ConnectAckPacket(RadioFrame, frozen=True, gc=False):
     start: Count
     recovered: Count
     skip: tuple[Count, ...]
-    ses: Count
+    ses: ConnectionNumber
 
     uncounted_bytes: ClassVar[int] = 4
 
@@ -151,7 +151,7 @@ class LeaveAckPacket(RadioFrame, frozen=True, gc=False):
 
     kind: ClassVar[str] = "leave_ack"
     host: NodeId
-    ses: Count
+    ses: ConnectionNumber
 
     control_entries: ClassVar[int] = 2
 
@@ -161,7 +161,7 @@ class NotRegisteredPacket(RadioFrame, frozen=True, gc=False):
 
     kind: ClassVar[str] = "not_registered"
     host: NodeId
-    ses: Count
+    ses: ConnectionNumber
 
     control_entries: ClassVar[int] = 2
 
@@ -184,7 +184,7 @@ class FirstRequestPacket(RoutedPacket, frozen=True, gc=False):
 
     kind: ClassVar[str] = "first_request"
     next: Count
-    last_ses: Count
+    last_ses: ConnectionNumber
 
     control_entries: ClassVar[int] = 4
     uncounted_bytes: ClassVar[int] = 4
