@@ -218,7 +218,7 @@ class SealedAdmission(Admission):
         super().__init__(number, boot, agreement)
         self.directory = directory
         self._heard: OrderedDict[NodeId, tuple[Beacon, Where]] = OrderedDict()
-        self._told: dict[NodeId, tuple[int, int]] = {}
+        self._told: dict[NodeId, tuple[int | None, int]] = {}
         self._identity = identity
         self._group = group
         self._keys = keys
@@ -299,11 +299,13 @@ class SealedAdmission(Admission):
         """Return every accepted introduction if the neighbour knows other members than this one; else None.
 
         Beacons have a digest of the known members. While both digests stay as they are, this returns them once.
+        A neighbour whose beacon was not heard yet may know nobody else.
         """
         heard = self._heard.get(peer)
-        if heard is None or heard[0].digest == self.directory.digest:
+        theirs = None if heard is None else heard[0].digest
+        if theirs == self.directory.digest:
             return None
-        digests = (heard[0].digest, self.directory.digest)
+        digests = (theirs, self.directory.digest)
         if self._told.get(peer) == digests:
             return None
         self._told[peer] = digests
