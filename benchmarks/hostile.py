@@ -152,7 +152,7 @@ async def fire(datagrams: int, seed: int, rest: float = 8.0, limit: float = 1e9)
     loop = asyncio.get_running_loop()
     loop.set_exception_handler(lambda _, context: raised.append(repr(context.get("exception"))))
     random = Random(seed)
-    async with Members(("ana", "ben")) as members:
+    async with Members(("ana", "ben"), dissemination="epidemic") as members:  # the attacker's packets
         victim = members.transports[0]
         insider = Insider("mal", "bench", KEY, victim.address, SEEDS["mal"], ROSTER)
         await insider.meet("ana")

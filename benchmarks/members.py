@@ -42,9 +42,15 @@ class CountingTransport(UdpTransport):
 
 
 class Members:
-    """Some members in range of each other. `signed`: with identities; `sealed`: with a group key."""
+    """Some members in range of each other. `signed`: with identities; `sealed`: with a group key.
 
-    def __init__(self, names: Sequence[str] = NAMES, *, sealed: bool = True, signed: bool = True) -> None:
+    `options` are added to those of the protocol, for example another dissemination than the default.
+    """
+
+    def __init__(
+        self, names: Sequence[str] = NAMES, *, sealed: bool = True, signed: bool = True, **options: str
+    ) -> None:
+        self._options = {"sweep": "1s", **options}
         self.transports = [CountingTransport() for _ in names]
         self.groups = [
             self._member(name, transport, sealed, signed)
@@ -61,7 +67,7 @@ class Members:
             key=KEY if sealed else None,
             order="delta",
             lifetime="5s",
-            options={"sweep": "1s"},
+            options=self._options,
             transport=transport,
             beacon=0.2,
             **given,

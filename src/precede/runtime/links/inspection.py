@@ -2,9 +2,10 @@
 
 A packet is dropped whole, and counted under a reason, if it has numbers that no honest member writes
 (`far_future`, `deadline`, `huge_barrier`; the codec has checked their ranges), if it is addressed to others
-(`misaddressed`), if a signature is wrong (`forged`, `unsigned`, `unknown_author`), or if too many bytes wait
-already (`waiting_full`). An honest relay forwards only packets that pass the same checks, so no honest message
-is lost with it. The state is two numbers for each recent stream, and the sizes of the waiting messages.
+and no relay carries such packets (`misaddressed`), if a signature is wrong (`forged`, `unsigned`,
+`unknown_author`), or if too many bytes wait already (`waiting_full`). An honest relay forwards only packets
+that pass the same checks, so no honest message is lost with it. The state is two numbers for each recent
+stream, and the sizes of the waiting messages.
 """
 
 from __future__ import annotations
