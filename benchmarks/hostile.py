@@ -28,6 +28,8 @@ from precede.protocols import registry
 from precede.protocols.layered.envelope import Envelope
 from precede.protocols.layered.epidemic.packets import HavePacket, MessagesPacket, SummaryPacket, packed
 from precede.runtime.codec import Codec, Garbled
+from precede.runtime.links.group_seal import GroupSeal, derive_keys
+from precede.runtime.links.keyring import new_key
 from precede.runtime.names import node_id
 from tests.hostile.members import attack, combinations
 from tests.hostile.packets import any_packet
@@ -46,7 +48,8 @@ class Attacker:
         self._victim = victim
         self._random = random
         self._admission = insider.admission
-        self._outside = [self._noise, self._bent, self._bent, self._again]
+        self._other_group = GroupSeal([derive_keys(new_key())])
+        self._outside = [self._noise, self._bent, self._bent, self._again, self._foreign]
         self._inside = [
             self._sealed_noise,
             self._sealed_bent,
@@ -75,6 +78,10 @@ class Attacker:
 
     def _again(self) -> bytes:
         return self._genuine()
+
+    def _foreign(self) -> bytes:
+        """A frame of a group with another key."""
+        return self._other_group.seal(self._random.randbytes(40))
 
     def _for_all(self, piece: bytes) -> bytes:
         """A fragment of a packet to all, in the name of this member."""
