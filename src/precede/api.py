@@ -302,6 +302,6 @@ def _protocol_for(
         raise BadInput("order='multicast' needs members=[...], the names of those who can be addressed")
     if order == "multicast" and not stored:
         raise BadInput("order='multicast' needs store=...: senders address one incarnation of a member")
-    if order == "total" and len(members) < 2 and not alone:
+    if order == "total" and not members and not alone:
         raise BadInput("order='total' needs members=[...], the names of those who found the group")
     return _PROTOCOLS[order]

@@ -348,11 +348,11 @@ class DriftNode(Node):
         self._views.install(record, now, effects)
 
     def _admitted(self, newcomer: StreamId, timestamp: int, now: Instant, effects: list[Effect]) -> None:
-        """Handle the admission of a stream."""
+        """Begin an admitted stream if this node applied for it; ignore the streams of other nodes."""
         self.joining.admitted(newcomer, timestamp, now, effects)
 
     def _complete(self, id: StreamId, now: Instant, effects: list[Effect]) -> None:
-        """Handle the last flood of a stream."""
+        """Tell the views that every flood of a stream has come."""
         self._views.complete(id, now, effects)
 
     def _progress(self, now: Instant, effects: list[Effect]) -> None:

@@ -226,7 +226,11 @@ class Seen:
         return late is not None and self._use_entry(column, late, number, timestamp)
 
     def _number_rose(self, column: int, number: int, timestamp: int) -> None:
-        """Keep the entry <number, timestamp>, which was the freshest until one about a later message came."""
+        """A later message has a fresher entry now. Keep the old one, <number, timestamp>, if it is needed.
+
+        It is needed while the fresher one is not usable: as the best usable entry if there is none, else for
+        later. With two entries at most, nothing is kept for later.
+        """
         received = self._streams[column].received
         late = self.ahead.get(column)
         if self.table.get(column)[0] <= received:

@@ -159,17 +159,18 @@ class VCubeNode(Forwarding):
     def _take(
         self, stamped: StampedMessage, below: int, now: Instant, effects: list[Effect]
     ) -> Sequence[Slot] | None:
-        """Take in a received message (lines 15 to 22): forward it, and deliver it or let it wait.
-
-        This node forwards it into its first `below` clusters. Returns the messages that *vector_max*, the
-        messages received without a gap, covers now and did not before; None for a duplicate.
-        """
+        """Take in a received message whose prepared form is not looked up yet: see `_take_in`."""
         return self._take_in(stamped, stamped.prepared, below, now, effects)
 
     def _take_in(
         self, stamped: StampedMessage, message: Prepared, below: int, now: Instant, effects: list[Effect]
     ) -> list[Slot] | None:
-        """Do what `_take` does; `message` is `stamped.prepared`, which the caller has looked up already."""
+        """Take in a received message (lines 15 to 22): forward it, and deliver it or let it wait.
+
+        `message` is `stamped.prepared`. This node forwards it into its first `below` clusters. Returns the
+        messages that *vector_max*, the messages received without a gap, covers now and did not before; None for
+        a duplicate or an unknown source.
+        """
         source, number = message.source, message.number
         if source >= self._positions:
             return None

@@ -56,7 +56,8 @@ class CkAppPacket(ProxyAppPacket, frozen=True, gc=False):
 class CkJoinPacket(WiredFrame, frozen=True, gc=False):
     """Station to all stations: a host joined.
 
-    It gets no message whose number is at or below the entry of its initial station in `vector`.
+    `vector` has a number for each station. Of the messages that entered at a station, the host gets only those
+    with higher numbers.
     """
 
     kind: ClassVar[str] = "ck_join"

@@ -66,7 +66,9 @@ def _walk(
     stack: Ints,
     budget: Ints,
 ) -> Ints:
-    """Check one process after the other with one clock. Returns False when that exceeds the budget.
+    """Mark late deliveries in `marks`, one process after the other, with one clock that is reset between them.
+
+    Returns False if the budget was spent. The marks that are set then are right, but not complete.
 
     To add a delivered message to the clock, visit the rows of its source since the last message of that source
     that the clock has.

@@ -69,8 +69,8 @@ class _Leading:
 class Ballots:
     """The vote of one founder, and the ballot that it leads, if any.
 
-    `number`: the number of the list of founders. `stream`: the stream with which this founder takes part.
-    `promised`: the highest ballot that it has joined. `accepted`: its last acceptance.
+    `number`: a hash that identifies the list of founders. `stream`: the stream with which this founder takes
+    part. `promised`: the highest ballot that it has joined. `accepted`: its last acceptance.
     """
 
     def __init__(

@@ -89,9 +89,10 @@ class Wants:
         return True
 
     def _lacking(self, source: NodeId, incarnation: int, ranges: tuple[int, ...]) -> tuple[int, ...]:
-        """Return the parts of some ranges that neither this node nor the ordering above it knows.
+        """Return the parts of some ranges that this node does not know.
 
-        After a restart the ordering knows messages that are not carried any more; these become known.
+        After a restart the ordering above may know messages that are not carried any more. At the beginning of
+        each part those are marked as known and left out. Ranges and messages beyond a bound are not looked at.
         """
         lacking = self._holdings.lacking(source, incarnation, ranges[: 2 * _MOST_OFFERED])
         checked = 0
