@@ -42,10 +42,7 @@ def made_by() -> str:
 
 
 def is_current(maker: str, same_code: bool = False) -> bool:
-    """Tell whether a result is current.
-
-    This release must have made it or, with `same_code`, exactly this source.
-    """
+    """Did this release make a result? With `same_code`, exactly this source must have made it."""
     return maker == made_by() or (not same_code and maker.partition("+")[0] == __version__)
 
 

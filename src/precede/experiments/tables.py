@@ -53,14 +53,11 @@ class Table:
         return BadInput(f"{self.where(key)}{key}: {cause}")
 
     def lacks(self, noun: str) -> BadInput:
-        """Return the error about a key that must be there, for the caller to raise."""
+        """Return the error that a required key is missing, for the caller to raise."""
         return BadInput(f"{self.file + ': ' if self.file else ''}[{self.name}] needs {noun}")
 
     def where(self, key: str) -> str:
-        """Return `file:line: ` of a key.
-
-        The line is left out if the key is not in the file's text. The result is empty if there is no file.
-        """
+        """Return `file:line: ` of a key, without the line if the text lacks it; empty if there is no file."""
         if not self.file:
             return ""
         if not self._text and self.file.endswith(".toml") and Path(self.file).is_file():

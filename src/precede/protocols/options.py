@@ -24,20 +24,20 @@ OptionsT = TypeVar("OptionsT", bound=Struct)
 
 
 def option(help: str, *, least: int = 0, most: int | None = None) -> Note:
-    """Describe an option: `Annotated[int, option("largest packet in bytes", least=1)]`."""
+    """Return the annotation of an option: `Annotated[int, option("largest packet in bytes", least=1)]`."""
     return Note(help, least, most)
 
 
 def duration(help: str, *, least: int = 0) -> Note:
-    """Describe an option that is a duration. An interval that repeats needs a `least` above 0.
+    """Return the annotation of an option that is a duration. A repeating interval needs a `least` above 0.
 
-    With 0s its timer would fire for ever at one instant, so that simulated time stood still.
+    A timer of 0s would fire for ever at one simulated instant.
     """
     return Note(help, least, is_duration=True)
 
 
 class Durable(Struct, frozen=True, kw_only=True):
-    """The option `durable`, which every protocol has that can survive a restart."""
+    """The option `durable`, which the options of each protocol that can survive a restart inherit."""
 
     durable: Annotated[bool, option("persist the state that a restart needs")] = False
 

@@ -98,7 +98,7 @@ class DisseminationEntry(Struct, Generic[OptionsT], frozen=True):
     build: Callable[[Context[OptionsT], Ordering], Dissemination]
     packets: tuple[type[Packet], ...] = ()
     state: str = ""
-    """The dissemination whose persisted state it continues; "": its own."""
+    """The name of another dissemination whose saved state this one can continue; "" means only its own."""
 
 
 class JoinedOptions(Struct, frozen=True):
@@ -194,7 +194,7 @@ def options_of_entry(entry: Entry[Any], dissemination: str | None = None) -> dic
 
 
 def option_groups(entry: Entry[Any]) -> dict[str, dict[str, Setting]]:
-    """The options of an entry by where they apply: "" for its own, then each dissemination it can be joined to.
+    """Return the options of an entry: its own under "", then those of each dissemination it can be joined to.
 
     A dissemination's group leaves out the options that the entry has itself.
     """
@@ -208,14 +208,14 @@ def option_groups(entry: Entry[Any]) -> dict[str, dict[str, Setting]]:
 
 
 def wire_types(entry: Entry[Any], node: Node, dissemination: str) -> tuple[tuple[type[Packet], ...], Any]:
-    """Tell what a driver decodes: the packet types in a fixed order, and the type of an ordering's stamps."""
+    """Return the packet types that a driver decodes, in a fixed order, and the type of the stamps."""
     if not isinstance(node, LayeredNode):
         return entry.packets, Any
     return (*find_dissemination(dissemination).packets, *entry.packets), node.ordering.stamp_type
 
 
 def usual_dissemination(world: str) -> str:
-    """The dissemination that an ordering is joined to in a world of this kind, if its options name none."""
+    """Return the default dissemination for a world of this kind; `direct` for an unknown kind."""
     return _USUAL_DISSEMINATION.get(world, "direct")
 
 
@@ -230,7 +230,7 @@ def make_entry(entry: Entry[Any], role: str, context: Context[Mapping[str, Any] 
 
 
 def build_node(entry: Entry[Any], role: str, context: Context[Any]) -> Node:
-    """Build a node from options that `read_options` has read, so that thousands of nodes share one reading."""
+    """Build a node from options that `read_options` returned: they are parsed once for thousands of nodes."""
     if role not in entry.roles:
         raise BadInput(f"protocol {entry.name!r} has no role {role!r} (it has {', '.join(entry.roles)})")
     if entry.ordering is not None:

@@ -94,7 +94,7 @@ class FastPath(NodeEffects):
             rows.received(process, now, arrived)
 
     def _all_delivered(self, messages: tuple[Any, ...], effects: list[Any], place: int) -> bool:
-        """True if the next effects deliver these messages in order, and nothing listens to deliveries."""
+        """True if the effects from `place` on deliver these messages in order, and nothing listens to that."""
         if len(effects) <= place + len(messages) or self.on_deliver is not None:
             return False
         effect: Any

@@ -33,7 +33,7 @@ class NodeInputs(FastPath):
         self._log_packets = recorder.packets_received
 
     def schedule(self, at: Instant, function: Callable[..., None], *arguments: Any) -> None:
-        """Calls a function at an instant, in its last phase."""
+        """Call a function at an instant, after the other phases of that instant."""
         self.queue.push(at, function, arguments)
 
     def schedule_phase(self, phase: int, at: Instant, function: Callable[..., None], *arguments: Any) -> None:
@@ -49,7 +49,7 @@ class NodeInputs(FastPath):
         return self.nodes[node].up
 
     def dispatch(self, at: Instant, to: NodeId, packet: Packet, sender: NodeId, over: Medium) -> None:
-        """Writes the `sent` row of a packet that nothing can stop, and puts its landing into the queue."""
+        """Write the `sent` row of a packet that is sure to arrive, and put its landing into the queue."""
         self.transmitted(sender, packet, to, over)
         self.queue.insert(Landing(at << PHASE_BITS | LAST_PHASE, to, packet, sender, over))
 

@@ -120,7 +120,7 @@ class EventQueue:
             heappush(self._order, bucket)
 
     def open(self, limit: int) -> bool:
-        """Makes the next event `current[place]`. Returns whether one is due by `limit`, which is a `when`."""
+        """Make the next event `current[place]`. Return True if it is due by `limit` (instant and phase)."""
         if self.place < len(self.current):
             return self.current[self.place].when <= limit
         if not self._order or self._order[0] << SHIFT > limit:
@@ -140,9 +140,8 @@ class EventQueue:
         return events[0].when <= limit
 
     def _put_back(self, bucket: int, events: list[Event]) -> None:
-        """Keeps only the beginning of a long bucket in `current`, so that insertions stay cheap.
-
-        The rest goes back into the ring.
+        """Keep only the beginning of a long bucket in `current`, so that insertions stay cheap; the rest goes
+        back into the ring.
         """
         end = LONG
         while end < len(events) and events[end].when == events[end - 1].when:
@@ -155,7 +154,7 @@ class EventQueue:
 
     @property
     def taken(self) -> int:
-        """The number of events taken so far."""
+        """Return how many events were taken out of the queue so far."""
         return self._opened - (len(self.current) - self.place)
 
     def __len__(self) -> int:

@@ -194,10 +194,7 @@ class World(NodeInputs):
     # -- faults ------------------------------------------------------------------------------------------
 
     def crash(self, node: NodeId, after: int | None = None) -> None:
-        """Crash a node now, or after `after` more atomic steps. A node that is down stays as it is.
-
-        The crash may be in the middle of a list of effects.
-        """
+        """Crash a node now, or after `after` more atomic steps, even in the middle of a list of effects."""
         hosted = self.nodes[node]
         if not hosted.up:
             return
@@ -229,10 +226,7 @@ class World(NodeInputs):
             self.schedule(self.now + duration, self._end_stall, hosted, hosted.process)
 
     def heal(self, dead: Sequence[NodeId] = ()) -> None:
-        """Ends all faults, for the second half of a swarm world.
-
-        Every node that has crashed restarts with its saved state, except the `dead`.
-        """
+        """End all faults. Crashed nodes restart with their saved state, except the `dead` (swarm worlds)."""
         self.network.heal()
         for hosted in self.nodes:
             hosted.crash_after = None
@@ -278,10 +272,7 @@ class World(NodeInputs):
             self.take_down(hosted)
 
     def _end_stall(self, hosted: HostedNode, process: int) -> None:
-        """Ends a stall, and gives the node the inputs that came in the meantime.
-
-        `process` is the incarnation that stalled; another one is left alone.
-        """
+        """End a stall of the incarnation `process`, and give the node the inputs that came in the meantime."""
         if hosted.process != process or not hosted.stalled:
             return
         hosted.stalled = False

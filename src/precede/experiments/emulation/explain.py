@@ -137,10 +137,7 @@ def _why(
 
 
 def _own(plan: Plan, node: NodeId, id: MessageId, at: Instant, slow: int) -> tuple[str, None, int | None]:
-    """Explain a delivery without a hop.
-
-    The source broadcast the message just before it left, or else it is unexplained.
-    """
+    """Explain a delivery without a hop: the source broadcast just before it left, or it is unexplained."""
     ends = [abs(stay.end - at) for stay in plan.stays if stay.node == node and stay.end is not None]
     if id.source == node and ends and min(ends) <= slow:
         return "edge of a stay", None, min(ends)

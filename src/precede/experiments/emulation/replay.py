@@ -157,7 +157,7 @@ def _end(node: NodeId, peer: NodeId, period: _Period, received: Sequence[Instant
 
 
 def _left(plan: Plan, emulated: pa.Table) -> dict[NodeId, list[Instant]]:
-    """When each real node left, plus one microsecond, so that it is later than everything the node sent."""
+    """Return when each real node left, plus one microsecond: that is after everything the node sent."""
     number = {name: node for node, name in enumerate(plan.names)}
     departures = emulated.filter(pc.equal(emulated["kind"].cast(pa.string()), "left"))
     left: dict[NodeId, list[Instant]] = {}

@@ -256,9 +256,8 @@ class Player(EffectHandler):
         return self.actors[self.names[node]]
 
     def begin_step(self, node: NodeId) -> bool:
-        """Counts down to a crash that the page puts into the middle of a list of effects.
-
-        Returns False when the node goes down.
+        """Count down to a crash that the page puts amid a list of effects. Return False when the node goes
+        down.
         """
         actor = self._actor(node)
         if actor.crash_after is not None:

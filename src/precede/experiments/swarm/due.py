@@ -25,7 +25,7 @@ _NEVER: Final = 1 << 62
 
 
 class _Facts(Struct):
-    """Facts from the event log. Sets of messages are bit masks; `place` has the bit of each message."""
+    """Facts from the event log. Sets of messages are bit masks; `place` maps a message to its bit."""
 
     place: dict[Message, int]
     deadline: list[Instant]

@@ -52,7 +52,7 @@ DRAWERS: Final[dict[str, str]] = {
 }
 ORDERINGS: Final = ("unordered", "fifo", "vector_clock", "causal_barrier", "delta_causal", "hash_dag")
 _ROUTED: Final = "precede.experiments.swarm.draw.routing:DRAWER"
-"""The drawer of the worlds of `ordering+routing`."""
+"""The module and name of the drawer for `ordering+routing`, as in `fifo+prophet`."""
 
 
 class Plan(Struct, frozen=True):
@@ -83,7 +83,7 @@ Checks = Callable[[Plan, Prepared, pa.Table], Mapping[str, Sequence[str]]]
 
 
 class Drawer(Struct, frozen=True):
-    """Draws and judges the worlds of a protocol.
+    """Draws and judges the worlds of a protocol. `missing` lists messages that are due and not delivered.
 
     Without `missing`, every message is due at every running node that it was sent to after the node started.
     """

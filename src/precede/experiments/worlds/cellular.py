@@ -90,10 +90,7 @@ class CellularTable(WorldTable, frozen=True, kw_only=True):
     fifo: Annotated[bool, key("lossy: frames between two nodes keep their order")] = False
 
     def unused(self) -> Mapping[str, str]:
-        """Return the keys that have no effect, each with the reason.
-
-        These are keys of radios and movements that are not chosen, and `degree` beside `links`.
-        """
+        """Return the keys that have no effect, each with the reason, such as those of a radio not chosen."""
         radios = {"contention": ("bitrate", "retries", "window"), "lossy": ("loss", "radio_delay", "fifo")}
         movements = {
             "walk": ("hysteresis", "speed", "turn", "step", "duration"),

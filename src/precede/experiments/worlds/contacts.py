@@ -105,7 +105,7 @@ class ContactsTable(WorldTable, frozen=True, kw_only=True):
     ] = "free"
 
     def unused(self) -> Mapping[str, str]:
-        """The keys that have no effect, each with the reason."""
+        """Return the keys that have no effect beside the other keys' values, each with the reason."""
         used: tuple[str, ...]
         if self.meetings is not None:
             used, why = ("meetings", "nodes", "stays"), "with `meetings`"
@@ -134,7 +134,7 @@ def _build(world: ContactsTable, table: Table, seed: int) -> BuiltWorld:
 
 
 class _Plan(NamedTuple):
-    """Contacts and stays of nodes, from whatever source."""
+    """The contacts of a world and the stays of its nodes."""
 
     names: tuple[str, ...]
     contacts: Sequence[Contact]
@@ -164,10 +164,7 @@ def _contacts(world: ContactsTable, table: Table, seed: int) -> ContactList:
 
 
 def _stored(world: ContactsTable, table: Table, trace: str) -> ContactList:
-    """Read contacts that `precede ingest` or `precede contacts` wrote to the lake.
-
-    Time counts from the first.
-    """
+    """Read contacts that `precede ingest` or `precede contacts` wrote to the lake; the first is at time 0."""
     from precede.lake.layout import Lake
     from precede.lake.stored_contacts import read_stored_contacts
 

@@ -37,7 +37,7 @@ class Presence(Struct, frozen=True):
 
 
 class BuiltWorld(Struct):
-    """Everything a run needs of its world. Node ids are the places in `names`.
+    """Everything a run needs of its world. A node's id is its index in `names`.
 
     `members` are the nodes that every node knows at the beginning; `sources` are the nodes whose applications
     send. `end` is when the world ends unless the scenario says otherwise; None: when nothing is left to do.
@@ -71,7 +71,7 @@ class WorldTable(Struct, frozen=True, kw_only=True):
     kind: Annotated[str, key("which kind of world")]
 
     def unused(self) -> Mapping[str, str]:
-        """Keys that have no effect with the values of the others, each with the reason."""
+        """Return the keys that have no effect beside the other keys' values, each with the reason."""
         return {}
 
 
@@ -121,7 +121,7 @@ class StayItem(Struct, frozen=True, kw_only=True):
 def read_stays(
     table: Table, name: str, stays: Sequence[StayItem], names: Sequence[str]
 ) -> dict[NodeId, list[Presence]]:
-    """The stays of each listed node, in the order of the list. `name` is the key they are written under."""
+    """Return the stays of each listed node, in the order of the list, which is written under the key `name`."""
     listed: dict[NodeId, list[Presence]] = {}
     for stay in stays:
         node = table.node(name, stay.node, names)

@@ -1,4 +1,8 @@
-"""Acknowledge and Delete: the initial station of a message has all stations delete it (prs1997, section 9)."""
+"""Acknowledge and Delete: when all stations may delete a message (prs1997, section 9).
+
+The initial station of a message is the one its sender was connected to. Once all destinations have acknowledged
+the message there, it tells all stations to delete it.
+"""
 
 from __future__ import annotations
 
@@ -14,7 +18,7 @@ from precede.protocols.cells.rule import ProxyRule
 
 
 class CentralDiscard:
-    """Sends hosts' acknowledgements to initial stations, and Delete for this station's own messages.
+    """Sends hosts' acknowledgements to initial stations, and Delete for messages that began here.
 
     Both are collected for `batch_duration`. `acks` holds, for each initial station, the last of its messages
     that each host has acknowledged since the last batch. `stored` are the messages kept at this station.
@@ -39,7 +43,7 @@ class CentralDiscard:
     def advance(
         self, host: NodeId, record: ProxyRecord, delivered: Vector, now: Instant, effects: list[Effect]
     ) -> None:
-        """Record in `recd` (h_RECD) what a host has delivered, and acknowledge it to the initial stations."""
+        """Record what a host delivered in its `recd` (h_RECD); batch the acknowledgements of it."""
         for origin, number in delivered:
             if number <= record.recd.get(origin, 0):
                 continue
@@ -83,6 +87,6 @@ class CentralDiscard:
             self.delete(delete)
 
     def delete(self, keys: tuple[MessageKey, ...]) -> None:
-        """Delete(M): delete these messages here, because every destination has them."""
+        """Delete(M): remove from `stored` these messages, which every destination has delivered."""
         for key in keys:
             self.stored.pop(key, None)

@@ -30,7 +30,7 @@ class WiredFrame(EntrySizedPacket, frozen=True, gc=False):
 
 
 class RoutesPacket(WiredFrame, frozen=True, gc=False):
-    """Station to neighbouring station: the sender leads to these stations."""
+    """Station to neighbouring station: these stations can be reached through the sender."""
 
     kind: ClassVar[str] = "routes"
     stations: tuple[NodeId, ...]

@@ -24,7 +24,7 @@ from precede.protocols.cells.rule import ProxyRule
 
 
 class RecordMoves:
-    """Takes hosts in and moves their records.
+    """Admits hosts that connect, and moves a host's record to the station to which the host has moved.
 
     `newest` is the largest connection number known of each host, `sent_to` the station to ask for a record that
     is no longer here, `admitted` when each host joined here.
@@ -79,8 +79,8 @@ class RecordMoves:
     def _join(self, host: NodeId, ses: int, now: Instant, effects: list[Effect]) -> ProxyRecord:
         """Make and own the record of a new host, and announce the host if the rule wants that.
 
-        This is the first station that the host tried. Either the host's connect came here, or it did not, and
-        the host's next station requests the record.
+        A host joins at the first station that it tried. If its connect packet was lost there, the request for
+        its record by the host's next station makes it join.
         """
         record = self.hosts[host] = self._new_record(host, ses)
         record.owner = True
@@ -99,8 +99,8 @@ class RecordMoves:
     def on_get(self, packet: ProxyGetPacket, now: Instant, effects: list[Effect]) -> None:
         """Handle a request for a record: send the record, or keep, forward or refuse the request.
 
-        It is kept if this station itself waits for the record. The links are first-in first-out, so the request
-        reaches each station after the record did, and ends where the record is.
+        The request is kept while this station itself waits for the record. The links are first-in first-out, so
+        a request that follows a record from station to station arrives after it, and ends where the record is.
         """
         record = self.hosts.get(packet.host)
         if packet.asker == self.node:
@@ -121,7 +121,7 @@ class RecordMoves:
             record.request = packet
 
     def _follow(self, packet: ProxyGetPacket, effects: list[Effect]) -> None:
-        """Forward a request to the station in `sent_to`, unless that is the one that asks."""
+        """Forward a request to the station that got the record, unless that station is the one asking."""
         to = self.sent_to[packet.host]
         if to != packet.asker:
             get = ProxyGetPacket(self.node, to, packet.host, packet.ses, packet.asker, packet.delivered)
@@ -133,10 +133,10 @@ class RecordMoves:
         self.routes.forward(answer, effects)
 
     def on_overtaken(self, packet: ProxyOvertakenPacket, effects: list[Effect]) -> None:
-        """Stop waiting for a record.
+        """Stop waiting for a record: its host has a newer connection at another station.
 
-        If the host has come back here since, request the record again. A request that waited here is forwarded
-        after the record.
+        If the host has come back here since, request the record again. If another station's request waited
+        here, forward it to where the record is.
         """
         record = self.hosts.get(packet.host)
         if record is None or record.owner:

@@ -29,7 +29,7 @@ class Routes:
         effects.append(Send(RoutesPacket((self.node, *sorted(behind))), peer, WIRED))
 
     def learn(self, packet: RoutesPacket, sender: NodeId, effects: list[Effect]) -> None:
-        """Add routes through the sender to the new stations; tell the other neighbours; send what waited."""
+        """Add routes to new stations through the sender, pass them on, and send packets that waited for one."""
         new = [
             station for station in packet.stations if station not in self.by_station and station != self.node
         ]

@@ -30,9 +30,9 @@ class ProxyRule(ABC):
 
     @abstractmethod
     def stamp(self, packet: ProxyUpPacket, number: int, record: ProxyRecord) -> ProxyAppPacket:
-        """Return the packet of a host's own message, with this number and its order data.
+        """Return the packet that carries a host's message to other stations, with its number and order data.
 
-        Record the sending.
+        Later messages of the host are ordered after it.
         """
 
     @abstractmethod
@@ -55,10 +55,10 @@ class ProxyRule(ABC):
 
     @abstractmethod
     def take_deletable(self) -> list[MessageKey]:
-        """Return messages of this station that every destination has, each in one call only."""
+        """Return this station's messages that every destination has delivered; each only once."""
 
     def admit(self, host: NodeId, record: ProxyRecord, received: Mapping[NodeId, int]) -> Packet | None:
-        """Set where a new host begins. Return the packet that announces it to all stations, or None."""
+        """Set from which messages on a new host receives. Return the packet that announces it, or None."""
         return None
 
     @abstractmethod

@@ -27,7 +27,9 @@ class Delivery:
         self._view = state.view
 
     def deliver_safe(self, now: Instant, effects: list[Effect]) -> None:
-        """Deliver all floods that may be delivered now, and raise this node's floor to those that are safe."""
+        """Deliver all floods that may be delivered now. Raise this node's floor, the timestamp up to which it
+        holds everything, to that of the last safe flood.
+        """
         state, view = self._state, self._view
         while (placed := self._pending.pop_safe()) is not None:
             if view.crash_tolerant or state.cleared:
@@ -39,7 +41,7 @@ class Delivery:
             self._deliver(state.cleared.popleft()[4], now, effects)
 
     def _deliver(self, flood: Flood, now: Instant, effects: list[Effect]) -> None:
-        """Move this node's position behind a flood, and deliver its message if it was not delivered before."""
+        """Move this node's position in the total order behind a flood. Deliver its message if that is new."""
         state = self._state
         id = (flood.source, flood.serial)
         state.delivered[id] = (flood.number, flood.timestamp)
@@ -82,7 +84,7 @@ class Delivery:
 
 
 def take_back(state: DriftState, id: StreamId, end: int) -> list[Message]:
-    """Remove the floods of a stream behind its end, which no node delivered. Return the pending messages."""
+    """Remove the undelivered floods behind the `end` that a view set for a stream. Return their messages."""
     taken = _take(state, id, lambda number: number > end)
     state.unadmitted[id] = [flood for flood in state.unadmitted.get(id, ()) if flood.number <= end]
     if not state.unadmitted[id]:
@@ -112,7 +114,7 @@ def skip_to(
 
 
 def leave_group(state: DriftState, floods: Floods[Carried], effects: list[Effect]) -> None:
-    """Forget everything about this node's group, also in the store, and discard undelivered messages."""
+    """Forget everything about this node's group, in memory and in the store. Discard undelivered messages."""
     for stream in floods.streams.values():
         for flood in stream.kept.values():
             assert isinstance(flood, Flood)
@@ -138,7 +140,7 @@ def leave_group(state: DriftState, floods: Floods[Carried], effects: list[Effect
 
 
 def _take(state: DriftState, id: StreamId, unwanted: Callable[[int], bool]) -> list[Flood]:
-    """Remove the undelivered floods of a stream with unwanted numbers; returns them in their order."""
+    """Remove and return the undelivered floods of a stream for whose number `unwanted` is True, in order."""
     taken = state.pending.remove(lambda flood: (flood.source, flood.serial) == id and unwanted(flood.number))
     kept = [placed for placed in state.cleared if placed[1:3] != id or not unwanted(placed[3])]
     if len(kept) < len(state.cleared):

@@ -26,7 +26,7 @@ _EPOCH: Final = 1 << 50
 """Is added to a node's time to make the number of a flood. The time may be negative, the number may not."""
 
 _NO_STREAM: Final = -1
-"""Takes the place of a stream's serial in the keys of dummies and control packets."""
+"""Stands for the serial of a stream in the keys of dummies and control packets, which belong to no stream."""
 
 
 @final
@@ -56,7 +56,7 @@ class Dummies:
         self._highest: dict[NodeId, int] = {}
 
     def watch(self, now: Instant, effects: list[Effect]) -> None:
-        """Set the timer of the next dummy, if it is not set and the option `quiet` is not 0."""
+        """Set the timer of the next dummy, unless it is set already or the option `quiet` is 0."""
         if not self.waiting and self._quiet:
             self.waiting = True
             effects.append(SetTimer(QUIET, now + self._random_wait()))

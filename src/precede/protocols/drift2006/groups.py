@@ -181,7 +181,7 @@ class Groups:
     def _own_origin(self) -> Origin | None:
         """Return how founders agreed on this node's group, or None if they did not.
 
-        The result also has this node's stream, and whether this node keeps every flood since the beginning.
+        It also names this node's stream, and whether this node keeps every flood since the beginning.
         """
         state = self._state
         origin = state.origin
@@ -268,7 +268,7 @@ class Groups:
             self.election.receive(body, now, effects)
 
     def _may_follow(self, origin: Origin, group: int) -> bool:
-        """May this node, as a founder, follow a node that says that the group of its list is founded?"""
+        """May this node, a listed founder, begin in the group that a node reports as founded by its list?"""
         election = self.election
         return election.begins(origin, group) and election.ballots.believes(origin.record, origin.by)
 
@@ -321,7 +321,7 @@ class Groups:
         effects.append(self._builder.checkpoint(sources, self._own_origin(), peer))
 
     def _is_past(self, id: StreamId) -> bool:
-        """Does a stream's admission lie before this node's position? If not, a newcomer receives it itself."""
+        """Is a stream's admission before this node's position? If so, a checkpoint must name the stream."""
         sponsor, number = self._state.view.sponsors.get(id, ((0, 0), 0))
         return number <= self._state.delivered_number(sponsor)
 

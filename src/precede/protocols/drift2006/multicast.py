@@ -15,7 +15,7 @@ from precede.protocols.drift2006.votes import Votes
 from precede.protocols.floods.reliable_floods import Floods, StreamId
 
 Admitted: TypeAlias = Callable[[StreamId, int, Instant, list[Effect]], None]
-"""A function that is told an admitted stream, which may be this node's own, and the admission's timestamp."""
+"""A callback for an admitted stream, which may be this node's own, with the admission's timestamp."""
 
 Complete: TypeAlias = Callable[[StreamId, Instant, list[Effect]], None]
 """A function that removes a source whose last flood has arrived."""

@@ -216,7 +216,7 @@ class DriftNode(Node):
     # -- receive -----------------------------------------------------------------------------------------
 
     def _is_usual(self, flood: Flood) -> bool:
-        """Is a flood its source's next message, while nothing is missing, has ended or must be persisted?"""
+        """Can the fast path take this flood: its source's next message, with nothing missing or ended?"""
         stream = self._streams.get((flood.source, flood.serial))
         return (
             stream is not None
@@ -271,7 +271,7 @@ class DriftNode(Node):
         return effects
 
     def _receive_duplicate(self, flood: Flood, now: Instant, view: int | None = None) -> Effects:
-        """Drop this node's own answer with the same flood: the duplicate answers too. Deliver what is safe."""
+        """Handle a duplicate: drop this node's own planned answer with that flood. Deliver safe floods."""
         effects: list[Effect] = []
         if self._answers:
             self._answers.pop(((flood.source, flood.serial), flood.number), None)
@@ -288,7 +288,7 @@ class DriftNode(Node):
         now: Instant,
         effects: list[Effect],
     ) -> None:
-        """Process and relay a first copy, then floods that waited for it; drop an implausible one."""
+        """Process and relay a flood's first copy, then floods that waited for it. Drop an implausible one."""
         state = self.state
         id, number = (flood.source, flood.serial), flood.number
         if self._answers:
@@ -352,7 +352,7 @@ class DriftNode(Node):
         self.joining.admitted(newcomer, timestamp, now, effects)
 
     def _complete(self, id: StreamId, now: Instant, effects: list[Effect]) -> None:
-        """Tell the views that every flood of a stream has come."""
+        """Remove a source, because its stream is over and all of its floods are here."""
         self._views.complete(id, now, effects)
 
     def _progress(self, now: Instant, effects: list[Effect]) -> None:

@@ -34,7 +34,7 @@ GroupNumber: TypeAlias = Annotated[int, Meta(ge=-1, le=(1 << 63) - 1)]
 FoundersNumber: TypeAlias = Annotated[int, Meta(ge=0, le=(1 << 63) - 1)]
 Layout: TypeAlias = Annotated[int, Meta(ge=0, le=(1 << 48) - 1)]
 Numbered: TypeAlias = Annotated[int, Meta(ge=0, le=1 << 62)]
-"""The number of a flood that belongs to no stream: a time."""
+"""The number of a flood that belongs to no stream. It is made from its origin's time."""
 
 Chosen: TypeAlias = tuple[NodeId, Serial, FloodNumber, Timestamp]
 """<source, serial of its stream, sequence number, timestamp>: an entry of Seen that names its source."""
@@ -227,7 +227,7 @@ class DriftPacket(_DriftPacket, frozen=True, gc=False):
     messages: Size = 0
 
     def written(self) -> Sequence[Written]:
-        """Return what the source signs. It signs floods without a message too: each takes a number."""
+        """Return what the source signs. Floods without a message are signed too, as they take a number."""
         flood = self.flood
         order = (flood.source, flood.serial, flood.number, flood.timestamp, flood.admits, flood.closes)
         if flood.message is None:
@@ -358,7 +358,7 @@ class CheckpointPacket(_DriftPacket, frozen=True, gc=False):
 
 
 def _signed_alone(origin: NodeId, claimed: NodeId, order: Any, holder: Any) -> Written:
-    """Return what the origin of a flood without a message signs. `claimed` is the node for which it speaks."""
+    """Return what the origin of a flood without a message signs. The flood speaks for the node `claimed`."""
     return Written(Message(MessageId(origin, 0, 0), b""), None, None, order, claimed, holder)
 
 

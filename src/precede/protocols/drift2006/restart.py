@@ -94,7 +94,7 @@ class Restart:
                     self._multicast.process(ready, now, effects)
 
     def _finish_cuts(self, saved: SavedState, now: Instant, effects: list[Effect]) -> None:
-        """Finish a cut that a crash interrupted: messages of ours that were cut off go into the next stream."""
+        """Finish a view change that a crash interrupted: own messages cut off go into the next stream."""
         state, joining = self._state, self._joining
         cut = [flood for flood in saved.held if state.view.is_cut((flood.source, flood.serial), flood.number)]
         again = {message.id: message for message in saved.restamp}

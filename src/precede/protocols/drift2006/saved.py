@@ -25,7 +25,7 @@ GroupRecord: TypeAlias = tuple[int, ViewRecord, tuple[StreamId, ...]]
 
 BY_STREAM: Final = ("admitted", "ended", "done", "held")
 OF_GROUP: Final = ("view", "vote", "own", "restamp", "origin")
-"""The saved keys of a group: `BY_STREAM` for values of one stream or flood, `OF_GROUP` for the others."""
+"""The names of values saved once per group. `BY_STREAM` has those saved for each stream or flood."""
 
 
 class SavedState(Struct, frozen=True):

@@ -78,7 +78,7 @@ class Seen:
         self._choice: Choice[StreamId] | None = None if limit is None else choice(policy, random)
 
     def set_columns(self, streams: Sequence[Stream[Any]], clocks: Sequence[Clock]) -> None:
-        """Replace the set of sources. `clocks` has one entry per source; only new sources take it."""
+        """Replace the set of sources. `clocks` has one entry per source; only new sources begin with it."""
         self.settle()
         kept = {id: (self.table.get(column), self.ahead.get(column)) for id, column in self.index.items()}
         self._streams = list(streams)
@@ -125,7 +125,7 @@ class Seen:
     # -- learning ----------------------------------------------------------------------------------------
 
     def advance(self, column: int, number: int, timestamp: int) -> None:
-        """Record that all messages up to `number` are here. Its timestamp is an entry too (the repair D2)."""
+        """Record that all messages up to `number` are here; the last one's timestamp is an entry too (D2)."""
         rose = self._raise(column, number, timestamp)
         if rose and self._choice is not None:
             self._choice.changed(self.columns[column])
@@ -149,10 +149,10 @@ class Seen:
             self.advance(own, own_number, own_timestamp)
 
     def receive_table(self, table: Any, layout: int) -> bool:
-        """Keep a received table, to merge it later. True when it may have the clock that a message waits for.
+        """Keep a received table, to merge it later. True if it may have the clock that a message waits for.
 
-        A table of an earlier layout is merged at once, then True means news. One of an unknown layout is
-        ignored.
+        A table of an earlier layout is merged at once; then True means that a clock rose. A table of an unknown
+        layout is ignored.
         """
         if layout != self.layout:
             columns, form = self.columns_of(layout)
@@ -226,7 +226,7 @@ class Seen:
         return late is not None and self._use_entry(column, late, number, timestamp)
 
     def _number_rose(self, column: int, number: int, timestamp: int) -> None:
-        """A later message has a fresher entry now. Keep the old one, <number, timestamp>, if it is needed.
+        """Keep the entry <number, timestamp>, which a fresher one of a later message replaced, if it is needed.
 
         It is needed while the fresher one is not usable: as the best usable entry if there is none, else for
         later. With two entries at most, nothing is kept for later.
@@ -291,7 +291,7 @@ class Seen:
         return True
 
     def stop_watching(self) -> None:
-        """Stop watching for ripe tables, because no message is pending."""
+        """Stop watching a column in received tables, because no message is pending."""
         self.ripe = False
         self.need = _NEVER
 

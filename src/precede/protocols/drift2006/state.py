@@ -89,7 +89,7 @@ class View:
         return tuple({id[0]: id for id in lasting}.values())
 
     def is_cut(self, id: StreamId, number: int) -> bool:
-        """Does this flood lie behind the end of its stream?"""
+        """Does this flood lie behind the end that a view set for its stream? Then it is never delivered."""
         return number > self.ends.get(id, number)
 
     # -- floors ------------------------------------------------------------------------------------------
@@ -209,7 +209,7 @@ class DriftState:
         return self.last_messages.get((id[0], node_incarnation(id)), 0)
 
     def is_plausible(self, timestamp: int, now: Instant) -> bool:
-        """May a received timestamp raise the clock so far? If not, the flood is dropped and requested again."""
+        """May a received timestamp raise the clock this far? If not, drop the flood; it is requested again."""
         leap = timestamp - self.clock
         if leap <= USUAL_LEAP:
             return True

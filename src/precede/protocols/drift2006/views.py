@@ -74,7 +74,7 @@ class Views:
     def install(self, record: ViewRecord, now: Instant, effects: list[Effect]) -> None:
         """Make a decided view the current one: persist it, end the streams that it ends, and send it on.
 
-        An older view is ignored. One with the present number may still tell of joins that are void.
+        An older view is ignored. A view with the present number may still name joins that never took effect.
         """
         state, view = self._state, self._view
         if record.number == view.number:
@@ -164,7 +164,7 @@ class Views:
             self._tell_soon(now, effects)
 
     def _tell_soon(self, now: Instant, effects: list[Effect]) -> None:
-        """Set a timer to send the view after a short random time, unless it is set."""
+        """Set a timer to send the view to the neighbours after a short random time, unless it is set."""
         if not self._telling:
             self._telling = True
             effects.append(SetTimer(TELL, now + int(self._state.generator.random() * _TELL_WITHIN)))

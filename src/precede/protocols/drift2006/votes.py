@@ -90,7 +90,7 @@ class Votes:
         self._leading = None
 
     def restore(self, saved: Saved) -> None:
-        """Take up the vote that this node gave in the current view before a restart."""
+        """Restore the vote that this node gave in the current view before a restart."""
         view, promised, accepted, value = restore(
             saved, "vote", tuple[int, Ballot | None, Ballot | None, ViewRecord | None], (-1, None, None, None)
         )
@@ -117,7 +117,7 @@ class Votes:
             self.watch(now, effects)
 
     def _check(self, now: Instant, effects: list[Effect]) -> None:
-        """Begin a view change if one is due and nobody leads it; watch on while something is unfinished.
+        """Begin a view change if one is due and nobody leads it. Repeat the check while one is unfinished.
 
         One is due if a source is missed, joined or left, or if the leader of an unfinished change is gone.
         """
@@ -135,7 +135,7 @@ class Votes:
         self.watch(now, effects)
 
     def _missed(self, now: Instant) -> tuple[StreamId, ...]:
-        """List suspected sources, and those that blocked deliveries or had floods missing too long."""
+        """List the sources to remove: suspected ones, and those that held up deliveries or floods too long."""
         state, view = self._state, self._view
         self._suspected = {id: None for id in self._suspected if id in state.seen.index}
         missed = dict(self._suspected)

@@ -176,7 +176,7 @@ class Flooding(Dissemination):
         return effects or NOTHING
 
     def _receive_flood(self, envelope: Envelope, now: Instant, effects: list[Effect]) -> None:
-        """Relay a first copy, and hand up the messages that are in order now; ignore a duplicate."""
+        """Relay a first copy, and pass the messages now in order to the ordering; ignore a duplicate."""
         id = envelope.message.id
         stream = self.floods.stream((id.source, id.incarnation))
         self.floods.answers.pop((stream.id, id.number), None)
@@ -194,14 +194,14 @@ class Flooding(Dissemination):
     def _receive_skipped(
         self, envelope: Envelope, stream: Stream[Envelope], now: Instant, effects: list[Effect]
     ) -> None:
-        """Relay and hand up a message that was skipped because a neighbour wrongly reported it as gone."""
+        """Relay and pass on a message that was skipped because a neighbour wrongly reported it as gone."""
         if self._is_for_me(envelope) and not self.ordering.knows(envelope.message.id):
             effects.append(Arrive((envelope.message,)))
             self.floods.relay(stream.id, envelope.message.id.number, envelope, now, effects)
             self._hand_up((envelope,), now, effects)
 
     def _hand_up(self, ready: Sequence[Envelope], now: Instant, effects: list[Effect]) -> None:
-        """Pass to the ordering the messages that are for this node and new to it."""
+        """Pass to the ordering the messages that have this node as a destination and are new to it."""
         fresh = [
             envelope
             for envelope in ready
@@ -244,7 +244,7 @@ class Flooding(Dissemination):
             self._packets.dropped = []
 
     def _skip_gone(self, stream: Stream[Envelope], now: Instant, effects: list[Effect]) -> None:
-        """Skip the messages that neighbours report as gone, and hand up the early ones behind them."""
+        """Skip the messages that neighbours report as gone; pass the early ones behind them to the ordering."""
         gone = self._gone.get(stream.id, 0)
         if gone > stream.received:
             self._skipped[stream.id] = gone

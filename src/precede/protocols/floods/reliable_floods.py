@@ -48,9 +48,9 @@ _MOST_WANTS: Final = 64
 _MOST_ANSWERS: Final = 32
 
 MOST_REQUESTED: Final = 1 << 13
-"""How many numbers of one request are looked up. The peer requests the rest again later."""
+"""How many numbers of one request this node looks up. The neighbour requests the rest again later."""
 MOST_ANNOUNCED: Final = 1 << 10
-"""How many streams without any flood a neighbour can make us know of."""
+"""How many streams a neighbour's digests can make this node keep before a flood of them has arrived."""
 
 
 class Stream(Generic[F]):
@@ -164,7 +164,7 @@ class Floods(Generic[F]):
         stream.kept[number] = flood
 
     def skip_to(self, stream: Stream[F], number: int) -> Sequence[F]:
-        """Continue without the floods up to a number; returns the early floods that are in order behind it."""
+        """Stop waiting for the floods up to a number. Return the early floods that are in order behind it."""
         if number <= stream.received:
             return ()
         for early in sorted(stream.early):
@@ -186,7 +186,7 @@ class Floods(Generic[F]):
         return ready
 
     def drop_stream(self, id: StreamId, behind: int) -> list[F]:
-        """Drop the floods of a stream behind a number for good. Returns those that were kept, in order."""
+        """Drop the floods of a stream above number `behind` for good. Return those kept, in order."""
         stream = self.streams.get(id)
         if stream is None:
             return []
@@ -334,7 +334,7 @@ class Floods(Generic[F]):
             self.trickle.differs(now, effects)
 
     def _may_announce(self, peer: NodeId, id: StreamId) -> bool:
-        """May a neighbour's digest begin a stream? Only so many of its streams may be without a flood."""
+        """May a neighbour's digest begin a stream? Limits how many streams without any flood are kept."""
         announced = self._announced.setdefault(peer, {})
         if len(announced) >= MOST_ANNOUNCED:
             for other in [other for other in announced if self._has_floods(other)]:
@@ -361,7 +361,7 @@ class Floods(Generic[F]):
             effects.append(Send(self._user.digest_packet(self.haves()), NEIGHBOURS, RADIO))
 
     def _drop_old(self, now: Instant) -> None:
-        """Drop floods that were kept for `retention`, up to the first that the user still needs."""
+        """Drop floods kept for `retention`, up to the first of each stream that the user refuses to drop."""
         ages = self._ages
         while ages and now - ages[0][0] > self._retention:
             _, stream, number = ages[0]

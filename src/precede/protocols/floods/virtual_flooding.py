@@ -72,7 +72,7 @@ class VirtualFlooding(Generic[K, V]):
 
 
 def choice(policy: Policy, random: Random) -> Choice[K]:
-    """Make the policy that has this name."""
+    """Return a new instance of the policy with this name."""
     if policy == "random":
         return RandomChoice(random)
     if policy == "freshest":
@@ -97,7 +97,7 @@ class Choice(ABC, Generic[K]):
 
 
 class LeastSent(Choice[K]):
-    """Chooses the values that this node has sent least often, and among those the ones that waited longest."""
+    """Chooses the values that this node has sent least often; of equal ones, those that waited longest."""
 
     def __init__(self) -> None:
         self._times: dict[K, int] = {}

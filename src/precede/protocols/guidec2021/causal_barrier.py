@@ -85,7 +85,7 @@ class CausalBarrier(Ordering):
         return effects
 
     def _finish(self, envelope: Envelope, effects: list[Effect]) -> None:
-        """Register an own message, if a crash came after its numbering and before the registries were saved."""
+        """Finish an own broadcast that a crash cut off between numbering and saving the registries."""
         id = envelope.message.id
         stream = stream_of(id)
         if id.number > self._delivered.get(stream, 0):
@@ -153,7 +153,7 @@ class CausalBarrier(Ordering):
         effects.append(Deliver(message))
 
     def _cover(self, barrier: Barrier) -> None:
-        """Remove from `c_barrier` the messages that this barrier names, and earlier ones of their streams."""
+        """Remove from `c_barrier` the messages that a barrier names, and earlier messages of their streams."""
         mine = self._barrier
         for stream, number in barrier:
             if mine.get(stream, number + 1) <= number:

@@ -75,7 +75,7 @@ class DeltaCausal(Ordering):
         return effects
 
     def _finish_own(self, envelope: Envelope, effects: list[Effect]) -> None:
-        """Register an own message, if a crash came after its numbering and before the registries were saved."""
+        """Finish an own broadcast that a crash cut off between numbering and saving the registries."""
         id = envelope.message.id
         if not self._passed(id):
             self._past.broadcast(MessageName(envelope.name))
@@ -239,7 +239,7 @@ class DeltaCausal(Ordering):
             key = self._waiting.expired_predecessor(now)
 
     def _schedule(self, effects: list[Effect]) -> None:
-        """At the end of an input: register the messages that still wait, and set the timer."""
+        """End an input: register the messages that still wait, and set the timer of the next expiry."""
         self._waiting.register()
         first = self._waiting.first_deadline(with_predecessors=not self._lazy)
         if first < self._timer_at:
@@ -256,7 +256,7 @@ class DeltaCausal(Ordering):
     # -- questions ---------------------------------------------------------------------------------------
 
     def _passed(self, id: MessageId) -> bool:
-        """Is the message, or a later one of its stream, delivered?"""
+        """Is the message, or a later one of its stream, delivered? Then it is never delivered any more."""
         top = self._past.tops.get(stream_of(id))
         return top is not None and id.number <= top.number
 

@@ -70,7 +70,7 @@ class Past:
         self.outliving: dict[tuple[Stream, int], Predecessor] = {}
 
     def deliver(self, name: MessageName, barrier: list[MessageName]) -> None:
-        """Record a delivery. The message covers the entries of its barrier, except those that outlive it."""
+        """Record a delivery. It replaces the entries of its own barrier, except those with a later deadline."""
         tops, prune, deadline = self.tops, self.prune, name.deadline
         for entry in barrier:
             if entry.deadline > deadline:
@@ -90,7 +90,7 @@ class Past:
         top.advance(name)
 
     def _keep(self, entry: MessageName) -> None:
-        """Keep an entry for the next barrier, unless a later one of its stream there outlives it."""
+        """Keep an entry for the next barrier, unless a later one of its stream has no earlier deadline."""
         top = self.tops.get(entry.stream)
         if top is not None and top.number == entry.number:
             top.in_barrier = True
@@ -98,7 +98,7 @@ class Past:
             self.outliving[entry.stream, entry.number] = entry.entry
 
     def broadcast(self, name: MessageName) -> None:
-        """Record an own broadcast, which had the whole barrier. Only the entries that outlive it remain."""
+        """Record an own message, whose barrier named every entry. Keep only entries with a later deadline."""
         deadline = name.deadline
         for top in self.tops.values():
             if top.deadline <= deadline:
@@ -108,7 +108,7 @@ class Past:
         self.deliver(name, [])
 
     def forget(self, before: Instant) -> list[Stream]:
-        """Remove what has expired by every clock: deadlines up to `before`. Returns the removed streams."""
+        """Remove entries with deadlines up to `before`, expired by every clock. Return the removed streams."""
         forgotten = [stream for stream, top in self.tops.items() if top.until <= before]
         for stream in forgotten:
             del self.tops[stream]
@@ -127,7 +127,7 @@ class Past:
         return len(self.outliving) + [top.in_barrier for top in self.tops.values()].count(True)
 
     def saved_top(self, stream: Stream, barrier: Barrier) -> Persist:
-        """Return the effect that persists the last delivery of a stream. `restore` rebuilds all from these."""
+        """Return the effect that persists a stream's last delivery. `restore` rebuilds the memory from it."""
         top = self.tops[stream]
         return Persist(top_key(stream), (top.number, top.deadline, top.until, barrier))
 

@@ -27,7 +27,7 @@ class Envelope(Struct, frozen=True, array_like=True, dict=True):
     control_bytes: Size
     control_entries: Size
     born: Instant = 0
-    """When it was broadcast, by its source's clock. Decides what is carried first, never the order."""
+    """When it was broadcast, by its source's clock. Decides what is sent first, not the order of delivery."""
 
     @cached_property
     def name(self) -> tuple[Stream, int, Instant]:
@@ -40,7 +40,7 @@ class Envelope(Struct, frozen=True, array_like=True, dict=True):
         return len(self.message.payload) + self.control_bytes
 
     def written(self, relayed: bool = False) -> Written:
-        """Return the fields that the source signs. With `relayed`, any node may receive the packet."""
+        """Return what the source signs. With `relayed`, every node may receive the packet."""
         order = (self.stamp, self.destinations, self.born)
         return Written(self.message, None if relayed else self.destinations, self.deadline, order)
 

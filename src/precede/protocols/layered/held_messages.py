@@ -35,7 +35,7 @@ class HeldMessages:
     def resume(
         self, saved: Saved, stamp_type: Any, knows: Callable[[MessageId], bool], effects: list[Effect]
     ) -> Iterator[Envelope]:
-        """After a restart: yield the messages that waited, by id, for the ordering to take them again.
+        """After a restart: yield the messages that waited, by id, so that the ordering takes them again.
 
         A crash may have fallen between a delivery and the erasure. If the ordering `knows` a message, it is
         erased now and not yielded.

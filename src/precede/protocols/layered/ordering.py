@@ -51,7 +51,7 @@ class Ordering(ABC):
         """
 
     def arrive_batch(self, batch: Batch, now: Instant, effects: list[Effect]) -> None:
-        """Do the same as `arrive` with parsed envelopes: override it where that is faster."""
+        """Do the same as `arrive` with envelopes that are already parsed. Override it where that is faster."""
         self.arrive(batch.envelopes(), now, effects)
 
     @abstractmethod

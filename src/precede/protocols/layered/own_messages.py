@@ -31,11 +31,11 @@ class OwnMessages:
         """After a restart: own messages that may not have been accepted, delivered or sent before it."""
 
     def next_id(self) -> MessageId:
-        """Return the id for the next own message. It is used up when `accept` gets that message."""
+        """Return the id for the next own message. `accept` then takes that message and advances the number."""
         return MessageId(self.node, self.incarnation, self.number + 1)
 
     def accept(self, envelope: Envelope) -> list[Effect]:
-        """Use up an own message's number. Return the effects that persist, accept and deliver it at once."""
+        """Advance the number of own messages. Return the effects that persist, accept and deliver this one."""
         id = envelope.message.id
         self.number = id.number
         accepted = Accept(envelope.message, envelope.destinations, envelope.deadline)
@@ -53,7 +53,7 @@ class OwnMessages:
         return id.source == self.node and id.incarnation == self.incarnation
 
     def start(self, saved: Saved, stamp_type: Any, now: Instant | None = None) -> list[Effect]:
-        """After a restart: repeat effects that a crash may have prevented, and keep the messages to send again.
+        """After a restart: return effects that a crash may have prevented, and note the messages to send again.
 
         With `now`, a message whose deadline passed while the node was down is not delivered.
         """
@@ -79,7 +79,7 @@ class OwnMessages:
 
 
 def own_key(id: MessageId) -> Key:
-    """The key under which an own message is persisted until it needs no more sending."""
+    """Return the key under which an own message is persisted until it need not be sent any more."""
     return ("own", id.number)
 
 

@@ -19,7 +19,7 @@ if TYPE_CHECKING:
     from precede.protocols.layered.envelope import Envelope
 
 NEVER: Final[Instant] = 1 << 62
-"""Stands in memory for the deadline of a message that has none."""
+"""The deadline that a message without one has in memory: later than every instant."""
 _SORT_KEY: Final = attrgetter("sort_key")
 _STREAM_BITS: Final = 32
 """How many low bits of a key hold the stream. Dictionaries index by low bits; message numbers would collide."""
@@ -169,7 +169,7 @@ class Batch:
         return other
 
     def arrival(self) -> Arrive:
-        """Return the effect `Arrive` for a node to which all of these messages are new. Such nodes share it."""
+        """Return the effect `Arrive` for all of these messages: one object that all receiving nodes share."""
         if self._arrival is None:
             messages = tuple([parsed.message for parsed in self.contents])
             self._arrival = Arrive(messages, [parsed.deliver for parsed in self.contents])

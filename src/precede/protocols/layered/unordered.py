@@ -66,7 +66,7 @@ class Unordered(Ordering):
             effects.append(Deliver(envelope.message))
 
     def _remember(self, id: MessageId) -> None:
-        """Record a delivery: extend the prefix, or note the number beyond it."""
+        """Record a delivery: extend the contiguous prefix of its stream, or note the number as beyond it."""
         stream = (id.source, id.incarnation)
         prefix = self._prefix.setdefault(stream, 0)
         beyond = self._beyond.setdefault(stream, {})

@@ -57,7 +57,7 @@ class AddressBook:
 
     @property
     def population(self) -> int:
-        """The number of elements of a vector: all members and all other nodes ever met, present or not."""
+        """Return how many elements a vector has: one per member and per other node ever met, present or not."""
         return len(self._members) + self._strangers
 
 

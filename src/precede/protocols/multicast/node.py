@@ -48,11 +48,11 @@ from precede.protocols.multicast.rule import (
 from precede.protocols.outbox import AckPacket, Outbox
 
 AFTER_ALL_INCARNATIONS: Final = 1 << (63 - INCARNATION_SHIFT)
-"""Later than every incarnation."""
+"""A number higher than every incarnation."""
 
 
 class _Held:
-    """A message that waits, and an iterator over those of its needs that were not checked yet."""
+    """A message that waits, and an iterator over its needs (process, threshold) that were not checked yet."""
 
     __slots__ = ("arrival", "needs", "packet", "since", "source")
 
@@ -74,8 +74,8 @@ class _Held:
 class MulticastNode(Node):
     """A node in one incarnation: one process of the paper.
 
-    `_last` is the last delivered number of each process. `_watchers` maps a process to messages that wait until
-    `reached` of that process has grown, in a heap by the threshold they need.
+    `_last` is the last delivered number of each process. `_watchers` has, by process, a heap of the messages
+    that wait until the rule's `reached` count of that process is high enough.
     """
 
     draining: ClassVar[tuple[str, ...]] = ("unacknowledged", "pending")
@@ -267,7 +267,7 @@ class MulticastNode(Node):
         return effects
 
     def leave(self, now: Instant) -> Effects:
-        """Announce the departure. Unacknowledged messages may be lost: leave when `sizes` shows none."""
+        """Announce that this node leaves for good. Call it when `sizes` shows nothing unacknowledged."""
         self._book.learn(self._node, GONE)
         effects: list[Effect] = []
         self._announce(LifePacket(self._incarnation, True), now, effects)
@@ -327,7 +327,7 @@ class MulticastNode(Node):
             self._outbox.send(id, alive, now, effects)
 
     def _hold_again(self, held: Sequence[MulticastPacket], now: Instant, effects: list[Effect]) -> None:
-        """Take messages that waited before the restart; erase those that do not wait any more."""
+        """After a restart, hold the messages that waited before it; erase those that need not wait any more."""
         for packet in held:
             id = packet.message.id
             source = process_of(id.source, id.incarnation)
@@ -347,7 +347,7 @@ class MulticastNode(Node):
         return Checkpoint(step, self._number, dict(self._last), self.rule.save(), unsent)
 
     def _load(self, checkpoint: Checkpoint, unsent: dict[MessageId, dict[NodeId, Packet]]) -> None:
-        """Take over the state of a checkpoint; add its unacknowledged packets to `unsent`."""
+        """Restore the state of a checkpoint. Add its unacknowledged packets to `unsent`."""
         self._number = checkpoint.number
         self._last = checkpoint.last
         self.rule.load(checkpoint.rule)
@@ -360,9 +360,9 @@ class MulticastNode(Node):
         return [Waiting(id, self._lacked_by(held), held.since) for id, held in self._held.items()]
 
     def _lacked_by(self, held: _Held) -> tuple[MessageId, ...]:
-        """Return the messages that a message waits for, only the last one of each process.
+        """Return the messages that a waiting message needs first: of each process only the last one.
 
-        Returns none if the rule's thresholds are not message numbers.
+        Return none if the rule's thresholds are not message numbers.
         """
         if not self.rule.names_messages:
             return ()

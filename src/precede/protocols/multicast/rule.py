@@ -20,14 +20,14 @@ INTEGER_BYTES: Final = 4
 HEADER_BYTES: Final = 20
 
 Process: TypeAlias = Annotated[int, Meta(ge=0, le=(1 << 63) - 1)]
-"""A node in one incarnation. A node that lost its state is a new process: earlier messages are not for it."""
+"""A node in one incarnation. A node that lost its state is a new process, and gets no earlier messages."""
 
 INCARNATION_SHIFT: Final = 48
 NODE_MASK: Final = (1 << INCARNATION_SHIFT) - 1
 
 
 def process_of(node: NodeId, incarnation: int) -> Process:
-    """The process that a node is in one incarnation; in the first one it has the node's number."""
+    """Return the process of a node in one incarnation. In the first one it equals the node's number."""
     return node | incarnation << INCARNATION_SHIFT
 
 
@@ -132,10 +132,7 @@ class Rule(ABC):
 
     @abstractmethod
     def forget(self, node: NodeId, incarnation: int) -> None:
-        """Remove what concerns only messages to this node's incarnations before `incarnation`.
-
-        Nobody sends to those any more.
-        """
+        """Remove the data about messages to this node's incarnations before `incarnation`; none are sent."""
 
     @abstractmethod
     def save(self) -> Any:

@@ -12,7 +12,7 @@ from precede.core.identity import Count
 from precede.protocols.multicast.rule import Process
 
 SparseVector: TypeAlias = dict[Process, Count]
-"""A number for each process; a missing one is 0. A vector that others share is replaced, never changed."""
+"""A number for each process; a missing one is 0. Vectors are shared, so they are replaced, never changed."""
 
 EMPTY: Final[SparseVector] = {}
 

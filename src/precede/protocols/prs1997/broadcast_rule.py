@@ -71,7 +71,7 @@ class BroadcastRule(Rule):
         return (source,)
 
     def forget(self, node: NodeId, incarnation: int) -> None:
-        """Does nothing: the row names sources, not destinations, and a sent message stays a predecessor."""
+        """Do nothing: the row names sources, not destinations, and a sent message stays a predecessor."""
 
     def save(self) -> Any:
         return [self.row, dict(self.reached)]

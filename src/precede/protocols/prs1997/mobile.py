@@ -121,7 +121,7 @@ class PrsHost(ProxyHost):
         return effects
 
     def _on_air(self, packet: ProxyUpPacket) -> ProxyUpPacket:
-        """Add the host's deliveries so far, which include those before the broadcast."""
+        """Return the packet with the host's deliveries so far, which include those before the broadcast."""
         return replace(packet, delivered=self._delivered_vector())
 
     def _delivered_vector(self) -> Vector:
@@ -159,10 +159,7 @@ class MobileRule(ProxyRule):
         return host in app.to
 
     def is_ready(self, record: ProxyRecord, app: PrsAppPacket) -> bool:
-        """Has the host delivered what the message's barrier names for it?
-
-        This is the third condition of section 9.1; `Offers` sees to the first two.
-        """
+        """Has the host delivered what the message's barrier names for it (third condition of section 9.1)?"""
         rule: prs.PrsRule = record.order
         reached = rule.reached
         return all(reached.get(source, 0) >= number for source, number in rule.needs(app.stamp).items())

@@ -134,7 +134,7 @@ class PrsRule(Rule):
     def _merge_destinations(
         self, source: Process, number: int, destinations: tuple[Process, ...], theirs: Mapping[Process, Row]
     ) -> None:
-        """Step 5: in the rows of its destinations the message replaces its predecessors."""
+        """Step 5: in the barrier rows of its destinations the message replaces its predecessors."""
         mine, delivered = self.barrier, self.delivered
         alone = {source: number}
         for destination in destinations:
@@ -147,7 +147,7 @@ class PrsRule(Rule):
                 mine[destination] = {**row, source: number} if row else alone
 
     def _merge_others(self, source: Process, destinations: set[Process], theirs: Mapping[Process, Row]) -> None:
-        """Step 6: merge the rows of processes that are not destinations of the message."""
+        """Step 6: merge the barrier rows of processes that are not destinations of the message."""
         mine, delivered = self.barrier, self.delivered
         for destination, row in theirs.items():
             if destination in destinations or destination == source:
@@ -161,7 +161,7 @@ class PrsRule(Rule):
                     del mine[destination]
 
     def _merge_source(self, source: Process, sender_row: Row) -> None:
-        """Step 7: the sender has delivered the messages that its own row names."""
+        """Step 7: remove from the sender's row the messages that the sender has delivered."""
         self._keep(source, minus_max(self.barrier[source], sender_row))
 
     def _keep(self, destination: Process, row: Row | None) -> None:
@@ -203,11 +203,11 @@ class FatRule(PrsRule):
             self.barrier[destination] = union_max(self.barrier.get(destination, EMPTY), row)
 
     def _note_delivered(self, source: Process, row: Row) -> None:
-        """Record no deliveries, so that no tuple is ever removed; unite the rows (step 7)."""
+        """Record no deliveries, so that no tuple is removed; unite the sender's rows (step 7)."""
         self.barrier[source] = union_max(self.barrier.get(source, EMPTY), row)
 
     def _merge_source(self, source: Process, sender_row: Row) -> None:
-        """Remove nothing."""
+        """Remove nothing, unlike step 7 of the printed algorithm."""
 
 
 def build(role: str, context: Context[PrsOptions]) -> Node:

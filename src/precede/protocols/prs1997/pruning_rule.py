@@ -28,7 +28,7 @@ from precede.protocols.multicast.rule import (
 
 Remaining: TypeAlias = tuple[Process, ...]
 Log: TypeAlias = dict[Process, dict[Count, Remaining]]
-"""By source and number: the destinations that still matter. A source's latest entry stays if it has none."""
+"""By source and number: the destinations that still matter. The latest entry of a source always stays."""
 
 
 class OptimalStamp(Stamp, frozen=True, gc=False):
@@ -179,7 +179,7 @@ def _entries(log: Log) -> int:
 
 
 def _counted(log: Log) -> OptimalStamp:
-    """Return a log with its sizes.
+    """Return a stamp with this log and its sizes.
 
     `integers` counts source, number and destinations of each entry. `order_bytes` has list lengths too.
     """

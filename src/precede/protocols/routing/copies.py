@@ -17,7 +17,7 @@ ID_BYTES: Final = 16
 
 
 class HelloPacket(ControlOnlyPacket, frozen=True, gc=False):
-    """What a node tells a node it meets: ids it needs no copy of, likelihoods by node, delivered messages."""
+    """Sent on meeting a node: ids this node needs no copy of, likelihoods by node, delivered messages."""
 
     kind: ClassVar[str] = "hello"
     ids: frozenset[MessageId]
@@ -34,7 +34,7 @@ class HelloPacket(ControlOnlyPacket, frozen=True, gc=False):
 
 
 class GotPacket(ControlOnlyPacket, frozen=True, gc=False):
-    """Tells that the sender has a message and needs no copy. `taken`: it answers a copy that was new."""
+    """Tells that the sender has a message. `taken`: it has just stored the copy that was sent to it."""
 
     kind: ClassVar[str] = "got"
     id: MessageId
@@ -59,7 +59,7 @@ PACKETS: Final = (HelloPacket, GotPacket, RoutedPacket)
 
 
 class Copy:
-    """A message that a node carries. `copies`: how many copies it stands for; `hops`: how far it has come."""
+    """A message that a node carries. `copies`: how many copies it stands for; `hops`: its hops so far."""
 
     __slots__ = ("copies", "envelope", "hops", "id")
 

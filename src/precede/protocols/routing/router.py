@@ -79,7 +79,7 @@ class Router(Dissemination):
         return True
 
     def copies_given(self, copy: Copy) -> int:
-        """Return how many copies the one that is given away stands for."""
+        """Return how many of this node's copies a peer gets when it takes the message."""
         return 1
 
     def gave(self, copy: Copy, peer: NodeId) -> bool:

@@ -33,7 +33,7 @@ class Pending:
 @final
 @mypyc_attr(acyclic=True)
 class Held:
-    """A message that is not forwarded yet to the child of cluster t + 1; `order` is the order of reception."""
+    """A message not forwarded yet to the child of cluster t + 1. `order` ranks it by order of reception."""
 
     __slots__ = ("message", "next", "order", "stamped", "t")
 

@@ -151,10 +151,7 @@ class DiagnosedVCubeNode(VCubeNode):
         return effects
 
     def leave(self, now: Instant) -> Effects:
-        """Stop testing, and tell the neighbours.
-
-        If the node stops before they know, they will notice a crash.
-        """
+        """Stop testing, and tell the neighbours. Those not told in time notice a crash instead."""
         if self._out:
             return NOTHING
         self._leaving = True
@@ -197,7 +194,7 @@ class DiagnosedVCubeNode(VCubeNode):
             self._repair(sender, packet.have, urgent, now, effects)
 
     def _have(self) -> Vector | None:
-        """Return the number of messages received without a gap of each source; None before joining."""
+        """Return how many messages of each source were received without a gap; None before joining."""
         return self._received() if self.joined else None
 
     def _miss_answer(self, node: NodeId, now: Instant, effects: list[Effect]) -> None:
@@ -246,7 +243,7 @@ class DiagnosedVCubeNode(VCubeNode):
     def _take(
         self, stamped: StampedMessage, below: int, now: Instant, effects: list[Effect]
     ) -> Sequence[Slot] | None:
-        """Process a message as without diagnosis, but drop a given-up one, and keep any other in the log.
+        """Process a message as `VCubeNode._take` does, but drop a given-up one and log any other.
 
         Before joining, a message is only forwarded and kept for later. Returns what `VCubeNode._take` returns.
         """
@@ -269,7 +266,7 @@ class DiagnosedVCubeNode(VCubeNode):
         return covered
 
     def _forward_duplicate(self, slot: Slot, below: int, effects: list[Effect]) -> None:
-        """Forward a duplicate to clusters that the first copy was not for, if its sender took over a tree."""
+        """Forward a duplicate whose sender took over a tree to clusters that the first copy left out."""
         logged = self._log.extend(slot, below)
         if logged is not None:
             for child in self._children[logged.below : below]:
@@ -296,7 +293,7 @@ class DiagnosedVCubeNode(VCubeNode):
         return combine(parts)
 
     def _received(self) -> Vector:
-        """Return *vector_max*: of each source, the number of messages received without a gap."""
+        """Return *vector_max*: how many messages of each source were received without a gap."""
         return tuple(self._ahead.received(self._delivered))
 
     def _own_report(self, now: Instant) -> Report:
@@ -368,10 +365,7 @@ class DiagnosedVCubeNode(VCubeNode):
         effects.append(SetTimer(_JOIN, now + self._timeout))
 
     def _sponsor(self, newcomer: NodeId, effects: list[Effect]) -> None:
-        """Send a newcomer this node's vector and all messages it keeps.
-
-        If this node crashes then, the newcomer may be the only one that has them.
-        """
+        """Send a newcomer this node's vector and all messages it keeps, in case this node crashes next."""
         if self.joined and self._view.is_working(newcomer):
             content = {slot: pending.stamped for slot, pending in self._pending.items()}
             content.update((slot, logged.stamped) for slot, logged in self._log.entries.items())
@@ -379,7 +373,7 @@ class DiagnosedVCubeNode(VCubeNode):
             effects.append(Send(packet, newcomer, WIRED))
 
     def _begin(self, packet: VCubeStatePacket, now: Instant, effects: list[Effect]) -> None:
-        """Join with the sponsor's vector; take the messages it kept, then those that came meanwhile.
+        """Join with the sponsor's vector; process the messages it kept, then those that came meanwhile.
 
         Messages before the beginning are not delivered, but kept for other nodes like all others.
         """

@@ -121,7 +121,7 @@ class Forwarding(Node):
                 effects.append(Send(packet, child, WIRED))
 
     def _alone(self, stamped: StampedMessage) -> VCubePacket:
-        """Return a packet with this message only: the one it came in, if it came alone, else a new one."""
+        """Return a packet with this message alone: the one it came in, if it came alone, else a new one."""
         received = self._in_hand
         if received is not None and received.content[0] is stamped:
             return received
@@ -272,12 +272,12 @@ class Forwarding(Node):
         return released
 
     def _is_held_for(self, slot: Slot) -> bool:
-        """Does a held message wait for this one?"""
+        """Is a message held until this one arrives?"""
         awaited = self._awaited.get(slot)
         return awaited is not None and awaited.held is not None
 
     def _held_for(self, slot: Slot) -> Held | None:
-        """Remove the held messages that wait for this one from the index. Returns the first of their list."""
+        """Remove the held messages that wait for this one from the index. Return the first of them."""
         awaited = self._awaited.get(slot)
         if awaited is None:
             return None

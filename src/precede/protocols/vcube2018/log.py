@@ -29,7 +29,7 @@ class MessageLog:
         self.entries[stamped.prepared.slot] = Logged(stamped, below, now)
 
     def extend(self, slot: Slot, below: int) -> Logged | None:
-        """Raise a message's `below`. Returns the entry as it was; None if there is nothing to raise."""
+        """Raise `below` of a kept message. Return its former entry, or None if there is nothing to raise."""
         logged = self.entries.get(slot)
         if logged is None or below <= logged.below:
             return None
@@ -37,7 +37,7 @@ class MessageLog:
         return logged
 
     def lacked_by(self, have: Sequence[int], until: Instant) -> list[StampedMessage]:
-        """Return the messages received up to `until` that a node with the vector `have` lacks."""
+        """Return the messages received up to `until` that are missing in a node's vector `have`."""
         return [
             logged.stamped
             for logged in self.entries.values()
@@ -45,7 +45,7 @@ class MessageLog:
         ]
 
     def forget(self, vector: Sequence[int]) -> None:
-        """Drop the messages that a vector covers, which is what all nodes have received."""
+        """Drop the messages up to the numbers in `vector`, which all nodes have received."""
         for slot in [slot for slot, logged in self.entries.items() if not is_beyond(logged.stamped, vector)]:
             del self.entries[slot]
 

@@ -87,7 +87,7 @@ class VCubeNode(Forwarding):
         return effects
 
     def _stamp(self, payload: bytes, now: Instant) -> StampedMessage:
-        """Make a message with the vector entries that changed since the previous one; count it as delivered."""
+        """Make a message with the vector entries that changed since the last one. Count it as delivered."""
         self._number = number = self._number + 1
         rows = self._delivered.since(self._last_stamp)
         entries = 1 + sum([row.mask.bit_count() for row in rows]) if self._compresses else self._members
@@ -142,7 +142,7 @@ class VCubeNode(Forwarding):
     def _passes(self, message: Prepared, awaited: Awaited | None) -> bool:
         """Count a message as delivered if it is new and deliverable and no held message waits for it.
 
-        Returns True if it was counted. False may also mean that only the slower `_take_in` can tell.
+        Return True if it was counted. After False the slower `_take_in` decides.
         """
         return (
             not self._some_early
@@ -159,7 +159,7 @@ class VCubeNode(Forwarding):
     def _take(
         self, stamped: StampedMessage, below: int, now: Instant, effects: list[Effect]
     ) -> Sequence[Slot] | None:
-        """Take in a received message whose prepared form is not looked up yet: see `_take_in`."""
+        """Call `_take_in` for a received message, after computing its prepared form."""
         return self._take_in(stamped, stamped.prepared, below, now, effects)
 
     def _take_in(
@@ -213,7 +213,7 @@ class VCubeNode(Forwarding):
         return covered
 
     def _take_duplicate(self, stamped: StampedMessage, below: int, effects: list[Effect]) -> None:
-        """Forward a duplicate only if it is an own message that comes back from the root of a single tree."""
+        """Forward a duplicate only if it is an own message that the root of a single tree sends back."""
         if self._single_tree and stamped.prepared.source == self._me:
             self._send_to_all(stamped, below, effects)
 
@@ -242,7 +242,7 @@ class VCubeNode(Forwarding):
                 pending = following
 
     def _lacking_for(self, slot: Slot) -> Pending | None:
-        """Remove the messages that wait for this delivery from the index. Returns the first of their list."""
+        """Remove the messages that wait for this delivery from the index. Return the first of them."""
         awaited = self._awaited.get(slot)
         if awaited is None:
             return None
@@ -261,7 +261,7 @@ class VCubeNode(Forwarding):
         ]
 
     def _all_lacking(self, message: Prepared) -> tuple[MessageId, ...]:
-        """Return the undelivered messages up to the numbers in a message's own vector entries."""
+        """Return the undelivered messages that a message's own vector entries say come before it."""
         missing: list[MessageId] = []
         for row in message.rows:
             for source in sources_of(row.mask):

@@ -18,7 +18,7 @@ from precede.protocols.vcube2018.view import View
 
 
 class Orphans:
-    """Finds orphans. `limits` maps a source to its last number that is not given up; most sources have none."""
+    """Finds orphans. `limits` has, for a source with given-up messages, the last number before them."""
 
     def __init__(self, view: View, delivered: Progress) -> None:
         self._view = view
@@ -51,7 +51,7 @@ class Orphans:
         return False
 
     def _is_lost(self, source: NodeId, number: int, report: Report) -> bool:
-        """Is a message of this crashed source, up to this number, in no report? A given-up one is lost too."""
+        """Is a message of this crashed source, up to this number, in no report, or given up before?"""
         if self.is_given_up(source, number):
             return True
         last = report.high[source] if source < len(report.high) else 0

@@ -44,7 +44,7 @@ class StampedMessage(Struct, frozen=True, array_like=True, dict=True):
     past: Past
 
     def written(self) -> Written:
-        """What the source wrote, as a signature covers it."""
+        """Return what the source wrote: the content that its signature covers."""
         return Written(self.message, None, None, (self.changed, self.entries, self.past))
 
     @cached_property

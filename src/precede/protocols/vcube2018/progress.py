@@ -30,9 +30,9 @@ class Progress:
         self._below: list[int] = []
 
     def passes(self, message: Prepared) -> bool:
-        """Count a message if it is new and everything it depends on is counted. Returns True if it was counted.
+        """Count a message if it is new and everything it depends on is counted. True if it was counted.
 
-        False may also mean that the message is outside the kept rows; callers then take the slow path.
+        After False the message may still be countable: one outside the kept rows needs the slow path.
         """
         at = message.number - self.first
         lacking = self.lacking
@@ -225,7 +225,7 @@ class Ahead:
 
 @final
 class Missing:
-    """The messages that are not received yet, with a cache that is valid while nothing is received."""
+    """The messages not received yet. Its cache of masks is valid until the next message is received."""
 
     __slots__ = ("_ahead", "_delivered", "_mask", "_number")
 
@@ -236,7 +236,7 @@ class Missing:
         self._mask: Any = 0
 
     def renew(self) -> None:
-        """Clear the cache: something may have been received."""
+        """Clear the cache, because a message was received."""
         self._number = 0
 
     def one_of(self, rows: list[Row], share: Mask) -> Slot:

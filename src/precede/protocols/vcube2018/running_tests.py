@@ -24,9 +24,8 @@ class RunningTests:
         self._last = 0
 
     def begin(self, node: NodeId, takes_over: bool) -> int | None:
-        """Begin a test of a node, and return its number; None if one is under way.
-
-        A test under way is then marked with `takes_over`, if that is True.
+        """Begin a test of a node, and return its number. If one is under way, mark it with `takes_over` and
+        return None.
         """
         running = self.by_node.get(node)
         if running is not None:

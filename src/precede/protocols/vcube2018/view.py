@@ -29,7 +29,7 @@ class View:
         return bool(news)
 
     def mark_gone(self, node: NodeId) -> bool:
-        """Count that a node crashed or left. Returns False if it was not known as working."""
+        """Record that a node crashed or left. Return False if it was not known as working."""
         return self.is_working(node) and self.merge(((node, self._counts[node] + 1),))
 
     def is_working(self, node: NodeId) -> bool:

@@ -34,7 +34,7 @@ class StationBuffer:
         return self.last
 
     def pass_by(self) -> None:
-        """Use up the next number for a message that is not kept, because no host here needs it."""
+        """Use up the next number without keeping its message, because no host of the cell needs it."""
         self.last += 1
         self.low = self.last + 1
 

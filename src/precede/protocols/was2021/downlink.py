@@ -69,7 +69,7 @@ class Downlink:
     def take(self, number: int, message: Message, before: bool, effects: list[Effect]) -> bool:
         """Deliver or buffer a message with a new number. Return True if numbers just below it are missing.
 
-        `before` says that the host delivered the message at another station.
+        `before`: the host delivered the message at another station, so it is only counted.
         """
         if not before and message.id.source != self.host and message.id not in self.seen:
             effects.append(Arrive((message,)))
@@ -84,7 +84,7 @@ class Downlink:
         return opens_hole
 
     def drain(self, effects: list[Effect]) -> None:
-        """Deliver the buffered messages that come next."""
+        """Deliver the buffered messages that have no gap before them any more."""
         while self.next in self.rbuffer:
             self._deliver(*self.rbuffer.pop(self.next), effects)
 

@@ -218,10 +218,7 @@ class WasHost(Node):
                 break
 
     def _on_data(self, packet: DataPacket, now: Instant, effects: list[Effect]) -> None:
-        """Receive a message of the cell.
-
-        Acknowledge a duplicate: the last acknowledgement may have been lost.
-        """
+        """Receive a message of the cell. Acknowledge a duplicate too: the last one may have been lost."""
         if not self.connected:
             return
         number = packet.number
@@ -271,7 +268,7 @@ class WasHost(Node):
     # Join, connect, recover, leave (sections 4.2, 4.3, 4.5) -------------------------------------------------
 
     def _exit_cell(self, effects: list[Effect]) -> None:
-        """Leave the cell, if the host is in one."""
+        """Leave the present cell, if the host is in one: disconnect and stop trying to connect."""
         if self.cell is None:
             return
         self._remember_attempt()

@@ -37,7 +37,7 @@ from precede.protocols.was2021.registrations import Registrations
 
 
 class NewStation:
-    """Takes hosts in, and gets their records from previous stations."""
+    """Registers hosts that come to this station, and fetches their records from previous stations."""
 
     def __init__(self, registrations: Registrations, buffer: StationBuffer, previous: PreviousStation) -> None:
         self.registrations = registrations
@@ -47,10 +47,7 @@ class NewStation:
     # Connect (lines 1 to 10) --------------------------------------------------------------------------------
 
     def on_connect(self, packet: ConnectPacket, now: Instant, effects: list[Effect]) -> None:
-        """Handle a host that joins, connects or recovers.
-
-        Ignore a connection that a newer one has overtaken.
-        """
+        """Handle a host that joins, connects or recovers. Ignore a connection older than a known one."""
         hosts, host = self.registrations, packet.host
         if hosts.is_outdated(host, packet.ses):
             return
@@ -84,10 +81,7 @@ class NewStation:
         self.registrations.transmission.collect(effects)
 
     def _forget_connection(self, record: Record, effects: list[Effect]) -> None:
-        """Forget the ranges that the host acknowledged in its last connection (E8).
-
-        Cancel recovered messages that are in the radio's queue.
-        """
+        """Forget what a host acknowledged in its last connection (E8); cancel queued recovered messages."""
         self.registrations.transmission.cancel_private(record, effects)
         record.forget_connection()
 
@@ -150,10 +144,7 @@ class NewStation:
         hosts.routes.forward(request, effects)
 
     def _accepts_response(self, record: Record, ses: int) -> bool:
-        """Does this answer a request of connection `began` or later?
-
-        An older answer does not fit: messages were not yet kept for the host, or it has been connected since.
-        """
+        """Does this answer a request of connection `began` or later? An older answer does not fit."""
         return ses >= record.began
 
     # Phase 3 (lines 14 to 20) -------------------------------------------------------------------------------
@@ -177,10 +168,7 @@ class NewStation:
         self._become_owner(record, start, packet.recovered, now, effects)
 
     def _boundary(self, attempt: Attempt) -> int:
-        """Return the last number whose message the host can have delivered elsewhere (E6).
-
-        It is the last one given before Rsp1 came.
-        """
+        """Return the last number given before Rsp1 came: later ones the host delivers only here (E6)."""
         return attempt.boundary
 
     def _become_owner(
@@ -222,7 +210,7 @@ class NewStation:
         transmission.send_private(record, now, effects)
 
     def _skip(self, record: Record) -> tuple[int, ...]:
-        """Return the numbers of the messages that the host delivered at another station (E9)."""
+        """Return the numbers here of the messages that the host delivered at another station (E9)."""
         return tuple(record.marks)
 
     # No station has a record (section 4.5) ------------------------------------------------------------------

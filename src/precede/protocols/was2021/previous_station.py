@@ -70,10 +70,7 @@ class PreviousStation:
         hosts.routes.forward(response, effects)
 
     def on_second_request(self, packet: SecondRequestPacket, effects: list[Effect]) -> None:
-        """Handle Req2 (lines 9 to 12): send the record away with Rsp2.
-
-        Deny the request if this station does not own the record.
-        """
+        """Handle Req2 (lines 9 to 12): send the record away with Rsp2; deny if it is not owned here."""
         hosts = self.registrations
         record = hosts.records.get(packet.host)
         if record is None or not record.owner:

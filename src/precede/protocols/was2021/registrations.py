@@ -50,10 +50,7 @@ class Registrations:
         self.newest[host] = max(self.newest.get(host, 0), ses)
 
     def find_current(self, host: NodeId, last_ses: int, ses: int, effects: list[Effect]) -> Record | None:
-        """Return the host's record here, owned or waiting, or None.
-
-        Remove a record that is a leftover first.
-        """
+        """Return the host's record here, owned or waiting, or None. An obsolete record is removed first."""
         record = self.records.get(host)
         if record is not None and self._is_leftover(record, last_ses, ses):
             self.unregister(record, effects)
@@ -61,7 +58,7 @@ class Registrations:
         return record
 
     def _is_leftover(self, record: Record, last_ses: int, ses: int) -> bool:
-        """Was the host confirmed elsewhere since, or is the record of an earlier incarnation (E18c)?"""
+        """Is the record obsolete: the host was confirmed elsewhere since, or began a new incarnation (E18c)?"""
         superseded = record.owner and last_ses > record.ses
         return superseded or record.ses // INCARNATION_STEP < ses // INCARNATION_STEP
 
@@ -86,10 +83,7 @@ class Registrations:
         self.transmission.answer(NotRegisteredPacket(host, ses), host, effects)
 
     def deny(self, packet: RoutedPacket, effects: list[Effect]) -> None:
-        """Tell a requesting station that there is no record here.
-
-        Otherwise its handoff could wait forever (E14).
-        """
+        """Tell a station that asks for a record that there is none here, so that it stops waiting (E14)."""
         self.routes.forward(NoRecordPacket(self.node, packet.origin, packet.host, packet.ses), effects)
 
     def unregister(self, record: Record, effects: list[Effect]) -> None:
@@ -111,10 +105,7 @@ class Registrations:
         self.transmission.collect(effects)
 
     def other_stations(self, previous: Previous) -> tuple[NodeId, ...]:
-        """Return the other stations at which the host may be registered, ascending.
-
-        If `previous` is None, these are all known stations.
-        """
+        """Return the other stations in `previous`, ascending; all known stations if it is None."""
         if previous is None:
             return tuple(sorted(self.routes.by_station))
         return tuple(sorted({station for station, _ in previous} - {self.node}))
@@ -125,10 +116,7 @@ class Registrations:
             self.routes.forward(DeletePacket(self.node, station, host, ses), effects)
 
     def delete(self, host: NodeId, ses: int, effects: list[Effect]) -> None:
-        """Remove the host's record here, if it is of this connection or an earlier one.
-
-        Delete comes only from an owner or a leave, so every older record is obsolete (E12).
-        """
+        """Remove the host's record here, if it is of this connection or an earlier one (E12)."""
         self.note_connection(host, ses)
         record = self.records.get(host)
         if record is not None and record.ses <= ses:

@@ -28,7 +28,7 @@ class Silence:
             effects.append(SetTimer("watch", self.timer_at))
 
     def silent_since(self, limit: Instant) -> NodeId | None:
-        """Return the host that has been silent longest; None if none was silent since `limit`."""
+        """Return the host silent for longest, if it was last heard at `limit` or before; else None."""
         if not self.heard:
             return None
         host, at = next(iter(self.heard.items()))

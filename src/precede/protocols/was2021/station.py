@@ -103,10 +103,7 @@ class WasStation(Node):
             self.registrations.delete(packet.host, packet.ses, effects)
 
     def _can_ask(self, previous: Previous) -> bool:
-        """Can all stations that the host's packet concerns be asked now?
-
-        If that is every station (None), the packet is ignored until this station has a route to each of them.
-        """
+        """Can the stations in `previous` be asked now? None means every station: each must have a route."""
         return previous is not None or len(self.routes.by_station) + 1 >= self.options.stations
 
     def sent(self, key: Key, now: Instant, ok: bool) -> Effects:
@@ -223,9 +220,9 @@ class WasStation(Node):
         self.silence.arm(effects)
 
     def _judge_collisions(self, now: Instant, effects: list[Effect]) -> None:
-        """If too many transmissions were repetitions, declare the longest silent host down. Then count again.
+        """If too many transmissions were repetitions, declare down the host that was silent for longest.
 
-        It is declared down only if it missed two heartbeats.
+        It must have missed two heartbeats. Then begin to count again.
         """
         if self.transmission.end_judgement():
             host = self.silence.silent_since(now - self.options.down_after // 2 - 1)
@@ -234,7 +231,7 @@ class WasStation(Node):
         self.transmission.continue_judgement(now, effects)
 
     def _declare_down(self, host: NodeId, effects: list[Effect]) -> None:
-        """Remove the host's record, and count that; a handoff under way is given up."""
+        """Remove a host's record and count it as down. A handoff under way is given up."""
         record = self.records[host]
         self.declared_down += 1
         if not record.owner:

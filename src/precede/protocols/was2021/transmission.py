@@ -74,17 +74,11 @@ class Transmission:
         self.buffer.send(number, self._marks(number), effects)
 
     def _marks(self, number: int) -> tuple[NodeId, ...]:
-        """Return no marks.
-
-        The paper marks a frame with the hosts that have delivered it; we use connectACK (E9).
-        """
+        """Return no marks. The paper marks frames with hosts that delivered them; connectACK does it here."""
         return ()
 
     def collect(self, effects: list[Effect]) -> None:
-        """Discard the messages below every number that a host with a record here needs.
-
-        A message beyond a gap is never discarded (E7).
-        """
+        """Discard the messages below the lowest number that a host with a record here needs (E7)."""
         low = self.buffer.last + 1
         for record in self.records.values():
             need = record.need()
@@ -94,10 +88,7 @@ class Transmission:
     # Recovered messages -------------------------------------------------------------------------------------
 
     def send_private(self, record: Record, now: Instant, effects: list[Effect]) -> None:
-        """Send the recovered messages in the window that the host lacks.
-
-        Leave out those that are queued or were sent within `guard`.
-        """
+        """Send the recovered messages in the window that the host lacks and that were not sent just now."""
         if not record.owner or not record.private:
             return
         for place, (number, message) in enumerate(record.private.items()):

@@ -35,7 +35,7 @@ class Uplink:
         self.number = max([restore(saved, "number", int, 0), *self.sbuffer])
 
     def add(self, payload: bytes, effects: list[Effect]) -> None:
-        """Number a new message, buffer it, persist it if the host is durable, and return it in `Accept`."""
+        """Number and buffer a new message, persist it if the host is durable, and append `Accept`."""
         self.number += 1
         message = Message(MessageId(self.host, self.incarnation, self.number), payload)
         self.sbuffer[self.number] = message

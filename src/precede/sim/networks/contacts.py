@@ -119,7 +119,7 @@ class ContactNetwork(Network):
             self.world.link_up(b, a, RADIO)
 
     def _unlink(self, a: NodeId, b: NodeId) -> None:
-        """Takes down both directions. A node first gets `sent` for its dropped packets, then `link_down`."""
+        """Take a link down. Each node gets `sent` for its dropped packets, then `link_down`."""
         for node, peer in ((a, b), (b, a)):
             lane = self._lanes[node].pop(peer, None)
             if lane is not None:
@@ -215,7 +215,7 @@ class ContactNetwork(Network):
             self._engine.sent(lane.sender, send.key, True)
 
     def _drop(self, lane: _Lane) -> None:
-        """Drops packets queued or in flight on a lane that ends; the transmitter continues with other lanes."""
+        """Drop the packets queued or in flight on one direction of a link (a lane) that ends."""
         lane.up = False
         transmitter = lane.transmitter
         if transmitter.flying is None and not transmitter.queue:
@@ -233,7 +233,7 @@ class ContactNetwork(Network):
 
 
 class _Lane:
-    """One direction of a link while it is up."""
+    """One direction of a link while it is up: the packets queued or in flight on it."""
 
     __slots__ = ("sender", "to", "transmitter", "up")
 

@@ -168,7 +168,7 @@ class _Faults:
         self._victims = [node for node in range(nodes) if node not in spared]
 
     def _draw_spared(self, sources: Sequence[NodeId], latecomers: Sequence[NodeId]) -> list[NodeId]:
-        """Draw the nodes without faults: a majority of the sources, even if all latecomers become sources."""
+        """Draw the nodes that get no faults: a majority of the sources, even if all latecomers become ones."""
         spared = self._random.sample(sources, len(sources) // 2 + 1)
         surplus = 2 * len(spared) - len(sources) - 1
         return [*spared, *latecomers[min(surplus, len(latecomers)) :]]
@@ -180,7 +180,7 @@ class _Faults:
         return connected(spared, _REACH)
 
     def restrict_motion(self, motion: dict[str, Any]) -> dict[str, Any]:
-        """Return the drawn motion for the victims alone; empty if no node may move."""
+        """Return the drawn motion, limited to the nodes that may have faults; empty if there are none."""
         if "speed" not in motion or not self._victims or not self._may_separate():
             return {}
         return {"speed": motion["speed"], "mobile": [str(node) for node in self._victims]}

@@ -171,7 +171,7 @@ def _draw_stays(random: Random, others: list[NodeId], heal_at: Instant) -> list[
 
 
 def missing(plan: Plan, prepared: Prepared, log: pa.Table) -> list[str]:
-    """List what working nodes lack of the messages that a working node broadcast or delivered.
+    """List the messages that a working node broadcast or delivered and another working node lacks.
 
     A newcomer is due only messages beyond the vector it began with. A node that never joined gets one line.
     """
@@ -200,10 +200,7 @@ def missing(plan: Plan, prepared: Prepared, log: pa.Table) -> list[str]:
 
 
 def _begins_after(node: object, names: tuple[str, ...]) -> Mapping[str, int] | None:
-    """Return the vector a node began with, by name.
-
-    It is empty without diagnosis, None before the node joined.
-    """
+    """Return the vector a node began with, by name: empty without diagnosis, None before it joined."""
     if not isinstance(node, DiagnosedVCubeNode):
         return {}
     return {names[source]: count for source, count in node.begins_after.items()} if node.joined else None

@@ -101,7 +101,7 @@ class Ballots:
         return len(self.founders) // 2 + 1 if self.durable else len(self.founders)
 
     def restore(self, saved: Saved) -> None:
-        """Take up the vote given before a restart. Raises BadInput for a store with a vote on another list."""
+        """Restore the vote given before a restart. Raise BadInput if that vote is on another list."""
         nothing: _SavedVote = (self.number, None, None, None, None)
         vote = restore(saved, SAVED, _SavedVote, nothing)  # type: ignore[arg-type]
         number, promised, stream, ballot, record = vote
@@ -112,7 +112,7 @@ class Ballots:
             self.accepted = ballot, record
 
     def _save(self, effects: list[Effect]) -> None:
-        """Persist this founder's vote if it has a store, before it sends a packet that tells the vote."""
+        """Persist this founder's vote if it has a store. This comes before any packet that tells the vote."""
         if self.durable:
             ballot, record = self.accepted if self.accepted is not None else (None, None)
             effects.append(Persist(SAVED, (self.number, self.promised, self.stream, ballot, record)))
@@ -154,7 +154,7 @@ class Ballots:
             self._send(FoundingPrepare(self.number, leading.ballot), now, effects)
 
     def _propose(self, leading: _Leading, now: Instant, effects: list[Effect]) -> None:
-        """Propose a record, accept it and count that.
+        """Propose a first view, accept it at this founder, and count that acceptance.
 
         With stores it is the record that was accepted in the highest ballot, if any. Otherwise it is a view of
         those who have promised.

@@ -40,14 +40,14 @@ _RECENT: Final = 5 * SECOND
 _LED: Final = 3 * SECOND
 _NO_PROGRESS: Final = 6 * SECOND
 _PATIENCE: Final = 10 * SECOND
-"""How long a founder looks for a member that keeps everything, before it enters the group at a later place."""
+"""How long a founder looks for a member that keeps every flood, before it enters behind the first floods."""
 
 
 class Election:
-    """Brings the founding forward while this node is in no group.
+    """Carries the founding forward while this node is in no group.
 
-    `may_vote`: this node is a founder, and has not lost an earlier vote. `foreign`: another group that founders
-    agreed on was heard; neither gives way.
+    `may_vote`: this node is a founder, and has not lost an earlier vote. `foreign`: this node has heard of
+    another group that founders agreed on; members of neither group move to the other.
     """
 
     def __init__(
@@ -79,7 +79,7 @@ class Election:
         self._founded = False
 
     def restore(self, saved: Saved) -> None:
-        """Take up the vote that this founder gave before a restart."""
+        """Restore the vote that this founder gave before a restart."""
         if self.may_vote:
             self.ballots.restore(saved)
 
@@ -126,7 +126,7 @@ class Election:
         return [id for id in founders if id == me or now - self._heard.get(id, now - 2 * _RECENT) <= _RECENT]
 
     def _should_lead(self, now: Instant) -> bool:
-        """Are enough founders up, and is it this one's turn?"""
+        """Should this founder begin a ballot now? Enough must be up; it is the first or sees no progress."""
         up, founders = self.recent(now), self.ballots.founders
         if len(up) < self.ballots.quorum or now - self._led_at < _LED:
             return False
@@ -217,7 +217,7 @@ class Election:
         return f"the group is not founded yet: {up} of {all_} founders are up, and {needed} must agree"
 
     def sizes(self) -> dict[str, int]:
-        """Return what `status()` shows of the founding; nothing if the group is given."""
+        """Return the figures of the founding for `status()`; none if the configuration names the group."""
         if self.mode == "given":
             return {}
         return {"founders_heard": 1 + len(self._heard), "foreign_groups": int(self.foreign)}

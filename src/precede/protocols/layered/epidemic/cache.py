@@ -107,7 +107,7 @@ class Cache:
         return self._deadlines[0][0] if self._deadlines else NEVER
 
     def expired(self, now: Instant) -> list[ParsedEnvelope]:
-        """Return the messages whose deadline has passed since the last call, those evicted before included."""
+        """Return messages whose deadline has passed since the last call, also ones evicted before it."""
         expired: list[ParsedEnvelope] = []
         deadlines = self._deadlines
         while deadlines and deadlines[0][0] <= now:

@@ -34,7 +34,7 @@ class Link:
         self._serial = 0
 
     def replace_queue(self, batch: Batch) -> None:
-        """Replace the queue by what the peer lacks by its summary, except for the message in flight."""
+        """Replace the queue by the messages that the peer's summary lacks, without the message in flight."""
         self.lacked = {parsed.id: parsed for parsed in batch.contents}
         if self.in_flight is not None:
             self.lacked.pop(self.in_flight.id, None)

@@ -305,7 +305,7 @@ class Epidemic(Dissemination):
     # -- the cache ---------------------------------------------------------------------------------------
 
     def _tidy(self, now: Instant, effects: list[Effect]) -> None:
-        """Evict messages above the capacity, and set the timer of the next expiry."""
+        """Evict messages above the cache's capacity, and set the timer of the next expiry."""
         if self._capacity and len(self._cache) > self._capacity:
             self._evict(now, effects)
         if not self._timer_set:

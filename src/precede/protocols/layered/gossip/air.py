@@ -7,7 +7,8 @@ digest has the hash of everything and the ranges of the streams that changed lat
 new link or if the hashes still differ. Repair: a node asks one neighbour for what it lacks (`wants`); a few
 messages are answered to all neighbours, many to the one that asked.
 
-A hash compared in vain (the neighbour evicted what we hold, or we did) does not hasten digests any more.
+Two nodes may differ for good, if one has evicted what the other holds. Then a difference of hashes no longer
+hastens digests.
 """
 
 from __future__ import annotations
@@ -167,7 +168,7 @@ class Gossip(Epidemic):
         now: Instant,
         effects: list[Effect],
     ) -> None:
-        """Register new messages of the cache. Transmit own ones at once; `_relay` does that for the others."""
+        """Register new messages of the cache. Transmit own ones at once; `_relay` transmits the others."""
         for parsed in batch.contents:
             self._holdings.add(parsed, now)
         if sender == self._me:
@@ -235,9 +236,9 @@ class Gossip(Epidemic):
             self._trickle.differs(now, effects)
 
     def _is_settled(self, packet: DigestPacket, sender: NodeId, own: int, lacking: bool) -> bool:
-        """Has this pair of hashes been compared in vain often enough? Then digests need not hurry.
+        """Have these two hashes differed so often without effect that the difference must not hasten digests?
 
-        They are still sent, at the longest interval and with all streams: the neighbour may lack our messages.
+        Digests are then sent at the longest interval, with all streams: the neighbour may lack our messages.
         """
         last_own, last_theirs, times = self._compared.pop(sender, (0, 0, 0))
         if (last_own, last_theirs) != (own, packet.hash) or lacking:
@@ -251,7 +252,7 @@ class Gossip(Epidemic):
     # -- repair ------------------------------------------------------------------------------------------
 
     def _receive_wants(self, packet: WantPacket, sender: NodeId, now: Instant, effects: list[Effect]) -> None:
-        """Send what this node is asked for. If another node is asked, wait with requests of one's own."""
+        """Send the messages this node is asked for. If another node is asked, postpone own requests."""
         wants = packet.wants[:MOST_RANGES]
         if not all(are_ranges(ranges) for _, _, _, ranges in wants):
             return

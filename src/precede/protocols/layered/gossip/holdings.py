@@ -1,7 +1,7 @@
-"""What a node holds and knows, by stream: held messages can be given away, known ones are not asked for.
+"""The messages that a node holds (it can send them) and those that it knows (it does not request them).
 
 A digest lists what its sender holds, never what it lacks or what is gone. So a lying digest cannot make a node
-skip or drop a message; it can only offer what it does not have.
+skip or drop a message; it can only offer what its sender does not have.
 """
 
 from __future__ import annotations
@@ -24,12 +24,12 @@ _MASK: Final = (1 << 64) - 1
 
 @final
 class Holdings:
-    """Keeps which messages a node holds, and which it knows and does not ask for.
+    """Records which messages a node holds, and which it knows and therefore does not request.
 
-    `carried`: the held messages by id, with their place in the order of reception. `hash`: a hash of their ids.
-    Known are all held messages, the evicted ones, and the latest that expired here: the clock of a neighbour
-    may be behind, and it would offer these again. `may_forget`: the ordering knows evicted messages for ever,
-    so streams of which nothing is held may be forgotten.
+    `carried`: the held messages by id, with their position in the order of reception. `hash`: a hash of their
+    ids. Known are all held messages, the evicted ones, and the latest that expired here: the clock of a
+    neighbour may be behind, and it would offer these again. `may_forget`: the ordering knows evicted messages
+    for ever, so streams of which nothing is held may be forgotten.
     """
 
     __slots__ = (
@@ -120,12 +120,12 @@ class Holdings:
         return known is not None and id.number in known
 
     def lacking(self, source: int, incarnation: int, ranges: tuple[int, ...]) -> list[tuple[int, int]]:
-        """Return the parts of some ranges of a stream that are not known."""
+        """Return the parts of these number ranges of a stream that this node does not know."""
         known = self._known.get((source, incarnation))
         return pairs(ranges) if known is None else known.lacks(ranges)
 
     def requested(self, source: int, incarnation: int, ranges: tuple[int, ...], most: int) -> list[MessageId]:
-        """Return the ids of held messages in some ranges of a stream, at most `most` of them."""
+        """Return the ids of held messages in these number ranges of a stream, at most `most` of them."""
         held = self._held.get((source, incarnation))
         if held is None:
             return []
@@ -133,7 +133,7 @@ class Holdings:
         return [MessageId(source, incarnation, number) for number, _ in zip(numbers, range(most), strict=False)]
 
     def streams(self, now: Instant, full: bool, offset: int) -> tuple[tuple[StreamRanges, ...], bool]:
-        """Return what is held of all streams (`full`) or of those that changed lately, and if that is all.
+        """Return the held ranges of all streams (`full`) or of those changed lately, and whether all fitted.
 
         `offset` rotates the streams: if they do not fit, another digest lists others.
         """

@@ -100,7 +100,7 @@ class RangesPacket(ControlOnlyPacket, frozen=True, gc=True, dict=True):
 
     @property
     def count(self) -> int:
-        """How many ids the packet lists; 0 if its ranges are not such as an honest node sends."""
+        """Return how many ids the packet lists; 0 if its ranges are malformed."""
         listed = [expanded(ranges) for _, _, ranges in self.streams]
         if not all(are_ranges(ranges) for ranges in listed):
             return 0
@@ -108,7 +108,7 @@ class RangesPacket(ControlOnlyPacket, frozen=True, gc=True, dict=True):
 
     @cached_property
     def listed_ids(self) -> frozenset[MessageId]:
-        """Every id that the packet lists. Look at `count` first: a packet of a few bytes can list very many."""
+        """Return every id that the packet lists. Check `count` first: a few bytes can list very many."""
         return frozenset(
             MessageId(source, incarnation, number)
             for source, incarnation, ranges in self.streams

@@ -33,11 +33,11 @@ _MOST_VAIN: Final = 8
 
 @final
 class Wants:
-    """Keeps what neighbours offer and this node lacks, and asks for it in rounds.
+    """Keeps which messages neighbours offer and this node lacks, and requests them in rounds.
 
-    `offers`: by neighbour and stream, ranges that it holds and this node did not know when it said so.
-    `asked`: the messages of the present round that have not arrived. At most `_MOST_OFFERED` ranges are kept
-    of one neighbour. After `_MOST_VAIN` rounds without an answer all offers are dropped, until the next digest.
+    `offers`: by neighbour and stream, the ranges in its digest that this node did not know then. `asked`: the
+    messages of the present round that have not arrived. At most `_MOST_OFFERED` ranges are kept of one
+    neighbour. After `_MOST_VAIN` rounds without an answer all offers are dropped, until the next digest.
     """
 
     __slots__ = (
@@ -66,7 +66,7 @@ class Wants:
         self._postponed = False
 
     def offered(self, packet: DigestPacket, peer: NodeId, now: Instant, effects: list[Effect]) -> bool:
-        """Remember what a neighbour's digest offers, and ask for it soon. False if this node lacks nothing."""
+        """Note the messages that a digest offers, and request them soon. False if this node lacks none."""
         offers = self.offers.pop(peer, {})
         if packet.full:
             offers = {}
@@ -142,7 +142,7 @@ class Wants:
                 return
 
     def timer(self, now: Instant, effects: list[Effect]) -> None:
-        """Begin a round, if anything is lacking. After too many rounds in vain drop all offers instead."""
+        """Begin a round of requests, if messages are lacking. After too many rounds in vain drop all offers."""
         self._due = None
         self._postponed = False
         if self.asked:
@@ -187,7 +187,7 @@ class Wants:
         return tuple(wants)
 
     def _choose(self, stream: StreamId, lacking: list[tuple[int, int]], ranges_left: int) -> list[MessageId]:
-        """Choose messages of a stream that are lacking and not asked for yet, as far as the round has room."""
+        """Choose lacking messages of a stream that are not requested yet, as far as the round has room."""
         chosen: list[MessageId] = []
         for first, last in lacking[:ranges_left]:
             for number in range(first, last + 1):
