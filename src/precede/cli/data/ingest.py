@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from contextlib import nullcontext
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any
+from typing import TYPE_CHECKING, Annotated, Any, cast
 
 import typer
 
@@ -13,31 +13,67 @@ from precede.cli.data.spark import ConfOption, LakeOption, MasterOption, session
 if TYPE_CHECKING:
     from precede.pipeline.mobility.ingest import Ingested
 
+FormatOption = Annotated[
+    str,
+    typer.Option(
+        "--as",
+        metavar="FORMAT",
+        help="gtfs, gps, positions, ns2, bonnmotion, walkers, one, tij, contacts or sightings",
+    ),
+]
+ColumnsOption = Annotated[
+    str | None,
+    typer.Option(help="names of the columns: node=cab,time=t; or all columns in order: id,frame,x,y"),
+]
+ScaleOption = Annotated[float | None, typer.Option(help="positions: metres per unit (0.01 for centimetres)")]
+GapOption = Annotated[
+    str | None, typer.Option(help="gps, positions: a longer gap means that the node was absent (10min)")
+]
+SpeedOption = Annotated[
+    float | None, typer.Option(help="gps, positions: metres per second; faster steps are rejected as jumps")
+]
+OverlapOption = Annotated[
+    str | None,
+    typer.Option(
+        metavar="union|first",
+        help="contacts, sightings: rows of a pair that overlap are merged (union), or the first is kept",
+    ),
+]
+AtLeastOption = Annotated[
+    str | None,
+    typer.Option(help="contacts, sightings: shorter rows get this length (120s: the interval of scans)"),
+]
+InternalOption = Annotated[
+    bool, typer.Option("--internal", help="sightings: only devices that scan themselves")
+]
+PresenceOption = Annotated[
+    str | None,
+    typer.Option(
+        metavar="whole|motion", help="ns2: nodes are there for the whole trace, or only while they move"
+    ),
+]
+ChainOption = Annotated[
+    bool, typer.Option("--chain", help="gtfs: join trips without a block into vehicles at termini")
+]
+
 
 def command(
     files: Annotated[list[Path], typer.Argument(help="files to read, plain or gzipped; a GTFS zip or folder")],
-    format: Annotated[
-        str,
-        typer.Option("--as", metavar="FORMAT", help="gtfs, gps, positions, ns2, walkers, one, tij or contacts"),
-    ],
+    format: FormatOption,
     name: Annotated[str | None, typer.Option(help="name of the trace (default: from the file's name)")] = None,
     lake: LakeOption = "lake",
     date: Annotated[str | None, typer.Option(help="gtfs: the service day, YYYY-MM-DD")] = None,
-    columns: Annotated[
-        str | None,
-        typer.Option(help="names of the columns: node=cab,time=t; or all columns in order: id,frame,x,y"),
-    ] = None,
+    columns: ColumnsOption = None,
     framerate: Annotated[float | None, typer.Option(help="positions: frames per second")] = None,
-    scale: Annotated[
-        float | None, typer.Option(help="positions: metres per unit (0.01 for centimetres)")
-    ] = None,
-    gap: Annotated[
-        str | None, typer.Option(help="gps, positions: a longer gap means that the node was absent (10min)")
-    ] = None,
-    max_speed: Annotated[
-        float | None, typer.Option(help="gps, positions: metres per second; faster steps are rejected as jumps")
-    ] = None,
+    scale: ScaleOption = None,
+    gap: GapOption = None,
+    max_speed: SpeedOption = None,
     window: Annotated[str | None, typer.Option(help="tij: the time that one row covers (20s)")] = None,
+    overlap: OverlapOption = None,
+    at_least: AtLeastOption = None,
+    internal: InternalOption = False,
+    presence: PresenceOption = None,
+    chain: ChainOption = False,
     master: MasterOption = None,
     conf: ConfOption = None,
 ) -> None:
@@ -52,6 +88,7 @@ def command(
       precede ingest feed.zip --as gtfs --date 2016-09-19 --name bus
       precede ingest taxis.csv.gz --as gps --gap 5min
       precede ingest contacts.txt --as tij
+      precede ingest imotes.dat --as sightings --at-least 120s --internal
     """
     from precede.lake.layout import Lake
     from precede.pipeline.mobility.ingest import ingest, sources_of
@@ -65,6 +102,11 @@ def command(
         gap=_duration("--gap", gap),
         max_speed=max_speed,
         window=_duration("--window", window),
+        overlap=cast("Any", overlap),
+        at_least=_duration("--at-least", at_least),
+        presence=cast("Any", presence),
+        chain=chain or None,
+        internal=internal or None,
     )
     sources = sources_of(files, format, name, options)
     is_local = master is None and len(sources) == 1

@@ -40,7 +40,7 @@ if TYPE_CHECKING:
 
 _MESSAGES: Final = "messages"
 _ROWS_IN_MEMORY: Final = 4_000_000
-_SUFFIXES: Final = re.compile(r"(\.(csv|txt|tsv|dat|zip|gz|tcl|ns2|one|tij))+$", re.IGNORECASE)
+_SUFFIXES: Final = re.compile(r"(\.(csv|txt|tsv|dat|zip|gz|tcl|ns2|one|tij|movements))+$", re.IGNORECASE)
 
 
 class Source(Struct, frozen=True):

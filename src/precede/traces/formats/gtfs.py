@@ -1,11 +1,11 @@
 """Reads GTFS: the motion of all vehicles on one service day. Instants count from midnight of that day.
 
-A vehicle is a `block_id`, else a trip. `calendar` and `calendar_dates` say which services run on a day; without
-`--date` the first day with the most trips is chosen. Times past 24:00:00 belong to the same service day.
-Vehicles follow `shapes`, else they go straight between stops; between the trips of a block they stand. A stop
-far outside the feed (such as a latitude in the longitude column) is rejected; vehicles pass its calls without
-stopping, and that is noted. Trips of a block that overlap are an error of the feed: the later one is rejected
-with its calls.
+A vehicle is a `block_id`, else a trip; `chain` joins trips without a block. `calendar` and `calendar_dates` say
+which services run on a day; without `--date` the first day with the most trips is chosen. Times past 24:00:00
+belong to the same service day. Vehicles follow `shapes`, else they go straight between stops; between the trips
+of a block they stand. A stop far outside the feed (such as a latitude in the longitude column) is rejected;
+vehicles pass its calls without stopping, and that is noted. Trips of a block that overlap are an error of the
+feed: the later one is rejected with its calls.
 """
 
 from __future__ import annotations
@@ -18,6 +18,7 @@ from pathlib import Path
 import numpy as np
 
 from precede.core.errors import BadInput
+from precede.traces.formats.gtfs_chain import TripEnds, chained
 from precede.traces.formats.gtfs_feed import (
     MAX_HELD,
     Call,
@@ -35,8 +36,8 @@ from precede.traces.lines import BadRow, name_of, number
 from precede.traces.records import Nodes, Reject, Row, SegmentRow, Summary
 
 
-def read_gtfs(path: str | Path, summary: Summary, day: str | None = None) -> Iterator[Row]:
-    """Yields the segments of all vehicles of a day, and rejects."""
+def read_gtfs(path: str | Path, summary: Summary, day: str | None = None, chain: bool = False) -> Iterator[Row]:
+    """Yields the segments of all vehicles of a day, and rejects. `chain` joins trips without a block."""
     feed = Feed(Path(path))
     feed.require("trips.txt", "stops.txt", "stop_times.txt")
     services = Services(feed, summary)
@@ -56,7 +57,27 @@ def read_gtfs(path: str | Path, summary: Summary, day: str | None = None) -> Ite
     summary.facts["centre"] = f"{projection.latitude:.4f}, {projection.longitude:.4f}"
     if any(True for _ in feed.rows("frequencies.txt", Summary("", ""))):
         summary.note("tables passed over: frequencies.txt (its trips run once, as stop_times.txt has them)")
+    if chain:
+        _chain(trips, stops, summary)
     yield from _vehicles(trips, stops, shapes, summary)
+
+
+def _chain(trips: dict[str, Trip], stops: dict[str, Stop], summary: Summary) -> None:
+    """Give trips without a block to vehicles that are free where they begin; counted in the summary."""
+    ends = {}
+    for trip in trips.values():
+        if trip.vehicle != trip.id:
+            continue
+        try:
+            anchors = _anchors(list(trip.calls), stops, Summary("", ""))
+        except BadRow:
+            continue  # _vehicles rejects the trip
+        ends[trip.id] = TripEnds(anchors[0], anchors[-1])
+    vehicles = chained(ends)
+    for trip_id, vehicle in vehicles.items():
+        trips[trip_id].vehicle = vehicle
+    joined = sum(1 for trip_id, vehicle in vehicles.items() if trip_id != vehicle)
+    summary.note("trips without a block, joined to an earlier trip at its terminus", joined)
 
 
 def _day(services: Services, trips: Counter[str], day: str | None, feed: Feed) -> date:

@@ -2,20 +2,23 @@
 
 X_, Y_ and Z_ are in any order, before the node first moves. Speed 0 means stay. A new `setdest` before arrival
 replaces the old one from the node's current position. A node without `set` starts at its first destination. All
-nodes are present from instant 0 until the last motion of the trace ends. `$god_` lines are skipped.
+nodes are present from instant 0 until the last motion of the trace ends (`whole`), or each from its first
+`setdest` until its own last motion ends (`motion`: vehicles that drive into the map and out of it, as in the
+exports of SUMO). `$god_` lines are skipped.
 """
 
 from __future__ import annotations
 
 import re
 from collections.abc import Iterable, Iterator
-from typing import Final
+from typing import Final, Literal, TypeAlias
 
 from precede.core.instants import Instant
 from precede.traces.lines import BadRow, coordinate, data_lines, instant, number, shown
 from precede.traces.records import Nodes, Row, Summary
 from precede.traces.waypoints import Walker
 
+Presence: TypeAlias = Literal["whole", "motion"]
 _SET: Final = re.compile(r"\$node_\(([^()\s]{1,40})\)\s+set\s+([XYZ])_\s+(\S+)\s*;?")
 _AT: Final = re.compile(
     r"\$ns_?\s+at\s+(\S+)\s+\"\s*\$node_\(([^()\s]{1,40})\)\s+setdest\s+(\S+)\s+(\S+)\s+(\S+?)\s*\"\s*;?"
@@ -25,8 +28,9 @@ _AT: Final = re.compile(
 class _Trace:
     """The state of all nodes: initial positions of those that have not moved, walkers for the others."""
 
-    def __init__(self, summary: Summary) -> None:
+    def __init__(self, summary: Summary, presence: Presence) -> None:
         self.summary = summary
+        self.whole = presence == "whole"
         self.nodes = Nodes(summary)
         self.places: dict[str, dict[str, float]] = {}
         self.walkers: dict[str, Walker] = {}
@@ -39,15 +43,18 @@ class _Trace:
         self.nodes.add(node)
         self.places.setdefault(node, {})[axis] = value
 
-    def walker(self, node: str, x: float, y: float) -> Walker:
-        """The walker of a node; a new one starts at the initial position, or at its destination without one."""
+    def walker(self, node: str, x: float, y: float, at: Instant = 0) -> Walker:
+        """The walker of a node; a new one starts at the initial position, or at its destination without one.
+
+        `at` is the instant of its first `setdest`.
+        """
         if node not in self.walkers:
             self.nodes.add(node)
             place = self.places.pop(node, None)
             if place is None:
                 self.summary.note("nodes without an initial position, set to their first destination")
                 place = {"X": x, "Y": y}
-            self.walkers[node] = Walker(node, 0, place.get("X", 0.0), place.get("Y", 0.0))
+            self.walkers[node] = Walker(node, 0 if self.whole else at, place.get("X", 0.0), place.get("Y", 0.0))
         return self.walkers[node]
 
     def setdest(self, at: Instant, node: str, x: float, y: float, speed: float) -> Iterator[Row]:
@@ -59,14 +66,21 @@ class _Trace:
         walker = self.walkers.get(node)
         if walker is not None and at < walker.at:
             raise BadRow("time out of order for this node")
-        walker = self.walker(node, x, y)
+        walker = self.walker(node, x, y, at)
         done = list(walker.until(at))
         walker.head_for(x, y, speed)
         self.end = max(self.end, at)
         return iter(done)
 
     def finish(self) -> Iterator[Row]:
-        """Yield the last segments of all nodes, until the end of the trace."""
+        """Yield the last segments of all nodes, until the end of the trace or of their own motion."""
+        if not self.whole:
+            if self.places:
+                self.summary.note("nodes that never move, left out", len(self.places))
+                self.summary.nodes -= len(self.places)
+            for walker in self.walkers.values():
+                yield from walker.until(walker.arrival or walker.at)
+            return
         for node in list(self.places):
             if len({"X", "Y"} & self.places[node].keys()) == 1:
                 self.summary.note("nodes with only one of X_ and Y_, the other taken as 0")
@@ -77,9 +91,9 @@ class _Trace:
             yield from walker.until(end)
 
 
-def read_ns2(lines: Iterable[tuple[int, str]], summary: Summary) -> Iterator[Row]:
+def read_ns2(lines: Iterable[tuple[int, str]], summary: Summary, presence: Presence = "whole") -> Iterator[Row]:
     """Yields segments and rejects; memory holds one motion per node."""
-    trace = _Trace(summary)
+    trace = _Trace(summary, presence)
     for line, text in data_lines(lines):
         if "$god_" in text:
             summary.note("$god_ lines skipped")

@@ -1,0 +1,107 @@
+"""Contacts from rows in any order: how they are cleaned, held in memory, merged and sorted.
+
+Rows with a = b, rows that end before they start and rows without length are rejected. `at_least` extends a row
+that is shorter: a scan that saw a device once has no length of its own. Rows of one pair that overlap are
+merged (`union`), or the one that begins later is rejected (`first`). Rows that touch are merged in both cases.
+"""
+
+from __future__ import annotations
+
+from array import array
+from collections.abc import Iterator
+from typing import Final, Literal, TypeAlias
+
+import numpy as np
+from msgspec import Struct
+
+from precede.core.errors import BadInput
+from precede.core.instants import Duration, Instant, format_duration
+from precede.core.natural_order import natural
+from precede.traces.intervals import Intervals, Ints, merge_contacts
+from precede.traces.lines import BadRow, instant, name_of
+from precede.traces.records import ContactRow, Nodes, Row, Summary
+
+MAX_ROWS: Final = 50_000_000
+Overlap: TypeAlias = Literal["union", "first"]
+
+
+class Cleaning(Struct, frozen=True):
+    """What is done to rows that overlap, and the least length of a contact (0: rows keep their length)."""
+
+    overlap: Overlap = "union"
+    at_least: Duration = 0
+
+
+class ContactRows:
+    """The contacts of one file, as arrays of numbers. Counts rows as kept or rejected."""
+
+    def __init__(self, summary: Summary, cleaning: Cleaning | None = None) -> None:
+        self._summary = summary
+        self._cleaning = Cleaning() if cleaning is None else cleaning
+        self._ids: dict[str, int] = {}
+        self._nodes = Nodes(summary)
+        self._columns = (array("i"), array("i"), array("q"), array("q"), array("q"))
+
+    def add(self, line: int, a: str, b: str, start: str, end: str) -> None:
+        """Add a row. Raises BadRow if it cannot be used, and BadInput if there are too many."""
+        name_of(a), name_of(b)
+        begins, ends = instant(start), instant(end)
+        if a == b:
+            raise BadRow(f"a node in contact with itself: {a}")
+        if ends < begins:
+            raise BadRow("ends before it starts")
+        if ends - begins < self._cleaning.at_least:
+            ends = begins + self._cleaning.at_least
+            self._summary.note(f"contacts extended to {format_duration(self._cleaning.at_least)}")
+        if ends == begins:
+            raise BadRow("contact without length")
+        self._hold(line, a, b, begins, ends)
+
+    def _hold(self, line: int, a: str, b: str, start: Instant, end: Instant) -> None:
+        self._summary.rows_kept += 1
+        ids = []
+        for name in (a, b):
+            self._nodes.add(name)
+            ids.append(self._ids.setdefault(name, len(self._ids)))
+        for column, value in zip(self._columns, (*ids, start, end, line), strict=True):
+            column.append(value)
+        if len(self._columns[0]) > MAX_ROWS:
+            raise BadInput(f"{self._summary.file}: more than {MAX_ROWS:,} contacts; split the file by time")
+
+    def finish(self) -> Iterator[Row]:
+        """Yield rejects of rows that overlap others, then the contacts, sorted by pair in natural order."""
+        names = sorted(self._ids, key=natural)
+        rank = np.empty(len(names), dtype=np.int64)
+        for place, name in enumerate(names):
+            rank[self._ids[name]] = place
+        one, other = (rank[np.array(column, dtype=np.int64)] for column in self._columns[:2])
+        start, end, line = (np.array(column, dtype=np.int64) for column in self._columns[2:])
+        rows = Intervals(np.minimum(one, other), np.maximum(one, other), start, end)
+        if self._cleaning.overlap == "first":
+            later = _later_overlaps(rows, line)
+            for number in sorted(line[later].tolist()):
+                self._summary.rows_kept -= 1
+                yield self._summary.reject(number, "overlaps an earlier contact of its pair")
+            rows = Intervals(*(column[~later] for column in rows))
+        merged = merge_contacts([rows])
+        if len(merged.a) < len(rows.a):
+            met = "touch" if self._cleaning.overlap == "first" else "overlap or touch"
+            self._summary.note(f"contacts merged into another that they {met}", len(rows.a) - len(merged.a))
+        for row in zip(*(column.tolist() for column in merged), strict=True):
+            yield ContactRow(names[row[0]], names[row[1]], row[2], row[3])
+
+
+def _later_overlaps(rows: Intervals, line: Ints) -> Ints:
+    """Which rows begin before the end of an earlier row of their pair that is kept, as a mask.
+
+    Of rows that begin at the same instant, the one on the earlier line is kept.
+    """
+    later = np.zeros(len(line), dtype=bool)
+    pair, until = (-1, -1), 0
+    for index in np.lexsort((line, rows.start_us, rows.b, rows.a)).tolist():
+        here = int(rows.a[index]), int(rows.b[index])
+        if here == pair and rows.start_us[index] < until:
+            later[index] = True
+        else:
+            pair, until = here, int(rows.end_us[index])
+    return later
