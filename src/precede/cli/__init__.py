@@ -83,7 +83,7 @@ _PLACES: Final = (
     *(errno.ENOENT, errno.EEXIST, errno.ENOTDIR, errno.EISDIR, errno.EACCES, errno.EPERM),
     *(errno.EROFS, errno.ENAMETOOLONG, errno.ELOOP),
 )
-"""Errors about a path that the user named, not about the machine."""
+"""Errors of the operating system about a path that the user named, not about the machine."""
 _UNREADABLE: Final = re.compile(r"Could not open Parquet input source '(.*?)':")
 
 

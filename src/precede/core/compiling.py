@@ -6,7 +6,7 @@ from types import ModuleType
 
 
 def read_i64_le(data: bytes, place: int) -> int:
-    """Reads a signed 64-bit number; the plain Python form of `librt.strings.read_i64_le`."""
+    """Read the signed 64-bit number at byte `place`: the plain Python form of `librt.strings.read_i64_le`."""
     return int.from_bytes(data[place : place + 8], "little", signed=True)
 
 

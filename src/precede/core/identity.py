@@ -20,7 +20,7 @@ Incarnation: TypeAlias = Annotated[int, Meta(ge=0, le=(1 << 15) - 1)]
 MessageNumber: TypeAlias = Annotated[int, Meta(ge=1, le=1 << 40)]
 """The number of a message in its stream."""
 Count: TypeAlias = Annotated[int, Meta(ge=0, le=1 << 40)]
-"""A number of messages or events; as a message number, the last of that many."""
+"""How many messages or events there are. As a message number it names the last of them; 0 means none."""
 
 NEIGHBOURS: Final[NodeId] = -1
 """The receiver of a transmission to all nodes in range: one send, any number of receptions."""

@@ -42,9 +42,9 @@ class Written(Struct, frozen=True, gc=False, array_like=True):
     deadline: Instant | None = None
     order: Any = None
     author: NodeId | None = None
-    """The source that the packet names besides the message's id, as a flood does: they must be the same."""
+    """The source that the packet itself names, as a flood does. It must be the source in the message's id."""
     holder: Any = None
-    """What has the signature as a field, if not the message: a flood without one. Its message number is 0."""
+    """The object that carries the signature if there is no message: a flood without one, with number 0."""
 
 
 class Packet(Struct, frozen=True, gc=False, array_like=True, tag=True):
@@ -58,7 +58,7 @@ class Packet(Struct, frozen=True, gc=False, array_like=True, tag=True):
     kind: ClassVar[str]
 
     def written(self) -> Sequence[Written]:
-        """The packet's messages with the data that their sources wrote, without data of relaying nodes."""
+        """Return the packet's messages with what their sources wrote, without data that relays added."""
         message = getattr(self, "message", None)
         return () if message is None else (Written(message),)
 

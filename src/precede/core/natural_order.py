@@ -6,7 +6,7 @@ import re
 
 
 def natural(name: str) -> tuple[tuple[int, int, str, str], ...]:
-    """A sort key that compares runs of digits by their value and everything else as text.
+    """Return a sort key that compares runs of digits by their value and everything else as text.
 
     Digits are compared as text of equal length, because converting thousands of digits to a number is slow.
 

@@ -50,7 +50,7 @@ class Node(ABC):  # noqa: B024 - every input has a sensible default: a node that
         return NOTHING
 
     def receive(self, packet: Packet, sender: NodeId, now: Instant, over: Medium) -> Effects:
-        """A packet was received whole."""
+        """A packet has arrived completely."""
         return NOTHING
 
     def sent(self, key: Key, now: Instant, ok: bool) -> Effects:
@@ -97,5 +97,5 @@ def restore(saved: Saved, key: Key, kind: type[T], default: T) -> T:
 
 
 def round_trip(store: Saved) -> dict[Key, Any]:
-    """Return a store as it is read back: values are plain data (tuples become lists), keys are unchanged."""
+    """Return a store as a restart reads it: values are plain data (tuples become lists), keys unchanged."""
     return {key: msgspec.msgpack.decode(msgspec.msgpack.encode(value)) for key, value in store.items()}

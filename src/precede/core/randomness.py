@@ -7,11 +7,11 @@ from random import Random
 
 
 def derive_seed(seed: int, *name: str | int) -> int:
-    """A 128-bit seed for a name. It is a hash, so it is the same on every machine and in every process."""
+    """Return a 128-bit seed for a name: a hash, the same on every machine and in every process."""
     text = repr((seed, *name)).encode()
     return int.from_bytes(blake2b(text, digest_size=16).digest(), "big")
 
 
 def named_generator(seed: int, *name: str | int) -> Random:
-    """A generator that depends on the seed and its own name alone."""
+    """Return a generator that depends on the seed and its own name alone."""
     return Random(derive_seed(seed, *name))

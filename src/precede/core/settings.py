@@ -65,7 +65,7 @@ class Setting(Struct, frozen=True):
         return self.default is msgspec.NODEFAULT
 
     def written_default(self) -> str:
-        """The default as a user would write it; `none` where there is none."""
+        """Return the default as a user would write it; `none` where there is none."""
         default = self.default
         if default is None or self.required or default in ((), {}):
             return "none"
@@ -78,7 +78,7 @@ class Setting(Struct, frozen=True):
         return str(default).lower() if self.kind == "bool" else str(default)
 
     def bounds(self) -> str:
-        """The allowed values in words; empty if the kind of the setting already determines them."""
+        """Return the allowed values in words; empty if the kind of the setting already determines them."""
         if self.choices:
             return " | ".join(self.choices)
         if self.kind not in ("duration", "int", "float"):
@@ -164,7 +164,7 @@ def _declared(struct: type[Struct], field: msgspec.structs.FieldInfo) -> Setting
 
 
 def _short(number: float) -> str:
-    """A number as people write it: 1e8, not 1e+08."""
+    """Return a number as people write it: 1e8, not 1e+08."""
     return re.sub(r"e([+-])0*", lambda sign: "e-" if sign[1] == "-" else "e", f"{number:g}")
 
 

@@ -31,8 +31,10 @@ class LinkRecord(Struct, frozen=True, array_like=True, gc=False):
 
 
 class Transfer(Struct, gc=False):
-    """One packet on a link: when it was sent, how long until it was received (None: never), and how long its
-    sender then waited before it sent the next message (`gap`)."""
+    """One packet on a link: when it was sent and how long until it was received (None: never).
+
+    `gap` is how long the sender waited after that before it sent the next message.
+    """
 
     at: Instant
     time: Duration | None
@@ -51,6 +53,6 @@ class LinkEnd(Struct):
 
 
 def content_of(packet: Packet) -> Content:
-    """Return the kind of a packet and the ids in its tuple `ids`. Equal contents count as one packet."""
+    """Return the kind of a packet and its message ids, by which a replay finds the same packet again."""
     ids = getattr(packet, "ids", ())
     return packet.kind, ids if type(ids) is tuple else ()

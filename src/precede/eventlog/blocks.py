@@ -48,16 +48,16 @@ class Block(NamedTuple):
     packets: Integers
     """The positions of the packet rows."""
     places: Integers | None
-    """The unit (see `rows`) at which each row begins; None if row n begins at unit n."""
+    """The unit of 32 bytes at which each row begins; None if row n begins at unit n."""
 
 
 TYPES: Final = ("<i8", "<i8", "<i8", "<i4", "<i4", "<i4", "<i4", "<i4", "<i8", "<i8", "<i8", "<i4")
 """The number types of the first twelve columns of a `Block`."""
 _OF_ROWS: Final = ("at", "clock", "number", "process", "source", "incarnation", "kind", "small")
 _OF_PACKETS: Final = ("at", "number", "source", "process")
-"""The fields of a packet row's second unit that hold the last four columns of numbers in a `Block`.
+"""The fields in the second half of a packet row that hold the last four columns of numbers in a `Block`.
 
-`_OF_ROWS` names the fields of a row's first unit that hold the first eight columns.
+`_OF_ROWS` names the fields of a row's first 32 bytes that hold the first eight columns.
 """
 
 

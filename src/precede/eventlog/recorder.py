@@ -297,7 +297,7 @@ def _coded(code: Any, names: list[str], present: pa.Buffer) -> pa.Array:
 
 
 def new_rows() -> Rows:
-    """An empty block of packed rows: `MachineRows` where the package is compiled, else `Rows`."""
+    """Return an empty block of packed rows: `MachineRows` where the package is compiled, else `Rows`."""
     if not is_compiled(rows):
         return rows.Rows()
     from precede.eventlog.machine_rows import MachineRows

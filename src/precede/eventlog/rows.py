@@ -91,11 +91,13 @@ class Rows:
         )  # fmt: skip
 
     def size(self) -> int:
-        """The size of these rows in bytes."""
+        """Return the size of these rows in bytes."""
         return len(self._buffer)
 
     def mark(self) -> int:
-        """Returns the place at which the next row will begin, in units (in `MachineRows`, in rows)."""
+        """Return the position at which the next row will begin, in units of 32 bytes or in rows
+        (`MachineRows`).
+        """
         return len(self._buffer) // UNIT
 
     def take(self) -> list[bytes]:

@@ -40,7 +40,7 @@ OBSERVED: Final = 9
 
 
 def event_schema() -> pa.Schema:
-    """The schema of the event log: one row per event. An `observed` row names in `reason` what was observed."""
+    """Return the schema of the event log: one row per event. `reason` of an `observed` row says what it is."""
     import pyarrow as pa
 
     name = pa.dictionary(pa.int32(), pa.string())
@@ -73,7 +73,7 @@ def event_schema() -> pa.Schema:
 
 
 def gauge_schema() -> pa.Schema:
-    """The schema of the gauges: each of a node's `sizes()` when sampled, and its peak since the last sample."""
+    """Return the schema of the gauges: samples of each node's `sizes()`, with the peak since the last one."""
     import pyarrow as pa
 
     name = pa.dictionary(pa.int32(), pa.string())

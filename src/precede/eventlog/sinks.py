@@ -77,11 +77,11 @@ class TableSink:
         self._gauges.append(block)
 
     def events(self) -> pa.Table:
-        """The event log so far, as one table."""
+        """Return the event log so far, as one table."""
         return pa.Table.from_batches(self._events, event_schema()).unify_dictionaries()
 
     def gauges(self) -> pa.Table:
-        """The gauges so far, as one table."""
+        """Return the gauges so far, as one table."""
         return pa.Table.from_batches(self._gauges, gauge_schema()).unify_dictionaries()
 
 

@@ -85,7 +85,7 @@ def versions() -> dict[str, str]:
 
 
 def digest(path: Path) -> str:
-    """The SHA-256 of a file, in hexadecimal."""
+    """Return the SHA-256 of a file, in hexadecimal."""
     return sha256(path.read_bytes()).hexdigest()
 
 
@@ -110,7 +110,7 @@ def _with_its_files(run: Run, folder: Path) -> Run:
 
 
 def scenario_text(run: Run) -> str:
-    """A run as a scenario file.
+    """Return a run as a scenario file.
 
     >>> print(scenario_text(Run(world={"kind": "flood"}, workload={"until": "5s"}, protocol="tof", seed=3)))
     [world]
@@ -143,7 +143,7 @@ def _key(key: str) -> str:
 
 
 def _toml(value: Any) -> str:
-    """A value as TOML writes it."""
+    """Return a value as TOML writes it."""
     if isinstance(value, bool):
         return "true" if value else "false"
     if isinstance(value, (int, float)):

@@ -32,7 +32,7 @@ _PACKAGES: Final = (
 
 @cache
 def made_by() -> str:
-    """The package version and a digest of the source that runs here."""
+    """Return the package version and a digest of the source that runs here."""
     digest = blake2b(digest_size=6)
     for package in _PACKAGES:
         for name, text in _sources(files("precede") / package, package):

@@ -136,7 +136,7 @@ def _run(folder: Path, lake: Path | None, scenario: str, protocol: str, settings
 
 
 def _combinations(varied: Table, protocol: str, protocols: Sequence[str]) -> Iterator[dict[str, Any]]:
-    """Every combination of the values that the grid has for all protocols and for this one."""
+    """Yield every combination of the values that the grid has for all protocols and for this one."""
     axes: dict[str, list[Any]] = {}
     own: dict[str, list[Any]] = {}
     for name, value in varied.data.items():

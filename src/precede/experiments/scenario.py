@@ -85,7 +85,7 @@ def read_scenario(
 
 
 def _keys_of(kind: WorldKind[Any]) -> dict[str, Mapping[str, Setting]]:
-    """The keys of each table, for a world of this kind."""
+    """Return the keys of each table, for a world of this kind."""
     return {
         "world": settings_in(kind.keys),
         "workload": settings_in(WorkloadTable),

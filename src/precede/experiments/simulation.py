@@ -49,7 +49,7 @@ class Simulation:
         return measure_events(self.events.to_batches())
 
     def to_pandas(self) -> Any:
-        """The event log as a pandas DataFrame."""
+        """Return the event log as a pandas DataFrame."""
         return self.events.to_pandas()
 
     def __repr__(self) -> str:

@@ -80,7 +80,7 @@ class Table:
         return path
 
     def node(self, key: str, name: Any, names: Sequence[str]) -> NodeId:
-        """The id of a node by name. Raise an error about the key if no node has that name."""
+        """Return the id of a node by name. Raise an error about the key if no node has that name."""
         if str(name) not in names:
             raise self.wrong(key, f"no node {name!r} (there are {names[0]} to {names[-1]})")
         return list(names).index(str(name))

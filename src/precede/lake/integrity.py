@@ -42,7 +42,7 @@ class FileRecord(Struct, frozen=True, order=True):
 
 
 class Finding(NamedTuple):
-    """One thing that is wrong in a lake: the file, and what is wrong with it."""
+    """One file of a lake that is wrong, and what is wrong with it."""
 
     path: Path
     what: str
@@ -151,6 +151,6 @@ def missing_files(table: Path) -> Iterator[Finding]:
 
 
 def _digest(path: Path) -> str:
-    """The digest of a file's bytes."""
+    """Return the digest of a file's bytes."""
     with path.open("rb") as file:
         return hashlib.file_digest(file, lambda: hashlib.blake2b(digest_size=_DIGEST_BYTES)).hexdigest()

@@ -170,7 +170,7 @@ class Job:
             return False
 
     def record(self, unit: str) -> Any:
-        """The record that was stored with a unit's mark; raises Damaged if its bytes have changed."""
+        """Return the record that was stored with a unit's mark; raises Damaged if its bytes have changed."""
         path = self.done / f"{unit}.json"
         return msgspec.json.decode(unseal(path.read_bytes(), path))
 
@@ -203,7 +203,7 @@ def _replace(temporary: Path, path: Path) -> None:
 
 
 def _row_groups(batches: Iterable[pa.RecordBatch]) -> Iterator[pa.Table]:
-    """The same rows in row groups of one size, so that the file does not depend on how rows were batched."""
+    """Yield the same rows in row groups of one size: the file does not depend on how rows were batched."""
     held: list[pa.RecordBatch] = []
     rows = 0
     for batch in batches:

@@ -37,7 +37,10 @@ _UNIT: Final = re.compile(r"[^\W_][\w.+@=-]*")
 
 
 class Lake:
-    """A folder of tables that the driver and every worker reach under the same path."""
+    """A folder of tables that the driver and every worker reach under the same path.
+
+    A unit is the part of a table that one job writes: one file for a trace, a run or a sweep.
+    """
 
     def __init__(self, location: str | Path = DEFAULT_LAKE) -> None:
         self.root = local_path(str(location)).absolute()
@@ -49,7 +52,7 @@ class Lake:
         return f"Lake({str(self.root)!r})"
 
     def path(self, table: str, unit: str) -> Path:
-        """The file of one unit of a table, whether it exists or not."""
+        """Return the file of one unit of a table, whether it exists or not."""
         assert table in TABLES, table
         return self.root / table / f"{check_unit(unit)}.parquet"
 
@@ -71,7 +74,7 @@ class Lake:
             return False
 
     def units(self, table: str) -> list[str]:
-        """The names of all units of a table, sorted."""
+        """Return the names of all units of a table, sorted."""
         assert table in TABLES, table
         return sorted(path.stem for path in (self.root / table).glob("*.parquet") if _UNIT.match(path.name))
 
@@ -87,7 +90,7 @@ class Lake:
         filters: Any = None,
         dictionaries: Sequence[str] = (),
     ) -> pa.Table:
-        """One unit of a table as an Arrow table.
+        """Return one unit of a table as an Arrow table.
 
         `columns` are the columns to read, `filters` is an Arrow expression that rows must satisfy, and
         `dictionaries` are the columns to read as dictionaries of their distinct values.
@@ -100,16 +103,16 @@ class Lake:
     def batches(
         self, table: str, unit: str, columns: Sequence[str], dictionaries: Sequence[str] = ()
     ) -> Iterator[pa.RecordBatch]:
-        """The rows of one unit in batches, for units that are larger than memory."""
+        """Yield the rows of one unit in batches, for units that are larger than memory."""
         with pq.ParquetFile(self.checked(table, unit), read_dictionary=list(dictionaries)) as file:
             yield from file.iter_batches(ROWS_A_GROUP, columns=list(columns))
 
     def rows(self, table: str) -> list[dict[str, Any]]:
-        """All rows of a small table, unit by unit, as dictionaries."""
+        """Return all rows of a small table, unit by unit, as dictionaries."""
         return [row for unit in self.units(table) for row in self.read(table, unit).to_pylist()]
 
     def count(self, table: str, unit: str) -> int:
-        """The number of rows of one unit, from the file's footer."""
+        """Return the number of rows of one unit, from the file's footer."""
         return int(pq.read_metadata(self.checked(table, unit)).num_rows)
 
     def state(self, table: str, unit: str) -> list[int]:
@@ -124,15 +127,15 @@ class Lake:
         commit_path(path).unlink(missing_ok=True)
 
     def workload(self, trace: str) -> Path:
-        """The CSV file with the messages that came with a trace; a trace may have none."""
+        """Return the CSV file with the messages that came with a trace; a trace may have none."""
         return self.root / "messages" / f"{check_unit(trace)}.csv"
 
     def exhibits(self, reproduction: str) -> Path:
-        """The folder with the tables and figures of one reproduction (`prs1997-quick`)."""
+        """Return the folder with the tables and figures of one reproduction (`prs1997-quick`)."""
         return self.root / "exhibits" / check_unit(reproduction)
 
     def exhibits_of(self, paper: str) -> list[Path]:
-        """The exhibit folders of all reproductions of a paper."""
+        """Return the exhibit folders of all reproductions of a paper."""
         return sorted(folder for folder in (self.root / "exhibits").glob("*") if folder.name.startswith(paper))
 
     def job(self, name: str) -> Job:
@@ -153,7 +156,7 @@ def check_unit(name: str) -> str:
 
 
 def contacts_unit(trace: str, range_m: float) -> str:
-    """The unit of `contacts` that holds a trace's contacts for a radio range.
+    """Return the unit of `contacts` that holds a trace's contacts for a radio range.
 
     >>> contacts_unit("bus", 100.0), contacts_unit("bus", 0.5)
     ('bus@100m', 'bus@0.5m')
@@ -162,7 +165,7 @@ def contacts_unit(trace: str, range_m: float) -> str:
 
 
 def trace_of(unit: str) -> str:
-    """The trace that a unit of `contacts` or `segments` belongs to.
+    """Return the trace that a unit of `contacts` or `segments` belongs to.
 
     >>> trace_of("bus@100m"), trace_of("bus")
     ('bus', 'bus')

@@ -29,15 +29,15 @@ class Results:
     comparisons: list[Row] = field(default_factory=list)
 
     def sweeps(self) -> list[str]:
-        """The names of all sweeps, sorted."""
+        """Return the names of all sweeps, sorted."""
         return sorted({row["sweep"] for row in self.runs})
 
     def groups(self, sweep: str) -> list[Row]:
-        """The measures of a sweep's groups; a group is all runs that differ only in their seed."""
+        """Return the measures of a sweep's groups; a group is all runs that differ only in their seed."""
         return [row for row in self.measures if row["scope"] == "group" and row["sweep"] == sweep]
 
     def of_run(self, run_id: str) -> dict[str, float]:
-        """The measures of one run by name."""
+        """Return the measures of one run by name."""
         return self.by_run.get(run_id, {})
 
     def contacts_unit(self, trace: str, range_m: float | None) -> str | None:

@@ -43,12 +43,12 @@ class Table(NamedTuple):
     columns: tuple[Column, ...]
 
     def arrow(self) -> pa.Schema:
-        """The Arrow schema of the table's files."""
+        """Return the Arrow schema of the table's files."""
         fields = [pa.field(c.name, _ARROW[c.kind], nullable=c.optional) for c in self.columns]
         return pa.schema(fields, metadata={VERSION_KEY: str(SCHEMA_VERSION).encode()})
 
     def names(self) -> list[str]:
-        """The names of all columns, in order."""
+        """Return the names of all columns, in order."""
         return [column.name for column in self.columns]
 
 
@@ -300,7 +300,7 @@ TABLES: Final[Mapping[str, Table]] = {table.name: table for table in _ALL}
 
 
 def describe_tables() -> str:
-    """The text of `docs/reference/tables.md`: every table with all its columns."""
+    """Return the text of `docs/reference/tables.md`: every table with all its columns."""
     lines = [
         "# The tables of the lake",
         "",

@@ -41,19 +41,19 @@ def find_contacts_unit(lake: Lake, trace: str, range_m: float | None = None) -> 
 
 
 def computed_units(lake: Lake, trace: str) -> list[str]:
-    """The units of `contacts` that were computed from a trace's movement, one for each range."""
+    """Return the units of `contacts` that were computed from a trace's movement, one for each range."""
     return [unit for unit in lake.units("contacts") if unit.rpartition("@")[0] == trace]
 
 
 def stored_files(lake: Lake, trace: str, range_m: float | None = None) -> list[Path]:
-    """The files that `read_stored_contacts` reads: contacts, and segments if the contacts were computed."""
+    """Return the files that `read_stored_contacts` reads: contacts, and segments if these were computed."""
     unit = find_contacts_unit(lake, trace, range_m)
     files = [lake.path("contacts", unit)]
     return [*files, lake.path("segments", trace)] if _is_of_movement(lake, trace, unit) else files
 
 
 def stored_traces(lake: Lake) -> list[str]:
-    """The names of all traces in a lake, with or without contacts."""
+    """Return the names of all traces in a lake, with or without contacts."""
     return sorted({trace_of(unit) for table in ("contacts", "segments") for unit in lake.units(table)})
 
 

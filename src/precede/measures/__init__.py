@@ -37,7 +37,7 @@ __all__ = [
 
 
 def measure_run(directory: str | Path, window: Window | None = None) -> Measures:
-    """Every measure of a run's directory: of `events.parquet`, and of `gauges.parquet` if it exists."""
+    """Return every measure of a run's directory: of `events.parquet`, and of `gauges.parquet` if it exists."""
     measures = measure_events(Path(directory) / "events.parquet", window)
     gauges = Path(directory) / "gauges.parquet"
     return measures | measure_gauges(gauges) if gauges.exists() else measures

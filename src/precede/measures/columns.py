@@ -71,19 +71,19 @@ class Names:
         return np.asarray(table[integers(array.indices, -1)])
 
     def names(self) -> list[str]:
-        """All names, in the order of their codes."""
+        """Return all names, in the order of their codes."""
         return list(self.codes)
 
 
 def read_integers(batch: pa.RecordBatch, column: str, missing: int = 0) -> Integers:
-    """A batch's column of integers; nulls, and a column that is absent, become `missing`."""
+    """Return a batch's column of integers; nulls, and a column that is absent, become `missing`."""
     if column not in batch.schema.names:
         return np.full(batch.num_rows, missing, np.int64)
     return integers(batch.column(column), missing)
 
 
 def integers(array: pa.Array, missing: int) -> Integers:
-    """An Arrow array of integers as int64; nulls become `missing`."""
+    """Return an Arrow array of integers as int64; nulls become `missing`."""
     if array.null_count:
         array = pc.fill_null(array, missing)
     values: Integers = array.to_numpy(zero_copy_only=False).astype(np.int64, copy=False)

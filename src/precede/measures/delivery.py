@@ -134,7 +134,7 @@ class Hops:
 
 
 def hops_of(node: Integers, message: Integers, sender: Integers, source: Integers) -> Integers:
-    """The number of hops of each reception; 0 if the way to it is not known.
+    """Return the number of hops of each reception; 0 if its path is not known.
 
     `source` is the node that broadcast each message. A reception points to the reception at its sender; the
     pointers are followed for all of them at once, twice as far in each round.

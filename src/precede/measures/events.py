@@ -69,7 +69,7 @@ class Window(NamedTuple):
 
 
 def measure_events(source: Source, window: Window | None = None) -> Measures:
-    """Every measure of one run's event log, as one flat mapping."""
+    """Return every measure of one run's event log, as one flat mapping."""
     events = EventMeasures(window)
     for batch in batches_of(source, COLUMNS):
         events.add(batch)
@@ -114,7 +114,7 @@ class _Instants:
 class _Table(NamedTuple):
     """Rows of one kind. `message` is the index of the broadcast, or -1.
 
-    `place` is a row's number among the rows of this kind. `own` says whether the node is the message's source.
+    `place` numbers the rows of this kind. `own` says whether the node is the message's source.
     """
 
     place: Integers
@@ -254,7 +254,7 @@ class EventMeasures:
             self.observed.setdefault(int(name), _Instants()).add(rows, process, source, number, at)
 
     def measures(self) -> Measures:
-        """The measures of all batches added; call it once."""
+        """Return the measures of all batches added; call it once."""
         windowed = self.window is not None
         broadcasts = _Broadcasts(self.instants[BROADCAST], self.window)
         received = broadcasts.resolve(self.instants[RECEIVED], windowed)
@@ -289,7 +289,7 @@ class EventMeasures:
     def _routing(
         self, broadcasts: _Broadcasts, received: _Table, delivered: _Table, nodes: list[int], node_of: Integers
     ) -> Measures:
-        """The measures by which routing protocols are compared (`delivery.py`)."""
+        """Return the measures by which routing protocols are compared (`delivery.py`)."""
         deadlines, destinations = (
             kept.take()[broadcasts.first] for kept in (self.addressed.deadlines, self.addressed.counts)
         )
@@ -360,7 +360,7 @@ class EventMeasures:
 
 
 def _waits(received: _Table, delivered: _Table, messages: int) -> Integers:
-    """The time from the first copy to the delivery, for each delivery of a received message."""
+    """Return the time from the first copy to the delivery, for each delivery of a received message."""
     if not received.at.size or not delivered.at.size or not messages:
         return np.empty(0, np.int64)
     is_known = received.message >= 0

@@ -13,7 +13,7 @@ COLUMNS = ("node", "at_us", "name", "value", "peak")
 
 
 def measure_gauges(source: Source) -> Measures:
-    """Every measure of one run's gauges, as one flat mapping (see `GaugeMeasures`)."""
+    """Return every measure of one run's gauges, as one flat mapping (see `GaugeMeasures`)."""
     gauges = GaugeMeasures()
     for batch in batches_of(source, COLUMNS):
         gauges.add(batch)
@@ -42,7 +42,7 @@ class GaugeMeasures:
             self.columns[column].add(read_integers(batch, column))
 
     def measures(self) -> Measures:
-        """The measures of all batches added; call it once."""
+        """Return the measures of all batches added; call it once."""
         columns = {column: growing.take() for column, growing in self.columns.items()}
         measures: Measures = {}
         for name in sorted(self.names.codes):
@@ -55,7 +55,7 @@ class GaugeMeasures:
 
 
 def _final(node: Integers, at: Integers, value: Integers) -> int:
-    """The sum of each node's last sample; of two samples at one instant the later row counts."""
+    """Return the sum of each node's last sample; of two samples at one instant the later row counts."""
     order = np.lexsort((np.arange(at.size), at, node))
     last = np.append(np.flatnonzero(np.diff(node[order])), node.size - 1)
     return int(value[order][last].sum())

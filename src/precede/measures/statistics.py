@@ -61,7 +61,7 @@ def confidence_interval(values: Sequence[float], level: float = 0.95) -> tuple[f
 
 
 def student_quantile(probability: float, freedom: int) -> float:
-    """The quantile of Student's t distribution with `freedom` degrees of freedom.
+    """Return the quantile of Student's t distribution with `freedom` degrees of freedom.
 
     >>> round(student_quantile(0.975, 2), 4), round(student_quantile(0.975, 29), 4)
     (4.3027, 2.0452)
@@ -87,13 +87,13 @@ def student_quantile(probability: float, freedom: int) -> float:
 
 
 def student_cdf(t: float, freedom: int) -> float:
-    """The probability that a Student t variable is at most `t`."""
+    """Return the probability that a Student t variable is at most `t`."""
     tail = 0.5 * _incomplete_beta(freedom / 2, 0.5, freedom / (freedom + t * t))
     return 1 - tail if t > 0 else tail
 
 
 def _incomplete_beta(a: float, b: float, x: float) -> float:
-    """The regularised incomplete beta function, by its continued fraction."""
+    """Return the regularised incomplete beta function, by its continued fraction."""
     if x <= 0 or x >= 1:
         return 0.0 if x <= 0 else 1.0
     front = math.exp(
@@ -105,7 +105,7 @@ def _incomplete_beta(a: float, b: float, x: float) -> float:
 
 
 def _beta_fraction(a: float, b: float, x: float) -> float:
-    """The continued fraction of the incomplete beta function, evaluated forwards (Lentz)."""
+    """Return the continued fraction of the incomplete beta function, evaluated forwards (Lentz)."""
     tiny = 1e-300
     c, d = 1.0, 1 - (a + b) * x / (a + 1)
     d = 1 / (d if abs(d) > tiny else tiny)

@@ -110,7 +110,7 @@ class JoinedOptions(Struct, frozen=True):
 
 
 def names() -> list[str]:
-    """The names of all protocols, the built-in ones first."""
+    """Return the names of all protocols, the built-in ones first."""
     return [*_PROTOCOLS, *sorted(name for name in _foreign() if name not in _PROTOCOLS)]
 
 
@@ -176,7 +176,7 @@ def find_dissemination(name: str) -> DisseminationEntry[Any]:
 
 
 def disseminations() -> list[str]:
-    """The names of all disseminations, the built-in ones first."""
+    """Return the names of all disseminations, the built-in ones first."""
     return [
         *_DISSEMINATIONS,
         *sorted(name for name in _foreign_disseminations() if name not in _DISSEMINATIONS),
@@ -184,7 +184,7 @@ def disseminations() -> list[str]:
 
 
 def options_of_entry(entry: Entry[Any], dissemination: str | None = None) -> dict[str, Setting]:
-    """Every option of an entry by key, with those of its dissemination (`direct` unless named)."""
+    """Return every option of an entry by key, with those of its dissemination (`direct` unless named)."""
     options = dict(declared_options(entry.options))
     if entry.ordering is not None:
         options.update(declared_options(find_dissemination(dissemination or "direct").options))

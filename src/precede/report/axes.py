@@ -18,7 +18,7 @@ class Axis:
     logarithmic: bool = False
 
     def place(self, value: float) -> float:
-        """The coordinate of a value."""
+        """Return the coordinate of a value."""
         if self.logarithmic:
             share = (math.log(value) - math.log(self.low)) / (math.log(self.high) - math.log(self.low))
         else:
@@ -26,7 +26,7 @@ class Axis:
         return self.start + share * (self.end - self.start)
 
     def ticks(self) -> list[float]:
-        """Round values on the axis, about six."""
+        """Return round values on the axis, about six."""
         return log_ticks(self.low, self.high) if self.logarithmic else linear_ticks(self.low, self.high)
 
 
@@ -49,7 +49,7 @@ def fitting(values: Sequence[float], start: float, end: float, logarithmic: bool
 
 
 def linear_ticks(low: float, high: float) -> list[float]:
-    """Values at multiples of 1, 2 or 5 times a power of ten.
+    """Return values at multiples of 1, 2 or 5 times a power of ten.
 
     >>> linear_ticks(0, 1.08)
     [0.0, 0.2, 0.4, 0.6, 0.8, 1.0]
@@ -63,7 +63,7 @@ def linear_ticks(low: float, high: float) -> list[float]:
 
 
 def log_ticks(low: float, high: float) -> list[float]:
-    """Powers of ten, with 2 and 5 times them if that is not too many.
+    """Return powers of ten, with 2 and 5 times them if that is not too many.
 
     >>> log_ticks(3, 300)
     [5.0, 10.0, 20.0, 50.0, 100.0, 200.0]

@@ -59,7 +59,7 @@ _AGES: Final = Markup(
 
 
 def _agreement(sets: Sequence[Sequence[Cell]]) -> Section:
-    """The sets of deliveries, compared with each simulation."""
+    """Return the section that compares the sets of deliveries with those of each simulation."""
     header = ("simulated with", "simulated", "emulated", "in both", "only simulated", "only emulated")
     text = Markup(
         "<p>The deliveries of the emulation, compared with two simulations: with the scenario's own network,"
@@ -69,7 +69,7 @@ def _agreement(sets: Sequence[Sequence[Cell]]) -> Section:
 
 
 def _differences(kinds: Sequence[Mapping[str, Any]], differences: Sequence[Sequence[Cell]]) -> Section:
-    """The deliveries that only one side has, with their kinds."""
+    """Return the section about the deliveries that only one side has, with their kinds."""
     if not differences:
         return Section("Differences", Markup("<p>None: with measured times all deliveries are the same.</p>"))
     rows: list[list[Cell]] = [
@@ -89,7 +89,7 @@ def _differences(kinds: Sequence[Mapping[str, Any]], differences: Sequence[Seque
 
 
 def _measures(results: Results) -> Section:
-    """The main measures, one column for each run."""
+    """Return the section with the main measures, one column for each run."""
     names = [run["run_id"] for run in results.runs]
     header = ("measure", *names)
     rows: list[list[Cell]] = [
@@ -107,7 +107,7 @@ def _verdict(results: Results, run: Row) -> str:
 
 
 def _ages(ages: Mapping[str, Sequence[float]]) -> Figure:
-    """The cumulative distribution of the ages, one curve for each run."""
+    """Return the figure of the cumulative distribution of the ages, one curve for each run."""
     curves = []
     for name, values in ages.items():
         ordered = sorted(values)

@@ -72,7 +72,7 @@ class Figure:
     heights: Sequence[float] = ()
 
     def x_shown(self, x: float) -> str:
-        """An x value as text: its category, or the number."""
+        """Return an x value as text: its category, or the number."""
         return self.categories[round(x)] if self.categories else shown(float(x))
 
 
@@ -83,7 +83,7 @@ _LEFT, _RIGHT, _TOP, _BOTTOM, _ROW = 74.0, 18.0, 40.0, 52.0, 20.0
 
 
 def svg(figure: Figure, width: int = 720, height: int = 400) -> Markup:
-    """The figure as one self-contained SVG element; its height grows with the legend."""
+    """Return the figure as one self-contained SVG element; its height grows with the legend."""
     legend_rows = _legend_rows(figure, width)
     bottom = height - _BOTTOM
     whole = round(height + _ROW * len(legend_rows))
@@ -105,7 +105,7 @@ def svg(figure: Figure, width: int = 720, height: int = 400) -> Markup:
 
 
 def png(figure: Figure, width: int = 1440) -> bytes:
-    """The figure as a PNG image, with a font that is installed as a package."""
+    """Return the figure as a PNG image, with a font that is installed as a package."""
     import font_source_sans_pro
     import resvg_py
 
@@ -131,7 +131,7 @@ def write_figure(figure: Figure, folder: Path, name: str) -> list[Path]:
 
 
 def table_of(figure: Figure) -> Table:
-    """The data of a figure as a table."""
+    """Return the data of a figure as a table."""
     rows: list[list[Cell]] = []
     for curve in figure.curves:
         rows += [[curve.name, figure.x_shown(p.x), p.y, p.low, p.high] for p in curve.points]
@@ -142,7 +142,7 @@ def table_of(figure: Figure) -> Table:
 
 
 def describe(figure: Figure) -> str:
-    """The content of a figure as a sentence, for screen readers."""
+    """Return the content of a figure as a sentence, for screen readers."""
     sentences = []
     for curve in figure.curves:
         if curve.points:
@@ -158,7 +158,7 @@ def describe(figure: Figure) -> str:
 
 
 def _axes(figure: Figure, width: float, bottom: float) -> tuple[Axis, Axis]:
-    """The horizontal and the vertical axis, such that all points, intervals and marks fit."""
+    """Return the horizontal and the vertical axis, such that all points, intervals and marks fit."""
     points = [point for curve in figure.curves for point in curve.points]
     heights = [p.y for p in points] + [v for p in points for v in (p.low, p.high) if v is not None]
     heights += figure.heights
@@ -176,7 +176,7 @@ def _axes(figure: Figure, width: float, bottom: float) -> tuple[Axis, Axis]:
 
 
 def _draw_axes(figure: Figure, across: Axis, up: Axis, bottom: float, width: float) -> Iterator[str]:
-    """Grid lines, ticks and labels."""
+    """Yield the SVG of grid lines, ticks and labels."""
     left = across.start
     yield '<g class="grid" aria-hidden="true">'
     for value in up.ticks():
@@ -198,7 +198,7 @@ def _draw_axes(figure: Figure, across: Axis, up: Axis, bottom: float, width: flo
 
 
 def _draw_curve(k: int, curve: Curve, across: Axis, up: Axis, figure: Figure) -> Iterator[str]:
-    """Line, intervals and points of curve number k."""
+    """Yield the SVG of line, intervals and points of curve number k."""
     colour = COLOURS[k % len(COLOURS)]
     shift = 0.0
     if figure.categories and len(figure.curves) > 1:
@@ -224,7 +224,7 @@ def _draw_curve(k: int, curve: Curve, across: Axis, up: Axis, figure: Figure) ->
 
 
 def _shape(k: int, x: float, y: float, r: float = 3.6) -> str:
-    """The shape of a point of curve k: circle, square, triangle or inverted triangle."""
+    """Return the SVG of a point of curve k: circle, square, triangle or inverted triangle."""
     match k % 4:
         case 0:
             return f"M{x - r:.1f} {y:.1f}a{r} {r} 0 1 0 {2 * r} 0a{r} {r} 0 1 0 {-2 * r} 0z"
@@ -237,7 +237,7 @@ def _shape(k: int, x: float, y: float, r: float = 3.6) -> str:
 
 
 def _draw_marks(marks: Sequence[Mark], across: Axis, up: Axis, figure: Figure) -> Iterator[str]:
-    """Published values as open diamonds and ranges as bands; a band without an end reaches the edge."""
+    """Yield the SVG of published values: diamonds, and bands for ranges; an open band reaches the edge."""
     yield f'<g class="published" stroke="{PAPER_MARK}" fill="none">'
     for mark in marks:
         title = f"<title>{escape('published: ' + mark.says)}</title>"
@@ -265,7 +265,7 @@ def _draw_marks(marks: Sequence[Mark], across: Axis, up: Axis, figure: Figure) -
 
 
 def _legend_rows(figure: Figure, width: float) -> list[list[tuple[int, str, float]]]:
-    """The legend in rows that fit: curve number (-1 for published marks), name and x of each entry."""
+    """Return the legend in rows that fit: curve number (-1: published marks), name and x of each entry."""
     entries = [(k, curve.name) for k, curve in enumerate(figure.curves)]
     if figure.marks:
         entries.append((-1, "published"))
@@ -282,7 +282,7 @@ def _legend_rows(figure: Figure, width: float) -> list[list[tuple[int, str, floa
 
 
 def _draw_legend(rows: Sequence[Sequence[tuple[int, str, float]]], top: float) -> Iterator[str]:
-    """The rows of the legend below the figure."""
+    """Yield the SVG of the legend's rows below the figure."""
     yield '<g class="legend" aria-hidden="true">'
     for number, row in enumerate(rows):
         y = top + number * _ROW + 4

@@ -43,7 +43,7 @@ class Stage(NamedTuple):
 
 
 def of_trace(lake: Lake, contacts_unit: str, trace: str) -> Stage:
-    """The map of a trace in the lake. Time counts from its first instant, as in a run."""
+    """Return the map of a trace in the lake. Time counts from its first instant, as in a run."""
     met = lake.read("contacts", contacts_unit, ["a", "b", "start_us", "end_us"])
     if not lake.has("segments", trace):
         nodes = distinct_names(met["a"], met["b"])
@@ -63,7 +63,7 @@ def of_trace(lake: Lake, contacts_unit: str, trace: str) -> Stage:
 
 
 def _links(met: pa.Table, nodes: Sequence[str], zero: int) -> list[tuple[int, int, int, int]]:
-    """Contacts as links sorted by start; time counts from `zero`."""
+    """Return contacts as links sorted by start; time counts from `zero`."""
     order = np.argsort(met["start_us"].to_numpy(), kind="stable")
     pairs = [indices(met[name], nodes)[order].tolist() for name in ("a", "b")]
     times = [(met[name].to_numpy() - zero)[order].tolist() for name in ("start_us", "end_us")]
@@ -99,7 +99,7 @@ def of_log(lake: Lake, run_id: str, until: int) -> Stage | None:
 def _cells(
     nodes: list[str], stations: list[int], hosts: list[int], packets: tuple[Ints, Ints, Ints], until: int
 ) -> Stage:
-    """Stations in a circle, and every host near the station that it heard last."""
+    """Return a map with the stations in a circle, and every host near the station that it heard last."""
     receivers, senders, instants = packets
     middle = {way[0]: (way[2], way[3]) for way in _circle(stations, until)}
     ways: list[Way] = [(s, 0, *middle[s], until, *middle[s]) for s in stations]
@@ -125,7 +125,7 @@ def _cells(
 
 
 def _circle(nodes: Sequence[int], until: int) -> list[Way]:
-    """Nodes that stand still in a circle, for worlds without positions."""
+    """Return the paths of nodes that stand still in a circle, for worlds without positions."""
     ways: list[Way] = []
     for number, node in enumerate(nodes):
         angle = pi / 2 - 2 * pi * number / len(nodes)

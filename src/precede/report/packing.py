@@ -18,7 +18,7 @@ Ints: TypeAlias = NDArray[np.int64]
 
 
 def planes(values: Ints, width: int) -> bytes:
-    """The lowest byte of every value, then the next byte of every value, `width` planes in all.
+    """Return the lowest byte of every value, then the next byte of every value, `width` planes in all.
 
     >>> planes(np.array([1, 258]), 2)
     b'\\x01\\x02\\x00\\x01'

@@ -48,7 +48,7 @@ _STATUSES: Final = ("reproduced", "close", "better", "not reproduced", "withheld
 
 
 def exhibit_of(place: str) -> str:
-    """The exhibit in the place of a claim: a figure or table if one is named, else a section.
+    """Return the exhibit that a claim's place names: a figure or table, else a section.
 
     >>> [exhibit_of(p) for p in ("section 7.1, Figure 4", "Table II", "section 5.1", "beyond")]
     ['Figure 4', 'Table II', 'section 5.1', 'beyond']
@@ -78,7 +78,7 @@ def _claims(comparisons: list[Row], papers: Path | None) -> dict[str, list[Row]]
 
 
 def _not_measured(claim: Row) -> Row:
-    """A claim that nothing was measured for, as a row of `comparisons`."""
+    """Return a claim that nothing was measured for, as a row of `comparisons`."""
     value, tolerance = claim.get("value"), claim.get("tolerance", 0)
     return {
         "claim": claim["id"],
@@ -121,7 +121,7 @@ def _write_paper(pages: Pages, lake: Lake, paper: str, claims: list[Row], papers
 
 
 def exhibit_key(exhibit: str) -> str:
-    """The exhibit as `precede reproduce` names it.
+    """Return the exhibit as `precede reproduce` names it.
 
     >>> [exhibit_key(e) for e in ("Figure 4", "Table II", "section 5.1")]
     ['figure4', 'table2', 'section5.1']
@@ -131,7 +131,7 @@ def exhibit_key(exhibit: str) -> str:
 
 
 def exhibit_title(key: str) -> str:
-    """The key of an exhibit as a title.
+    """Return the key of an exhibit as a title.
 
     >>> exhibit_title("figure4"), exhibit_title("section5.1"), exhibit_title("text")
     ('Figure 4', 'Section 5.1', 'Text')
@@ -204,7 +204,7 @@ def _figure(title: str, measure: str, rows: list[Row]) -> Figure:
 
 
 def _span(low: float | None, high: float | None) -> str:
-    """A value or a range as text; an open end is written with ≤ or ≥."""
+    """Return a value or a range as text; an open end is written with ≤ or ≥."""
     if low is None and high is None:
         return ""
     if low is None or high is None:

@@ -70,7 +70,7 @@ def _write(pages: Pages, results: Results, card: Card, papers: Path | None) -> s
 
 
 def _facts(card: Card) -> Table:
-    """Order, networks and paper of a protocol."""
+    """Return the table with order, networks and paper of a protocol."""
     rows: list[list[Cell]] = [
         ["order", card.order],
         ["networks", ", ".join(card.worlds)],
@@ -80,7 +80,7 @@ def _facts(card: Card) -> Table:
 
 
 def _cost(results: Results, protocol: str) -> Table:
-    """The mean measures of every group of runs of a protocol."""
+    """Return the table with the mean measures of every group of runs of a protocol."""
     groups: dict[tuple[str, str, str], dict[str, float]] = {}
     for row in results.measures:
         if row["scope"] == "group" and row["protocol"] == protocol:

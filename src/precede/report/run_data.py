@@ -41,7 +41,7 @@ class Log(NamedTuple):
     """The number of events about messages in the whole run."""
 
     def name(self, message: int) -> str:
-        """A message as the verifier writes it: `source:number`, or `source'incarnation:number`."""
+        """Return a message as the verifier writes it: `source:number`, or `source'incarnation:number`."""
         source, incarnation, number = self.messages[message]
         return f"{self.nodes[source]}{chr(39) + str(incarnation) if incarnation else ''}:{number}"
 
@@ -77,12 +77,12 @@ def read_log(lake: Lake, run_id: str, limit: int, include: tuple[str, int] | Non
 
 
 def _with_row_numbers(table: pa.Table) -> pa.Table:
-    """The table with a column `_` of row numbers, to sort stably."""
+    """Return the table with a column `_` of row numbers, to sort stably."""
     return table.append_column("_", pa.array(np.arange(table.num_rows)))
 
 
 def _rows_until(table: pa.Table, include: tuple[str, int] | None) -> int:
-    """The number of rows up to and including a node's step; 0 if there is none."""
+    """Return the number of rows up to and including a node's step; 0 if there is none."""
     if include is None:
         return 0
     node, step = include
@@ -91,13 +91,13 @@ def _rows_until(table: pa.Table, include: tuple[str, int] | None) -> int:
 
 
 def _numbers(column: Any) -> Ints:
-    """A column of whole numbers as an array; -1 for null."""
+    """Return a column of whole numbers as an array; -1 for null."""
     numbers: Ints = column.fill_null(-1).to_numpy().astype(np.int64)
     return numbers
 
 
 def page_data(log: Log, run_id: str, violations: Sequence[Mapping[str, Any]]) -> dict[str, Any]:
-    """The data for `model.js`. A run of more than an hour has times in milliseconds, else in microseconds."""
+    """Return the data for `model.js`; times are in milliseconds if the run exceeds an hour, else in us."""
     count = len(log.at_us)
     end = int(log.at_us[-1]) if count else 0
     begin = min(0, int(log.at_us[0])) if count else 0

@@ -60,7 +60,7 @@ class RunPages:
         )
 
     def _facts(self, run: Row) -> list[tuple[str, Any]]:
-        """The list at the top of the page: names and values."""
+        """Return the list at the top of the page: names and values."""
         verdict = self.results.verdicts.get(run["run_id"])
         facts: list[tuple[str, Any]] = [("run", run["run_id"])]
         if verdict is not None:
@@ -80,7 +80,7 @@ class RunPages:
         return facts
 
     def _diagram(self, run: Row) -> dict[str, Any]:
-        """The template's values for the diagram and the map; writes their data."""
+        """Return the template's values for the diagram and the map, and write their data."""
         run_id = run["run_id"]
         violations = self.results.violations.get(run_id, [])
         first = (violations[0]["node"], violations[0]["step"]) if violations else None
@@ -102,7 +102,7 @@ class RunPages:
         }
 
     def _violation_table(self, run_id: str, violations: list[Row], log: Log) -> Table:
-        """The first violations, with links into the diagram."""
+        """Return the table of the first violations, with links into the diagram."""
         rows: list[list[Cell]] = []
         names = {log.name(message) for message in range(len(log.messages))}
         for row in violations[:_LISTED]:
@@ -134,7 +134,7 @@ class RunPages:
         return None if stage is None else self.pages.data(name, script("map", page_map(stage)))
 
     def _gauges(self, run_id: str) -> list[Markup]:
-        """A figure for each registry and buffer of the nodes."""
+        """Return one figure of sizes over time for each registry and buffer of the nodes."""
         table = self.results.lake.read("gauges", run_id, ["at_us", "name", "value", "peak"])
         names = sorted(table["name"].unique().to_pylist())
         which = indices(table["name"], names)
@@ -147,7 +147,7 @@ class RunPages:
 
 
 def _sizes(name: str, at: Any, values: Any, peaks: Any) -> Figure:
-    """The sizes of one registry over time: mean over the nodes, and largest."""
+    """Return the figure of one registry's size over time: mean over the nodes, and largest."""
     width = max(1, int(at.max()) // _SAMPLES + 1)
     interval = at // width
     hours = at.max() > 7_200_000_000
@@ -166,13 +166,13 @@ def _sizes(name: str, at: Any, values: Any, peaks: Any) -> Figure:
 
 
 def _no_diagram() -> dict[str, Any]:
-    """The template's values for a run without a log."""
+    """Return the template's values for a run without a log."""
     names = ("data", "map", "map_text", "window", "example", "example_message", "story", "violations")
     return {**dict.fromkeys(names, ""), "diagram": False}
 
 
 def _window(log: Log, until: int) -> str:
-    """A sentence about which part of the run the page shows."""
+    """Return a sentence about which part of the run the page shows."""
     count = len(log.at_us)
     if count == log.rows:
         return f"All {count:,} events about messages."
@@ -183,7 +183,7 @@ def _window(log: Log, until: int) -> str:
 
 
 def _map_text(run: Row) -> str:
-    """A sentence about what the map shows."""
+    """Return a sentence about what the map shows."""
     world = run["about"]["world"]
     if "trace" in world:
         within = f" within {world['range']:g} m" if "range" in world else ""

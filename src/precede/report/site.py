@@ -119,7 +119,7 @@ def _chosen(results: Results, most: int) -> list[Row]:
 
 
 def _summary(results: Results) -> str:
-    """The results of the lake in one or two sentences."""
+    """Return the results of the lake in one or two sentences."""
     if not results.runs:
         return "This lake has no runs yet."
     promised = [v for v in results.verdicts.values() if v["promised"] == v["order"]]
@@ -138,7 +138,7 @@ def _summary(results: Results) -> str:
 
 
 def _run_table(results: Results, with_page: set[str]) -> Table:
-    """The table of all runs on the index page."""
+    """Return the table of all runs on the index page."""
     rows: list[list[Cell]] = []
     for run in results.runs:
         verdict: dict[str, Any] = results.verdicts.get(run["run_id"], {})

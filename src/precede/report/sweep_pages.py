@@ -55,7 +55,7 @@ def write_sweep(pages: Pages, results: Results, sweep: str, with_page: set[str])
 
 
 def glance(results: Results) -> Table:
-    """The verdicts by sweep, scenario and protocol: promised order, checked order, result."""
+    """Return the table of verdicts by sweep, scenario and protocol: promised order, checked order, result."""
     rows: list[list[Cell]] = []
     for sweep in results.sweeps():
         runs = [run for run in results.runs if run["sweep"] == sweep and run["run_id"] in results.verdicts]
@@ -86,7 +86,7 @@ def glance(results: Results) -> Table:
 
 
 def _summary(runs: list[Row]) -> str:
-    """A sentence: how many runs of which scenarios, protocols, settings and seeds."""
+    """Return a sentence: how many runs of which scenarios, protocols, settings and seeds."""
     protocols = list(dict.fromkeys(run["protocol"] for run in runs))
     scenarios = list(dict.fromkeys(run["scenario"] for run in runs))
     settings = len({run["options"] for run in runs})
@@ -98,7 +98,7 @@ def _summary(runs: list[Row]) -> str:
 
 
 def _figures(groups: list[Row], measure: str) -> list[Figure]:
-    """A measure over the first setting that the grid varied: a panel for each scenario, with the same axes.
+    """Return figures of a measure over the first varied setting: a panel for each scenario, with the same axes.
 
     Each panel has a curve for each protocol and the other settings, in the same colour in all panels.
     """
@@ -138,14 +138,14 @@ def _figures(groups: list[Row], measure: str) -> list[Figure]:
 
 
 def _titled(rows: list[Row], measure: str) -> tuple[str, str, float]:
-    """The title, unit and scale in which these values of a measure are shown."""
+    """Return the title, unit and scale in which these values of a measure are shown."""
     title, word = _DRAWN[measure]
     unit = unit_of(measure, max((abs(row["value"]) for row in rows if row["value"] is not None), default=0.0))
     return (title, word, 1.0) if unit is None else (title, unit.name, unit.size)
 
 
 def _varied(settings: list[dict[str, Any]]) -> list[str]:
-    """The keys whose values differ among groups."""
+    """Return the keys whose values differ among groups."""
     keys = dict.fromkeys(key for one in settings for key in one if key != "protocol")
     return [key for key in keys if len({str(one.get(key)) for one in settings}) > 1]
 
@@ -157,19 +157,19 @@ def _value(settings: dict[str, Any], key: str) -> str:
 
 
 def _curve_name(first: str, settings: dict[str, Any], keys: list[str]) -> str:
-    """The name of a curve: protocol, and the settings that it has of those that vary."""
+    """Return the name of a curve: protocol, and the settings that it has of those that vary."""
     others = [f"{key.rpartition('.')[2]} {settings[key]}" for key in keys if settings.get(key) is not None]
     return ", ".join([first, *others])
 
 
 def _size(text: str) -> tuple[int, float, str]:
-    """A sort key: numbers and durations by size, then other words by name."""
+    """Return a sort key: numbers and durations by size, then other words by name."""
     match = re.fullmatch(r"(-?[\d.]+)\s*(us|ms|s|min|h)?", text)
     return (0, float(match[1]) * _UNITS.get(match[2] or "s", 1.0), text) if match else (1, 0.0, text)
 
 
 def _table(groups: list[Row]) -> Table:
-    """The means of the drawn measures, one row for each group."""
+    """Return the table with the means of the drawn measures, one row for each group."""
     measures = [name for name in _DRAWN if any(row["measure"] == name for row in groups)]
     titles = {name: _titled([row for row in groups if row["measure"] == name], name) for name in measures}
     cells: dict[tuple[str, str, str], dict[str, Row]] = {}
@@ -193,12 +193,12 @@ def _table(groups: list[Row]) -> Table:
 
 
 def _half(row: Row, scale: float) -> float | None:
-    """Half the width of a confidence interval; None for a single run."""
+    """Return half the width of a confidence interval; None for a single run."""
     return None if row["low"] is None or row["high"] is None else (row["high"] - row["low"]) / 2 / scale
 
 
 def _runs(results: Results, runs: list[Row], with_page: set[str]) -> Table:
-    """The runs of a sweep with links to their pages."""
+    """Return the table of a sweep's runs, with links to their pages."""
     rows: list[list[Cell]] = []
     for run in runs:
         name = run["run_id"]

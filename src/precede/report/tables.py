@@ -83,7 +83,7 @@ class Table:
 
 
 def shown(cell: Cell) -> str:
-    """A cell as text: four significant digits, thousands separated by commas.
+    """Return a cell as text: four significant digits, thousands separated by commas.
 
     >>> [shown(c) for c in (None, 1234567, 0.123456, 12345.678, 3.0, -0.00001234, "a", True)]
     ['', '1,234,567', '0.1235', '12,346', '3', '-1.234e-05', 'a', 'yes']
@@ -102,7 +102,7 @@ def shown(cell: Cell) -> str:
 
 
 def markdown(table: Table) -> str:
-    """The table in Markdown."""
+    """Return the table in Markdown."""
 
     def line(cells: Sequence[str]) -> str:
         return "| " + " | ".join(cells) + " |"
@@ -114,7 +114,7 @@ def markdown(table: Table) -> str:
 
 
 def latex(table: Table, label: str = "") -> str:
-    """The table as a LaTeX `table` environment; it needs the package `booktabs`."""
+    """Return the table as a LaTeX `table` environment; it needs the package `booktabs`."""
     align = "".join("r" if table.numeric(c) else "l" for c in range(len(table.header)))
     lines = [
         r"\begin{table}",
@@ -134,12 +134,12 @@ def latex(table: Table, label: str = "") -> str:
 
 
 def _latex_text(text: str) -> str:
-    """A text on one line with LaTeX's special characters escaped."""
+    """Return a text on one line with LaTeX's special characters escaped."""
     return re.sub(r"[\\&%$#_{}~^Δ≤≥×–]", lambda match: _LATEX[match[0]], " ".join(text.split()))
 
 
 def html(table: Table) -> Markup:
-    """The table as an accessible HTML table: caption, header scopes, the first column as row header."""
+    """Return the table as an accessible HTML table: caption, header scopes, the first column as row header."""
     right = [table.numeric(c) for c in range(len(table.header))]
     head = "".join(
         f'<th scope="col"{_class("number" if right[c] else "")}>{escape(name)}</th>'
@@ -156,7 +156,7 @@ def html(table: Table) -> Markup:
 
 
 def _html_cell(cell: Cell, column: int, number: bool) -> str:
-    """One cell of the body."""
+    """Return the HTML of one cell of the body."""
     text = str(escape(shown(cell)))
     if isinstance(cell, Link):
         text = f'<a href="{escape(cell.target)}">{text}</a>'
@@ -168,12 +168,12 @@ def _html_cell(cell: Cell, column: int, number: bool) -> str:
 
 
 def _class(name: str) -> str:
-    """An HTML class attribute, or an empty text."""
+    """Return an HTML class attribute, or an empty text."""
     return f' class="{name}"' if name else ""
 
 
 def csv_text(table: Table) -> str:
-    """The table as CSV, with all digits."""
+    """Return the table as CSV, with all digits."""
     out = io.StringIO()
     writer = csv.writer(out, lineterminator="\n")
     writer.writerow(table.header)

@@ -21,7 +21,7 @@ _LEAST: Final = 2.0
 
 
 def unit_of(measure: str, largest: float) -> Unit | None:
-    """The unit in which values up to `largest` of a measure are shown; None for a plain number.
+    """Return the unit in which values up to `largest` of a measure are shown; None for a plain number.
 
     >>> unit_of("age_us_mean", 4.2e9).name, unit_of("packet_bytes", 30_000).name, unit_of("packets", 5)
     ('min', 'kB', None)
@@ -34,7 +34,7 @@ def unit_of(measure: str, largest: float) -> Unit | None:
 
 
 def readable(measure: str, value: float | None) -> Cell:
-    """A value of a measure with its unit, as text; a plain number stays a number.
+    """Return a value of a measure with its unit, as text; a plain number stays a number.
 
     >>> readable("wait_us_mean", 90e6), readable("end_us", 7.3e9), readable("packets", 7)
     ('90 s', '2.028 h', 7)

@@ -70,7 +70,7 @@ class Pages:
 
 
 def with_numbers(figure: Figure) -> dict[str, Markup]:
-    """A figure and the table of its numbers, as markup."""
+    """Return a figure and the table of its numbers, as markup."""
     return {"svg": svg(figure), "table": html(table_of(figure))}
 
 
@@ -82,7 +82,7 @@ def pictured(path: Path) -> Markup:
 
 
 def rendered(markdown: str) -> Markup:
-    """Markdown as markup: headings one level lower, relative links as plain text, wide tables scrollable."""
+    """Return Markdown as markup: headings one level lower, relative links as text, wide tables scrollable."""
     from markdown_it import MarkdownIt
 
     text = MarkdownIt("commonmark", {"html": False}).enable("table").render(markdown)
@@ -94,7 +94,7 @@ def rendered(markdown: str) -> Markup:
 
 
 def slug(text: str) -> str:
-    """A text as a file name.
+    """Return a text as a file name.
 
     >>> slug("Table II, 5 min")
     'table-ii-5-min'
@@ -103,7 +103,7 @@ def slug(text: str) -> str:
 
 
 def page_name(kind: str, name: str) -> str:
-    """The file of a page. A name that is not a plain file name is replaced by a slug and a hash.
+    """Return the file of a page. A name that is not a plain file name is replaced by a slug and a hash.
 
     >>> page_name("protocol", "delta_causal"), page_name("protocol", "../a")
     ('protocol-delta_causal.html', 'protocol-a-61b4c98b.html')
@@ -114,7 +114,7 @@ def page_name(kind: str, name: str) -> str:
 
 
 def options_text(options: str) -> str:
-    """The settings that a grid varied, from JSON to readable text.
+    """Return the settings that a grid varied, from JSON to readable text.
 
     >>> options_text('{"workload.lifetime":"5min","size":3}')
     'lifetime 5min, size 3'

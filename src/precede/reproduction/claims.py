@@ -144,11 +144,11 @@ class Claim(Struct, frozen=True, forbid_unknown_fields=True, kw_only=True):
         return float("-inf") if low is None else low, float("inf") if high is None else high
 
     def reach(self, bound: float) -> float:
-        """The distance beyond a bound up to which a value is `reproduced`."""
+        """Return how far beyond a bound a value still counts as `reproduced`."""
         return self.tolerance or (self.relative * abs(bound) if math.isfinite(bound) else 0.0)
 
     def problem(self) -> str | None:
-        """The mistake in how the claim is written; None if there is none."""
+        """Return what is wrong with how the claim is written; None if nothing is."""
         for name in _NEEDED.get(self.kind, ()):
             if getattr(self, name) in (None, "", ()):
                 return f"a claim of kind {self.kind!r} needs {name!r}"
@@ -247,7 +247,7 @@ def read_reasons(path: Path) -> Reasons:
 
 
 def experiments_of(claims: Sequence[Claim]) -> set[str]:
-    """The experiments that claims name, for themselves or for the point they are compared with."""
+    """Return the experiments that claims name, for themselves or for the point they are compared with."""
     named = {claim.experiment for claim in claims}
     second_points = [claim.against for claim in claims if claim.against is not None]
     return named | {str(where["experiment"]) for where in second_points if "experiment" in where}

@@ -56,7 +56,7 @@ class FigureSpec(Struct, frozen=True, forbid_unknown_fields=True, kw_only=True):
 
 
 class CurvePoint(NamedTuple):
-    """The mean of a measure at one place of the x axis, with its 95 % interval if there are several runs."""
+    """The mean of a measure at one x value of a curve, with its 95 % interval if there are several runs."""
 
     x: float
     mean: float
@@ -89,7 +89,7 @@ class MeasuredMean(NamedTuple):
 
 
 def read_figures(path: Path) -> list[FigureSpec]:
-    """The figures of a paper; none when the file does not exist."""
+    """Return the figures of a paper; none when the file does not exist."""
     if not path.is_file():
         return []
     tables, _ = read_toml(path)
@@ -123,7 +123,7 @@ def measured_means(samples: Sequence[Sample]) -> Iterator[MeasuredMean]:
 
 
 def curves_of(spec: FigureSpec, samples: Sequence[Sample]) -> dict[str, list[CurvePoint]]:
-    """The curves of a figure by name, each ordered by x; empty when no sample belongs to the figure."""
+    """Return the curves of a figure by name, each ordered by x; empty when no sample belongs to the figure."""
     curves: dict[str, list[CurvePoint]] = {}
     for point in _points([sample for sample in samples if _belongs(spec, sample)]):
         for measure in spec.measures:
@@ -138,7 +138,7 @@ def curves_of(spec: FigureSpec, samples: Sequence[Sample]) -> dict[str, list[Cur
 
 
 def published_values(spec: FigureSpec, claims: Sequence[Claim]) -> list[PublishedValue]:
-    """The published values of a figure's measures; empty when the figure shows no marks."""
+    """Return the published values of a figure's measures; empty when the figure shows no marks."""
     if not spec.marks:
         return []
     values = (_published_value(spec, claim) for claim in claims)
@@ -197,5 +197,5 @@ def _plain(value: Any) -> str:
 
 
 def _place(value: Any) -> float:
-    """Return the place of a value on the x axis; durations count in minutes."""
+    """Return the position of a value on the x axis; durations count in minutes."""
     return place_on(value) / 60e6 if isinstance(value, str) else place_on(value)

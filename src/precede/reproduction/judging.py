@@ -36,13 +36,13 @@ SHAPES: Final = {
     **{"rises": 2, "falls": 2, "range_rises": 2, "steeper_last": 3},
     **{"flat": 2, "linear": 3, "sublinear": 2},
 }
-"""The kinds of claims about curves, and the fewest places of a curve that each can be judged by."""
+"""The kinds of claims about curves, and the fewest points that a curve needs to be judged by each."""
 Curve: TypeAlias = list[tuple[float, float]]
-"""Places on an axis, ascending, each with the mean there."""
+"""Positions on an axis, ascending, each with the mean of the measure there."""
 
 
 class Sample(Struct, frozen=True):
-    """The measures of one replicate of a point; `varied` has the point's place on each axis."""
+    """The measures of one replicate of a point; `varied` has the point's value on each axis."""
 
     experiment: str
     varied: Mapping[str, Any]
@@ -259,7 +259,7 @@ def _deviation(claim: Claim, means: Sequence[float]) -> float | None:
 
 
 def _has_shape(claim: Claim, estimates: Sequence[Estimate]) -> bool:
-    """Tell whether there are enough places (for `range_rises`, enough curves) to judge a shape."""
+    """Are there enough points on the axis (for `range_rises`, enough curves) to judge a shape?"""
     if claim.kind in ("flat", "linear", "sublinear"):
         return len({place for place, _ in _along(claim, estimates)}) >= SHAPES[claim.kind]
     return len(_curves(claim, estimates)) >= (2 if claim.kind == "range_rises" else 1)
@@ -304,7 +304,7 @@ def _curves(claim: Claim, estimates: Sequence[Estimate]) -> list[Curve]:
 
 
 def place_on(value: Any) -> float:
-    """The place of a setting on its axis: a number, the mean of a list, or a duration in microseconds.
+    """Return the position of a setting on its axis: a number, the mean of a list, or microseconds.
 
     >>> place_on("20min") > place_on("5min"), place_on([6, 14]), place_on("none")
     (True, 10.0, inf)
@@ -317,7 +317,7 @@ def place_on(value: Any) -> float:
 
 
 def _climbs(values: Sequence[float], claim: Claim) -> tuple[bool, bool]:
-    """Tell whether the values rise at every step: strictly, and within the slack."""
+    """Do the values rise at every step: exactly, and within the slack?"""
     steps = list(pairwise(values))
     slack = claim.slack
     return (
@@ -327,7 +327,7 @@ def _climbs(values: Sequence[float], claim: Claim) -> tuple[bool, bool]:
 
 
 def _steeper_last(claim: Claim, curve: Curve) -> tuple[bool, bool]:
-    """Tell whether a curve falls more between the last two of three places than between the first two.
+    """Does a curve of three points fall more between the last two than between the first two?
 
     Both answers are the same, because this shape has no slack.
     """
@@ -357,7 +357,7 @@ def _by_size(claim: Claim, estimates: Sequence[Estimate]) -> tuple[bool, bool]:
 
 
 def _along(claim: Claim, estimates: Sequence[Estimate]) -> Curve:
-    """All points that have a place on the claim's axis, as one curve."""
+    """Return all points that have a value on the claim's axis, as one curve."""
     return sorted((place_on(o.varied[claim.along]), o.mean) for o in estimates if claim.along in o.varied)
 
 

@@ -42,7 +42,7 @@ class Request(Struct, frozen=True, kw_only=True):
         return self.exhibit == REASONS
 
     def claims(self) -> Claims:
-        """The claims of the paper, or of the requested exhibit or experiment, or the evidence for reasons."""
+        """Return the claims of the paper, or of the requested exhibit or experiment, or our evidence."""
         claims = self.all_claims()
         if self.is_of_reasons:
             return Claims(claims.paper, read_reasons(self.folder / "reasons.toml").evidence)
@@ -52,7 +52,7 @@ class Request(Struct, frozen=True, kw_only=True):
         return msgspec.structs.replace(claims, claim=tuple(chosen))
 
     def all_claims(self) -> Claims:
-        """Every claim of the paper."""
+        """Return every claim of the paper."""
         return read_claims(self.folder / "claims.toml")
 
     def experiments(self, claims: Claims, paper: Paper) -> set[str]:

@@ -24,9 +24,9 @@ PAPERS: Final = ("guidec2021", "was2021", "drift2006", "vcube2018", "prs1997")
 
 
 class Unit(Struct, frozen=True, kw_only=True):
-    """One point with one seed: one run, or two that are compared.
+    """One point of an experiment with one seed: one run, or two that are compared.
 
-    `varied` has the axes that claims select by, `given` what the paper's package needs.
+    `varied` has the axes that claims select by, `given` the data from which the paper's package makes the runs.
     """
 
     paper: str
@@ -52,7 +52,7 @@ class Finding(Struct, frozen=True, kw_only=True):
 
 
 def finding_about(measures: dict[str, float], verdict: Verdict) -> Finding:
-    """The finding about a verified log; a verdict other than `holds` counts as one more violation."""
+    """Return the finding about a verified log; a verdict other than `holds` counts as one more violation."""
     violations = verdict.violations + (verdict.verdict != "holds")
     return Finding(measures=measures, violations=violations, order=verdict.order)
 
@@ -61,10 +61,10 @@ class Paper(Protocol):
     """The functions of a paper's package that `precede reproduce` calls."""
 
     def units(self, folder: Path, scale: str, samples: Sequence[Sample]) -> list[Unit]:
-        """Every unit of a scale; a paper may add units after it has seen the samples measured so far."""
+        """Return every unit of work of a scale. A paper may add units after it has seen the samples so far."""
 
     def runs(self, unit: Unit) -> list[Run]:
-        """The runs that a unit consists of."""
+        """Return the runs that a unit consists of."""
 
     def measure(self, unit: Unit) -> Finding:
         """Carry out a unit: simulate, verify, measure."""

@@ -163,9 +163,9 @@ class Driver(EffectHandler):
             self._input(receive)
 
     def link_up(self, peer: NodeId, over: Medium = RADIO) -> None:
-        """Tell the node that a neighbour is reachable.
+        """Tell the node that a neighbour can be reached.
 
-        Packets that waited for the last wired one are queued.
+        Packets that waited until all wired neighbours were heard are queued when the last one is.
         """
         self._input(lambda now: self._link_up(peer, now, over))
         if over == WIRED and self._wires_to_come and peer not in self._wired:

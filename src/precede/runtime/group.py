@@ -42,7 +42,7 @@ from precede.runtime.ticking import Ticking
 from precede.runtime.transports.transport import Transport
 
 MOST_PAYLOAD: Final = 1_000_000
-"""The most bytes of a payload. The rest of a packet, which has at most 1 MiB, is for data that orders it."""
+"""The most bytes of a payload. The rest of a packet (at most 1 MiB) is for the data that orders it."""
 
 
 class Group:

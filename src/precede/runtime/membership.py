@@ -64,7 +64,7 @@ class Membership:
         return store
 
     def new_admission(self) -> Admission:
-        """Make the admission of one transport, and keep it for later keys and rosters."""
+        """Make what decides which frames of a transport are authentic; later keys and rosters reach it too."""
         settings, boot = self._settings, secrets.randbits(63)
         number = self._names.id_of(self._name)
         terms = {"group": self._group, **settings.terms}

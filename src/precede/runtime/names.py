@@ -74,7 +74,7 @@ class MemberNames:
     def learn(self, node: NodeId, name: str) -> None:
         """Note the name that a node gives itself, if the node's id is the hash of this name.
 
-        With a `book`, or beyond a bound, nothing is noted.
+        Nothing is noted if there is a `book`, or if too many names are known already.
         """
         new = node not in self._names and len(self._names) < _MOST_NAMES
         if new and self._book is None and node_id(name) == node:

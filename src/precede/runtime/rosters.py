@@ -22,7 +22,7 @@ from precede.core.errors import BadInput
 from precede.runtime.names import check_roster
 
 MOST_EPOCHS: Final = 1 << 15
-"""An epoch can be an incarnation, which has fifteen bits."""
+"""The most epochs of a roster: an epoch can become an incarnation, which has fifteen bits."""
 MOST_RETIRED: Final = 256
 _PURPOSE: Final = b"precede roster 1"
 

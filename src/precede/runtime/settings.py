@@ -48,7 +48,7 @@ class MemberSettings(Struct, frozen=True, kw_only=True):
     book: Mapping[str, NodeId] | None = None
     """The members' node ids, for a protocol that needs small ones; else ids are hashes of names."""
     keys: tuple[bytes, ...] = ()
-    """The group's keys: the first seals, all of them open. Without any, frames are not encrypted."""
+    """The group's keys: the first encrypts, all of them decrypt. Without any, frames are not encrypted."""
     identity: bytes | None = None
     """The secret this member signs its messages with; goes with `roster`."""
     roster: Mapping[str, bytes] | None = None
@@ -57,7 +57,7 @@ class MemberSettings(Struct, frozen=True, kw_only=True):
     admin: bytes | None = None
     """The public key of the administrator, whose signed rosters replace `roster` while the member runs."""
     retired: tuple[RetiredKey, ...] = ()
-    """Keys whose earlier messages still count."""
+    """Keys that were removed from the roster; messages that they signed before still count."""
     epoch: int = 0
     """The epoch of `roster`, if it is signed."""
     enrolled: int = 0

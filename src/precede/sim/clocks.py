@@ -16,11 +16,11 @@ class Clock(Struct, frozen=True, gc=False):
     drift_ppm: int = 0
 
     def read(self, at: Instant) -> Instant:
-        """What the clock reads at an instant of the world."""
+        """Return what the clock reads at an instant of the world."""
         return at + self.offset + at * self.drift_ppm // _MILLION
 
     def world_time(self, reading: Instant) -> Instant:
-        """The first instant of the world at which the clock reads this value or more."""
+        """Return the first instant of the world at which the clock reads this value or more."""
         at = (reading - self.offset) * _MILLION // (_MILLION + self.drift_ppm)
         while self.read(at) < reading:
             at += 1

@@ -65,7 +65,7 @@ class HostedNode:
         self.immediate_timers = 0
 
     def clock_at(self, now: Instant) -> Instant:
-        """What the node's own clock reads at an instant of the world."""
+        """Return what the node's own clock reads at an instant of the world."""
         return now if self.clock is None else self.clock.read(now)
 
     def update_plain(self) -> None:

@@ -114,7 +114,7 @@ class Distribution:
         return possible
 
     def mean(self) -> float:
-        """The mean of the distribution as written, before negative draws are set to zero."""
+        """Return the mean of the distribution as written, before negative draws are set to zero."""
         name, arguments = self.name, self.arguments
         if name == "normal":
             return arguments[0]

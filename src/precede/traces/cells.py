@@ -33,7 +33,7 @@ class Positions(Struct, frozen=True):
 
 
 def hexagonal(stations: int, range_m: float) -> Floats:
-    """Positions of stations as rows of (x, y): the centres of hexagons that cover the plane without gaps.
+    """Return the positions of stations as rows of (x, y): the centres of hexagons that cover the plane.
 
     The hexagons have the circumradius `range_m`, so neighbours are sqrt(3) times the range apart. The centres
     nearest to the origin are chosen, nearest first.
@@ -78,10 +78,10 @@ def walk(
     end: Instant,
     generator: np.random.Generator,
 ) -> Positions:
-    """Hosts that walk in straight lines at one speed, with a new random direction every `turn`.
+    """Return the positions of hosts that walk in straight lines at one speed.
 
-    Host h begins at a random place in the cell `h mod stations`. A direction that leads out of the covered area
-    is drawn again.
+    Each draws a new direction every `turn`; one that leads out of the covered area is drawn again. Host h
+    begins at a random place in the cell `h mod stations`.
     """
     home = stations[np.arange(hosts) % len(stations)]
     place = home + _in_hexagon(hosts, range_m, generator)
@@ -122,7 +122,7 @@ def associate(positions: Positions, stations: Floats, range_m: float, hysteresis
 
 
 def _in_hexagon(count: int, range_m: float, generator: np.random.Generator) -> Floats:
-    """Uniformly random points in a hexagon around the origin with this circumradius, a corner at the top."""
+    """Return random points in a hexagon around the origin with this circumradius and a corner at the top."""
     points = np.empty((0, 2))
     while len(points) < count:
         tried = generator.uniform(-range_m, range_m, (4 * count, 2))
@@ -135,7 +135,7 @@ def _in_hexagon(count: int, range_m: float, generator: np.random.Generator) -> F
 def _headings(
     place: Floats, stations: Floats, range_m: float, length: float, generator: np.random.Generator
 ) -> Floats:
-    """A random unit direction for each host, such that its next line ends inside the covered area."""
+    """Return a random unit direction for each host, such that its next line ends inside the covered area."""
     angle = generator.uniform(0, 2 * np.pi, len(place))
     for _ in range(64):
         target = place + length * np.stack([np.cos(angle), np.sin(angle)], axis=1)

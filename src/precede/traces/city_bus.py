@@ -51,7 +51,7 @@ class Town:
     layover: float = 150.0
 
     def stops(self, line: int) -> list[Stop]:
-        """The stops of a line in order; the first and the last are its ends."""
+        """Return the stops of a line in order; the first and the last are its ends."""
         way = self.lines[line]
         stops = [Stop(*way[0], self.layover)]
         for (x0, y0), (x1, y1) in pairwise(way):
@@ -71,14 +71,14 @@ LONG: Final = (9500.0, 10500.0)
 
 
 def _arm(angle: float, length: float, bend: float, hub: Place) -> tuple[Place, Place]:
-    """A path from a hub outwards with one bend: the bend and the end."""
+    """Return a path from a hub outwards as two points: its bend and its end."""
     middle = length * 0.45
     x, y = hub[0] + middle * cos(angle), hub[1] + middle * sin(angle)
     return (x, y), (x + (length - middle) * cos(angle + bend), y + (length - middle) * sin(angle + bend))
 
 
 def _star() -> Town:
-    """A town with one hub and ten lines across it; town lines and country lines alternate."""
+    """Return a town with one hub and ten lines across it; town lines and country lines alternate."""
     generator = named_generator(1, "city-bus", "star")
     hub = (0.0, 0.0)
     ways = []
@@ -93,7 +93,7 @@ def _star() -> Town:
 
 
 def _two_hubs() -> Town:
-    """A town with two hubs: town lines cross one of them, country lines both."""
+    """Return a town with two hubs: town lines cross one of them, country lines both."""
     generator = named_generator(2, "city-bus", "two hubs")
     west, east = (-600.0, 0.0), (600.0, 0.0)
     town = (2300.0, 3000.0)
@@ -112,7 +112,7 @@ def _two_hubs() -> Town:
 
 
 def _grid() -> Town:
-    """A town of four streets across four, with a line on each street that continues beyond the grid; no hub."""
+    """Return a town of four streets across four, each with a line that continues beyond it; no hub."""
     beyond = (700.0, 3600.0, 300.0, 1800.0, 2600.0, 500.0, 4200.0, 1000.0)
     streets = (0.0, 600.0, 1200.0, 1800.0)
     ways: list[tuple[Place, ...]] = []
@@ -156,7 +156,7 @@ def city_bus(seed: int, layout: str = "a", buses: int = 60) -> Mobility:
 
 
 def _duties(lines: int, buses: int, generator: Random) -> list[Duty]:
-    """The duties of all buses: of sixty, 46 run all day, 10 for half of it, 4 for a trip or two."""
+    """Return the duties of all buses: of sixty, 46 run all day, 10 for half of it, 4 for a trip or two."""
     school, part = round(buses * 4 / 60), round(buses * 10 / 60)
     hours: list[tuple[Instant, Instant]] = []
     for _ in range(buses - school - part):
@@ -173,14 +173,14 @@ def _duties(lines: int, buses: int, generator: Random) -> list[Duty]:
 
 
 def _half_round(town: Town, line: int) -> float:
-    """Seconds by the timetable from leaving one end of a line to leaving the other."""
+    """Return the seconds by the timetable from leaving one end of a line to leaving the other."""
     stops = town.stops(line)
     ways = sum(hypot(q.x - p.x, q.y - p.y) for p, q in pairwise(stops))
     return 1.03 * ways / town.speed + sum(stop.dwell for stop in stops[1:])
 
 
 def _day(town: Town, duty: Duty, slots: int, node: int, generator: Random) -> Iterator[Row]:
-    """The segments of one bus: trips back and forth by the timetable, until its duty is over.
+    """Yield the segments of one bus: trips back and forth by the timetable, until its duty is over.
 
     The slots of a line leave its ends at equal intervals, even if some buses are not on duty. A bus stops at an
     end of its line.

@@ -55,7 +55,7 @@ class ContactList:
         return len(self.names)
 
     def span(self) -> tuple[Instant, Instant]:
-        """The first and the last instant at which a contact or a presence begins or ends."""
+        """Return the first and the last instant at which a contact or a presence begins or ends."""
         begins, ends = [self.start_us], [self.end_us]
         if self.presence is not None:
             begins.append(self.presence.enter_us)
@@ -65,21 +65,21 @@ class ContactList:
         return int(np.concatenate(begins).min()), int(np.concatenate(ends).max())
 
     def since(self, begin: Instant) -> ContactList:
-        """The same contacts with time counted from `begin`."""
+        """Return the same contacts with time counted from `begin`."""
         shifted = self.presence
         if shifted is not None:
             shifted = Presence(shifted.node, shifted.enter_us - begin, shifted.leave_us - begin)
         return ContactList(self.names, self.a, self.b, self.start_us - begin, self.end_us - begin, shifted)
 
     def rows(self) -> Iterator[ContactRow]:
-        """The contacts with names, in order."""
+        """Yield the contacts with names, in order."""
         for a, b, start, end in zip(
             self.a.tolist(), self.b.tolist(), self.start_us.tolist(), self.end_us.tolist(), strict=True
         ):
             yield ContactRow(self.names[a], self.names[b], start, end)
 
     def presence_rows(self) -> Iterator[tuple[str, Instant, Instant]]:
-        """The presence as (name, enter, leave), in order; nothing if all nodes are always present."""
+        """Yield the presence as (name, enter, leave), in order; nothing if all nodes are always present."""
         if self.presence is not None:
             columns = (self.presence.node, self.presence.enter_us, self.presence.leave_us)
             for node, enter, leave in zip(*(column.tolist() for column in columns), strict=True):
@@ -135,7 +135,7 @@ def of_intervals(names: Sequence[str], contacts: Intervals, presence: Presence |
 
 
 def presence_of(rows: Iterable[tuple[str, Instant, Instant]], names: Sequence[str]) -> Presence:
-    """Presence from rows with names; intervals of one node that overlap or touch are joined."""
+    """Return presence from rows with names; intervals of one node that overlap or touch are joined."""
     ids = {name: place for place, name in enumerate(names)}
     joined: list[list[int]] = []
     for node, enter, leave in sorted((ids[name], enter, leave) for name, enter, leave in rows):
@@ -192,7 +192,7 @@ def read_presence(path: str | Path) -> tuple[list[tuple[str, Instant, Instant]],
 
 
 def _cut(contacts: Intervals, presence: Presence) -> Intervals:
-    """The parts of contacts in which both nodes are present."""
+    """Return the parts of contacts in which both nodes are present."""
     for side in (0, 1):
         node = contacts[side]
         first = np.searchsorted(presence.node, node, side="left")

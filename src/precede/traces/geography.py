@@ -28,14 +28,14 @@ class Projection(Struct, frozen=True):
 
     @classmethod
     def around(cls, latitude: float, longitude: float) -> Projection:
-        """The projection with this centre."""
+        """Return the projection with this centre."""
         bend = 1.0 - _ECCENTRICITY_2 * sin(radians(latitude)) ** 2
         east = _EQUATOR_M / sqrt(bend) * cos(radians(latitude))
         north = _EQUATOR_M * (1.0 - _ECCENTRICITY_2) / bend**1.5
         return cls(latitude, longitude, radians(east), radians(north))
 
     def place(self, latitude: float, longitude: float) -> tuple[float, float]:
-        """Metres east and north of the centre; raises BadRow beyond 1,000 km."""
+        """Return metres east and north of the centre; raises BadRow beyond 1,000 km."""
         turn = (longitude - self.longitude + 180.0) % 360.0 - 180.0
         x, y = turn * self.east_m, (latitude - self.latitude) * self.north_m
         if abs(x) > FAR_M or abs(y) > FAR_M:
@@ -67,14 +67,14 @@ class Middle:
             counts[key] = counts.get(key, 0) + 1
 
     def projection(self) -> Projection | None:
-        """A projection around the median; None without positions."""
+        """Return a projection around the median; None without positions."""
         if not self._latitudes:
             return None
         return Projection.around(_median(self._latitudes), _median(self._longitudes))
 
 
 def _median(counts: dict[int, int]) -> float:
-    """The median of values in hundredths of a degree, each with its count."""
+    """Return the median of values in hundredths of a degree, each with its count."""
     half, seen = sum(counts.values()) / 2, 0
     for key in sorted(counts):
         seen += counts[key]

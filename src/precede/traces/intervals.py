@@ -33,12 +33,12 @@ class Intervals(NamedTuple):
 
 
 def no_contacts() -> Intervals:
-    """An empty list of contacts."""
+    """Return an empty list of contacts."""
     return Intervals(*(np.empty(0, dtype=np.int64) for _ in Intervals._fields))
 
 
 def merge_contacts(parts: Iterable[Intervals]) -> Intervals:
-    """One list from several lists in any order.
+    """Return one list from several lists in any order.
 
     Contacts of a pair that overlap or touch are joined; contacts without length are dropped.
     """

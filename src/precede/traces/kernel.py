@@ -39,7 +39,7 @@ MAX_COORDINATE_M: Final = 1e9
 def find_contacts(
     segments: Segments, range_m: float, begin_us: Instant | None = None, end_us: Instant | None = None
 ) -> Intervals:
-    """All contacts within `range_m`, cut to the slice [begin_us, end_us] if one is given.
+    """Return all contacts within `range_m`, cut to the slice [begin_us, end_us] if one is given.
 
     A slice needs only the segments that overlap it; others are ignored. Segments may be in any order. Segments
     of one node should not overlap; if they do, the node is in two places.
@@ -113,7 +113,7 @@ def checked(segments: Segments) -> Segments:
 
 
 def _window_width(motions: Floats, range_m: float, span_us: int) -> int:
-    """The longest duration of a window; it affects speed only, never the result.
+    """Return the longest duration of a window; it affects speed only, never the result.
 
     It is the mean duration of a segment (longer windows test pairs that never coexist), or the time in which
     nodes move by twice the range (longer windows have large boxes), whichever is less. The fastest hundredth of

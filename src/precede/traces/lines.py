@@ -69,7 +69,7 @@ def opened(path: str | Path) -> Iterator[Iterator[tuple[int, str]]]:
 
 
 def data_lines(lines: Iterable[tuple[int, str]], comment: str = "#") -> Iterator[tuple[int, str]]:
-    """The lines that are neither blank nor a comment, stripped."""
+    """Yield the lines that are neither blank nor a comment, stripped."""
     for number, line in lines:
         stripped = line.strip()
         if stripped and not stripped.startswith(comment):
@@ -77,7 +77,7 @@ def data_lines(lines: Iterable[tuple[int, str]], comment: str = "#") -> Iterator
 
 
 def fields_of_csv(line: str) -> list[str]:
-    """The fields of one line of CSV, stripped; a quoted field may contain commas."""
+    """Return the fields of one line of CSV, stripped; a quoted field may contain commas."""
     if '"' in line:
         try:
             return [value.strip() for value in next(csv.reader([line], skipinitialspace=True), [])]

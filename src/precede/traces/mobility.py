@@ -24,7 +24,7 @@ class Mobility:
     segments: Segments
 
     def presence(self) -> Presence:
-        """The presence of each node: segments that join are one interval."""
+        """Return the presence of each node: segments that join are one interval."""
         s = self.segments
         if len(s.node) == 0:
             return Presence(s.node, s.t0_us, s.t1_us)
@@ -34,14 +34,14 @@ class Mobility:
         return Presence(s.node[begins], s.t0_us[begins], s.t1_us[ends])
 
     def contacts(self, range_m: float) -> ContactList:
-        """The exact contacts within a range, with the presence of all nodes."""
+        """Return the exact contacts within a range, with the presence of all nodes."""
         from precede.traces.kernel import find_contacts
 
         return of_intervals(self.names, find_contacts(self.segments, range_m), self.presence())
 
 
 def mobility_of(rows: Iterable[SegmentRow | tuple[str, int, float, float, int, float, float]]) -> Mobility:
-    """Movement from segments with names, in any order; raises BadInput if segments of one node overlap."""
+    """Return movement from segments with names, in any order. Raises BadInput if a node's segments overlap."""
     segments = list(rows)
     names = sorted({row[0] for row in segments}, key=natural)
     ids = {name: place for place, name in enumerate(names)}
@@ -51,7 +51,7 @@ def mobility_of(rows: Iterable[SegmentRow | tuple[str, int, float, float, int, f
 def sorted_mobility(
     names: Sequence[str], rows: Sequence[tuple[int, Instant, float, float, Instant, float, float]]
 ) -> Mobility:
-    """Movement from segments with ids, in any order; raises BadInput if segments of one node overlap."""
+    """Return movement from segments with ids, in any order; raises BadInput if segments of one node overlap."""
     if not rows:
         ints, floats = np.empty(0, dtype=np.int64), np.empty(0)
         return Mobility(tuple(names), Segments(ints, ints, floats, floats, ints, floats, floats))
@@ -78,7 +78,7 @@ class Spread:
 
     @classmethod
     def of(cls, durations_us: Ints) -> Spread:
-        """The values for some durations; all 0 if there are none."""
+        """Return the values for some durations; all 0 if there are none."""
         values: Floats = durations_us.astype(np.float64) / 1e6
         if len(values) == 0:
             return cls(0.0, 0.0, 0.0, 0.0)

@@ -39,7 +39,7 @@ def jit(function: F) -> F:
 
 @jit
 def _sum(x: float, y: float) -> tuple[float, float]:
-    """x + y exactly, as rounded sum and error."""
+    """Return x + y exactly, as the rounded sum and its error."""
     s = x + y
     v = s - x
     return s, (x - (s - v)) + (y - v)
@@ -47,7 +47,7 @@ def _sum(x: float, y: float) -> tuple[float, float]:
 
 @jit
 def _product(x: float, y: float) -> tuple[float, float]:
-    """x * y exactly, as rounded product and error."""
+    """Return x * y exactly, as the rounded product and its error."""
     p = x * y
     t = 134217729.0 * x
     xh = t - (t - x)
@@ -87,14 +87,14 @@ def _over(x: tuple[float, float], d: float) -> tuple[float, float]:
 
 @jit
 def _line(t0: float, z0: float, t1: float, z1: float, at: float) -> Any:
-    """Distance moved until an instant, and speed per microsecond, in one coordinate; in double-double."""
+    """Return the distance moved until an instant and the speed, in one coordinate, in double-double."""
     speed = _over(_sum(z1, -z0), t1 - t0)
     return _times(speed, (at - t0, 0.0)), speed
 
 
 @jit
 def _quadratic(p: Motion, q: Motion, reach: float, lo: float) -> Any:
-    """Squared distance minus squared range as A t^2 + 2 B t + C with t from `lo`: A, B, C in double-double.
+    """Return squared distance minus squared range as A t^2 + 2 B t + C, with t from `lo`, in double-double.
 
     The fourth value is the size of the squares in it; the rounding error is at most 2**-98 of that.
     """
@@ -117,7 +117,7 @@ def _quadratic(p: Motion, q: Motion, reach: float, lo: float) -> Any:
 
 @jit
 def _beyond(f: Any, t: int) -> float:
-    """Squared distance minus squared range at `lo + t`; zero if it is below the rounding error."""
+    """Return squared distance minus squared range at `lo + t`; zero if it is below the rounding error."""
     square, half_linear, constant, size = f
     time = (float(t), 0.0)
     linear = _times((2.0 * half_linear[0], 2.0 * half_linear[1]), time)
@@ -127,7 +127,7 @@ def _beyond(f: Any, t: int) -> float:
 
 @jit
 def _decided_exactly(p: Motion, q: Motion, reach: float, lo: float, span: int) -> tuple[int, int]:
-    """First and last whole microsecond in range within [0, span] from `lo`, by bisection on the exact sign.
+    """Return first and last whole microsecond in range within [0, span] from `lo`, by exact bisection.
 
     If the distance only touches the range, the interval is empty (1, 0).
     """
@@ -157,7 +157,7 @@ def _decided_exactly(p: Motion, q: Motion, reach: float, lo: float, span: int) -
 
 @jit
 def _in_range(p: Motion, q: Motion, reach: float) -> tuple[int, int]:
-    """First and last whole microsecond at which two segments are in range; start > end if there is none."""
+    """Return first and last whole microsecond at which two segments are in range; start > end if none."""
     ti0, xi0, yi0, ti1, xi1, yi1 = p
     tj0, xj0, yj0, tj1, xj1, yj1 = q
     first, last = max(ti0, tj0), min(ti1, tj1)
@@ -205,13 +205,13 @@ def _in_range(p: Motion, q: Motion, reach: float) -> tuple[int, int]:
 
 @jit
 def _motion(motions: Floats, i: int) -> Motion:
-    """Row i as a tuple."""
+    """Return row i as a tuple."""
     return motions[i, 0], motions[i, 1], motions[i, 2], motions[i, 3], motions[i, 4], motions[i, 5]
 
 
 @jit
 def _boxes(motions: Floats, active: Ints, reach: float, wb: int, we: int) -> Floats:
-    """The box that each active segment sweeps in the window, enlarged by half the range on every side."""
+    """Return the box that each active segment sweeps in the window, enlarged by half the range all round."""
     boxes = np.empty((len(active), 4))
     for k in range(len(active)):
         t0, x0, y0, t1, x1, y1 = _motion(motions, active[k])
@@ -352,7 +352,7 @@ def _overlap(boxes: Floats, k: int, m: int) -> bool:
 
 @jit
 def sweep(node: Ints, motions: Floats, reach: float, begin: int, end: int, width: int) -> Ints:
-    """All pieces of contacts, window by window, as columns a, b, start, end.
+    """Return all pieces of contacts, window by window, as columns a, b, start, end.
 
     Segments are sorted by t0 and have a positive duration. A window ends early when many nodes begin a second
     or third segment in it: few of these coexist with a given segment, and the other tests would be in vain.

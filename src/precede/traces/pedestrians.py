@@ -47,7 +47,7 @@ class District:
         return [entrance for street in across + along for entrance in street]
 
     def place(self, corner: Corner) -> tuple[float, float]:
-        """The coordinates of a corner, or of an entrance (one step outside the grid)."""
+        """Return the coordinates of a corner, or of an entrance (one step outside the grid)."""
         return self._along(self.xs, corner[0]), self._along(self.ys, corner[1])
 
     def inside(self, corner: Corner) -> bool:
@@ -95,7 +95,7 @@ def pedestrians(seed: int, layout: str = "a", duration: Duration = 5 * HOUR, rat
 def _walk(
     district: District, generator: Random, node: int, at: Instant, entrance: int, until: Instant
 ) -> list[tuple[int, Instant, float, float, Instant, float, float]]:
-    """The segments of one person's path, cut at `until`."""
+    """Return the segments of one person's path, cut at `until`."""
     speed = 0.0
     while not 0.6 <= speed <= 2.0:
         speed = generator.gauss(1.3, 0.3)

@@ -138,7 +138,7 @@ def _tij(path: Path, options: Options, summary: Summary) -> Iterator[Row]:
 
 
 def _lines(reader: Callable[[Iterator[tuple[int, str]], Summary], Iterator[Row]]) -> Reader:
-    """A reader for a format without options, which reads a file line by line."""
+    """Return a reader for a format without options, which reads a file line by line."""
 
     def read_lines(path: Path, options: Options, summary: Summary) -> Iterator[Row]:
         with opened(path) as lines:
@@ -186,7 +186,7 @@ class Reading:
 
 
 def read(path: str | Path, format: str, options: Options | None = None) -> Iterator[Batch]:
-    """The batches of a file; use `Reading` to get the summary too."""
+    """Return the batches of a file; use `Reading` to get the summary too."""
     return Reading(path, format, options).batches()
 
 
@@ -200,11 +200,11 @@ class Loaded(Struct):
     summary: Summary
 
     def mobility(self) -> Mobility:
-        """The segments as movement."""
+        """Return the segments as movement."""
         return mobility_of(self.segments)
 
     def contact_list(self) -> ContactList:
-        """The contacts as a contact list."""
+        """Return the contacts as a contact list."""
         return contact_list(self.contacts)
 
 

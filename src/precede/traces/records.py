@@ -98,7 +98,7 @@ class Summary(Struct):
         return Reject(self.file if table is None else f"{self.file}/{table}", line, reason)
 
     def lines(self) -> list[str]:
-        """The summary as lines of text."""
+        """Return the summary as lines of text."""
         made = [f"{n:,} {noun}" for n, noun in self._made() if n]
         rows = f"{self.rows_read:,} rows read = {self.rows_kept:,} kept + {self.rows_rejected:,} rejected"
         text = [f"{self.file}: {rows}", f"  {self.nodes:,} nodes, {', '.join(made) or 'nothing'}"]
@@ -169,7 +169,7 @@ def check(summary: Summary) -> None:
 
 
 def in_order(a: str, b: str) -> tuple[str, str]:
-    """A pair of names in natural order."""
+    """Return a pair of names in natural order."""
     return (a, b) if natural(a) <= natural(b) else (b, a)
 
 

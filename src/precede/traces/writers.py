@@ -93,7 +93,7 @@ def write_messages(messages: Iterable[MessageRow], path: str | Path) -> None:
 
 
 def seconds_text(at: Instant) -> str:
-    """An instant in seconds, with as many decimals as needed.
+    """Return an instant in seconds, with as many decimals as needed.
 
     >>> seconds_text(1_500_000), seconds_text(-20), seconds_text(3_000_000)
     ('1.5', '-0.00002', '3')

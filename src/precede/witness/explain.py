@@ -78,10 +78,7 @@ def trace_back(
 
 
 def kind_of(mark: int, order: Order) -> Offence:
-    """Return the kind of violation that the marks of a row mean.
-
-    Of several marks the most serious one counts.
-    """
+    """Return the kind of violation that a row's mark bits stand for: the most serious one of several."""
     if mark & EARLY:
         return "before_broadcast"
     if mark & UNADDRESSED:
@@ -92,7 +89,7 @@ def kind_of(mark: int, order: Order) -> Offence:
 
 
 def name_violation(history: History, event: int, kind: Offence) -> Violation:
-    """Describe the violation of a marked row, without evidence and story."""
+    """Describe the violation that a check marked at row `event`, without evidence and story."""
     row = history.row(event)
     return Violation(
         kind=kind,
@@ -123,7 +120,7 @@ def name_ghost(history: History, ghost: Ghost) -> Violation:
 
 
 def explain(engine: Engine, history: History, event: int, kind: Offence) -> Violation:
-    """Describe the violation of a marked row, with the rows that prove it and its story."""
+    """Describe the violation that a check marked at row `event`, with the rows that prove it and its story."""
     if kind in ("fifo", "causal", "multicast"):
         return _explain_late(engine, history, event, kind)
     if kind == "duplicate":
@@ -298,7 +295,7 @@ def _proven(
 
 
 def quoted(name: str) -> str:
-    """A message's name in a sentence; an id with spaces or unprintable characters is put in quotes."""
+    """Return a message's name for a sentence. An id with spaces or unprintable characters is put in quotes."""
     return (
         name if name.isprintable() and not any(map(str.isspace, name)) else json.dumps(name, ensure_ascii=False)
     )
@@ -323,7 +320,7 @@ def listing(rows: Sequence[Row], remarks: dict[int, str]) -> str:
 
 
 def _addressees(history: History, message: int) -> str:
-    """The destinations of a message, in words."""
+    """Return the destinations of a message, in words."""
     assert history.addresses is not None
     assert history.address_start is not None
     begin, end = int(history.address_start[message]), int(history.address_start[message + 1])

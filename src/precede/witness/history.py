@@ -21,7 +21,7 @@ Ints: TypeAlias = Any
 """A list or a numpy array of integers."""
 
 GHOST: Final = -1
-"""The event of a delivery without a broadcast."""
+"""The event code of a delivery whose message has no broadcast row (a ghost)."""
 
 GHOSTS_KEPT: Final = 100
 """How many deliveries without a broadcast are kept one by one; the count has all of them."""
@@ -117,10 +117,9 @@ class History(Struct):
         return incomplete | {ANYONE} if incomplete else incomplete
 
     def may_be_missing(self, node: int, incarnation: int) -> bool:
-        """Return whether an incarnation without rows can have existed.
+        """Can an incarnation without rows have existed?
 
-        That is so if the node's next incarnation begins with a gap: the missing rows may be those of this
-        incarnation.
+        It can if the node's next incarnation begins with a gap: the missing rows may be its own.
         """
         begins = {gap.process for gap in self.gaps if gap.last is None}
         if not begins:
@@ -137,7 +136,7 @@ class History(Struct):
             missing.first.append(ghost)
 
     def message_name(self, message: int) -> str:
-        """The name of a message: `a:3`, `a'1:3` for a later incarnation, or the log's own id."""
+        """Return the name of a message: `a:3`, `a'1:3` for a later incarnation, or the log's own id."""
         if self.labels is not None:
             return self.labels[int(self.number[message])]
         source = int(self.source[message])
@@ -146,11 +145,11 @@ class History(Struct):
         )
 
     def process_name(self, process: int) -> str:
-        """The name of a process: its node, and its incarnation unless that is 0."""
+        """Return the name of a process: its node, and its incarnation unless that is 0."""
         return name_process(self.nodes[int(self.node_of[process])], int(self.incarnation[process]))
 
     def process_of(self, event: int) -> int:
-        """The process of a row, by binary search."""
+        """Return the process to which a row belongs, by binary search."""
         low, high = 0, self.processes
         while high - low > 1:
             middle = (low + high) // 2
@@ -158,7 +157,7 @@ class History(Struct):
         return low
 
     def row(self, event: int) -> Row:
-        """A row of the log as evidence."""
+        """Return a row of the log in the form in which verdicts show evidence."""
         process = self.process_of(event)
         code = unmask(int(self.events[event]))
         return Row(
@@ -176,15 +175,15 @@ def mask(code: int) -> int:
 
 
 def unmask(code: int) -> int:
-    """The original code of an event, masked or not."""
+    """Return the original code of an event, masked or not."""
     return code if code >= 0 else -code - 2
 
 
 def name_process(node: str, incarnation: int) -> str:
-    """A process in a message to the user: `a`, or `a (incarnation 2)`."""
+    """Return the name of a process for a message to the user: `a`, or `a (incarnation 2)`."""
     return f"{node} (incarnation {incarnation})" if incarnation else node
 
 
 def name_message(source: str, incarnation: int, number: int) -> str:
-    """A message by source and number: `a:3`, or `a'1:3` for a later incarnation."""
+    """Return the name of a message: `a:3`, or `a'1:3` for a later incarnation of its source."""
     return f"{source}'{incarnation}:{number}" if incarnation else f"{source}:{number}"

@@ -179,7 +179,7 @@ def _check(engine: Engine, history: History, facts: Facts, order: Order, allow: 
 
 
 def _not_gathered(history: History, members: Sequence[str]) -> list[str]:
-    """Return a reason for each source without rows, if no membership is known.
+    """Return, for each source without rows, a reason why the order cannot be decided, if no members are known.
 
     With known members, this counts the messages of nodes that are no members as deliveries without a broadcast.
     """
@@ -205,7 +205,7 @@ def _late_fifo(engine: Engine, history: History, facts: Facts, marks: Ints) -> i
 
 
 def _gaps(history: History) -> list[str]:
-    """The gaps of a history as reasons."""
+    """Return, for each gap in the steps of a history, the reason why its order cannot be decided."""
     reasons = []
     for gap in history.gaps[: REASONS_SHOWN + 1]:
         node = f"{_group_prefix(history)}node {history.process_name(gap.process)}"
@@ -286,8 +286,5 @@ def _parts(results: Sequence[Results], order: Order, facts: Facts) -> tuple[Part
 
 
 def _group_prefix(history: History) -> str:
-    """Return the columns that name an independent order, as the beginning of a reason.
-
-    The column `run_id` is left out; it is shown elsewhere.
-    """
+    """Return the columns that name an independent order, as the beginning of a reason; `run_id` is left out."""
     return "".join(f"{name}={value}, " for name, value in history.group if name != "run_id")

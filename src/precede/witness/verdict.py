@@ -39,7 +39,7 @@ REASONS_SHOWN: Final = 5
 
 
 def read_order(text: str) -> Order:
-    """An order by its name. Raises BadInput for an unknown one.
+    """Return the order with this name. Raises BadInput for an unknown one.
 
     >>> read_order("causal")
     'causal'
@@ -60,7 +60,7 @@ class Row(Struct, frozen=True):
     message: str
 
     def plain(self) -> dict[str, Any]:
-        """The row as plain data, without an incarnation of 0."""
+        """Return the row as plain data, without an incarnation of 0."""
         incarnation = {"incarnation": self.incarnation} if self.incarnation else {}
         return {
             "node": self.node,
@@ -96,7 +96,7 @@ class Violation(Struct, frozen=True):
     story: str = ""
 
     def plain(self) -> dict[str, Any]:
-        """The violation as plain data, without fields that are empty."""
+        """Return the violation as plain data, without fields that are empty."""
         optional: dict[str, Any] = {
             "other": self.other,
             "chain": list(self.chain),
@@ -115,7 +115,7 @@ class Violation(Struct, frozen=True):
 
     @staticmethod
     def from_plain(plain: Mapping[str, Any]) -> Violation:
-        """The violation that `plain` describes."""
+        """Return the violation that `plain` describes."""
         fields = {name: value for name, value in plain.items() if name != "by"}
         fields["group"] = list(dict(plain.get("by", {})).items())
         fields["rows"] = [{"incarnation": 0, **row} for row in plain.get("rows", ())]
@@ -137,7 +137,7 @@ class Part(Struct, frozen=True):
     reasons: tuple[str, ...] = ()
 
     def plain(self) -> dict[str, Any]:
-        """The part as plain data: the columns that name it, then its verdict."""
+        """Return the part as plain data: the columns that name it, then its verdict."""
         return {
             **dict(self.group),
             "verdict": self.verdict,
@@ -179,7 +179,7 @@ class Verdict(Struct, frozen=True):
         return self.verdict == "holds"
 
     def plain(self) -> dict[str, Any]:
-        """The verdict as plain data, every key always present.
+        """Return the verdict as plain data, every key always present.
 
         `listed` has the first violation with its story.
         """
@@ -198,7 +198,7 @@ class Verdict(Struct, frozen=True):
         }
 
     def json(self) -> dict[str, Any]:
-        """The object that `precede verify --json` prints.
+        """Return the object that `precede verify --json` prints.
 
         Keys after `first` are present if they are not empty.
         """
@@ -208,7 +208,7 @@ class Verdict(Struct, frozen=True):
         return {name: value for name, value in plain.items() if value or name not in optional}
 
     def _listed_with_story(self) -> list[Violation]:
-        """The listed violations; the first has its story, from `first`."""
+        """Return the listed violations; the first has its story, from `first`."""
         if self.first is None:
             return list(self.listed)
         for place, violation in enumerate(self.listed):
@@ -218,7 +218,7 @@ class Verdict(Struct, frozen=True):
 
 
 def shorten(texts: list[str]) -> tuple[str, ...]:
-    """The first reasons or findings of many, and a line that counts the others.
+    """Return the first reasons or findings of many, and a line that counts the others.
 
     >>> shorten(["a", "b", "c", "d", "e", "f", "g"])
     ('a', 'b', 'c', 'd', 'e', 'and 2 more')

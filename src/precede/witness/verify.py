@@ -39,7 +39,7 @@ class TableReader(Protocol):
     """An Arrow record batch reader."""
 
     def read_all(self) -> Any:
-        """The rest of the batches as one table."""
+        """Return the rest of the batches as one table."""
 
 
 LogSource: TypeAlias = str | PathLike[str] | Table | TableReader | Iterable[Mapping[str, Any]] | Log

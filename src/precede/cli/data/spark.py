@@ -14,7 +14,7 @@ if TYPE_CHECKING:
     from pyspark.sql import SparkSession
 
 Progress: TypeAlias = Callable[[int, int], None]
-"""Called with the number of units that are done and the number of all units."""
+"""A function that is called with the number of units of work that are done and the number of all."""
 
 LakeOption = Annotated[str, typer.Option("--lake", metavar="DIR", help="folder of the lake")]
 MasterOption = Annotated[
@@ -55,7 +55,7 @@ def session_for(
 
 
 def by_other_code(count: int) -> list[str]:
-    """Return a line that counts results of other code of this version; no line if there are none."""
+    """Return a line that counts results made by other code of this version; none if the count is 0."""
     if not count:
         return []
     return [f"  {count:,} of them by other code of this version (--same-code runs them again)"]

@@ -199,7 +199,7 @@ def remove(
 
 
 def _read_last(name: str, text: str | None) -> dict[str, tuple[int, int]]:
-    """Read the last message of a member that counts from INCARNATION:NUMBER; empty if no text is given."""
+    """Parse INCARNATION:NUMBER as the last message of a member that counts; empty if there is no text."""
     from precede.core.errors import BadInput
 
     if text is None:
@@ -217,7 +217,7 @@ def _write_next(
     members: dict[str, bytes],
     last: dict[str, tuple[int, int]] | None = None,
 ) -> None:
-    """Replace a roster file by its next epoch with these members, signed, and print the epoch.
+    """Sign these members as the next epoch of a roster, replace the roster file, and print the epoch.
 
     Raise BadInput if another administrator signed the present one, or if no member would be left.
     """

@@ -22,7 +22,7 @@ if TYPE_CHECKING:
 TRACE: Final = "bus-day"
 RANGE_M: Final = 200.0
 EVENTS: Final = 20_000
-"""Events on a run's page; a small number keeps the site small."""
+"""The most events on a run's page; a small number keeps the site small."""
 
 
 def command(

@@ -39,7 +39,7 @@ class Measured(Struct):
     arrived: int = 0
 
     def times(self) -> list[int]:
-        """The transfer times of all packets that arrived, sorted."""
+        """Return the transfer times of all packets that arrived, sorted."""
         return sorted(one.time for end in self.ends for one in end.sent if one.time is not None)
 
 

@@ -59,7 +59,7 @@ def play(text: ScenarioText, entry: registry.Entry[Any] | None = None) -> list[l
 
 
 def mismatches(text: ScenarioText, shown: list[list[str]]) -> list[Mismatch]:
-    """The steps at which the page and the played result differ."""
+    """Return the steps at which the page and the played result differ."""
     return [
         Mismatch(step.line, step.text, step.expected, tuple(follows))
         for step, follows in zip(text.steps, shown, strict=True)

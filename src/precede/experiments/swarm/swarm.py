@@ -68,7 +68,7 @@ class Tally(Struct):
         return not (self.violations or self.duplicates or self.undelivered or self.leaks)
 
     def line(self) -> str:
-        """The counts as one line, the last one that `precede swarm` prints."""
+        """Return the counts as one line, the last one that `precede swarm` prints."""
         return (
             f"worlds={self.worlds} violations={self.violations} duplicates={self.duplicates}"
             f" undelivered={self.undelivered} leaks={self.leaks}"
@@ -187,7 +187,7 @@ def leaking(prepared: Prepared) -> list[str]:
 
 
 def events_of(log: pa.Table, *kinds: str) -> list[dict[str, Any]]:
-    """The rows of some kinds as dictionaries, in the order of the log. For small logs."""
+    """Return the rows of some kinds as dictionaries, in the order of the log. For small logs."""
     columns = [
         "node",
         "incarnation",
@@ -220,7 +220,7 @@ def _lines(findings: dict[str, list[str]]) -> list[str]:
 
 
 def replay_line(result: WorldResult) -> str:
-    """The command that runs one world of the swarm again."""
+    """Return the command that runs one world of the swarm again."""
     return f"precede swarm --protocol {result.protocol} --worlds 1 --seed {result.seed}"
 
 

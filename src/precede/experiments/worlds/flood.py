@@ -195,7 +195,7 @@ def _legs(
 def _chosen(
     table: Table, name: str, chosen: int | tuple[str, ...] | None, names: Sequence[str]
 ) -> Sequence[NodeId]:
-    """The nodes that a key selects by a number (the first ones) or by names; all for None."""
+    """Return the nodes that a key selects by a number (the first ones) or by names; all for None."""
     if isinstance(chosen, tuple):
         return [table.node(name, node, names) for node in chosen]
     return range(len(names))[:chosen]

@@ -53,15 +53,15 @@ class BuiltWorld(Struct):
     linger: Duration = 0
 
     def role(self, node: NodeId) -> str:
-        """The role of a node; `node` where the world has no roles."""
+        """Return the role of a node; `node` where the world has no roles."""
         return self.roles[node] if self.roles else "node"
 
     def all_members(self) -> tuple[NodeId, ...]:
-        """The members; all nodes unless the world names some."""
+        """Return the members; all nodes unless the world names some."""
         return self.members if self.members is not None else tuple(range(len(self.names)))
 
     def all_sources(self) -> tuple[NodeId, ...]:
-        """The sources; all nodes unless the world names some."""
+        """Return the sources; all nodes unless the world names some."""
         return self.sources if self.sources is not None else tuple(range(len(self.names)))
 
 
@@ -101,7 +101,7 @@ def find_kind(name: str) -> WorldKind[Any]:
 
 
 def numbered(count: int) -> tuple[str, ...]:
-    """The names 0, 1, 2 ... for nodes that have none."""
+    """Return the names 0, 1, 2 ... for nodes that have none."""
     return tuple(str(number) for number in range(count))
 
 

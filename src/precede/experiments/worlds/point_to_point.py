@@ -67,7 +67,7 @@ def _build(world: PointToPointTable, table: Table, seed: int) -> BuiltWorld:
 def read_partitions(
     table: Table, partitions: Sequence[PartitionItem], node_names: Sequence[str]
 ) -> list[Partition]:
-    """The partitions of a world. Raise an error about a node that is unknown or in two groups."""
+    """Return the partitions of a world. Raise an error about a node that is unknown or in two groups."""
     return [_partition(table, item, node_names) for item in partitions]
 
 

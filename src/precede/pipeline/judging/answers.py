@@ -25,7 +25,7 @@ ANSWER_COLUMNS: Final = (
 
 
 def answer_schema() -> pa.Schema:
-    """The columns of an answer as an Arrow schema."""
+    """Return the columns of an answer as an Arrow schema."""
     texts = pa.list_(pa.string())
     types = (
         *(pa.string(), pa.string(), pa.int64(), pa.int64(), pa.int64()),
@@ -84,11 +84,11 @@ def combine(answers: Sequence[dict[str, Any]], by: Sequence[str]) -> Verdict:
 
 
 def _first_violation(answer: dict[str, Any], by: Sequence[str]) -> Violation:
-    """The first violation of an answer, decoded from its JSON."""
+    """Return the first violation of an answer, decoded from its JSON."""
     plain = msgspec.json.decode(answer["first"])
     return Violation.from_plain({**plain, "by": dict(zip(by, answer["group"], strict=True))})
 
 
 def _shortened(texts: Iterable[str]) -> tuple[str, ...]:
-    """The first few distinct texts, and how many more there are."""
+    """Return the first few distinct texts, and how many more there are."""
     return shorten(list(dict.fromkeys(texts)))

@@ -97,7 +97,7 @@ def _pieces(path: Path) -> list[Piece]:
 
 
 def _column_names(pieces: Sequence[Piece]) -> list[str]:
-    """The columns in the first file and in folder names (`topic=a/`); all folders must name the same ones."""
+    """Return the columns in the first file and in folder names (`topic=a/`), which must be alike."""
     in_file = pq.read_schema(pieces[0].path).names
     in_folders = [name for name in pieces[0].named if name not in in_file]
     for piece in pieces:
@@ -107,7 +107,7 @@ def _column_names(pieces: Sequence[Piece]) -> list[str]:
 
 
 def _frame(session: SparkSession, path: Path, pieces: Sequence[Piece]) -> DataFrame:
-    """The files as one DataFrame; columns from folder names are text."""
+    """Return the files as one DataFrame; columns from folder names are text."""
     from pyspark.sql.types import StringType, StructField, StructType
 
     files = [escape_path(piece.path) for piece in pieces]
@@ -197,7 +197,7 @@ def _spread_pieces(
 
 
 def _row_count(piece: Piece) -> int:
-    """The rows of a file, from its footer."""
+    """Return the rows of a file, from its footer."""
     return int(pq.read_metadata(piece.path).num_rows)
 
 

@@ -286,7 +286,7 @@ class _Follow:
         yield pd.DataFrame({"standing": [msgspec.json.encode(standing).decode()]})
 
     def _run(self, group: tuple[str, ...], state: GroupState) -> LiveRun:
-        """The run before this batch: new, from this process's cache, or unpacked from the state."""
+        """Return the run before this batch: new, from this process's cache, or unpacked from the state."""
         if not state.exists:
             return LiveRun(self.query.order or "causal", self.query.duplicates == "allow")
         version, packed = state.get
@@ -294,7 +294,7 @@ class _Follow:
         return run if run is not None and run.state.version == version else LiveRun.unpack(packed)
 
     def _read(self, frame: pd.DataFrame) -> Iterator[tuple[str, int, LiveRow]]:
-        """The rows of a frame, checked; with each its node and incarnation."""
+        """Yield the rows of a frame, checked; with each its node and incarnation."""
         names = (
             *("node", "incarnation", "step", "kind", "source", "source_incarnation"),
             *("number", "to", "deadline", "clock"),

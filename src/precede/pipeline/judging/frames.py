@@ -44,10 +44,7 @@ if TYPE_CHECKING:
 _ROWS_AT_ONCE: Final = 400_000
 _BROADCASTS: Final = "precede_broadcasts"
 _DEADLINES: Final = "precede_deadlines"
-"""Like `_BROADCASTS`, the name of an added column.
-
-The two columns tell a task whether the whole log has broadcasts and deadlines.
-"""
+"""The name of an added column which, with `_BROADCASTS`, tells a task what the whole log has."""
 
 
 class Query(Struct, frozen=True, kw_only=True):
@@ -183,7 +180,7 @@ def _with_facts_of_the_whole(frame: DataFrame, layout: Layout) -> DataFrame:
 
 
 def _quoted(name: str) -> str:
-    """A column name in backticks, as Spark's expressions need it."""
+    """Return a column name in backticks, as Spark's expressions need it."""
     return "`" + name.replace("`", "``") + "`"
 
 
@@ -246,7 +243,7 @@ class _Groups:
             yield from self._judge(pa.Table.from_batches(held))
 
     def _informed(self, batch: pa.RecordBatch) -> pa.RecordBatch:
-        """Store the facts about the whole log that a batch carries. Returns the batch without these columns."""
+        """Store the two facts about the whole log that a batch carries; return the batch without them."""
         broadcasts, deadlines = (bool(batch.column(name)[0].as_py()) for name in (_BROADCASTS, _DEADLINES))
         self.query = msgspec.structs.replace(
             self.query, broadcasts_elsewhere=broadcasts, deadlines_elsewhere=deadlines
@@ -254,11 +251,11 @@ class _Groups:
         return batch.select([name for name in batch.schema.names if name not in (_BROADCASTS, _DEADLINES)])
 
     def _key(self, batch: pa.RecordBatch, row: int) -> list[Any]:
-        """The group of one row."""
+        """Return the group of one row."""
         return [batch.column(name)[row].as_py() for name in self.query.by]
 
     def _starts(self, table: pa.Table) -> np.ndarray[tuple[int], np.dtype[np.int64]]:
-        """The first row of every group."""
+        """Return the first row of every group."""
         begins = np.zeros(table.num_rows, np.bool_)
         begins[0] = True
         for name in self.query.by:
@@ -267,7 +264,7 @@ class _Groups:
         return np.flatnonzero(begins)
 
     def _judge(self, table: pa.Table) -> Iterator[pa.RecordBatch]:
-        """One answer for each group of a table of whole groups."""
+        """Yield one answer for each group of a table of whole groups."""
         starts = self._starts(table)
         sizes = np.diff(np.append(starts, table.num_rows)).tolist()
         values = table.select(list(self.query.by)).take(pa.array(starts))

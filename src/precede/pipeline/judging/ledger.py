@@ -134,7 +134,7 @@ class Ledger:
         _replace(self.folder / "ledger.json", msgspec.json.encode(_Page(batch, kept)))
 
     def answers(self, columns: Collection[str]) -> list[dict[str, Any]]:
-        """The state of every run as an answer (`judging.answers`); `columns` are the columns of the log."""
+        """Return the state of every run as an answer (`judging.answers`), given the log's `columns`."""
         timed = any(run.timed for run in self.runs.values())
         return [_answer(run, [*_lacking(run, columns, timed)]) for run in self.runs.values()]
 
@@ -150,7 +150,7 @@ def _lacking(run: Standing, columns: Collection[str], timed: bool) -> Iterator[s
 
 
 def _answer(run: Standing, lacking: list[str]) -> dict[str, Any]:
-    """One run's state as an answer."""
+    """Return one run's state as an answer."""
     reasons = [*lacking, *run.conflicts, *run.waits_for]
     if not run.deliveries:
         reasons.append("no deliveries at all")
@@ -169,7 +169,7 @@ def _answer(run: Standing, lacking: list[str]) -> dict[str, Any]:
 
 
 def _median(written: dict[str, int]) -> float:
-    """The median of modification times, each counted once for every row."""
+    """Return the median of modification times, each counted once for every row."""
     half = sum(written.values()) / 2
     for at, count in sorted((float(at), count) for at, count in written.items()):
         half -= count

@@ -167,11 +167,11 @@ class _Slices:
         return int(pq.read_metadata(target).num_rows)
 
     def file(self, number: int) -> Path:
-        """The file with the pieces of a slice."""
+        """Return the file with the pieces of a slice."""
         return self.folder / f"{number}.parquet"
 
     def _read(self, begin: Instant, end: Instant) -> Segments:
-        """The segments that overlap a slice."""
+        """Return the segments that overlap a slice."""
         overlapping = (pc.field("t1_us") > begin) & (pc.field("t0_us") < end)
         columns = SEGMENTS.names()[1:]
         return segments_of(
@@ -180,7 +180,7 @@ class _Slices:
 
 
 def segments_of(table: pa.Table, names: Sequence[str]) -> Segments:
-    """Rows of `segments` as the kernel's arrays; a node is its index in `names`."""
+    """Return rows of `segments` as the kernel's arrays; a node is its index in `names`."""
     numbers: list[Any] = [table[name].to_numpy() for name in SEGMENTS.names()[2:]]
     return Segments(indices(table["node"], names), *numbers)
 
@@ -211,7 +211,7 @@ def _survey(lake: Lake, trace: str) -> tuple[list[str], Segments]:
 
 
 def _earlier_result(job: Job, unit: str, trace: str) -> ComputedContacts | None:
-    """The result of an earlier call, if the contacts exist and the segments have not changed since."""
+    """Return the result of an earlier call, if the contacts exist and the segments have not changed since."""
     if not job.is_marked(unit) or not job.lake.is_intact("contacts", unit):
         return None
     record = job.record(unit)
@@ -221,13 +221,13 @@ def _earlier_result(job: Job, unit: str, trace: str) -> ComputedContacts | None:
 
 
 def _pieces_folder(job: Job, state: list[int], cuts: Sequence[tuple[Instant, Instant]]) -> Path:
-    """The folder for the pieces; its name depends on the segments' file and on the cuts."""
+    """Return the folder for the pieces; its name depends on the segments' file and on the cuts."""
     digest = blake2b(repr((state, cuts)).encode(), digest_size=6).hexdigest()
     return job.keep_folder(f"pieces-{digest}")
 
 
 def _watch(work: _Slices, progress: Progress | None) -> Callable[[], None] | None:
-    """A function that reports how many slices are finished; None without a progress callback."""
+    """Return a function that reports how many slices are finished; None without a progress callback."""
     if progress is None:
         return None
 
@@ -238,7 +238,7 @@ def _watch(work: _Slices, progress: Progress | None) -> Callable[[], None] | Non
 
 
 def _piece_table(pieces: Intervals) -> pa.Table:
-    """Pieces as an Arrow table."""
+    """Return pieces as an Arrow table."""
     columns = [pa.array(column, field.type) for column, field in zip(pieces, _PIECES, strict=True)]
     return pa.table(columns, schema=_PIECES)
 

@@ -236,7 +236,7 @@ def _segments_by_time(raw: Path) -> Iterator[pa.RecordBatch]:
 
 
 def _contacts_by_pair(raw: Path) -> Iterator[pa.RecordBatch]:
-    """Contacts sorted by pair, in natural order of the names, and by start."""
+    """Yield contacts sorted by pair, in natural order of the names, and by start."""
     table = pq.read_table(raw)
     names = distinct_names(table["a"], table["b"])
     a, b = indices(table["a"], names), indices(table["b"], names)
@@ -244,7 +244,7 @@ def _contacts_by_pair(raw: Path) -> Iterator[pa.RecordBatch]:
 
 
 def _in_file_order(raw: Path) -> Iterator[pa.RecordBatch]:
-    """Rows in the order in which they were read."""
+    """Yield rows in the order in which they were read."""
     with pq.ParquetFile(raw) as file:
         yield from file.iter_batches()
 

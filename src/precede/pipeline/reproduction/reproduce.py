@@ -170,7 +170,7 @@ def carry_out_unit(unit: Unit) -> dict[str, Any]:
 def _watch(
     marks: Job, todo: Sequence[Unit], total: int, progress: Progress | None
 ) -> Callable[[], None] | None:
-    """A function that reports how many units are marked; None without a progress callback."""
+    """Return a function that reports how many units are marked; None without a progress callback."""
     if progress is None:
         return None
     ids = {unit.id for unit in todo}
@@ -207,17 +207,17 @@ def _samples(first: Sequence[Unit], marks: Job, same_code: bool) -> list[Sample]
 
 
 def _point(unit: Unit) -> tuple[str, bytes]:
-    """The point that a unit measures, without its seed."""
+    """Return the point that a unit measures, without its seed."""
     return unit.experiment, msgspec.json.encode(unit.given, order="sorted")
 
 
 def _sample(unit: Unit, mark: dict[str, Any]) -> Sample:
-    """A finished unit as a sample of its point."""
+    """Return a finished unit as a sample of its point."""
     return Sample(unit.experiment, unit.varied, unit.replicate, mark["measures"])
 
 
 def _summarise(one: _Prepared, marks: Sequence[tuple[Unit, dict[str, Any]]], before: int) -> Reproduction:
-    """The result of a request from the marks of its units."""
+    """Return the result of a request from the marks of its units."""
     request, claims = one.request, one.claims
     reasons = read_reasons(request.folder / "reasons.toml").reason
     finished = [(unit, mark) for unit, mark in marks if mark["status"] == "finished"]

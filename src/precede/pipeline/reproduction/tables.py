@@ -21,7 +21,7 @@ Marked = Sequence[tuple[Unit, Mapping[str, Any]]]
 def result_tables(
     name: str, paper: Paper, marks: Marked, comparisons: Sequence[Comparison]
 ) -> dict[str, pa.Table]:
-    """All tables of a reproduction, with rows in the order of the units; `name` is their unit in the lake."""
+    """Return all tables of a reproduction, rows in the order of units; `name` is their unit in the lake."""
     finished = [(unit, mark) for unit, mark in marks if mark["status"] == "finished"]
     runs = {unit.id: [(run.id, run) for run in paper.runs(unit)] for unit, _ in marks}
     run_rows = [
@@ -45,7 +45,7 @@ def result_tables(
 
 
 def _labels(name: str, unit: Unit) -> dict[str, str]:
-    """The columns that tell the rows of one point from those of another."""
+    """Return the columns by which the rows of one point differ from those of another."""
     return {"sweep": name, "scenario": unit.experiment, "options": sorted_json(unit.varied)}
 
 
@@ -80,7 +80,7 @@ def _verdicts(name: str, runs: Sequence[tuple[str, Any]], mark: Mapping[str, Any
 
 
 def _groups(name: str, finished: Marked) -> list[dict[str, Any]]:
-    """The mean of every measure over the repetitions of each point."""
+    """Return the mean of every measure over the repetitions of each point."""
     points: dict[tuple[str, str], list[tuple[Unit, Mapping[str, Any]]]] = {}
     for unit, mark in finished:
         points.setdefault((unit.experiment, sorted_json(unit.varied)), []).append((unit, mark))
@@ -95,7 +95,7 @@ def _groups(name: str, finished: Marked) -> list[dict[str, Any]]:
 
 
 def _mean(values: Sequence[float]) -> dict[str, Any]:
-    """Mean, deviation and confidence interval, as columns of `measures`."""
+    """Return mean, deviation and confidence interval, as columns of `measures`."""
     mean = math.fsum(values) / len(values)
     interval = confidence_interval(values) if len(values) > 1 else None
     variance = math.fsum((value - mean) ** 2 for value in values) / max(len(values) - 1, 1)
@@ -109,7 +109,7 @@ def _mean(values: Sequence[float]) -> dict[str, Any]:
 
 
 def comparison_row(name: str, paper: str, one: Comparison) -> dict[str, Any]:
-    """One claim as a row of `comparisons`."""
+    """Return one claim as a row of `comparisons`."""
     low, high = one.claim.bounds
     return {
         "sweep": name,

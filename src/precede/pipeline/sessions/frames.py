@@ -18,7 +18,7 @@ _GLOB: Final = re.compile(r"([\[\]{}*?\\])")
 
 
 def read_frame(session: SparkSession, lake: Lake, table: str, units: Sequence[str] | None = None) -> DataFrame:
-    """A table of the lake, or some of its units, as a DataFrame with the declared schema.
+    """Return a table of the lake, or some of its units, as a DataFrame with the declared schema.
 
     Units that do not exist have no rows. Raises Damaged if a file is not what its commit record says.
     """
@@ -34,7 +34,7 @@ def read_frame(session: SparkSession, lake: Lake, table: str, units: Sequence[st
 
 
 def spark_schema(table: Table) -> StructType:
-    """The declared schema as a Spark type; the comment of a column is its meaning.
+    """Return the declared schema as a Spark type; the comment of a column is its meaning.
 
     It needs no session, so it also works in a Connect client.
     """

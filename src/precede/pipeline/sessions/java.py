@@ -43,7 +43,7 @@ def find_java_home() -> Path:
 
 
 def java_version(home: Path) -> int | None:
-    """The major version of the Java in a folder; None if there is none or it does not start."""
+    """Return the major version of the Java in a folder; None if there is none or it does not start."""
     java = home / "bin" / "java"
     if not java.is_file():
         return None
@@ -77,7 +77,7 @@ def wheel_java_home() -> Path:
 
 
 def _candidates() -> list[Path]:
-    """The Java homes of this machine; JAVA_HOME comes first."""
+    """Return the Java homes of this machine; JAVA_HOME comes first."""
     candidates = [Path(os.environ["JAVA_HOME"])] if os.environ.get("JAVA_HOME") else []
     on_path = shutil.which("java")
     if on_path:
@@ -90,12 +90,12 @@ def _candidates() -> list[Path]:
 
 
 def _user_cache() -> Path:
-    """The user's cache folder for this package."""
+    """Return the user's cache folder for this package."""
     return Path(os.environ.get("XDG_CACHE_HOME") or Path.home() / ".cache") / "precede"
 
 
 def _temporary_cache() -> Path:
-    """A private folder in the temporary directory. Its files are executed, so no other user may write to it."""
+    """Return a private temporary folder. Its files are executed, so no other user may write to it."""
     folder = Path(tempfile.gettempdir()) / f"precede-{os.getuid()}"
     folder.mkdir(mode=0o700, parents=True, exist_ok=True)
     status = folder.lstat()

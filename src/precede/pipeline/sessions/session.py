@@ -169,7 +169,7 @@ def is_embedded(master: str) -> bool:
 
 
 def _settings(master: str, conf: Mapping[str, str], scratch: Path, name: str) -> dict[str, str]:
-    """All settings: our defaults, then those the master needs, then the user's."""
+    """Return all settings: our defaults, then those the master needs, then the user's."""
     settings = dict(_SETTINGS)
     settings["spark.master"] = master
     settings["spark.app.name"] = name

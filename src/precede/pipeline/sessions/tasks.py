@@ -106,7 +106,7 @@ def cores(session: SparkSession | None) -> int:
 
 
 def attempt_number() -> int:
-    """The number of this attempt of the running task, from 0; 0 outside Spark."""
+    """Return the number of this attempt of the running task, from 0; 0 outside Spark."""
     from pyspark import TaskContext
 
     context = TaskContext.get()

@@ -25,7 +25,7 @@ MISSED: Final = ("not reproduced", "no points")
 
 
 def compare(measures: pa.Table, seeds: Mapping[str, int], claims: Claims, sweep: str) -> pa.Table:
-    """One row of `comparisons` for each claim, from the run rows of a sweep's table of measures.
+    """Return one row of `comparisons` for each claim, from the run rows of a sweep's table of measures.
 
     `seeds` gives the seed of each run: a claim with `against` compares runs of the same seed.
     """

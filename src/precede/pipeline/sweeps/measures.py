@@ -27,7 +27,7 @@ _MEASURED: Final = "run_id string, measure string, value double"
 _ARROW_MEASURED: Final = pa.schema([("run_id", pa.string()), ("measure", pa.string()), ("value", pa.float64())])
 _GROUP: Final = ("sweep", "scenario", "protocol", "options", "measure")
 COUNTED: Final = "^(discarded_|packets_|observed_(?!.*_age_us_))"
-"""Counts for which a run has a row only if the event happened at least once."""
+"""Matches the names of counts for which a run has a row only if the event happened at least once."""
 
 
 def group_measures(measures: DataFrame, level: float = LEVEL) -> DataFrame:

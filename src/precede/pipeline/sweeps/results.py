@@ -18,7 +18,7 @@ _OUTCOME: Final = ("order", "nodes", "rows", "events", "end_us")
 
 
 def result_tables(grid: Grid, marks: Marks) -> dict[str, pa.Table]:
-    """The tables of a sweep without the measures of groups; rows are in the order of the grid."""
+    """Return the tables of a sweep without the measures of groups; rows are in the order of the grid."""
     finished = [point for point in grid.points if marks[point.id]["status"] == "finished"]
     judged = [point for point in finished if "verdicts" in marks[point.id]]
     measured = [point for point in finished if "measures" in marks[point.id]]
@@ -45,7 +45,7 @@ def table_of(table: Table, rows: Sequence[Mapping[str, Any]]) -> pa.Table:
 
 
 def sorted_json(values: Any) -> str:
-    """A mapping as JSON with sorted keys: equal settings are equal texts."""
+    """Return a mapping as JSON with sorted keys: equal settings are equal texts."""
     return msgspec.json.encode(values, order="sorted").decode()
 
 
@@ -68,7 +68,7 @@ def run_row(run_id: str, run: Run, labels: Mapping[str, str], mark: Mapping[str,
 def measure_rows(
     labels: Mapping[str, Any], run_id: str, measures: Mapping[str, float | None]
 ) -> list[dict[str, Any]]:
-    """The rows of `measures` for one run. `labels` are sweep, scenario, protocol and options."""
+    """Return the rows of `measures` for one run. `labels` are sweep, scenario, protocol and options."""
     common = {**labels, "scope": "run", "run_id": run_id, "runs": 1}
     return [
         {**common, "measure": name, "value": float(value)}

@@ -58,6 +58,6 @@ class _Simulate:
 
 
 def _run_of(row: dict[str, Any]) -> Any:
-    """The run that a row describes; `options` are a JSON object."""
+    """Return the run that a row describes; `options` are a JSON object."""
     options = msgspec.json.decode(row.get("options") or "{}", type=dict[str, Any])
     return read_scenario(row["scenario"], row.get("protocol"), row.get("seed"), options)

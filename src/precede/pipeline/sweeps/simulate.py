@@ -64,7 +64,7 @@ class SweepOptions(Struct, frozen=True):
     same_code: bool = False
 
     def stages(self) -> list[str]:
-        """The stages that a complete mark must have."""
+        """Return the stages that a complete mark must have."""
         return [stage for stage in ("verdicts", "measures") if getattr(self, stage)]
 
 
@@ -125,7 +125,7 @@ class Marks:
         self.job = lake.job("runs")
 
     def read(self, run_id: str) -> dict[str, Any]:
-        """A run's mark; empty if it has none, if it is damaged, or if the run's log is deleted or damaged."""
+        """Return a run's mark; empty if it or the run's log is missing or damaged."""
         if not self.job.is_marked(run_id):
             return {}
         mark: dict[str, Any] = self.job.record(run_id)
@@ -225,7 +225,7 @@ class _RunTask:
         self._mark(self._facts("failed") | {"error": error, "traceback": trace})
 
     def _facts(self, status: str) -> dict[str, Any]:
-        """The fields of every mark: status, version, worker, and the run itself."""
+        """Return the fields of every mark: status, version, worker, and the run itself."""
         run = msgspec.to_builtins(self.point.run)
         return {"status": status, "version": made_by(), **task_facts(), "run": run}
 
@@ -257,12 +257,12 @@ def plan_tasks(points: Sequence[Point], cpu_s: Mapping[bytes, float]) -> list[li
 
 
 def _longest_first(points: Sequence[Point], cpu_s: Mapping[bytes, float]) -> list[Point]:
-    """Runs sorted by the CPU time that the same run took with another seed; unknown ones last, in order."""
+    """Return runs sorted by the CPU time that they took with another seed; unknown ones last, in order."""
     return sorted(points, key=lambda point: -cpu_s.get(_without_seed(point.run), 0.0))
 
 
 def _known_cpu_s(marks: Marks) -> dict[bytes, float]:
-    """The CPU time of earlier runs, by everything but their seed."""
+    """Return the CPU time of earlier runs, by everything but their seed."""
     cpu_s: dict[bytes, float] = {}
     for run_id in islice(marks.job.marked(), _MARKS_READ):
         mark = marks.read(run_id)
@@ -276,14 +276,14 @@ def _known_cpu_s(marks: Marks) -> dict[bytes, float]:
 
 
 def _without_seed(run: Run) -> bytes:
-    """Everything about a run except its seed."""
+    """Return everything about a run except its seed."""
     return msgspec.json.encode(msgspec.structs.replace(run, seed=0), order="sorted")
 
 
 def _watch(
     marks: Marks, todo: Sequence[Point], before: int, progress: Progress | None
 ) -> Callable[[], None] | None:
-    """A function that reports how many runs are marked; None without a progress callback."""
+    """Return a function that reports how many runs are marked; None without a progress callback."""
     if progress is None:
         return None
     ids = {point.id for point in todo}

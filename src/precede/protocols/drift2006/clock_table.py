@@ -44,7 +44,7 @@ class Form:
         return number >> self.number_bits == 0 and timestamp >> (self.bits - 1 - self.number_bits) == 0
 
     def place_of(self, column: int) -> slice:
-        """The position of a column's bytes in an encoded table."""
+        """Return the position of a column's bytes in an encoded table."""
         return slice(self.size * column, self.size * (column + 1))
 
     def lowest_with(self, timestamp: int) -> bytes:
@@ -112,11 +112,11 @@ class ClockTable:
         return entry & ((1 << self._number_bits) - 1), entry >> self._number_bits
 
     def get(self, column: int) -> Clock:
-        """The entry of a column."""
+        """Return the entry of a column."""
         return self.entry(self.packed, column)
 
     def timestamp(self, column: int) -> int:
-        """The timestamp of a column."""
+        """Return the timestamp of a column."""
         entry: int = (self.packed >> (self._last - self._bits * column)) & self._below_guard
         return entry >> self._number_bits
 
@@ -178,12 +178,12 @@ class ClockTable:
         return bool((bits >> (self._last - self._bits * column + self._bits - 1)) & 1)
 
     def first_of(self, bits: Packed) -> int:
-        """The first column that contains one of these bits."""
+        """Return the first column that contains one of these bits."""
         length: int = bits.bit_length()
         return self.width - 1 - (length - 1) // self._bits
 
     def columns_of(self, bits: Packed) -> list[int]:
-        """All columns that contain one of these bits, ascending."""
+        """Return all columns that contain one of these bits, ascending."""
         columns = []
         one: Packed = 1
         while bits:
@@ -193,16 +193,16 @@ class ClockTable:
         return columns
 
     def clocks(self) -> list[Clock]:
-        """The entries of all columns."""
+        """Return the entries of all columns."""
         return self.form.unpack(self.to_bytes())
 
     def to_bytes(self) -> bytes:
-        """The table as it is sent, without guard bits."""
+        """Return the table as it is sent, without guard bits."""
         table: bytes = (self.packed ^ self._guards).to_bytes(self.form.size * self.width, "big")
         return table
 
     def read(self, table: bytes) -> Packed:
-        """A received table with the same columns, as an integer without guard bits."""
+        """Return a received table with the same columns, as an integer without guard bits."""
         return read_table(table, self.form.size)[0]
 
 
@@ -219,5 +219,5 @@ def read_table(table: bytes, column_bytes: int) -> tuple[Packed, Packed]:
 
 @lru_cache(maxsize=64)
 def _guards(table_bytes: int, column_bytes: int) -> Packed:
-    """The guard bits of all columns of a table of this size."""
+    """Return the guard bits of all columns of a table of this size."""
     return int.from_bytes((b"\x80" + b"\0" * (column_bytes - 1)) * (table_bytes // column_bytes), "big")

@@ -363,7 +363,7 @@ def _signed_alone(origin: NodeId, claimed: NodeId, order: Any, holder: Any) -> W
 
 
 def node_incarnation(id: StreamId) -> int:
-    """The incarnation in which a node began a stream."""
+    """Return the incarnation in which a node began a stream."""
     return id[1] >> ATTEMPT_BITS
 
 

@@ -261,7 +261,7 @@ class Seen:
     # -- reading -----------------------------------------------------------------------------------------
 
     def usable_timestamp(self, column: int) -> int:
-        """The clock of a source by its best usable entry: no message at or below it can still come."""
+        """Return the clock of a source by its best usable entry: no message at or below it can still come."""
         late = self.ahead.get(column)
         return self.table.timestamp(column) if late is None else late.best
 
@@ -322,11 +322,11 @@ class Seen:
         return self._layouts.get(layout, ((), NARROW))
 
     def clock_of(self, id: StreamId) -> Clock:
-        """The freshest entry of a source."""
+        """Return the freshest entry of a source."""
         return self.table.get(self.index[id])
 
     def entries(self) -> int:
-        """The number of entries that this node keeps."""
+        """Return the number of entries that this node keeps."""
         entries = len(self.columns)
         if self.ahead:
             entries += len(self.ahead) + sum([len(late.later) for late in self.ahead.values()])

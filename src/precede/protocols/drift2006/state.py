@@ -68,7 +68,7 @@ class View:
         self._own_column = -1
 
     def record(self) -> ViewRecord:
-        """The view as it is sent and persisted."""
+        """Return the view as it is sent and persisted."""
         return ViewRecord(self.number, self.voters, tuple((*id, end) for id, end in sorted(self.ends.items())))
 
     def set_voters(self, voters: Sequence[StreamId], me: NodeId, incarnation: int) -> None:
@@ -197,7 +197,7 @@ class DriftState:
         return bool(self.pending.heap or self.cleared)
 
     def delivered_number(self, id: StreamId) -> int:
-        """The number of the last delivered flood of a stream; 0 before the first."""
+        """Return the number of the last delivered flood of a stream; 0 before the first."""
         return self.delivered.get(id, (0, 0))[0]
 
     def is_new(self, id: MessageId) -> bool:

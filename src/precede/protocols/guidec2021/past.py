@@ -123,7 +123,7 @@ class Past:
         return tuple(entries)
 
     def barrier_size(self) -> int:
-        """The number of barrier entries."""
+        """Return the number of barrier entries."""
         return len(self.outliving) + [top.in_barrier for top in self.tops.values()].count(True)
 
     def saved_top(self, stream: Stream, barrier: Barrier) -> Persist:

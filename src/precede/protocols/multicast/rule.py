@@ -32,17 +32,17 @@ def process_of(node: NodeId, incarnation: int) -> Process:
 
 
 def node_of(process: Process) -> NodeId:
-    """The node of a process."""
+    """Return the node of a process."""
     return process & NODE_MASK
 
 
 def incarnation_of(process: Process) -> int:
-    """The incarnation of a process."""
+    """Return the incarnation of a process."""
     return process >> INCARNATION_SHIFT
 
 
 def message_of(process: Process, number: int) -> MessageId:
-    """The id of the message with this number that a process sent."""
+    """Return the id of the message with this number that a process sent."""
     return MessageId(process & NODE_MASK, process >> INCARNATION_SHIFT, number)
 
 

@@ -89,7 +89,7 @@ class MaxProp(Router):
             self.remove(id, "acknowledged", now, effects)
 
     def _all_costs(self) -> dict[NodeId, float]:
-        """The cost of the cheapest path to every node; meeting a node with likelihood f costs 1 - f."""
+        """Return the cost of the cheapest path to every node; meeting a node with likelihood f costs 1 - f."""
         if self._costs is None:
             costs: dict[NodeId, float] = {}
             queue = [(0.0, self.me)]

@@ -103,13 +103,13 @@ def responsibilities(i: NodeId, live: int) -> list[int]:
 
 
 def _agreeing(i: NodeId, modulus: int, positions: int) -> int:
-    """The mask of all positions that equal i modulo a power of two."""
+    """Return the mask of all positions that equal i modulo a power of two."""
     every_modulus = ((1 << positions) - 1) // ((1 << modulus) - 1)
     return every_modulus << (i % modulus)
 
 
 def _heights(i: NodeId, live: int, positions: int) -> list[int]:
-    """The height of i in the tree of every source.
+    """Return the height of i in the tree of every source.
 
     Sources are visited by distance: the path from a farther source joins one from a nearer source.
     """

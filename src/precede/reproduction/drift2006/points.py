@@ -56,7 +56,7 @@ class Point(Struct, frozen=True):
     floods: int = FLOODS
 
     def senders(self) -> tuple[int, ...]:
-        """The nodes that multicast."""
+        """Return the nodes that multicast."""
         if self.layout == "grid":
             return ORIGINATORS[self.originators]
         if self.layout == "motes":
@@ -64,7 +64,7 @@ class Point(Struct, frozen=True):
         return tuple(range(self.nodes if self.sources is None else self.sources))
 
     def intervals(self) -> list[float]:
-        """Seconds between two messages of each sender."""
+        """Return the seconds between two messages of each sender."""
         return [self.base_rate + place * self.rate_delay for place in range(len(self.senders()))]
 
     def run(self, seed: int) -> Run:
@@ -135,7 +135,7 @@ class Point(Struct, frozen=True):
         }
 
     def window(self) -> Window:
-        """The window of broadcasts that are measured."""
+        """Return the window of broadcasts that are measured."""
         if self.layout == "grid":
             return Window(0, (self.floods - 2 * GRID_SIDE * 2) * SECOND)
         slowest = round(max(self.intervals()) * SECOND)

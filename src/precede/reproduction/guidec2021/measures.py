@@ -157,7 +157,7 @@ def _count(mask: Any) -> int:
 
 
 def _mean_peak(gauges: pa.Table, names: Sequence[str]) -> float:
-    """The mean over some nodes of the most messages each had pending."""
+    """Return the mean over some nodes of the most messages each had pending."""
     mask = pc.and_(
         pc.equal(gauges["name"].cast(pa.string()), "pending"),
         pc.is_in(gauges["node"].cast(pa.string()), pa.array(names)),

@@ -32,7 +32,7 @@ from precede.witness.verify import verify
 JOIN: Final = SECOND
 DRAIN: Final = 2 * SECOND
 OCTAVE: Final = 4
-"""The number of steps of a staircase that double the rate."""
+"""How many steps of a staircase of rising rates double the rate."""
 
 Protocol = Literal["was", "ck", "ck_host"]
 _PROTOCOLS: Final[dict[Protocol, tuple[str, dict[str, Any]]]] = {

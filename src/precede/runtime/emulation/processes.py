@@ -71,7 +71,9 @@ class Processes:
             os.waitpid(pid, 0)
 
     def running(self) -> list[int]:
-        """The numbers of the processes that still run; those that ended with an error are added to `failed`."""
+        """Return the numbers of the processes that still run; note those that ended with an error in
+        `failed`.
+        """
         for number, pid in list(self._pids.items()):
             done, status = os.waitpid(pid, os.WNOHANG)
             if done:

@@ -36,7 +36,7 @@ _INTRODUCTIONS: Final = msgspec.msgpack.Decoder(tuple[Introduction, ...])
 
 
 class Beacon(NamedTuple):
-    """The content of a beacon: number, boot, wire version, digest of the members its sender knows, stamp."""
+    """The content of a beacon: node id, boot (drawn at each start), wire version, digest of members, stamp."""
 
     number: NodeId
     boot: int
@@ -114,7 +114,7 @@ class Admission(ABC):
         """Repeat unanswered frames; call it about every 50 ms."""
 
     def introductions(self, peer: NodeId) -> bytes | None:
-        """Return the introductions that a neighbour needs, and record them as sent; None if it needs none."""
+        """Return the signed introductions that a neighbour needs, and record them as sent; None if none."""
         return None
 
     def introduced(self, data: bytes, now: float) -> None:
@@ -296,7 +296,7 @@ class SealedAdmission(Admission):
         return beacon.number
 
     def introductions(self, peer: NodeId) -> bytes | None:
-        """Return every accepted introduction if the neighbour knows other members than this one; else None.
+        """Return every accepted introduction if the neighbour knows a different set of members; else None.
 
         Beacons have a digest of the known members. While both digests stay as they are, this returns them once.
         A neighbour whose beacon was not heard yet may know nobody else.

@@ -20,7 +20,7 @@ from precede.core.identity import NodeId
 from precede.core.instants import SECOND, Duration, Instant
 
 STAMP: Final = struct.Struct(">II")
-"""Digest of the terms, clock in seconds."""
+"""The layout of a beacon's stamp: digest of the sender's terms, its clock in seconds."""
 VERSION_AT: Final = 16
 """Where a beacon has its wire version, in every version: after node id and boot."""
 _TELLINGS: Final = 5

@@ -102,7 +102,7 @@ class Authors:
         return None
 
     def _keys_for(self, id: MessageId) -> list[Ed25519PublicKey]:
-        """The keys that may have signed a message with this id."""
+        """Return the keys that may have signed a message with this id."""
         current = self._public_keys.get(id.source)
         keys = [] if current is None else [current]
         return keys + [

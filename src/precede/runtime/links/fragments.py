@@ -19,7 +19,7 @@ _MOST_PIECES: Final = 4096
 _MOST_BYTES: Final = 16 << 20
 _MOST_PER_SENDER: Final = 32
 _PIECE_OVERHEAD_BYTES: Final = 128
-"""What a piece costs in memory beside its data."""
+"""How many bytes of memory a piece takes in addition to its data."""
 
 
 class Fragments:

@@ -89,7 +89,7 @@ class GroupSeal:
         return "stranger" if known is None else "tampered"
 
     def _candidates(self, salt: bytes, known: _Stream | None) -> Iterator[_Stream]:
-        """The ciphers that may open a frame: first the one that opened the last frame with this salt.
+        """Yield the ciphers that may open a frame: first the one that opened the last frame with this salt.
 
         Its sender may have changed to another of the group's keys since; its counters go on.
         """

@@ -46,7 +46,7 @@ class Inspection:
             self._authors.sign(packet)
 
     def delivered(self, id: MessageId) -> None:
-        """Record a delivered message: the window of accepted numbers of its stream moves with it."""
+        """Record a delivered message: higher numbers of its stream are accepted from now on."""
         stream = (id.source, id.incarnation)
         if self._last_delivered.get(stream, 0) < id.number:
             _remember(self._last_delivered, stream, id.number)

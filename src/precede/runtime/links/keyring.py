@@ -1,10 +1,10 @@
 """Key files: a group's secret keys, a member's identity, and the roster of public keys.
 
-A group's file lists its keys, newest first. All of them open frames; the first that is not marked `opens` seals
-frames. A group changes keys without a pause: every member adds the new key as one that only opens (`rotate` on
-one machine, `take` on the others) before any member seals with it (`promote`). An identity file has the secret
-seed that one member signs with. A roster has a line `NAME PUBLIC-KEY` for each member. A secret file that other
-users can read, or a roster that they can write, is refused.
+A group's file lists its keys, newest first. All of them open (decrypt) frames; the first that is not marked
+`opens` seals (encrypts) frames. A group changes keys without a pause: every member adds the new key as one that
+only opens (`rotate` on one machine, `take` on the others) before any member seals with it (`promote`). An
+identity file has the secret seed that one member signs with. A roster has a line `NAME PUBLIC-KEY` for each
+member. A secret file that other users can read, or a roster that they can write, is refused.
 """
 
 from __future__ import annotations
@@ -46,7 +46,7 @@ def make_keys(path: Path) -> bytes:
 
 
 def take_key(path: Path, key: bytes) -> None:
-    """Add a key from another member: it opens from now on; in a new file it also seals.
+    """Add a key from another member. It decrypts from now on; in a new file it also encrypts.
 
     The newest eight are kept.
     """
@@ -58,7 +58,7 @@ def take_key(path: Path, key: bytes) -> None:
 
 
 def rotate_keys(path: Path) -> bytes:
-    """Add a new key that opens and does not seal yet, and return it."""
+    """Add a new key, which decrypts and does not encrypt yet, and return it."""
     _entries(path)
     key = new_key()
     take_key(path, key)
@@ -66,26 +66,26 @@ def rotate_keys(path: Path) -> bytes:
 
 
 def promote_key(path: Path, keep: int = 2) -> tuple[bytes, ...]:
-    """Seal with the newest key from now on. Only the newest `keep` keys still open; return them."""
+    """Encrypt with the newest key from now on. Only the newest `keep` keys still decrypt; return them."""
     keys = [key for key, _ in _entries(path)]
     _replace(path, [(key, False) for key in keys[: max(1, min(keep, _MOST))]])
     return read_keys(path)
 
 
 def newest_key(path: Path) -> bytes:
-    """Return the key that was added last, whether it seals or not."""
+    """Return the key that was added last, whether it encrypts already or not."""
     return _entries(path)[0][0]
 
 
 def read_keys(path: Path) -> tuple[bytes, ...]:
-    """Read the keys of a file, the sealing one first. Raise BadInput if other users can read the file."""
+    """Read the keys of a file, the encrypting one first. Raise BadInput if other users can read the file."""
     entries = _entries(path)
     sealing = next((key for key, opens in entries if not opens), entries[0][0])
     return (sealing, *(key for key, _ in entries if key != sealing))
 
 
 def _entries(path: Path) -> list[tuple[bytes, bool]]:
-    """Read the keys of a file, newest first, each with True if it only opens."""
+    """Read the keys of a file, newest first, each with True if it only decrypts."""
     entries = []
     for number, line in _lines(path, _OTHERS, "others can read it"):
         digits, _, mark = line.partition(" ")
@@ -157,7 +157,7 @@ def write_signed_roster(path: Path, roster: SignedRoster) -> None:
 
 
 def _roster_lines(path: Path) -> tuple[dict[str, bytes], dict[str, int], dict[str, list[list[str]]]]:
-    """The keys of a roster, the epochs of the keys, and the lines of a signed roster that begin with @."""
+    """Return the keys of a roster, the epochs of the keys, and a signed roster's lines that begin with @."""
     roster: dict[str, bytes] = {}
     since: dict[str, int] = {}
     marks: dict[str, list[list[str]]] = {}
@@ -187,7 +187,7 @@ def fingerprint(key: bytes) -> str:
 
 
 def _lines(path: Path, forbidden: int, why: str) -> Iterator[tuple[int, str]]:
-    """The numbered lines of a file without comments and blank lines.
+    """Yield the numbered lines of a file without comments and blank lines.
 
     The file's permissions are checked on the open descriptor, so the file that is checked is the file that is
     read.

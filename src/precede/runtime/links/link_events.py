@@ -19,10 +19,11 @@ class Arrived(NamedTuple):
 class LinkEvents(NamedTuple):
     """Callbacks of admission: `send` transmits a frame, the others report events.
 
-    `on_ready(peer, boot, where)`: a session with a new boot of a member is confirmed; whatever was shared with
-    an earlier boot is gone. `on_moved(peer, where)`: a member has proven a new address. `on_alive(peer)`: an
-    authentic frame of a session came. `on_stranger(where)`: a member that was not introduced
-    yet is at this address. `on_mismatch(where)`: a member with other terms is at this address.
+    A boot is a number that a member draws at each start. `on_ready(peer, boot, where)`: a session with a new
+    boot of a member is confirmed; whatever was shared with an earlier boot is gone. `on_moved(peer, where)`: a
+    member has proven a new address. `on_alive(peer)`: an authentic frame of a session came.
+    `on_stranger(where)`: a member that was not introduced yet is at this address. `on_mismatch(where)`: a
+    member with other terms is at this address.
     """
 
     send: Callable[[bytes, Where], None]

@@ -7,9 +7,9 @@ from precede.runtime.transports.transport import Where
 
 
 class Neighbour:
-    """A node whose link is up: address, boot, the channel to it, and intervals since it was heard.
+    """A node whose link is up: its address, its boot (drawn at each start), the channel to it, and silence.
 
-    `silent` counts from anything heard, `unproven` from the last authentic frame of its session.
+    `silent` counts the intervals since anything was heard, `unproven` those since the last authentic frame.
     """
 
     __slots__ = ("boot", "channel", "silent", "unproven", "where")

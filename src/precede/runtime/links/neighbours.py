@@ -254,7 +254,7 @@ class Links:
     # -- links -----------------------------------------------------------------------------------------------
 
     def _on_ready(self, node: NodeId, boot: int, where: Where) -> None:
-        """Start a link with a new boot of a member; state shared with its earlier boot is dropped."""
+        """Start a link with a member that has started again; state shared with its earlier run is dropped."""
         self._ready[node] = (boot, where)
         if node in self._near:
             self._forget(node, for_good=True)

@@ -142,7 +142,7 @@ class Handshake:
         return self._remote_static
 
     def write(self, payload: bytes = b"") -> bytes:
-        """Return the next message. Its payload is encrypted as well as the pattern allows at this place."""
+        """Return the next message. Its payload is encrypted as far as the pattern allows at this step."""
         assert self.my_turn, "the other side writes the next message"
         message = b""
         for token in self._pattern.messages[self._place]:

@@ -20,7 +20,7 @@ NEVER: Final = float("inf")
 
 
 class Session:
-    """One agreed pair of keys with a boot of a peer.
+    """One agreed pair of keys with a peer, valid until either side starts again.
 
     `mine` and `theirs` are the indices that name it in frames to us and to the peer. It is unconfirmed until
     the initiator has sent a frame in it, which proves that the initiator holds the key. `answer` is message 2,
@@ -152,7 +152,7 @@ class SessionTable:
                 peer.ephemerals.popitem(last=False)
 
     def confirm(self, session: Session) -> bool:
-        """Confirm a session and end those with the peer's other boots. Returns True if this boot is new."""
+        """Confirm a session, and end those with the peer's earlier starts. True if the peer started anew."""
         peer = self.peers[session.peer]
         session.confirmed = True
         fresh = peer.boot != session.boot

@@ -205,7 +205,7 @@ class Sessions:
     # -- handshakes ------------------------------------------------------------------------------------------
 
     def meet(self, peer: NodeId, boot: int, where: Where, now: float) -> None:
-        """Begin a handshake with a member unless there is a session with this boot of it.
+        """Begin a handshake with a member, unless there is a session since its last start (`boot`).
 
         The member with the smaller number begins at once, the other one a little later. If both begin, both
         sessions work.
@@ -391,8 +391,5 @@ def _mask(keys: GroupKeys, ephemeral: bytes, hint: bytes) -> bytes:
 
 
 def _mac(keys: GroupKeys, receiver: bytes, boot: int, data: bytes) -> bytes:
-    """Return a keyed hash.
-
-    It rejects frames of strangers cheaply, and binds message 1 to its receiver's boot.
-    """
+    """Return a keyed hash that rejects strangers cheaply and binds message 1 to its receiver's boot."""
     return blake2b(receiver + boot.to_bytes(8, "big") + data, key=keys.mac, digest_size=8).digest()

@@ -62,14 +62,14 @@ class Transport(ABC):
         """Send a frame to every place in range."""
 
     def broadcast_reaches(self, where: Where) -> bool:
-        """Whether `broadcast` reaches a place. By default it reaches every place."""
+        """Return whether `broadcast` reaches a place. By default it reaches every place."""
         return True
 
     def known(self, where: Where, near: bool) -> None:
         """Called when a member at this place is admitted (`near`) or gone. Members may get more resources."""
 
     def why_silent(self) -> str:
-        """The likely reason why no member is heard, as a sentence for the application."""
+        """Return the likely reason why no member is heard, as a sentence for the application."""
         return "nobody is heard over this transport; the others are not running or out of range"
 
     @abstractmethod

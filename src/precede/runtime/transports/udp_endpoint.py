@@ -89,7 +89,7 @@ class UdpEndpoint(asyncio.DatagramProtocol):
         self._group_socket.setsockopt(level, option, group + value)
 
     def reaches(self, interface: Interface) -> bool:
-        """Whether the interface has an address of this family."""
+        """Return whether the interface has an address of this family."""
         return interface.ipv6 if self.family == socket.AF_INET6 else interface.ipv4 is not None
 
     @property

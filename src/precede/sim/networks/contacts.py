@@ -180,7 +180,7 @@ class ContactNetwork(Network):
         return self._counts
 
     def contact_list(self) -> Sequence[Contact]:
-        """All contacts of some duration, by their beginning."""
+        """Return all contacts of some duration, by their beginning."""
         return self._begins
 
     def _transmitter(self, node: NodeId) -> _Transmitter:

@@ -69,7 +69,7 @@ class FloodRadio(Network):
         self._healed = False
 
     def in_range(self, node: NodeId) -> list[NodeId]:
-        """The nodes in range of a node at the beginning."""
+        """Return the nodes in range of a node at the beginning."""
         return list(self._motion.in_range(node, self._reach, 0))
 
     def send(self, sender: NodeId, send: Send) -> None:
@@ -135,7 +135,7 @@ class FloodRadio(Network):
             self._transmit(radio)
 
     def _transmit(self, radio: _Radio) -> None:
-        """Transmits the first of the queue."""
+        """Put the first packet of the queue on the air."""
         self._leave(radio, radio.queue.popleft())
 
     def _leave(self, radio: _Radio, send: Send) -> None:
@@ -237,7 +237,7 @@ class FloodRadio(Network):
 
 
 class _Air:
-    """One transmission on the air. `spoils` has the nodes that lose it to a collision."""
+    """One transmission on the air. `spoils` has the nodes that lose it because of a collision."""
 
     __slots__ = ("ends", "packet", "sender", "spoils")
 

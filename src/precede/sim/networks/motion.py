@@ -34,12 +34,12 @@ class Leg(Struct, frozen=True, gc=False):
 
 
 def scattered(nodes: int, width: float, height: float, random: Random) -> list[Point]:
-    """Positions drawn uniformly at random in a field."""
+    """Return positions drawn uniformly at random in a field."""
     return [(random.random() * width, random.random() * height) for _ in range(nodes)]
 
 
 def grid(columns: int, rows: int, spacing: float) -> list[Point]:
-    """Positions on a grid, row by row, `spacing` apart; the first node is at the origin."""
+    """Return positions on a grid, row by row, `spacing` apart; the first node is at the origin."""
     return [(column * spacing, row * spacing) for row in range(rows) for column in range(columns)]
 
 
@@ -77,7 +77,7 @@ class Motion:
         return bool(self._legs)
 
     def place(self, node: NodeId, now: Instant) -> Point:
-        """The position of a node. `now` must not decrease between calls."""
+        """Return the position of a node. `now` must not decrease between calls."""
         self._advance(now)
         passed = now - self._since[node]
         return (
@@ -86,7 +86,7 @@ class Motion:
         )
 
     def in_range(self, node: NodeId, reach: float, now: Instant) -> list[NodeId]:
-        """All other nodes within reach, in ascending order. `now` must not decrease between calls."""
+        """Return all other nodes within reach, in ascending order. `now` must not decrease between calls."""
         if not self._legs:
             neighbours = self._standing.get(reach)
             if neighbours is None:
@@ -106,7 +106,7 @@ class Motion:
         return near
 
     def _advance(self, now: Instant) -> None:
-        """Puts every node on the leg that it walks now."""
+        """Move every node on to the leg that it walks at this instant."""
         if now < self._next_end:
             return
         for node in np.flatnonzero(self._ends <= now).tolist():

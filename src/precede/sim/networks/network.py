@@ -37,10 +37,7 @@ class Simulator(Protocol):
         """Calls a function later, in phase REST. `at` is not before `now`."""
 
     def dispatch(self, at: Instant, to: NodeId, packet: Packet, sender: NodeId, over: Medium) -> None:
-        """Does what `transmitted` does now and `receive` at `at`, but faster.
-
-        It is for a packet that nothing can stop.
-        """
+        """Write the `sent` row now and let the packet arrive at `at`: faster, for a packet nothing can stop."""
 
     def schedule_phase(self, phase: int, at: Instant, function: Callable[..., None], *arguments: Any) -> None:
         """Calls a function later, in a phase of that instant."""
@@ -87,10 +84,7 @@ class Network(ABC):
     """Whether nodes may go down in this run; if not, a network may save work."""
 
     def attach(self, world: Simulator, nodes: int) -> None:
-        """Keeps the simulator and makes the random generators. It is called once, before anything happens.
-
-        Node ids are 0 to nodes - 1.
-        """
+        """Keep the simulator and make the generators, once, before anything happens. Ids are 0 to nodes - 1."""
         self.world = world
         self.nodes = nodes
 
@@ -123,5 +117,5 @@ class Network(ABC):
         """Ends all disturbances, for the second half of a swarm world: nothing is lost or cut any more."""
 
     def counters(self) -> Mapping[str, int]:
-        """The counters of the network (lost, duplicated, collided and so on), for run.json."""
+        """Return the counters of the network (lost, duplicated, collided and so on), for run.json."""
         return {}

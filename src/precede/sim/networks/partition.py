@@ -16,7 +16,7 @@ class Partition(Struct, frozen=True):
     groups: tuple[tuple[NodeId, ...], ...]
 
     def group_of(self, node: NodeId) -> int:
-        """The number of a node's group; -1 for nodes in no group."""
+        """Return the number of a node's group; -1 for nodes in no group."""
         for number, members in enumerate(self.groups):
             if node in members:
                 return number

@@ -64,7 +64,7 @@ class Switched(Network):
         return _Crossing(self, self._ports[sender])
 
     def leave(self, port: _Port, now: Instant) -> Instant:
-        """Queues one more packet of a node; returns the instant at which it leaves the queue."""
+        """Queue one more packet of a node. Return the instant at which it leaves the queue."""
         begins = port.free
         if begins > now:
             self._waited += begins - now

@@ -87,7 +87,7 @@ def _counted(fixes: Iterable[Fix | _Unusable], summary: Summary) -> Iterator[Row
 def _fixes(
     lines: Iterable[tuple[int, str]], summary: Summary, columns: Mapping[str, str] | None
 ) -> Iterator[Fix | _Unusable]:
-    """The rows of the file as fixes (line, node, instant, latitude, longitude), or as unusable."""
+    """Yield the rows of the file as fixes (line, node, instant, latitude, longitude), or as unusable."""
     content = data_lines(lines)
     first = next(content, None)
     if first is None:

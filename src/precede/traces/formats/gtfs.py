@@ -81,7 +81,7 @@ def _chain(trips: dict[str, Trip], stops: dict[str, Stop], summary: Summary) -> 
 
 
 def _day(services: Services, trips: Counter[str], day: str | None, feed: Feed) -> date:
-    """The service day: the requested one, else the busiest; raises BadInput if it has no trips."""
+    """Return the service day: the requested one, else the busiest; raises BadInput if it has no trips."""
     span = services.span()
     if day is None and span is None:
         raise BadInput(f"{feed.path}: no day in calendar.txt or calendar_dates.txt")
@@ -103,7 +103,7 @@ def _day(services: Services, trips: Counter[str], day: str | None, feed: Feed) -
 def _trips(
     feed: Feed, summary: Summary, running: frozenset[str]
 ) -> tuple[dict[str, Trip], set[str], list[Reject]]:
-    """The trips of the day, the ids of all other trips, and the rejects."""
+    """Return the trips of the day, the ids of all other trips, and the rejects."""
     trips: dict[str, Trip] = {}
     others: set[str] = set()
     rejects: list[Reject] = []
@@ -132,7 +132,7 @@ def _trips(
 def _shapes(
     feed: Feed, summary: Summary, shape_ids: set[str], projection: Projection
 ) -> tuple[dict[str, Shape], list[Reject]]:
-    """The shapes that trips of the day follow, and the rejects."""
+    """Return the shapes that trips of the day follow, and the rejects."""
     points: dict[str, list[tuple[float, float, float, float | None]]] = {}
     rejects: list[Reject] = []
     held = 0
@@ -160,7 +160,7 @@ def _shapes(
 
 
 def _shape(points: list[tuple[float, float, float, float | None]]) -> Shape | None:
-    """A shape from points (sequence, x, y, distance); None for fewer than two."""
+    """Return a shape from points (sequence, x, y, distance); None for fewer than two."""
     if len(points) < 2:
         return None
     points.sort(key=lambda point: point[0])
@@ -212,7 +212,7 @@ def _anchors(calls: list[Call], stops: dict[str, Stop], summary: Summary) -> lis
 def _vehicles(
     trips: dict[str, Trip], stops: dict[str, Stop], shapes: dict[str, Shape], summary: Summary
 ) -> Iterator[Row]:
-    """The segments of every vehicle: its trips in order, joined by layovers."""
+    """Yield the segments of every vehicle: its trips in order, joined by layovers."""
     nodes = Nodes(summary)
     by_vehicle: dict[str, list[Trip]] = {}
     for trip in trips.values():

@@ -182,7 +182,7 @@ class Services:
             summary.rows_kept += 1
 
     def on(self, day: date) -> frozenset[str]:
-        """The services that run on a day."""
+        """Return the services that run on a day."""
         running = {service: True for service in self._weekly if self._usually(service, day)}
         running.update(self._exceptions.get(day, {}))
         return frozenset(service for service, runs in running.items() if runs)
@@ -193,13 +193,13 @@ class Services:
         return begin <= day <= end and day.weekday() in days
 
     def span(self) -> tuple[date, date] | None:
-        """The first and the last day that the feed mentions."""
+        """Return the first and the last day that the feed mentions."""
         marks = [day for _, begin, end in self._weekly.values() for day in (begin, end)]
         marks += self._exceptions
         return (min(marks), max(marks)) if marks else None
 
     def busiest(self, trips: Counter[str]) -> date | None:
-        """The first day with the most trips; None if no day has trips.
+        """Return the first day with the most trips; None if no day has trips.
 
         Between two days on which a service begins or ends, all weeks are the same apart from exceptions, so
         only one week is examined. A feed may therefore cover a century (from 1970-01-01 to 2099-12-31).
@@ -233,7 +233,7 @@ class Services:
         return starts, list(summed)
 
     def _exceptional(self, day: date, trips: Counter[str]) -> int:
-        """The number of trips that the exceptions of a day add; negative if they remove trips."""
+        """Return the number of trips that the exceptions of a day add; negative if they remove trips."""
         changed = self._exceptions[day].items()
         return sum(
             trips[service] if added else -trips[service]
@@ -254,7 +254,7 @@ def _week(start: int, until: int, exceptional: Container[int]) -> list[int]:
 
 
 def _weekday(ordinal: int) -> int:
-    """The weekday of an ordinal date; 0 is Monday."""
+    """Return the weekday of an ordinal date; 0 is Monday."""
     return (ordinal + 6) % 7
 
 
@@ -302,7 +302,7 @@ def read_stops(
 
 
 def _away(projection: Projection, latitude: float, longitude: float) -> float:
-    """The distance from the centre in metres; a very large number if it cannot be projected."""
+    """Return the distance from the centre in metres; a very large number if it cannot be projected."""
     try:
         x, y = projection.place(latitude, longitude)
     except BadRow:
@@ -311,7 +311,7 @@ def _away(projection: Projection, latitude: float, longitude: float) -> float:
 
 
 def _reason(error: BadRow | KeyError) -> str:
-    """The reason for a reject."""
+    """Return the reason for a reject."""
     return "too few fields" if isinstance(error, KeyError) else str(error)
 
 

@@ -46,7 +46,7 @@ class Shape:
         self._projected: dict[tuple[tuple[float, float], ...], list[float] | None] = {}
 
     def by_feed(self, anchors: Sequence[Anchor]) -> list[float] | None:
-        """The anchors in metres along the shape, by the feed's distances; None if they do not fit."""
+        """Return the anchors in metres along the shape, by the feed's distances; None if they do not fit."""
         if self.along is None or any(anchor.along is None for anchor in anchors):
             return None
         along = np.array([anchor.along for anchor in anchors])
@@ -58,7 +58,7 @@ class Shape:
         return [float(value) for value in placed] if self._fits(anchors, placed) else None
 
     def by_projection(self, anchors: Sequence[Anchor]) -> list[float] | None:
-        """The anchors in metres along the shape, by nearest points; None if a stop is far from the shape."""
+        """Return the anchors in metres along the shape, by nearest points; None if a stop is far from it."""
         pattern = tuple((anchor.x, anchor.y) for anchor in anchors)
         if pattern not in self._projected:
             self._projected[pattern] = self._project(anchors)
@@ -87,7 +87,7 @@ class Shape:
         return bool((off <= OFF_SHAPE_M).all())
 
     def _nearest(self, anchor: Anchor) -> tuple[list[float], list[float]]:
-        """The points at which the shape is nearest to a stop, one for each pass, and their distances."""
+        """Return the points at which the shape is nearest to a stop, one for each pass, and their distances."""
         dx, dy = np.diff(self.xs), np.diff(self.ys)
         square = np.maximum(dx * dx + dy * dy, 1e-12)
         part = ((anchor.x - self.xs[:-1]) * dx + (anchor.y - self.ys[:-1]) * dy) / square
@@ -102,7 +102,7 @@ class Shape:
         return [float(value) for value in at], [float(value) for value in off[chosen]]
 
     def legs(self, begin: Instant, end: Instant, start: float, stop: float) -> list[Leg]:
-        """Motion at constant speed along the shape from `start` to `stop` metres."""
+        """Return motion at constant speed along the shape from `start` to `stop` metres."""
         first, last = np.searchsorted(self.metres, (start, stop), side="right")
         inner = [float(m) for m in self.metres[first:last] if start < m < stop]
         places = [start, *inner, stop]
@@ -114,7 +114,7 @@ class Shape:
 
 
 def _forward(places: list[list[float]], costs: list[list[float]]) -> list[float] | None:
-    """One position for every stop, never descending, with the least sum of costs (dynamic programming)."""
+    """Return one position for every stop, never descending, with the least sum of costs."""
     total = [list(costs[0])]
     before: list[list[int]] = [[0] * len(costs[0])]
     for positions, previous, cost in zip(places[1:], places, costs[1:], strict=False):
@@ -138,13 +138,13 @@ def _forward(places: list[list[float]], costs: list[list[float]]) -> list[float]
 
 
 def _legs(times: list[Instant], xs: list[float], ys: list[float]) -> list[Leg]:
-    """Straight legs through the points; points that have the same rounded time as another are skipped."""
+    """Return straight legs through the points; of points with the same rounded time one is used."""
     kept = [k for k in range(len(times)) if k in (0, len(times) - 1) or times[k - 1] < times[k] < times[-1]]
     return [(times[p], xs[p], ys[p], times[q], xs[q], ys[q]) for p, q in pairwise(kept) if times[p] < times[q]]
 
 
 def trip_legs(anchors: Sequence[Anchor], shape: Shape | None) -> tuple[list[Leg], bool]:
-    """The legs of a trip with its stops, and whether it follows its shape."""
+    """Return the legs of a trip with its stops, and whether it follows its shape."""
     placed = None
     if shape is not None:
         placed = shape.by_feed(anchors) or shape.by_projection(anchors)

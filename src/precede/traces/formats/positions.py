@@ -163,7 +163,7 @@ def _scale_in(comment: str) -> float | None:
 
 
 def _plain(text: str) -> str:
-    """A numeric name without a fraction as a whole number: `1.000000e+00` becomes `1`."""
+    """Return a numeric name without a fraction as a whole number: `1.000000e+00` becomes `1`."""
     if text.isdecimal():
         return text
     value = float(text)

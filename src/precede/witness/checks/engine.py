@@ -31,15 +31,15 @@ class Engine:
         return [fill] * count
 
     def marks(self, count: int) -> Ints:
-        """The marks of `count` rows, none set."""
+        """Return the mark bits of `count` rows, none set."""
         return bytearray(count)
 
     def copy(self, values: Ints) -> Ints:
-        """A copy of integers."""
+        """Return a copy of integers."""
         return list(values)
 
     def marked(self, marks: Ints, most: int) -> list[int]:
-        """The first rows with a mark, at most `most`."""
+        """Return the first rows with a mark, at most `most`."""
         rows = []
         for event, mark in enumerate(marks):
             if mark:
@@ -49,17 +49,17 @@ class Engine:
         return rows
 
     def clear(self, marks: Ints, mark: int) -> None:
-        """Remove one mark from every row."""
+        """Remove this mark bit from every row."""
         for event, value in enumerate(marks):
             if value & mark:
                 marks[event] = value & ~mark
 
     def pick(self, values: Ints, places: Ints) -> Ints:
-        """The values at these places."""
+        """Return the values at these indices."""
         return [values[place] for place in places]
 
     def tally(self, values: Ints, count: int) -> Ints:
-        """How often each of 0 .. count - 1 occurs; negative values are ignored."""
+        """Return how often each of 0 .. count - 1 occurs; negative values are ignored."""
         counts = self.ints(count)
         for value in values:
             if value >= 0:
@@ -67,7 +67,7 @@ class Engine:
         return counts
 
     def deliveries_per_message(self, history: History) -> Ints:
-        """The number of processes that deliver each message; masked repetitions do not count."""
+        """Return the number of processes that deliver each message; masked repetitions do not count."""
         counts = self.ints(history.messages)
         for code in history.events:
             if code >= 0 and code & 1:
@@ -75,7 +75,7 @@ class Engine:
         return counts
 
     def find(self, values: Ints, begin: int, end: int, value: int) -> int:
-        """The first index of a value in `values[begin:end]`, or -1."""
+        """Return the first index of a value in `values[begin:end]`, or -1."""
         return next((place for place in range(begin, end) if values[place] == value), -1)
 
     def mark_late_causal(self, history: History, marks: Ints, who: Ints, until: Ints, turns: int) -> int:

@@ -8,8 +8,8 @@ from precede.witness.history import LATE, Ints
 def mark_late_fifo(start: Ints, events: Ints, marks: Ints, source: Ints, highest: Ints, owner: Ints) -> int:
     """Mark every delivery that comes after a later message of its source. Returns the number of marked rows.
 
-    A later message of the same source has a higher number. `highest[s]` is the highest message of source s that
-    process `owner[s]` has delivered; the caller passes one entry per process, `owner` filled with -1.
+    Later messages of a source have higher numbers. `highest[s]` is the highest message of source s that process
+    `owner[s]` has delivered; the caller passes one entry per process, `owner` filled with -1.
     """
     late = 0
     for p in range(len(start) - 1):

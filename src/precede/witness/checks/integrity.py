@@ -11,7 +11,7 @@ from typing import Final
 from precede.witness.history import DUPLICATE, EARLY, UNADDRESSED, Ints
 
 OUT: Final = -2
-"""The value of an entry of `parked` when its message has been broadcast."""
+"""The entry in `parked` of a message that has been broadcast: no process needs to wait for it."""
 
 
 def mark_repetitions(start: Ints, events: Ints, marks: Ints, last_seen: Ints) -> int:

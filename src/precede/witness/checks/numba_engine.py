@@ -31,7 +31,7 @@ _SHORTEST_WINDOW: Final = 16
 """The fewest rows of a source between two snapshots of its clock."""
 
 _ADVANCE: Final = 8
-"""How many places `complete` may rise with one delivery. The limit keeps the cost of a delivery constant."""
+"""By how many messages the known prefix `complete` may grow at a delivery, so that each one costs little."""
 
 
 class NumbaEngine(Engine):

@@ -156,12 +156,12 @@ class LiveState:
         return place
 
     def key_of(self, message: int) -> Key:
-        """The source, incarnation and number of a message."""
+        """Return the source, incarnation and number of a message."""
         process = self.processes[self.source[message]]
         return process.node, process.incarnation, self.number[message]
 
     def message_name(self, message: int) -> str:
-        """The name of a message: `a:3`."""
+        """Return the name of a message: `a:3`."""
         return name_message(*self.key_of(message))
 
     def conflict(self, process: Process, cause: str) -> None:
@@ -171,7 +171,7 @@ class LiveState:
             self.conflicts.append(text)
 
     def waits_for(self, most: int = 5) -> list[str]:
-        """Describe the missing rows and messages: at most `most` lines, and one that counts the others."""
+        """Describe the missing rows and messages: at most `most` lines, and one that counts the rest."""
         lines = []
         for process in self.processes:
             if process.held:

@@ -117,12 +117,12 @@ class Stories:
         return any(s == source and last >= rank for s, last in zip(entries[::2], entries[1::2], strict=True))
 
     def _broadcast(self, message: int) -> Row:
-        """The broadcast row of a message."""
+        """Return the broadcast row of a message."""
         node, incarnation, _ = self.state.key_of(message)
         return Row(node, incarnation, self.state.born[message], "broadcast", self.state.message_name(message))
 
     def _delivered(self, p: int, message: int) -> Row:
-        """The row at which process p delivered a message."""
+        """Return the row at which process p delivered a message."""
         process, step = self.state.processes[p], self.state.delivered[p][message] - 1
         return Row(process.node, process.incarnation, step, "delivered", self.state.message_name(message))
 
@@ -137,7 +137,7 @@ def _violation(
     other: str | None = None,
     chain: tuple[str, ...] = (),
 ) -> Violation:
-    """Make a violation by a row of a process; `story` continues the words "Node a"."""
+    """Return the violation by a row of a process. `story` continues a sentence that begins "Node a"."""
     rows = rows or (_row(process, row),)
     return Violation(
         kind=kind,

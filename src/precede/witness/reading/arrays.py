@@ -134,7 +134,7 @@ class ArrayBuilder:
         self.rows += count
 
     def _kinds(self, batch: Any, first_row: int, everywhere: Array) -> Array:
-        """BROADCAST, DELIVERED or OTHER for each row."""
+        """Return BROADCAST, DELIVERED or OTHER for each row."""
         constant = self.layout.constant_kind
         if constant is not None:
             return np.full(batch.num_rows, constant, np.uint8)
@@ -158,7 +158,7 @@ class ArrayBuilder:
         return kinds
 
     def _nodes(self, title: str, batch: Any, first_row: int, needed: Array) -> Array:
-        """A column of node names as codes; a name is required where `needed`."""
+        """Return a column of node names as codes. Where `needed` is True a name is required."""
         column = batch.column(self.layout.columns[title])
         codes = self.processes.nodes.column(column, first_row, title, self.place)
         self._require_names(codes, first_row, title, needed)
@@ -172,7 +172,7 @@ class ArrayBuilder:
         return integers(batch.column(self.layout.columns[title]), first_row, title, self.place)
 
     def _incarnations(self, title: str, batch: Any, first_row: int) -> Array | None:
-        """A column of incarnations, or None when all of them are 0."""
+        """Return a column of incarnations, or None when all of them are 0."""
         if title not in self.layout.columns:
             return None
         incarnations, _ = self._integers(title, batch, first_row)
@@ -197,7 +197,7 @@ class ArrayBuilder:
     def _messages(
         self, batch: Any, first_row: int, kind: Array, node: Array, incarnation: Array | None
     ) -> tuple[Array, Array | None, Array]:
-        """The source of each row's message, the source's incarnation, and the number.
+        """Return the source of each row's message, the source's incarnation, and the number.
 
         For opaque ids the number is the code of the id, and the source is not known: it is the row's own node.
         """
@@ -217,7 +217,7 @@ class ArrayBuilder:
     def _source_incarnations(
         self, batch: Any, first_row: int, kind: Array, incarnation: Array | None
     ) -> Array | None:
-        """The incarnation of each message's source; a broadcast row without one means its own."""
+        """Return the incarnation of each message's source; a broadcast row without one means its own."""
         written = self._incarnations("message_incarnation", batch, first_row)
         if incarnation is None:
             return written
@@ -230,7 +230,7 @@ class ArrayBuilder:
         return np.where(missing & (kind == BROADCAST), incarnation, others)
 
     def _clock(self, batch: Any, first_row: int, kind: Array, process: Array) -> Array:
-        """Return the local times, and remember the processes that have a delivery without one."""
+        """Return the local times of the rows; note the processes that have a delivery without one."""
         if not self.timed:
             return np.empty(0, np.int64)
         clock, missing = self._integers("clock_us", batch, first_row)

@@ -90,7 +90,7 @@ class Assembly:
             self.ghosts = kernels.find_labelled(rows.source, ids, self._message_of(ids), self.events)
 
     def _ids(self) -> Array:
-        """The opaque id of each row as an integer; the same id in two groups gets two integers."""
+        """Return the opaque id of each row as an integer; the same id in two groups gets two integers."""
         assert self.labels is not None
         group = self.processes.group_numbers()
         if not len(group) or group.max() == 0:
@@ -99,7 +99,7 @@ class Assembly:
         return np.unique(of_row * len(self.labels.names) + self.rows.number, return_inverse=True)[1]
 
     def _message_of(self, ids: Array) -> Array:
-        """The message of every opaque id, or -1."""
+        """Return the message of each opaque id, or -1 if that id was never broadcast."""
         index = np.full(ids.max(initial=0) + 1, -1, np.int32)
         named = ids[self.position]
         index[named] = np.arange(len(named), dtype=np.int32)
@@ -154,7 +154,7 @@ class Assembly:
         kernels.sort_addresses(self.address_start, self.addresses)
 
     def histories(self, truncated: bool, without_clock: Collection[int]) -> list[History]:
-        """One history for each group.
+        """Return one history for each group.
 
         `without_clock`: the processes that have a delivery without a local time.
         """
@@ -173,7 +173,7 @@ class Assembly:
         return histories
 
     def _history(self, p: int, q: int) -> History:
-        """The history of processes p to q - 1; rows, processes and messages are renumbered from 0."""
+        """Return the history of processes p to q - 1; rows, processes and messages are renumbered from 0."""
         table, rows = self.processes, self.rows
         e, f = int(rows.start[p]), int(rows.start[q])
         m, n = int(self.base[p]), int(self.base[q])
@@ -234,7 +234,7 @@ class Assembly:
         history.ghosts += [self._ghost(history, p, place) for place in proven[:GHOSTS_KEPT].tolist()]
 
     def _set_ungathered_aside(self, history: History, p: int, q: int, places: Array) -> Array:
-        """Return the deliveries whose source has rows. Note the others in the history, by source."""
+        """Return the ghosts (deliveries without a broadcast) whose source has rows; note the rest by source."""
         table, rows = self.processes, self.rows
         gathered = np.isin(table.node[rows.source[places]], table.node[table.order[p:q]])
         others = places[~gathered]

@@ -70,12 +70,12 @@ class Layout(Struct, frozen=True):
         return "step" not in self.columns
 
     def without(self, *names: str) -> Layout:
-        """The layout without columns that the order does not need."""
+        """Return the layout without columns that the order does not need."""
         columns = {ours: theirs for ours, theirs in self.columns.items() if ours not in names}
         return Layout(columns, self.by, self.kinds, self.constant_kind)
 
     def names_to_read(self) -> tuple[str, ...]:
-        """The log's own names of all columns to read, each once."""
+        """Return the log's own names of all columns to read, each once."""
         return tuple(dict.fromkeys((*self.columns.values(), *self.by)))
 
 

@@ -30,7 +30,7 @@ def next_block(stream: LineStream) -> bytes:
 
 
 def parse_block(block: bytes, columns: Sequence[str], requested: Sequence[str], separator: str) -> Any:
-    """The requested columns of a block as a table of strings, empty cells null; None if it is irregular."""
+    """Return the requested columns of a block as strings, empty cells null; None if it is irregular."""
     if not block.endswith(b"\n") or block.startswith(b"\n") or not block.isascii():
         return None
     if any(mark in block for mark in _IRREGULAR):

@@ -29,7 +29,7 @@ class Names:
         self._last: dict[str, tuple[Any, Array]] = {}
 
     def code(self, name: str) -> int:
-        """The code of a name; a new name gets the next one."""
+        """Return the code of a name; a new name gets the next one."""
         code = self._codes.get(name)
         if code is None:
             code = self._codes[name] = len(self.names)
@@ -37,7 +37,7 @@ class Names:
         return code
 
     def column(self, column: Any, first_row: int, title: str, place: Place) -> Array:
-        """The codes of a column; `title` names the column in an error message."""
+        """Return the codes of a column; `title` names the column in an error message."""
         encoded = dictionary_of(column)
         codes = self._translate(encoded.dictionary, first_row, title, place)
         indices = encoded.indices
@@ -72,7 +72,7 @@ class Pairs:
         self._table = np.full(1 << 11, -1, np.int32)
 
     def column(self, a: Array, b: Array) -> Array:
-        """The codes of the pairs (a, b); a new pair gets the next code."""
+        """Return the codes of the pairs (a, b); a new pair gets the next code."""
         out = np.empty(len(a), np.int32)
         done = 0
         while True:
@@ -84,16 +84,16 @@ class Pairs:
             kernels.rehash(self._table, self._keys, self.count)
 
     def first(self) -> Array:
-        """The first integer of each pair, by code."""
+        """Return the first integer of each pair, by code."""
         return (self._keys[: self.count] >> 32).astype(np.int32)
 
     def second(self) -> Array:
-        """The second integer of each pair, by code."""
+        """Return the second integer of each pair, by code."""
         return (self._keys[: self.count] & 0xFFFFFFFF).astype(np.uint32).view(np.int32)
 
 
 def dictionary_of(column: Any) -> Any:
-    """An Arrow column as a dictionary array."""
+    """Return an Arrow column as a dictionary array."""
     if isinstance(column, pa.ChunkedArray):
         column = column.combine_chunks()
     if not isinstance(column, pa.DictionaryArray):
@@ -159,7 +159,7 @@ def _listed(value: Any, row: int, place: Place) -> list[str] | None:
 
 
 def first_missing(missing: Array | None, needed: Array) -> int:
-    """The first index where a needed value is missing, or -1."""
+    """Return the first index where a needed value is missing, or -1."""
     if missing is None:
         return -1
     places = np.flatnonzero(missing & needed)

@@ -69,7 +69,7 @@ class Log(ABC):
         """Yield the columns with these names, some rows at a time, as Python values; an empty cell is None."""
 
     def place(self, row: int) -> str:
-        """The place of a row, counted from 1, for an error message."""
+        """Return where a row (from 1) is in the file, for an error message."""
         return f"{self.name}, row {row}"
 
     def has_values(self, column: str) -> bool:
@@ -176,7 +176,7 @@ class CsvLog(TextLog):
             yield _transpose(rows, names, places)
 
     def text_batches(self, names: Sequence[str]) -> Iterator[Any]:
-        """The regular blocks of a large file as Arrow batches of text; `read` gives the rows after them."""
+        """Yield the regular blocks of a large file as Arrow text batches; `read` gives the rows after them."""
         from precede.witness.reading.csv_blocks import batches
 
         if not isinstance(self.stream, LineStream):
@@ -342,7 +342,7 @@ def _open_directory(where: Path) -> Log:
 
 
 def read_promise(path: Path) -> str | None:
-    """The order that run.json promises; None without a file or an order in it."""
+    """Return the order that run.json promises; None without a file or an order in it."""
     order = _describe(path).get("order")
     return order if isinstance(order, str) else None
 

@@ -36,7 +36,7 @@ Rows: TypeAlias = list[tuple[int, int, int, Key | None, int | None]]
 
 
 class Broadcast:
-    """The broadcast row of a message: its place in the file, its process, and what only it has."""
+    """The broadcast row of a message: its row in the file, its process, and its deadline and destinations."""
 
     __slots__ = ("deadline", "destinations", "process", "row")
 
@@ -119,7 +119,7 @@ class PlainBuilder:
             rows.append((at, row, row_kind, message, moment))
 
     def _finish(self) -> list[History]:
-        """The history of every group, in the natural order of the groups."""
+        """Return the history of every group, in the natural order of the groups."""
         ordered = sorted(self.groups, key=lambda key: tuple(natural(part) for part in key))
         return [self._history(key, self.groups.pop(key), self.deliveries_only) for key in ordered]
 
@@ -250,7 +250,7 @@ class PlainBuilder:
     def _number_messages(
         self, group: Group, processes: list[Process], deliveries_only: bool
     ) -> list[tuple[Process, Key]]:
-        """Every message with its source, by source and in the order of broadcasting.
+        """List every message with its source, by source and in the order of broadcasting.
 
         Without broadcast rows the messages are those that were delivered; opaque ids then get a source without
         a name.
@@ -275,7 +275,7 @@ class PlainBuilder:
         return [(key[:2], key) for key in numbered]
 
     def _broadcast_order(self, process: Process, rows: Rows) -> list[Key]:
-        """The messages of a process in the order of broadcasting. Raises BadInput if numbers do not ascend."""
+        """Return a process's messages in the order of broadcasting. Raises BadInput unless numbers ascend."""
         keys: list[Key] = []
         last: int | None = None
         for _, row, kind, key, _ in rows:
@@ -380,5 +380,5 @@ def _last_step(group: Group, processes: list[Process], p: int) -> int | None:
 
 
 def _label(key: Key) -> str:
-    """A message in an error message."""
+    """Return the name of a message for an error message."""
     return key if isinstance(key, str) else name_message(*key)

@@ -43,7 +43,7 @@ class ProcessTable:
         source: Array,
         source_incarnation: Array | None,
     ) -> tuple[Array, Array]:
-        """The processes of some rows, and the processes that broadcast the rows' messages.
+        """Return the processes of some rows, and the processes that broadcast the rows' messages.
 
         None stands for a column of zeros.
         """
@@ -85,7 +85,7 @@ class ProcessTable:
         return group, natural(self.nodes.names[int(self.node[process])]), int(self.incarnation[process])
 
     def group_values(self, group: int) -> tuple[str, ...]:
-        """The values of the `by` columns for a group."""
+        """Return the values of the `by` columns for a group."""
         if not self.by:
             return ()
         values: list[str] = []
@@ -95,14 +95,14 @@ class ProcessTable:
         return (self.group_names[0].names[group], *reversed(values))
 
     def group_numbers(self) -> Array:
-        """The group of every process in `order`, numbered from 0 in that order."""
+        """Return the group of every process in `order`, numbered from 0 in that order."""
         groups = self.group[self.order]
         if not len(groups):
             return groups
         return np.concatenate(([0], np.cumsum(groups[1:] != groups[:-1])))
 
     def name(self, process: int) -> str:
-        """A process in an error message; works before `settle`, too."""
+        """Return the name of a process for an error message; works before `settle`, too."""
         if self._are_nodes:
             return self.nodes.names[process]
         node = int(self._group_nodes.second()[self._processes.first()[process]])

@@ -251,7 +251,7 @@ class RowStore:
         self.gap_next[order[at[jumps]]] = step[jumps + 1]
 
     def _gaps(self) -> list[Gap]:
-        """The first gap of each process that has one."""
+        """Return the first gap of each process that has one."""
         gaps: list[Gap] = []
         for place, code in enumerate(self.processes.order.tolist()):
             first = int(self.first_step[code])

@@ -97,7 +97,7 @@ class ParquetLog(Log):
 
 
 def table_log(source: Any) -> Log:
-    """The log in an Arrow table, record batch or reader, or in a pandas frame."""
+    """Return the log in an Arrow table, record batch or reader, or in a pandas frame."""
     if isinstance(source, pa.RecordBatch):
         source = pa.Table.from_batches([source])
     elif isinstance(source, pa.RecordBatchReader):
@@ -133,7 +133,7 @@ def _file(piece: Piece) -> File:
 
 
 def _with_named(batch: Any, named: Mapping[str, str | None], names: Sequence[str]) -> Any:
-    """A batch with the columns of its folder names, the same value in every row."""
+    """Return a batch with the columns of its folder names, the same value in every row."""
     if batch.num_columns == len(names):
         return batch
     in_file = dict(zip(batch.schema.names, batch.columns, strict=True))

@@ -204,7 +204,7 @@ def missing(plan: Plan, prepared: Prepared, log: pa.Table) -> list[str]:
 
 
 def _admissions(prepared: Prepared) -> dict[NodeId, Instant]:
-    """When each host was last admitted by any station."""
+    """Return when each host was last admitted by any station."""
     admissions: dict[NodeId, Instant] = {}
     for hosted in prepared.world.nodes:
         if isinstance(hosted.node, WasStation):

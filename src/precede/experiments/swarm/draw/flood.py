@@ -313,7 +313,7 @@ def _missed_by_latecomers(
 
 
 def _up_at_end(prepared: Prepared) -> dict[_Process, None]:
-    """The nodes that are up at the end, with their incarnations."""
+    """Return the nodes that are up at the end, with their incarnations."""
     names = prepared.built.names
     return {
         (names[hosted.id], hosted.incarnation): None

@@ -174,6 +174,6 @@ def checks(prepared: Prepared, log: pa.Table) -> dict[str, list[str]]:
 
 
 def _up_at_end(prepared: Prepared) -> dict[_Process, None]:
-    """The nodes that are up at the end, with their incarnations."""
+    """Return the nodes that are up at the end, with their incarnations."""
     names: dict[NodeId, str] = dict(enumerate(prepared.built.names))
     return {(names[hosted.id], hosted.incarnation): None for hosted in prepared.world.nodes if hosted.up}

@@ -15,12 +15,12 @@ _AGREED: Final = 1 << 62
 
 
 def list_number(founders: Sequence[NodeId]) -> int:
-    """The number of a list of founders, the same for every order of the list."""
+    """Return the number of a list of founders, the same for every order of the list."""
     return _hash("founders", *map(str, sorted(founders)))
 
 
 def group_number(founders: int, record: ViewRecord, agreed: bool) -> int:
-    """The number of the group that a list of founders begins with this view."""
+    """Return the number of the group that a list of founders begins with this view."""
     streams = (f"{source}.{serial}" for source, serial in record.voters)
     return (_AGREED if agreed else 1) | _hash(str(founders), *streams)
 
