@@ -35,7 +35,10 @@ _LISTEN: Final = "2s"
 """How long a member of a total order looks for a running group, before its founders may found one."""
 
 MOST_BYTES_CARRIED: Final = 1 << 28
-"""How many bytes of payloads a member carries for others, unless the option `cache_bytes` says otherwise."""
+"""How many bytes of payloads a member carries for others, unless an option says otherwise."""
+
+_BOUNDS: Final = {"cache": MOST_CARRIED, "cache_bytes": MOST_BYTES_CARRIED, "keep_bytes": MOST_BYTES_CARRIED}
+"""Options whose default is no bound, which a simulation can afford, and what bounds a member instead."""
 
 Order: TypeAlias = Literal["none", "fifo", "causal", "delta", "multicast", "total"]
 """The orders that `join` offers: see docs/guides/which-order.md."""
@@ -173,12 +176,11 @@ def open_member(
     known_options = registry.options_of_entry(entry, dissemination)
     if "durable" not in known_options:
         chosen.pop("durable", None)
-    if "cache" in known_options:
-        chosen.setdefault("cache", MOST_CARRIED)
+    for option, most in _BOUNDS.items():
+        if option in known_options:
+            chosen.setdefault(option, most)
     if settings.book is None:
         _check_members(name, settings)
-    if "cache_bytes" in known_options:
-        chosen.setdefault("cache_bytes", MOST_BYTES_CARRIED)
     own_id, ids = _ids((*settings.members, name), settings.book)
     generator = random or SystemRandom()
 

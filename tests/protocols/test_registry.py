@@ -129,7 +129,7 @@ def test_options_are_grouped_by_the_dissemination_they_apply_to() -> None:
     assert set(groups["spray_and_wait"]) == {"buffer", "copies"}
     assert {"lifetime", "durable"} <= set(groups[""])
     assert set(groups["direct"]) == {"rto"}
-    assert set(groups["epidemic"]) == {"order", "cache", "evict", "sweep", "refresh"}
+    assert set(groups["epidemic"]) == {"order", "cache", "cache_bytes", "evict", "sweep", "refresh"}
     assert {"retention", "beacon"} <= set(groups["flooding"])
     assert {"medium", "digest", "cache", "cache_bytes"} <= set(groups["gossip"])
     assert list(registry.option_groups(registry.find("vcube"))) == [""]

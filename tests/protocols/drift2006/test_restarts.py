@@ -22,7 +22,7 @@ from precede.protocols.drift2006.packets import (
     ViewPacket,
     ViewRecord,
 )
-from precede.protocols.floods.reliable_floods import StreamId
+from precede.protocols.floods.stream import StreamId
 
 THREE: tuple[StreamId, ...] = ((0, 0), (1, 0), (2, 0))
 Store = dict[Any, Any]

@@ -8,14 +8,14 @@ from typing import Any
 import pytest
 
 from precede.core.context import Context
-from precede.core.effects import RADIO, Deliver, Effects, Persist
+from precede.core.effects import RADIO, Deliver, Effects, Persist, Send
 from precede.core.identity import MessageId
 from precede.core.messages import Message
 from precede.core.node import Node, round_trip
 from precede.eventlog.sinks import TableSink
 from precede.experiments.run import Run, carry_out
 from precede.protocols import registry
-from precede.protocols.floods.flooding import FloodDigestPacket, FloodPacket
+from precede.protocols.floods.flooding import FloodDigestPacket, FloodPacket, FloodWantPacket
 from precede.protocols.layered.envelope import Envelope
 from precede.witness.verify import verify
 
@@ -100,3 +100,15 @@ def test_a_message_that_arrives_right_after_a_restart_is_delivered(protocol: str
     after.start(10, round_trip(store))
     assert delivered(after.receive(flood(3), 1, 11, RADIO)) == []
     assert delivered(after.receive(FloodDigestPacket(((1, 0, 3),)), 1, 12, RADIO)) == [3]
+
+
+def test_kept_payloads_are_bounded_in_bytes_and_dropped_ones_are_told() -> None:
+    options = {"keep_bytes": 1000, "dissemination": "flooding", "relay_wait": "0s"}
+    node = registry.make("fifo", "node", Context(0, (0, 1), options, Random(1)))
+    node.start(0, {})
+    for number in range(1, 21):
+        message = Message(MessageId(1, 0, number), b"x" * 100)
+        node.receive(FloodPacket(Envelope(message, number, None, None, 0, 0)), 1, 1, RADIO)
+    assert node.sizes()["kept"] == 10
+    gone = node.receive(FloodWantPacket(((1, 0, 1, 20),)), 1, 2, RADIO)
+    assert [effect.packet.number for effect in gone if isinstance(effect, Send)] == [10]

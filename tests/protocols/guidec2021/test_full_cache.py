@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 
-from precede.core.effects import RADIO, Deliver, Effects, Persist
+from precede.core.effects import RADIO, Deliver, Discard, Effects, Persist
 from precede.core.identity import MessageId
 from precede.core.instants import MINUTE
 from precede.core.messages import Message
@@ -43,3 +43,15 @@ def test_a_restart_delivers_a_message_before_it_is_evicted(protocol: str) -> Non
     first = next(effect for effect in effects if type(effect) is Persist)
     store[first.key] = first.value  # the crash comes after the first write
     assert delivered(new_node(protocol).start(MINUTE, round_trip(store))) == [2]
+
+
+def test_carried_payloads_are_bounded_in_bytes() -> None:
+    options = {"cache_bytes": 1000, "dissemination": "epidemic"}
+    node = registry.make("unordered", "node", Context(0, (0, 1), options, Random(1)))
+    node.start(0, {})
+    evicted = []
+    for number in range(1, 21):
+        large = Envelope(Message(MessageId(1, 0, number), b"x" * 100), (), 9 * MINUTE, None, 0, 0)
+        effects = node.receive(packed([large]), 1, 1, RADIO)
+        evicted += [effect.message.id.number for effect in effects if type(effect) is Discard]
+    assert evicted == list(range(1, 11))

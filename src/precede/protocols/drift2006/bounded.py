@@ -34,7 +34,7 @@ from precede.protocols.drift2006.packets import (
     WantPacket,
 )
 from precede.protocols.drift2006.seen import fingerprint
-from precede.protocols.floods.reliable_floods import StreamId
+from precede.protocols.floods.stream import StreamId
 
 FEWEST_BITS: Final = 6
 MOST_BITS: Final = NARROW.bits - 1 - NARROW.number_bits

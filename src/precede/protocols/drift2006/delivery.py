@@ -14,7 +14,8 @@ from precede.core.node import Waiting
 from precede.protocols.drift2006.packets import Carried, CheckpointPacket, Flood
 from precede.protocols.drift2006.saved import OF_GROUP
 from precede.protocols.drift2006.state import DriftState, set_sources
-from precede.protocols.floods.reliable_floods import Floods, StreamId
+from precede.protocols.floods.reliable_floods import Floods
+from precede.protocols.floods.stream import StreamId
 
 
 @final

@@ -43,7 +43,8 @@ from precede.protocols.drift2006.packets import (
 from precede.protocols.drift2006.saved import group_keys
 from precede.protocols.drift2006.state import CONFIGURED_GROUP, NO_GROUP, DriftState, set_sources
 from precede.protocols.drift2006.views import Views
-from precede.protocols.floods.reliable_floods import Floods, StreamId
+from precede.protocols.floods.reliable_floods import Floods
+from precede.protocols.floods.stream import StreamId
 
 KNOCK: Final[Key] = ("join", "knock")
 _KNOCK_EVERY: Final = SECOND

@@ -28,7 +28,8 @@ from precede.protocols.drift2006.packets import (
 )
 from precede.protocols.drift2006.state import NO_GROUP, DriftState
 from precede.protocols.drift2006.votes import Votes
-from precede.protocols.floods.reliable_floods import Floods, StreamId
+from precede.protocols.floods.reliable_floods import Floods
+from precede.protocols.floods.stream import StreamId
 
 APPLY: Final[Key] = ("join", "apply")
 _APPLY_EVERY: Final = SECOND

@@ -12,7 +12,8 @@ from precede.protocols.drift2006.dummies import Dummies
 from precede.protocols.drift2006.packets import Carried, Flood
 from precede.protocols.drift2006.state import DriftState, set_sources
 from precede.protocols.drift2006.votes import Votes
-from precede.protocols.floods.reliable_floods import Floods, StreamId
+from precede.protocols.floods.reliable_floods import Floods
+from precede.protocols.floods.stream import StreamId
 
 Admitted: TypeAlias = Callable[[StreamId, int, Instant, list[Effect]], None]
 """A callback for an admitted stream, which may be this node's own, with the admission's timestamp."""

@@ -58,7 +58,8 @@ from precede.protocols.drift2006.restart import Restart
 from precede.protocols.drift2006.state import NO_GROUP, USUAL_LEAP, DriftState
 from precede.protocols.drift2006.views import TELL, Views
 from precede.protocols.drift2006.votes import Votes
-from precede.protocols.floods.reliable_floods import RELAY, Floods, Stream, StreamId
+from precede.protocols.floods.reliable_floods import RELAY, Floods
+from precede.protocols.floods.stream import Stream, StreamId
 
 
 @mypyc_attr(allow_interpreted_subclasses=True)

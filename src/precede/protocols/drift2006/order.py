@@ -18,7 +18,7 @@ from precede.core.identity import NodeId
 from precede.core.instants import Instant
 from precede.protocols.drift2006.packets import Flood
 from precede.protocols.drift2006.seen import Seen
-from precede.protocols.floods.reliable_floods import StreamId
+from precede.protocols.floods.stream import StreamId
 
 Placed: TypeAlias = tuple[int, NodeId, int, int, Flood, Instant]
 """A flood by its place in the total order (timestamp, source, serial, number), and when it arrived."""

@@ -32,7 +32,7 @@ from precede.protocols.drift2006.packets import (
     sizes_of,
 )
 from precede.protocols.drift2006.state import DriftState
-from precede.protocols.floods.reliable_floods import Have, Stream, StreamId, Want
+from precede.protocols.floods.stream import Have, Stream, StreamId, Want
 
 
 @final
@@ -149,6 +149,9 @@ class PacketBuilder:
         """Return a neighbour's digest without the floods that lie behind the ends of their streams."""
         ends = self._state.view.ends
         return [(source, serial, min(n, ends.get((source, serial), n))) for source, serial, n in haves]
+
+    def payload_bytes(self, flood: Carried) -> int:
+        return len(flood.message.payload) if isinstance(flood, Flood) and flood.message is not None else 0
 
     def can_drop(self, stream: Stream[Any], number: int, flood: Carried) -> bool:
         """True when a flood was delivered here and, if crashes are tolerated, every voter holds it.

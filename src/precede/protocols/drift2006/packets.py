@@ -15,7 +15,7 @@ from msgspec import Meta, Struct
 from precede.core.identity import Count, MessageId, NodeId
 from precede.core.instants import Instant
 from precede.core.messages import Message, Packet, Size, Written
-from precede.protocols.floods.reliable_floods import Have, Serial, StreamId, Want
+from precede.protocols.floods.stream import Have, Serial, StreamId, Want
 
 HEADER_BYTES: Final = 20
 ENTRY_BYTES: Final = 8

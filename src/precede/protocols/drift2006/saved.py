@@ -18,7 +18,7 @@ from precede.core.effects import Key
 from precede.core.messages import Message
 from precede.core.node import Saved, restore
 from precede.protocols.drift2006.packets import Flood, Origin, ViewRecord
-from precede.protocols.floods.reliable_floods import StreamId
+from precede.protocols.floods.stream import StreamId
 
 GroupRecord: TypeAlias = tuple[int, ViewRecord, tuple[StreamId, ...]]
 """A group, the view in which this node entered it, and its sources at that time."""

@@ -23,7 +23,7 @@ from mypy_extensions import mypyc_attr
 
 from precede.protocols.drift2006.clock_table import NARROW, WIDE, Clock, ClockTable, Form, Packed
 from precede.protocols.drift2006.packets import Chosen
-from precede.protocols.floods.reliable_floods import Stream, StreamId
+from precede.protocols.floods.stream import Stream, StreamId
 from precede.protocols.floods.virtual_flooding import Choice, Policy, choice
 
 _MOST_UNMERGED: Final = 512

@@ -20,7 +20,8 @@ from precede.protocols.drift2006.options import DriftOptions, parse_node_ids
 from precede.protocols.drift2006.order import Pending, Placed, Shadow
 from precede.protocols.drift2006.packets import Carried, Flood, Origin, Piggyback, ViewRecord, node_incarnation
 from precede.protocols.drift2006.seen import Seen
-from precede.protocols.floods.reliable_floods import Floods, StreamId
+from precede.protocols.floods.reliable_floods import Floods
+from precede.protocols.floods.stream import StreamId
 
 NO_GROUP: Final = -1
 CONFIGURED_GROUP: Final = 0

@@ -29,7 +29,8 @@ from precede.protocols.drift2006.packet_builder import PacketBuilder
 from precede.protocols.drift2006.packets import Carried, Flood, ViewRecord
 from precede.protocols.drift2006.state import DriftState, set_sources
 from precede.protocols.drift2006.votes import Votes, void_joins
-from precede.protocols.floods.reliable_floods import Floods, StreamId, Want
+from precede.protocols.floods.reliable_floods import Floods
+from precede.protocols.floods.stream import StreamId, Want
 
 TELL: Final[Key] = ("view", "tell")
 _TELL_WITHIN: Final = 200 * MILLISECOND

@@ -27,7 +27,8 @@ from precede.protocols.drift2006.packets import (
     ViewRecord,
 )
 from precede.protocols.drift2006.state import DriftState
-from precede.protocols.floods.reliable_floods import Floods, StreamId
+from precede.protocols.floods.reliable_floods import Floods
+from precede.protocols.floods.stream import StreamId
 
 InstallView: TypeAlias = Callable[[ViewRecord, Instant, list[Effect]], None]
 """A function that makes a decided view the current one."""

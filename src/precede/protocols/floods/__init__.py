@@ -6,6 +6,7 @@ flooding needs no packets of its own: it attaches data to whatever is sent.
 
 options           the options of reliable floods
 trickle           when to send digests
+stream            a numbered stream of floods at one node
 reliable_floods   numbered floods: duplicates, gaps, requests, answers, digests
 flooding          the dissemination `flooding`
 virtual_flooding  data that spreads on other packets, and which of it a packet carries under a limit

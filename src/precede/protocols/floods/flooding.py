@@ -19,14 +19,8 @@ from precede.core.instants import Instant
 from precede.core.messages import ControlOnlyPacket, Packet, Written
 from precede.core.node import Context, Saved
 from precede.protocols.floods.options import FloodOptions
-from precede.protocols.floods.reliable_floods import (
-    MOST_REQUESTED,
-    Floods,
-    Have,
-    Stream,
-    StreamId,
-    Want,
-)
+from precede.protocols.floods.reliable_floods import MOST_REQUESTED, Floods
+from precede.protocols.floods.stream import Have, Stream, StreamId, Want
 from precede.protocols.layered.dissemination import Dissemination
 from precede.protocols.layered.envelope import HEADER_BYTES, Envelope, EnvelopePacket
 from precede.protocols.layered.ordering import Ordering
@@ -116,6 +110,9 @@ class _EnvelopePackets:
 
     def digest_packet(self, haves: tuple[Have, ...]) -> Packet:
         return FloodDigestPacket(haves)
+
+    def payload_bytes(self, flood: Envelope) -> int:
+        return len(flood.message.payload)
 
     def can_drop(self, stream: Stream[Envelope], number: int, flood: Envelope) -> bool:
         if self._durable and flood.message.source == self._me:

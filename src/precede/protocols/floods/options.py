@@ -21,6 +21,9 @@ class FloodOptions(Durable, frozen=True, kw_only=True):
     retention: Annotated[Duration, duration("keep floods this long for neighbours that missed them")] = (
         10 * MINUTE
     )
+    keep_bytes: Annotated[
+        int, option("keep at most this many payload bytes of delivered floods for neighbours; 0: unlimited")
+    ] = 0
     beacon: Annotated[Duration, duration("shortest time between two digests of a node; 0s: no digests")] = (
         SECOND
     )

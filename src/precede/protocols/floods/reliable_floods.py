@@ -13,30 +13,19 @@ from __future__ import annotations
 from collections import deque
 from collections.abc import Sequence
 from random import Random
-from typing import Annotated, Any, Final, Generic, Protocol, TypeAlias, TypeVar
+from typing import Any, Final, Generic, Protocol, TypeVar
 
-from msgspec import Meta
 from mypy_extensions import mypyc_attr
 
 from precede.core.effects import RADIO, Effect, Key, Send, SetTimer
-from precede.core.identity import NEIGHBOURS, Count, NodeId
+from precede.core.identity import NEIGHBOURS, NodeId
 from precede.core.instants import Duration, Instant
 from precede.core.messages import Packet
 from precede.protocols.floods.options import FloodOptions
+from precede.protocols.floods.stream import Have, Stream, StreamId, Want
 from precede.protocols.floods.trickle import Trickle
 
 F = TypeVar("F")
-
-Serial: TypeAlias = Annotated[int, Meta(ge=0, le=(1 << 31) - 1)]
-
-StreamId: TypeAlias = tuple[NodeId, Serial]
-"""A stream: its source, and a serial that tells the streams of that source apart, such as its incarnation."""
-
-Have: TypeAlias = tuple[NodeId, Serial, Count]
-"""A stream (source and serial) and a number: the sender has all of its floods up to there."""
-
-Want: TypeAlias = tuple[NodeId, Serial, Count, Count]
-"""A stream (source and serial) and two numbers: the sender lacks its floods from the first to the last."""
 
 ASK: Final[Key] = ("net", "ask")
 ANSWER: Final[Key] = ("net", "answer")
@@ -53,25 +42,6 @@ MOST_ANNOUNCED: Final = 1 << 10
 """How many streams a neighbour's digests can make this node keep before a flood of them has arrived."""
 
 
-class Stream(Generic[F]):
-    """The floods of one stream at one node.
-
-    `received`: the number up to which all floods have arrived. `exists`: the highest number known to exist.
-    `early`: floods that arrived before an earlier one. `kept`: floods that neighbours may request.
-    `since`: while floods are missing, when a missing one last arrived, or when the gap was detected.
-    """
-
-    __slots__ = ("early", "exists", "id", "kept", "received", "since")
-
-    def __init__(self, id: StreamId, received: int = 0) -> None:
-        self.id = id
-        self.received = received
-        self.exists = received
-        self.since: Instant = 0
-        self.early: dict[int, F] = {}
-        self.kept: dict[int, F] = {}
-
-
 class FloodUser(Protocol[F]):
     """What `Floods` needs from its user: packets, and decisions about old floods."""
 
@@ -83,6 +53,9 @@ class FloodUser(Protocol[F]):
 
     def digest_packet(self, haves: tuple[Have, ...]) -> Packet:
         """Return a packet that tells neighbours how far this node has each stream."""
+
+    def payload_bytes(self, flood: F) -> int:
+        """Return the size of a flood's payload."""
 
     def can_drop(self, stream: Stream[F], number: int, flood: F) -> bool:
         """May this node drop a flood that it has kept for `retention`? If so, it is dropped at once."""
@@ -114,6 +87,7 @@ class Floods(Generic[F]):
         self._ask_after = options.ask_after
         self._answer_within = options.answer_within
         self._retention = options.retention
+        self._most_bytes = options.keep_bytes
         self._random = random
         self._user = user
         self._relays: dict[Key, F] = {}
@@ -122,6 +96,7 @@ class Floods(Generic[F]):
         self._ask_wait = options.ask_after
         self._answering = False
         self._kept_count = 0
+        self._kept_bytes = 0
         self._announced: dict[NodeId, dict[StreamId, None]] = {}
 
     # -- receiving ---------------------------------------------------------------------------------------
@@ -144,7 +119,7 @@ class Floods(Generic[F]):
         """Keep the first copy of a flood. Returns the floods now in order: it and early ones, or none."""
         self.keep(stream, number, flood)
         self._ages.append((now, stream, number))
-        if now - self._ages[0][0] > self._retention:
+        if now - self._ages[0][0] > self._retention or self._keeps_too_much():
             self._drop_old(now)
         if number != stream.received + 1:
             stream.early[number] = flood
@@ -161,7 +136,20 @@ class Floods(Generic[F]):
         """Keep a flood for neighbours that request it."""
         if number not in stream.kept:
             self._kept_count += 1
+            if self._most_bytes:
+                self._kept_bytes += self._user.payload_bytes(flood)
         stream.kept[number] = flood
+
+    def _take_kept(self, stream: Stream[F], number: int) -> F:
+        """Remove a kept flood and return it."""
+        flood = stream.kept.pop(number)
+        self._kept_count -= 1
+        if self._most_bytes:
+            self._kept_bytes -= self._user.payload_bytes(flood)
+        return flood
+
+    def _keeps_too_much(self) -> bool:
+        return 0 < self._most_bytes < self._kept_bytes
 
     def skip_to(self, stream: Stream[F], number: int) -> Sequence[F]:
         """Stop waiting for the floods up to a number. Return the early floods that are in order behind it."""
@@ -190,8 +178,7 @@ class Floods(Generic[F]):
         stream = self.streams.get(id)
         if stream is None:
             return []
-        dropped = [stream.kept.pop(number) for number in sorted(stream.kept) if number > behind]
-        self._kept_count -= len(dropped)
+        dropped = [self._take_kept(stream, number) for number in sorted(stream.kept) if number > behind]
         for number in sorted(stream.early):
             if number > behind:
                 del stream.early[number]
@@ -205,7 +192,7 @@ class Floods(Generic[F]):
         """Drop all streams, and all answers and relays that wait."""
         for collection in (self.streams, self.gaps, self.answers, self._relays, self._ages, self._announced):
             collection.clear()
-        self._kept_count = 0
+        self._kept_count = self._kept_bytes = 0
 
     # -- missing floods ----------------------------------------------------------------------------------
 
@@ -361,9 +348,9 @@ class Floods(Generic[F]):
             effects.append(Send(self._user.digest_packet(self.haves()), NEIGHBOURS, RADIO))
 
     def _drop_old(self, now: Instant) -> None:
-        """Drop floods kept for `retention`, up to the first of each stream that the user refuses to drop."""
+        """Drop floods kept for `retention` or beyond `keep_bytes`, until the user refuses to drop one."""
         ages = self._ages
-        while ages and now - ages[0][0] > self._retention:
+        while ages and (now - ages[0][0] > self._retention or self._keeps_too_much()):
             _, stream, number = ages[0]
             flood = stream.kept.get(number)
             if flood is not None:
@@ -371,8 +358,7 @@ class Floods(Generic[F]):
                     ages[0] = (now, stream, number)
                     ages.rotate(-1)
                     return
-                del stream.kept[number]
-                self._kept_count -= 1
+                self._take_kept(stream, number)
             ages.popleft()
 
     def sizes(self) -> dict[str, int]:

@@ -30,7 +30,7 @@ from precede.runtime.transports.transport import Where
 _BEACON: Final = struct.Struct(">qQBQ8s")
 _OPEN_BEACON: Final = struct.Struct(">qQB8s")
 _OPEN: Final = struct.Struct(">BqQB")
-_MOST_HEARD: Final = 1024
+MOST_HEARD: Final = 1024
 _MOVED_S: Final = 1.0
 _INTRODUCTIONS: Final = msgspec.msgpack.Decoder(tuple[Introduction, ...])
 
@@ -282,7 +282,7 @@ class SealedAdmission(Admission):
             return None
         self._heard[beacon.number] = (beacon, where)
         self._heard.move_to_end(beacon.number)
-        if len(self._heard) > _MOST_HEARD:
+        if len(self._heard) > MOST_HEARD:
             self._heard.popitem(last=False)
         if self.directory.find(beacon.number) is None:
             self._events.on_stranger(where)

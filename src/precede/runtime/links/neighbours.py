@@ -26,12 +26,12 @@ from precede.runtime.links.link_events import LinkEvents
 from precede.runtime.links.neighbour import Neighbour
 from precede.runtime.transports.transport import Transport, Where
 
+MOST_PEERS: Final = 1024
 BEACON: Final = 0
 LOOSE: Final = 1
 """The first byte of data for everybody: a beacon, or a piece of a packet."""
 _SENDER_BYTES: Final = 8
 _UNPROVEN: Final[NodeId] = -1
-
 PACKET: Final = b"\0"
 INTRODUCTIONS: Final = b"\1"
 INTRODUCE_YOURSELF: Final = b"\2"
@@ -62,7 +62,7 @@ class Links:
         down: Callable[[NodeId], None],
         left: Callable[[Key, bool], None],
         *,
-        most_peers: int = 1024,
+        most_peers: int = MOST_PEERS,
         by_hand: bool = False,
         patient: bool = False,
         alone: bool = False,

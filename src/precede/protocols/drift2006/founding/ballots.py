@@ -32,7 +32,7 @@ from precede.protocols.drift2006.packets import (
     FoundingProposal,
     ViewRecord,
 )
-from precede.protocols.floods.reliable_floods import StreamId
+from precede.protocols.floods.stream import StreamId
 
 SendBody: TypeAlias = Callable[[Body, Instant, list[Effect]], None]
 """A function that floods a control packet with this body."""

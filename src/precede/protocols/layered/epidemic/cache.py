@@ -42,14 +42,15 @@ class Cache:
 
     The log may also have messages that were removed, and None in the place of an evicted one. A removed
     message never comes back, so an id in `ids` is at one place of the log. `held_token` is the `set_token` of
-    a batch that is held completely, or None.
+    a batch that is held completely, or None. `payload_bytes` is the sum over the messages held.
     """
 
-    __slots__ = ("_deadlines", "_log", "_oldest", "_serial", "_summary", "held_token", "ids")
+    __slots__ = ("_deadlines", "_log", "_oldest", "_serial", "_summary", "held_token", "ids", "payload_bytes")
 
     def __init__(self) -> None:
         self.ids: set[MessageId] = set()
         self.held_token: list[ParsedEnvelope] | None = None
+        self.payload_bytes = 0
         self._log: list[ParsedEnvelope | None] = []
         self._oldest = 0  # every message before this position of the log was removed
         self._deadlines: list[tuple[Instant, int, ExpiringBatch]] = []
@@ -61,6 +62,7 @@ class Cache:
         count = len(self.ids) + len(batch.ids)
         self.ids.update(batch.ids)
         self._log.extend(batch.contents)
+        self.payload_bytes += batch.payload_bytes
         self._summary = None
         if len(self.ids) != count:
             self._compact()
@@ -68,9 +70,10 @@ class Cache:
             self._serial += 1
             heappush(self._deadlines, (batch.first_deadline, self._serial, ExpiringBatch(batch)))
 
-    def remove(self, id: MessageId) -> None:
+    def remove(self, parsed: ParsedEnvelope) -> None:
         """Remove a message that has expired or is evicted."""
-        self.ids.remove(id)
+        self.ids.remove(parsed.id)
+        self.payload_bytes -= parsed.payload_bytes
         self._summary = self.held_token = None
         if len(self._log) > 2 * len(self.ids) + _SLACK:
             self._compact()
@@ -131,7 +134,7 @@ class Cache:
         parsed = self._log[position]
         assert parsed is not None
         self._log[position] = None
-        self.remove(parsed.id)
+        self.remove(parsed)
         return parsed
 
     def _first_position(self) -> int:
@@ -158,6 +161,7 @@ class Cache:
         """Remove from the log the messages that are not held, and second copies of those that are."""
         held = {parsed.id: parsed for parsed in self}
         self._log = list(held.values())
+        self.payload_bytes = sum([parsed.payload_bytes for parsed in held.values()])
         self._oldest = 0
 
 

@@ -71,6 +71,7 @@ class Epidemic(Dissemination):
         self._generator: Random = context.random
         self._durable: bool = options.durable
         self._capacity: int = options.cache
+        self._most_bytes: int = options.cache_bytes
         self._eviction_policy: EvictionPolicy = options.evict
         self._sweep: Duration = options.sweep
         self._refresh: Duration = options.refresh
@@ -306,7 +307,7 @@ class Epidemic(Dissemination):
 
     def _tidy(self, now: Instant, effects: list[Effect]) -> None:
         """Evict messages above the cache's capacity, and set the timer of the next expiry."""
-        if self._capacity and len(self._cache) > self._capacity:
+        if self._is_over_full():
             self._evict(now, effects)
         if not self._timer_set:
             first_deadline = self._cache.first_deadline()
@@ -319,7 +320,7 @@ class Epidemic(Dissemination):
         if self._cache.first_deadline() <= now:
             for parsed in self._cache.expired(now):
                 if parsed.id in self._cache.ids:
-                    self._cache.remove(parsed.id)
+                    self._cache.remove(parsed)
                     self._drop(parsed, "expired_cached", now, effects)
                 else:
                     self._evicted.ids.pop(parsed.id, None)
@@ -327,9 +328,13 @@ class Epidemic(Dissemination):
 
     def _evict(self, now: Instant, effects: list[Effect]) -> None:
         """Remove messages until the cache is within its capacity, and remember their ids."""
-        while len(self._cache) > self._capacity:
+        while self._is_over_full():
             self._evict_one(now, effects)
         self._evicted.trim()
+
+    def _is_over_full(self) -> bool:
+        """Does the cache hold more messages or payload bytes than it may?"""
+        return 0 < self._capacity < len(self._cache.ids) or 0 < self._most_bytes < self._cache.payload_bytes
 
     def _evict_one(self, now: Instant, effects: list[Effect]) -> None:
         parsed = self._cache.evict(self._eviction_policy, self._generator)

@@ -16,6 +16,7 @@ class EpidemicOptions(Durable, frozen=True, kw_only=True):
 
     order: Annotated[OrderName, option("which messages of a transfer go first")] = "received"
     cache: Annotated[int, option("most messages carried; 0: unlimited")] = 0
+    cache_bytes: Annotated[int, option("most payload bytes carried; 0: unlimited")] = 0
     evict: Annotated[
         EvictionPolicy, option("which message leaves a full cache: first in, random, next deadline")
     ] = "first"

@@ -63,7 +63,6 @@ class Gossip(Epidemic):
         super().__init__(context, ordering)
         options = context.options
         self._immediate = True
-        self._most_bytes: int = options.cache_bytes
         self._relay_wait = options.relay_wait
         self._holdings = Holdings(ordering.knows_for_ever)
         self._wants = Wants(self._holdings, ordering, context.random)
@@ -279,11 +278,6 @@ class Gossip(Epidemic):
         self._transmit(late, now, effects)
 
     # -- the cache ---------------------------------------------------------------------------------------
-
-    def _tidy(self, now: Instant, effects: list[Effect]) -> None:
-        super()._tidy(now, effects)
-        while self._most_bytes and self._holdings.bytes > self._most_bytes:
-            self._evict_one(now, effects)
 
     def _drop(self, parsed: ParsedEnvelope, reason: str, now: Instant, effects: list[Effect]) -> None:
         self._holdings.drop(parsed, now)

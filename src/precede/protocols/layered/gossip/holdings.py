@@ -39,7 +39,6 @@ class Holdings:
         "_known",
         "_may_forget",
         "_serial",
-        "bytes",
         "carried",
         "hash",
     )
@@ -47,7 +46,6 @@ class Holdings:
     def __init__(self, may_forget: bool) -> None:
         self.carried: dict[MessageId, tuple[int, ParsedEnvelope]] = {}
         self.hash = 0
-        self.bytes = 0
         self._held: dict[StreamId, Ranges] = {}
         self._known: dict[StreamId, Ranges] = {}
         self._changed: dict[StreamId, Instant] = {}
@@ -60,7 +58,6 @@ class Holdings:
         id = parsed.id
         self._serial += 1
         self.carried[id] = (self._serial, parsed)
-        self.bytes += parsed.payload_bytes
         stream = (id.source, id.incarnation)
         self._held.setdefault(stream, Ranges()).add(id.number)
         self.know(id)
@@ -71,7 +68,6 @@ class Holdings:
         id = parsed.id
         if self.carried.pop(id, None) is None:
             return
-        self.bytes -= parsed.payload_bytes
         stream = (id.source, id.incarnation)
         held = self._held[stream]
         held.remove(id.number)

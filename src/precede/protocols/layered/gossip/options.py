@@ -17,7 +17,6 @@ class GossipOptions(EpidemicOptions, frozen=True, kw_only=True):
     medium: Annotated[
         MediumName, option("broadcast: all neighbours hear a transmission; links: one neighbour does")
     ] = "broadcast"
-    cache_bytes: Annotated[int, option("most payload bytes carried; 0: unlimited")] = 0
     digest: Annotated[Duration, duration("shortest interval of digests, after news", least=MILLISECOND)] = (
         60 * MILLISECOND
     )

@@ -1,0 +1,42 @@
+"""A numbered stream of floods at one node, and how packets name parts of it (drift2006, section 4.4)."""
+
+from __future__ import annotations
+
+from typing import Annotated, Generic, TypeAlias, TypeVar
+
+from msgspec import Meta
+
+from precede.core.identity import Count, NodeId
+from precede.core.instants import Instant
+
+F = TypeVar("F")
+
+Serial: TypeAlias = Annotated[int, Meta(ge=0, le=(1 << 31) - 1)]
+
+StreamId: TypeAlias = tuple[NodeId, Serial]
+"""A stream: its source, and a serial that tells the streams of that source apart, such as its incarnation."""
+
+Have: TypeAlias = tuple[NodeId, Serial, Count]
+"""A stream (source and serial) and a number: the sender has all of its floods up to there."""
+
+Want: TypeAlias = tuple[NodeId, Serial, Count, Count]
+"""A stream (source and serial) and two numbers: the sender lacks its floods from the first to the last."""
+
+
+class Stream(Generic[F]):
+    """The floods of one stream at one node.
+
+    `received`: the number up to which all floods have arrived. `exists`: the highest number known to exist.
+    `early`: floods that arrived before an earlier one. `kept`: floods that neighbours may request.
+    `since`: while floods are missing, when a missing one last arrived, or when the gap was detected.
+    """
+
+    __slots__ = ("early", "exists", "id", "kept", "received", "since")
+
+    def __init__(self, id: StreamId, received: int = 0) -> None:
+        self.id = id
+        self.received = received
+        self.exists = received
+        self.since: Instant = 0
+        self.early: dict[int, F] = {}
+        self.kept: dict[int, F] = {}
