@@ -29,6 +29,7 @@ from precede.protocols.options import OptionsT, declared_options, read_struct
 
 Order: TypeAlias = Literal["none", "fifo", "causal", "multicast", "delta", "total"]
 WorldKind: TypeAlias = Literal["contacts", "point_to_point", "switched", "flood", "cellular"]
+Carriers: TypeAlias = Literal["receivers", "source", "last", "unacknowledged"]
 
 ENTRY_POINTS: Final = "precede.protocols"
 DISSEMINATION_ENTRY_POINTS: Final = "precede.disseminations"
@@ -99,6 +100,13 @@ class DisseminationEntry(Struct, Generic[OptionsT], frozen=True):
     packets: tuple[type[Packet], ...] = ()
     state: str = ""
     """The name of another dissemination whose saved state this one can continue; "" means only its own."""
+    carriers: Carriers | None = None
+    """Which nodes must carry a message until its deadline. The swarm derives from it what must be delivered.
+
+    `receivers`: the source and every node that got a copy. `source`: the source alone. `last`: a node hands its
+    copy over, and the receiver carries it. `unacknowledged`: like `receivers`, until the only destination has
+    the message. None: not declared; then the swarm asks the nodes what they carry.
+    """
 
 
 class JoinedOptions(Struct, frozen=True):

@@ -27,4 +27,5 @@ DISSEMINATION: Final = DisseminationEntry(
     options=RoutingOptions,
     build=DirectDelivery,
     packets=PACKETS,
+    carriers="source",
 )

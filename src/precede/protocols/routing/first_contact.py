@@ -34,4 +34,5 @@ DISSEMINATION: Final = DisseminationEntry(
     options=RoutingOptions,
     build=FirstContact,
     packets=PACKETS,
+    carriers="last",
 )

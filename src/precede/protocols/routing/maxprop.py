@@ -2,9 +2,14 @@
 
 Burgess, Gallagher, Jensen, Levine: MaxProp (INFOCOM 2006), section III. Each node counts whom it meets
 (III-A, incremental averaging) and passes the vectors of all nodes on; the cost of a message is that of the
-cheapest path to a destination. Messages with few hops have a head start (III-B). A message that has reached its
-destination is acknowledged to all nodes, which drop it (III-C). The paper adapts the head start to the bytes
-that a contact carries; we take it as an option. Acknowledgements are for messages with one destination.
+cheapest path from this node to a destination. Messages with few hops have a head start, and a full buffer drops
+the messages of highest cost (III-B). A message that has reached its destination is acknowledged to all nodes,
+which drop it (III-C). The paper adapts the head start to the bytes that a contact carries; we take it as an
+option. Acknowledgements are for messages with one destination. A node believes every peer, as in the paper: one
+that invents acknowledgements or likelihoods can have messages of others dropped (docs/security.md).
+
+In a hello, the entry of a node in its own vector is the number of its encounters: of two vectors of one node
+the one with more is newer.
 """
 
 from __future__ import annotations
@@ -40,6 +45,8 @@ class MaxProp(Router):
         super().__init__(context, ordering)
         self._head_start: int = context.options.head_start
         self._vectors: dict[NodeId, dict[NodeId, float]] = {self.me: {}}
+        self._encounters: dict[NodeId, float] = {self.me: 0.0}
+        """How many encounters each known vector counts."""
         self._delivered: dict[MessageId, None] = {}
         self._costs: dict[NodeId, float] | None = None
 
@@ -53,8 +60,12 @@ class MaxProp(Router):
         destinations = copy.envelope.destinations or ()
         return (1, min((costs.get(node, _UNKNOWN_COST) for node in destinations), default=_UNKNOWN_COST))
 
+    def evicts(self, copy: Copy) -> Any:
+        behind, rank = self.rank(copy, self.me)
+        return (-behind, -rank)
+
     def hello(self, now: Instant) -> dict[NodeId, dict[NodeId, float]]:
-        return {node: dict(vector) for node, vector in self._vectors.items()}
+        return {node: {**vector, node: self._encounters[node]} for node, vector in self._vectors.items()}
 
     def delivered(self) -> frozenset[MessageId]:
         return frozenset(self._delivered)
@@ -62,13 +73,19 @@ class MaxProp(Router):
     def met(self, peer: NodeId, hello: HelloPacket, now: Instant, effects: list[Effect]) -> None:
         own = self._vectors[self.me]
         own[peer] = own.get(peer, 0.0) + 1.0
+        self._encounters[self.me] += 1.0
         total = sum(own.values())
         for node in own:
             own[node] /= total
         for node, vector in hello.likelihoods.items():
-            if node != self.me and node in self.members:
-                known = {n: value for n, value in vector.items() if n in self.members and 0 <= value <= 1}
-                self._vectors[node] = known
+            count = vector.get(node, 0.0)
+            if node != self.me and node in self.members and count > self._encounters.get(node, 0.0):
+                self._encounters[node] = count
+                self._vectors[node] = {
+                    other: value
+                    for other, value in vector.items()
+                    if other != node and other in self.members and 0 <= value <= 1
+                }
         self._costs = None
         for id in sorted(hello.delivered):
             self._acknowledge(id, now, effects)
@@ -112,4 +129,5 @@ DISSEMINATION: Final = DisseminationEntry(
     options=MaxPropOptions,
     build=MaxProp,
     packets=PACKETS,
+    carriers="unacknowledged",
 )

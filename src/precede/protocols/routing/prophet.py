@@ -2,14 +2,16 @@
 
 Lindgren, Doria, Schelén: Probabilistic routing in intermittently connected networks (MC2R 7(3), 2003),
 section 3.1: delivery predictabilities grow with every encounter (equation 1), age (2) and are transitive (3).
-Forwarding by the rule of section 3.2 (GRTR): the peer's predictability is higher for some destination.
+Forwarding by the rule of section 3.2 (GRTR): the peer's predictability is higher for some destination. Both
+predictabilities are those after the encounter. The paper leaves the unit of time open; ours is 30 s.
 """
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from typing import Annotated, Final
 
-from precede.core.effects import Effect
+from precede.core.effects import Effect, Effects, Medium
 from precede.core.identity import NodeId
 from precede.core.instants import SECOND, Duration, Instant
 from precede.core.node import Context
@@ -37,6 +39,7 @@ class Prophet(Router):
         self._options = context.options
         self._own: dict[NodeId, float] = {}
         self._of_peers: dict[NodeId, dict[NodeId, float]] = {}
+        """Of the nodes in contact: their predictabilities, aged like our own."""
         self._aged_at: Instant = 0
 
     def hello(self, now: Instant) -> dict[NodeId, dict[NodeId, float]]:
@@ -45,26 +48,40 @@ class Prophet(Router):
 
     def met(self, peer: NodeId, hello: HelloPacket, now: Instant, effects: list[Effect]) -> None:
         self._age(now)
-        own, options = self._own, self._options
-        own[peer] = own.get(peer, 0.0) + (1 - own.get(peer, 0.0)) * options.p_init
-        theirs = hello.likelihoods.get(peer, {})
-        known = {node: value for node, value in theirs.items() if node in self.members and 0 <= value <= 1}
-        self._of_peers[peer] = known
-        for node, value in known.items():
-            if node != self.me:
-                own[node] = own.get(node, 0.0) + (1 - own.get(node, 0.0)) * own[peer] * value * options.beta
+        told = hello.likelihoods.get(peer, {})
+        theirs = {node: value for node, value in told.items() if node in self.members and 0 <= value <= 1}
+        before = self._own
+        self._own = self._after_meeting(before, self.me, theirs, peer)
+        self._of_peers[peer] = self._after_meeting(theirs, peer, before, self.me)
+
+    def link_down(self, peer: NodeId, now: Instant, over: Medium) -> Effects:
+        self._of_peers.pop(peer, None)
+        return super().link_down(peer, now, over)
 
     def gives(self, copy: Copy, peer: NodeId) -> bool:
         theirs = self._of_peers.get(peer, {})
         destinations = copy.envelope.destinations or ()
         return any(theirs.get(node, 0.0) > self._own.get(node, 0.0) for node in destinations)
 
+    def _after_meeting(
+        self, ours: Mapping[NodeId, float], me: NodeId, theirs: Mapping[NodeId, float], peer: NodeId
+    ) -> dict[NodeId, float]:
+        """Return the predictabilities of a node after it met a peer: equation 1, then equation 3."""
+        options = self._options
+        after = dict(ours)
+        after[peer] = met = after.get(peer, 0.0) + (1 - after.get(peer, 0.0)) * options.p_init
+        for node, value in theirs.items():
+            if node != me:
+                after[node] = after.get(node, 0.0) + (1 - after.get(node, 0.0)) * met * value * options.beta
+        return after
+
     def _age(self, now: Instant) -> None:
-        """Shrink all predictabilities by the time that has passed since they last shrank."""
+        """Shrink all predictabilities by the time that has passed since they last shrank (equation 2)."""
         left = self._options.gamma ** ((now - self._aged_at) / self._options.unit)
         self._aged_at = now
-        for node in self._own:
-            self._own[node] *= left
+        for table in (self._own, *self._of_peers.values()):
+            for node in table:
+                table[node] *= left
 
 
 DISSEMINATION: Final = DisseminationEntry(
@@ -74,4 +91,5 @@ DISSEMINATION: Final = DisseminationEntry(
     options=ProphetOptions,
     build=Prophet,
     packets=PACKETS,
+    carriers="receivers",
 )

@@ -86,6 +86,10 @@ class Router(Dissemination):
         """Update a copy after a peer has taken it. Return False to carry the message no longer."""
         return True
 
+    def evicts(self, copy: Copy) -> Any:
+        """Return the rank of a copy when the buffer is full. Lower ranks go first, then the oldest copies."""
+        return 0
+
     def rank(self, copy: Copy, peer: NodeId) -> Any:
         """Return the rank of a copy. Lower ranks go first; messages for the peer go before all others."""
         return copy.envelope.born
@@ -121,8 +125,9 @@ class Router(Dissemination):
     def spread(self, envelope: Envelope, now: Instant, effects: list[Effect]) -> None:
         id = envelope.message.id
         if id not in self._received and (envelope.deadline is None or envelope.deadline > now):
-            self._store(Copy(envelope, self.initial_copies, 0), now, effects)
+            self._store(Copy(envelope, self.initial_copies, 0), effects)
             self._remember(envelope, effects)
+            self._make_room(now, effects)
             self._offer_all(now, effects)
         if self._durable:
             effects.append(Persist(own_key(id), None))
@@ -246,10 +251,11 @@ class Router(Dissemination):
         is_new = _is_alive(copy, now) and copy.id not in self._received and not self.ordering.knows(copy.id)
         if is_new:
             effects.append(Arrive((copy.envelope.message,)))
-            self._store(copy, now, effects)
+            self._store(copy, effects)
             if copy.is_for(self.me):
                 self.ordering.arrive((copy.envelope,), now, effects)
             self._remember(copy.envelope, effects)
+            self._make_room(now, effects)
         effects.append(Send(GotPacket(copy.id, is_new), sender, RADIO))
         if is_new:
             effects += [
@@ -259,14 +265,16 @@ class Router(Dissemination):
 
     # -- the store ---------------------------------------------------------------------------------------
 
-    def _store(self, copy: Copy, now: Instant, effects: list[Effect]) -> None:
-        """Carry and persist an own message, or one that `carries` allows; set the timer of its deadline."""
-        deadline = copy.envelope.deadline
-        if copy.id.source == self.me or self.carries(copy):
+    def _store(self, copy: Copy, effects: list[Effect]) -> None:
+        """Carry and persist an own message, or one that `carries` allows; set the timer of its deadline.
+
+        The only destination of a message does not carry it: nobody else needs it.
+        """
+        deadline, to = copy.envelope.deadline, copy.envelope.destinations
+        if copy.id.source == self.me or (to != (self.me,) and self.carries(copy)):
             self.held[copy.id] = copy
             self._bytes += copy.envelope.size_bytes
             self._persist(copy, effects)
-            self._make_room(copy, now, effects)
         if deadline is not None and (self._expiry is None or deadline < self._expiry):
             self._expiry = deadline
             effects.append(SetTimer(_EXPIRE, deadline))
@@ -278,14 +286,15 @@ class Router(Dissemination):
         if self._durable:
             effects.append(Persist(_key("seen", id), [] if deadline is None else [envelope]))
 
-    def _make_room(self, new: Copy, now: Instant, effects: list[Effect]) -> None:
-        """Evict the oldest copies of other nodes' messages until the buffer is within its bytes."""
-        if not self._buffer:
+    def _make_room(self, now: Instant, effects: list[Effect]) -> None:
+        """Evict copies of other nodes' messages, by `evicts`, until the buffer is within its bytes."""
+        if not self._buffer or self._bytes <= self._buffer:
             return
-        for id in [id for id, copy in self.held.items() if copy.id.source != self.me]:
+        of_others = [copy for copy in self.held.values() if copy.id.source != self.me]
+        for copy in sorted(of_others, key=self.evicts):
             if self._bytes <= self._buffer:
                 return
-            self.remove(id, "evicted", now, effects)
+            self.remove(copy.id, "evicted", now, effects)
 
     def _persist(self, copy: Copy, effects: list[Effect]) -> None:
         if self._durable:

@@ -48,4 +48,5 @@ DISSEMINATION: Final = DisseminationEntry(
     options=SprayAndWaitOptions,
     build=SprayAndWait,
     packets=PACKETS,
+    carriers="receivers",
 )

@@ -1,8 +1,10 @@
 """Swarm worlds of contacts for an ordering over a routing protocol, named `ordering+routing`.
 
-After healing all nodes are in contact. A message is then due at its destinations if a node that is up carries
-a copy, because every routing gives a copy to a destination that it meets. It is due, too, if its source is up
-with its saved state and the routing never takes the last copy from a source.
+After healing all nodes are in contact. A message is then due at its destinations if a node that is up must
+carry a copy, because every routing gives a copy to a destination that it meets. Who must carry a copy follows
+from the rule that the routing declares (`DisseminationEntry.carriers`) and from the log: who got the message,
+crashed, or gave its copy away as the rule allows. The nodes' own buffers are not asked, so a routing that loses
+copies is found. A routing without a declared rule is judged by the buffers of its nodes.
 """
 
 from __future__ import annotations
@@ -14,16 +16,15 @@ from typing import Any, Final
 import pyarrow as pa
 from msgspec.structs import replace
 
+from precede.core.instants import Instant
 from precede.experiments.run import Prepared
 from precede.experiments.swarm.draw import contacts as draw_contacts
-from precede.experiments.swarm.due import Message, carried_missing
+from precede.experiments.swarm.due import Message, Process, carried_missing
 from precede.experiments.swarm.plan import Drawer, Plan
 from precede.experiments.swarm.swarm import events_of
 from precede.protocols import registry
 from precede.protocols.layered.node import LayeredNode
 from precede.protocols.routing.router import Router
-
-_KEEP_THEIR_OWN: Final = ("direct_delivery", "spray_and_wait", "prophet")
 
 
 def draw(protocol: str, seed: int, random: Random) -> Plan:
@@ -56,8 +57,8 @@ def _addressed(birth: dict[str, Any], nodes: int, random: Random) -> dict[str, A
 def missing(plan: Plan, prepared: Prepared, log: pa.Table) -> Sequence[str]:
     """List messages that are due at a destination (the module says when) and that it did not deliver."""
     names = prepared.built.names
-    carried: dict[Message, None] = {}
-    running: dict[tuple[str, int], None] = {}
+    held: dict[Message, None] = {}
+    running: dict[Process, None] = {}
     for hosted in prepared.world.nodes:
         if not hosted.up or hosted.gone:
             continue
@@ -66,12 +67,55 @@ def missing(plan: Plan, prepared: Prepared, log: pa.Table) -> Sequence[str]:
         if not isinstance(hosted.node.dissemination, Router):
             return draw_contacts.missing(plan, prepared, log)
         for id in hosted.node.dissemination.held:
-            carried[names[id.source], id.incarnation, id.number] = None
-    if plan.run.options["dissemination"] in _KEEP_THEIR_OWN:
-        for row in events_of(log, "broadcast"):
-            if (row["node"], row["incarnation"]) in running:
-                carried[row["message_source"], row["message_incarnation"], row["message_number"]] = None
-    return carried_missing(plan, prepared, log, draw_contacts.spreading(plan, log), carried)
+            held[names[id.source], id.incarnation, id.number] = None
+    rule = registry.find_dissemination(plan.run.options["dissemination"]).carriers
+    if rule is not None:
+        carriers = carriers_by_rule(rule, log, plan.heal_at)
+        held = {message: None for message, nodes in carriers.items() if any(node in running for node in nodes)}
+    return carried_missing(plan, prepared, log, draw_contacts.spreading(plan, log), held)
+
+
+def carriers_by_rule(
+    rule: registry.Carriers, log: pa.Table, heal_at: Instant
+) -> dict[Message, dict[Process, None]]:
+    """Return which incarnations must carry each message when the world heals, from the log alone."""
+    carriers: dict[Message, dict[Process, None]] = {}
+    destinations: dict[Message, list[str] | None] = {}
+    senders: dict[Process, str] = {}
+    given: dict[tuple[str, Message], None] = {}
+    arrived: dict[Message, None] = {}
+    fresh: dict[Process, list[tuple[Instant, Message]]] = {}
+    for row in events_of(log, "crashed", "broadcast", "packet_received", "received", "discarded"):
+        if row["at_us"] >= heal_at:
+            break
+        process, kind = (row["node"], row["incarnation"]), row["kind"]
+        message = (row["message_source"], row["message_incarnation"], row["message_number"])
+        if kind == "packet_received":
+            senders[process] = row["peer"]
+        elif kind == "crashed":  # a crash may lose what arrived at the same instant
+            for at, lost in fresh.pop(process, ()):
+                if at == row["at_us"]:
+                    carriers[lost].pop(process, None)
+                    arrived.pop(lost, None)
+        elif kind == "broadcast":
+            carriers[message] = {process: None}
+            destinations[message] = row["destinations"]
+        elif message not in carriers:
+            continue  # never broadcast: the witness reports it
+        elif kind == "received":
+            given[senders[process], message] = None
+            fresh.setdefault(process, []).append((row["at_us"], message))
+            if destinations[message] == [row["node"]]:
+                arrived[message] = None
+            elif rule != "source":
+                carriers[message][process] = None
+        elif row["reason"] in ("expired_cached", "evicted") or (
+            rule == "last" and row["reason"] == "handed_over" and (row["node"], message) in given
+        ):
+            carriers[message].pop(process, None)
+    if rule == "unacknowledged":
+        carriers = {message: nodes for message, nodes in carriers.items() if message not in arrived}
+    return carriers
 
 
 DRAWER: Final = Drawer(draw, missing)
