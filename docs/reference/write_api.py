@@ -22,7 +22,7 @@ import precede.spark
 PAGE = Path(__file__).with_name("api.md")
 WIDTH = 100
 SECTIONS = {
-    "Functions": ("join", "simulate", "verify"),
+    "Functions": ("join", "simulate", "verify", "read_sweep"),
     "A group": (
         "Group",
         "Order",
@@ -34,7 +34,7 @@ SECTIONS = {
         "SignedRoster",
     ),
     "Transports": ("Transport", "UdpTransport", "TcpTransport"),
-    "Simulations and verdicts": ("Simulation", "Verdict", "Violation"),
+    "Simulations and verdicts": ("Simulation", "Sweep", "Verdict", "Violation"),
     "Errors": ("BadInput", "Refused", "NotYet", "StoreFailed", "Unavailable"),
 }
 ORDER = """The orders that `join` offers ([which one?](../guides/which-order.md)).

@@ -1,7 +1,8 @@
 """Precede: ordered broadcast for networks that move.
 
-Three functions are the public interface: `join` makes this program a member of a group over real sockets,
-`simulate` runs a protocol in a simulated network, and `verify` checks whether an event log keeps its order. The
+Four functions are the public interface: `join` makes this program a member of a group over real sockets,
+`simulate` runs a protocol in a simulated network, `verify` checks whether an event log keeps its order, and
+`read_sweep` gives the results of a sweep as data frames. The
 names in `__all__` are public and described in docs/reference/api.md; every other module is internal and may
 change in any release. A name is imported on first use, so `import precede` itself loads nothing else.
 """
@@ -25,6 +26,7 @@ __all__ = [
     "SignedRoster",
     "Simulation",
     "StoreFailed",
+    "Sweep",
     "TcpTransport",
     "Transport",
     "UdpTransport",
@@ -34,6 +36,7 @@ __all__ = [
     "Waiting",
     "__version__",
     "join",
+    "read_sweep",
     "simulate",
     "verify",
 ]
@@ -44,6 +47,7 @@ if TYPE_CHECKING:
     from precede.core.errors import BadInput, NotYet, Refused, StoreFailed, Unavailable
     from precede.core.identity import MessageId
     from precede.experiments.simulation import Simulation, simulate
+    from precede.experiments.stored_sweep import Sweep, read_sweep
     from precede.runtime.deliveries import Arrival, Delivered
     from precede.runtime.group import Group
     from precede.runtime.notices import GroupWarning
@@ -60,6 +64,7 @@ else:
         "precede.core.errors": ("BadInput", "NotYet", "Refused", "StoreFailed", "Unavailable"),
         "precede.core.identity": ("MessageId",),
         "precede.experiments.simulation": ("Simulation", "simulate"),
+        "precede.experiments.stored_sweep": ("Sweep", "read_sweep"),
         "precede.runtime.deliveries": ("Arrival", "Delivered"),
         "precede.runtime.group": ("Group",),
         "precede.runtime.rosters": ("SignedRoster",),

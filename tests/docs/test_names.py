@@ -18,7 +18,15 @@ SOURCES = [
 ]
 PAGES = [ROOT / "README.md", *(ROOT / "docs").rglob("*.md")]
 FOREIGN = {
-    *("mypy_extensions", "transformWithState", "booktabs", "librt.strings.read_i64_le"),
+    *(
+        "mypy_extensions",
+        "transformWithState",
+        "booktabs",
+        "fpdf2",
+        "pillow",
+        "fonttools",
+        "librt.strings.read_i64_le",
+    ),
     *("KKpsk0_25519_ChaChaPoly_BLAKE2s", "ostermalm_001_1", "Z_"),
 }
 """Names of other programs, libraries and data."""

@@ -165,7 +165,7 @@ def test_options_are_a_mapping_or_the_protocols_own_struct() -> None:
     small = {"until": "2s", "crashes": []}
     for options in ({"lifetime": "5min"}, struct):
         run = precede.simulate("small-office", "delta_causal", seed=7, options=options, settings=small)
-        broadcast = run.to_pandas().query("kind == 'broadcast'")
+        broadcast = run.frame().query("kind == 'broadcast'")
         assert set(broadcast["deadline_us"] - broadcast["clock_us"]) == {5 * MINUTE}
     with pytest.raises(precede.BadInput, match="options: fifo has no option 'loss'"):
         precede.simulate("small-office", "fifo", options={"loss": 0.3})

@@ -81,7 +81,7 @@ def test_a_png_has_text_on_machines_without_fonts(tmp_path: Path) -> None:
     blank = Figure("", "", "", FIGURE.curves, FIGURE.marks, categories=("", ""))
     assert with_letters[:8] == b"\x89PNG\r\n\x1a\n"
     assert len(with_letters) > 1.2 * len(png(blank, 720))
-    assert [path.suffix for path in write_figure(FIGURE, tmp_path, "waits")] == [".svg", ".png"]
+    assert [path.suffix for path in write_figure(FIGURE, tmp_path, "waits")] == [".svg", ".pdf", ".png"]
     assert re.search(r"<title>Waits</title>", (tmp_path / "waits.svg").read_text())
 
 

@@ -61,6 +61,7 @@ VERBS: Final[dict[str, Verb]] = {
     ),
     "lake": Verb("data.lake", "is every file of a lake what its jobs wrote? Damaged, missing and stray files"),
     "report": Verb("data.report", "the lake as a site: diagrams, maps, tables, opened from a disk"),
+    "export": Verb("data.export", "a sweep as figures and tables for a paper; a trace as a temporal network"),
     "swarm": Verb("runs.swarm", "seeded worlds that break, heal, and must hold"),
     "conform": Verb("runs.conform", "your own protocol: scenarios, swarm, rivals, one table"),
     "node": Verb(

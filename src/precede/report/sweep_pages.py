@@ -15,7 +15,7 @@ from precede.report.tables import Cell, Link, Table, csv_text, html
 from precede.report.units import unit_of
 from precede.report.writing import Pages, Section, options_text, page_name, with_numbers
 
-_DRAWN: Final = {
+DRAWN: Final = {
     "delivery_ratio": ("Delivery ratio", "share of expected deliveries"),
     "deliveries": ("Deliveries in a run", "deliveries"),
     "age_us_mean": ("Age of a message when it is delivered", ""),
@@ -31,7 +31,7 @@ _UNITS: Final = {"us": 1e-6, "ms": 1e-3, "s": 1.0, "min": 60.0, "h": 3600.0}
 def write_sweep(pages: Pages, results: Results, sweep: str, with_page: set[str]) -> dict[str, Any]:
     """Write the page of a sweep; returns its entry for the index."""
     groups = results.groups(sweep)
-    panels = [figures for name in _DRAWN if (figures := _figures(groups, name))]
+    panels = [figures for name in DRAWN if (figures := figures_of(groups, name))]
     runs = [run for run in results.runs if run["sweep"] == sweep]
     page = pages.write(
         page_name("sweep", sweep),
@@ -41,7 +41,10 @@ def write_sweep(pages: Pages, results: Results, sweep: str, with_page: set[str])
         sections=[
             Section("Figures", figures=[with_numbers(figure) for figures in panels for figure in figures]),
             Section(
-                "Numbers", _download(pages, sweep, groups), tables=[html(_table(groups))], filter="numbers"
+                "Numbers",
+                _download(pages, sweep, groups),
+                tables=[html(table_of_groups(groups))],
+                filter="numbers",
             ),
             Section("Runs", tables=[html(_runs(results, runs, with_page))], filter="runs"),
         ],
@@ -97,7 +100,7 @@ def _summary(runs: list[Row]) -> str:
     )
 
 
-def _figures(groups: list[Row], measure: str) -> list[Figure]:
+def figures_of(groups: list[Row], measure: str) -> list[Figure]:
     """Return figures of a measure over the first varied setting: a panel for each scenario, with the same axes.
 
     Each panel has a curve for each protocol and the other settings, in the same colour in all panels.
@@ -139,7 +142,7 @@ def _figures(groups: list[Row], measure: str) -> list[Figure]:
 
 def _titled(rows: list[Row], measure: str) -> tuple[str, str, float]:
     """Return the title, unit and scale in which these values of a measure are shown."""
-    title, word = _DRAWN[measure]
+    title, word = DRAWN.get(measure, (measure.replace("_", " "), ""))
     unit = unit_of(measure, max((abs(row["value"]) for row in rows if row["value"] is not None), default=0.0))
     return (title, word, 1.0) if unit is None else (title, unit.name, unit.size)
 
@@ -168,9 +171,9 @@ def _size(text: str) -> tuple[int, float, str]:
     return (0, float(match[1]) * _UNITS.get(match[2] or "s", 1.0), text) if match else (1, 0.0, text)
 
 
-def _table(groups: list[Row]) -> Table:
+def table_of_groups(groups: list[Row]) -> Table:
     """Return the table with the means of the drawn measures, one row for each group."""
-    measures = [name for name in _DRAWN if any(row["measure"] == name for row in groups)]
+    measures = [name for name in DRAWN if any(row["measure"] == name for row in groups)]
     titles = {name: _titled([row for row in groups if row["measure"] == name], name) for name in measures}
     cells: dict[tuple[str, str, str], dict[str, Row]] = {}
     for row in groups:

@@ -8,7 +8,7 @@ rows and rejects in bounded memory. Contacts of movement are computed exactly, t
 * `kernel`, `numba_kernel`: contacts from segments
 * `formats`, `reading`: one reader for each format; any file by the name of its format
 * `tracks`, `waypoints`, `geography`: from samples, from waypoints, from coordinates to segments
-* `writers`: trace files from contacts and movement
+* `writers`, `networks`: trace files from contacts and movement; contacts as events and as a graph
 * `city_bus`, `pedestrians`: generated traces of guidec2021
 * `cells`: radio cells and hosts that walk, of was2021
 

@@ -18,14 +18,16 @@ from precede.traces.records import MessageRow
 
 def write_contacts(contacts: ContactList, path: str | Path) -> None:
     """Write contacts as CSV `a,b,start,end` in seconds, with a header."""
-    rows = (f"{_csv(a)},{_csv(b)},{seconds_text(s)},{seconds_text(e)}" for a, b, s, e in contacts.rows())
+    rows = (
+        f"{csv_field(a)},{csv_field(b)},{seconds_text(s)},{seconds_text(e)}" for a, b, s, e in contacts.rows()
+    )
     _write(path, "a,b,start,end", rows)
 
 
 def write_presence(contacts: ContactList, path: str | Path) -> None:
     """Write presence as CSV `node,enter,leave` in seconds, with a header."""
     rows = (
-        f"{_csv(name)},{seconds_text(enter)},{seconds_text(leave)}"
+        f"{csv_field(name)},{seconds_text(enter)},{seconds_text(leave)}"
         for name, enter, leave in contacts.presence_rows()
     )
     _write(path, "node,enter,leave", rows)
@@ -108,7 +110,8 @@ def _metres(value: float) -> str:
     return text.removesuffix(".0")
 
 
-def _csv(text: str) -> str:
+def csv_field(text: str) -> str:
+    """A name as a field of CSV, quoted if it needs to be."""
     quoted = text.replace('"', '""')
     return f'"{quoted}"' if "," in text or '"' in text or text.startswith("#") else text
 
