@@ -36,7 +36,7 @@ class Node(ABC):  # noqa: B024 - every input has a sensible default: a node that
         """Takes no arguments; a protocol's node takes its `Context`."""
 
     def start(self, now: Instant, saved: Saved) -> Effects:
-        """The node starts. `saved` is empty the first time, later everything persisted and not deleted."""
+        """Start the node. `saved` is empty the first time, later everything persisted and not deleted."""
         return NOTHING
 
     def broadcast(
@@ -46,31 +46,31 @@ class Node(ABC):  # noqa: B024 - every input has a sensible default: a node that
         to: Sequence[NodeId] | None = None,
         lifetime: Duration | None = None,
     ) -> Effects:
-        """The application broadcasts. Raises Refused, with the state unchanged, if it is not accepted."""
+        """Broadcast a message of the application. Raise Refused, and change nothing, if it is not accepted."""
         return NOTHING
 
     def receive(self, packet: Packet, sender: NodeId, now: Instant, over: Medium) -> Effects:
-        """A packet has arrived completely."""
+        """Handle a packet that has arrived completely."""
         return NOTHING
 
     def sent(self, key: Key, now: Instant, ok: bool) -> Effects:
-        """A keyed send has left (`ok`) or was dropped before it left."""
+        """Handle the report that a keyed send has left (`ok`) or was dropped before it left."""
         return NOTHING
 
     def timer(self, key: Key, now: Instant) -> Effects:
-        """A timer is due. It fires once: set it again to repeat it."""
+        """Handle a timer that is due. It fires once: set it again to repeat it."""
         return NOTHING
 
     def link_up(self, peer: NodeId, now: Instant, over: Medium) -> Effects:
-        """A peer can be reached from now on, over this medium."""
+        """Handle the report that a peer can be reached from now on, over this medium."""
         return NOTHING
 
     def link_down(self, peer: NodeId, now: Instant, over: Medium) -> Effects:
-        """A peer cannot be reached any more; packets queued or in flight to it are lost."""
+        """Handle the report that a peer cannot be reached any more; packets on their way to it are lost."""
         return NOTHING
 
     def leave(self, now: Instant) -> Effects:
-        """The application leaves for good. The node may still exchange packets to tell the others."""
+        """Leave for good, as the application asks. The node may still exchange packets to tell the others."""
         return NOTHING
 
     def waiting(self) -> Sequence[Waiting]:

@@ -185,7 +185,7 @@ def _worlds_of(entry: Entry[Any]) -> tuple[str, Drawer]:
 
 
 def rivals_of(entry: Entry[Any]) -> list[Entry[Any]]:
-    """Built-in protocols that promise the same order and run in the same kind of world."""
+    """Return the built-in protocols that promise the same order and run in the same kind of world."""
     kind = "point_to_point" if "point_to_point" in entry.worlds else entry.worlds[0]
     known = registry.names()
     return [

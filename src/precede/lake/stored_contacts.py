@@ -96,7 +96,7 @@ def _presence(node: Ints, enter: Ints, leave: Ints) -> Presence:
 
 
 def _latest_end(node: Ints, leave: Ints) -> Ints:
-    """For every segment the latest end among the node's segments up to it; rows are sorted by node."""
+    """Return, for every segment, the latest end among the node's segments up to it, sorted by node."""
     base = leave.min()
     width = int(leave.max() - base) + 1
     latest: Ints = np.maximum.accumulate(node * width + (leave - base)) - node * width + base

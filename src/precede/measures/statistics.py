@@ -45,7 +45,7 @@ def summarise(name: str, values: Integers) -> Measures:
 
 
 def confidence_interval(values: Sequence[float], level: float = 0.95) -> tuple[float, float] | None:
-    """Student's confidence interval of the mean of independent runs; None for fewer than two values.
+    """Return Student's confidence interval of the mean of independent runs; None for fewer than two.
 
     >>> low, high = confidence_interval([9.0, 10.0, 11.0])
     >>> round(low, 3), round(high, 3)

@@ -32,7 +32,7 @@ def planes(values: Ints, width: int) -> bytes:
 
 
 def zigzag(values: Ints) -> Ints:
-    """Signed numbers as unsigned ones, such that small ones stay small.
+    """Return signed numbers as unsigned ones, such that small ones stay small.
 
     >>> zigzag(np.array([0, -1, 1, -2])).tolist()
     [0, 1, 2, 3]

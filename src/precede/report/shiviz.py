@@ -13,7 +13,7 @@ from precede.report.run_data import SHOWN, Log
 
 
 def shiviz_lines(log: Log) -> Iterator[str]:
-    """Two lines for each broadcast and delivery, in an order in which causes come first."""
+    """Yield two lines for each broadcast and delivery, in an order in which causes come first."""
     hosts = ["_".join(name.split()) for name in log.nodes]
     clocks: list[dict[int, int]] = [{} for _ in hosts]
     stamps: dict[int, dict[int, int]] = {}

@@ -317,7 +317,7 @@ def place_on(value: Any) -> float:
 
 
 def _climbs(values: Sequence[float], claim: Claim) -> tuple[bool, bool]:
-    """Do the values rise at every step: exactly, and within the slack?"""
+    """Return whether the values rise at every step, and whether they do within the claim's slack."""
     steps = list(pairwise(values))
     slack = claim.slack
     return (
@@ -327,9 +327,9 @@ def _climbs(values: Sequence[float], claim: Claim) -> tuple[bool, bool]:
 
 
 def _steeper_last(claim: Claim, curve: Curve) -> tuple[bool, bool]:
-    """Does a curve of three points fall more between the last two than between the first two?
+    """Return whether a curve of three points falls more between the last two than between the first two.
 
-    Both answers are the same, because this shape has no slack.
+    The result has this answer twice, because the shape has no slack.
     """
     first, second, third = (dict(curve)[place] for place in claim.at)
     steeper = second - third > first - second
@@ -337,9 +337,9 @@ def _steeper_last(claim: Claim, curve: Curve) -> tuple[bool, bool]:
 
 
 def _by_size(claim: Claim, estimates: Sequence[Estimate]) -> tuple[bool, bool]:
-    """Tell whether a curve is flat or linear within the tolerance, and within twice the tolerance.
+    """Return whether a curve is flat or linear within the tolerance, and within twice the tolerance.
 
-    For `sublinear`, both say whether it grows by a smaller factor than the axis.
+    For `sublinear`, both answers are whether it grows by a smaller factor than the axis.
     """
     points = _along(claim, estimates)
     (first, low), (last, high) = points[0], points[-1]

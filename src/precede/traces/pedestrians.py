@@ -40,7 +40,7 @@ class District:
     pause_s: float
 
     def entrances(self) -> list[tuple[Corner, Corner]]:
-        """For every end of a street: the entrance outside the grid, and the first corner."""
+        """Return, for every end of a street, the entrance outside the grid and the first corner."""
         right, top = len(self.xs), len(self.ys)
         across = [[((i, -1), (i, 0)), ((i, top), (i, top - 1))] for i in range(right)]
         along = [[((-1, j), (0, j)), ((right, j), (right - 1, j))] for j in range(top)]

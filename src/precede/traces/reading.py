@@ -58,7 +58,7 @@ class Options(Struct, frozen=True, kw_only=True):
     internal: bool | None = None
 
     def given(self) -> dict[str, str]:
-        """The options that are set, as they are written on the command line, each after its name."""
+        """Return the options that are set by name, as they are written on the command line."""
         values = {name: getattr(self, name) for name in self.__struct_fields__}
         given = {name: value for name, value in values.items() if value is not None and value is not False}
         return {name: _written(name, value) for name, value in given.items()}

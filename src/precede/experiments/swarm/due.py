@@ -42,7 +42,7 @@ def carried_missing(
     spreading: Duration,
     carried: Collection[Message] | None = None,
 ) -> list[str]:
-    """Messages that are due at a node which is up at the end and that it did not deliver, one line each.
+    """List messages that are due at a node which is up at the end, and that it did not deliver.
 
     `spreading` is the longest time that all carried messages need to reach all nodes. `carried` are the
     messages that some node gives to every destination; without it, all that were carried when the world healed.

@@ -51,7 +51,7 @@ def _kind(result: WorldResult) -> str:
 
 
 def _smaller(plan: Plan) -> Iterator[Plan]:
-    """Yield plans with one thing less; of each list, large parts are dropped first."""
+    """Yield plans with one fault, message or other part less; of each list, large parts are dropped first."""
     yield from _shorter(plan, "workload", "script")
     yield from _shorter(plan, "world", "meetings")
     yield from _shorter(plan, "world", "stays")

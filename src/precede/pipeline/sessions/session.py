@@ -190,7 +190,7 @@ def _settings(master: str, conf: Mapping[str, str], scratch: Path, name: str) ->
 
 
 def _zip_package(scratch: Path) -> Path:
-    """This package as a zip file that Python can import from."""
+    """Return the path of a zip file of this package, from which Python can import."""
     root = Path(precede.__file__).parent
     archive = scratch / "precede.zip"
     with zipfile.ZipFile(archive, "w", zipfile.ZIP_DEFLATED) as file:

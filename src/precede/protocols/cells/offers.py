@@ -14,7 +14,7 @@ from precede.protocols.cells.rule import ProxyRule
 
 
 class Offers:
-    """Sends each host the next message of each initial station when the ordering rule allows.
+    """Sends each host the next message of each initial station (where messages enter) when the rule allows.
 
     It sends only to hosts whose record this station owns. `received` is the last number received of each
     initial station, `stored` the messages that are not deleted yet. `queued` has, for each frame in the radio's

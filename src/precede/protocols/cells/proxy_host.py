@@ -173,7 +173,7 @@ class ProxyHost(Node):
     def _on_connect_ack(
         self, packet: ProxyConnectAckPacket, sender: NodeId, now: Instant, effects: list[Effect]
     ) -> None:
-        """Become connected: continue from the station's position, and send own messages."""
+        """Become connected: adopt the station's record of what this host delivered, and send own messages."""
         if packet.ses != self.ses or self.connected:
             return
         self.connected = self.joined = True

@@ -26,7 +26,7 @@ class ProxyRule(ABC):
 
     @abstractmethod
     def new_order(self, host: NodeId) -> Any:
-        """Return the order data of a host without a past."""
+        """Return the order data of a host that has sent and delivered nothing yet."""
 
     @abstractmethod
     def stamp(self, packet: ProxyUpPacket, number: int, record: ProxyRecord) -> ProxyAppPacket:

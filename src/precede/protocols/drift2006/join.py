@@ -1,10 +1,10 @@
 """How a DRIFT node becomes a source and stops being one (drift2006, section 7).
 
 Join. A node asks one source, its sponsor, which TO-multicasts the admission. The admission takes effect when it
-is *received*: a node that delivers anything later than the admission needs a clock of the sponsor from behind
-it, and hence the admission itself. The newcomer's timestamps begin above that of the admission. If the sponsor
-does not answer, the newcomer asks another one for a new stream, so that a stream has one admission at most.
-Should the first admission still come, the newcomer closes that stream at once.
+is *received*: a node that delivers anything later than the admission needs a clock value that the sponsor sent
+after it, and hence has the admission itself. The newcomer's timestamps begin above that of the admission. If
+the sponsor does not answer, the newcomer asks another one for a new stream, so that a stream has one admission
+at most. Should the first admission still come, the newcomer closes that stream at once.
 
 Leave. A source TO-multicasts that nothing follows. Nodes that have received this wait for its clock no more.
 """
@@ -109,7 +109,9 @@ class Joining:
         return True
 
     def abandon(self, effects: list[Effect]) -> None:
-        """Drop the application and the messages to be sent again, because this node leaves its group."""
+        """Withdraw the request to be a source and drop messages to send again, as this node leaves its
+        group.
+        """
         self.resend = []
         self._applied = None
         effects.append(CancelTimer(APPLY))
@@ -117,7 +119,7 @@ class Joining:
     # -- admissions --------------------------------------------------------------------------------------
 
     def receive(self, body: Body, now: Instant, effects: list[Effect]) -> None:
-        """Process an application: the sponsor TO-multicasts the admission. Ignore other packets.
+        """Process a request to be a source: the sponsor TO-multicasts the admission. Ignore other packets.
 
         Streams that the applicant began in an earlier incarnation are over. Every node that receives the
         application suspects them, so that the next view removes them.

@@ -132,13 +132,13 @@ class Application(Struct, frozen=True, gc=False, array_like=True, tag=True):
 
 
 class Candidacy(Struct, frozen=True, gc=False, array_like=True, tag=True):
-    """A node outside any group wants to be a source and has found none since `since`."""
+    """Announces that a node in no group wants to be a source and has found no group since `since`."""
 
     since: Instant
 
 
 class Founder(Struct, frozen=True, gc=False, array_like=True, tag=True):
-    """A founder of the list with this number is up, and in no group."""
+    """Announces that a founder of the list with this number is up, and in no group."""
 
     founders: FoundersNumber
     founder: NodeId
@@ -291,7 +291,7 @@ Carried: TypeAlias = Flood | DummyPacket | ControlPacket
 
 
 class DigestPacket(_DriftPacket, frozen=True, gc=False):
-    """How far the sender has every stream; for neighbours only."""
+    """Tells neighbours up to which number the sender has the floods of each stream."""
 
     kind: ClassVar[str] = "drift_digest"
     haves: tuple[Have, ...]

@@ -31,7 +31,7 @@ _NEVER: Final = b"\xff" * WIDE.size
 
 
 class _Ahead:
-    """The entries of a source whose freshest entry is not usable yet.
+    """Older clock entries of a source, kept while its freshest entry is not usable (messages are missing).
 
     `best`: the timestamp of the best usable entry. `later`: timestamps of the others, by message number.
     """

@@ -105,7 +105,7 @@ class View:
         return self._floors.raise_to(self._own_column, 0, self.held_to)
 
     def floors_table(self) -> bytes:
-        """Return all floors as a table for a packet; empty if crashes are not tolerated."""
+        """Return each voter's floor (it holds every message up to there) as a table; empty without crashes."""
         return self._floors.to_bytes() if self.crash_tolerant else b""
 
     def merge_floors(self, table: bytes) -> bool:

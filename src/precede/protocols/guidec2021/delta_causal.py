@@ -256,7 +256,7 @@ class DeltaCausal(Ordering):
     # -- questions ---------------------------------------------------------------------------------------
 
     def _passed(self, id: MessageId) -> bool:
-        """Is the message, or a later one of its stream, delivered? Then it is never delivered any more."""
+        """Is the message, or a later one of its stream, delivered? Then another copy is not delivered."""
         top = self._past.tops.get(stream_of(id))
         return top is not None and id.number <= top.number
 

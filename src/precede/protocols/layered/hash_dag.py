@@ -155,7 +155,7 @@ class HashDag(Ordering):
         return self._own.unfinished()
 
     def waiting(self) -> Sequence[Waiting]:
-        """List the waiting messages. A missing parent is named only if it waits too: a hash tells no id."""
+        """List the waiting messages. A missing parent is named only if it waits too: its hash hides its id."""
         pending_ids = {digest: id for id, (_, digest, _) in self._pending.items()}
         return [
             Waiting(id, tuple(pending_ids[parent] for parent in envelope.stamp if parent in pending_ids), since)

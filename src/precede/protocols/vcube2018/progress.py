@@ -66,7 +66,7 @@ class Progress:
         return not self.row(number) & bit
 
     def lacked(self, rows: list[Row]) -> Slot:
-        """Return one message of these entries that is not counted yet; 0 if all are counted."""
+        """Return one message that these vector entries name and that is not counted yet; 0 if there is none."""
         lacking, first = self.lacking, self.first
         for row in rows:
             at = row.number - first

@@ -21,7 +21,7 @@ MOST_POSITIONS: Final = 1 << 16
 
 
 def cluster(i: NodeId, j: NodeId) -> int:
-    """CLUSTER(i, j): the number of the cluster of i that contains j, from 1; 0 for i itself.
+    """CLUSTER(i, j): return the number of the cluster of i that contains j, from 1; 0 for i itself.
 
     >>> cluster(0, 1), cluster(0, 2), cluster(0, 3), cluster(0, 7)
     (1, 2, 2, 3)
@@ -50,7 +50,7 @@ def live_mask(nodes: Iterable[NodeId]) -> int:
 
 
 def first_child(i: NodeId, s: int, live: int) -> NodeId | None:
-    """FIRSTCHILD(i, s): the first working node of c(i, s), or None if there is none.
+    """FIRSTCHILD(i, s): return the first working node of c(i, s), or None if there is none.
 
     >>> first_child(0, 3, 0b11111111), first_child(0, 3, 0b11001111), first_child(0, 3, 0b1111)
     (4, 6, None)
@@ -71,7 +71,7 @@ def first_child(i: NodeId, s: int, live: int) -> NodeId | None:
 
 
 def height(i: NodeId, r: NodeId, live: int) -> int:
-    """The number of clusters that i forwards to in the tree of r: d at the root, 0 at a leaf; i must work.
+    """Return how many clusters i forwards to in the tree of r: d at the root, 0 at a leaf; i must work.
 
     >>> [height(i, 0, 0b11111111) for i in range(8)]
     [3, 0, 1, 0, 2, 0, 1, 0]
@@ -126,7 +126,7 @@ def _heights(i: NodeId, live: int, positions: int) -> list[int]:
 
 @lru_cache(maxsize=64)
 def _entries(live: int, positions: int) -> list[list[int]]:
-    """entries[b][x]: of the 2^b positions around x, the working one nearest to x by xor; -1 if none is."""
+    """Return entries[b][x]: of the 2^b positions around x, the working one nearest to x by xor, or -1."""
     entries = [[x if live >> x & 1 else -1 for x in range(positions)]]
     size = 1
     while size < positions:

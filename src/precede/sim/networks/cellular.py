@@ -117,7 +117,7 @@ class Cellular(Network):
                 self.world.link_down(wire.sender, node, WIRED)
 
     def heal(self) -> None:
-        """From now on nothing is lost, and hosts out of coverage return to their last cell."""
+        """End all faults: nothing is lost from now on, and hosts out of coverage return to their last cell."""
         self._radio.heal()
         for host in range(self.stations, self.nodes):
             if self.cell[host] < 0:

@@ -135,7 +135,7 @@ class ContactNetwork(Network):
             self._unlink(node, peer)
 
     def heal(self) -> None:
-        """From now on all nodes are in contact with each other."""
+        """Bring all nodes into contact with each other, for good."""
         self._begun, self._ended = len(self._begins), len(self._ends)
         for a in range(self.nodes):
             for b in range(a + 1, self.nodes):

@@ -92,7 +92,7 @@ class FloodRadio(Network):
         self._radios[node].queue.clear()
 
     def heal(self) -> None:
-        """From now on nothing is lost or collides, and all nodes are in range of each other."""
+        """End all faults: nothing is lost or collides from now on, and all nodes are in range of each other."""
         self._healed = True
         self._loss = 0.0
         self._collisions = False

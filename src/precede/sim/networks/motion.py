@@ -44,7 +44,7 @@ def grid(columns: int, rows: int, spacing: float) -> list[Point]:
 
 
 def random_waypoints(start: Point, width: float, height: float, speed: float, random: Random) -> Iterator[Leg]:
-    """Legs to random points at a fixed speed, without pauses and without end (drift2006, section 5.5)."""
+    """Yield legs to random points at a fixed speed, without pause and without end (drift2006, section 5.5)."""
     x, y = start
     at = 0.0
     while True:
@@ -144,7 +144,7 @@ def connected(places: Sequence[Point], reach: float) -> bool:
 def scattered_connected(
     nodes: int, width: float, height: float, reach: float, generators: Generators, attempts: int = 10_000
 ) -> list[Point]:
-    """Random positions of a connected network.
+    """Return random positions of a connected network.
 
     They are drawn again until the network is connected, at most `attempts` times. The last ones are returned
     even if it is not.

@@ -45,7 +45,7 @@ class Radio(ABC):
         """Drops the queue of a node that has left its cell or is down."""
 
     def heal(self) -> None:
-        """From now on nothing is lost and nothing collides."""
+        """End all faults: from now on nothing is lost and nothing collides."""
 
     def counters(self) -> Mapping[str, int]:
         return {}

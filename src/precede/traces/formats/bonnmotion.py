@@ -40,7 +40,7 @@ def read_bonnmotion(
 
 
 def _node(name: str, words: list[str], layout: list[str]) -> Iterator[SegmentRow]:
-    """The segments of one node; raises BadRow if a waypoint is wrong or there is none."""
+    """Yield the segments of one node. Raises BadRow if a waypoint is wrong or there is none."""
     width = len(layout)
     if len(words) % width:
         raise BadRow(f"not a whole number of waypoints: {len(words)} fields by {width} (see --columns)")

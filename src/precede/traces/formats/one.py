@@ -33,7 +33,7 @@ class _Pair(Struct):
     before: _Pair | None = None
 
     def rows(self, pair: tuple[str, str]) -> Iterator[Row]:
-        """This contact as a row, if it is closed."""
+        """Yield this contact as a row, if it is closed."""
         if self.end is not None:
             yield ContactRow(*pair, self.start, self.end)
 

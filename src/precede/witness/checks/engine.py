@@ -27,7 +27,7 @@ class Engine:
     trace_back: Callable[..., bool] = staticmethod(explain.trace_back)
 
     def ints(self, count: int, fill: int = 0) -> Ints:
-        """`count` integers, all equal to `fill`."""
+        """Return `count` integers, all equal to `fill`."""
         return [fill] * count
 
     def marks(self, count: int) -> Ints:

@@ -135,7 +135,7 @@ def _cast(column: Any, first_row: int, title: str, place: Place) -> Any:
 
 
 def arrow_column(values: Sequence[Any], role: str, first_row: int, place: Place) -> Any:
-    """Python values as an Arrow array.
+    """Return Python values as an Arrow array.
 
     Values of mixed types are converted to the type that the column's role needs.
     """

@@ -218,7 +218,7 @@ class Epidemic(Dissemination):
         return self._evicted.forgot and parsed.deadline == NEVER and self.ordering.knows(parsed.id)
 
     def _hand_over(self, batch: Batch, now: Instant, effects: list[Effect]) -> None:
-        """Pass new messages to the ordering. After a restart it may know some, which are only carried again."""
+        """Pass new messages to the ordering. Messages that it knows from before a restart are only carried."""
         new = batch
         if self._restarted:
             knows = self.ordering.knows

@@ -1,8 +1,8 @@
 """`gossip` on links between two nodes: `epidemic` with summaries as ranges and with fewer copies.
 
-If transfers take no time, a node that passes messages on to several peers names them; a peer does not send
-these messages to the others. If transfers take time, a link may end before they are made, so nobody relies on
-them.
+If transfers take no time, a node that passes messages on to several peers names these peers; a peer does not
+send the messages to the others named. If transfers take time, a link may end before they are made, so nobody
+relies on them.
 """
 
 from __future__ import annotations

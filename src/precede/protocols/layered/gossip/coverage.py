@@ -77,7 +77,7 @@ class Coverage:
         return self._has_links and not self._linked
 
     def own_list(self, now: Instant) -> tuple[int, tuple[NodeId, ...] | None]:
-        """Return the version of this node's list for a transmission, and the list itself or None.
+        """Return the version of this node's list of neighbours, and the list if this transmission carries it.
 
         The list is part of the first transmissions after a change, and of one after `repeat_list`.
         """
