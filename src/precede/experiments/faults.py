@@ -29,7 +29,7 @@ def _strictly_bool(value: Any) -> bool:
 
 
 class CrashItem(Struct, frozen=True, kw_only=True):
-    """One element of the key `crashes`."""
+    """One crash in the list `crashes` of a scenario's `[faults]`."""
 
     node: Annotated[str, key("name of the node")]
     at: Annotated[Instant, instant("when it goes down")]
@@ -43,7 +43,7 @@ class CrashItem(Struct, frozen=True, kw_only=True):
 
 
 class StallItem(Struct, frozen=True, kw_only=True):
-    """One element of the key `stalls`."""
+    """One stall in the list `stalls` of a scenario's `[faults]`."""
 
     node: Annotated[str, key("name of the node")]
     at: Annotated[Instant, instant("when it stops")]

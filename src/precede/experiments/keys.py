@@ -46,7 +46,7 @@ def key(
     shape: str = "",
     reads_none: bool = False,
 ) -> Note:
-    """Describe a key by its help text and, for a number, its bounds.
+    """Return the annotation of a key: its help text and, for a number, its bounds.
 
     A key of another type than bool, int, float, str and Literal has `read` and `shape`. `read` converts a
     written value, or raises ValueError with the cause. `shape` tells a reader how the value is written. With
@@ -56,32 +56,32 @@ def key(
 
 
 def node_count(help: str, *, least: int = 1) -> Note:
-    """Describe a key that is a number of nodes."""
+    """Return the annotation of a key that is a number of nodes."""
     return Note(help, least, MOST_NODES)
 
 
 def duration(help: str, *, least: Duration = 0) -> Note:
-    """Describe a key that is a duration. It must be written with its unit, as `20s`."""
+    """Return the annotation of a key that is a duration. It must be written with its unit, as `20s`."""
     return Note(help, least, is_duration=True, read=_duration)
 
 
 def instant(help: str) -> Note:
-    """Describe a field of an item that is a time since the beginning; a bare number is seconds."""
+    """Return the annotation of a field that is a time since the beginning; a bare number is seconds."""
     return Note(help, is_duration=True, read=parse_duration)
 
 
 def distribution(help: str) -> Note:
-    """Describe a key that is a distribution in seconds, or a duration."""
+    """Return the annotation of a key that is a distribution in seconds, or a duration."""
     return Note(help, read=_distribution, shape="distribution or duration")
 
 
 def input_file(help: str) -> Note:
-    """Describe a key that names a file, relative to the scenario."""
+    """Return the annotation of a key that names a file, relative to the scenario."""
     return Note(help, read=_path, shape="file")
 
 
 def items(item: type[Struct], help: str) -> Note:
-    """Describe a key that is a list of tables; a struct declares their fields."""
+    """Return the annotation of a key that is a list of tables; a struct declares their fields."""
     fields = ", ".join(settings_in(item))
     shape = f"list of {{ {fields} }}"
     return Note(help, read=lambda value: _read_items(item, value, shape), shape=shape, item=item)

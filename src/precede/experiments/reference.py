@@ -53,7 +53,7 @@ def _section(title: str, struct: type[Struct]) -> Iterator[str]:
 
 
 def _values(setting: Setting) -> str:
-    """Say how a value of this setting is written, and what its bounds are."""
+    """Return, as text, how a value of this setting is written and what its bounds are."""
     if setting.choices:
         return " or ".join(f"`{choice}`" for choice in setting.choices)
     bounds = setting.bounds()

@@ -220,7 +220,7 @@ class Driver(EffectHandler):
         return isinstance(self.store, Store)
 
     def unacknowledged(self, after: int, most: int) -> list[tuple[int, Message]]:
-        """Return at most `most` of the delivered messages that the store has after the place `after`."""
+        """Return at most `most` of the delivered messages in the store, those after position `after`."""
         try:
             return self.store.unacknowledged(after, most)
         except StoreFailed as error:

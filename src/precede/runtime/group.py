@@ -311,7 +311,7 @@ class Group:
         return str(address[0]), int(address[1])
 
     def rekey(self, *group_secrets: bytes) -> None:
-        """Replace the group's secrets while running: the first seals from now on, any of them opens."""
+        """Replace the group's secrets while running: the first encrypts from now on, any of them decrypts."""
         self._membership.rekey(group_secrets)
 
     def update_roster(self, roster: SignedRoster) -> None:

@@ -92,7 +92,7 @@ class Membership:
         return pseudonym(name, blake2b(secret, digest_size=32).digest())
 
     def rekey(self, group_secrets: tuple[bytes, ...]) -> None:
-        """Replace the group's secrets: the first seals from now on, any of them opens."""
+        """Replace the group's secrets: the first encrypts from now on, any of them decrypts."""
         for admission in self._admissions:
             if isinstance(admission, SealedAdmission):
                 admission.rekey(tuple(group_key(secret, self._group) for secret in group_secrets))

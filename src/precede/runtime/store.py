@@ -124,17 +124,14 @@ class Store:
             self._execute("INSERT OR REPLACE INTO kept VALUES (?, ?)", (self._encode(key), self._encode(value)))
 
     def deliver(self, message: Message) -> int:
-        """Append a delivered message to the outbox, with the next commit, and return its place there."""
+        """Append a delivered message to the outbox, with the next commit, and return its position there."""
         self._begin()
         cursor = self._execute("INSERT INTO outbox (message) VALUES (?)", (self._encode(message),))
         assert cursor.lastrowid is not None
         return cursor.lastrowid
 
     def unacknowledged(self, after: int = 0, most: int = -1) -> list[tuple[int, Message]]:
-        """Return the messages of the outbox after the place `after`, oldest first.
-
-        `most` bounds them, if not -1.
-        """
+        """Return the messages of the outbox after position `after`, oldest first; at most `most`, if not -1."""
         query = "SELECT place, message FROM outbox WHERE place > ? ORDER BY place LIMIT ?"
         rows = self._execute(query, (after, most))
         return [(place, msgspec.msgpack.decode(message, type=Message)) for place, message in rows]
@@ -172,11 +169,11 @@ class Store:
         self._execute("INSERT INTO log (rows) VALUES (?)", (rows,))
 
     def logged(self) -> list[tuple[int, bytes]]:
-        """Return the encoded rows that are in no file yet, oldest first, each block with its place."""
+        """Return the encoded rows that are in no file yet, oldest first, each block with its position."""
         return list(self._execute("SELECT place, rows FROM log ORDER BY place"))
 
     def forget_log(self, place: int) -> None:
-        """Delete the rows up to a place with the next commit. A file has them now."""
+        """Delete the rows up to a position with the next commit, because a file has them now."""
         self._begin()
         self._execute("DELETE FROM log WHERE place <= ?", (place,))
 
@@ -262,7 +259,7 @@ class NoStore:
         """Do nothing."""
 
     def deliver(self, message: Message) -> int:
-        """Count a delivered message and return its place."""
+        """Count a delivered message and return its position."""
         self._place += 1
         return self._place
 
@@ -286,11 +283,11 @@ class NoStore:
         self._log.append(rows)
 
     def logged(self) -> list[tuple[int, bytes]]:
-        """Return the encoded rows that are in no file yet, oldest first, each block with its place."""
+        """Return the encoded rows that are in no file yet, oldest first, each block with its position."""
         return list(enumerate(self._log))
 
     def forget_log(self, place: int) -> None:
-        """Delete all rows, whatever the place. A file has them now."""
+        """Delete all rows, whatever the position, because a file has them now."""
         self._log.clear()
 
     def commit(self) -> None:

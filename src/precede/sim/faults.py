@@ -50,6 +50,6 @@ def plan_faults(world: World, faults: Sequence[Fault]) -> None:
 
 
 def _restart(world: World, crash: Crash) -> None:
-    """Restarts a node. If too few steps followed for its planned crash to happen, it crashes first."""
+    """Restarts a node. If its planned crash has not happened yet (too few steps), it crashes first."""
     world.crash(crash.node)
     world.restart(crash.node, crash.keep, crash.again)

@@ -30,7 +30,7 @@ NEVER: Final = (1 << 63) - 1
 """The deadline of a message without one."""
 
 ABSENT, ANYONE = -1, -2
-"""The source of a ghost: a process without rows, or, with opaque ids, an unknown process."""
+"""The source of a ghost (a delivery without a broadcast): a process without rows, or an unknown process."""
 
 DUPLICATE, EARLY, UNADDRESSED, LATE, EXPIRED = 1, 2, 4, 8, 16
 """Bits that mark a row which breaks a rule."""

@@ -24,13 +24,13 @@ if TYPE_CHECKING:
     from pyspark.sql import SparkSession
 
 Work: TypeAlias = Callable[[int], Any]
-"""Called with 0, 1, 2, …; it is picklable and returns plain data."""
+"""A function that is called with 0, 1, 2, … It is picklable and returns plain data."""
 
 Progress: TypeAlias = Callable[[int, int], None]
-"""Called with the number of pieces that are done and the number of all pieces."""
+"""A function that is called with the number of pieces that are done and the number of all pieces."""
 
 Watch: TypeAlias = Callable[[], None]
-"""Called every half second while tasks run."""
+"""A function that is called every half second while tasks run."""
 
 _POLL_S = 0.5
 

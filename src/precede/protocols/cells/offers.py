@@ -92,7 +92,7 @@ class Offers:
         effects.append(Send(packet, host if self.per_host else NEIGHBOURS, RADIO, key))
 
     def sent(self, key: Key, now: Instant, effects: list[Effect]) -> None:
-        """Start the retransmission time of a frame that has left the radio's queue."""
+        """Record when a frame left the radio's queue: its retransmission is due `retransmit` after that."""
         if key not in self.queued or not isinstance(key, tuple):
             return
         message = (int(key[0]), int(key[1]))

@@ -41,7 +41,7 @@ _MOST_AHEAD: Final = 1 << 12
 
 
 class ProxyStation(Node):
-    """One station with an ordering rule."""
+    """One station that stamps, keeps and forwards messages for its hosts, by an ordering rule."""
 
     draining: ClassVar[tuple[str, ...]] = ("sbuffer",)
 

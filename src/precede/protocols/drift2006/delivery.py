@@ -20,7 +20,7 @@ from precede.protocols.floods.stream import StreamId
 
 @final
 class Delivery:
-    """Delivers floods that are safe and, where crashes are tolerated, held by a majority of the voters."""
+    """Delivers floods that nothing earlier can precede and, with crashes, that a majority of voters holds."""
 
     def __init__(self, state: DriftState) -> None:
         self._state = state

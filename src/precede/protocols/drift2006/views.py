@@ -97,7 +97,7 @@ class Views:
         self._votes.watch(now, effects)
 
     def _end_stream(self, id: StreamId, end: int, now: Instant, effects: list[Effect]) -> None:
-        """Discard the floods of a stream behind its end; the source is removed when all others are here."""
+        """Discard a stream's floods behind its end. Remove the source once all floods before it are here."""
         state, floods = self._state, self._floods
         dropped = floods.drop_stream(id, end)
         messages = take_back(state, id, end)

@@ -37,7 +37,7 @@ WATCH: Final[Key] = ("view", "watch")
 LEAD: Final[Key] = ("view", "lead")
 _ATTEMPTS: Final = 8
 _SILENCE: Final = 6
-"""A leader that sends nothing for this many times `vote_every` counts as gone. It sends every one or two."""
+"""A leader silent for this many times `vote_every` counts as gone. A live one sends every one or two times."""
 
 _PATIENCE: Final = 3
 """The leader asks missed sources this many times before it removes them: one may be alive and hard to reach."""

@@ -69,7 +69,7 @@ class FloodUser(Protocol[F]):
 
 @mypyc_attr(allow_interpreted_subclasses=True)
 class Floods(Generic[F]):
-    """All streams at one node.
+    """Relays, requests, answers and drops the floods of all streams at one node.
 
     `gaps`: the streams with missing floods. `answers`: floods that neighbours have requested, to be sent soon.
     `queued`: floods that wait at the radio, by the key of their packet.

@@ -54,7 +54,7 @@ class JournalContents(Struct):
 
 
 class Journal:
-    """Appends `Persist` effects; none if the node is not durable."""
+    """Appends the effects that persist a node's messages and deliveries; none if the node is not durable."""
 
     def __init__(self, durable: bool, steps_per_checkpoint: int) -> None:
         self._durable = durable

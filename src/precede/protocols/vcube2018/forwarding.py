@@ -140,8 +140,8 @@ class Forwarding(Node):
     ) -> None:
         """Send each child the held messages that this message releases, then the message unless it is held.
 
-        `covered` are the messages that *vector_max* covers since this message came; they release others. If not
-        `may_hold`, the message lacks nothing and is not held. Without aggregation nothing is ever held.
+        `covered` are the messages that this one completes to a sequence without a gap; they release others. If
+        not `may_hold`, the message lacks nothing and is not held. Without aggregation nothing is ever held.
         """
         if not self._aggregates:
             self._send_to_all(stamped, below, effects)

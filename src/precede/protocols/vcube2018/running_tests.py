@@ -17,7 +17,7 @@ class RunningTest(NamedTuple):
 
 
 class RunningTests:
-    """At most one test under way to each node."""
+    """Keeps the tests that are under way: at most one for each node."""
 
     def __init__(self) -> None:
         self.by_node: dict[NodeId, RunningTest] = {}

@@ -17,7 +17,7 @@ from precede.core.errors import BadInput
 from precede.core.identity import NodeId
 
 MOST_POSITIONS: Final = 1 << 16
-"""The number of positions: masks have one bit for each, so there must not be too many."""
+"""The most positions of the hypercube. Masks have one bit for each."""
 
 
 def cluster(i: NodeId, j: NodeId) -> int:
@@ -30,7 +30,7 @@ def cluster(i: NodeId, j: NodeId) -> int:
 
 
 def members(i: NodeId, s: int) -> list[NodeId]:
-    """c(i, s) in the paper's order: i xor 2^(s-1), then its own clusters 1 .. s-1, which is ascending x xor i.
+    """Return c(i, s), cluster s of node i, in the paper's order, which is by ascending x xor i.
 
     >>> members(0, 3), members(5, 2)
     ([4, 5, 6, 7], [7, 6])

@@ -51,7 +51,7 @@ class StationBuffer:
         effects.append(Send(DataPacket(number, self.messages[number], marks), NEIGHBOURS, RADIO, number))
 
     def sent(self, number: int, now: Instant, effects: list[Effect]) -> None:
-        """Start the retransmission time of a message that has left the radio's queue."""
+        """Record when a message left the radio's queue: its retransmission is due `retransmit` after that."""
         self.queued.pop(number, None)
         if number in self.messages:
             self.sent_at.pop(number, None)

@@ -42,7 +42,7 @@ from precede.protocols.was2021.transmission import Transmission
 
 
 class WasStation(Node):
-    """One support station."""
+    """One station: serves the hosts of its cell, and floods messages along the tree of stations."""
 
     draining: ClassVar[tuple[str, ...]] = ("sbuffer", "private", "handoffs", "queued_routes")
 

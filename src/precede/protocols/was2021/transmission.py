@@ -107,7 +107,7 @@ class Transmission:
         self.arm_private(now, effects)
 
     def private_sent(self, host: NodeId, number: int, now: Instant, effects: list[Effect]) -> None:
-        """Start the retransmission time of a recovered message that has left the radio's queue."""
+        """Record when a recovered message left the radio's queue; its retransmission time counts from then."""
         record = self.records.get(host)
         if record is not None and number in record.private_at:
             record.private_at[number] = now

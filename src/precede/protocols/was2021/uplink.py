@@ -57,7 +57,7 @@ class Uplink:
             effects.append(Send(UpPacket(self.host, ses, message), cell, RADIO, number))
 
     def sent(self, number: int, now: Instant, effects: list[Effect]) -> None:
-        """Start the retransmission time of a message that has left the radio's queue."""
+        """Record when a message left the radio's queue; its retransmission time counts from then."""
         if number in self.sent_at:
             self.sent_at[number] = now
             self.arm(effects)

@@ -46,7 +46,7 @@ class Beacon(NamedTuple):
 
 
 class Admission(ABC):
-    """Decides which frames are data of neighbours, and seals frames for them. `Links` uses this interface."""
+    """Decides which frames are data of neighbours, and seals (encrypts) frames for them. `Links` uses it."""
 
     overhead: int
     """The most bytes that sealing adds to the data of a frame."""

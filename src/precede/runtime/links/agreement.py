@@ -32,7 +32,7 @@ _LARGEST_CLOCK_DIFFERENCE: Final = 60 * SECOND
 _TERMS: Final = msgspec.msgpack.Decoder(tuple[str, dict[str, str]])
 
 Warn = Callable[[str, str, str], None]
-"""Called with code, text and the peer's name."""
+"""A function that gives a warning: it is called with code, text and the peer's name."""
 
 
 class Agreement:

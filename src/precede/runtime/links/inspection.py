@@ -29,7 +29,7 @@ _MOST_STREAMS: Final = 1 << 16
 
 
 class Inspection:
-    """The inspection of one node. `authors` is None where members trust each other."""
+    """Checks the packets that one node receives. `authors` is None where members trust each other."""
 
     def __init__(self, me: NodeId, incarnation: int, authors: Authors | None = None) -> None:
         self._me = me

@@ -164,7 +164,7 @@ class Links:
             self._send_loose(kind + introduction, where)
 
     def _send_loose(self, data: bytes, where: Where) -> None:
-        """Send an address data that any member may read, as far as the budget of the address allows."""
+        """Send data that any member may read to an address, as far as the address's budget allows."""
         for piece in self._fragments.cut(data, self._room):
             frame = self._seal_piece(piece)
             if self._admission.may_send(where, len(frame)):

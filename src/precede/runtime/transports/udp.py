@@ -20,7 +20,7 @@ from precede.runtime.transports.udp_endpoint import Address, UdpEndpoint, bound_
 
 LARGEST: Final = 1400
 LAN_GROUP: Final[Address] = ("239.83.7.1", 4700)
-"""Where members find each other if the application names no address."""
+"""The multicast address where members find each other, if the application names none."""
 _LOOK_AGAIN_S: Final = 2.0
 
 

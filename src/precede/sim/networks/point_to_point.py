@@ -149,8 +149,7 @@ class PointToPoint(Network):
     def _chance_of(self, sender: NodeId) -> Callable[[], int]:
         """Returns a function that draws whole numbers below 2^32.
 
-        It is called twice per packet, for its loss and for its duplication. In a network without both it
-        returns a constant.
+        It is called twice per packet, for its loss and its duplication. If both are 0, it returns a constant.
         """
         if not self._loss and not self._duplication:
             return lambda: 1 << 31

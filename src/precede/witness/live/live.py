@@ -70,7 +70,7 @@ class LiveRun:
         return LiveRun(state.order, state.allow, state)
 
     def _count_all(self) -> None:
-        """Count queued rows until every process waits or has none."""
+        """Take queued rows into account until every process waits or has none left."""
         while self._ready:
             p = self._ready.pop()
             queue = self.state.processes[p].queue
@@ -80,7 +80,7 @@ class LiveRun:
             del queue[:done]
 
     def _count(self, p: int, row: LiveRow) -> bool:
-        """Count one row. Returns False when it must wait for a broadcast."""
+        """Take one row into account. Return False if it must wait for a broadcast."""
         if row.kind == BROADCAST:
             self._broadcast(p, row)
             return True
@@ -125,7 +125,7 @@ class LiveRun:
             process.waits = None
 
     def _broadcast(self, p: int, row: LiveRow) -> None:
-        """Count a broadcast: give the message its past, and make the processes ready that wait for it."""
+        """Take a broadcast into account: note the message's past, and wake the processes that wait for it."""
         state, process, key = self.state, self.state.processes[p], row.key
         self._intake.queued_broadcasts.pop(key, None)
         if key[:2] != (process.node, process.incarnation):
@@ -156,7 +156,7 @@ class LiveRun:
                 self._ready += waiting.pop(number)
 
     def _deliver(self, p: int, process: Process, message: int, row: LiveRow) -> None:
-        """Count a delivery and report the rules that it breaks."""
+        """Take a delivery into account, and report the rules that it breaks."""
         state, stories = self.state, self._stories
         state.deliveries += 1
         delivered = state.delivered[p]

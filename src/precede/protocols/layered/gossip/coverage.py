@@ -20,7 +20,7 @@ _HEARD_FOR: Final = 30 * SECOND
 
 @final
 class Coverage:
-    """The neighbours of this node, the lists of its neighbours, and the relays that are due.
+    """The neighbours of this node, their own lists of neighbours, and the relays that are due.
 
     A neighbour is linked (the driver reports its link) or was heard lately. `relays`: for each message to be
     relayed, the nodes that have heard it.
