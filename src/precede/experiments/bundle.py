@@ -143,7 +143,6 @@ def _key(key: str) -> str:
 
 
 def _toml(value: Any) -> str:
-    """Return a value as TOML writes it."""
     if isinstance(value, bool):
         return "true" if value else "false"
     if isinstance(value, (int, float)):

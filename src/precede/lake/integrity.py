@@ -151,6 +151,5 @@ def missing_files(table: Path) -> Iterator[Finding]:
 
 
 def _digest(path: Path) -> str:
-    """Return the digest of a file's bytes."""
     with path.open("rb") as file:
         return hashlib.file_digest(file, lambda: hashlib.blake2b(digest_size=_DIGEST_BYTES)).hexdigest()

@@ -226,7 +226,6 @@ def _axes(figure: Figure, width: float, bottom: float, top: float) -> tuple[Axis
 
 
 def _draw_axes(figure: Figure, across: Axis, up: Axis, bottom: float, width: float) -> Iterator[str]:
-    """Yield the SVG of grid lines, ticks and labels."""
     left = across.start
     yield '<g class="grid" aria-hidden="true">'
     for value in up.ticks():
@@ -332,7 +331,6 @@ def _legend_rows(figure: Figure, width: float) -> list[list[tuple[int, str, floa
 
 
 def _draw_legend(rows: Sequence[Sequence[tuple[int, str, float]]], top: float) -> Iterator[str]:
-    """Yield the SVG of the legend's rows below the figure."""
     yield '<g class="legend" aria-hidden="true">'
     for number, row in enumerate(rows):
         y = top + number * _ROW + 4

@@ -138,7 +138,6 @@ def _summary(results: Results) -> str:
 
 
 def _run_table(results: Results, with_page: set[str]) -> Table:
-    """Return the table of all runs on the index page."""
     rows: list[list[Cell]] = []
     for run in results.runs:
         verdict: dict[str, Any] = results.verdicts.get(run["run_id"], {})

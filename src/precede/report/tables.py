@@ -156,7 +156,6 @@ def html(table: Table) -> Markup:
 
 
 def _html_cell(cell: Cell, column: int, number: bool) -> str:
-    """Return the HTML of one cell of the body."""
     text = str(escape(shown(cell)))
     if isinstance(cell, Link):
         text = f'<a href="{escape(cell.target)}">{text}</a>'

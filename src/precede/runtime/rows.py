@@ -200,7 +200,6 @@ class _Sized:
 
 
 def _names_in(row: Row) -> list[str]:
-    """Return the names of nodes that a row mentions."""
     if len(row) == 2:
         return []
     if row[0] in (SENT, PACKET_RECEIVED):

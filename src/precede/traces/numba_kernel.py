@@ -205,7 +205,6 @@ def _in_range(p: Motion, q: Motion, reach: float) -> tuple[int, int]:
 
 @jit
 def _motion(motions: Floats, i: int) -> Motion:
-    """Return row i as a tuple."""
     return motions[i, 0], motions[i, 1], motions[i, 2], motions[i, 3], motions[i, 4], motions[i, 5]
 
 
@@ -341,7 +340,6 @@ def _filled(cells: Any, large: Any, entries: int) -> Any:
 
 @jit
 def _overlap(boxes: Floats, k: int, m: int) -> bool:
-    """Do two boxes overlap or touch?"""
     return bool(
         boxes[k, 0] <= boxes[m, 2]
         and boxes[m, 0] <= boxes[k, 2]

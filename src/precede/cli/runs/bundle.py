@@ -115,7 +115,6 @@ def bundle_reproduction(lake: Lake, name: str, folder: Path) -> dict[str, Any]:
 
 
 def _readme(name: str, contents: dict[str, Any]) -> str:
-    """Return the text of the README in a reproduction's bundle."""
     made = ", ".join(f"{package} {version}" for package, version in contents["versions"].items())
     return f"""# {name}
 

@@ -239,7 +239,6 @@ class _Files:
 
 
 def _in_one_task(session: SparkSession, path: str, order: Order | None, options: VerifyOptions) -> Verdict:
-    """Verify the whole log in one task."""
     (verdict,) = spread(
         session, f"verify {path}: one order", _WholeLog(str(Path(path).absolute()), order, options), 1
     )

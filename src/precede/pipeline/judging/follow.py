@@ -120,7 +120,6 @@ def _first_segment(folder: Path, idle_s: float | None) -> Piece | None:
 
 
 def _check_parquet(path: Path) -> None:
-    """Raise BadInput if a file is not Parquet."""
     try:
         pq.read_schema(path)
     except pa.ArrowInvalid:

@@ -255,7 +255,6 @@ class _Groups:
         return [batch.column(name)[row].as_py() for name in self.query.by]
 
     def _starts(self, table: pa.Table) -> np.ndarray[tuple[int], np.dtype[np.int64]]:
-        """Return the first row of every group."""
         begins = np.zeros(table.num_rows, np.bool_)
         begins[0] = True
         for name in self.query.by:

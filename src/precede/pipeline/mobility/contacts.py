@@ -167,7 +167,6 @@ class _Slices:
         return int(pq.read_metadata(target).num_rows)
 
     def file(self, number: int) -> Path:
-        """Return the file with the pieces of a slice."""
         return self.folder / f"{number}.parquet"
 
     def _read(self, begin: Instant, end: Instant) -> Segments:
@@ -238,7 +237,6 @@ def _watch(work: _Slices, progress: Progress | None) -> Callable[[], None] | Non
 
 
 def _piece_table(pieces: Intervals) -> pa.Table:
-    """Return pieces as an Arrow table."""
     columns = [pa.array(column, field.type) for column, field in zip(pieces, _PIECES, strict=True)]
     return pa.table(columns, schema=_PIECES)
 

@@ -90,7 +90,6 @@ def _candidates() -> list[Path]:
 
 
 def _user_cache() -> Path:
-    """Return the user's cache folder for this package."""
     return Path(os.environ.get("XDG_CACHE_HOME") or Path.home() / ".cache") / "precede"
 
 

@@ -221,7 +221,6 @@ class _RunTask:
             }
 
     def _fail(self, error: str, trace: str) -> None:
-        """Mark the run as failed."""
         self._mark(self._facts("failed") | {"error": error, "traceback": trace})
 
     def _facts(self, status: str) -> dict[str, Any]:
@@ -276,7 +275,6 @@ def _known_cpu_s(marks: Marks) -> dict[bytes, float]:
 
 
 def _without_seed(run: Run) -> bytes:
-    """Return everything about a run except its seed."""
     return msgspec.json.encode(msgspec.structs.replace(run, seed=0), order="sorted")
 
 

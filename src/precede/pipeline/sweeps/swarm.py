@@ -45,7 +45,6 @@ class _Worlds:
         self.work, self.size = list(work), size
 
     def count(self) -> int:
-        """Return the number of tasks."""
         return -(-len(self.work) // self.size)
 
     def __call__(self, number: int) -> list[Any]:

@@ -340,12 +340,10 @@ class DriftNode(Node):
     # -- connections between the parts -------------------------------------------------------------------
 
     def _control(self, body: Body, now: Instant, effects: list[Effect]) -> None:
-        """Process the body of a control packet."""
         if not self._votes.receive(body, now, effects) and not self.groups.election.receive(body, now, effects):
             self.joining.receive(body, now, effects)
 
     def _install_view(self, record: ViewRecord, now: Instant, effects: list[Effect]) -> None:
-        """Install a view that the voters have decided."""
         self._views.install(record, now, effects)
 
     def _admitted(self, newcomer: StreamId, timestamp: int, now: Instant, effects: list[Effect]) -> None:

@@ -181,7 +181,6 @@ class Votes:
             self._dummies.send_control(Propose(number, leading.ballot, leading.value), now, effects)
 
     def _is_majority(self, votes: Sized) -> bool:
-        """Are these more than half of the voters?"""
         return 2 * len(votes) > len(self._view.voters)
 
     def _propose(self, leading: _Ballot, now: Instant, effects: list[Effect]) -> None:
@@ -267,7 +266,6 @@ class Votes:
         self.watch(now, effects)
 
     def _save(self, effects: list[Effect]) -> None:
-        """Persist this node's vote."""
         if self._state.durable:
             ballot, value = self._accepted if self._accepted is not None else (None, None)
             effects.append(Persist("vote", (self._view.number, self._promised, ballot, value)))

@@ -208,7 +208,6 @@ class Flooding(Dissemination):
             self.ordering.arrive(fresh, now, effects)
 
     def _is_for_me(self, envelope: Envelope) -> bool:
-        """Is this node a destination of the message?"""
         return envelope.destinations is None or self._me in envelope.destinations
 
     def _skip_known(self, now: Instant, effects: list[Effect]) -> None:

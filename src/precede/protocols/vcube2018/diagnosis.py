@@ -297,7 +297,6 @@ class DiagnosedVCubeNode(VCubeNode):
         return tuple(self._ahead.received(self._delivered))
 
     def _own_report(self, now: Instant) -> Report:
-        """Return the report of this node alone."""
         counts = self._received()
         return Report(
             self._view.events,

@@ -205,7 +205,6 @@ class WasHost(Node):
     # Messages and acknowledgements (section 4.1) ------------------------------------------------------------
 
     def _send_own(self, now: Instant, effects: list[Effect]) -> None:
-        """Send own messages if the host is connected."""
         if self.connected and self.cell is not None:
             self.uplink.send(self.cell, self.ses, now, effects)
 

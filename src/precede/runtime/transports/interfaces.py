@@ -77,7 +77,6 @@ def _ask(asked: socket.socket, question: int, name: str) -> bytes | None:
 
 
 def _with_ipv6() -> set[int]:
-    """Return the indices of the interfaces with an IPv6 address."""
     try:
         lines = _IPV6_ADDRESSES.read_text(encoding="ascii").splitlines()
     except OSError:

@@ -311,7 +311,6 @@ def _away(projection: Projection, latitude: float, longitude: float) -> float:
 
 
 def _reason(error: BadRow | KeyError) -> str:
-    """Return the reason for a reject."""
     return "too few fields" if isinstance(error, KeyError) else str(error)
 
 

@@ -96,7 +96,6 @@ class _Contacts:
             self.nodes.add(name)
 
     def extend(self, until: Instant) -> None:
-        """Extend the trace to an instant."""
         self.last = until if self.last is None else max(self.last, until)
 
     def finish(self) -> Iterator[Row]:

@@ -151,7 +151,6 @@ def _table(
 
 
 def _framerate_in(comment: str) -> float | None:
-    """Return the frame rate that a comment gives, or None."""
     match = _FRAMERATE.search(comment)
     return float(match[1]) if match and is_numeric(match[1]) else None
 

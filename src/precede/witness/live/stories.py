@@ -117,12 +117,10 @@ class Stories:
         return any(s == source and last >= rank for s, last in zip(entries[::2], entries[1::2], strict=True))
 
     def _broadcast(self, message: int) -> Row:
-        """Return the broadcast row of a message."""
         node, incarnation, _ = self.state.key_of(message)
         return Row(node, incarnation, self.state.born[message], "broadcast", self.state.message_name(message))
 
     def _delivered(self, p: int, message: int) -> Row:
-        """Return the row at which process p delivered a message."""
         process, step = self.state.processes[p], self.state.delivered[p][message] - 1
         return Row(process.node, process.incarnation, step, "delivered", self.state.message_name(message))
 

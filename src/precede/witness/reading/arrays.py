@@ -36,7 +36,7 @@ _WORDS_SHOWN: Final = 8
 
 
 class ArrayBuilder:
-    """Reads Arrow batches, checks every value, and builds one history per group."""
+    """Reads Arrow batches, checks every value, and builds one history per group (independent order)."""
 
     def __init__(self, layout: Layout, log: Log, counted: bool) -> None:
         self.layout = layout
@@ -112,7 +112,6 @@ class ArrayBuilder:
         return assembly.histories(self.log.truncated is not None, self.without_clock)
 
     def _add(self, batch: Any) -> None:
-        """Decode one Arrow batch and store it."""
         count, first_row = batch.num_rows, self.rows + 1
         if count == 0:
             return

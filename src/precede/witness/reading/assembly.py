@@ -39,7 +39,7 @@ class BroadcastColumns:
 
 
 class Assembly:
-    """The messages and rows of all groups together; `histories` divides them by group.
+    """The messages and rows of all groups (independent orders); `histories` divides them by group.
 
     `broadcasts` is the number of broadcast rows, None when the whole log has only deliveries. `labels` are the
     log's own message ids, None when messages are named by source and number.

@@ -93,7 +93,7 @@ def take_rows(
     """Copy broadcasts and deliveries to the `to_` columns and check the steps of all rows.
 
     Returns the rows filled and the broadcasts so far; -1 instead of rows if a process's steps do not ascend. A
-    broadcast is known by its number in the log, so that its deadline and destinations can be kept apart.
+    broadcast row stores its number in the log, under which its deadline and destinations are kept apart.
     """
     timed = len(to_clock) > 0
     for i in range(len(process)):

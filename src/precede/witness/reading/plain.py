@@ -56,7 +56,7 @@ class Group:
 
 
 class PlainBuilder:
-    """Reads columns in batches, checks every value, and builds one history per group."""
+    """Reads columns in batches, checks every value, and builds one history per group (independent order)."""
 
     def __init__(self, layout: Layout, log: Log, counted: bool) -> None:
         self.layout = layout
@@ -380,5 +380,4 @@ def _last_step(group: Group, processes: list[Process], p: int) -> int | None:
 
 
 def _label(key: Key) -> str:
-    """Return the name of a message for an error message."""
     return key if isinstance(key, str) else name_message(*key)

@@ -81,7 +81,7 @@ class Columns:
             self.step, self.number = self.step.astype(np.int64), self.number.astype(np.int64)
 
     def filled_columns(self) -> tuple[Array, Array, Array, Array, Array]:
-        """Process, step, source, number and clock of the stored rows."""
+        """Return process, step, source, number and clock of the stored rows."""
         filled = self.filled
         return (
             self.process[:filled],

@@ -116,7 +116,6 @@ def _draw_workload(random: Random, nodes: int, heal_at: Instant) -> dict[str, An
 
 
 def _draw_options(protocol: str, random: Random, crashing: bool, sources: list[NodeId]) -> dict[str, Any]:
-    """Draw the options of the protocol."""
     options: dict[str, Any] = {
         "durable": crashing,
         "sources": " ".join(str(source) for source in sources),

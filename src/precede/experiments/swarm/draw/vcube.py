@@ -109,7 +109,6 @@ def draw_faulty(protocol: str, seed: int, random: Random) -> Plan:
 
 
 def _draw_world(random: Random, nodes: int, longest: Duration) -> dict[str, Any]:
-    """Draw the world's table."""
     return {
         "kind": "switched",
         "nodes": nodes,
@@ -122,7 +121,6 @@ def _draw_world(random: Random, nodes: int, longest: Duration) -> dict[str, Any]
 
 
 def _draw_options(random: Random) -> dict[str, Any]:
-    """Draw the protocol's options."""
     return {
         "aggregation": random.random() < 0.9,
         "unpack": random.choice(("insertion", "insertion", "causal")),

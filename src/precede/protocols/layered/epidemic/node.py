@@ -233,7 +233,6 @@ class Epidemic(Dissemination):
             self.ordering.arrive_batch(new, now, effects)
 
     def _is_mine(self, parsed: ParsedEnvelope) -> bool:
-        """Is this node a destination of the message?"""
         destinations = parsed.envelope.destinations
         return destinations is None or self._me in destinations
 
