@@ -140,10 +140,7 @@ def _with_admin(
     roster: Mapping[str, bytes] | SignedRoster | None,
     admin: bytes | None,
 ) -> MemberSettings:
-    """Check a signed roster and its administrator's key.
-
-    Return the settings with that key and the roster's epochs.
-    """
+    """Check a signed roster with its administrator's key. Return the settings with the key and the epochs."""
     if not isinstance(roster, SignedRoster):
         if admin is not None:
             raise BadInput("admin: needs a signed roster (precede keys sign)")
@@ -218,10 +215,7 @@ def _check_members(name: str, settings: MemberSettings) -> None:
 
 
 def _ids(names: Sequence[str], book: Mapping[str, NodeId] | None) -> tuple[NodeId, tuple[NodeId, ...]]:
-    """Return the node id of the last name, and the sorted ids of all names.
-
-    A `book` lists the ids, if given.
-    """
+    """Return the node id of the last name, and the sorted ids of all; a `book` lists the ids, if given."""
     id_of = {name: node_id(name) if book is None else book[name] for name in names}
     return id_of[names[-1]], tuple(sorted(set(id_of.values())))
 

@@ -132,10 +132,7 @@ class Recorder:
         over: Medium,
         wire_bytes: int = -1,
     ) -> None:
-        """Writes a `sent` or `packet_received` row.
-
-        A peer of -1 means no single node, wire bytes of -1 unknown.
-        """
+        """Writes a `sent` or `packet_received` row. Peer -1: no single node; wire bytes -1: unknown."""
         code = self.packet_kinds[packet.kind]
         self.units.packet(kind, code, process, at, clock, packet, peer, over, wire_bytes)
 

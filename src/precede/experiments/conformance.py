@@ -60,10 +60,7 @@ class OwnOptions(Durable, frozen=True, kw_only=True):
 
 
 class PageResult(Struct, frozen=True):
-    """The result of playing one worked example: holds, breaks or not played.
-
-    `cause` says why it does not hold.
-    """
+    """The result of playing one worked example: holds, breaks (for this `cause`) or not played."""
 
     page: str
     result: str

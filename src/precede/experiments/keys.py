@@ -88,10 +88,7 @@ def items(item: type[Struct], help: str) -> Note:
 
 
 def read_table(struct: type[TableT], table: Table) -> TableT:
-    """Read a table into the struct that declares its keys.
-
-    Raise `BadInput` with file, line and cause if it is wrong.
-    """
+    """Read a table into the struct that declares its keys. Raise `BadInput` with file, line and cause."""
     settings = settings_in(struct)
     table.check(settings)
     for name, setting in settings.items():

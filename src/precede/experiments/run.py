@@ -339,10 +339,7 @@ def _digest(base: str, path: str) -> str:
 
 @lru_cache(256)
 def _digest_of(path: Path, size: int, changed: int) -> str:
-    """Return a digest of a file's contents.
-
-    It is cached, because the runs of a sweep read the same few files.
-    """
+    """Return a digest of a file's contents, cached because the runs of a sweep read the same files."""
     with path.open("rb") as file:
         digest = blake2b(digest_size=16)
         while block := file.read(1 << 20):

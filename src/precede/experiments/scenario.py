@@ -102,10 +102,7 @@ def _check_protocol(table: Table, protocol: str) -> None:
 
 
 def find_scenario(scenario: str, lake: Path = Path("lake")) -> Path | None:
-    """Return the file of a scenario; None if the name is a trace in the lake.
-
-    Raise `BadInput` if it is neither.
-    """
+    """Return the file of a scenario; None for a trace in the lake. Raise `BadInput` if it is neither."""
     path = Path(scenario)
     if path.suffix == ".toml" or path.is_file():
         return path

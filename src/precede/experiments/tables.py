@@ -39,10 +39,7 @@ class Table:
         self._text = text
 
     def check(self, keys: Iterable[str]) -> None:
-        """Raise `BadInput` if a key of the table is unknown.
-
-        It names the first such key and the nearest known one.
-        """
+        """Raise `BadInput` if a key of the table is unknown. It names the key and the nearest known one."""
         names = list(keys)
         for key in self.data:
             if key not in names:
@@ -87,10 +84,7 @@ class Table:
 
 
 def read_toml(path: Path) -> tuple[dict[str, Any], str]:
-    """Read a TOML file; return its tables and its text.
-
-    Raise `BadInput` if it cannot be read or is not TOML.
-    """
+    """Read a TOML file; return its tables and its text. Raise `BadInput` if that fails."""
     try:
         with TextIOWrapper(open_regular(path), encoding="utf-8") as file:
             text = file.read(_MOST_CHARACTERS + 1)
@@ -112,10 +106,7 @@ def read_toml(path: Path) -> tuple[dict[str, Any], str]:
 
 
 def csv_rows(path: Path, columns: Sequence[str]) -> Iterator[tuple[str, dict[str, str]]]:
-    """Yield the rows of a CSV file, each after its `file:line`.
-
-    Raise `BadInput` if it lacks one of the columns.
-    """
+    """Yield the rows of a CSV file, each after its `file:line`. Raise `BadInput` if a column is missing."""
     try:
         with TextIOWrapper(open_regular(path), newline="", encoding="utf-8") as file:
             reader = csv.DictReader(file)

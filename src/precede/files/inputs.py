@@ -64,10 +64,7 @@ class Counted(io.RawIOBase):
 
 
 class Unpacked(io.RawIOBase):
-    """Reads the unpacked content of an archive.
-
-    Raises BadInput if it grows too much for the packed bytes read.
-    """
+    """Reads the unpacked content of an archive. Raises BadInput if it grows too much by unpacking."""
 
     def __init__(self, name: str, packed: Counted, unpacked: Any) -> None:
         self._name, self._packed, self._unpacked = name, packed, unpacked
@@ -87,10 +84,7 @@ class Unpacked(io.RawIOBase):
 
 
 class EmptyLines:
-    """Counts the blank lines and comments of a file.
-
-    `add` raises BadInput if there are very many, and little else.
-    """
+    """Counts the blank lines and comments of a file. `add` raises BadInput for very many and little else."""
 
     def __init__(self, name: str) -> None:
         self._name = name

@@ -30,10 +30,7 @@ def open_private(path: Path, *, append: bool = False) -> BinaryIO:
 
 
 def make_private(path: Path) -> None:
-    """Make an empty file with mode 0600 if there is none.
-
-    An existing file gets that mode if this user owns it.
-    """
+    """Make an empty file with mode 0600, or give that mode to an existing file that this user owns."""
     descriptor = os.open(path, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, _FILE)
     try:
         if os.fstat(descriptor).st_uid == os.geteuid():

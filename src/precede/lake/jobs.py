@@ -77,10 +77,7 @@ class Job:
             shutil.rmtree(self.scratch, ignore_errors=True)
 
     def _undo_creation(self) -> None:
-        """Remove the job's folder, and the lake's own folders if they are empty.
-
-        Bad input thus leaves the lake as it was.
-        """
+        """Remove the job's folder, and the lake's own folders if empty: the lake is as it was before."""
         self.forget()
         for folder in (self.lake.root / "_jobs", self.lake.root):
             if not any(folder.iterdir()):

@@ -57,10 +57,7 @@ class Lake:
         return self.root / table / f"{check_unit(unit)}.parquet"
 
     def checked(self, table: str, unit: str) -> Path:
-        """Compare the file of a unit with its commit record and return its path.
-
-        Raises Damaged if it differs.
-        """
+        """Compare a unit's file with its commit record and return its path. Raises Damaged if it differs."""
         path = self.path(table, unit)
         if path.is_file():
             check_file(path)

@@ -54,10 +54,7 @@ class Names:
         self.codes: dict[str, int] = {name: code for code, name in enumerate(names)}
 
     def read(self, batch: pa.RecordBatch, column: str) -> Codes:
-        """Return a batch's column as codes; all -1 when the batch does not have it.
-
-        New names get the next codes.
-        """
+        """Return a batch's column as codes; -1 if the batch lacks it. New names get the next codes."""
         if column not in batch.schema.names:
             return np.full(batch.num_rows, -1, np.int32)
         array = batch.column(column)
@@ -102,10 +99,7 @@ class Growing:
             self.parts.append(values)
 
     def take(self) -> Integers:
-        """Return all integers as one array, and empty the collection.
-
-        Each part is freed as soon as it is copied.
-        """
+        """Return all integers as one array, and empty the collection, part by part to save memory."""
         joined = np.empty(sum(part.size for part in self.parts), np.int64)
         end = joined.size
         while self.parts:

@@ -46,10 +46,7 @@ class Curve(NamedTuple):
 
 
 class Mark(NamedTuple):
-    """A published value, or a range from `low` to `high` (either may be None).
-
-    Without `x` it holds for all x.
-    """
+    """A published value, or a range from `low` to `high` (one may be None). Without `x` it holds for all x."""
 
     x: float | None
     y: float | None = None

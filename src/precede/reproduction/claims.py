@@ -168,10 +168,7 @@ class Claims(Struct, frozen=True, forbid_unknown_fields=True):
 
 
 class Reason(Struct, frozen=True, forbid_unknown_fields=True, kw_only=True):
-    """Why claims are not reproduced.
-
-    `supported_by` names tests (`tests/a/test_b.py::test_c`) and evidence by id.
-    """
+    """Why claims are not reproduced. `supported_by` names tests (`tests/a.py::test_c`) and evidence by id."""
 
     claims: tuple[str, ...]
     why: str

@@ -218,10 +218,7 @@ class ArrivalFeed:
         return bool(self._queues)
 
     async def listen(self) -> AsyncGenerator[Arrival, None]:
-        """Yield the arrivals that are published from now on, until the feed ends.
-
-        Raise StoreFailed if the store fails.
-        """
+        """Yield the arrivals from now on, until the feed ends. Raise StoreFailed if the store fails."""
         self._state.check_open()
         queue: asyncio.Queue[Arrival | None] = asyncio.Queue(MOST_UNTAKEN)
         self._queues.append(queue)

@@ -46,10 +46,7 @@ class Membership:
         return [Retired(self._names.id_of(key.name), key.public, key.incarnation, key.number) for key in keys]
 
     def open_store(self) -> Store | NoStore:
-        """Open the member's store and bind it to the member.
-
-        Raise BadInput for a roster older than the last one used.
-        """
+        """Open the member's store and bind it to the member. Raise BadInput for an outdated roster."""
         settings = self._settings
         if settings.store is None:
             return NoStore(settings.incarnation)

@@ -27,10 +27,7 @@ def group_key(secret: bytes, group: str) -> bytes:
 
 
 def pseudonym(name: str, key: bytes) -> str:
-    """Return a pseudonym of a name, the same in every member's log.
-
-    Without the key nobody can find the name.
-    """
+    """Return a pseudonym of a name, the same in every member's log. Only the key leads back to the name."""
     return "m" + blake2b(name.encode(), key=key, digest_size=6, person=b"precede-log").hexdigest()
 
 

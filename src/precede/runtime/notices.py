@@ -43,10 +43,7 @@ class Notices:
         self._given: dict[tuple[str, str], GroupWarning] = {}
 
     def give(self, code: str, text: str, peer: str = "") -> None:
-        """Log a warning and keep it for `status`.
-
-        Do nothing if its code was given for this peer, or 64 are kept.
-        """
+        """Log a warning and keep it for `status`, unless its code was given for this peer or 64 are kept."""
         if (code, peer) not in self._given and len(self._given) < MOST_NOTICES:
             self._given[code, peer] = GroupWarning(code, text, peer)
             _LOGGER.warning("%s: %s", self._prefix, text)

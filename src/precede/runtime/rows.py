@@ -113,10 +113,7 @@ class SegmentWriter:
             raise BadInput(f"{folder}: no folder for an event log: {error.strerror}") from error
 
     def time_is_due(self) -> bool:
-        """Return whether `seconds` have passed since a file was due.
-
-        If so, the next one is due `seconds` from now.
-        """
+        """Return whether `seconds` have passed since a file was due. If so, the time starts again."""
         if self.seconds is None or time.monotonic() <= self._due_at:
             return False
         self._due_at = time.monotonic() + self.seconds

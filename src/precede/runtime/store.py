@@ -73,10 +73,7 @@ class Store:
         self.commit()
 
     def claim(self, owner: Mapping[str, str]) -> None:
-        """Bind a new store to its owner: group, member, protocol.
-
-        Raise BadInput if the store has another owner.
-        """
+        """Bind a new store to its owner (group, member, protocol). Raise BadInput if it has another one."""
         for role, value in owner.items():
             mark = int.from_bytes(blake2b(value.encode(), digest_size=7).digest(), "big")
             if self.remembered(f"of {role}", mark) != mark:
@@ -237,10 +234,7 @@ def _lock(path: Path) -> int | None:
 
 
 class NoStore:
-    """The interface of `Store` without a disk.
-
-    Nothing survives, and a start draws a new incarnation if none is given.
-    """
+    """The interface of `Store` without a disk: nothing survives. Without an incarnation, a start draws one."""
 
     dirty = False
 

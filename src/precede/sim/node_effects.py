@@ -54,10 +54,7 @@ class NodeEffects(EffectHandler):
         self.on_deliver: Callable[[NodeId, Message], None] | None = None
 
     def begin_step(self, node: NodeId) -> bool:
-        """Counts down to the planned crash of a node, and crashes it when it is due.
-
-        Returns whether it is up.
-        """
+        """Counts down to the planned crash of a node, and crashes it when due. Returns whether it is up."""
         hosted = self.nodes[node]
         if hosted.crash_after is not None:
             if hosted.crash_after == 0:
@@ -150,10 +147,7 @@ class NodeEffects(EffectHandler):
         self.carry_out(hosted.id, effects, clock)
 
     def _count_immediate_timer(self, hosted: HostedNode, key: Key) -> None:
-        """Counts a timer that is due at once.
-
-        Raises RuntimeError after too many, because time would never pass.
-        """
+        """Counts a timer that is due at once. Raises RuntimeError for too many: time would never pass."""
         if hosted.immediate_at != self.now:
             hosted.immediate_at, hosted.immediate_timers = self.now, 0
         hosted.immediate_timers += 1

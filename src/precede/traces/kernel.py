@@ -90,10 +90,7 @@ def cut_time(segments: Segments, count: int) -> list[tuple[Instant, Instant]]:
 
 
 def checked(segments: Segments) -> Segments:
-    """Return the same segments with the types that the kernel needs.
-
-    Raises BadInput for an impossible value.
-    """
+    """Return the segments with the types that the kernel needs. Raises BadInput for an impossible value."""
     types = (np.int64, np.int64, np.float64, np.float64, np.int64, np.float64, np.float64)
     columns: list[Any] = [np.asarray(c, dtype=t) for c, t in zip(segments, types, strict=True)]
     if any(c.ndim != 1 or len(c) != len(columns[0]) for c in columns):
@@ -134,10 +131,7 @@ def _window_width(motions: Floats, range_m: float, span_us: int) -> int:
 
 
 def _joined(a: Ints, b: Ints, start: Ints, end: Ints, order: Ints) -> Intervals:
-    """Make contacts of pieces, taken in the order `order`.
-
-    Pieces of one pair that overlap or touch are joined.
-    """
+    """Make contacts of pieces in the order `order`. Pieces of one pair that overlap or touch are joined."""
     a, b, start, end = (column[order] for column in (a, b, start, end))
     count = _join(a, b, start, end)
     return Intervals(*(column[:count].copy() for column in (a, b, start, end)))

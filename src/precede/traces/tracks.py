@@ -20,10 +20,7 @@ from precede.traces.records import Nodes, Row, SegmentRow, Summary
 
 
 class _Last(Struct):
-    """A node's last sample.
-
-    `joined`: a segment ends there. `way`: 1 if time ascends, -1 if it descends, 0 unknown.
-    """
+    """A node's last sample. `joined`: a segment ends there. `way`: 1 if time ascends, -1 if not, 0 unknown."""
 
     at: Instant
     x: float
@@ -34,10 +31,7 @@ class _Last(Struct):
 
 
 class Tracks:
-    """Turns samples into segments and rejects.
-
-    Counts rows as kept or rejected; the caller counts them as read.
-    """
+    """Turns samples into segments and rejects. Counts rows as kept or rejected, not as read."""
 
     def __init__(self, summary: Summary, gap: Duration | None = None, max_speed: float | None = None) -> None:
         self._summary = summary
@@ -47,10 +41,7 @@ class Tracks:
         self._nodes = Nodes(summary)
 
     def add(self, line: int, node: str, at: Instant, x: float, y: float) -> Iterator[Row]:
-        """Add one sample.
-
-        Yields the segment that it ends, or a reject; nothing for the first sample of a track.
-        """
+        """Add one sample. Yields the segment that it ends, or a reject; nothing for a track's first sample."""
         last = self._tracks.get(node)
         if last is None:
             self._nodes.add(node)

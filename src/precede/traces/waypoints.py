@@ -31,10 +31,7 @@ class Walker(Struct):
         self.to_x, self.to_y, self.arrival = x, y, arrival
 
     def head_for(self, x: float, y: float, speed: float) -> Instant:
-        """Start moving to (x, y) at a speed in m/s, or stay if the speed is 0.
-
-        Returns the instant of arrival.
-        """
+        """Start moving to (x, y) at a speed in m/s, or stay at speed 0. Returns the instant of arrival."""
         self.arrival = None
         way = hypot(x - self.x, y - self.y)
         if speed <= 0 or way == 0:

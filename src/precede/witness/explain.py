@@ -302,10 +302,7 @@ def quoted(name: str) -> str:
 
 
 def listing(rows: Sequence[Row], remarks: dict[int, str]) -> str:
-    """Format rows as aligned lines of text.
-
-    `remarks` has, by the index of a row, the remark at the end of its line.
-    """
+    """Format rows as aligned lines of text, each with its remark, if `remarks` has one for its index."""
     processes = [name_process(row.node, row.incarnation) for row in rows]
     width = max(map(len, processes))
     steps = max(len(str(row.step)) for row in rows)

@@ -179,10 +179,7 @@ class Verdict(Struct, frozen=True):
         return self.verdict == "holds"
 
     def plain(self) -> dict[str, Any]:
-        """Return the verdict as plain data, every key always present.
-
-        `listed` has the first violation with its story.
-        """
+        """Return the verdict as plain data with all keys; `listed` has the first violation with its story."""
         return {
             "order": self.order,
             "verdict": self.verdict,
@@ -198,10 +195,7 @@ class Verdict(Struct, frozen=True):
         }
 
     def json(self) -> dict[str, Any]:
-        """Return the object that `precede verify --json` prints.
-
-        Keys after `first` are present if they are not empty.
-        """
+        """Return the object that `precede verify --json` prints. Keys after `first` are left out if empty."""
         plain = self.plain()
         del plain["listed"]
         optional = ("counts", "reasons", "findings", "by")

@@ -80,10 +80,7 @@ def explained(plan: Plan, measured: Measured, again: Again, emulated: pa.Table) 
 
 
 def summed_up(differences: Sequence[Difference]) -> list[dict[str, Any]]:
-    """Count the differences of each kind in each world, with the largest margin.
-
-    Kinds without any are left out.
-    """
+    """Count the differences of each kind and world that has any, with the largest margin."""
     rows = []
     for kind, says in KINDS.items():
         for only_in in ("emulation", "simulation"):

@@ -52,10 +52,7 @@ class Again(Struct):
 
 
 def put_together(records: Iterable[LinkRecord]) -> Measured:
-    """Join the records of both ends of each link.
-
-    The n-th packet received is taken for the n-th packet sent.
-    """
+    """Join the records of both ends of each link: the n-th packet received is the n-th packet sent."""
     periods, hops, packets = _periods(records)
     ends = []
     arrived = 0

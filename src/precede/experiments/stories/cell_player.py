@@ -38,10 +38,7 @@ class CellPlayer(Player):
         return "station" if actor.id < self.stations else "host"
 
     def _enters(self, step: Step) -> None:
-        """Let a host enter a station's cell.
-
-        It first leaves its old cell, which drops the packets between the two.
-        """
+        """Let a host enter a station's cell. It first leaves its old cell, which drops packets between them."""
         host, station = self._living(step), self.actors[step.peer].id
         if host.id < self.stations or station >= self.stations:
             raise self._wrong(step, "a host enters the cell of a station")

@@ -138,10 +138,7 @@ class Player(EffectHandler):
         raise self._wrong(step, "there are no cells: name the stations in a line `stations: ...`")
 
     def _take(self, step: Step, actor: Actor) -> tuple[NodeId, Packet]:
-        """Remove and return the oldest packet in flight that a sentence names.
-
-        Raise `BadInput` if there is none.
-        """
+        """Remove and return the oldest packet in flight that a sentence names. Raise `BadInput` if none is."""
         for place, (sender, to, packet) in enumerate(self.air):
             named = not step.peer or self.names[sender] == step.peer
             if to == actor.id and named and self._is(packet, step.message):

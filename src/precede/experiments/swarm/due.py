@@ -95,10 +95,7 @@ def _due(facts: _Facts, have: int, latest: Instant) -> int:
 
 
 def _just_received(fresh: Mapping[Process, tuple[Instant, int]], process: Process, at: Instant) -> int:
-    """Return the messages that a process received at this very instant.
-
-    A crash at the same instant may lose them.
-    """
+    """Return the messages that a process received at this instant, which a crash at the same may lose."""
     when, messages = fresh.get(process, (-1, 0))
     return messages if when == at else 0
 

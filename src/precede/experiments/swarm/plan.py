@@ -128,10 +128,7 @@ def drawer_path(entry: registry.Entry[Any]) -> str:
 
 
 def draw_plan(protocol: str, seed: int, drawer: Drawer | None = None) -> Plan:
-    """Draw the world of a seed for a protocol.
-
-    A protocol that is not built in gets only the options that it has.
-    """
+    """Draw the world of a seed for a protocol. One that is not built in gets only options that it has."""
     drawer = drawer or find_drawer(protocol)
     plan = drawer.draw(protocol, seed, Generators(seed).python("swarm", protocol))
     if protocol in DRAWERS or "+" in protocol:

@@ -143,10 +143,7 @@ class _Plan(NamedTuple):
 
 
 def _contacts(world: ContactsTable, table: Table, seed: int) -> ContactList:
-    """Return contacts from a generator, the lake or files.
-
-    A row that cannot be used is an error, never skipped.
-    """
+    """Return contacts from a generator, the lake or files. An unusable row is an error, never skipped."""
     if world.generator is not None:
         return _generated(world, table, seed)
     if world.trace is not None:

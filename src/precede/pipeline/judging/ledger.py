@@ -96,10 +96,7 @@ class Ledger:
         return Ledger(folder, _read(page, _Page) if page.is_file() else _Page())
 
     def enter(self, batch: int, standings: list[Standing]) -> list[BatchReport]:
-        """Record the violations of a batch. Returns what to report.
-
-        That is nothing if the batch was reported before.
-        """
+        """Record the violations of a batch. Return what to report: nothing if it was reported before."""
         now = time.time()
         if batch <= self.reported:
             return []

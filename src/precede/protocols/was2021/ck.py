@@ -70,10 +70,7 @@ class CkJoinPacket(WiredFrame, frozen=True, gc=False):
 
 
 class CkGivePacket(ProxyGivePacket, frozen=True, gc=False):
-    """Station to station: a host's record.
-
-    `own` has the number of its own last message at each initial station.
-    """
+    """Station to station: a host's record, with the number of its `own` last message at each station."""
 
     kind: ClassVar[str] = "ck_give"
     own: Vector

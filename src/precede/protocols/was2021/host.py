@@ -79,10 +79,7 @@ class WasHost(Node):
     # Inputs -------------------------------------------------------------------------------------------------
 
     def start(self, now: Instant, saved: Saved) -> Effects:
-        """Load what was saved before a crash (section 4.5).
-
-        Return `Accept` again for own messages not yet at a station.
-        """
+        """Load what was saved before a crash (section 4.5). Accept again own messages not yet at a station."""
         if not saved:
             return NOTHING
         self.ses = restore(saved, "ses", int, self.ses)

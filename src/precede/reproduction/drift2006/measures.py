@@ -28,10 +28,7 @@ class Slower(AssertionError):
 
 
 class Window(Struct, frozen=True):
-    """The window of broadcasts that are measured.
-
-    For latencies it opens when every source has begun, if that is later.
-    """
+    """The window of broadcasts that are measured; for latencies not before every source has begun."""
 
     opens: Instant
     closes: Instant
@@ -71,10 +68,7 @@ class Rows:
 
 
 def _codes(log: pa.Table, column: str) -> Column:
-    """Return a dictionary column's codes, -1 for null.
-
-    Kinds and numbered nodes are coded in their own order.
-    """
+    """Return a dictionary column's codes, -1 for null; kinds and numbered nodes keep their own order."""
     chunk = log[column].unify_dictionaries().combine_chunks()
     return np.asarray(chunk.indices.fill_null(-1).to_numpy(zero_copy_only=False), np.int64)
 

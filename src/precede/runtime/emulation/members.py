@@ -181,10 +181,7 @@ class _LinkSchedule:
         clock: Clock,
         was_late: Callable[[Duration], None],
     ) -> None:
-        """Prepare a node's link changes.
-
-        `was_late` is called with the delay of changes that are due from now on.
-        """
+        """Prepare a node's link changes. `was_late` is called with the delay of each change that is due."""
         self._since = clock.now()
         self._report_late = was_late
         self._group = group

@@ -22,10 +22,7 @@ Action = tuple[Instant, int, str]
 
 
 def until_killed(plan: Plan) -> Plan:
-    """Return the plan without its crashes, for a process that will be killed.
-
-    The process must not know when.
-    """
+    """Return the plan without its crashes, for a process that will be killed and must not know when."""
     stays = tuple(_open_ended(stay) if stay.ends == "crashed" else stay for stay in plan.stays)
     return msgspec.structs.replace(plan, stays=stays)
 

@@ -68,10 +68,7 @@ class Stage:
         self._book = {name: node for node, name in enumerate(plan.names)}
 
     def open_group(self, node: NodeId) -> Group:
-        """Make a member that is ready to start.
-
-        Without `segment` its rows stay in its store until `write_log`.
-        """
+        """Make a member, ready to start. Without `segment` its rows stay in its store until `write_log`."""
         plan = self.plan
         name = plan.names[node]
         stored = self._needs_store(node)

@@ -64,17 +64,11 @@ class Admission(ABC):
 
     @abstractmethod
     def frame(self, frame: bytes, where: Where, now: float) -> Arrived | None:
-        """Handle a frame that was heard.
-
-        Return the authentic data in it, or None if it has none for the layer above.
-        """
+        """Handle a frame that was heard. Return the authentic data in it for the layer above, or None."""
 
     @abstractmethod
     def seal_to(self, peer: NodeId, data: bytes) -> tuple[bytes, Where] | None:
-        """Seal data for one neighbour.
-
-        Return the frame and the address it goes to; None if there is no session.
-        """
+        """Seal data for one neighbour. Return the frame and its address; None if there is no session."""
 
     @abstractmethod
     def seal_to_all(self, data: bytes) -> bytes:

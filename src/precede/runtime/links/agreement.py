@@ -91,10 +91,7 @@ class Agreement:
             self._warn("other_clock", f"{text}: messages expire too early or too late; set the clocks", peer)
 
     def terms_heard(self, data: bytes) -> bool:
-        """Warn of each setting in which another member's terms differ.
-
-        Return False if the data are no terms.
-        """
+        """Warn of each setting in which another member's terms differ. Return False for data without terms."""
         try:
             peer, terms = _TERMS.decode(data)
         except (msgspec.DecodeError, msgspec.ValidationError, RecursionError):

@@ -34,10 +34,7 @@ class Fragments:
         self._bytes = 0
 
     def cut(self, data: bytes, largest: int) -> list[bytes]:
-        """Cut a packet into pieces of at most `largest` bytes each.
-
-        Raise Refused if there would be too many.
-        """
+        """Cut a packet into pieces of at most `largest` bytes each. Raise Refused if they are too many."""
         payload_bytes = largest - HEADER_BYTES
         count = max(1, -(-len(data) // payload_bytes)) if payload_bytes > 0 else _MOST_PIECES + 1
         if count > _MOST_PIECES:
@@ -56,10 +53,7 @@ class Fragments:
         return max(0, largest - HEADER_BYTES) * _MOST_PIECES
 
     def join(self, piece: bytes, sender: NodeId) -> bytes | None:
-        """Add a piece. Return its packet if that completes it, else None.
-
-        A bad piece is counted and dropped.
-        """
+        """Add a piece. Return its packet if that completes it, else None. Count and drop a bad piece."""
         if len(piece) < HEADER_BYTES:
             self.dropped["truncated"] += 1
             return None

@@ -46,10 +46,7 @@ def make_keys(path: Path) -> bytes:
 
 
 def take_key(path: Path, key: bytes) -> None:
-    """Add a key from another member. It decrypts from now on; in a new file it also encrypts.
-
-    The newest eight are kept.
-    """
+    """Add a key from another member, which decrypts; in a new file it also encrypts. Keep the newest eight."""
     if not path.exists():
         _write_new(path, _HEAD + key.hex() + "\n", "try again")
         return

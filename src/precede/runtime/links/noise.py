@@ -52,10 +52,7 @@ class Cipher:
         self.counter = 0
 
     def encrypt(self, data: bytes, header: bytes = b"") -> bytes:
-        """Seal `data`, authenticate `header` with it, and advance the counter.
-
-        Without a key, return `data` unchanged.
-        """
+        """Encrypt `data`, authenticate `header` with it, advance the counter. Without a key, return `data`."""
         if self._aead is None:
             return data
         if self.counter >= MOST_FRAMES:
@@ -161,10 +158,7 @@ class Handshake:
         return message + self._encrypt_and_hash(payload)
 
     def read(self, message: bytes) -> bytes:
-        """Return the payload of the next message.
-
-        Raise NoiseError, and change nothing, if it is not authentic.
-        """
+        """Return the payload of the next message. Raise NoiseError, and change nothing, if it is forged."""
         assert not self.finished
         assert not self.my_turn, "this side writes the next message"
         saved = (self._hash, self._chaining_key, self._cipher, self._remote_ephemeral, self._remote_static)

@@ -50,10 +50,7 @@ class UdpEndpoint(asyncio.DatagramProtocol):
             self._lines = PrivateLines(self.address, self._on_frame)
 
     async def join(self, group: Address, interfaces: Sequence[Interface]) -> None:
-        """Receive the frames of a multicast group on these interfaces.
-
-        Raise OSError if its port cannot be bound.
-        """
+        """Receive a multicast group's frames on these interfaces. Raise OSError if its port cannot be bound."""
         receiver = _socket(self.family)
         receiver.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
         try:
@@ -158,10 +155,7 @@ class UdpEndpoint(asyncio.DatagramProtocol):
 
 
 def bound_sockets(bind: Address) -> list[socket.socket]:
-    """Return the bound sockets of a member.
-
-    With host "" there is one for IPv4 and, if possible, one for IPv6.
-    """
+    """Return the bound sockets of a member; with host "" one for IPv4 and, if possible, one for IPv6."""
     host, port = bind
     if host:
         return [_bound(socket.AF_INET6 if ":" in host else socket.AF_INET, bind)]

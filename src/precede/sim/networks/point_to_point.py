@@ -137,10 +137,7 @@ class PointToPoint(Network):
         return link
 
     def _delay_of(self, sender: NodeId) -> Draws:
-        """Returns the draws of a node's delays.
-
-        Each node has its own generator, made when it is first needed.
-        """
+        """Returns the draws of a node's delays, from its own generator, made when first needed."""
         draw = self._delays[sender]
         if draw is None:
             draw = self._delays[sender] = self._delay.draws(self.world.generators, "delay", sender)

@@ -159,10 +159,7 @@ def _late_in_block(
     clocks: Ints,
     pasts: Ints,
 ) -> Ints:
-    """Mark late deliveries of the sources in one block of columns.
-
-    The past of a message is kept until its last delivery.
-    """
+    """Mark late deliveries of the sources in one block of columns. Keep each past until its last delivery."""
     width = clocks.shape[1]
     cursor = start.copy()
     slot_of = np.full(len(source), -1, np.int32)

@@ -24,10 +24,7 @@ _ARRAYS: Final = ("source", "rank", "born", "number", "past_start", "past")
 
 
 class LiveRow(NamedTuple):
-    """One row of a process.
-
-    `source`, `source_incarnation` and `number` name the message, if the row has one.
-    """
+    """One row of a process. `source`, `source_incarnation` and `number` name its message, if it has one."""
 
     step: int
     kind: int

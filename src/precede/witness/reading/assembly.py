@@ -154,10 +154,7 @@ class Assembly:
         kernels.sort_addresses(self.address_start, self.addresses)
 
     def histories(self, truncated: bool, without_clock: Collection[int]) -> list[History]:
-        """Return one history for each group.
-
-        `without_clock`: the processes that have a delivery without a local time.
-        """
+        """Return one history per group. `without_clock`: processes with a delivery without a local time."""
         group = self.processes.group_numbers()
         if not len(group):
             return []

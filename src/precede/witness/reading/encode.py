@@ -104,10 +104,7 @@ def dictionary_of(column: Any) -> Any:
 
 
 def integers(column: Any, first_row: int, title: str, place: Place) -> tuple[Array, Array | None]:
-    """Return a column as 64-bit integers and a mask of its nulls.
-
-    Nulls become 0. The mask is None if there are no nulls.
-    """
+    """Return a column as 64-bit integers (nulls become 0), and a mask of its nulls or None."""
     if isinstance(column, pa.ChunkedArray):
         column = column.combine_chunks()
     if isinstance(column, pa.DictionaryArray):
@@ -135,10 +132,7 @@ def _cast(column: Any, first_row: int, title: str, place: Place) -> Any:
 
 
 def arrow_column(values: Sequence[Any], role: str, first_row: int, place: Place) -> Any:
-    """Return Python values as an Arrow array.
-
-    Values of mixed types are converted to the type that the column's role needs.
-    """
+    """Return Python values as an Arrow array; mixed types become the type that the column's role needs."""
     try:
         return pa.array(values)
     except (pa.ArrowInvalid, pa.ArrowTypeError, OverflowError):
@@ -167,9 +161,6 @@ def first_missing(missing: Array | None, needed: Array) -> int:
 
 
 def require(missing: int, first_row: int, title: str, place: Place) -> None:
-    """Raise BadInput if a needed value is missing.
-
-    `missing` is its index in the batch, or -1 if none is missing.
-    """
+    """Raise BadInput if a needed value is missing: `missing` is its index in the batch, or -1."""
     if missing >= 0:
         raise BadInput(f"{place(first_row + missing)}: {title} is missing")

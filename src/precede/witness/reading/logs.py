@@ -73,10 +73,7 @@ class Log(ABC):
         return f"{self.name}, row {row}"
 
     def has_values(self, column: str) -> bool:
-        """Return whether the log has this column.
-
-        A log of JSON lines is certain only after it was read to its end.
-        """
+        """Return whether the log has this column; for JSON lines that is certain only after reading all."""
         return column in self.names
 
 
@@ -372,10 +369,7 @@ def _transpose(rows: list[list[str]], names: Sequence[str], places: Sequence[int
 
 
 def _cell(value: Any) -> Any:
-    """Return a cell as a Python value; None for an empty one, and for NaN, NA and NaT.
-
-    A numpy array becomes a list.
-    """
+    """Return a cell as a Python value: None if empty, NaN, NA or NaT; a list for a numpy array."""
     if value is None or type(value) is int or type(value) is str:
         return None if value == "" else value
     if _from(value, "numpy", "pandas"):

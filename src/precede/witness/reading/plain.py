@@ -334,10 +334,7 @@ class PlainBuilder:
         places: dict[Process, int],
         unreliable: set[int],
     ) -> None:
-        """Append the rows of process p to a history.
-
-        Count deliveries whose broadcast is proven to be absent.
-        """
+        """Append the rows of process p to a history. Count deliveries whose broadcast is surely absent."""
         gathered = {node for node, _ in places}
         for step, _, kind, key, clock in rows:
             if kind == OTHER or key is None:

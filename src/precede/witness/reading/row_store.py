@@ -114,10 +114,7 @@ class RowStore:
         self.gap_last, self.gap_next = np.empty(0, np.int64), np.empty(0, np.int64)
 
     def add(self, batch: Batch, place: Place) -> None:
-        """Store the rows of a batch.
-
-        Raises Irregular when they are out of order and this store does not sort.
-        """
+        """Store the rows of a batch. Raises Irregular if they are out of order and are not to be sorted."""
         columns = self.columns
         columns.reserve(len(batch.process))
         columns.widen(batch.step, batch.number)
@@ -184,10 +181,7 @@ class RowStore:
         return present
 
     def grouped(self, counted: bool, place: Place) -> Grouped:
-        """Return the rows by process; the process table must be settled.
-
-        `counted`: a hole in the steps is a gap.
-        """
+        """Return the rows by process, once processes are settled. `counted`: a hole in the steps is a gap."""
         return self._sorted(counted, place) if self.sorting else self._counted(counted)
 
     def _counted(self, counted: bool) -> Grouped:

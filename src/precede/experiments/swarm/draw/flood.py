@@ -294,10 +294,7 @@ def missing(plan: Plan, prepared: Prepared, log: pa.Table) -> list[str]:
 def _missed_by_latecomers(
     sequences: dict[_Process, list[_MessageKey]], founders: list[_Process], up: dict[_Process, None]
 ) -> list[str]:
-    """Describe messages that a latecomer missed after its first one.
-
-    The reference is the founder with the most deliveries.
-    """
+    """Describe messages that a latecomer missed after its first; the founder with most deliveries is right."""
     lacking = []
     reference = max((sequences[process] for process in founders), key=len, default=[])
     places = {message: place for place, message in enumerate(reference)}

@@ -28,10 +28,7 @@ from precede.protocols.routing.router import Router
 
 
 def draw(protocol: str, seed: int, random: Random) -> Plan:
-    """Draw a world of contacts.
-
-    With an ordering that promises no order, half of the messages have destinations.
-    """
+    """Draw a world of contacts. If the ordering promises no order, half of the messages have destinations."""
     ordering, _, routing = protocol.partition("+")
     plan = draw_contacts.draw(ordering, seed, random)
     known = registry.options_of_entry(registry.find(ordering), routing)
