@@ -21,8 +21,9 @@ from precede.core.identity import MessageId
 from precede.core.messages import Message
 from precede.protocols.layered.envelope import Envelope
 from precede.protocols.layered.epidemic.packets import MessagesPacket, packed
+from precede.runtime.evidence.headers import SIGNATURE_BYTES
 from precede.runtime.links.admission import SealedAdmission
-from precede.runtime.links.authorship import SIGNATURE_BYTES, Authors
+from precede.runtime.links.authorship import Authors
 from precede.runtime.links.group_seal import GroupSeal, derive_keys
 from precede.runtime.links.introductions import Directory, Identity
 from precede.runtime.links.keyring import new_key

@@ -32,6 +32,7 @@ SECTIONS = {
         "GroupWarning",
         "MessageId",
         "SignedRoster",
+        "Equivocation",
     ),
     "Transports": ("Transport", "UdpTransport", "TcpTransport"),
     "Simulations and verdicts": ("Simulation", "Sweep", "Verdict", "Violation"),

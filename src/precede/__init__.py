@@ -17,6 +17,7 @@ __all__ = [
     "Arrival",
     "BadInput",
     "Delivered",
+    "Equivocation",
     "Group",
     "GroupWarning",
     "MessageId",
@@ -49,6 +50,7 @@ if TYPE_CHECKING:
     from precede.experiments.simulation import Simulation, simulate
     from precede.experiments.stored_sweep import Sweep, read_sweep
     from precede.runtime.deliveries import Arrival, Delivered
+    from precede.runtime.evidence.proofs import Equivocation
     from precede.runtime.group import Group
     from precede.runtime.notices import GroupWarning
     from precede.runtime.rosters import SignedRoster
@@ -66,6 +68,7 @@ else:
         "precede.experiments.simulation": ("Simulation", "simulate"),
         "precede.experiments.stored_sweep": ("Sweep", "read_sweep"),
         "precede.runtime.deliveries": ("Arrival", "Delivered"),
+        "precede.runtime.evidence.proofs": ("Equivocation",),
         "precede.runtime.group": ("Group",),
         "precede.runtime.rosters": ("SignedRoster",),
         "precede.runtime.notices": ("GroupWarning",),

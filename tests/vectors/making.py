@@ -114,8 +114,12 @@ class Recorded(Node):
 
 
 def effect_as_data(effect: Any, codec: Codec) -> dict[str, Any]:
-    """An effect as JSON data: its name and fields. Packets and payloads are bytes in hexadecimal."""
-    fields = {name: plain(getattr(effect, name), codec) for name in type(effect).__match_args__}
+    """An effect as JSON data: its name and fields. Packets and payloads are bytes in hexadecimal.
+
+    The `content` of an accepted message is left out: the packets show it.
+    """
+    names = [name for name in type(effect).__match_args__ if name != "content"]
+    fields = {name: plain(getattr(effect, name), codec) for name in names}
     return {"effect": type(effect).__name__, **fields}
 
 

@@ -41,11 +41,16 @@ MEDIUM_NAMES: Final[tuple[str, str]] = ("radio", "wired")
 
 
 class Accept(Struct, frozen=True, gc=False):
-    """Record a new own message. `destinations` None: all nodes. `deadline` is by the node's own clock."""
+    """Record a new own message. `destinations` None: all nodes. `deadline` is by the node's own clock.
+
+    `content` has the message and the order data that all its copies have, and a method `written`, if there are
+    such data: the runtime signs them.
+    """
 
     message: Message
     destinations: tuple[NodeId, ...] | None = None
     deadline: Instant | None = None
+    content: Any = None
 
 
 class CancelSend(Struct, frozen=True, gc=False):

@@ -17,8 +17,8 @@ Size: TypeAlias = Annotated[int, Meta(ge=0, le=1 << 28)]
 class Message(Struct, frozen=True, gc=False, array_like=True):
     """A message of an application: its id and its payload. Ordering data is in packets, not here.
 
-    `signature` is the source's signature over `Written`; the runtime adds and checks it, protocols only carry
-    it.
+    `signature` is the source's signature over `Written`, with what the runtime needs to check it; the runtime
+    adds and checks it, protocols only carry it.
     """
 
     id: MessageId
@@ -45,6 +45,8 @@ class Written(Struct, frozen=True, gc=False, array_like=True):
     """The source that the packet itself names, as a flood does. It must be the source in the message's id."""
     holder: Any = None
     """The object that carries the signature if there is no message: a flood without one, with number 0."""
+    same_for_all: bool = False
+    """Every copy of the message has these data: no destination gets others, and the source keeps them."""
 
 
 class Packet(Struct, frozen=True, gc=False, array_like=True, tag=True):

@@ -14,6 +14,8 @@ if TYPE_CHECKING:
 
 SCHEMA_VERSION: Final = 1
 VERSION_KEY: Final = b"precede.schema_version"
+EVIDENCE_FILE: Final = "evidence.jsonl"
+"""The file beside a member's event log with proofs that others signed messages which contradict each other."""
 
 KINDS: Final[tuple[str, ...]] = (
     "started",

@@ -19,6 +19,7 @@ Modules in reading order:
   store_upgrade a store of version 0.1 gets the present node ids
   rows          the event log of a real node
   codec         packets to bytes and back
+  evidence/     what signatures cover, and proofs that a member signed two different messages with one id
   links/        neighbours, channels, encryption, signatures
   transports/   UDP, TCP, and the interface for others
   emulation/    real processes that run a simulated scenario

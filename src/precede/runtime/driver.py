@@ -104,7 +104,7 @@ class Driver(EffectHandler):
         self._clock = SteadyClock(clock, store.remembered("clock", 0))
         self._clock_kept = self._clock.latest
         self._timers = Timers(self._clock, speed, self._fire)
-        self.incarnation = _incarnation(store)
+        self.incarnation = store.incarnation()
         self.node_id: NodeId = -1
         self._accepted = store.remembered("accepted", 0)
         self.node = make_node(self.incarnation)
@@ -331,6 +331,11 @@ class Driver(EffectHandler):
 
     # -- effects ------------------------------------------------------------------------------------------
 
+    def carry_out(self, node: NodeId, effects: Effects, now: Instant) -> None:
+        if self.inspection is not None:
+            self.inspection.accepting(effects)
+        super().carry_out(node, effects, now)
+
     def send(self, node: NodeId, effect: Send, now: Instant) -> None:
         self._leaving.append((now, effect))
 
@@ -388,11 +393,3 @@ class Driver(EffectHandler):
 
     def _fire(self, key: Key) -> None:
         self._input(lambda now: self.node.timer(key, now))
-
-
-def _incarnation(store: Store | NoStore) -> int:
-    """Return and record the incarnation: with a store the same after each restart, without one a new number."""
-    incarnation = store.remembered("incarnation", store.first_incarnation)
-    store.remember("incarnation", incarnation)
-    store.commit()
-    return incarnation

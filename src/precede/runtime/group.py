@@ -127,6 +127,7 @@ class Group:
         driver.node_id = self.id
         driver.transfers = settings.transfers
         driver.inspection = Inspection(self.id, driver.incarnation, self._membership.authors)
+        self._membership.begin_chain(store, driver.fail)
         driver.on_deliver = self._on_deliver
         driver.on_arrive = self._on_arrive
         driver.on_discard = self._on_discard
@@ -286,6 +287,7 @@ class Group:
         """Return neighbours, sizes of registries with their peaks, messages that wait, drops and warnings.
 
         `warnings` is a list of `GroupWarning`: what is wrong with the set-up of the group, as far as it shows.
+        `evidence` is a list of `Equivocation`: members that signed messages which contradict each other.
         """
         dropped = sum((Counter(links.dropped()) for links in self._all_links), self._driver.dropped)
         return {
@@ -299,6 +301,7 @@ class Group:
             "untaken": len(self._deliveries),
             "dropped": dict(dropped),
             "warnings": self._notices.listed(),
+            "evidence": self._membership.evidence(),
         }
 
     @property

@@ -3,11 +3,15 @@
 from __future__ import annotations
 
 import secrets
+from collections.abc import Callable
 from hashlib import blake2b
 from typing import Final
 
-from precede.core.errors import BadInput
+from precede.core.errors import BadInput, StoreFailed
 from precede.core.identity import NodeId
+from precede.runtime.evidence.files import KeptEvidence
+from precede.runtime.evidence.history import Contradiction
+from precede.runtime.evidence.proofs import Equivocation
 from precede.runtime.links.admission import Admission, OpenAdmission, SealedAdmission
 from precede.runtime.links.agreement import Agreement
 from precede.runtime.links.authorship import Authors, Retired
@@ -37,6 +41,7 @@ class Membership:
         self._roster = dict(settings.roster or {})
         self._epoch = settings.epoch
         self._admissions: list[Admission] = []
+        self._evidence: KeptEvidence | None = None
         if settings.identity is not None and settings.roster is not None:
             keys = {names.id_of(member): public for member, public in settings.roster.items()}
             self.authors = Authors(group, names.id_of(name), settings.identity, keys)
@@ -59,6 +64,34 @@ class Membership:
         store.remember(_EPOCH, max(latest, self._epoch))
         store.commit()
         return store
+
+    def begin_chain(self, store: Store | NoStore, fail: Callable[[StoreFailed], None]) -> None:
+        """Link own messages to those in the store, and keep evidence there. `fail` reports that it failed."""
+        if self.authors is None:
+            return
+        settings, names = self._settings, self._names
+        redacted = (lambda name: self.log_name(names.id_of(name))) if settings.redact else None
+        evidence = KeptEvidence(self._group, store, settings.log, self._tell, redacted)
+
+        def add(public: bytes, contradiction: Contradiction) -> None:
+            try:
+                evidence.add(names.name_of(contradiction[1].header.source), public, contradiction)
+            except StoreFailed as error:
+                fail(error)
+            except OSError as error:
+                self._notices.give("evidence_unwritten", f"evidence cannot be written beside the log: {error}")
+
+        self._evidence = evidence
+        self.authors.continue_chain(store)
+        self.authors.on_contradiction = add
+
+    def _tell(self, evidence: Equivocation) -> None:
+        cause = "it lies, its key was stolen, or its store was restored from a backup"
+        self._notices.give("equivocation", f"{evidence.text}: {cause}", evidence.author)
+
+    def evidence(self) -> list[Equivocation]:
+        """Return the evidence against members, oldest first."""
+        return [] if self._evidence is None else self._evidence.listed()
 
     def new_admission(self) -> Admission:
         """Make what decides which frames of a transport are authentic; later keys and rosters reach it too."""

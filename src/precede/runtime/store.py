@@ -1,10 +1,11 @@
 """The durable state of a node: an SQLite database in WAL mode, written in transactions.
 
-It holds four things: the values that the protocol persisted; the outbox of messages that are delivered and not
-yet acknowledged by the application; the driver's own numbers (incarnation, last accepted message number, latest
-clock reading); and the rows of the event log that are in no file yet. A crash at any byte leaves the last
-committed state. Only one process at a time opens a store: two processes that continued from the same state
-would give two messages the same number.
+It holds the values that the protocol persisted; the outbox of messages that are delivered and not yet
+acknowledged by the application; the driver's own numbers (incarnation, last accepted message number, latest
+clock reading); the rows of the event log that are in no file yet; and, where messages are signed, the links of
+the own ones and evidence against others. A crash at any byte leaves the last committed state. Only one process
+at a time opens a store: two processes that continued from the same state would give two messages the same
+number.
 """
 
 from __future__ import annotations
@@ -22,6 +23,7 @@ import msgspec
 
 from precede.core.effects import Key
 from precede.core.errors import BadInput, StoreFailed
+from precede.core.identity import MessageId
 from precede.core.messages import Message
 from precede.files.private import make_private, private_folder
 
@@ -30,6 +32,9 @@ CREATE TABLE IF NOT EXISTS kept (key BLOB PRIMARY KEY, value BLOB NOT NULL) WITH
 CREATE TABLE IF NOT EXISTS outbox (place INTEGER PRIMARY KEY AUTOINCREMENT, message BLOB NOT NULL);
 CREATE TABLE IF NOT EXISTS driver (name TEXT PRIMARY KEY, value INTEGER NOT NULL) WITHOUT ROWID;
 CREATE TABLE IF NOT EXISTS log (place INTEGER PRIMARY KEY AUTOINCREMENT, rows BLOB NOT NULL);
+CREATE TABLE IF NOT EXISTS links (incarnation INTEGER, number INTEGER, trailer BLOB NOT NULL,
+    link BLOB NOT NULL, PRIMARY KEY (incarnation, number)) WITHOUT ROWID;
+CREATE TABLE IF NOT EXISTS evidence (place INTEGER PRIMARY KEY AUTOINCREMENT, line BLOB NOT NULL);
 """
 _FORMAT: Final = 2
 _OLD_FORMAT: Final = 1
@@ -160,6 +165,13 @@ class Store:
         row = self._execute("SELECT value FROM driver WHERE name = ?", (name,)).fetchone()
         return default if row is None else int(row[0])
 
+    def incarnation(self) -> int:
+        """Return the incarnation, which is the same after each restart, and record it."""
+        incarnation = self.remembered("incarnation", self.first_incarnation)
+        self.remember("incarnation", incarnation)
+        self.commit()
+        return incarnation
+
     def log(self, rows: bytes) -> None:
         """Append encoded rows of the event log, with the next commit."""
         self._begin()
@@ -173,6 +185,41 @@ class Store:
         """Delete the rows up to a position with the next commit, because a file has them now."""
         self._begin()
         self._execute("DELETE FROM log WHERE place <= ?", (place,))
+
+    def add_link(self, id: MessageId, trailer: bytes, link: bytes) -> None:
+        """Write life and link of an own message, and the link to it, with the next commit."""
+        self._begin()
+        row = (id.incarnation, id.number, trailer, link)
+        self._execute("INSERT OR REPLACE INTO links VALUES (?, ?, ?, ?)", row)
+        self.remember("linked incarnation", id.incarnation)
+        self.remember("linked number", id.number)
+
+    def link_of(self, id: MessageId) -> tuple[bytes, bytes] | None:
+        """Return life and link of an own message, and the link to it; None if they are not known."""
+        query = "SELECT trailer, link FROM links WHERE incarnation = ? AND number = ?"
+        row: tuple[bytes, bytes] | None = self._execute(query, (id.incarnation, id.number)).fetchone()
+        return row
+
+    def last_link(self) -> tuple[int, int, bytes] | None:
+        """Return incarnation and number of the own message that was linked last, and the link to it."""
+        last = self.remembered("linked incarnation", 0), self.remembered("linked number", 0)
+        query = "SELECT link FROM links WHERE incarnation = ? AND number = ?"
+        row = self._execute(query, last).fetchone()
+        return None if row is None else (*last, row[0])
+
+    def forget_links(self, incarnation: int, up_to: int) -> None:
+        """Delete the links of the messages of an incarnation up to a number, with the next commit."""
+        self._begin()
+        self._execute("DELETE FROM links WHERE incarnation = ? AND number <= ?", (incarnation, up_to))
+
+    def add_evidence(self, line: bytes) -> None:
+        """Keep a line of evidence, with the next commit."""
+        self._begin()
+        self._execute("INSERT INTO evidence (line) VALUES (?)", (line,))
+
+    def evidence(self) -> list[bytes]:
+        """Return the lines of evidence, oldest first."""
+        return [row[0] for row in self._execute("SELECT line FROM evidence ORDER BY place")]
 
     @property
     def dirty(self) -> bool:
@@ -272,6 +319,11 @@ class NoStore:
         """Return one of the driver's own numbers, or `default` if it was never written."""
         return self._numbers.get(name, default)
 
+    def incarnation(self) -> int:
+        """Return the incarnation that was given or drawn, and record it."""
+        self.remember("incarnation", self.first_incarnation)
+        return self.first_incarnation
+
     def log(self, rows: bytes) -> None:
         """Keep encoded rows of the event log in memory."""
         self._log.append(rows)
@@ -283,6 +335,25 @@ class NoStore:
     def forget_log(self, place: int) -> None:
         """Delete all rows, whatever the position, because a file has them now."""
         self._log.clear()
+
+    def add_link(self, id: MessageId, trailer: bytes, link: bytes) -> None:
+        """Do nothing: the messages do not outlive the process either."""
+
+    def link_of(self, id: MessageId) -> tuple[bytes, bytes] | None:
+        """Return None: no link is known."""
+
+    def last_link(self) -> tuple[int, int, bytes] | None:
+        """Return None: the process begins a life."""
+
+    def forget_links(self, incarnation: int, up_to: int) -> None:
+        """Do nothing."""
+
+    def add_evidence(self, line: bytes) -> None:
+        """Do nothing: evidence is kept in memory."""
+
+    def evidence(self) -> list[bytes]:
+        """Return nothing."""
+        return []
 
     def commit(self) -> None:
         """Do nothing."""

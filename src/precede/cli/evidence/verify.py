@@ -4,13 +4,14 @@ from __future__ import annotations
 
 import json
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Final, TypeAlias, cast
+from typing import TYPE_CHECKING, Annotated, Any, Final, TypeAlias, cast
 from urllib.parse import unquote, urlsplit
 
 import typer
 
 from precede.cli.data.spark import ConfOption, MasterOption, session_for
 from precede.core.errors import BadInput
+from precede.eventlog.schema import EVIDENCE_FILE
 
 if TYPE_CHECKING:
     from precede.witness.verdict import Duplicates, Order, Steps, Verdict
@@ -85,8 +86,9 @@ def command(
 
     The log needs the columns node, step and kind (broadcast or delivered), and either message_source and
     message_number or one id in message. Other names are mapped with --columns; kind=:delivered means that every
-    row is a delivery, step=:row that the rows of a node are in their order. Exit code 0: the order holds. 1: it
-    is violated, or unknown because something is missing. 2: the log cannot be read.
+    row is a delivery, step=:row that the rows of a node are in their order. Evidence that members wrote beside
+    their logs is checked and listed. Exit code 0: the order holds. 1: it is violated, or unknown because
+    something is missing, or there is evidence. 2: the log cannot be read.
 
     \b
     Example:
@@ -118,8 +120,34 @@ def command(
         raise BadInput("--idle and --checkpoint need --follow")
     else:
         verdict = _verify(log, chosen, options, members, master, conf)
-    print(json.dumps(verdict.json(), indent=None if follow else 2) if as_json else describe(log, verdict))
-    return 0 if verdict.holds else 1
+    evidence = _evidence(log)
+    if as_json:
+        said = verdict.json() | ({"evidence": evidence} if evidence else {})
+        print(json.dumps(said, indent=None if follow else 2))
+    else:
+        print(describe(log, verdict))
+        for each in evidence:
+            print(f"  evidence: {each['text']}" + (f"; key {each['key']}" if each["key"] else ""))
+    return 0 if verdict.holds and not evidence else 1
+
+
+def _evidence(log: str) -> list[dict[str, Any]]:
+    """Return the evidence of equivocation beside the event logs of members. All signatures are checked."""
+    folder = Path(log)
+    files = sorted(folder.rglob(EVIDENCE_FILE)) if folder.is_dir() else []
+    if not files:  # then the library that checks signatures is not needed
+        return []
+    from precede.runtime.evidence.files import read_evidence
+
+    return [
+        {
+            "kind": each.kind,
+            "author": each.author,
+            "text": each.text,
+            "key": getattr(each, "public", b"").hex(),
+        }
+        for each in read_evidence(files)
+    ]
 
 
 def _verify(

@@ -42,7 +42,8 @@ class Envelope(Struct, frozen=True, array_like=True, dict=True):
     def written(self, relayed: bool = False) -> Written:
         """Return what the source signs. With `relayed`, every node may receive the packet."""
         order = (self.stamp, self.destinations, self.born)
-        return Written(self.message, None if relayed else self.destinations, self.deadline, order)
+        to = None if relayed else self.destinations
+        return Written(self.message, to, self.deadline, order, same_for_all=True)
 
 
 class EnvelopePacket(Packet, frozen=True, gc=False):

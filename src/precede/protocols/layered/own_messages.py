@@ -38,7 +38,7 @@ class OwnMessages:
         """Advance the number of own messages. Return the effects that persist, accept and deliver this one."""
         id = envelope.message.id
         self.number = id.number
-        accepted = Accept(envelope.message, envelope.destinations, envelope.deadline)
+        accepted = Accept(envelope.message, envelope.destinations, envelope.deadline, envelope)
         if not self._durable:
             return [accepted, Deliver(envelope.message)]
         return [
@@ -62,7 +62,7 @@ class OwnMessages:
         effects: list[Effect] = []
         for envelope in kept:
             number = envelope.message.id.number
-            effects.append(Accept(envelope.message, envelope.destinations, envelope.deadline))
+            effects.append(Accept(envelope.message, envelope.destinations, envelope.deadline, envelope))
             alive = now is None or envelope.deadline is None or now < envelope.deadline
             if number > delivered:
                 effects.append(Persist("own_delivered", number))  # an expired message uses its number up too

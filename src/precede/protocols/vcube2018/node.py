@@ -79,7 +79,7 @@ class VCubeNode(Forwarding):
             raise Refused("vcube: a node that restarted cannot broadcast, because it lost its state")
         stamped = self._stamp(payload, now)
         deadline = None if lifetime is None else now + lifetime
-        effects: list[Effect] = [Accept(stamped.message, None, deadline), stamped.prepared.deliver]
+        effects: list[Effect] = [Accept(stamped.message, None, deadline, stamped), stamped.prepared.deliver]
         if self._single_tree and self._me != ROOT:
             effects.append(Send(self._alone(stamped), ROOT, WIRED))
         else:

@@ -45,7 +45,7 @@ class StampedMessage(Struct, frozen=True, array_like=True, dict=True):
 
     def written(self) -> Written:
         """Return what the source wrote: the content that its signature covers."""
-        return Written(self.message, None, None, (self.changed, self.entries, self.past))
+        return Written(self.message, order=(self.changed, self.entries, self.past), same_for_all=True)
 
     @cached_property
     def prepared(self) -> Prepared:

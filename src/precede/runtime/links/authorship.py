@@ -1,31 +1,38 @@
 """Signatures: each source signs its messages, and every member checks them, through any number of relays.
 
-An Ed25519 signature covers the group, the message's id and payload, its destinations, its deadline and its
-order data (a barrier, a vector): `Packet.written` lists these for each kind of packet. Data that relays add
-(DRIFT's entries, a station's numbers, summaries) is not signed; every holder of the group key is trusted with
-it. Each member has a roster with the public key of each name. There is no trust on first use.
+An Ed25519 signature covers a header (`evidence/headers.py`): the group, the message's id, the author's previous
+message, and hashes of payload, destinations, deadline and order data (a barrier, a vector): `Packet.written`
+lists these for each kind of packet. Data that relays add (DRIFT's entries, a station's numbers, summaries) is
+not signed; every holder of the group key is trusted with it. Each member has a roster with the public key of
+each name. There is no trust on first use.
 """
 
 from __future__ import annotations
 
 from collections import OrderedDict
-from collections.abc import Mapping, Sequence
-from hashlib import blake2b
-from typing import Final, NamedTuple
+from collections.abc import Callable, Mapping, Sequence
+from typing import Final, NamedTuple, TypeAlias
 
 import msgspec
 from cryptography.exceptions import InvalidSignature
 from cryptography.hazmat.primitives.asymmetric.ed25519 import Ed25519PrivateKey, Ed25519PublicKey
 
+from precede.core.effects import Accept, Effects
 from precede.core.errors import BadInput
 from precede.core.identity import MessageId, NodeId
 from precede.core.messages import Packet, Written
+from precede.runtime.evidence.chain import ChainStore, OwnChain
+from precede.runtime.evidence.headers import NONCE_BYTES, Header, header_of, split
+from precede.runtime.evidence.history import Contradiction, History
+from precede.runtime.evidence.proofs import SignedHeader
+from precede.runtime.store import NoStore
 
 SEED_BYTES: Final = 32
 PUBLIC_BYTES: Final = 32
-SIGNATURE_BYTES: Final = 64
-_PURPOSE: Final = b"precede message 1"
 _MOST_REMEMBERED: Final = 1024
+
+OnContradiction: TypeAlias = Callable[[bytes, Contradiction], None]
+"""Called with the author's public key when two of its headers contradict each other."""
 
 
 class Retired(NamedTuple):
@@ -41,7 +48,7 @@ class Authors:
     """Signs this member's messages and checks the signatures of others.
 
     `identity` is this member's secret seed, `roster` the public key of each node. The latest signatures are
-    cached by digest, so a message is signed once and checked once however often it is relayed.
+    cached by header, so a message is signed once and checked once however often it is relayed.
     """
 
     def __init__(self, group: str, me: NodeId, identity: bytes, roster: Mapping[NodeId, bytes]) -> None:
@@ -49,12 +56,18 @@ class Authors:
             raise BadInput(f"identity, roster: each key has {SEED_BYTES} bytes")
         self._group = group
         self._me = me
-        self._encode = msgspec.msgpack.Encoder().encode
         self._secret = Ed25519PrivateKey.from_private_bytes(identity)
         self._signed: OrderedDict[bytes, bytes] = OrderedDict()
         self._checked: OrderedDict[bytes, bytes] = OrderedDict()
         self._public = public_of(identity)
+        self._chain = OwnChain(NoStore())
+        self._history = History()
+        self.on_contradiction: OnContradiction = lambda public, contradiction: None
         self.replace(roster)
+
+    def continue_chain(self, store: ChainStore) -> None:
+        """Link own messages to those that the store knows."""
+        self._chain = OwnChain(store)
 
     def replace(self, roster: Mapping[NodeId, bytes], retired: Sequence[Retired] = ()) -> None:
         """Accept the signatures of these keys only, and of retired keys for what they signed before.
@@ -64,11 +77,22 @@ class Authors:
         if roster.get(self._me) != self._public:
             has = "another key" if self._me in roster else "no key"
             raise BadInput(f"roster: has {has} for this member")
-        self._public_keys = {
-            node: Ed25519PublicKey.from_public_bytes(public) for node, public in roster.items()
+        self._public_keys = dict(roster)
+        self._retired = tuple(retired)
+        self._keys = {
+            public: Ed25519PublicKey.from_public_bytes(public)
+            for public in (*roster.values(), *(each.public for each in retired))
         }
-        self._retired = [(each, Ed25519PublicKey.from_public_bytes(each.public)) for each in retired]
         self._checked.clear()
+
+    def accept(self, effects: Effects) -> None:
+        """Link the own messages that these effects accept, before any effect persists them."""
+        for effect in effects:
+            if type(effect) is Accept and effect.message.id.source == self._me:
+                content = effect.content
+                self._chain.add(
+                    effect.message, Written(effect.message) if content is None else content.written()
+                )
 
     def sign(self, packet: Packet) -> None:
         """Put this member's signature into those messages of a packet that are its own."""
@@ -86,54 +110,62 @@ class Authors:
         Return why one is not accepted (`unsigned`, `unknown_author`, `forged`), or None if all are.
         """
         for item in items:
-            signature = (item.message if item.holder is None else item.holder).signature
-            if not signature:
+            carried = (item.message if item.holder is None else item.holder).signature
+            if not carried:
                 return "unsigned"
             keys = self._keys_for(item.message.id)
             if not keys:
                 return "unknown_author"
-            content = self._content(item)
-            digest = blake2b(content, digest_size=16).digest()
-            if self._checked.get(digest) == signature:
-                continue
-            if not any(_is_signed(key, signature, content) for key in keys):
+            parts = (carried, b"", b"") if item.holder is not None else split(carried)
+            if parts is None:
                 return "forged"
-            _remember(self._checked, digest, signature)
+            signature, nonce, previous = parts
+            header = header_of(item, nonce, previous)
+            content = header.signed_bytes(self._group)
+            if self._checked.get(content) == signature:
+                continue
+            public = next((key for key in keys if self._is_signed(key, signature, content)), None)
+            if public is None:
+                return "forged"
+            _remember(self._checked, content, signature)
+            if item.holder is None:
+                self._note(public, header, signature)
         return None
 
-    def _keys_for(self, id: MessageId) -> list[Ed25519PublicKey]:
+    def _note(self, public: bytes, header: Header, signature: bytes) -> None:
+        contradiction = self._history.note(public, SignedHeader(header, signature))
+        if contradiction is not None:
+            self.on_contradiction(public, contradiction)
+
+    def _is_signed(self, public: bytes, signature: bytes, content: bytes) -> bool:
+        try:
+            self._keys[public].verify(signature, content)
+        except InvalidSignature:
+            return False
+        return True
+
+    def _keys_for(self, id: MessageId) -> list[bytes]:
         """Return the keys that may have signed a message with this id."""
         current = self._public_keys.get(id.source)
         keys = [] if current is None else [current]
         return keys + [
-            key
-            for each, key in self._retired
+            each.public
+            for each in self._retired
             if each.node == id.source and each.incarnation == id.incarnation and id.number <= each.last_number
         ]
 
     def _signature(self, item: Written) -> bytes:
-        content = self._content(item)
-        digest = blake2b(content, digest_size=16).digest()
-        signature = self._signed.get(digest)
+        """Return what travels with an own message: its signature, its nonce and its link."""
+        trailer = b"" if item.holder is not None else self._chain.trailer_of(item.message)
+        header = header_of(item, trailer[:NONCE_BYTES], trailer[NONCE_BYTES:])
+        content = header.signed_bytes(self._group)
+        signature = self._signed.get(content)
         if signature is None:
             signature = self._secret.sign(content)
-            _remember(self._signed, digest, signature)
-        return signature
-
-    def _content(self, item: Written) -> bytes:
-        """Return the bytes that are signed. Maps keep the order in which the source wrote them."""
-        message = item.message
-        return self._encode(
-            (_PURPOSE, self._group, message.id, message.payload, item.destinations, item.deadline, item.order)
-        )
-
-
-def _is_signed(key: Ed25519PublicKey, signature: bytes, content: bytes) -> bool:
-    try:
-        key.verify(signature, content)
-    except InvalidSignature:
-        return False
-    return True
+            _remember(self._signed, content, signature)
+            if item.holder is None:
+                self._note(self._public, header, signature)
+        return signature + trailer
 
 
 def public_of(identity: bytes) -> bytes:
@@ -143,8 +175,8 @@ def public_of(identity: bytes) -> bytes:
     return Ed25519PrivateKey.from_private_bytes(identity).public_key().public_bytes_raw()
 
 
-def _remember(cache: OrderedDict[bytes, bytes], digest: bytes, signature: bytes) -> None:
+def _remember(cache: OrderedDict[bytes, bytes], content: bytes, signature: bytes) -> None:
     """Add a signature to a cache, which drops its oldest entry when it is full."""
-    cache[digest] = signature
+    cache[content] = signature
     if len(cache) > _MOST_REMEMBERED:
         cache.popitem(last=False)

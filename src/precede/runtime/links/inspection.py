@@ -15,6 +15,7 @@ from typing import Final
 
 import msgspec
 
+from precede.core.effects import Effects
 from precede.core.identity import MessageId, NodeId
 from precede.core.instants import DAY, Duration, Instant
 from precede.core.messages import Message, Packet, Written
@@ -39,6 +40,11 @@ class Inspection:
         self._last_delivered: OrderedDict[tuple[NodeId, int], int] = OrderedDict()
         self._first_accepted: OrderedDict[tuple[NodeId, int], int] = OrderedDict()
         self._waiting = WaitingBound()
+
+    def accepting(self, effects: Effects) -> None:
+        """Link the own messages that a node accepts to the one before, before anything persists them."""
+        if self._authors is not None:
+            self._authors.accept(effects)
 
     def outgoing(self, packet: Packet) -> None:
         """Sign this member's own messages in a packet that is about to be encoded."""
