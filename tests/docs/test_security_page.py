@@ -40,6 +40,7 @@ def test_every_bound_has_the_value_of_its_constant() -> None:
 NO_BOUNDS_OF_MEMORY = {
     "runtime.driver._MOST_ROWS": "a batch of the event log, written at once",
     "runtime.driver._MOST_TOGETHER": "inputs handled before other tasks run",
+    "runtime.evidence.files._MOST_FILE_BYTES": "a file that `precede verify` reads",
     "runtime.links.agreement._MOST_TEXT": "characters of a neighbour's word in a warning",
     "runtime.links.cookies.MOST_FAILURES_PER_S": "when handshakes need a cookie",
     "runtime.links.inspection.MOST_LIFETIME": "how far away a deadline may be",

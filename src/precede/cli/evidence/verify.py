@@ -86,9 +86,8 @@ def command(
 
     The log needs the columns node, step and kind (broadcast or delivered), and either message_source and
     message_number or one id in message. Other names are mapped with --columns; kind=:delivered means that every
-    row is a delivery, step=:row that the rows of a node are in their order. Evidence that members wrote beside
-    their logs is checked and listed. Exit code 0: the order holds. 1: it is violated, or unknown because
-    something is missing, or there is evidence. 2: the log cannot be read.
+    row is a delivery, step=:row that the rows of a node are in their order. Exit code 0: the order holds. 1: it
+    is violated, or unknown, or members left evidence of equivocation beside the log. 2: it cannot be read.
 
     \b
     Example:
@@ -125,10 +124,12 @@ def command(
         said = verdict.json() | ({"evidence": evidence} if evidence else {})
         print(json.dumps(said, indent=None if follow else 2))
     else:
-        print(describe(log, verdict))
-        for each in evidence:
-            print(f"  evidence: {each['text']}" + (f"; key {each['key']}" if each["key"] else ""))
+        print("\n".join((describe(log, verdict), *map(_describe_evidence, evidence))))
     return 0 if verdict.holds and not evidence else 1
+
+
+def _describe_evidence(evidence: dict[str, Any]) -> str:
+    return f"  evidence: {evidence['text']}" + (f"; key {evidence['key']}" if evidence["key"] else "")
 
 
 def _evidence(log: str) -> list[dict[str, Any]]:
