@@ -5,7 +5,7 @@ from __future__ import annotations
 from random import Random
 
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from precede.core.errors import Refused
@@ -55,7 +55,6 @@ def test_each_kind_of_garbage_has_its_reason(data: bytes, reason: str) -> None:
     assert decoded(data) == reason
 
 
-@settings(deadline=None)
 @given(st.binary(max_size=200))
 def test_any_bytes_are_a_packet_or_garbled(data: bytes) -> None:
     decoded(b"\x01\x00" + data)
@@ -72,7 +71,6 @@ def test_mutations_of_a_packet_never_raise_anything_else() -> None:
         decoded(bytes(bad))
 
 
-@settings(deadline=None)
 @given(st.binary(max_size=5000), st.integers(30, 400), st.randoms(use_true_random=False))
 def test_pieces_in_any_order_and_duplicated_make_the_packet_once(
     data: bytes, largest: int, random: Random

@@ -61,6 +61,7 @@ def test_every_listed_module_exists() -> None:
         assert (ROOT / path).is_file(), path
 
 
+@pytest.mark.slow
 def test_compiled_and_plain_worlds_are_the_same(tmp_path: Path) -> None:
     modules = [path for path in MODULES if path != "src/precede/eventlog/machine_rows.py"]
     if not is_compiled(import_module("precede.sim.fast_path")):

@@ -7,6 +7,8 @@ import subprocess
 import sys
 from pathlib import Path
 
+import pytest
+
 SCRIPT = """
 import resource, sys
 from pathlib import Path
@@ -32,6 +34,7 @@ def rows_and_peak(until: str, folder: Path) -> tuple[int, int]:
     return int(rows), int(peak)
 
 
+@pytest.mark.slow
 def test_ten_times_the_events_need_no_more_memory(tmp_path: Path) -> None:
     few, small = rows_and_peak("20s", tmp_path / "few")
     many, large = rows_and_peak("200s", tmp_path / "many")

@@ -54,6 +54,7 @@ def _deliveries(log: pa.Table) -> list[tuple[Any, ...]]:
     return [tuple(row.values()) for row in rows]
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("batch", [0, 1, *(pytest.param(batch, marks=pytest.mark.long) for batch in (2, 3))])
 def test_all_protocols_deliver_the_same_in_200_worlds(batch: int) -> None:
     checked = 0

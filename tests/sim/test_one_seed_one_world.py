@@ -43,6 +43,7 @@ def elsewhere(protocol: str, seed: int, folder: Path, hash_seed: str) -> str:
     return digest(folder)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("protocol", ["vector_clock", "fifo", "unordered"])
 def test_the_log_is_the_same_everywhere(protocol: str, tmp_path: Path) -> None:
     first = here(protocol, 7, tmp_path / "here")

@@ -139,7 +139,7 @@ def adds_up_or_is_refused(path: Path, kind: str, options: Options | None = None)
 def test_damaged_lines_of_every_format_are_counted_or_refused(kind: str, tmp_path: Path):
     path = tmp_path / "bent"
 
-    @settings(max_examples=120, deadline=None)
+    @settings(max_examples=120)
     @given(texts(kind))
     def check(text: str) -> None:
         path.write_text(text, newline="", errors="surrogatepass")
@@ -153,7 +153,7 @@ def test_damaged_lines_of_every_format_are_counted_or_refused(kind: str, tmp_pat
 def test_random_bytes_are_counted_or_refused(kind: str, tmp_path: Path):
     path = tmp_path / "bytes"
 
-    @settings(max_examples=60, deadline=None)
+    @settings(max_examples=60)
     @given(st.binary(max_size=200), st.sampled_from([b"", b"\x1f\x8b\x08\x00", b"PK\x03\x04", b"\xef\xbb\xbf"]))
     def check(content: bytes, magic: bytes) -> None:
         path.write_bytes(magic + content)
@@ -205,7 +205,7 @@ def feeds(draw: st.DrawFn) -> bytes:
     return out.getvalue()
 
 
-@settings(max_examples=200, deadline=None)
+@settings(max_examples=200)
 @given(feeds())
 def test_damaged_gtfs_feeds_are_counted_or_refused(content: bytes):
     path = Path(FOLDER[0]) / "feed.zip"
@@ -257,7 +257,7 @@ def test_memory_does_not_grow_with_the_file(kind: str, line: str, tmp_path: Path
 def test_read_contacts_handles_random_text(tmp_path: Path):
     path = tmp_path / "bent"
 
-    @settings(max_examples=80, deadline=None)
+    @settings(max_examples=80)
     @given(texts("one") | texts("contacts"))
     def check(text: str) -> None:
         path.write_text(text, newline="", errors="surrogatepass")

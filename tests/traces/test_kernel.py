@@ -214,7 +214,7 @@ COORDINATE = st.integers(-40, 40).map(float) | st.floats(-200, 200, allow_subnor
 INSTANT = st.integers(0, 12)
 
 
-@settings(max_examples=200, deadline=None)
+@settings(max_examples=200)
 @given(
     st.lists(
         st.tuples(

@@ -37,7 +37,7 @@ def histories(draw, most_rows=40):
 
 
 @given(histories())
-@settings(max_examples=80, deadline=None)
+@settings(max_examples=80)
 def test_every_reader_and_engine_agrees_with_the_oracle(log):
     rows = log.table()
     expected = {
@@ -59,7 +59,7 @@ def test_every_reader_and_engine_agrees_with_the_oracle(log):
     st.sampled_from(["snapshots", "walking", "blocks"]),
     st.sampled_from([1, 3, 16]),
 )
-@settings(max_examples=100, deadline=None)
+@settings(max_examples=100)
 def test_the_form_of_clocks_does_not_change_the_verdict(log, way, size):
     rows = log.table()
     plain = verify(rows, "causal", engine="plain")
@@ -74,7 +74,7 @@ def test_the_form_of_clocks_does_not_change_the_verdict(log, way, size):
 
 
 @given(histories())
-@settings(max_examples=80, deadline=None)
+@settings(max_examples=80)
 def test_the_rows_of_an_explanation_prove_it(log):
     first = verify(log.table(), "causal", engine="plain").first
     if first is None or first.kind != "causal":
@@ -95,7 +95,7 @@ def test_the_rows_of_an_explanation_prove_it(log):
 
 
 @given(histories())
-@settings(max_examples=60, deadline=None)
+@settings(max_examples=60)
 def test_the_rows_of_a_total_order_explanation_prove_it(log):
     first = verify(log.table(), "total", engine="plain", duplicates="allow").first
     if first is None or first.kind != "total":

@@ -93,6 +93,7 @@ def test_figure_3_read_correctly_delivers_what_the_protocol_delivers(page: str) 
     assert by_figure_3(page) == by_protocol(page)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("seed", range(12))
 def test_in_a_network_without_loss_the_protocol_is_figure_3_with_its_repairs(seed: int) -> None:
     """Both deliver the same messages at the same nodes at the same instants in a network that only reorders."""

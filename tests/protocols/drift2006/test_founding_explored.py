@@ -99,6 +99,7 @@ def test_three_leaders_and_two_crashes_on_random_schedules(durable: bool) -> Non
     assert founded >= 8
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("fault", PLANTED)
 def test_planted_faults_are_found(fault: str) -> None:
     explorer = Explorer(**{"leads": 4, "crashes": 2, "leaders": FOUNDERS, **PLANTED[fault]})

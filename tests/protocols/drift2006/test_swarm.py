@@ -13,6 +13,7 @@ def test_drift_keeps_total_order_and_delivers_everything(first: int) -> None:
     assert not failures, failures[0]
 
 
+@pytest.mark.slow
 def test_tof_keeps_total_order_and_delivers_everything() -> None:
     failures = [result for seed in range(50) if (result := run_seed("tof", seed)).failed]
     assert not failures, failures[0]

@@ -34,6 +34,7 @@ def drawn(seed: int) -> Setting:
     return Setting(nodes, contacts, births, presence, end=2 * HOUR)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("minutes", [None, 5, 10, 20])
 def test_receptions_equal_those_of_the_flood_oracle(minutes: int | None) -> None:
     for seed in range(25):

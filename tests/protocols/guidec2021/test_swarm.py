@@ -19,6 +19,7 @@ def with_options(protocol: str, seed: int, changes: dict[str, Any], entry: Entry
     return run_plan(msgspec.structs.replace(plan, run=run), drawer, entry)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     ("protocol", "worlds"), [("delta_causal", 60), ("causal_barrier", 50), ("hash_dag", 20)]
 )

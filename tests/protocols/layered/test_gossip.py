@@ -222,6 +222,7 @@ def test_the_cache_is_bounded_in_bytes_and_evicted_messages_are_not_requested_ag
 # -- the swarm -------------------------------------------------------------------------------------------
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("ordering", ORDERINGS)
 def test_worlds_over_gossip_have_no_finding(ordering: str) -> None:
     results = [run_seed(f"{ordering}+gossip", seed) for seed in range(7_000, 7_006)]

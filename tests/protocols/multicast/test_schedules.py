@@ -31,6 +31,7 @@ RIVALS = (
 )
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("batch", range(8))
 def test_all_rules_deliver_every_message_at_the_instant_of_the_oracle(batch: int) -> None:
     """200 schedules with overlapping destination sets and copies that overtake each other."""
@@ -52,7 +53,7 @@ def test_all_rules_deliver_every_message_at_the_instant_of_the_oracle(batch: int
     assert waited > 100, "schedules in which no message waits would test nothing"
 
 
-@settings(max_examples=60, deadline=None)
+@settings(max_examples=60)
 @given(st.data())
 def test_all_rules_agree_with_the_oracle_on_generated_schedules(data: st.DataObject) -> None:
     processes = data.draw(st.integers(2, 5))

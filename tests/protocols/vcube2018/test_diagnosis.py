@@ -206,11 +206,13 @@ def check_worlds(drawer: Drawer, seeds: range) -> None:
         assert not result.failed, f"seed {seed}: {result.remarks}"
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("block", range(3))
 def test_worlds_without_faults_hold(block: int) -> None:
     check_worlds(CALM, range(block * 20, block * 20 + 20))
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("block", range(3))
 def test_worlds_with_crashes_joins_and_leaves_hold(block: int) -> None:
     check_worlds(FAULTY, range(block * 10, block * 10 + 10))

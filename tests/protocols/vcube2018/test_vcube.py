@@ -42,6 +42,7 @@ def draw(seed: int) -> tuple[int, dict[str, object]]:
     return rng.choice(SIZES), options
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("block", range(4))
 def test_the_index_and_the_literal_algorithm_send_the_same_packets(block: int) -> None:
     for seed in range(block * 60, block * 60 + 60):
