@@ -12,10 +12,7 @@ Library: TypeAlias = Literal["pandas", "polars", "arrow"]
 
 
 def as_frame(table: pa.Table, library: Library) -> Any:
-    """An Arrow table as a frame of pandas or Polars, or as it is.
-
-    Raises Unavailable if the library is missing.
-    """
+    """Return an Arrow table as a frame of pandas or Polars, or as it is. Raises Unavailable without them."""
     if library == "arrow":
         return table
     try:

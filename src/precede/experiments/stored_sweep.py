@@ -35,7 +35,7 @@ class Sweep:
         return list(dict.fromkeys(run["scenario"] for run in self._runs()))
 
     def frame(self, library: Library = "pandas", rows: Literal["runs", "groups"] = "runs") -> Any:
-        """The results as a frame of pandas, Polars or Arrow.
+        """Return the results as a frame of pandas, Polars or Arrow.
 
         * `rows="runs"`: a row for each run: scenario, protocol, seed, the settings that the grid varied,
           status, verdict, and every measure as a column.
@@ -76,7 +76,7 @@ class Sweep:
 
 
 def _settings(options: str) -> Row:
-    """The settings that a grid varied, as texts and numbers."""
+    """Return the settings that a grid varied, as texts and numbers."""
     settings = json.loads(options)
     return {
         key: value if isinstance(value, str | int | float) or value is None else json.dumps(value)

@@ -22,7 +22,7 @@ class ContactEvent(NamedTuple):
 
 
 def contact_events(contacts: ContactList) -> list[ContactEvent]:
-    """The begin and end of every contact, by time; at one instant ends come before begins."""
+    """Return the begin and end of every contact, by time; at one instant ends come before begins."""
     events: list[ContactEvent] = []
     for a, b, start, end in contacts.rows():
         events += [ContactEvent(start, True, a, b), ContactEvent(end, False, a, b)]
@@ -43,7 +43,7 @@ def _lines(contacts: ContactList) -> Iterator[str]:
 
 
 def networkx_graph(contacts: ContactList) -> Any:
-    """The contacts as a `networkx.Graph`: an edge for every pair that met.
+    """Return the contacts as a `networkx.Graph`: an edge for every pair that met.
 
     An edge has `contacts` (their number), `duration_s` (their sum) and `intervals`, a list of (start, end) in
     seconds. Nodes without contacts are in the graph too.

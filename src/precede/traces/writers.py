@@ -111,7 +111,7 @@ def _metres(value: float) -> str:
 
 
 def csv_field(text: str) -> str:
-    """A name as a field of CSV, quoted if it needs to be."""
+    """Return a name as a field of CSV, quoted if it needs to be."""
     quoted = text.replace('"', '""')
     return f'"{quoted}"' if "," in text or '"' in text or text.startswith("#") else text
 

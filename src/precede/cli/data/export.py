@@ -60,7 +60,7 @@ def command(
 
 
 def column_width(text: str) -> float:
-    """The width of a column in points: `single` and `double` (of a two-column paper), or a length.
+    """Return the width of a column in points: `single` and `double` (of a two-column paper), or a length.
 
     >>> column_width("single"), column_width("3.5in"), round(column_width("88.9mm"), 3), column_width("240pt")
     (252.0, 252.0, 252.0, 240.0)
@@ -109,7 +109,7 @@ def export_sweep(lake: Lake, sweep: str, measures: list[str], column: float, out
 
 
 def axis_label(measure: str, unit: str) -> str:
-    """The name of a measure with its unit, short enough for the axis of a figure in a column.
+    """Return the name of a measure with its unit, short enough for the axis of a figure in a column.
 
     >>> axis_label("age_us_mean", "min"), axis_label("control_bytes_mean", "kB"), axis_label("packets", "")
     ('age, min', 'control data, kB', 'packets')

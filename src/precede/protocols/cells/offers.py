@@ -103,7 +103,7 @@ class Offers:
         self.arm(now, effects)
 
     def repeat(self, now: Instant, effects: list[Effect]) -> None:
-        """Handle the retransmission timer: send every host again the messages that it has not acknowledged."""
+        """Handle the retransmission timer: offer every host its next messages; set the timer if some wait."""
         self.repeating = False
         for host, record in self.hosts.items():
             self.offer(host, record, now, effects)

@@ -13,10 +13,10 @@ from precede.core.messages import Message, Packet
 from precede.protocols.cells.frames import ConnectionNumber, RadioFrame, RoutedPacket, RoutesPacket, WiredFrame
 
 Vector: TypeAlias = tuple[tuple[NodeId, Count], ...]
-"""Pairs of a node, mostly an initial station, and a number."""
+"""Pairs of a node, mostly an initial station (where messages entered), and a number."""
 
 MessageKey: TypeAlias = tuple[NodeId, Count]
-"""How stations name a message: its initial station and its number there, (M_init, M_seq)."""
+"""How stations name a message: its initial station (where it entered) and its number there (M_init, M_seq)."""
 
 
 # Between host and station ----------------------------------------------------------------------------------
@@ -57,7 +57,7 @@ class ProxyRepeatPacket(ProxyDataPacket, frozen=True, gc=False):
 
 
 class ProxyAckPacket(RadioFrame, frozen=True, gc=False):
-    """Host to station: the last number delivered of each of these initial stations."""
+    """Host to station: for each of these initial stations, the number of the last message delivered."""
 
     kind: ClassVar[str] = "proxy_ack"
     host: NodeId

@@ -182,7 +182,7 @@ class Joining:
             self._apply_soon(now, effects)
 
     def send_again(self, now: Instant, effects: list[Effect]) -> None:
-        """Multicast in the new stream the messages that a view cut off. No node has delivered them."""
+        """Multicast in the new stream the messages cut off when a view ended the old one, undelivered."""
         messages, self.resend = self.resend, []
         for message in messages:
             self._multicast.send(now, effects, message=message)

@@ -45,7 +45,7 @@ nodes, of which some have accepted a leap that was just too far for others, meet
 
 @final
 class View:
-    """A node's current view, and the floors of its voters.
+    """A node's current view, and its voters' floors: the timestamp up to which each holds every message.
 
     `crash_tolerant`: crashed sources are removed, and a message is delivered only when a majority of the voters
     holds it. False makes it the paper's protocol, without floors.

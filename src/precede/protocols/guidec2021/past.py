@@ -70,7 +70,7 @@ class Past:
         self.outliving: dict[tuple[Stream, int], Predecessor] = {}
 
     def deliver(self, name: MessageName, barrier: list[MessageName]) -> None:
-        """Record a delivery. It replaces the entries of its own barrier, except those with a later deadline."""
+        """Record a delivery. Keep the entries of its barrier that outlive it; with `prune`, drop the others."""
         tops, prune, deadline = self.tops, self.prune, name.deadline
         for entry in barrier:
             if entry.deadline > deadline:

@@ -272,7 +272,7 @@ class Forwarding(Node):
         return released
 
     def _is_held_for(self, slot: Slot) -> bool:
-        """Is a message held until this one arrives?"""
+        """Is any message held because it waits for this one?"""
         awaited = self._awaited.get(slot)
         return awaited is not None and awaited.held is not None
 

@@ -168,7 +168,7 @@ class NewStation:
         self._become_owner(record, start, packet.recovered, now, effects)
 
     def _boundary(self, attempt: Attempt) -> int:
-        """Return the last number given before Rsp1 came: later ones the host delivers only here (E6)."""
+        """Return the last number given to a message before Rsp1: the host may have delivered it elsewhere."""
         return attempt.boundary
 
     def _become_owner(

@@ -47,7 +47,7 @@ def chained(trips: Mapping[str, TripEnds]) -> dict[str, str]:
 def _longest_waiting(
     trips: Mapping[str, TripEnds], waiting: Mapping[tuple[int, int], list[str]], first: Anchor
 ) -> str | None:
-    """The trip whose vehicle waits longest near the place where another trip begins; None if there is none."""
+    """Return the trip whose vehicle waits longest near the start of another trip; None if there is none."""
     column, row = _cell(first)
     near = []
     for cell in ((column + across, row + up) for across in (-1, 0, 1) for up in (-1, 0, 1)):
@@ -60,5 +60,5 @@ def _longest_waiting(
 
 
 def _cell(anchor: Anchor) -> tuple[int, int]:
-    """The square of the map in which a call lies; near calls lie in the same square or in neighbouring ones."""
+    """Return the square of the map in which a call lies; near calls lie in the same or an adjacent one."""
     return floor(anchor.x / NEAR_M), floor(anchor.y / NEAR_M)

@@ -44,7 +44,7 @@ class _Trace:
         self.places.setdefault(node, {})[axis] = value
 
     def walker(self, node: str, x: float, y: float, at: Instant = 0) -> Walker:
-        """The walker of a node; a new one starts at the initial position, or at its destination without one.
+        """Return the walker of a node. A new one starts at the initial position, else at its destination.
 
         `at` is the instant of its first `setdest`.
         """

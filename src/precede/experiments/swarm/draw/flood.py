@@ -179,7 +179,7 @@ class _Faults:
         return connected(spared, _REACH)
 
     def restrict_motion(self, motion: dict[str, Any]) -> dict[str, Any]:
-        """Return the drawn motion, limited to the nodes that may have faults; empty if there are none."""
+        """Return the drawn motion, limited to victims (nodes that may have faults); empty if none may move."""
         if "speed" not in motion or not self._victims or not self._may_separate():
             return {}
         return {"speed": motion["speed"], "mobile": [str(node) for node in self._victims]}
