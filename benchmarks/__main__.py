@@ -8,7 +8,17 @@ import sys
 from pathlib import Path
 
 FOLDER = Path(__file__).parent
-NOT_ONE = ("digests", "__init__", "__main__", "measuring", "members", "family", "contact_worlds")
+NOT_ONE = (
+    "digests",
+    "__init__",
+    "__main__",
+    "measuring",
+    "members",
+    "family",
+    "contact_worlds",
+    "processes",
+    "precede_member",
+)
 
 
 def main() -> None:

@@ -211,6 +211,7 @@ def test_a_node_on_a_cut_log_continues_in_order(
             assert taken == handed[: len(taken)]  # what was delivered, in the order in which it was
             own = [number for source, number in taken if source == 1]
             again.broadcast(b"the next")
+            await asyncio.sleep(0)
             assert taken[-1] == (1, (own[-1] if own else 0) + 1)
             again.packet(from_the_other(6), 2)
             await asyncio.sleep(0)

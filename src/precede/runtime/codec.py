@@ -37,7 +37,9 @@ class Codec:
         self._kinds = {packet: number for number, packet in enumerate(packets)}
         self._heads = [_head(packet) for packet in packets]
         self._decoders = [msgspec.msgpack.Decoder(packet, strict=True) for packet in packets]
-        self._stamp_type = stamp_type
+        # A field of a struct, because msgspec keeps what it knows about the type with the struct.
+        stamps = [("stamps", tuple[stamp_type, ...])]
+        self._stamps = None if stamp_type is Any else msgspec.defstruct("Stamps", stamps, array_like=True)
 
     def encode(self, packet: Packet) -> bytes:
         """Encode a packet as bytes."""
@@ -64,10 +66,16 @@ class Codec:
 
     def _with_stamps(self, packet: Packet) -> Packet:
         """Convert the stamps, which travel as plain data, to the type that the ordering declares."""
-        if self._stamp_type is Any:
-            return packet
-        revived: Packet = _revive(packet, self._stamp_type)
-        return revived
+        if self._stamps is not None:
+            holders: list[Any] = []
+            _find_stamps(packet, holders)
+            if holders:
+                plain = tuple([holder.stamp for holder in holders])
+                converted = msgspec.convert((plain,), self._stamps).stamps  # type: ignore[attr-defined]
+                for holder, stamp in zip(holders, converted, strict=True):
+                    # The packet was decoded here, and nobody else has seen it yet.
+                    msgspec.structs.force_setattr(holder, "stamp", stamp)
+        return packet
 
 
 def _head(packet: type[Packet]) -> bytes:
@@ -82,16 +90,18 @@ def _head(packet: type[Packet]) -> bytes:
     return bytes((0x91 + fields,)) + msgspec.msgpack.encode(tag)
 
 
-def _revive(value: Any, stamp_type: Any) -> Any:
-    """Return the same value with its stamps converted. Only fields that can contain a stamp are visited."""
+def _find_stamps(value: Any, holders: list[Any]) -> None:
+    """Append every struct in a value that has a stamp. Only fields that can contain a stamp are visited."""
     if isinstance(value, tuple):
-        return tuple([_revive(item, stamp_type) for item in value])
+        for item in value:
+            _find_stamps(item, holders)
+        return
     kind: Any = type(value)
-    changed = {}
     for field in _fields_with_stamps(kind):
-        inner = getattr(value, field)
-        changed[field] = msgspec.convert(inner, stamp_type) if field == "stamp" else _revive(inner, stamp_type)
-    return msgspec.structs.replace(value, **changed) if changed else value
+        if field == "stamp":
+            holders.append(value)
+        else:
+            _find_stamps(getattr(value, field), holders)
 
 
 @cache

@@ -136,17 +136,18 @@ class Driver(EffectHandler):
     def broadcast(
         self, payload: bytes, to: Sequence[NodeId] | None = None, lifetime: Duration | None = None
     ) -> None:
-        """Run the queued inputs, then broadcast a message. If the node raises Refused, it has not changed."""
-        self._drain()
+        """Run the queued inputs, then broadcast a message. If the node raises Refused, it has not changed.
+
+        The message is committed and sent at the end of this turn of the event loop, with all others of it.
+        """
+        if self._stopped:
+            return
+        if not self._running:
+            self._run_inputs(len(self._inputs))
         now = self._clock.now()
-        effects = self.node.broadcast(payload, now, to, lifetime)
+        self.carry_out(self.node_id, self.node.broadcast(payload, now, to, lifetime), now)
         self.peaks.note(self.node.sizes())
-        try:
-            self.carry_out(self.node_id, effects, now)
-        except StoreFailed as error:
-            self.fail(error)
-            raise
-        self._drain()
+        self._schedule()
 
     def packet(self, data: bytes, sender: NodeId, over: Medium = RADIO) -> None:
         """Decode, check and queue a packet. It is counted and dropped if a check fails or the queue is full."""
@@ -258,6 +259,9 @@ class Driver(EffectHandler):
         if self._stopped:
             return
         self._inputs.append(call)
+        self._schedule()
+
+    def _schedule(self) -> None:
         if not self._running and not self._scheduled:
             self._scheduled = True
             asyncio.get_running_loop().call_soon(self._turn)
@@ -274,12 +278,7 @@ class Driver(EffectHandler):
         self._running = True
         try:
             while self._inputs or self._leaving:
-                for _ in range(min(len(self._inputs), _MOST_TOGETHER)):
-                    call = self._inputs.popleft()
-                    now = self._clock.now()
-                    effects = call(now)
-                    self.peaks.note(self.node.sizes())
-                    self.carry_out(self.node_id, effects, now)
+                self._run_inputs(_MOST_TOGETHER)
                 self._commit()
                 self._release()
             self._commit()
@@ -288,6 +287,15 @@ class Driver(EffectHandler):
             raise
         finally:
             self._running = False
+
+    def _run_inputs(self, most: int) -> None:
+        """Run the first queued inputs and carry out their effects."""
+        inputs = self._inputs
+        for _ in range(min(len(inputs), most)):
+            call = inputs.popleft()
+            now = self._clock.now()
+            self.carry_out(self.node_id, call(now), now)
+        self.peaks.note(self.node.sizes())
 
     def _commit(self) -> None:
         """Commit changes and the rows that report them in one transaction. Rows without changes can wait."""

@@ -257,8 +257,13 @@ class Group:
         return bytes(payload)
 
     async def _wait_for_application(self) -> None:
-        """Let other tasks run, then wait while more than `MOST_UNTAKEN` delivered messages wait to be taken."""
+        """Wait for the end of the turn, then while more than `MOST_UNTAKEN` delivered messages are not taken.
+
+        At the end of the turn the message is committed. Raise StoreFailed if that failed.
+        """
         await asyncio.sleep(0)
+        if self._state.failure is not None:
+            raise StoreFailed(str(self._state.failure))
         while len(self._deliveries) > MOST_UNTAKEN:
             await asyncio.sleep(0.01)
 

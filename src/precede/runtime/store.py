@@ -6,6 +6,9 @@ clock reading); the rows of the event log that are in no file yet; and, where me
 the own ones and evidence against others. A crash at any byte leaves the last committed state. Only one process
 at a time opens a store: two processes that continued from the same state would give two messages the same
 number.
+
+Changes are collected in memory and written when they are committed: one statement for each table, and one row
+for each key, however often a turn has changed it.
 """
 
 from __future__ import annotations
@@ -14,7 +17,7 @@ import os
 import secrets
 import sqlite3
 import sys
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from hashlib import blake2b
 from pathlib import Path
 from typing import Any, Final
@@ -26,6 +29,7 @@ from precede.core.errors import BadInput, StoreFailed
 from precede.core.identity import MessageId
 from precede.core.messages import Message
 from precede.files.private import make_private, private_folder
+from precede.runtime.taken_place import TakenPlace
 
 _SCHEMA: Final = """
 CREATE TABLE IF NOT EXISTS kept (key BLOB PRIMARY KEY, value BLOB NOT NULL) WITHOUT ROWID;
@@ -50,10 +54,13 @@ class Store:
     def __init__(self, path: Path, *, synchronous: bool = True, incarnation: int = 0) -> None:
         self.path = path
         self.first_incarnation = incarnation
-        self._synchronous = synchronous
         self._encode = msgspec.msgpack.Encoder().encode
         self._key = msgspec.msgpack.Decoder(Key)
-        self._dirty = False
+        self._values: dict[bytes, bytes | None] = {}
+        self._delivered: list[tuple[int, bytes]] = []
+        self._numbers: dict[str, int] = {}
+        self._rows: list[tuple[bytes]] = []
+        self._is_writing = False
         self._lock: int | None = None
         try:
             private_folder(path.parent)
@@ -63,6 +70,7 @@ class Store:
             self._database.execute(f"PRAGMA synchronous={'FULL' if synchronous else 'OFF'}")
             self._database.execute("PRAGMA journal_mode=WAL")
             self._database.executescript(_SCHEMA)
+            self._taken = TakenPlace(path.with_name(f"{path.name}-taken"))
         except (OSError, sqlite3.Error) as error:
             self._unlock()
             raise BadInput(f"{path}: cannot be used as a store: {error}") from error
@@ -75,7 +83,23 @@ class Store:
         self.is_old = written == _OLD_FORMAT
         """True if version 0.1 wrote the store. Then `store_upgrade` has to replace its node ids."""
         self.remember("format", written)
+        self._resume_outbox()
+
+    def _resume_outbox(self) -> None:
+        """Delete the messages that were acknowledged before this start, and continue the places after them.
+
+        The file of acknowledgements counts only if its mark is that of the last start of this very store.
+        """
+        if self._taken.mark != self.remembered("taken", 0):
+            self._taken.place = 0
+        self._deleted = self._taken.place
+        self._execute("DELETE FROM outbox WHERE place <= ?", (self._deleted,))
+        last = self._execute("SELECT seq FROM sqlite_sequence WHERE name = 'outbox'").fetchone()
+        self._last_place = 0 if last is None else int(last[0])
+        mark = secrets.randbits(63)
+        self.remember("taken", mark)
         self.commit()
+        self._taken.begin(mark, self._deleted)
 
     def claim(self, owner: Mapping[str, str]) -> None:
         """Bind a new store to its owner (group, member, protocol). Raise BadInput if it has another one."""
@@ -89,6 +113,7 @@ class Store:
 
     def sources(self) -> set[int]:
         """Return the sources of the messages in the store, as far as its keys and its outbox name them."""
+        self._write()
         keys = [msgspec.msgpack.decode(row[0]) for row in self._execute("SELECT key FROM kept")]
         named = {key[1] for key in keys if isinstance(key, list) and len(key) > 1 and isinstance(key[1], int)}
         return named | {message.id.source for _, message in self.unacknowledged()}
@@ -98,6 +123,7 @@ class Store:
 
         This is one transaction, which also sets the present format.
         """
+        self._write()
         self._begin()
         decode, encode = msgspec.msgpack.decode, self._encode
         kept = [(decode(key), decode(value)) for key, value in self._execute("SELECT key, value FROM kept")]
@@ -114,54 +140,46 @@ class Store:
 
     def saved(self) -> dict[Key, Any]:
         """Return every value that the protocol persisted and has not deleted, as plain data."""
+        self._write()
         rows = self._execute("SELECT key, value FROM kept")
         return {self._key.decode(key): msgspec.msgpack.decode(value) for key, value in rows}
 
     def persist(self, key: Key, value: Any) -> None:
         """Write a value of the protocol, or delete it if it is None, with the next commit."""
-        self._begin()
-        if value is None:
-            self._execute("DELETE FROM kept WHERE key = ?", (self._encode(key),))
-        else:
-            self._execute("INSERT OR REPLACE INTO kept VALUES (?, ?)", (self._encode(key), self._encode(value)))
+        self._values[self._encode(key)] = None if value is None else self._encode(value)
 
     def deliver(self, message: Message) -> int:
         """Append a delivered message to the outbox, with the next commit, and return its position there."""
-        self._begin()
-        cursor = self._execute("INSERT INTO outbox (message) VALUES (?)", (self._encode(message),))
-        assert cursor.lastrowid is not None
-        return cursor.lastrowid
+        self._last_place += 1
+        self._delivered.append((self._last_place, self._encode(message)))
+        return self._last_place
 
     def unacknowledged(self, after: int = 0, most: int = -1) -> list[tuple[int, Message]]:
         """Return the messages of the outbox after position `after`, oldest first; at most `most`, if not -1."""
+        self._write()
         query = "SELECT place, message FROM outbox WHERE place > ? ORDER BY place LIMIT ?"
-        rows = self._execute(query, (after, most))
+        rows = self._execute(query, (max(after, self._taken.place), most))
         return [(place, msgspec.msgpack.decode(message, type=Message)) for place, message in rows]
 
     def acknowledge(self, place: int) -> None:
-        """Delete a message and all before it from the outbox, and commit at once.
+        """Record at once that a message of the outbox and all before it are taken.
 
-        If nothing else is to be committed, the commit does not wait for the disk. It survives the end of the
-        process, but after a power failure some acknowledged messages may be delivered again.
+        This survives the end of the process, but does not wait for the disk: after a power failure some
+        acknowledged messages may be delivered again. The next commit deletes the messages.
         """
-        delete = "DELETE FROM outbox WHERE place <= ?"
-        if self._dirty:
-            self._execute(delete, (place,))
-            self.commit()
-            return
-        if self._synchronous:
-            self._execute("PRAGMA synchronous=NORMAL")
-        self._execute(delete, (place,))
-        if self._synchronous:
-            self._execute("PRAGMA synchronous=FULL")
+        try:
+            self._taken.write(place)
+        except OSError as error:
+            raise StoreFailed(f"{self.path}: {error}") from error
 
     def remember(self, name: str, value: int) -> None:
         """Write one of the driver's own numbers, with the next commit."""
-        self._begin()
-        self._execute("INSERT OR REPLACE INTO driver VALUES (?, ?)", (name, value))
+        self._numbers[name] = value
 
     def remembered(self, name: str, default: int) -> int:
         """Return one of the driver's own numbers, or `default` if it was never written."""
+        if name in self._numbers:
+            return self._numbers[name]
         row = self._execute("SELECT value FROM driver WHERE name = ?", (name,)).fetchone()
         return default if row is None else int(row[0])
 
@@ -174,11 +192,11 @@ class Store:
 
     def log(self, rows: bytes) -> None:
         """Append encoded rows of the event log, with the next commit."""
-        self._begin()
-        self._execute("INSERT INTO log (rows) VALUES (?)", (rows,))
+        self._rows.append((rows,))
 
     def logged(self) -> list[tuple[int, bytes]]:
         """Return the encoded rows that are in no file yet, oldest first, each block with its position."""
+        self._write()
         return list(self._execute("SELECT place, rows FROM log ORDER BY place"))
 
     def forget_log(self, place: int) -> None:
@@ -224,13 +242,43 @@ class Store:
     @property
     def dirty(self) -> bool:
         """Whether there are changes to commit."""
-        return self._dirty
+        return bool(self._is_writing or self._values or self._delivered or self._numbers or self._rows)
 
     def commit(self) -> None:
-        """Make all changes durable."""
-        if self._dirty:
+        """Make all changes durable. Messages that were acknowledged meanwhile leave the outbox."""
+        if self.dirty:
+            self._write()
+            if self._taken.place > self._deleted:
+                self._deleted = self._taken.place
+                self._execute("DELETE FROM outbox WHERE place <= ?", (self._deleted,))
             self._execute("COMMIT")
-            self._dirty = False
+            self._is_writing = False
+
+    def _write(self) -> None:
+        """Write the collected changes into the open transaction, which begins with the first of them."""
+        if not (self._values or self._delivered or self._numbers or self._rows):
+            return
+        self._begin()
+        if self._values:
+            written = [(key, value) for key, value in self._values.items() if value is not None]
+            self._execute_many("INSERT OR REPLACE INTO kept VALUES (?, ?)", written)
+            deleted = [(key,) for key, value in self._values.items() if value is None]
+            self._execute_many("DELETE FROM kept WHERE key = ?", deleted)
+            self._values.clear()
+        if self._delivered:
+            self._execute_many("INSERT INTO outbox VALUES (?, ?)", self._delivered)
+            self._delivered.clear()
+        if self._numbers:
+            self._execute_many("INSERT OR REPLACE INTO driver VALUES (?, ?)", list(self._numbers.items()))
+            self._numbers.clear()
+        if self._rows:
+            self._execute_many("INSERT INTO log (rows) VALUES (?)", self._rows)
+            self._rows.clear()
+
+    def _begin(self) -> None:
+        if not self._is_writing:
+            self._execute("BEGIN")
+            self._is_writing = True
 
     def close(self) -> None:
         """Commit and close."""
@@ -240,6 +288,7 @@ class Store:
     def abandon(self) -> None:
         """Close without the changes since the last commit."""
         self._database.close()
+        self._taken.close()
         self._unlock()
 
     def _unlock(self) -> None:
@@ -247,14 +296,15 @@ class Store:
             os.close(self._lock)
             self._lock = None
 
-    def _begin(self) -> None:
-        if not self._dirty:
-            self._execute("BEGIN")
-            self._dirty = True
-
     def _execute(self, statement: str, values: tuple[Any, ...] = ()) -> sqlite3.Cursor:
         try:
             return self._database.execute(statement, values)
+        except sqlite3.Error as error:
+            raise StoreFailed(f"{self.path}: {error}") from error
+
+    def _execute_many(self, statement: str, rows: Sequence[tuple[Any, ...]]) -> None:
+        try:
+            self._database.executemany(statement, rows)
         except sqlite3.Error as error:
             raise StoreFailed(f"{self.path}: {error}") from error
 

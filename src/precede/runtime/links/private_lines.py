@@ -17,7 +17,7 @@ from typing import Final, TypeAlias
 Address: TypeAlias = tuple[str, int]
 
 MOST_LINES: Final = 256
-_AT_ONCE: Final = 32
+_AT_ONCE: Final = 128
 _BUFFER: Final = 1 << 20
 _LARGEST: Final = 1 << 16
 

@@ -65,18 +65,18 @@ class UdpTransport(Transport):
             for made in bound_sockets(self._bind) if self._given is None else [_emptied(self._given.dup())]:
                 endpoint = UdpEndpoint(made, on_frame, may_share_port=self._given is None)
                 self._endpoints[endpoint.family] = endpoint
-                await endpoint.start()
+                endpoint.start()
         except OSError as error:
             raise BadInput(f"bind: cannot listen on {_text(self._bind)}: {error.strerror or error}") from error
         if self._multicast is not None:
-            await self._join(self._multicast)
+            self._join(self._multicast)
 
-    async def _join(self, multicast: Address) -> None:
+    def _join(self, multicast: Address) -> None:
         self._look_at_interfaces()
         for family, group in self._groups.items():
             if family in self._endpoints:
                 try:
-                    await self._endpoints[family].join(group, self._interfaces)
+                    self._endpoints[family].join(group, self._interfaces)
                 except OSError as error:
                     reason = error.strerror or error
                     raise BadInput(f"lan: cannot listen on {_text(group)}: {reason}") from error
@@ -158,7 +158,7 @@ class UdpTransport(Transport):
     async def stop(self) -> None:
         endpoints, self._endpoints = self._endpoints, {}
         for endpoint in endpoints.values():
-            await endpoint.close()
+            endpoint.close()
 
 
 def _family(host: str) -> socket.AddressFamily:

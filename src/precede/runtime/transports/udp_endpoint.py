@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 import socket
 import struct
+from collections import deque
 from collections.abc import Sequence
 from contextlib import suppress
 from ipaddress import IPv4Address, IPv6Address, ip_address
@@ -16,15 +17,20 @@ from precede.runtime.transports.interfaces import Interface
 from precede.runtime.transports.transport import OnFrame
 
 Address: TypeAlias = tuple[str, int]
+Place: TypeAlias = tuple[str, int] | tuple[str, int, int, int]
 _BUFFER: Final = 1 << 20
+_LARGEST: Final = 1 << 16
+_AT_ONCE: Final = 128
+_MOST_UNSENT: Final = 1024
 _TRANSIENT_LINK_LOCAL: Final = 0xFF12 << 112
 
 
-class UdpEndpoint(asyncio.DatagramProtocol):
+class UdpEndpoint:
     """A socket that is bound, and, with `join`, a second one that receives a multicast group.
 
     The second socket is bound to the group's port, which all members on a machine share. Frames to the group
-    leave through the first one, so that answers come to this member alone.
+    leave through the first one, so that answers come to this member alone. One wake-up reads all datagrams that
+    have arrived, so the node handles them in one turn. (The datagram transport of asyncio reads one at a time.)
     """
 
     def __init__(self, endpoint: socket.socket, on_frame: OnFrame, *, may_share_port: bool) -> None:
@@ -32,24 +38,23 @@ class UdpEndpoint(asyncio.DatagramProtocol):
         self._socket = endpoint
         self._on_frame = on_frame
         self._may_share_port = may_share_port
-        self._transport: asyncio.DatagramTransport | None = None
-        self._receiver: asyncio.DatagramTransport | None = None
+        self._is_open = False
+        self._unsent: deque[tuple[bytes, Place]] = deque()
         self._group_socket: socket.socket | None = None
         self._group: Address = ("", 0)
         self._joined: dict[int, None] = {}
         self._sends_through = -1
         self._lines: PrivateLines | None = None
-        self._open = 0
-        self._closed = asyncio.Event()
 
-    async def start(self) -> None:
+    def start(self) -> None:
         """Receive frames from now on."""
-        loop = asyncio.get_running_loop()
-        self._transport, _ = await loop.create_datagram_endpoint(lambda: self, sock=self._socket)
+        self._socket.setblocking(False)
+        asyncio.get_running_loop().add_reader(self._socket, self._read, self._socket)
+        self._is_open = True
         if self._may_share_port and share_port(self._socket):
             self._lines = PrivateLines(self.address, self._on_frame)
 
-    async def join(self, group: Address, interfaces: Sequence[Interface]) -> None:
+    def join(self, group: Address, interfaces: Sequence[Interface]) -> None:
         """Receive a multicast group's frames on these interfaces. Raise OSError if its port cannot be bound."""
         receiver = _socket(self.family)
         receiver.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
@@ -61,8 +66,7 @@ class UdpEndpoint(asyncio.DatagramProtocol):
             raise
         self._group, self._group_socket = group, receiver
         self.join_on(interfaces)
-        loop = asyncio.get_running_loop()
-        self._receiver, _ = await loop.create_datagram_endpoint(lambda: self, sock=receiver)
+        asyncio.get_running_loop().add_reader(receiver, self._read, receiver)
 
     def join_on(self, interfaces: Sequence[Interface]) -> None:
         """Join the group on interfaces that are new, and forget interfaces that are gone.
@@ -100,9 +104,34 @@ class UdpEndpoint(asyncio.DatagramProtocol):
         host, port = self._socket.getsockname()[:2]
         return str(host), int(port)
 
-    def send(self, frame: bytes, where: tuple[str, int] | tuple[str, int, int, int]) -> None:
-        if self._transport is not None:
-            self._transport.sendto(frame, where)
+    def send(self, frame: bytes, where: Place) -> None:
+        """Send a frame. If the system has no room for it now, it leaves as soon as there is some."""
+        if not self._is_open:
+            return
+        if self._unsent or not self._take(frame, where):
+            if not self._unsent:
+                asyncio.get_running_loop().add_writer(self._socket, self._send_rest)
+            if len(self._unsent) < _MOST_UNSENT:
+                self._unsent.append((frame, where))
+
+    def _take(self, frame: bytes, where: Place) -> bool:
+        """Give a frame to the system. Return False if it has no room now.
+
+        A frame that it refuses otherwise is lost: the address cannot be reached, and missing beacons report it.
+        """
+        try:
+            self._socket.sendto(frame, where)
+        except BlockingIOError:
+            return False
+        except OSError:
+            pass
+        return True
+
+    def _send_rest(self) -> None:
+        while self._unsent and self._take(*self._unsent[0]):
+            self._unsent.popleft()
+        if not self._unsent:
+            asyncio.get_running_loop().remove_writer(self._socket)
 
     def multicast(self, frame: bytes, interface: Interface) -> None:
         """Send a frame to the group through one interface. A frame that the system does not take is lost."""
@@ -123,35 +152,32 @@ class UdpEndpoint(asyncio.DatagramProtocol):
         elif self._lines is not None:
             self._lines.close(where)
 
-    async def close(self) -> None:
+    def close(self) -> None:
         """Close all sockets; the port is free when this returns."""
         if self._lines is not None:
             self._lines.close_all()
-        opened = [each for each in (self._transport, self._receiver) if each is not None]
-        self._transport = self._receiver = None
-        for each in opened:
-            each.abort()
-        while self._open:
-            self._closed.clear()
-            await self._closed.wait()
-        if not opened:
-            self._socket.close()
+        loop = asyncio.get_running_loop()
+        self._is_open = False
+        self._unsent.clear()
+        loop.remove_writer(self._socket)
+        for each in (self._socket, self._group_socket):
+            if each is not None:
+                loop.remove_reader(each)
+                each.close()
 
-    # -- what asyncio calls ------------------------------------------------------------------------------
-
-    def connection_made(self, transport: asyncio.BaseTransport) -> None:
-        self._open += 1
-
-    def connection_lost(self, exc: Exception | None) -> None:
-        self._open -= 1
-        asyncio.get_running_loop().call_soon(self._closed.set)  # asyncio closes the socket after this call
-
-    def datagram_received(self, data: bytes, addr: tuple[str, int] | tuple[str, int, int, int]) -> None:
-        # A link-local IPv6 address means something only together with its interface, the fourth part.
-        self._on_frame(data, addr if len(addr) == 4 and addr[3] else addr[:2])
-
-    def error_received(self, exc: Exception) -> None:
-        """Ignore a peer whose port is closed: its missing beacons report that."""
+    def _read(self, receiver: socket.socket) -> None:
+        """Read the datagrams that have arrived, at most `_AT_ONCE` of them; then other tasks run."""
+        for _ in range(_AT_ONCE):
+            try:
+                data, where = receiver.recvfrom(_LARGEST)
+            except BlockingIOError:
+                return
+            except OSError:
+                continue  # a peer's port is closed; its missing beacons report that
+            # A link-local IPv6 address means something only together with its interface, the fourth part.
+            self._on_frame(data, where if len(where) == 4 and where[3] else where[:2])
+            if not self._is_open:
+                return
 
 
 def bound_sockets(bind: Address) -> list[socket.socket]:

@@ -1,0 +1,72 @@
+"""The inputs of one turn of the event loop are handled together: one wake-up, one commit, few frames."""
+
+from __future__ import annotations
+
+import asyncio
+import shutil
+import socket
+from pathlib import Path
+
+import precede
+from precede.core.identity import MessageId
+from precede.core.messages import Message
+from precede.runtime.store import Store
+from precede.runtime.transports.udp import UdpTransport
+
+
+def test_one_wake_up_reads_all_datagrams() -> None:
+    async def run() -> None:
+        heard: list[bytes] = []
+        transport = UdpTransport(("127.0.0.1", 0))
+        await transport.start(lambda frame, where: heard.append(frame))
+        frames = [b"%d" % number for number in range(50)]
+        with socket.socket(socket.AF_INET, socket.SOCK_DGRAM) as sender:
+            for frame in frames:
+                sender.sendto(frame, transport.address)
+        await asyncio.sleep(0)  # the loop looks at its sockets
+        await asyncio.sleep(0)  # and calls the reader
+        assert heard == frames
+        await transport.stop()
+
+    asyncio.run(asyncio.wait_for(run(), 10))
+
+
+def test_broadcasts_of_one_turn_are_one_commit(tmp_path: Path) -> None:
+    async def run() -> None:
+        async with precede.join("g", "ana", key=None, store=tmp_path / "ana.db") as ana:
+            statements: list[str] = []
+            ana.driver.store._database.set_trace_callback(statements.append)
+            await asyncio.gather(*(ana.broadcast(b"%d" % number) for number in range(10)))
+            assert statements.count("COMMIT") == 1
+            assert ana.status()["untaken"] == 10
+            with_one = [message.number async for message in taken(ana, 10)]
+            assert with_one == list(range(1, 11))
+            assert statements.count("COMMIT") == 1  # to acknowledge a message takes no commit
+
+    asyncio.run(asyncio.wait_for(run(), 10))
+
+
+async def taken(group: precede.Group, count: int):
+    messages = aiter(group)
+    for _ in range(count):
+        yield await anext(messages)
+
+
+def test_acknowledgements_count_for_their_own_store_only(tmp_path: Path) -> None:
+    """A store that was put back from a copy delivers its messages again, whatever was taken since."""
+    path, copy = tmp_path / "a.db", tmp_path / "copy.db"
+    store = Store(path)
+    for number in (1, 2):
+        store.deliver(Message(MessageId(1, 0, number), b""))
+    store.close()
+    shutil.copyfile(path, copy)
+    store = Store(path)
+    place = store.deliver(Message(MessageId(1, 0, 3), b""))
+    store.commit()
+    store.acknowledge(place)
+    store.abandon()
+    again = Store(path)
+    assert again.unacknowledged() == []
+    again.close()
+    shutil.copyfile(copy, path)
+    assert [message.id.number for _, message in Store(path).unacknowledged()] == [1, 2]
