@@ -11,6 +11,7 @@ import precede
 from precede.core.identity import MessageId
 from precede.core.messages import Message
 from precede.runtime.store import Store
+from precede.runtime.transports.transport import Where
 from precede.runtime.transports.udp import UdpTransport
 
 
@@ -70,3 +71,34 @@ def test_acknowledgements_count_for_their_own_store_only(tmp_path: Path) -> None
     again.close()
     shutil.copyfile(copy, path)
     assert [message.id.number for _, message in Store(path).unacknowledged()] == [1, 2]
+
+
+class Counted(UdpTransport):
+    """A transport that counts the frames that it sends."""
+
+    sent = 0
+
+    def broadcast(self, frame: bytes) -> None:
+        self.sent += 1
+        super().broadcast(frame)
+
+    def send(self, frame: bytes, where: Where) -> None:
+        self.sent += 1
+        super().send(frame, where)
+
+
+def test_messages_of_one_turn_share_frames() -> None:
+    async def run() -> None:
+        ours, theirs = Counted(("127.0.0.1", 0)), UdpTransport(("127.0.0.1", 0))
+        ana = precede.join("g", "ana", key=bytes(32), transport=ours, beacon=0.05)
+        ben = precede.join("g", "ben", key=bytes(32), transport=theirs, beacon=0.05)
+        async with ana, ben:
+            ours.add_peer(theirs.address)
+            while not (ana.neighbours() and ben.neighbours()):
+                await asyncio.sleep(0.01)
+            before = ours.sent
+            await asyncio.gather(*(ana.broadcast(bytes(20)) for _ in range(20)))
+            assert ours.sent - before < 2 * 5  # each frame is counted by `broadcast` and by `send`
+            assert [message.number async for message in taken(ben, 20)] == list(range(1, 21))
+
+    asyncio.run(asyncio.wait_for(run(), 20))

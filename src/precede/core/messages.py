@@ -64,6 +64,13 @@ class Packet(Struct, frozen=True, gc=False, array_like=True, tag=True):
         message = getattr(self, "message", None)
         return () if message is None else (Written(message),)
 
+    def joined(self, later: Packet) -> Packet | None:
+        """Return one packet that stands for this one and a later one to the same receivers; None if both stay.
+
+        Only the runtime joins packets, those that a node sends in one turn.
+        """
+        return None
+
     if TYPE_CHECKING:
 
         @property

@@ -13,6 +13,7 @@ Modules in reading order:
   ticking       what a member does at intervals
   deliveries    hands delivered messages to the application
   driver        runs a node: inputs through one queue, effects in order
+  departures    the sends and deliveries of a turn, until it is committed
   reception     decodes, checks and counts packets before the node receives them
   clock         a clock that never runs backwards, and timers
   taken_place   which delivered messages the application has taken

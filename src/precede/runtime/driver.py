@@ -14,7 +14,7 @@ from collections import Counter, deque
 from collections.abc import Callable, Sequence
 from contextlib import suppress
 from functools import partial
-from typing import Final, Protocol
+from typing import Final
 
 from precede.core.dispatch import EffectHandler
 from precede.core.effects import (
@@ -52,6 +52,7 @@ from precede.eventlog.schema import (
 )
 from precede.runtime.clock import SteadyClock, Timers
 from precede.runtime.codec import Codec
+from precede.runtime.departures import Departures, Outside
 from precede.runtime.emulation.transfers import Transfers
 from precede.runtime.links.inspection import Inspection
 from precede.runtime.reception import Reception
@@ -61,14 +62,6 @@ from precede.runtime.store import NoStore, Store
 
 _MOST_ROWS: Final = 2_000
 _MOST_TOGETHER: Final = 256
-
-
-class Outside(Protocol):
-    """The links of one medium, as the driver sees them: `links.neighbours.Links`."""
-
-    def send(self, data: bytes, to: NodeId, key: Key | None = None) -> int: ...
-
-    def cancel(self, key: Key) -> None: ...
 
 
 class Driver(EffectHandler):
@@ -114,7 +107,7 @@ class Driver(EffectHandler):
         self._wired: dict[NodeId, None] = {}
         self._early: list[Callable[[Instant], Effects]] = []
         self._encoded: tuple[Packet | None, bytes] = (None, b"")
-        self._leaving: list[tuple[Instant, Send] | tuple[int, Message]] = []
+        self._departures = Departures()
         self._running = False
         self._scheduled = False
         self._stopped = False
@@ -243,7 +236,7 @@ class Driver(EffectHandler):
         self._stopped = True
         self._timers.cancel_all()
         self._inputs.clear()
-        self._leaving.clear()
+        self._departures.clear()
         self.store.abandon()
 
     def fail(self, error: StoreFailed) -> None:
@@ -277,10 +270,10 @@ class Driver(EffectHandler):
             return
         self._running = True
         try:
-            while self._inputs or self._leaving:
+            while self._inputs or self._departures:
                 self._run_inputs(_MOST_TOGETHER)
                 self._commit()
-                self._release()
+                self._departures.release(self._transmit, self.on_deliver)
             self._commit()
         except StoreFailed as error:
             self.fail(error)
@@ -312,15 +305,6 @@ class Driver(EffectHandler):
             self.rows_logged += len(self._rows)
             self.store.log(self._rows.taken())
 
-    def _release(self) -> None:
-        """Transmit the sends and hand over the deliveries, now that everything is committed."""
-        leaving, self._leaving = self._leaving, []
-        for number, item in leaving:
-            if isinstance(item, Send):
-                self._transmit(item, number)
-            else:
-                self.on_deliver(number, item)
-
     def _transmit(self, send: Send, decided: Instant) -> None:
         outside = self.outside.get(send.over)
         if send.packet is not self._encoded[0]:  # one packet often goes to many neighbours
@@ -345,13 +329,13 @@ class Driver(EffectHandler):
         super().carry_out(node, effects, now)
 
     def send(self, node: NodeId, effect: Send, now: Instant) -> None:
-        self._leaving.append((now, effect))
+        self._departures.send(effect, now)
 
     def deliver(self, node: NodeId, effect: Deliver, now: Instant) -> None:
         message = effect.message
         if self.inspection is not None:
             self.inspection.delivered(message.id)
-        self._leaving.append((self.store.deliver(message), message))
+        self._departures.deliver(self.store.deliver(message), message)
         self._log(DELIVERED, message, now)
 
     def persist(self, node: NodeId, effect: Persist, now: Instant) -> None:
@@ -382,12 +366,9 @@ class Driver(EffectHandler):
         self._log(OBSERVED, effect.message, now, effect.name)
 
     def cancel_send(self, node: NodeId, effect: CancelSend, now: Instant) -> None:
-        key = effect.key
-        self._leaving = [
-            entry for entry in self._leaving if not (isinstance(entry[1], Send) and entry[1].key == key)
-        ]
+        self._departures.cancel(effect.key)
         for outside in self.outside.values():
-            outside.cancel(key)
+            outside.cancel(effect.key)
 
     def set_timer(self, node: NodeId, effect: SetTimer, now: Instant) -> None:
         self._timers.set(effect.key, effect.at)

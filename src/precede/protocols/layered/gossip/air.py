@@ -30,7 +30,13 @@ from precede.protocols.layered.epidemic.transfer_order import arranged
 from precede.protocols.layered.gossip.coverage import Coverage
 from precede.protocols.layered.gossip.holdings import Holdings
 from precede.protocols.layered.gossip.options import GossipOptions
-from precede.protocols.layered.gossip.packets import DataPacket, DigestPacket, WantPacket, data_packet
+from precede.protocols.layered.gossip.packets import (
+    FRAME_BYTES,
+    DataPacket,
+    DigestPacket,
+    WantPacket,
+    data_packet,
+)
 from precede.protocols.layered.gossip.ranges import are_ranges
 from precede.protocols.layered.gossip.wants import ASK, MOST_MESSAGES, MOST_RANGES, Wants
 from precede.protocols.layered.ordering import Ordering
@@ -41,7 +47,6 @@ RELAY: Final[Key] = ("net", "relay")
 
 _GROWTH: Final = 4
 _FEW: Final = 8
-_FRAME_BYTES: Final = 1_000
 _LARGE_PACKET_BYTES: Final = 16_000
 _SAME_ANSWER_WITHIN: Final = 30 * MILLISECOND
 _VAIN_COMPARISONS: Final = 4
@@ -198,7 +203,7 @@ class Gossip(Epidemic):
         alive = [parsed for parsed in contents if parsed.deadline > now]
         for parsed in alive:
             self._transmitted[parsed.id] = now
-        for part in _parts(alive, _FRAME_BYTES):
+        for part in _parts(alive, FRAME_BYTES):
             packet = data_packet(Batch(part), *self._coverage.own_list(now))
             effects.append(Send(packet, NEIGHBOURS, RADIO))
 

@@ -13,7 +13,7 @@ from msgspec import Meta
 
 from precede.core.identity import Count, Incarnation, MessageId, NodeId
 from precede.core.instants import Instant
-from precede.core.messages import ControlOnlyPacket, Size
+from precede.core.messages import ControlOnlyPacket, Packet, Size
 from precede.protocols.layered.epidemic.packets import HEADER_BYTES, ID_BYTES, BatchPacket
 from precede.protocols.layered.gossip.ranges import (
     FlatRanges,
@@ -31,6 +31,9 @@ STREAM_BYTES: Final = 8
 NUMBER_BYTES: Final = 4
 RANGE_BYTES: Final = 2 * NUMBER_BYTES
 HASH_BYTES: Final = 8
+
+FRAME_BYTES: Final = 1_000
+"""Most bytes of a packet with several messages, so that it fits into a frame."""
 
 Hash: TypeAlias = Annotated[int, Meta(ge=0, le=(1 << 63) - 1)]
 
@@ -50,6 +53,14 @@ class DataPacket(BatchPacket, frozen=True, gc=True, dict=True):
     size_bytes: Size
     control_bytes: Size
     control_entries: Size
+
+    def joined(self, later: Packet) -> Packet | None:
+        if type(later) is not DataPacket or later.list_version != self.list_version:
+            return None
+        if self.size_bytes + later.size_bytes > FRAME_BYTES:
+            return None
+        neighbours = self.neighbours if later.neighbours is None else later.neighbours
+        return data_packet(Batch(self.batch.contents + later.batch.contents), self.list_version, neighbours)
 
 
 class DigestPacket(ControlOnlyPacket, frozen=True, gc=False):

@@ -1,0 +1,70 @@
+"""The sends and deliveries of one turn, which wait until the turn is committed.
+
+Packets to the same receivers leave together and, if their protocol can join them, as one packet: one encoding,
+one seal and one system call for the messages of a turn, and one reception at the other end.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Protocol
+
+from precede.core.effects import Key, Medium, Send
+from precede.core.identity import NodeId
+from precede.core.instants import Instant
+from precede.core.messages import Message
+
+
+class Outside(Protocol):
+    """The links of one medium, as the driver sees them: `links.neighbours.Links`."""
+
+    def send(self, data: bytes, to: NodeId, key: Key | None = None) -> int: ...
+
+    def cancel(self, key: Key) -> None: ...
+
+
+class Departures:
+    """What leaves a node at the end of a turn, in the order in which it was decided for each receiver."""
+
+    def __init__(self) -> None:
+        self._sends: dict[tuple[Medium, NodeId], list[tuple[Send, Instant]]] = {}
+        self._deliveries: list[tuple[int, Message]] = []
+
+    def __bool__(self) -> bool:
+        return bool(self._sends or self._deliveries)
+
+    def send(self, send: Send, now: Instant) -> None:
+        """Add a packet. It is joined to the one before it for the same receivers, if their protocol can."""
+        waiting = self._sends.setdefault((send.over, send.to), [])
+        if waiting and send.key is None and waiting[-1][0].key is None:
+            joined = waiting[-1][0].packet.joined(send.packet)
+            if joined is not None:
+                waiting[-1] = (Send(joined, send.to, send.over), now)
+                return
+        waiting.append((send, now))
+
+    def deliver(self, place: int, message: Message) -> None:
+        """Add a delivered message; `place` is its place in the outbox."""
+        self._deliveries.append((place, message))
+
+    def cancel(self, key: Key) -> None:
+        """Remove the packets with this key."""
+        for receivers, waiting in list(self._sends.items()):
+            self._sends[receivers] = [entry for entry in waiting if entry[0].key != key]
+
+    def release(
+        self, transmit: Callable[[Send, Instant], None], hand_over: Callable[[int, Message], None]
+    ) -> None:
+        """Transmit the packets and hand over the deliveries, now that everything is committed."""
+        sends, self._sends = self._sends, {}
+        deliveries, self._deliveries = self._deliveries, []
+        for waiting in sends.values():
+            for send, decided in waiting:
+                transmit(send, decided)
+        for place, message in deliveries:
+            hand_over(place, message)
+
+    def clear(self) -> None:
+        """Forget everything: the node has crashed."""
+        self._sends.clear()
+        self._deliveries.clear()
