@@ -17,6 +17,7 @@ Modules in reading order:
   reception     decodes, checks and counts packets before the node receives them
   clock         a clock that never runs backwards, and timers
   taken_place   which delivered messages the application has taken
+  store_lock    one process at a time opens a store
   store         the durable state of a node, in SQLite
   store_upgrade a store of version 0.1 gets the present node ids
   rows          the event log of a real node

@@ -16,7 +16,6 @@ from __future__ import annotations
 import os
 import secrets
 import sqlite3
-import sys
 from collections.abc import Callable, Mapping, Sequence
 from hashlib import blake2b
 from pathlib import Path
@@ -29,6 +28,7 @@ from precede.core.errors import BadInput, StoreFailed
 from precede.core.identity import MessageId
 from precede.core.messages import Message
 from precede.files.private import make_private, private_folder
+from precede.runtime.store_lock import lock_store
 from precede.runtime.taken_place import TakenPlace
 
 _SCHEMA: Final = """
@@ -64,7 +64,7 @@ class Store:
         self._lock: int | None = None
         try:
             private_folder(path.parent)
-            self._lock = _lock(path)
+            self._lock = lock_store(path)
             make_private(path)
             self._database = sqlite3.connect(path, isolation_level=None)
             self._database.execute(f"PRAGMA synchronous={'FULL' if synchronous else 'OFF'}")
@@ -307,27 +307,6 @@ class Store:
             self._database.executemany(statement, rows)
         except sqlite3.Error as error:
             raise StoreFailed(f"{self.path}: {error}") from error
-
-
-def _lock(path: Path) -> int | None:
-    """Lock a store for this process and return the lock's descriptor; None on Windows, where nothing is locked.
-
-    Raise BadInput if another process has the lock. The lock has a file of its own, since SQLite's locks on the
-    database end when any descriptor of it is closed.
-    """
-    if sys.platform == "win32":
-        return None
-    import fcntl
-
-    lock_file = path.with_name(f"{path.name}-lock")
-    make_private(lock_file)
-    lock = os.open(lock_file, os.O_RDWR | os.O_CLOEXEC)
-    try:
-        fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
-    except OSError:
-        os.close(lock)
-        raise BadInput(f"{path}: is in use by another process") from None
-    return lock
 
 
 class NoStore:
