@@ -66,7 +66,9 @@ class Membership:
         return store
 
     def begin_chain(self, store: Store | NoStore, fail: Callable[[StoreFailed], None]) -> None:
-        """Link own messages to those in the store, and keep evidence there. `fail` reports that it failed."""
+        """Continue the chain of own messages from the store; keep evidence there. `fail` gets a
+        store's error.
+        """
         if self.authors is None:
             return
         settings, names = self._settings, self._names

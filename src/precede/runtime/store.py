@@ -205,7 +205,9 @@ class Store:
         self._execute("DELETE FROM log WHERE place <= ?", (place,))
 
     def add_link(self, id: MessageId, trailer: bytes, link: bytes) -> None:
-        """Write life and link of an own message, and the link to it, with the next commit."""
+        """Store an own message's nonce and previous hash (`trailer`), and its own hash, with the next
+        commit.
+        """
         self._begin()
         row = (id.incarnation, id.number, trailer, link)
         self._execute("INSERT OR REPLACE INTO links VALUES (?, ?, ?, ?)", row)
@@ -213,20 +215,20 @@ class Store:
         self.remember("linked number", id.number)
 
     def link_of(self, id: MessageId) -> tuple[bytes, bytes] | None:
-        """Return life and link of an own message, and the link to it; None if they are not known."""
+        """Return an own message's nonce and previous hash, and its own hash (`link`); None if unknown."""
         query = "SELECT trailer, link FROM links WHERE incarnation = ? AND number = ?"
         row: tuple[bytes, bytes] | None = self._execute(query, (id.incarnation, id.number)).fetchone()
         return row
 
     def last_link(self) -> tuple[int, int, bytes] | None:
-        """Return incarnation and number of the own message that was linked last, and the link to it."""
+        """Return incarnation, number and hash of the own message that was added last, or None."""
         last = self.remembered("linked incarnation", 0), self.remembered("linked number", 0)
         query = "SELECT link FROM links WHERE incarnation = ? AND number = ?"
         row = self._execute(query, last).fetchone()
         return None if row is None else (*last, row[0])
 
     def forget_links(self, incarnation: int, up_to: int) -> None:
-        """Delete the links of the messages of an incarnation up to a number, with the next commit."""
+        """Delete the hashes of an incarnation's messages up to a number, with the next commit."""
         self._begin()
         self._execute("DELETE FROM links WHERE incarnation = ? AND number <= ?", (incarnation, up_to))
 
@@ -369,10 +371,10 @@ class NoStore:
         """Do nothing: the messages do not outlive the process either."""
 
     def link_of(self, id: MessageId) -> tuple[bytes, bytes] | None:
-        """Return None: no link is known."""
+        """Return None: nothing is known about earlier messages."""
 
     def last_link(self) -> tuple[int, int, bytes] | None:
-        """Return None: the process begins a life."""
+        """Return None: the process begins a new incarnation."""
 
     def forget_links(self, incarnation: int, up_to: int) -> None:
         """Do nothing."""

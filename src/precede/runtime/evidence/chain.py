@@ -17,12 +17,12 @@ from precede.core.messages import Message, Written
 from precede.runtime.evidence.headers import NONCE_BYTES, header_of, trailer_of
 
 MOST_LINKS: Final = 65_536
-"""How many of its latest own messages a store has the links of."""
+"""For how many of its latest own messages a store keeps the links (hashes)."""
 _FORGET_EVERY: Final = 1024
 
 
 class ChainStore(Protocol):
-    """The part of a store that has the links of own messages, by incarnation and number."""
+    """The part of a store that keeps the links (hashes) of own messages, by incarnation and number."""
 
     def remember(self, name: str, value: int) -> None: ...
 
@@ -38,7 +38,7 @@ class ChainStore(Protocol):
 
 
 class OwnChain:
-    """Gives each own message its nonce and the link to the previous one."""
+    """Gives each own message its nonce and the link to (the hash of) the previous one."""
 
     def __init__(self, store: ChainStore) -> None:
         self._store = store
@@ -47,7 +47,7 @@ class OwnChain:
         self._incarnation, self._number, self._link = store.last_link() or (0, 0, b"")
 
     def add(self, message: Message, written: Written) -> None:
-        """Link an own message that is accepted: now, or again after a restart."""
+        """Give an own message that is accepted its link, unless it got one before a restart."""
         id = message.id
         if trailer_of(message.signature):
             return

@@ -16,7 +16,7 @@ Contradiction: TypeAlias = tuple[Kind, SignedHeader, SignedHeader]
 
 
 class _Headers:
-    """The latest headers of one author, by incarnation and number, and by the link that they follow."""
+    """The latest headers of one author, by incarnation and number, and by the previous header they name."""
 
     def __init__(self) -> None:
         self.by_id: OrderedDict[tuple[int, int], SignedHeader] = OrderedDict()
@@ -33,7 +33,7 @@ class _Headers:
                 del self.by_previous[gone.header.previous]
 
     def rivals(self, header: Header) -> list[SignedHeader]:
-        """Return the headers that can contradict this one: the same id, its neighbours, the same past."""
+        """Return the headers that may contradict this one: same id, adjacent numbers, same previous header."""
         places = [(header.incarnation, number) for number in range(header.number - 1, header.number + 2)]
         if header.previous in self.by_previous:
             places.append(self.by_previous[header.previous])

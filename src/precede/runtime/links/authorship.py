@@ -32,7 +32,7 @@ PUBLIC_BYTES: Final = 32
 _MOST_REMEMBERED: Final = 1024
 
 OnContradiction: TypeAlias = Callable[[bytes, Contradiction], None]
-"""Called with the author's public key when two of its headers contradict each other."""
+"""A function that is called with an author's public key and two of its headers that contradict each other."""
 
 
 class Retired(NamedTuple):
@@ -66,7 +66,7 @@ class Authors:
         self.replace(roster)
 
     def continue_chain(self, store: ChainStore) -> None:
-        """Link own messages to those that the store knows."""
+        """Continue the chain of hashes over own messages from the last one that the store knows."""
         self._chain = OwnChain(store)
 
     def replace(self, roster: Mapping[NodeId, bytes], retired: Sequence[Retired] = ()) -> None:
@@ -86,7 +86,7 @@ class Authors:
         self._checked.clear()
 
     def accept(self, effects: Effects) -> None:
-        """Link the own messages that these effects accept, before any effect persists them."""
+        """Add the hash of the previous message to each own message that these effects accept."""
         for effect in effects:
             if type(effect) is Accept and effect.message.id.source == self._me:
                 content = effect.content

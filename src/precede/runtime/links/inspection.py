@@ -42,7 +42,7 @@ class Inspection:
         self._waiting = WaitingBound()
 
     def accepting(self, effects: Effects) -> None:
-        """Link the own messages that a node accepts to the one before, before anything persists them."""
+        """Add the previous message's hash to own messages that a node accepts, before any is persisted."""
         if self._authors is not None:
             self._authors.accept(effects)
 

@@ -26,7 +26,7 @@ Overlap: TypeAlias = Literal["union", "first"]
 
 
 class Cleaning(Struct, frozen=True):
-    """What is done to rows that overlap, and the least length of a contact (0: rows keep their length)."""
+    """How rows that overlap are treated, and the least length of a contact (0: rows keep their length)."""
 
     overlap: Overlap = "union"
     at_least: Duration = 0
@@ -92,7 +92,7 @@ class ContactRows:
 
 
 def _later_overlaps(rows: Intervals, line: Ints) -> Ints:
-    """Which rows begin before the end of an earlier row of their pair that is kept, as a mask.
+    """Return a mask of the rows that begin before the end of an earlier row of their pair that is kept.
 
     Of rows that begin at the same instant, the one on the earlier line is kept.
     """

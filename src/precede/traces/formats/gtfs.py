@@ -63,7 +63,7 @@ def read_gtfs(path: str | Path, summary: Summary, day: str | None = None, chain:
 
 
 def _chain(trips: dict[str, Trip], stops: dict[str, Stop], summary: Summary) -> None:
-    """Give trips without a block to vehicles that are free where they begin; counted in the summary."""
+    """Give trips without a block to vehicles that are free where they begin, and count them in the summary."""
     ends = {}
     for trip in trips.values():
         if trip.vehicle != trip.id:
