@@ -13,6 +13,7 @@ from precede.experiments.scenario import read_scenario
 from precede.lake.schemas import EVENTS, GAUGES, MEASURES, TABLES
 from precede.measures import confidence_interval, measure_events, measure_run
 from precede.pipeline.sessions.frames import spark_schema
+from precede.pipeline.sweeps.groups import group_rows
 from precede.pipeline.sweeps.measures import group_measures, measure
 from tests.measures.test_measures import STORY, table
 
@@ -53,34 +54,53 @@ def test_recorders_write_the_declared_tables():
         assert [field.nullable for field in TABLES[name].arrow()] == [field.nullable for field in schema]
 
 
-@pytest.mark.spark
-def test_a_run_without_a_row_for_a_count_contributes_zero(session):
-    found = {
-        "a": {"nodes": 3, "discarded_late": 4, "packets_ask": 2, "observed_shadow": 1, "wait_us_mean": 8},
-        "b": {"nodes": 3, "discarded_late": 2, "observed_shadow_age_us_mean": 5},
-        "c": {"nodes": 3},
-        "d": {"nodes": 3, "packets_ask": 2},
-    }
+FOUND = {
+    "a": {"nodes": 3, "discarded_late": 4, "packets_ask": 2, "observed_shadow": 1, "wait_us_mean": 8},
+    "b": {"nodes": 3, "discarded_late": 2, "observed_shadow_age_us_mean": 5},
+    "c": {"nodes": 3},
+    "d": {"nodes": 3, "packets_ask": 2},
+}
+
+
+def measures_of_runs() -> pa.Table:
     rows = [
         {"sweep": "s", "scope": "run", "run_id": run, "scenario": "x", "protocol": "p", "options": "{}",
          "measure": name, "value": float(value), "runs": 1}
-        for run, measures in found.items()
+        for run, measures in FOUND.items()
         for name, value in measures.items()
     ]  # fmt: skip
-    of_runs = session.createDataFrame(pa.Table.from_pylist(rows, MEASURES.arrow()))
-    groups = {row.measure: row for row in group_measures(of_runs).collect()}
-    for name, values in {
+    return pa.Table.from_pylist(rows, MEASURES.arrow())
+
+
+def check_groups(rows: list[dict[str, object]]) -> None:
+    groups = {row["measure"]: row for row in rows}
+    expected = {
         "nodes": [3, 3, 3, 3],
         "discarded_late": [4, 2, 0, 0],
         "packets_ask": [2, 0, 0, 2],
         "observed_shadow": [1, 0, 0, 0],
         "wait_us_mean": [8],
         "observed_shadow_age_us_mean": [5],
-    }.items():
+    }
+    assert groups.keys() == expected.keys()
+    for name, values in expected.items():
         group = groups[name]
-        assert (group.value, group.runs) == (pytest.approx(mean(values)), len(values)), name
+        assert (group["scope"], group["scenario"], group["runs"]) == ("group", "x", len(values))
+        assert group["value"] == pytest.approx(mean(values)), name
         if len(values) > 1:
-            assert group.sd == pytest.approx(stdev(values)), name
-            assert (group.low, group.high) == pytest.approx(confidence_interval(values)), name
+            assert group["sd"] == pytest.approx(stdev(values)), name
+            assert (group["low"], group["high"]) == pytest.approx(confidence_interval(values)), name
         else:
-            assert (group.sd, group.low, group.high) == (None, None, None)
+            assert (group["sd"], group["low"], group["high"]) == (None, None, None)
+
+
+@pytest.mark.spark
+def test_a_run_without_a_row_for_a_count_contributes_zero(session):
+    of_runs = session.createDataFrame(measures_of_runs())
+    check_groups([row.asDict() for row in group_measures(of_runs).collect()])
+
+
+def test_groups_are_the_same_without_spark():
+    table = group_rows(measures_of_runs())
+    assert table.schema == MEASURES.arrow()
+    check_groups(table.to_pylist())

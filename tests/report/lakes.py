@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections import defaultdict
 from pathlib import Path
 from typing import Any
 
@@ -12,12 +11,10 @@ import pyarrow.parquet as pq
 
 from precede.experiments.grid import read_grid
 from precede.lake.layout import Lake
-from precede.lake.schemas import COMPARISONS, MEASURES, RUNS
-from precede.measures import confidence_interval
+from precede.lake.schemas import COMPARISONS, RUNS
 from precede.pipeline.mobility.contacts import compute_contacts
 from precede.pipeline.mobility.generated import store_mobility
-from precede.pipeline.sweeps.results import result_tables
-from precede.pipeline.sweeps.simulate import SweepOptions, run_sweep
+from precede.pipeline.sweeps.sweep import sweep
 from precede.traces.city_bus import city_bus
 
 OFFICE = """
@@ -116,29 +113,8 @@ def make_lake(folder: Path) -> Lake:
 
 def sweep_here(lake: Lake, spec: Path) -> None:
     """Carry out a sweep in this process."""
-    grid = read_grid(spec, lake.root)
-    with lake.job(f"sweep-{grid.name}").hold() as job:
-        swept = run_sweep(lake, grid, None, SweepOptions(), job)
-        assert not swept.failed, swept.marks[swept.failed[0]]["traceback"]
-        tables = result_tables(grid, swept.marks)
-        rows = tables["measures"].to_pylist()
-        tables["measures"] = pa.Table.from_pylist(rows + groups_of(rows), schema=MEASURES.arrow())
-        for name, table in tables.items():
-            job.write(name, grid.name, table)
-
-
-def groups_of(rows: list[dict[str, Any]]) -> list[dict[str, Any]]:
-    by_group: dict[tuple[str, str, str, str], list[dict[str, Any]]] = defaultdict(list)
-    for row in rows:
-        by_group[row["scenario"], row["protocol"], row["options"], row["measure"]].append(row)
-    groups = []
-    for several in by_group.values():
-        values = [row["value"] for row in several]
-        low, high = confidence_interval(values) or (None, None)
-        mean = sum(values) / len(values)
-        group = {"scope": "group", "run_id": None, "value": mean, "runs": len(values), "low": low, "high": high}
-        groups.append(several[0] | group)
-    return groups
+    summary = sweep(lake, read_grid(spec, lake.root), None)
+    assert not summary.failed, summary.first_failure
 
 
 def comparisons() -> list[dict[str, Any]]:

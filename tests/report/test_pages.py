@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import csv
+import json
 import re
 from html.parser import HTMLParser
 from pathlib import Path
@@ -130,9 +131,14 @@ def test_a_sweep_over_several_scenarios_shows_every_group(site: Path, lake: Lake
         (row["scenario"], row["protocol"], options_text(row["options"]), shown(row["value"])) for row in groups
     )
     titles = page.locator("svg.figure > text").all_text_contents()
-    assert titles[:2] == ["Delivery ratio: small-office", "Delivery ratio: crowded-office.toml"]
+    assert titles[:2] == ["Delivery ratio: crowded-office.toml", "Delivery ratio: small-office"]
     for title in (page.locator("svg.figure").nth(place) for place in (0, 1)):
         assert title.locator(".curve[data-name]").count() == 2
+    for row in groups:
+        settings = json.loads(row["options"])
+        figure = page.locator("svg.figure", has_text=f"Deliveries in a run: {row['scenario']}")
+        says = f"{row['protocol']} at {settings['world.delay']}: {shown(row['value'])} ("
+        assert figure.locator(".point title").filter(has_text=says).count() == 1, says
     ticks = [page.locator("svg.figure").nth(place).locator(".grid").text_content() for place in (2, 3)]
     assert ticks[0] == ticks[1], "panels share their axes"
     assert "None" not in page.locator("main").inner_text()

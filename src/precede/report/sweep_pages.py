@@ -25,6 +25,8 @@ DRAWN: Final = {
     "overhead_ratio": ("Overhead ratio", "copies that were no delivery, per delivery"),
     "tuple_share": ("Tuples a message carries, of N squared", "share"),
 }
+NOT_SET: Final = "not set"
+_NUMBER: Final = re.compile(r"(-?\d[\d.]*)\s*(us|ms|s|min|h)?")
 _UNITS: Final = {"us": 1e-6, "ms": 1e-3, "s": 1.0, "min": 60.0, "h": 3600.0}
 
 
@@ -111,15 +113,21 @@ def figures_of(groups: list[Row], measure: str) -> list[Figure]:
     title, unit, scale = _titled(rows, measure)
     settings = [json.loads(row["options"]) for row in rows]
     keys = _varied(settings)
-    axis = keys[0] if keys else None
+    axis = _axis(settings, keys)
+    others = [key for key in keys if key != axis]
     values = [_value(one, axis) if axis else row["protocol"] for one, row in zip(settings, rows, strict=True)]
     categories = sorted(set(values), key=_size)
-    names = [
-        _curve_name(row["protocol"] if axis else unit, one, keys[1:])
-        for one, row in zip(settings, rows, strict=True)
-    ]
+    names: list[str] = []
+    one_protocol = len({row["protocol"] for row in rows}) == 1
+    order = {}
+    for one, row in zip(settings, rows, strict=True):
+        first = ([] if one_protocol and others else [row["protocol"]]) if axis else [unit]
+        name = _curve_name(first, one, others) or row["protocol"]
+        order[name] = [row["protocol"], *(_size(_value(one, key)) for key in others)]
+        names.append(name)
     scenarios = list(dict.fromkeys(row["scenario"] for row in rows))
-    panels: dict[str, dict[str, list[Point]]] = {s: {name: [] for name in names} for s in scenarios}
+    curve_names = sorted(order, key=lambda name: order[name])
+    panels: dict[str, dict[str, list[Point]]] = {s: {name: [] for name in curve_names} for s in scenarios}
     heights = []
     for value, name, row in zip(values, names, rows, strict=True):
         low, high = (None if row[end] is None else row[end] / scale for end in ("low", "high"))
@@ -127,12 +135,13 @@ def figures_of(groups: list[Row], measure: str) -> list[Figure]:
         panels[row["scenario"]][name].append(point)
         heights += [height for height in (point.y, low, high) if height is not None]
     label = axis.rpartition(".")[2] if axis else "protocol"
+    is_scale = axis is not None and all(_is_number(value) for value in categories if value != NOT_SET)
     return [
         Figure(
             title if len(scenarios) == 1 else f"{title}: {scenario}",
             label,
             unit,
-            [Curve(name, sorted(points), joined=axis is not None) for name, points in curves.items()],
+            [Curve(name, sorted(points), joined=is_scale) for name, points in curves.items()],
             categories=categories,
             heights=heights,
         )
@@ -153,22 +162,43 @@ def _varied(settings: list[dict[str, Any]]) -> list[str]:
     return [key for key in keys if len({str(one.get(key)) for one in settings}) > 1]
 
 
+def _axis(settings: list[dict[str, Any]], keys: list[str]) -> str | None:
+    """Return the varied setting that becomes the horizontal axis; None if there is none.
+
+    A setting whose values are numbers or durations comes before one whose values are words.
+    """
+
+    def is_scale(key: str) -> bool:
+        return all(_is_number(str(one[key])) for one in settings if one.get(key) is not None)
+
+    return next((key for key in keys if is_scale(key)), keys[0] if keys else None)
+
+
 def _value(settings: dict[str, Any], key: str) -> str:
     """Return the value of a setting as a category; "not set" for a protocol that does not have the setting."""
     value = settings.get(key)
-    return "not set" if value is None else str(value)
+    return NOT_SET if value is None else str(value)
 
 
-def _curve_name(first: str, settings: dict[str, Any], keys: list[str]) -> str:
+def _curve_name(first: list[str], settings: dict[str, Any], keys: list[str]) -> str:
     """Return the name of a curve: protocol, and the settings that it has of those that vary."""
-    others = [f"{key.rpartition('.')[2]} {settings[key]}" for key in keys if settings.get(key) is not None]
-    return ", ".join([first, *others])
+    others = [
+        str(settings[key]) if key == "dissemination" else f"{key.rpartition('.')[2]} {settings[key]}"
+        for key in keys
+        if settings.get(key) is not None
+    ]
+    return ", ".join([*first, *others])
 
 
 def _size(text: str) -> tuple[int, float, str]:
     """Return a sort key: numbers and durations by size, then other words by name."""
-    match = re.fullmatch(r"(-?[\d.]+)\s*(us|ms|s|min|h)?", text)
+    match = _NUMBER.fullmatch(text)
     return (0, float(match[1]) * _UNITS.get(match[2] or "s", 1.0), text) if match else (1, 0.0, text)
+
+
+def _is_number(text: str) -> bool:
+    """Is this a number or a duration?"""
+    return _NUMBER.fullmatch(text) is not None
 
 
 def table_of_groups(groups: list[Row]) -> Table:

@@ -1,8 +1,9 @@
-"""`precede sweep`: carries out many runs on Spark."""
+"""`precede sweep`: carries out many runs, on Spark or in this process."""
 
 from __future__ import annotations
 
 import json
+from contextlib import nullcontext
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
@@ -27,6 +28,10 @@ def command(
     lake: LakeOption = "lake",
     master: MasterOption = None,
     conf: ConfOption = None,
+    here: Annotated[
+        bool,
+        typer.Option("--here", help="carry out the runs one after the other in this process, without Spark"),
+    ] = False,
     verdicts: Annotated[bool, typer.Option(help="verify every run")] = True,
     measures: Annotated[bool, typer.Option(help="compute the measures of every run and group")] = True,
     same_code: SameCodeOption = False,
@@ -50,12 +55,15 @@ def command(
         lifetime = ["5min", "20min"]
       precede sweep buses.toml --lake lake
     """
+    from precede.core.errors import BadInput
     from precede.experiments.grid import read_grid
     from precede.lake.layout import Lake
     from precede.pipeline.sweeps.simulate import SweepOptions
     from precede.pipeline.sweeps.sweep import sweep, swept_before
     from precede.reproduction.claims import read_claims
 
+    if here and (master or conf):
+        raise BadInput("--here is without Spark: it takes no --master and no --conf")
     store = Lake(lake)
     grid = read_grid(spec, store.root)
     if grid.claims is not None:
@@ -64,7 +72,7 @@ def command(
     summary = swept_before(store, grid, options)
     if summary is None:
         with (
-            session_for(master, conf, f"sweep {grid.name}", light=True) as session,
+            nullcontext() if here else session_for(master, conf, f"sweep {grid.name}", light=True) as session,
             counting("runs") as progress,
         ):
             summary = sweep(store, grid, session, options, progress)

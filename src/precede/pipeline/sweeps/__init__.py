@@ -7,6 +7,7 @@
 * `verdicts`: the verdict about one run's log
 * `results`: the lake's tables from the marks
 * `measures`: measures as DataFrame code, and the means of groups of runs
+* `groups`: the means of groups of runs without Spark
 * `compare`: measures compared with a claims file
 * `swarm`: random worlds as tasks, for `precede swarm`
 """

@@ -17,6 +17,7 @@ from precede.lake.layout import Lake
 from precede.lake.schemas import MEASURES
 from precede.pipeline.sessions.tasks import Progress
 from precede.pipeline.sweeps.compare import compare, missed
+from precede.pipeline.sweeps.groups import group_rows
 from precede.pipeline.sweeps.measures import group_measures
 from precede.pipeline.sweeps.results import result_tables
 from precede.pipeline.sweeps.simulate import Marks, SweepOptions, SweptRuns, run_sweep
@@ -53,11 +54,14 @@ class SweepSummary(Struct, frozen=True, kw_only=True):
 def sweep(
     lake: Lake,
     grid: Grid,
-    session: SparkSession,
+    session: SparkSession | None,
     options: SweepOptions | None = None,
     progress: Progress | None = None,
 ) -> SweepSummary:
-    """Carry out every run of a grid into the lake, then write the sweep's tables."""
+    """Carry out every run of a grid into the lake, then write the sweep's tables.
+
+    Without a session the runs are carried out in this process, one after the other.
+    """
     with lake.job(f"sweep-{grid.name}").hold() as job:
         claims = None if grid.claims is None else read_claims(Path(grid.claims))
         swept = run_sweep(lake, grid, session, options or SweepOptions(), job, progress)
@@ -104,12 +108,15 @@ def swept_before(lake: Lake, grid: Grid, options: SweepOptions) -> SweepSummary 
     )
 
 
-def write_results(job: Job, grid: Grid, marks: dict[str, dict[str, Any]], session: SparkSession) -> None:
+def write_results(job: Job, grid: Grid, marks: dict[str, dict[str, Any]], session: SparkSession | None) -> None:
     """Write the tables of a sweep to the lake. Spark computes the measures of groups."""
     tables = result_tables(grid, marks)
     measures = tables["measures"]
     if measures.num_rows:
-        groups = group_measures(session.createDataFrame(measures)).orderBy(*MEASURES.key[3:]).toArrow()
+        if session is None:
+            groups = group_rows(measures)
+        else:
+            groups = group_measures(session.createDataFrame(measures)).orderBy(*MEASURES.key[3:]).toArrow()
         tables["measures"] = pa.concat_tables([measures, groups.cast(MEASURES.arrow())])
     for name, table in tables.items():
         job.write(name, grid.name, table)
