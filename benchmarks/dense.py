@@ -2,9 +2,9 @@
 
 Simulated worlds, 32-byte payloads, one broadcast a second, 1 ms delay. `frames` counts transmissions (one to
 all neighbours counts once), digests and requests included; sizes are by the size model, without the runtime's
-beacons and seals. `runtime` counts sealed frames of members in one process over a medium in memory, all of
-them, without the beacons and session frames of a member that is silent. `contacts`: (node, message) pairs and
-bytes on the bus day and among the pedestrians, without limits and with a bandwidth.
+beacons and seals. `runtime` counts the sealed frames of members in one process over each medium of
+`benchmarks.rooms`. `contacts`: (node, message) pairs and bytes on the bus day and among the pedestrians,
+without limits and with a bandwidth.
 
 python -m benchmarks.dense --json            (--quick: small groups only; --contacts: the contact worlds too)
 """
@@ -20,11 +20,10 @@ from typing import Any
 import pyarrow as pa
 import pyarrow.compute as pc
 
-import precede
+from benchmarks.rooms import MEDIA, frames_per_broadcast
 from precede.eventlog.sinks import TableSink
 from precede.experiments.run import Run, carry_out
 from precede.experiments.scenario import read_scenario
-from precede.runtime.transports.transport import OnFrame, Transport, Where
 
 BROADCASTS = 20
 SETTLED_S = 5
@@ -144,74 +143,6 @@ def compared(scenario: str, settings: Mapping[str, str]) -> dict[str, Any]:
     }
 
 
-class Room(Transport):
-    """Members in one process; everybody hears everybody, and every frame is counted."""
-
-    largest = 1_400
-
-    def __init__(self, members: list[Room], counts: dict[str, int]) -> None:
-        self.members = members
-        self.counts = counts
-        self.where = f"room:{len(members)}"
-        self.hear: OnFrame = lambda frame, where: None
-        members.append(self)
-
-    async def start(self, on_frame: OnFrame) -> None:
-        self.hear = on_frame
-
-    async def stop(self) -> None:
-        self.members.remove(self)
-
-    def _count(self, frame: bytes) -> None:
-        self.counts["frames"] += 1
-        self.counts["bytes"] += len(frame)
-
-    def send(self, frame: bytes, where: Where) -> None:
-        self._count(frame)
-        for member in self.members:
-            if member.where == where:
-                asyncio.get_running_loop().call_soon(member.hear, frame, self.where)
-
-    def broadcast(self, frame: bytes) -> None:
-        self._count(frame)
-        for member in self.members:
-            if member is not self:
-                asyncio.get_running_loop().call_soon(member.hear, frame, self.where)
-
-    def broadcast_reaches(self, where: Where) -> bool:
-        return True
-
-
-async def in_memory(nodes: int, dissemination: str) -> dict[str, float]:
-    """Sealed frames and bytes per broadcast of real members, less those of as long a silence."""
-    members: list[Room] = []
-    counts = {"frames": 0, "bytes": 0}
-    key = bytes(32)
-    groups = [
-        precede.join(
-            "dense", f"m{n}", key=key, transport=Room(members, counts), options={"dissemination": dissemination}
-        )
-        for n in range(nodes)
-    ]
-    for group in groups:
-        await group.__aenter__()
-    while any(len(group.neighbours()) < nodes - 1 for group in groups):
-        await asyncio.sleep(0.1)
-    await asyncio.sleep(12.0)
-    measured = []
-    for broadcasts in (0, 10):
-        before = dict(counts)
-        for n in range(10):
-            if broadcasts:
-                await groups[n % nodes].broadcast(bytes(32))
-            await asyncio.sleep(1.0)
-        measured.append({name: counts[name] - before[name] for name in counts})
-    for group in groups:
-        await group.close()
-    silent, busy = measured
-    return {name: (busy[name] - silent[name]) / 10 for name in counts} | {"silent_per_s": silent["frames"] / 10}
-
-
 def main() -> None:
     """Measures everything and prints it as JSON, or as one line for each figure."""
     parser = argparse.ArgumentParser(description=__doc__)
@@ -239,7 +170,11 @@ def main() -> None:
         }
     if given.runtime:
         result["runtime"] = {
-            name: {n: asyncio.run(in_memory(n, name)) for n in sizes} for name in DISSEMINATIONS
+            medium: {
+                name: {n: asyncio.run(frames_per_broadcast(n, name, medium)) for n in sizes}
+                for name in ("gossip", "flooding")
+            }
+            for medium in MEDIA
         }
     print(json.dumps(result, indent=2) if given.json else result)
 

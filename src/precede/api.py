@@ -176,6 +176,8 @@ def open_member(
     for option, most in _BOUNDS.items():
         if option in known_options:
             chosen.setdefault(option, most)
+    if "medium" in known_options and not transport.one_reaches_all:
+        chosen.setdefault("medium", "unicast")
     if settings.book is None:
         _check_members(name, settings)
     own_id, ids = _ids((*settings.members, name), settings.book)

@@ -8,7 +8,7 @@ from typing import Any
 import pyarrow as pa
 import pytest
 
-from benchmarks.dense import back, chain, clique, contacts
+from benchmarks.dense import back, chain, clique, contacts, costs, events
 from precede.core.effects import RADIO, Discard, Send, SetTimer
 from precede.core.identity import MessageId
 from precede.core.instants import SECOND
@@ -109,6 +109,32 @@ def test_a_broadcast_to_everybody_in_range_takes_few_frames(nodes: int) -> None:
     assert gossip["deliveries"] == nodes
     assert gossip["frames"] <= 2 * nodes
     assert gossip["bytes"] <= 1.5 * flooding["bytes"]
+
+
+def test_without_loss_one_digest_follows_a_message() -> None:
+    """The source announces its message, and the others rely on that: over unicast 2 (n - 1) frames."""
+    assert clique(10, "gossip", 0.0)["frames"] <= 2.0
+
+
+def test_messages_on_their_way_are_no_reason_for_digests() -> None:
+    """Everybody broadcasts ten times a second: digests differ all the time, but only in the latest messages."""
+    script = [{"src": str(n % 10), "at": f"{5_000_000 + 10_007 * n}us"} for n in range(500)]
+    log = events({"nodes": 10, "delay": "5ms"}, "gossip", script, "15s")
+    cost = costs(log, 500)
+    assert cost["deliveries"] == 10
+    assert cost["frames"] < 1.5
+
+
+def test_over_unicast_requests_and_answers_go_to_one_neighbour() -> None:
+    node = node_of(BEN, medium="unicast")
+    for number in range(1, 4):
+        node.receive(data(DAN, number), CEM, SECOND, RADIO)
+    effects = node.receive(WantPacket(((BEN, DAN, 0, (1, 2)),)), ANA, 2 * SECOND, RADIO)
+    assert [effect.to for effect in effects if isinstance(effect, Send)] == [ANA]
+    offer = DigestPacket(3, True, ((DAN, 0, (1, 9)),), 0, None)
+    effects = run_timers(node, node.receive(offer, ANA, 3 * SECOND, RADIO), 3 * SECOND + 25_000)
+    sent = [effect for effect in effects if isinstance(effect, Send)]
+    assert [(effect.to, type(effect.packet)) for effect in sent] == [(ANA, WantPacket)]
 
 
 def test_lost_frames_are_repaired_soon() -> None:

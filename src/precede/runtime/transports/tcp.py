@@ -49,6 +49,8 @@ class TcpTransport(Transport):
     ana b'hello'
     """
 
+    one_reaches_all = False
+
     def __init__(
         self,
         bind: Address,

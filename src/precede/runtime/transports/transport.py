@@ -47,6 +47,8 @@ class Transport(ABC):
     """
 
     largest: int
+    one_reaches_all: bool = True
+    """Whether `broadcast` is one transmission that all hear, not one for each place."""
     on_link: OnLink = staticmethod(lambda where, up: None)
 
     @abstractmethod

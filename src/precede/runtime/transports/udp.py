@@ -50,6 +50,7 @@ class UdpTransport(Transport):
         endpoint: socket.socket | None = None,
     ) -> None:
         self.largest = largest
+        self.one_reaches_all = multicast is not None
         self._bind = bind
         self._peers: dict[Address, None] = dict.fromkeys(peers)
         self._multicast = multicast

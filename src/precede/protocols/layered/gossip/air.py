@@ -1,11 +1,12 @@
-"""`gossip` on a medium where all neighbours hear a transmission.
+"""`gossip` on a medium where all neighbours hear a transmission, or where each gets a datagram of its own.
 
 Data: a message is transmitted once. A node that receives a first copy relays it after a random time, and only
 if it has a neighbour that no transmitter it heard reaches (`coverage`). Digests: a node announces what it holds
-soon after a change and then ever more rarely (`floods.trickle`), unless a neighbour has announced the same. A
+soon after a change and then ever more rarely (`announcements`), unless a neighbour has announced the same. A
 digest has the hash of everything and the ranges of the streams that changed lately; it has all streams after a
 new link or if the hashes still differ. Repair: a node asks one neighbour for what it lacks (`wants`); a few
-messages are answered to all neighbours, many to the one that asked.
+messages are answered to all neighbours, many to the one that asked. Without a broadcast medium (`unicast`)
+requests and answers go to one neighbour.
 
 Two nodes may differ for good, if one has evicted what the other holds. Then a difference of hashes no longer
 hastens digests.
@@ -23,10 +24,10 @@ from precede.core.identity import NEIGHBOURS, MessageId, NodeId
 from precede.core.instants import MILLISECOND, SECOND, Instant
 from precede.core.messages import Packet
 from precede.core.node import Context, Saved
-from precede.protocols.floods.trickle import Trickle
 from precede.protocols.layered.epidemic.node import Epidemic
 from precede.protocols.layered.epidemic.packets import BatchPacket
 from precede.protocols.layered.epidemic.transfer_order import arranged
+from precede.protocols.layered.gossip.announcements import DIGEST, Announcements
 from precede.protocols.layered.gossip.coverage import Coverage
 from precede.protocols.layered.gossip.holdings import Holdings
 from precede.protocols.layered.gossip.options import GossipOptions
@@ -42,10 +43,8 @@ from precede.protocols.layered.gossip.wants import ASK, MOST_MESSAGES, MOST_RANG
 from precede.protocols.layered.ordering import Ordering
 from precede.protocols.layered.parsed_envelopes import Batch, ParsedEnvelope
 
-DIGEST: Final[Key] = ("net", "digest")
 RELAY: Final[Key] = ("net", "relay")
 
-_GROWTH: Final = 4
 _FEW: Final = 8
 _LARGE_PACKET_BYTES: Final = 16_000
 _SAME_ANSWER_WITHIN: Final = 30 * MILLISECOND
@@ -70,11 +69,10 @@ class Gossip(Epidemic):
         self._immediate = True
         self._relay_wait = options.relay_wait
         self._holdings = Holdings(ordering.knows_for_ever)
-        self._wants = Wants(self._holdings, ordering, context.random)
+        self._unicast = options.medium == "unicast"
+        self._wants = Wants(self._holdings, ordering, context.random, self._unicast)
         self._coverage = Coverage(context.node)
-        self._trickle = Trickle(
-            options.digest, options.digest_longest, 1, context.random, DIGEST, growth=_GROWTH
-        )
+        self._announcements = Announcements(options.digest, options.digest_longest, context.random)
         self._full_next = True
         self._mismatches = 0
         self._relay_due: Instant | None = None
@@ -87,7 +85,7 @@ class Gossip(Epidemic):
         effects = list(super().start(now, saved))
         for parsed in self._cache:
             self._holdings.add(parsed, now)
-        self._trickle.start(now, effects)
+        self._announcements.start(now, effects)
         return effects
 
     def receive(self, packet: Packet, sender: NodeId, now: Instant, over: Medium) -> Effects:
@@ -106,7 +104,7 @@ class Gossip(Epidemic):
     def timer(self, key: Key, now: Instant) -> Effects:
         effects: list[Effect] = []
         if key == DIGEST:
-            if self._trickle.timer(now, effects):
+            if self._announcements.timer(self._coverage.is_one_room(now), now, effects):
                 self._send_digest(now, effects)
         elif key == ASK:
             self._wants.timer(now, effects)
@@ -120,7 +118,7 @@ class Gossip(Epidemic):
         effects: list[Effect] = []
         self._coverage.link_up(peer)
         self._full_next = True
-        self._trickle.differs(now, effects)
+        self._announcements.differs(now, effects)
         return effects
 
     def link_down(self, peer: NodeId, now: Instant, over: Medium) -> Effects:
@@ -177,7 +175,9 @@ class Gossip(Epidemic):
             self._holdings.add(parsed, now)
         if sender == self._me:
             self._transmit(batch.contents, now, effects)
-        self._trickle.differs(now, effects)
+            self._announcements.transmitted(now, effects)
+        else:
+            self._announcements.received(now, effects)
 
     def _relay(self, now: Instant, effects: list[Effect]) -> None:
         """Transmit the messages that some neighbour has not heard; announce them if they are many."""
@@ -191,8 +191,8 @@ class Gossip(Epidemic):
         ]
         if len(due) <= _FEW:
             self._transmit(due, now, effects)
-        else:
-            self._trickle.differs(now, effects)
+        if due:
+            self._announcements.transmitted(now, effects)
 
     def _transmit(self, contents: Sequence[ParsedEnvelope], now: Instant, effects: list[Effect]) -> None:
         """Transmit messages to all neighbours, in as few packets as the size of a frame allows."""
@@ -227,17 +227,21 @@ class Gossip(Epidemic):
     ) -> None:
         if not all(are_ranges(ranges) for _, _, ranges in packet.streams):
             return
-        self._coverage.heard(sender, packet.list_version, packet.neighbours, now)
+        reached = self._coverage.heard(sender, packet.list_version, packet.neighbours, now)
+        speaks_for_all = self._coverage.is_covered(reached | {sender}, now)
         self._expire(now, effects)
         own = self._holdings.hash
         if packet.hash == own:
             self._compared.pop(sender, None)
-            self._trickle.same_digest()
+            self._announcements.same(speaks_for_all)
+            return
+        lacking = self._wants.offered(packet, sender, now, effects)
+        if self._holdings.differs_only_lately(packet.hash, packet.streams, packet.full, now):
+            self._announcements.same(speaks_for_all)
             return
         self._mismatches += 1
-        lacking = self._wants.offered(packet, sender, now, effects)
         if not self._is_settled(packet, sender, own, lacking):
-            self._trickle.differs(now, effects)
+            self._announcements.differs(now, effects)
 
     def _is_settled(self, packet: DigestPacket, sender: NodeId, own: int, lacking: bool) -> bool:
         """Have these two hashes differed so often without effect that the difference must not hasten digests?
@@ -260,6 +264,7 @@ class Gossip(Epidemic):
         wants = packet.wants[:MOST_RANGES]
         if not all(are_ranges(ranges) for _, _, _, ranges in wants):
             return
+        self._announcements.lost(now)
         self._coverage.repeat_list()
         self._wants.overheard(wants, now, effects)
         self._expire(now, effects)
@@ -274,7 +279,7 @@ class Gossip(Epidemic):
         chosen.sort(key=_place)
         batch = Batch([parsed for _, parsed in chosen])
         batch = arranged(batch, self._order.ranks(batch))
-        if len(chosen) > _FEW:
+        if len(chosen) > _FEW or self._unicast:
             for part in _parts(batch.contents, _LARGE_PACKET_BYTES):
                 effects.append(Send(data_packet(Batch(part), 0, None), sender, RADIO))
             return

@@ -7,6 +7,7 @@ keep a node from relaying; digests then repair what is missing.
 
 from __future__ import annotations
 
+from collections.abc import Set
 from typing import Final, final
 from zlib import crc32
 
@@ -95,6 +96,11 @@ class Coverage:
         """Make the next transmission carry the list once more, because a neighbour may not have it."""
         self._repeats = max(self._repeats, 1)
 
-    def is_covered(self, reached: set[NodeId], now: Instant) -> bool:
+    def is_covered(self, reached: Set[NodeId], now: Instant) -> bool:
         """Is every neighbour of this node among the nodes that have heard a message?"""
         return all(peer in reached for peer in self.neighbours(now))
+
+    def is_one_room(self, now: Instant) -> bool:
+        """Does every neighbour have the same neighbours as this node, as far as lists are known?"""
+        room = {self._me, *self.neighbours(now)}
+        return all(members | {peer} == room for peer, (_, members) in self._lists.items())

@@ -16,7 +16,7 @@ from precede.protocols.registry import DisseminationEntry
 
 
 def _build(context: Context[GossipOptions], ordering: Ordering) -> Dissemination:
-    return (Gossip if context.options.medium == "broadcast" else ContactGossip)(context, ordering)
+    return (ContactGossip if context.options.medium == "links" else Gossip)(context, ordering)
 
 
 DISSEMINATION: Final = DisseminationEntry(

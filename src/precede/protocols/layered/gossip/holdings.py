@@ -10,13 +10,16 @@ from collections import deque
 from typing import Final, final
 
 from precede.core.identity import MessageId
-from precede.core.instants import SECOND, Instant
-from precede.protocols.layered.gossip.ranges import Ranges, StreamId, StreamRanges, pairs
+from precede.core.instants import MILLISECOND, SECOND, Instant
+from precede.protocols.layered.gossip.ranges import Ranges, StreamId, StreamRanges, is_in, pairs
 from precede.protocols.layered.parsed_envelopes import ParsedEnvelope
 
 RECENT: Final = 2 * SECOND
+IN_FLIGHT: Final = 250 * MILLISECOND
+"""For so long a message may be held by some neighbours and not yet by others."""
 MOST_RANGES: Final = 2_048
 """Most ranges in one digest; a longer one is sent in parts."""
+_MOST_COMPARED: Final = 256
 _MOST_EXPIRED: Final = 10_000
 _MOST_SILENT_STREAMS: Final = 4_096
 _MASK: Final = (1 << 64) - 1
@@ -37,6 +40,7 @@ class Holdings:
         "_expired",
         "_held",
         "_known",
+        "_lately",
         "_may_forget",
         "_serial",
         "carried",
@@ -49,6 +53,7 @@ class Holdings:
         self._held: dict[StreamId, Ranges] = {}
         self._known: dict[StreamId, Ranges] = {}
         self._changed: dict[StreamId, Instant] = {}
+        self._lately: deque[tuple[Instant, MessageId]] = deque()
         self._expired: deque[MessageId] = deque()
         self._may_forget = may_forget
         self._serial = 0
@@ -80,6 +85,9 @@ class Holdings:
         self.hash ^= _hash(id)
         self._changed.pop(stream, None)
         self._changed[stream] = now
+        self._lately.append((now, id))
+        while self._lately[0][0] < now - IN_FLIGHT or len(self._lately) > _MOST_COMPARED:
+            self._lately.popleft()
         while self._changed and next(iter(self._changed.values())) < now - RECENT:
             del self._changed[next(iter(self._changed))]
 
@@ -147,6 +155,33 @@ class Holdings:
                 return tuple(listed), False
             listed.append((*stream, flat))
         return tuple(listed), full
+
+    def differs_only_lately(
+        self, hash: int, streams: tuple[StreamRanges, ...], full: bool, now: Instant
+    ) -> bool:
+        """Do this node and the sender of a digest differ only in messages that are on their way?
+
+        These are messages that this node began or ceased to hold lately, and messages that the digest lists and
+        this node does not know. If they explain the difference of the hashes, there is no other difference.
+        """
+        listed = {(source, incarnation): ranges for source, incarnation, ranges in streams}
+        lately = dict.fromkeys(id for at, id in self._lately if at >= now - IN_FLIGHT)
+        difference = self.hash ^ hash
+        for id in lately:
+            ranges = listed.get((id.source, id.incarnation))
+            held = id in self.carried
+            theirs = not full and not held if ranges is None else is_in(id.number, ranges)
+            if theirs != held:
+                difference ^= _hash(id)
+        unknown = 0
+        for stream, ranges in listed.items():
+            for first, last in self.lacking(*stream, ranges):
+                unknown += last - first + 1
+                if unknown > _MOST_COMPARED:
+                    return False
+                for number in range(first, last + 1):
+                    difference ^= _hash(MessageId(*stream, number))
+        return difference == 0
 
     def sizes(self) -> dict[str, int]:
         return {"known_ranges": sum(map(len, self._known.values()))}

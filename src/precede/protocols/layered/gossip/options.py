@@ -8,14 +8,18 @@ from precede.core.instants import MILLISECOND, SECOND, Duration
 from precede.protocols.layered.epidemic.options import EpidemicOptions
 from precede.protocols.options import duration, option
 
-MediumName: TypeAlias = Literal["broadcast", "links"]
+MediumName: TypeAlias = Literal["broadcast", "unicast", "links"]
 
 
 class GossipOptions(EpidemicOptions, frozen=True, kw_only=True):
     """The cache of `epidemic`, and when digests are sent. `refresh` is for links, the others for broadcast."""
 
     medium: Annotated[
-        MediumName, option("broadcast: all neighbours hear a transmission; links: one neighbour does")
+        MediumName,
+        option(
+            "broadcast: all neighbours hear a transmission; unicast: each gets a datagram of its own; "
+            "links: contacts between two nodes"
+        ),
     ] = "broadcast"
     digest: Annotated[Duration, duration("shortest interval of digests, after news", least=MILLISECOND)] = (
         60 * MILLISECOND

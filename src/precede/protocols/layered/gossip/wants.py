@@ -47,18 +47,20 @@ class Wants:
         "_ordering",
         "_postponed",
         "_random",
+        "_unicast",
         "_vain",
         "_wait",
         "asked",
         "offers",
     )
 
-    def __init__(self, holdings: Holdings, ordering: Ordering, random: Random) -> None:
+    def __init__(self, holdings: Holdings, ordering: Ordering, random: Random, unicast: bool) -> None:
         self.offers: dict[NodeId, dict[StreamId, tuple[int, ...]]] = {}
         self.asked: dict[MessageId, None] = {}
         self._holdings = holdings
         self._ordering = ordering
         self._random = random
+        self._unicast = unicast
         self._due: Instant | None = None
         self._asked_at: Instant = 0
         self._wait: Duration = _FIRST_WAIT
@@ -156,7 +158,12 @@ class Wants:
         if not wants:
             self._vain, self._wait = 0, _FIRST_WAIT
             return
-        effects.append(Send(WantPacket(wants), NEIGHBOURS, RADIO))
+        if self._unicast:
+            for answerer in dict.fromkeys(want[0] for want in wants):
+                asked = tuple(want for want in wants if want[0] == answerer)
+                effects.append(Send(WantPacket(asked), answerer, RADIO))
+        else:
+            effects.append(Send(WantPacket(wants), NEIGHBOURS, RADIO))
         self._asked_at = now
         self._ask_at(now + self._wait + self._jitter(), now, effects)
         self._wait = min(2 * self._wait, _LONGEST_WAIT)

@@ -1,0 +1,109 @@
+"""When a node announces what it holds.
+
+The rules are those of Trickle (`floods.trickle`): one digest in an interval, at a random instant of its second
+half, unless a neighbour has announced the same in that interval. The intervals differ. The source of a message
+announces it soon; its neighbours wait for that, so a message without loss is followed by one digest. While
+messages follow each other, intervals stay `_BUSY` times as long as the shortest. Then they grow to the longest:
+slowly while messages get lost and where not everybody hears everybody, at once otherwise.
+"""
+
+from __future__ import annotations
+
+from random import Random
+from typing import Final, final
+
+from precede.core.effects import Effect, Key, SetTimer
+from precede.core.instants import SECOND, Duration, Instant
+
+DIGEST: Final[Key] = ("net", "digest")
+_BUSY: Final = 4
+_GROWTH_AFTER_LOSS: Final = 4
+_GROWTH: Final = 32
+_LOSS_COUNTS_FOR: Final = 10 * SECOND
+
+
+@final
+class Announcements:
+    """The timer of a node's digests. It fires twice per interval: at the instant to send, and at the end.
+
+    `_fresh`: there is news that no digest of this interval has announced.
+    """
+
+    __slots__ = (
+        "_announced",
+        "_busy",
+        "_ends",
+        "_equal",
+        "_fresh",
+        "_interval",
+        "_longest",
+        "_lost_at",
+        "_random",
+        "_shortest",
+    )
+
+    def __init__(self, shortest: Duration, longest: Duration, random: Random) -> None:
+        self._shortest = shortest
+        self._longest = max(longest, shortest)
+        self._busy = min(_BUSY * shortest, self._longest)
+        self._random = random
+        self._interval = shortest
+        self._ends: Instant = 0
+        self._announced = False
+        self._equal = False
+        self._fresh = False
+        self._lost_at: Instant = -_LOSS_COUNTS_FOR
+
+    def start(self, now: Instant, effects: list[Effect]) -> None:
+        """Begin with the shortest interval."""
+        self._begin(self._shortest, now, effects)
+
+    def transmitted(self, now: Instant, effects: list[Effect]) -> None:
+        """Announce messages soon that this node has transmitted."""
+        self._news(self._shortest, now, effects)
+
+    def received(self, now: Instant, effects: list[Effect]) -> None:
+        """Announce received messages, unless their source does so first."""
+        self._news(self._busy, now, effects)
+
+    def _news(self, interval: Duration, now: Instant, effects: list[Effect]) -> None:
+        if self._interval > self._busy:
+            self._begin(interval, now, effects)
+        elif self._announced or self._equal:
+            self._fresh = True
+
+    def differs(self, now: Instant, effects: list[Effect]) -> None:
+        """Fall back to the shortest interval, because a neighbour has more or less than this node."""
+        if self._interval > self._shortest:
+            self._begin(self._shortest, now, effects)
+
+    def same(self, speaks_for_all: bool) -> None:
+        """Record that a neighbour has announced what this node would, perhaps to all its neighbours."""
+        self._equal = self._equal or speaks_for_all
+
+    def lost(self, now: Instant) -> None:
+        """Record that a node requests messages: intervals grow slowly for a while."""
+        self._lost_at = now
+
+    def timer(self, one_room: bool, now: Instant, effects: list[Effect]) -> bool:
+        """Handle the timer and set it again. True when the digest is to be sent now.
+
+        `one_room`: everybody hears everybody, so requests for lost messages are heard too.
+        """
+        if not self._announced:
+            self._announced = True
+            effects.append(SetTimer(DIGEST, self._ends))
+            return not self._equal
+        nothing_lost = one_room and now >= self._lost_at + _LOSS_COUNTS_FOR
+        growth = _GROWTH if nothing_lost else _GROWTH_AFTER_LOSS
+        longer = min(growth * self._interval, self._longest)
+        self._begin(self._busy if self._fresh else longer, now, effects)
+        return False
+
+    def _begin(self, interval: Duration, now: Instant, effects: list[Effect]) -> None:
+        """Begin an interval: set the timer to a random instant of its second half."""
+        half = interval // 2
+        self._interval = interval
+        self._announced = self._equal = self._fresh = False
+        self._ends = now + interval
+        effects.append(SetTimer(DIGEST, now + half + int(self._random.random() * half)))
