@@ -97,7 +97,7 @@ def _pieces(path: Path) -> list[Piece]:
 
 
 def _column_names(pieces: Sequence[Piece]) -> list[str]:
-    """Return the columns in the first file and in folder names (`topic=a/`), which must be alike."""
+    """Return the columns in the first file and in folder names (`topic=a/`), the same in all folders."""
     in_file = pq.read_schema(pieces[0].path).names
     in_folders = [name for name in pieces[0].named if name not in in_file]
     for piece in pieces:

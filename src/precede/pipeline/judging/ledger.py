@@ -137,7 +137,7 @@ class Ledger:
 
 
 def _lacking(run: Standing, columns: Collection[str], timed: bool) -> Iterator[str]:
-    """Yield the reasons for the verdict unknown: data that the order needs and the log lacks."""
+    """Yield why the verdict is unknown: data that the order needs and the log lacks."""
     if run.order == "multicast" and "destinations" not in columns:
         yield "multicast order needs the column destinations"
     if run.order == "delta" and not timed:
@@ -147,7 +147,7 @@ def _lacking(run: Standing, columns: Collection[str], timed: bool) -> Iterator[s
 
 
 def _answer(run: Standing, lacking: list[str]) -> dict[str, Any]:
-    """Return one run's state as an answer."""
+    """Return the state of one run as an answer (a verdict as a row, see `judging.answers`)."""
     reasons = [*lacking, *run.conflicts, *run.waits_for]
     if not run.deliveries:
         reasons.append("no deliveries at all")

@@ -198,7 +198,7 @@ class _RunTask:
         self.begun.unlink()
 
     def _simulate(self) -> dict[str, Any]:
-        """Simulate into scratch and publish the files; returns a mark without later stages."""
+        """Simulate into scratch and publish the files; returns a done mark without verdict and measures."""
         folder = self.begun.with_suffix("")
         try:
             outcome: dict[str, Any] = msgspec.to_builtins(carry_out_into(self.point.run, folder))
@@ -210,7 +210,7 @@ class _RunTask:
         return self._facts("finished") | outcome
 
     def _judge_and_measure(self, mark: dict[str, Any]) -> None:
-        """Add the requested stages that a mark does not have yet."""
+        """Add to a done mark the requested stages (verdict, measures) that it lacks."""
         events, gauges = (self.lake.checked(table, self.point.id) for table in ("events", "gauges"))
         if self.options.verdicts and "verdicts" not in mark:
             mark["verdicts"] = judge(events, mark["order"])

@@ -1,10 +1,10 @@
 """Signatures: each source signs its messages, and every member checks them, through any number of relays.
 
-An Ed25519 signature covers a header (`evidence/headers.py`): the group, the message's id, the author's previous
-message, and hashes of payload, destinations, deadline and order data (a barrier, a vector): `Packet.written`
-lists these for each kind of packet. Data that relays add (DRIFT's entries, a station's numbers, summaries) is
-not signed; every holder of the group key is trusted with it. Each member has a roster with the public key of
-each name. There is no trust on first use.
+An Ed25519 signature covers a header (`runtime/evidence/headers.py`): the group, the message's id, the author's
+previous message, and hashes of payload, destinations, deadline and order data (a barrier, a vector):
+`Packet.written` lists these for each kind of packet. Data that relays add (DRIFT's entries, a station's
+numbers, summaries) is not signed; every holder of the group key is trusted with it. Each member has a roster
+with the public key of each name. There is no trust on first use.
 """
 
 from __future__ import annotations
