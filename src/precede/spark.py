@@ -78,10 +78,13 @@ def verify(
     )
 
 
-def measure(events: DataFrame, gauges: DataFrame | None = None) -> DataFrame:
+def measure(
+    events: DataFrame, gauges: DataFrame | None = None, window: tuple[int, int] | None = None
+) -> DataFrame:
     """Compute every measure of every run. The result has the columns `run_id`, `measure` and `value`.
 
-    The measures are those of `precede.simulate(…).measures()`; a measure without a value has no row.
+    The measures are those of `precede.simulate(…).measures()`; a measure without a value has no row. `window`
+    has two instants in microseconds: only messages broadcast between them are measured.
 
     >>> rows = [("small-office", "vector_clock", 7)]
     >>> runs = session.createDataFrame(rows, ["scenario", "protocol", "seed"])
@@ -91,7 +94,7 @@ def measure(events: DataFrame, gauges: DataFrame | None = None) -> DataFrame:
     """
     from precede.pipeline.sweeps.measures import measure as measure_frames
 
-    return measure_frames(events, gauges)
+    return measure_frames(events, gauges, window)
 
 
 def group(measures: DataFrame, level: float = 0.95) -> DataFrame:

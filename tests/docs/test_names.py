@@ -28,12 +28,17 @@ FOREIGN = {
         "librt.strings.read_i64_le",
     ),
     *("KKpsk0_25519_ChaChaPoly_BLAKE2s", "ostermalm_001_1", "Z_"),
+    *("updateInterval", "transmitSpeed", "bufferSize", "msgTtl", "secondsInTimeUnit"),
+    *("SprayAndWaitRouter", "ProphetRouter", "MessageStatsReport", "ExternalEventsQueue"),
 }
 """Names of other programs, libraries and data."""
 
 PATTERNS = {
     *("c_barrier", "to_", "section5.1", "NAME_size_peak", "NAME_size_mean", "NAME_size_final"),
-    *("name_mean", "_p50", "_p95", "_p99"),
+    *("name_mean", "_us", "_mean", "_sd", "_min", "_max", "_p25", "_p50", "_p75", "_p90", "_p95", "_p99"),
+    *("_peak", "_24h", "delivery_ratio_within_1s", "delivery_ratio_within_T"),
+    *("buffer_occupancy_messages_mean", "buffer_occupancy_bytes_mean"),
+    *("discarded_evicted", "discarded_expired_cached"),
 }
 """Names of a paper, and names with a variable part."""
 

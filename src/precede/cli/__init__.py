@@ -54,6 +54,7 @@ VERBS: Final[dict[str, Verb]] = {
         "evidence.verify",
         "does this log keep its order? An exact verdict, and violations explained",
     ),
+    "measure": Verb("evidence.measure", "ratios, latencies, copies, buffers, bytes and energy of a run"),
     "reproduce": Verb("evidence.reproduce", "a paper's published numbers beside ours, every run verified"),
     "bundle": Verb(
         "runs.bundle",

@@ -15,6 +15,7 @@ Modules in reading order:
     faults         the `[faults]` table
     run_table      the `[run]` table
     run            `Run`, and how one is carried out
+    measuring      which part of a run is measured
     own_modules    modules of the user in the working directory
     scenario       from a scenario's name or file to a `Run`
     frames         results as frames of pandas, Polars or Arrow

@@ -19,10 +19,10 @@ import msgspec
 from precede import __version__
 from precede.core.errors import BadInput
 from precede.eventlog.sinks import EVENTS, GAUGES
+from precede.experiments.measuring import measure_folder
 from precede.experiments.run import RUN_FILE, Run, carry_out_into
 from precede.lake.layout import Lake
 from precede.lake.stored_contacts import stored_files
-from precede.measures import measure_run
 from precede.witness.verify import verify
 
 SCENARIO: Final = "scenario.toml"
@@ -55,7 +55,7 @@ def write_bundle(run: Run, folder: Path, log: Path | None = None) -> dict[str, A
             "violations": verdict.violations,
             "deliveries_checked": verdict.deliveries_checked,
         },
-        "measures": measure_run(folder),
+        "measures": measure_folder(folder),
         "versions": versions(),
         "sha256": {name: digest(folder / name) for name in (EVENTS, GAUGES)},
     }

@@ -42,6 +42,7 @@ from precede.sim.workload import Workload
 from precede.sim.world import FOREVER, World
 
 RUN_FILE: Final = "run.json"
+_MEASURED: Final = ("warmup", "cooldown", "energy")
 _LONGEST_IDLE: Final = 10 * MINUTE
 
 
@@ -57,12 +58,15 @@ class Run(Struct, frozen=True, kw_only=True):
     end: str | None = None
     gauges: str | None = None
     log: str = "full"
+    warmup: str | None = None
+    cooldown: str | None = None
+    energy: Mapping[str, float] = {}
     scenario: str = ""
     base: str = ""
 
     def table(self) -> Table:
-        """Return `end`, `gauges` and `log` as a `[run]` table, so that errors about them name the file."""
-        written = {"end": self.end or None, "gauges": self.gauges or None, "log": self.log}
+        """Return the keys about time, rows and measures as a `[run]` table, so that errors name the file."""
+        written = {name: getattr(self, name) for name in ("end", "gauges", "log", *_MEASURED)}
         return Table({name: value for name, value in written.items() if value}, "run", self.scenario)
 
     @property
@@ -74,6 +78,9 @@ class Run(Struct, frozen=True, kw_only=True):
         described = msgspec.to_builtins(self)
         del described["base"], described["scenario"]
         described["world"].pop("lake", None)
+        for name in _MEASURED:  # a run that does not use them has the id that it had before they existed
+            if not described[name]:
+                del described[name]
         files = {key: _digest(self.base, value) for key, value in _paths(self)}
         text = msgspec.json.encode([described, files], order="sorted")
         return f"{self.protocol}-s{self.seed}-{blake2b(text, digest_size=6).hexdigest()}"

@@ -79,6 +79,9 @@ def read_scenario(
         end=written["run"].data.get("end"),
         gauges=written["run"].data.get("gauges"),
         log=run.log,
+        warmup=written["run"].data.get("warmup"),
+        cooldown=written["run"].data.get("cooldown"),
+        energy=run.energy,
         scenario=shown,
         base=str(base),
     )

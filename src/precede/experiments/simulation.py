@@ -12,9 +12,10 @@ from msgspec import Struct
 from precede.core.errors import BadInput
 from precede.eventlog.sinks import TableSink
 from precede.experiments.frames import Library, as_frame
+from precede.experiments.measuring import Measured, measured_part
 from precede.experiments.run import carry_out
 from precede.experiments.scenario import read_scenario
-from precede.measures.events import measure_events
+from precede.measures import Energy, measure_events
 from precede.protocols.options import written_options
 from precede.witness.verdict import Order, Verdict, read_order
 from precede.witness.verify import verify
@@ -35,19 +36,25 @@ class Simulation:
     (375, 8)
     """
 
-    def __init__(self, events: pa.Table, gauges: pa.Table, order: str, run_id: str) -> None:
+    def __init__(
+        self, events: pa.Table, gauges: pa.Table, order: str, run_id: str, measured: Measured | None = None
+    ) -> None:
         self.events = events
         self.gauges = gauges
         self.order = order
         self.run_id = run_id
+        self._measured = measured or Measured(None, Energy())
 
     def verify(self, order: Order | None = None) -> Verdict:
         """Check an order: by default the one that the protocol promises, or fifo if it promises none."""
         return verify(self.events, order or ("fifo" if self.order == "none" else read_order(self.order)))
 
     def measures(self) -> Mapping[str, Any]:
-        """Measure the run: broadcasts, deliveries, transit, wait and age, packets, bytes and more, by name."""
-        return measure_events(self.events.to_batches())
+        """Measure the run: broadcasts, deliveries, transit, wait and age, packets, bytes and more, by name.
+
+        Messages of its warm-up and cool-down are not measured.
+        """
+        return measure_events(self.events.to_batches(), *self._measured)
 
     def frame(self, library: Library = "pandas", rows: Literal["events", "gauges"] = "events") -> Any:
         """Return the event log or the gauges as a frame of pandas, Polars or Arrow.
@@ -94,4 +101,5 @@ def simulate(
             raise BadInput(f"options: {run.protocol} has no option {key!r} (scenario keys go into settings=)")
     sink = TableSink()
     outcome = carry_out(run, sink)
-    return Simulation(sink.events(), sink.gauges(), outcome.order, outcome.run_id)
+    measured = measured_part(run, outcome.end_us)
+    return Simulation(sink.events(), sink.gauges(), outcome.order, outcome.run_id, measured)

@@ -6,9 +6,13 @@ tasks and Spark jobs call them too.
 
 columns      Arrow columns as numpy arrays
 statistics   summaries, Student's t, confidence intervals
-delivery     delivery ratio, hops, relayed copies, overhead ratio
+messages     rows about messages, resolved to their broadcasts; the window to measure
+delivery     delivery ratio, distribution of the age, hops
+copies       transfers, overhead ratio, drops, buffer times
+energy       the energy of radios, by a linear model
 events       the measures of an event log
 gauges       the measures of sampled sizes
+one_stats    the measures in the format of The ONE's MessageStatsReport
 
 May import: core, eventlog
 """
@@ -17,11 +21,14 @@ from __future__ import annotations
 
 from pathlib import Path
 
-from precede.measures.events import EventMeasures, Window, measure_events
+from precede.measures.energy import Energy
+from precede.measures.events import EventMeasures, measure_events
 from precede.measures.gauges import GaugeMeasures, measure_gauges
+from precede.measures.messages import Window
 from precede.measures.statistics import Measures, Number, confidence_interval, student_quantile, summarise
 
 __all__ = [
+    "Energy",
     "EventMeasures",
     "GaugeMeasures",
     "Measures",
@@ -36,8 +43,8 @@ __all__ = [
 ]
 
 
-def measure_run(directory: str | Path, window: Window | None = None) -> Measures:
+def measure_run(directory: str | Path, window: Window | None = None, energy: Energy | None = None) -> Measures:
     """Return every measure of a run's directory: of `events.parquet`, and of `gauges.parquet` if it exists."""
-    measures = measure_events(Path(directory) / "events.parquet", window)
+    measures = measure_events(Path(directory) / "events.parquet", window, energy)
     gauges = Path(directory) / "gauges.parquet"
-    return measures | measure_gauges(gauges) if gauges.exists() else measures
+    return measures | measure_gauges(gauges, window) if gauges.exists() else measures

@@ -1,10 +1,10 @@
-"""Measures that routing protocols are compared by: delivery ratio, hops, relayed copies, overhead ratio.
+"""Measures that routing protocols are compared by: delivery ratio, hops.
 
 A message is expected at its destinations or, without destinations, at every other node that was up at some
 instant between the broadcast and the deadline (without one: the end of the log). The *delivery ratio* is the
-share of these pairs of a message and a node that were delivered. A copy is *relayed* when a packet with it is
-received. The *overhead ratio* is relayed copies that were no delivery, per delivery. A message at a node has
-made one *hop* more than at the node that sent it the first copy.
+share of these pairs of a message and a node that were delivered; `delivery_ratio_within_T` counts deliveries of
+an age of at most T, so these measures together are the distribution function of the age, over all expected
+deliveries. A message at a node has made one *hop* more than at the node that sent it the first copy.
 """
 
 from __future__ import annotations
@@ -14,10 +14,17 @@ from typing import Any, Final
 import numpy as np
 import pyarrow as pa
 
+from precede.core.instants import parse_duration
 from precede.eventlog.schema import CRASHED, LEFT, PACKET_RECEIVED, RECEIVED, STARTED
 from precede.measures.columns import Codes, Growing, Integers, Names, read_integers
+from precede.measures.statistics import Measures, ratio
 
 NO_DEADLINE: Final = 2**62
+WITHIN: Final = {
+    name: parse_duration(name)
+    for name in ("1s", "10s", "1min", "5min", "10min", "20min", "1h", "2h", "5h", "12h", "24h")
+}
+"""The ages at which the distribution of the age is measured, by the names that the measures have."""
 Marks = np.ndarray[Any, np.dtype[np.bool_]]
 
 
@@ -25,18 +32,20 @@ class Presence:
     """When each node was up, from the rows `started`, `crashed` and `left`."""
 
     def __init__(self) -> None:
-        self._rows: list[tuple[int, int, int]] = []
+        self._rows: dict[int, list[tuple[int, bool]]] = {}
 
     def add(self, kind: Codes, node: Integers, at: Integers) -> None:
         """Add the rows of a batch."""
         rows = np.flatnonzero((kind == STARTED) | (kind == CRASHED) | (kind == LEFT))
-        self._rows += zip(node[rows].tolist(), at[rows].tolist(), (kind[rows] == STARTED).tolist(), strict=True)
+        changes = zip(node[rows].tolist(), at[rows].tolist(), (kind[rows] == STARTED).tolist(), strict=True)
+        for one, instant, started in changes:
+            self._rows.setdefault(one, []).append((instant, started))
 
     def intervals(self, node: int) -> list[tuple[int, int]]:
         """Return when a node was up, as pairs of begin and end; a node without rows was always up."""
         intervals: list[tuple[int, int]] = []
         since: int | None = None
-        rows = sorted((at, started) for one, at, started in self._rows if one == node)
+        rows = sorted(self._rows.get(node, ()))
         for at, started in rows:
             if started:
                 since = at if since is None else since
@@ -91,6 +100,15 @@ def expected_pairs(
     return expected
 
 
+def ratios_within(ages: Integers, expected: int) -> Measures:
+    """The share of expected deliveries with an age of at most each of `WITHIN`."""
+    sorted_ages = np.sort(ages)
+    return {
+        f"delivery_ratio_within_{name}": ratio(int(np.searchsorted(sorted_ages, age, "right")), expected)
+        for name, age in WITHIN.items()
+    }
+
+
 class Hops:
     """Finds which node sent each first copy.
 
@@ -100,17 +118,15 @@ class Hops:
     def __init__(self) -> None:
         self._packets, self._packet_steps = Growing(), Growing()
         self._receptions, self._steps = Growing(), Growing()
-        self.relayed = 0
 
     def add(self, batch: pa.RecordBatch, kind: Codes, process: Integers, nodes: Names) -> None:
-        """Add the rows of a batch, and count relayed copies. Packets without messages are ignored."""
+        """Add the rows of a batch. Packets without messages are ignored."""
         received = np.flatnonzero(kind == RECEIVED)
         step = read_integers(batch, "step")
         self._receptions.add(process[received])
         self._steps.add(step[received])
         count = read_integers(batch, "messages_in_packet")
         packets = np.flatnonzero((kind == PACKET_RECEIVED) & (count > 0))
-        self.relayed += int(count[packets].sum())
         peer = nodes.read(batch, "peer").astype(np.int64)
         self._packets.add((process[packets] << 32) | (peer[packets] + 1))
         self._packet_steps.add(step[packets])

@@ -2,19 +2,24 @@
 
 from __future__ import annotations
 
+from typing import Final
+
 import numpy as np
 import pyarrow as pa
 
 from precede.core.errors import BadInput
 from precede.measures.columns import Growing, Integers, Names, Source, batches_of, read_integers
+from precede.measures.messages import Window
 from precede.measures.statistics import Measures
 
 COLUMNS = ("node", "at_us", "name", "value", "peak")
+OCCUPANCY: Final = {"buffer": "messages", "cache": "messages", "buffer_bytes": "bytes", "cache_bytes": "bytes"}
+"""The sizes of disseminations that are buffers of carried messages, with their units."""
 
 
-def measure_gauges(source: Source) -> Measures:
+def measure_gauges(source: Source, window: Window | None = None) -> Measures:
     """Return every measure of one run's gauges, as one flat mapping (see `GaugeMeasures`)."""
-    gauges = GaugeMeasures()
+    gauges = GaugeMeasures(window)
     for batch in batches_of(source, COLUMNS):
         gauges.add(batch)
     return gauges.measures()
@@ -24,10 +29,13 @@ class GaugeMeasures:
     """Measures the sizes of one run from its gauges, batch by batch.
 
     For each size: `NAME_size_peak` is the highest peak of any node, `NAME_size_mean` the mean of the samples,
-    and `NAME_size_final` the sum of the nodes' last samples, which is 0 if everything drained.
+    and `NAME_size_final` the sum of the nodes' last samples, which is 0 if everything drained. Peak and mean
+    are those of the samples in the window. `buffer_occupancy_messages_...` and `buffer_occupancy_bytes_...`
+    have one name under all disseminations.
     """
 
-    def __init__(self) -> None:
+    def __init__(self, window: Window | None = None) -> None:
+        self.window = window or Window()
         self.names, self.nodes = Names(), Names()
         self.columns = {column: Growing() for column in COLUMNS}
 
@@ -47,10 +55,17 @@ class GaugeMeasures:
         measures: Measures = {}
         for name in sorted(self.names.codes):
             rows = np.flatnonzero(columns["name"] == self.names.codes[name])
-            value = columns["value"][rows]
-            measures[f"{name}_size_peak"] = int(max(columns["peak"][rows].max(), value.max()))
-            measures[f"{name}_size_mean"] = int(value.sum()) / rows.size
-            measures[f"{name}_size_final"] = _final(columns["node"][rows], columns["at_us"][rows], value)
+            node, at, value = (columns[column][rows] for column in ("node", "at_us", "value"))
+            inside = (at >= self.window.begin) & (at < self.window.end)
+            sampled = value[inside]
+            if sampled.size:
+                peak = int(max(columns["peak"][rows][inside].max(), sampled.max()))
+                mean = int(sampled.sum()) / sampled.size
+                measures |= {f"{name}_size_peak": peak, f"{name}_size_mean": mean}
+                if name in OCCUPANCY:
+                    occupancy = f"buffer_occupancy_{OCCUPANCY[name]}"
+                    measures |= {f"{occupancy}_peak": peak, f"{occupancy}_mean": mean}
+            measures[f"{name}_size_final"] = _final(node, at, value)
         return measures
 
 

@@ -7,7 +7,7 @@ linearly between the two nearest ranks, as numpy does by default.
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from typing import Final, TypeAlias
 
 import numpy as np
@@ -18,12 +18,13 @@ Number: TypeAlias = int | float | None
 Measures: TypeAlias = dict[str, Number]
 """Measures by name, `subject_quantity_unit_statistic`; None is a statistic of no values."""
 
-PERCENTILES: Final = (50, 95, 99)
+PERCENTILES: Final = (25, 50, 75, 90, 95, 99)
 STATISTICS: Final = ("mean", "sd", "min", "max", *(f"p{percentile}" for percentile in PERCENTILES))
 
 
 def summarise(name: str, values: Integers) -> Measures:
-    """Summarise integers: `name_mean`, `_sd` (of the sample), `_min`, `_max`, `_p50`, `_p95`, `_p99`.
+    """Summarise integers: `name_mean`, `_sd` (of the sample), `_min`, `_max`, and the percentiles `_p25` to
+    `_p99`.
 
     >>> summarise("wait_us", np.array([1, 2, 3, 6]))["wait_us_mean"]
     3.0
@@ -42,6 +43,21 @@ def summarise(name: str, values: Integers) -> Measures:
     for percentile, value in zip(PERCENTILES, np.percentile(values, PERCENTILES), strict=True):
         measures[f"{name}_p{percentile}"] = float(value)
     return measures
+
+
+def ratio(part: float, whole: float) -> float | None:
+    """Return the quotient; None if there is nothing to divide by."""
+    return part / whole if whole else None
+
+
+def distribution(values: Integers) -> Iterator[tuple[int, int]]:
+    """Yield each different value in ascending order, with the number of values up to it.
+
+    >>> list(distribution(np.array([5, 2, 5])))
+    [(2, 1), (5, 3)]
+    """
+    different, counts = np.unique(values, return_counts=True)
+    yield from zip(different.tolist(), np.cumsum(counts).tolist(), strict=True)
 
 
 def confidence_interval(values: Sequence[float], level: float = 0.95) -> tuple[float, float] | None:

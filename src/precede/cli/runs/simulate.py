@@ -39,15 +39,15 @@ def command(
         return _play(Path(scenario), protocol, rewrite)
     from precede.cli.progress import working
     from precede.core.errors import BadInput
+    from precede.experiments.measuring import measure_folder
     from precede.experiments.run import carry_out_into
     from precede.experiments.scenario import read_scenario
-    from precede.measures import measure_run
 
     run = read_scenario(scenario, protocol, seed, read_settings(settings or []), lake)
     folder = out if out is not None else Path("out") / run.id
     with working(f"simulating {scenario} with {run.protocol}"):
         outcome = carry_out_into(run, folder)
-        measures = {"run_id": outcome.run_id, **measure_run(folder), "cpu_s": round(outcome.cpu_s, 3)}
+        measures = {"run_id": outcome.run_id, **measure_folder(folder), "cpu_s": round(outcome.cpu_s, 3)}
     measures.update(outcome.counters)
     if outcome.refusal and not measures["broadcasts"]:
         raise BadInput(f"{scenario}: {run.protocol} refused every message: {outcome.refusal}")

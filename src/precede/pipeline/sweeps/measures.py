@@ -7,7 +7,8 @@ DataFrames to a DataFrame and ends in a `select`. Nothing here needs a `SparkCon
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
+from functools import partial
 from itertools import groupby
 from typing import TYPE_CHECKING, Final
 
@@ -15,7 +16,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from precede.lake.schemas import MEASURES
-from precede.measures import EventMeasures, GaugeMeasures, student_quantile
+from precede.measures import EventMeasures, GaugeMeasures, Window, student_quantile
 from precede.measures.events import COLUMNS as EVENT_COLUMNS
 from precede.measures.gauges import COLUMNS as GAUGE_COLUMNS
 
@@ -97,20 +98,25 @@ class _Student:
             yield batch.append_column("quantile", column)
 
 
-def measure(events: DataFrame, gauges: DataFrame | None = None) -> DataFrame:
+def measure(
+    events: DataFrame, gauges: DataFrame | None = None, window: tuple[int, int] | None = None
+) -> DataFrame:
     """Compute every measure of every run in `events` and `gauges`, as rows of run_id, measure and value.
+
+    With a `window`, only messages are measured that were broadcast from its first instant to before its second.
 
     A measure without a value has no row. A task measures one run after the other with `precede.measures`, in
     batches.
     """
-    measured = _by_run(events, EVENT_COLUMNS, EventMeasures)
+    part = None if window is None else Window(*window)
+    measured = _by_run(events, EVENT_COLUMNS, partial(EventMeasures, part))
     if gauges is None:
         return measured
-    return measured.unionByName(_by_run(gauges, GAUGE_COLUMNS, GaugeMeasures))
+    return measured.unionByName(_by_run(gauges, GAUGE_COLUMNS, partial(GaugeMeasures, part)))
 
 
 def _by_run(
-    rows: DataFrame, columns: Sequence[str], measures: type[EventMeasures | GaugeMeasures]
+    rows: DataFrame, columns: Sequence[str], measures: Callable[[], EventMeasures | GaugeMeasures]
 ) -> DataFrame:
     """Compute the measures of every run in a table, from those of the given columns that the table has."""
     needed = rows.select("run_id", *(name for name in columns if name in rows.columns))
@@ -121,7 +127,7 @@ def _by_run(
 class _Runs:
     """Measures the runs of one partition, whose rows are sorted by run."""
 
-    def __init__(self, measures: type[EventMeasures | GaugeMeasures]) -> None:
+    def __init__(self, measures: Callable[[], EventMeasures | GaugeMeasures]) -> None:
         self.measures = measures
 
     def __call__(self, batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:

@@ -26,6 +26,7 @@ from msgspec import Struct
 from precede.core.errors import BadInput
 from precede.experiments.code_version import is_current, made_by
 from precede.experiments.grid import Grid, Point
+from precede.experiments.measuring import measured_part
 from precede.experiments.run import Run, carry_out_into
 from precede.lake.jobs import Job
 from precede.lake.layout import Lake
@@ -215,7 +216,8 @@ class _RunTask:
         if self.options.verdicts and "verdicts" not in mark:
             mark["verdicts"] = judge(events, mark["order"])
         if self.options.measures and "measures" not in mark:
-            mark["measures"] = measure_events(events) | measure_gauges(gauges)
+            window, energy = measured_part(self.point.run, mark["end_us"])
+            mark["measures"] = measure_events(events, window, energy) | measure_gauges(gauges, window)
             mark["measures"] |= {
                 name: value for name, value in mark["counters"].items() if name not in mark["measures"]
             }

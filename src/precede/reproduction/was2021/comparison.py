@@ -22,7 +22,7 @@ from precede.core.instants import SECOND, Duration
 from precede.eventlog.sinks import TableSink
 from precede.experiments.run import Run, carry_out, prepare
 from precede.experiments.tables import read_toml
-from precede.measures.events import Window, measure_events
+from precede.measures import Window, measure_events
 from precede.reproduction.units import Finding, finding_about
 from precede.reproduction.was2021.points import RATES as BUFFERS
 from precede.reproduction.was2021.points import measure as measure_buffers

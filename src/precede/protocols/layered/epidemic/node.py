@@ -177,7 +177,12 @@ class Epidemic(Dissemination):
         return NOTHING
 
     def sizes(self) -> Mapping[str, int]:
-        return {"cache": len(self._cache), "evicted": len(self._evicted.ids), "links": len(self._links)}
+        return {
+            "cache": len(self._cache),
+            "cache_bytes": self._cache.payload_bytes,
+            "evicted": len(self._evicted.ids),
+            "links": len(self._links),
+        }
 
     # -- receiving messages ------------------------------------------------------------------------------
 

@@ -1,0 +1,63 @@
+"""`precede measure`: the measures of a run that has been carried out."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+from typing import Annotated, Literal
+
+import typer
+
+
+def command(
+    run: Annotated[Path, typer.Argument(help="the folder of a run, or its events.parquet")],
+    form: Annotated[
+        Literal["table", "json", "one-stats", "cdf"],
+        typer.Option("--as", help="table, json, The ONE's MessageStatsReport, or the ages as CSV"),
+    ] = "table",
+) -> int:
+    """Measure a run from its event log: ratios, latencies, copies, buffers, bytes and energy.
+
+    `[run] warmup`, `cooldown` and `energy` of its scenario apply. `one-stats` has the lines of The ONE's
+    MessageStatsReport. `cdf` has a row for each age: how many expected deliveries were made by then, and the
+    share of all expected ones.
+
+    \b
+    Example:
+      precede simulate city-bus --protocol unordered --set dissemination=prophet --set to=1 --out out/prophet
+      precede measure out/prophet
+      precede measure out/prophet --as one-stats > stats.txt
+      precede measure out/prophet --as cdf > ages.csv
+    """
+    from precede.core.errors import BadInput
+    from precede.experiments.measuring import part_of_folder
+    from precede.measures import EventMeasures, measure_gauges
+    from precede.measures.columns import batches_of
+    from precede.measures.events import COLUMNS
+    from precede.measures.one_stats import one_stats
+    from precede.measures.statistics import distribution
+
+    log = run / "events.parquet" if run.is_dir() else run
+    if not log.is_file():
+        raise BadInput(f"{log}: no such file; give the folder of a run, or its events.parquet")
+    window, energy = part_of_folder(log.parent)
+    events = EventMeasures(window, energy)
+    for batch in batches_of(log, COLUMNS):
+        events.add(batch)
+    measures = events.measures()
+    gauges = log.with_name("gauges.parquet")
+    if gauges.is_file():
+        measures |= measure_gauges(gauges, window)
+    if form == "json":
+        print(json.dumps(measures, indent=2))
+    elif form == "one-stats":
+        print(one_stats(log.parent.name, measures, events.samples), end="")
+    elif form == "cdf":
+        print("age_s,deliveries,share_of_expected")
+        for age, count in distribution(events.samples["age_us"]):
+            print(f"{age / 1e6},{count},{count / (measures['expected_deliveries'] or 1)}")
+    else:
+        for name, value in measures.items():
+            if value is not None:
+                print(f"{name:<36} {value:,.6g}" if isinstance(value, float) else f"{name:<36} {value:,}")
+    return 0

@@ -1,0 +1,55 @@
+"""What of a run is measured: the keys `warmup`, `cooldown` and `energy` of its scenario.
+
+Messages that are broadcast in the warm-up, or in the cool-down before the end of the run, are simulated and not
+measured. The end is the world time when the run ended.
+"""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import NamedTuple
+
+import msgspec
+
+from precede.core.errors import BadInput
+from precede.core.instants import Instant
+from precede.experiments.keys import read_key
+from precede.experiments.run import RUN_FILE, Run
+from precede.experiments.run_table import RunTable
+from precede.measures import Energy, Measures, Window, measure_run
+
+
+class Measured(NamedTuple):
+    """The part of a run to measure (None: all of it), and the model of its radios."""
+
+    window: Window | None
+    energy: Energy
+
+
+def measured_part(run: Run, end: Instant) -> Measured:
+    """Return what of a run that ended at `end` is measured. Raise `BadInput` if that is nothing."""
+    table = run.table()
+    warmup, cooldown = (read_key(RunTable, table, name) for name in ("warmup", "cooldown"))
+    energy = Energy(**read_key(RunTable, table, "energy"))
+    if not warmup and not cooldown:
+        return Measured(None, energy)
+    if warmup + cooldown >= end:
+        where = f"{run.scenario}: " if run.scenario else ""
+        raise BadInput(f"{where}[run]: warmup and cooldown leave nothing of {end / 1e6:g} s to measure")
+    return Measured(Window(warmup, end - cooldown), energy)
+
+
+def part_of_folder(folder: Path) -> Measured:
+    """Return what of the run in a folder is measured; everything if it has no `run.json` of a simulation."""
+    described = folder / RUN_FILE
+    if not described.is_file():
+        return Measured(None, Energy())
+    facts = msgspec.json.decode(described.read_bytes())
+    if "run" not in facts or "outcome" not in facts:
+        return Measured(None, Energy())
+    return measured_part(msgspec.convert(facts["run"], Run), facts["outcome"]["end_us"])
+
+
+def measure_folder(folder: Path) -> Measures:
+    """Measure the run in a folder as its scenario says."""
+    return measure_run(folder, *part_of_folder(folder))

@@ -1,0 +1,88 @@
+"""Measures of copies: transfers that were started, relayed and aborted, and what became of carried copies.
+
+A *transfer* is one message in one packet to one node. It is *relayed* when the packet is received, and
+*aborted* if it is not. Copies that a node carried are *dropped* because of a full buffer or their deadline, or
+*removed* because they were handed over or acknowledged. The *buffer time* of such a copy is the time that it
+was carried. The *overhead ratio* is relayed copies that were no delivery, per delivery.
+
+With a window, transfers are counted if they happen in it, and relayed copies are the first copies of measured
+messages and the other copies that were received in it: a row of a packet does not name its messages.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Final
+
+import numpy as np
+
+from precede.eventlog.schema import PACKET_RECEIVED, RECEIVED, SENT
+from precede.measures.columns import Codes, Integers
+from precede.measures.messages import Broadcasts, MessageRows, Window, waits
+from precede.measures.statistics import Measures, ratio, summarise
+
+DROPPED: Final = ("evicted", "expired_cached")
+REMOVED: Final = ("acknowledged", "handed_over")
+
+
+class Transfers:
+    """Counts the transfers of one run."""
+
+    def __init__(self, window: Window | None) -> None:
+        self.window = window or Window()
+        self.to_one = self.to_all = self.received = self.first_copies = 0
+        self.receptions_logged = False
+
+    def add(self, kind: Codes, at: Integers, peer: Codes, messages: Integers) -> None:
+        """Add the rows of a batch; `messages` is how many messages a packet has."""
+        received = kind == PACKET_RECEIVED
+        self.receptions_logged |= bool(received.any())
+        inside = (at >= self.window.begin) & (at < self.window.end)
+        self.first_copies += int(np.count_nonzero((kind == RECEIVED) & inside))
+        self.received += int(messages[received & inside].sum())
+        sent = (kind == SENT) & inside
+        self.to_one += int(messages[sent & (peer >= 0)].sum())
+        self.to_all += int(messages[sent & (peer < 0)].sum())
+
+    def measures(self, receptions: int, deliveries: int) -> Measures:
+        """The measures of transfers; none if the log has no received packets.
+
+        Where messages are sent to all neighbours, or packets are duplicated, no transfer is called aborted.
+        """
+        if not self.receptions_logged:
+            return {}
+        relayed = receptions + self.received - self.first_copies
+        measures: Measures = {"relayed": relayed, "overhead_ratio": ratio(relayed - deliveries, deliveries)}
+        if self.to_one and not self.to_all and self.to_one >= self.received:
+            measures["transfers_started"] = self.to_one
+            measures["transfers_aborted"] = self.to_one - self.received
+        return measures
+
+
+def measure_discarded(
+    discarded: MessageRows,
+    reason: Integers,
+    codes: Mapping[str, int],
+    received: MessageRows,
+    broadcasts: Broadcasts,
+) -> tuple[Measures, Integers]:
+    """Count discards, in all and by reason, and summarise the buffer times of carried copies.
+
+    Returns the measures and the buffer times. `expired` counts messages that expired while they waited for
+    their order.
+    """
+    per_reason = np.bincount(reason[reason >= 0], minlength=len(codes))
+    by_name = {name: int(per_reason[code]) for name, code in codes.items()}
+    carried = np.isin(reason, [codes[name] for name in (*DROPPED, *REMOVED) if name in codes])
+    copies = discarded.chosen(carried)
+    since = (waits(received, copies, broadcasts.keys.size), broadcasts.since(copies, own=True))
+    times: Integers = np.concatenate(since)
+    measures: Measures = {
+        "expired": by_name.get("expired_pending", 0),
+        "discarded": reason.size,
+        **{f"discarded_{name}": count for name, count in sorted(by_name.items()) if count},
+        "copies_dropped": sum(by_name.get(name, 0) for name in DROPPED),
+        "copies_removed": sum(by_name.get(name, 0) for name in REMOVED),
+        **summarise("buffer_time_us", times),
+    }
+    return measures, times
