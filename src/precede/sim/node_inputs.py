@@ -85,7 +85,7 @@ class NodeInputs(FastPath):
             self.receive(to, packet, sender, over)
 
     def sent(self, node: NodeId, key: Key, ok: bool) -> None:
-        """Tells a node that a keyed send has left, or was dropped."""
+        """Tells a node that a send with this key has left (`ok`), or was dropped before."""
         hosted = self.nodes[node]
         if hosted.stalled:
             hosted.deferred.append((self.sent, (node, key, ok)))

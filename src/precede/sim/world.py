@@ -169,7 +169,7 @@ class World(NodeInputs):
     ) -> None:
         """Let the application of a node broadcast a message, unless the node is down or refuses it.
 
-        Both are counted. A stalled node gets the message after the stall.
+        Both cases are counted. A stalled node gets the message after the stall.
         """
         hosted = self.nodes[node]
         if not hosted.up or hosted.gone:

@@ -112,7 +112,7 @@ class FloodRadio(Network):
     # -- the channel -------------------------------------------------------------------------------------
 
     def _access_channel(self, radio: _Radio) -> None:
-        """Transmits the first packet of the queue after the access time, or now if there is none.
+        """Transmits the first packet of the queue after the access time (at once if that is 0).
 
         With carrier sense it also waits for a free channel.
         """
