@@ -18,6 +18,7 @@ NOT_ONE = (
     "contact_worlds",
     "processes",
     "precede_member",
+    "rivals",
 )
 
 
@@ -45,6 +46,7 @@ def main() -> None:
             "",
             f"`python -m benchmarks.{path.stem} --json`",
             "",
+            *([result.pop("table"), ""] if "table" in result else []),
             "| | |",
             "| --- | --- |",
         ]

@@ -1,224 +1,153 @@
-"""Throughput of real nodes on loopback, and where the CPU goes: codec, ordering, storage, sealing, the system.
+"""CPU per delivery of members in processes of their own, beside other ways to reach every member.
 
-Eight members in one process broadcast 200 bytes each as fast as all of them deliver; the same run
-measures a bare asyncio UDP echo of frames of the same size. The split is thread CPU time, each category without
-what it calls of another. `python -m benchmarks.runtime --json [--seconds S]`
+Every member broadcasts 200 bytes as fast as all of them deliver, 8 messages outstanding each, over loopback. A
+delivery is a message handed to one application, own messages included; CPU time is that of all processes, a
+server included. Rounds take turns, and the least figure of each counts, because machines are noisy. The table
+says what each system promises: microseconds alone do not compare them.
+
+python -m benchmarks.runtime [--json] [--seconds S] [--rounds N] [--members 5,20] [--only NAME,…]
 """
 
 from __future__ import annotations
 
 import argparse
-import asyncio
 import json
-import socket
+import os
 import tempfile
-import time
-from collections import Counter
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
+from importlib.util import find_spec
 from pathlib import Path
-from typing import Any
+from typing import Any, NamedTuple
 
-import precede
-from precede.runtime.codec import Codec
-from precede.runtime.group import Group
-from precede.runtime.links.admission import OpenAdmission, SealedAdmission
+import psutil
+
+from benchmarks import rivals
+from benchmarks.processes import WINDOW, Cost, run_members
 from precede.runtime.links.keyring import new_key
-from precede.runtime.store import Store
-from precede.runtime.transports.udp import UdpTransport
 
-NAMES = tuple(f"m{number}" for number in range(8))
-PAYLOAD = bytes(200)
-OUTSTANDING = 40
-INPUTS = ("start", "broadcast", "receive", "sent", "timer", "link_up", "link_down")
-STORING = ("persist", "deliver", "acknowledge", "remember", "log", "commit")
+PROMISES = ("order", "loss", "sealed", "signed", "stored", "server")
 
 
-class Split:
-    """Thread CPU time by category; time in a call of another category counts for that one."""
+class System(NamedTuple):
+    """A way to bring messages to every member: how a run of it is measured, and what it promises."""
 
-    def __init__(self) -> None:
-        self.spent: Counter[str] = Counter()
-        self.calls: Counter[str] = Counter()
-        self._inner = 0
-
-    def timed(self, category: str, function: Callable[..., Any]) -> Callable[..., Any]:
-        def call(*given: Any, **named: Any) -> Any:
-            outer, self._inner = self._inner, 0
-            began = time.thread_time_ns()
-            try:
-                return function(*given, **named)
-            finally:
-                took = time.thread_time_ns() - began
-                self.spent[category] += took - self._inner
-                self.calls[category] += 1
-                self._inner = outer + took
-
-        return call
-
-    def watch(self, owner: Any, names: tuple[str, ...], category: str) -> None:
-        for name in names:
-            setattr(owner, name, self.timed(category, getattr(owner, name)))
+    title: str
+    run: Callable[[int, float], Cost]
+    promises: Sequence[str]
+    needs: str = ""
+    """The library that it needs, by the name that Python imports."""
 
 
-class Members:
-    """All members in one process, each with its own socket."""
+def precede_group(signed: bool, *, lan: bool = True) -> Callable[[int, float], Cost]:
+    """A group with stores on disk and sealed frames; with `lan` over multicast on the loopback interface."""
 
-    def __init__(self, folder: Path, *, stored: bool, sealed: bool, dissemination: str) -> None:
-        self.transports = [UdpTransport(("127.0.0.1", 0)) for _ in NAMES]
-        key = new_key() if sealed else None
-        options = {"dissemination": dissemination} | ({"rto": "0s"} if dissemination == "direct" else {})
-        self.groups = [
-            precede.join(
-                "bench",
-                name,
-                key=key,
-                members=NAMES,
-                transport=transport,
-                store=folder / f"{name}.db" if stored else None,
-                options=options,
-            )
-            for name, transport in zip(NAMES, self.transports, strict=True)
-        ]
-        self.said = self.delivered = 0
+    def run(members: int, seconds: float, profile: str | None = None) -> Cost:
+        with tempfile.TemporaryDirectory() as folder:
+            options = {
+                "folder": folder,
+                "key": new_key(),
+                "signed": signed,
+                "lan": ("239.83.7.9", rivals.free_port()) if lan else None,
+                "profile": profile,
+            }
+            return run_members("benchmarks.precede_member:member", members, options, seconds)
 
-    async def run(self, seconds: float, split: Split | None = None) -> dict[str, float]:
-        """Deliveries per second, CPU per delivery, frames and bytes of the wire per delivery."""
-        for group in self.groups:
-            await group.__aenter__()
-            if split is not None:
-                split.watch(group.driver.node, INPUTS, "ordering")
-        for one in self.transports:
-            for other in self.transports:
-                if one is not other:
-                    one.add_peer(other.address)
-        while not all(len(group.neighbours()) == len(NAMES) - 1 for group in self.groups):
-            await asyncio.sleep(0.05)
-        tasks = [asyncio.create_task(work(group)) for group in self.groups for work in (self._say, self._take)]
-        await asyncio.sleep(1.0)
-        if split is not None:
-            split.spent.clear()
-            split.calls.clear()
-        before, wall, cpu = self.delivered, time.perf_counter(), time.process_time()
-        await asyncio.sleep(seconds)
-        count = self.delivered - before
-        wall, cpu = time.perf_counter() - wall, time.process_time() - cpu
-        for task in tasks:
-            task.cancel()
-        for group in self.groups:
-            await group.close()
-        return {"per_second": count / wall, "cpu_us": cpu / max(1, count) * 1e6, "cpu": cpu, "count": count}
-
-    async def _say(self, group: Group) -> None:
-        while True:
-            if self.said * len(NAMES) - self.delivered < OUTSTANDING * len(NAMES):
-                self.said += 1
-                await group.broadcast(PAYLOAD)
-            else:
-                await asyncio.sleep(0.001)
-
-    async def _take(self, group: Group) -> None:
-        async for _ in group:
-            self.delivered += 1
+    return run
 
 
-class Echo(asyncio.DatagramProtocol):
-    """Sends every frame back and counts it."""
-
-    def __init__(self) -> None:
-        self.heard = 0
-
-    def connection_made(self, transport: Any) -> None:
-        self.transport = transport
-
-    def datagram_received(self, data: bytes, addr: Any) -> None:
-        self.heard += 1
-        self.transport.sendto(data, addr)
+def rival(name: str) -> Callable[[int, float], Cost]:
+    return lambda members, seconds: run_members(f"benchmarks.rivals:{name}", members, {}, seconds)
 
 
-async def echo(size: int, seconds: float) -> dict[str, float]:
-    """Measures round trips between two asyncio endpoints, with some frames always in flight."""
-    loop = asyncio.get_running_loop()
-    one, a = await loop.create_datagram_endpoint(Echo, local_addr=("127.0.0.1", 0))
-    two, b = await loop.create_datagram_endpoint(Echo, local_addr=("127.0.0.1", 0))
-    for _ in range(OUTSTANDING):
-        one.sendto(bytes(size), two.get_extra_info("sockname"))
-    wall, cpu = time.perf_counter(), time.process_time()
-    await asyncio.sleep(seconds)
-    wall, cpu = time.perf_counter() - wall, time.process_time() - cpu
-    frames = a.heard + b.heard
-    one.close()
-    two.close()
-    return {"per_second": frames / wall, "cpu_us": cpu / frames * 1e6}
+def through_nats(members: int, seconds: float) -> Cost:
+    port = rivals.free_port()
+    with rivals.nats_server(port) as pid:
+
+        def cpu_s() -> float:
+            times = psutil.Process(pid).cpu_times()
+            return times.user + times.system
+
+        return run_members("benchmarks.rivals:nats", members, {"port": port}, seconds, cpu_s)
 
 
-def watch_everything(split: Split) -> None:
-    """Times what all members share: codec, stores, admission, and every system call."""
-    split.watch(Codec, ("encode", "decode"), "codec")
-    split.watch(Store, STORING, "storage")
-    for admission in (SealedAdmission, OpenAdmission):
-        split.watch(admission, ("seal_to", "seal_to_all", "frame"), "sealing")
+SYSTEMS = {
+    "precede": System("Precede", precede_group(False), ("causal", "repaired", "yes", "no", "yes", "no")),
+    "precede_signed": System(
+        "Precede, signed", precede_group(True), ("causal", "repaired", "yes", "yes", "yes", "no")
+    ),
+    "precede_unicast": System(
+        "Precede, unicast only",
+        precede_group(False, lan=False),
+        ("causal", "repaired", "yes", "no", "yes", "no"),
+    ),
+    "udp": System("asyncio UDP", rival("udp"), ("none", "lost", "no", "no", "no", "no")),
+    "zeromq": System(
+        "ZeroMQ PUB/SUB", rival("zeromq"), ("per sender", "lost while apart", "no", "no", "no", "no"), "zmq"
+    ),
+    "nats": System("NATS", through_nats, ("per sender", "lost while apart", "no", "no", "no", "yes"), "nats"),
+    "zenoh": System(
+        "Zenoh, peers", rival("zenoh"), ("per sender", "lost while apart", "no", "no", "no", "no"), "zenoh"
+    ),
+}
 
-    class TimedSocket(socket.socket):
-        """System calls, counted and timed."""
 
-    split.watch(TimedSocket, ("send", "sendto", "recv", "recvfrom"), "system calls")
-    socket.socket = TimedSocket  # type: ignore[misc]
-
-
-async def watched(folder: Path, seconds: float, split: Split, **how: Any) -> dict[str, float]:
-    loop: Any = asyncio.get_running_loop()
-    split.watch(loop._selector, ("select",), "system calls")
-    return await Members(folder, **how).run(seconds, split)
-
-
-def measure(seconds: float) -> dict[str, Any]:
-    """Measures everything, in one run."""
-    result: dict[str, Any] = {}
-    setups = {
-        "stored_sealed": {"stored": True, "sealed": True, "dissemination": "epidemic"},
-        "direct_stored_sealed": {"stored": True, "sealed": True, "dissemination": "direct"},
-        "bare": {"stored": False, "sealed": False, "dissemination": "direct"},
-    }
-    with tempfile.TemporaryDirectory() as folder:
-        bare = asyncio.run(echo(len(PAYLOAD) + 100, seconds))
-        for name, how in setups.items():
-            run = asyncio.run(Members(Path(folder) / name, **how).run(seconds))
-            result[f"{name}_deliveries_per_second"] = round(run["per_second"])
-            result[f"{name}_cpu_us_per_delivery"] = round(run["cpu_us"], 1)
-            result[f"ratio_{name}_cpu_to_echo"] = round(run["cpu_us"] / bare["cpu_us"], 2)
-        result["echo_frames_per_second"] = round(bare["per_second"])
-        result["echo_cpu_us_per_frame"] = round(bare["cpu_us"], 1)
-        split = Split()
-        watch_everything(split)
-        for name in ("stored_sealed", "direct_stored_sealed"):
-            run = asyncio.run(watched(Path(folder) / f"{name}-split", seconds, split, **setups[name]))
-            result |= shares(name, split, run)
+def measure(names: Sequence[str], sizes: Sequence[int], seconds: float, rounds: int) -> dict[str, Any]:
+    """Measure each system at each number of members, taking turns."""
+    best: dict[tuple[str, int], Cost] = {}
+    for _ in range(rounds):
+        for size in sizes:
+            for name in names:
+                cost = SYSTEMS[name].run(size, seconds)
+                if (name, size) not in best or cost.cpu_us < best[name, size].cpu_us:
+                    best[name, size] = cost
+    result: dict[str, Any] = {"load_average": os.getloadavg()[0]}
+    for (name, size), cost in best.items():
+        result[f"{name}_{size}_cpu_us"] = round(cost.cpu_us, 1)
+        result[f"{name}_{size}_deliveries_per_second"] = round(cost.per_second)
+        if ("udp", size) in best:
+            result[f"ratio_{name}_{size}_to_udp"] = round(cost.cpu_us / best["udp", size].cpu_us, 2)
     return result
 
 
-def shares(name: str, split: Split, run: dict[str, float]) -> dict[str, Any]:
-    """Percent of the CPU by category; `rest` is driver, links, channels and the event loop."""
-    part = {category: spent / 1e9 / run["cpu"] for category, spent in sorted(split.spent.items())}
-    result: dict[str, Any] = {f"{name}_percent_{category.replace(' ', '_')}": round(100 * share, 1)
-                              for category, share in part.items()}  # fmt: skip
-    result[f"{name}_percent_rest"] = round(100 * (1 - sum(part.values())), 1)
-    result[f"{name}_system_calls_per_delivery"] = round(split.calls["system calls"] / run["count"], 2)
-    result[f"ratio_{name}_ordering_and_codec"] = round(part.get("ordering", 0) + part.get("codec", 0), 3)
-    return result
+def table(result: dict[str, Any], names: Sequence[str], sizes: Sequence[int]) -> str:
+    """Return the figures and promises as a table in Markdown."""
+    heads = ["", *(f"µs at n = {size}" for size in sizes), *PROMISES]
+    lines = [heads, ["---", *("---:" for _ in sizes), *("---" for _ in PROMISES)]]
+    for name in names:
+        system = SYSTEMS[name]
+        figures = [f"{result[f'{name}_{size}_cpu_us']:.0f}" for size in sizes]
+        lines.append([system.title, *figures, *system.promises])
+    return "\n".join(f"| {' | '.join(cells)} |" for cells in lines)
 
 
 def main() -> None:
-    """Print the figures."""
-    parser = argparse.ArgumentParser(description=__doc__)
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--json", action="store_true", help="one object")
-    parser.add_argument("--seconds", type=float, default=5.0, help="how long each measurement takes")
+    parser.add_argument("--seconds", type=float, default=4.0, help="how long each measurement takes")
+    parser.add_argument("--rounds", type=int, default=2)
+    parser.add_argument("--members", default="5,20", help="how many members")
+    parser.add_argument("--only", default=",".join(SYSTEMS), help=f"some of {', '.join(SYSTEMS)}")
+    parser.add_argument(
+        "--profile", type=Path, help="write the profile of one Precede member, and nothing else"
+    )
     given = parser.parse_args()
-    result = measure(given.seconds)
-    if given.json:
-        print(json.dumps(result))
+    sizes = [int(size) for size in given.members.split(",")]
+    if given.profile is not None:
+        precede_group(False)(sizes[0], given.seconds, str(given.profile))  # type: ignore[call-arg]
         return
-    for name, value in result.items():
-        print(f"{name:<48} {value}")
+    chosen = given.only.split(",")
+    missing = [name for name in chosen if SYSTEMS[name].needs and find_spec(SYSTEMS[name].needs) is None]
+    names = [name for name in chosen if name not in missing]
+    result = measure(names, sizes, given.seconds, given.rounds)
+    if given.json:
+        print(json.dumps({"table": table(result, names, sizes), **result, "not_installed": missing}))
+        return
+    print(
+        f"CPU per delivery, {WINDOW} messages outstanding at each member, load {result['load_average']:.1f}:\n"
+    )
+    print(table(result, names, sizes))
+    if missing:
+        print(f"\nNot installed (pip install 'precede[bench]'): {', '.join(missing)}")
 
 
 if __name__ == "__main__":

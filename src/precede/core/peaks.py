@@ -1,7 +1,8 @@
 """The peaks of a node's sizes: the largest value that each has reached after any input.
 
-Both drivers note the sizes after every input, because a size changes only there. A sample now and then misses
-almost every peak: a buffer that fills during a contact is often empty again a moment later.
+The simulator notes the sizes after every input, because a size changes only there, and the runtime after the
+inputs of each turn. A sample now and then misses almost every peak: a buffer that fills during a contact is
+often empty again a moment later.
 """
 
 from __future__ import annotations

@@ -162,14 +162,21 @@ class Deliveries:
         current = None if self._iterator is None else self._iterator()
         if self._requested or (current is not None and current is not iterator):
             raise RuntimeError(f"{self._state.name}: another loop takes the messages of this group already")
-        self._iterator, self._requested = ref(iterator), True
-        try:
-            return await self._next()
-        finally:
-            self._requested = False
-
-    async def _next(self) -> Delivered:
+        if current is None:
+            self._iterator = ref(iterator)
         self.acknowledge()
+        if not self._in_memory:
+            self._requested = True
+            try:
+                await self._wait()
+            finally:
+                self._requested = False
+        self._in_hand, message = self._in_memory.popleft()
+        id = message.id
+        return Delivered(self._name_of(id.source), id.number, message.payload, id)
+
+    async def _wait(self) -> None:
+        """Wait until a message is in memory. Raise StopAsyncIteration after the member has closed."""
         while not self._in_memory:
             if self._state.phase == "closed" and self._state.failure is None:
                 raise StopAsyncIteration
@@ -179,9 +186,6 @@ class Deliveries:
             else:
                 self._changed.clear()
                 await self._changed.wait()
-        self._in_hand, message = self._in_memory.popleft()
-        id = message.id
-        return Delivered(self._name_of(id.source), id.number, message.payload, id)
 
     def acknowledge(self) -> None:
         """Acknowledge the message that the application has processed: a restart does not deliver it again."""

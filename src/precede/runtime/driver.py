@@ -135,11 +135,10 @@ class Driver(EffectHandler):
         """
         if self._stopped:
             return
-        if not self._running:
+        if self._inputs and not self._running:
             self._run_inputs(len(self._inputs))
         now = self._clock.now()
         self.carry_out(self.node_id, self.node.broadcast(payload, now, to, lifetime), now)
-        self.peaks.note(self.node.sizes())
         self._schedule()
 
     def packet(self, data: bytes, sender: NodeId, over: Medium = RADIO) -> None:
@@ -272,6 +271,7 @@ class Driver(EffectHandler):
         try:
             while self._inputs or self._departures:
                 self._run_inputs(_MOST_TOGETHER)
+                self.peaks.note(self.node.sizes())
                 self._commit()
                 self._departures.release(self._transmit, self.on_deliver)
             self._commit()
@@ -288,7 +288,6 @@ class Driver(EffectHandler):
             call = inputs.popleft()
             now = self._clock.now()
             self.carry_out(self.node_id, call(now), now)
-        self.peaks.note(self.node.sizes())
 
     def _commit(self) -> None:
         """Commit changes and the rows that report them in one transaction. Rows without changes can wait."""

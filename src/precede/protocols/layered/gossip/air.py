@@ -58,7 +58,7 @@ class Gossip(Epidemic):
 
     `_mismatches`: digests with another hash since the last full digest of this node. `_compared`: for each
     neighbour the last pair of hashes that differed, and how often. `_transmitted`: when a message was
-    transmitted to all for the last time.
+    transmitted to all for the last time, the oldest first.
     """
 
     draining: ClassVar[tuple[str, ...]] = ("relays",)
@@ -147,17 +147,21 @@ class Gossip(Epidemic):
             self._wants.arrived(parsed.id, now, effects)
         new = [id for id in whole.ids if id not in self._holdings.carried]
         self._receive_messages(packet, sender, now, effects)
-        fresh = [id for id in new if id in self._holdings.carried]
-        if len(fresh) <= _FEW:
-            for id in fresh:
-                self._coverage.relays[id] = set()
-        for id in whole.ids:
-            heard_by = self._coverage.relays.get(id)
-            if heard_by is not None:
-                heard_by.add(sender)
-                heard_by |= reached
-                if self._coverage.is_covered(heard_by, now):
-                    del self._coverage.relays[id]
+        reached = reached | {sender}
+        if self._coverage.is_covered(reached, now):  # in a dense group nearly always
+            for id in whole.ids:
+                self._coverage.relays.pop(id, None)
+        else:
+            fresh = [id for id in new if id in self._holdings.carried]
+            if len(fresh) <= _FEW:
+                for id in fresh:
+                    self._coverage.relays[id] = set()
+            for id in whole.ids:
+                heard_by = self._coverage.relays.get(id)
+                if heard_by is not None:
+                    heard_by |= reached
+                    if self._coverage.is_covered(heard_by, now):
+                        del self._coverage.relays[id]
         if self._coverage.relays and self._relay_due is None:
             self._relay_due = now + int(self._generator.random() * self._relay_wait)
             effects.append(SetTimer(RELAY, self._relay_due))
@@ -196,12 +200,13 @@ class Gossip(Epidemic):
 
     def _transmit(self, contents: Sequence[ParsedEnvelope], now: Instant, effects: list[Effect]) -> None:
         """Transmit messages to all neighbours, in as few packets as the size of a frame allows."""
-        for id in [id for id, at in self._transmitted.items() if at < now - SECOND]:
-            del self._transmitted[id]
+        while self._transmitted and next(iter(self._transmitted.values())) < now - SECOND:
+            del self._transmitted[next(iter(self._transmitted))]
         if self._coverage.is_alone():
             return  # the digest of the next contact announces them
         alive = [parsed for parsed in contents if parsed.deadline > now]
         for parsed in alive:
+            self._transmitted.pop(parsed.id, None)
             self._transmitted[parsed.id] = now
         for part in _parts(alive, FRAME_BYTES):
             packet = data_packet(Batch(part), *self._coverage.own_list(now))

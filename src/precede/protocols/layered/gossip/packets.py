@@ -34,6 +34,8 @@ HASH_BYTES: Final = 8
 
 FRAME_BYTES: Final = 1_000
 """Most bytes of a packet with several messages, so that it fits into a frame."""
+JOINED_BYTES: Final = 1_100
+"""Most bytes of packets that are joined to one."""
 
 Hash: TypeAlias = Annotated[int, Meta(ge=0, le=(1 << 63) - 1)]
 
@@ -57,7 +59,7 @@ class DataPacket(BatchPacket, frozen=True, gc=True, dict=True):
     def joined(self, later: Packet) -> Packet | None:
         if type(later) is not DataPacket or later.list_version != self.list_version:
             return None
-        if self.size_bytes + later.size_bytes > FRAME_BYTES:
+        if self.size_bytes + later.size_bytes > JOINED_BYTES:
             return None
         neighbours = self.neighbours if later.neighbours is None else later.neighbours
         return data_packet(Batch(self.batch.contents + later.batch.contents), self.list_version, neighbours)
