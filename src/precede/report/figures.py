@@ -234,7 +234,9 @@ def _draw_axes(figure: Figure, across: Axis, up: Axis, bottom: float, width: flo
         x = across.place(value)
         yield f'<line x1="{x:.1f}" x2="{x:.1f}" y1="{bottom:.1f}" y2="{bottom + 5:.1f}" stroke="{INK}"/>'
         label = escape(figure.x_shown(value))
-        yield f'<text class="ink" x="{x:.1f}" y="{bottom + 19:.1f}" text-anchor="middle">{label}</text>'
+        inside = x + 3.7 * len(label) <= width
+        place = f'x="{x:.1f}" text-anchor="middle"' if inside else f'x="{width - 1:g}" text-anchor="end"'
+        yield f'<text class="ink" {place} y="{bottom + 19:.1f}">{label}</text>'
     yield f'<line x1="{left:g}" x2="{width - _RIGHT:g}" y1="{bottom:g}" y2="{bottom:g}" stroke="{INK}"/>'
     middle, height = (across.start + across.end) / 2, (up.start + up.end) / 2
     yield f'<text class="ink" x="{middle:.1f}" y="{bottom + 40:.1f}" text-anchor="middle">'

@@ -11,12 +11,15 @@ import pyarrow.compute as pc
 
 from precede.lake.columns import distinct_names, indices
 from precede.lake.layout import Lake
+from precede.report.figures import Curve, Figure, Point
 from precede.report.packing import Ints, pack, planes
+from precede.report.units import unit_of
 
 SHOWN: Final = ("started", "crashed", "left", "broadcast", "received", "delivered", "discarded")
 """The kinds of events that a page carries, in the order of their codes in `model.js`."""
 NO_MESSAGE: Final = 0xFFFFFFFF
 _STRETCH: Final = 5
+_SAMPLES: Final = 80
 _COLUMNS: Final = (
     *("node", "incarnation", "step", "at_us", "kind"),
     *("message_source", "message_incarnation", "message_number"),
@@ -39,6 +42,8 @@ class Log(NamedTuple):
     messages: list[tuple[int, int, int]]
     rows: int
     """The number of events about messages in the whole run."""
+    ages: Ints
+    """The ages of all messages of the whole run when other nodes than their sources delivered them, sorted."""
 
     def name(self, message: int) -> str:
         """Return a message as the verifier writes it: `source:number`, or `source'incarnation:number`."""
@@ -55,7 +60,7 @@ def read_log(lake: Lake, run_id: str, limit: int, include: tuple[str, int] | Non
     table = lake.read("events", run_id, _COLUMNS, pc.field("kind").isin(SHOWN))
     keys = [("at_us", "ascending"), ("_", "ascending")]
     table = table.take(pc.sort_indices(_with_row_numbers(table), sort_keys=keys))
-    rows = table.num_rows
+    rows, ages = table.num_rows, delivery_ages(table)
     table = table.slice(0, max(limit, min(_rows_until(table, include), _STRETCH * limit)))
     nodes = distinct_names(table["node"], table["message_source"])
     source = indices(table["message_source"], nodes)
@@ -73,7 +78,59 @@ def read_log(lake: Lake, run_id: str, limit: int, include: tuple[str, int] | Non
         message=codes,
         messages=[(int(s), int(i), int(n)) for s, i, n in triples[:, is_message].T],
         rows=rows,
+        ages=ages,
     )
+
+
+def delivery_ages(table: pa.Table) -> Ints:
+    """Return the time from broadcast to delivery of every delivery at another node, in microseconds, sorted."""
+    kind = indices(table["kind"], SHOWN)
+    names = distinct_names(table["node"], table["message_source"])
+    source, at = indices(table["message_source"], names), table["at_us"].to_numpy()
+    incarnation, number = (_numbers(table[f"message_{name}"]) for name in ("incarnation", "number"))
+    key = (source * (int(incarnation.max(initial=0)) + 1) + incarnation) * (
+        int(number.max(initial=0)) + 1
+    ) + number
+    born = np.flatnonzero(kind == SHOWN.index("broadcast"))
+    born = born[np.argsort(key[born], kind="stable")]
+    elsewhere = indices(table["node"], names) != source
+    delivered = np.flatnonzero((kind == SHOWN.index("delivered")) & elsewhere)
+    if not len(born) or not len(delivered):
+        return NO_AGES
+    place = np.searchsorted(key[born], key[delivered]).clip(0, len(born) - 1)
+    known = key[born][place] == key[delivered]
+    ages: Ints = np.sort((at[delivered] - at[born[place]])[known])
+    return ages
+
+
+NO_AGES: Final[Ints] = np.empty(0, dtype=np.int64)
+
+
+def latency_figure(
+    scenario: str, groups: Mapping[str, Sequence[tuple[Ints, Mapping[str, float]]]]
+) -> Figure | None:
+    """Return the figure of deliveries over the time since the broadcast, with a curve for each group of runs.
+
+    A run is the ages of its deliveries and its measures. A curve is the share of the expected deliveries that
+    were made within a time: it ends at the delivery ratio. Returns None if nothing was delivered.
+    """
+    pooled = {
+        name: np.sort(np.concatenate([ages for ages, _ in runs] or [NO_AGES])) for name, runs in groups.items()
+    }
+    longest = max((int(ages[-1]) for ages in pooled.values() if len(ages)), default=0)
+    unit = unit_of("us", longest)
+    if not longest or unit is None:
+        return None
+    curves = []
+    for name, ages in pooled.items():
+        expected = sum(measures.get("expected_deliveries", len(own)) for own, measures in groups[name])
+        places = (
+            np.unique(np.linspace(0, len(ages) - 1, _SAMPLES).round().astype(np.int64)) if len(ages) else ()
+        )
+        points = [Point(float(ages[k]) / unit.size, (int(k) + 1) / max(1.0, expected)) for k in places]
+        curves.append(Curve(name, points, marked=False))
+    title = "Delivered within a time" + (f": {scenario}" if scenario else "")
+    return Figure(title, f"time since the broadcast, {unit.name}", "share of expected deliveries", curves)
 
 
 def _with_row_numbers(table: pa.Table) -> pa.Table:

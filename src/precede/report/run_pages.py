@@ -14,7 +14,8 @@ from precede.lake.columns import indices
 from precede.lake.results import Results, Row
 from precede.report.figures import Curve, Figure, Point, svg
 from precede.report.map_data import Stage, of_log, of_trace, page_map, script
-from precede.report.run_data import Log, page_data, read_log
+from precede.report.packing import Ints
+from precede.report.run_data import NO_AGES, Log, latency_figure, page_data, read_log
 from precede.report.tables import Cell, Link, Table, html
 from precede.report.units import readable
 from precede.report.writing import Pages, options_text, page_name, slug
@@ -34,6 +35,8 @@ class RunPages:
     def __init__(self, pages: Pages, results: Results, events: int) -> None:
         self.pages, self.results, self.events = pages, results, events
         self._maps: dict[str, str | None] = {}
+        self.ages: dict[str, Ints] = {}
+        """The ages of deliveries of each run whose page was written, for the pages of sweeps."""
 
     def write(self, run: Row) -> str:
         """Write the page of a run; returns the name of its file."""
@@ -50,6 +53,7 @@ class RunPages:
             "run.html",
             title=f"{run['protocol']}, {options_text(run['options']) or run['scenario']}, seed {run['seed']}",
             facts=self._facts(run),
+            latency=self._latency(run_id, measures),
             gauges=self._gauges(run_id) if self.results.lake.has("gauges", run_id) else [],
             measures=html(Table("The main measures", ("measure", "value"), main)),
             all_measures=html(Table("All measures of this run", ("measure", "value", "reads"), rows)),
@@ -87,6 +91,7 @@ class RunPages:
         log = read_log(self.results.lake, run_id, self.events, first)
         if not len(log.at_us):
             return _no_diagram()
+        self.ages[run_id] = log.ages
         data = page_data(log, run_id, violations)
         until = data["end"]
         return {
@@ -132,6 +137,11 @@ class RunPages:
 
     def _store(self, name: str, stage: Stage | None) -> str | None:
         return None if stage is None else self.pages.data(name, script("map", page_map(stage)))
+
+    def _latency(self, run_id: str, measures: dict[str, float]) -> list[Markup]:
+        """Return the figure of deliveries over the time since the broadcast; none if nothing was delivered."""
+        figure = latency_figure("", {"deliveries": [(self.ages.get(run_id, NO_AGES), measures)]})
+        return [] if figure is None else [svg(figure)]
 
     def _gauges(self, run_id: str) -> list[Markup]:
         """Return one figure of sizes over time for each registry and buffer of the nodes."""

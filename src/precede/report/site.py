@@ -21,6 +21,7 @@ from precede.report.protocol_pages import Card, write_protocols
 from precede.report.run_pages import RunPages
 from precede.report.sweep_pages import glance, write_sweep
 from precede.report.tables import Cell, Link, Table, html
+from precede.report.trace_pages import write_traces
 from precede.report.writing import Pages, options_text, page_name
 
 EVENTS: Final = 100_000
@@ -62,8 +63,9 @@ def build_site(
             progress(done, len(chosen))
         writer.write(run)
     with_page = {run["run_id"] for run in chosen}
-    sweeps = [write_sweep(pages, results, name, with_page) for name in results.sweeps()]
+    sweeps = [write_sweep(pages, results, name, with_page, writer.ages) for name in results.sweeps()]
     paper_table = write_papers(pages, lake, results.comparisons, papers)
+    traces = write_traces(pages, results)
     protocols = write_protocols(pages, results, cards, papers)
     pages.write(
         "index.html",
@@ -74,6 +76,7 @@ def build_site(
         summary=_summary(results),
         verdicts=html(glance(results)) if results.verdicts else "",
         sweeps=sweeps,
+        traces=html(traces) if traces.rows else "",
         papers=html(paper_table) if paper_table.rows else "",
         runs=html(_run_table(results, with_page)) if results.runs else "",
         protocols=html(protocols) if protocols.rows else "",

@@ -5,12 +5,15 @@ from __future__ import annotations
 import json
 import re
 from collections import Counter
+from collections.abc import Mapping
 from typing import Any, Final
 
 from markupsafe import Markup
 
 from precede.lake.results import Results, Row
-from precede.report.figures import Curve, Figure, Point, svg
+from precede.report.figures import COLOURS, Curve, Figure, Point, svg
+from precede.report.packing import Ints
+from precede.report.run_data import latency_figure
 from precede.report.tables import Cell, Link, Table, csv_text, html
 from precede.report.units import unit_of
 from precede.report.writing import Pages, Section, options_text, page_name, with_numbers
@@ -30,8 +33,10 @@ _NUMBER: Final = re.compile(r"(-?\d[\d.]*)\s*(us|ms|s|min|h)?")
 _UNITS: Final = {"us": 1e-6, "ms": 1e-3, "s": 1.0, "min": 60.0, "h": 3600.0}
 
 
-def write_sweep(pages: Pages, results: Results, sweep: str, with_page: set[str]) -> dict[str, Any]:
-    """Write the page of a sweep; returns its entry for the index."""
+def write_sweep(
+    pages: Pages, results: Results, sweep: str, with_page: set[str], ages: Mapping[str, Ints]
+) -> dict[str, Any]:
+    """Write the page of a sweep; returns its entry for the index. `ages` are those of deliveries, by run."""
     groups = results.groups(sweep)
     panels = [figures for name in DRAWN if (figures := figures_of(groups, name))]
     runs = [run for run in results.runs if run["sweep"] == sweep]
@@ -42,6 +47,7 @@ def write_sweep(pages: Pages, results: Results, sweep: str, with_page: set[str])
         lead=_summary(runs),
         sections=[
             Section("Figures", figures=[with_numbers(figure) for figures in panels for figure in figures]),
+            *_latency(results, runs, ages),
             Section(
                 "Numbers",
                 _download(pages, sweep, groups),
@@ -57,6 +63,36 @@ def write_sweep(pages: Pages, results: Results, sweep: str, with_page: set[str])
         "summary": _summary(runs),
         "figures": [svg(figure) for figure in panels[0]] if panels else [],
     }
+
+
+def _latency(results: Results, runs: list[Row], ages: Mapping[str, Ints]) -> list[Section]:
+    """Return the section of deliveries over time: a panel for each scenario, a curve for each group of runs.
+
+    If these are too many curves, there is a panel for each value of the setting on the figures' axis. If they
+    are still too many, there is no section.
+    """
+    drawn = [run for run in runs if run["run_id"] in ages]
+    settings = [json.loads(run["options"]) for run in drawn]
+    axis = _axis(settings, _varied(settings))
+    for fixed in ([], [] if axis is None else [axis]):
+        panels: dict[str, dict[str, list[tuple[Ints, Mapping[str, float]]]]] = {}
+        for run, own in sorted(zip(drawn, settings, strict=True), key=lambda pair: _in_order(pair[0])):
+            panel = _curve_name([run["scenario"]], own, fixed)
+            name = _curve_name([run["protocol"]], own, [key for key in own if key not in (*fixed, "protocol")])
+            group = panels.setdefault(panel, {}).setdefault(name, [])
+            group.append((ages[run["run_id"]], results.of_run(run["run_id"])))
+        if all(len(groups) <= len(COLOURS) for groups in panels.values()):
+            figures = [latency_figure(name if len(panels) > 1 else "", panels[name]) for name in panels]
+            shown = [with_numbers(figure) for figure in figures if figure is not None]
+            text = Markup("<p>All seeds together; a curve ends at the delivery ratio.</p>")
+            return [Section("Latency", text, figures=shown)] if shown else []
+    return []
+
+
+def _in_order(row: Row) -> tuple[str, str, list[tuple[int, float, str]]]:
+    """Return a sort key for runs and groups: scenario, protocol, then settings by size."""
+    settings = json.loads(row["options"])
+    return row["scenario"], row["protocol"], [_size(str(settings[key])) for key in sorted(settings)]
 
 
 def glance(results: Results) -> Table:
@@ -206,7 +242,7 @@ def table_of_groups(groups: list[Row]) -> Table:
     measures = [name for name in DRAWN if any(row["measure"] == name for row in groups)]
     titles = {name: _titled([row for row in groups if row["measure"] == name], name) for name in measures}
     cells: dict[tuple[str, str, str], dict[str, Row]] = {}
-    for row in groups:
+    for row in sorted(groups, key=_in_order):
         cells.setdefault((row["scenario"], row["protocol"], row["options"]), {})[row["measure"]] = row
     rows: list[list[Cell]] = []
     for (scenario, protocol, options), group in cells.items():
