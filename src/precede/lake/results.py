@@ -15,7 +15,7 @@ Row: TypeAlias = dict[str, Any]
 
 @dataclass(frozen=True)
 class Results:
-    """Runs, verdicts, violations, measures and comparisons of a lake. Events are read from `lake` when needed.
+    """The rows of a lake's small tables. Events are read from `lake` when needed.
 
     `verdicts`, `violations` and `by_run` (the measures of each run) are indexed by `run_id`.
     """
@@ -27,6 +27,7 @@ class Results:
     measures: list[Row] = field(default_factory=list)
     by_run: dict[str, dict[str, float]] = field(default_factory=dict)
     comparisons: list[Row] = field(default_factory=list)
+    differences: list[Row] = field(default_factory=list)
 
     def sweeps(self) -> list[str]:
         """Return the names of all sweeps, sorted."""
@@ -68,4 +69,5 @@ def read_results(lake: Lake) -> Results:
         measures=measures,
         by_run=by_run,
         comparisons=lake.rows("comparisons"),
+        differences=lake.rows("differences"),
     )

@@ -1,4 +1,4 @@
-"""The ten tables of the lake, declared once: name, type and meaning of every column.
+"""The eleven tables of the lake, declared once: name, type and meaning of every column.
 
 The Arrow schema of every file, the Spark schema (`precede.pipeline.sessions.frames`) and the page
 `docs/reference/tables.md` come from this declaration.
@@ -293,9 +293,44 @@ COMPARISONS: Final = Table(
             "reason", "string", "for a claim that is not reproduced: the reason, as far as we know it", True
         ),
         Column("shown_by", "string", "the experiment or test that supports the reason", True),
+        Column("scenario", "string", "the scenario or experiment it is about; `*`: any of the sweep", True),
     ),
 )
-_ALL = (SEGMENTS, CONTACTS, REJECTS, RUNS, EVENTS, GAUGES, VERDICTS, VIOLATIONS, MEASURES, COMPARISONS)
+DIFFERENCES: Final = Table(
+    "differences",
+    "one measure of two groups of runs of a sweep, compared over the seeds that both have",
+    ("sweep", "scenario", "measure", "factor", "a", "b", "options"),
+    "one sweep",
+    (
+        _SWEEP,
+        Column("scenario", "string", "name or file of the scenario"),
+        Column("measure", "string", "the measure that is compared"),
+        Column("factor", "string", "in what the groups differ: `protocol`, or the name of an option"),
+        Column("a", "string", "its value in one group, with options that the other group does not have"),
+        Column("b", "string", "its value in the other group"),
+        Column("options", "string", "the settings that both groups share, as JSON"),
+        Column("seeds", "bigint", "number of seeds that both groups have"),
+        Column("mean_a", "double", "mean over these seeds"),
+        Column("mean_b", "double", "mean over these seeds"),
+        Column("difference", "double", "mean of a minus b, seed by seed"),
+        Column("low", "double", "lower end of its 95 % confidence interval; null for one seed", True),
+        Column("high", "double", "upper end of that interval", True),
+        Column("effect", "double", "difference by the standard deviation of the differences", True),
+        Column("p", "double", "probability of such differences if there were none (paired t test)"),
+        Column("p_holm", "double", "p, corrected for all tests of this measure in the sweep", True),
+        Column("tests", "bigint", "number of these tests", True),
+        Column(
+            "conclusion",
+            "string",
+            "`a is better`, `b is better`, `no difference shown`, or `too few seeds` (below 5)",
+        ),
+    ),
+)
+
+_ALL = (
+    *(SEGMENTS, CONTACTS, REJECTS, RUNS, EVENTS, GAUGES, VERDICTS, VIOLATIONS, MEASURES, COMPARISONS),
+    DIFFERENCES,
+)
 TABLES: Final[Mapping[str, Table]] = {table.name: table for table in _ALL}
 
 

@@ -6,6 +6,7 @@ tasks and Spark jobs call them too.
 
 columns      Arrow columns as numpy arrays
 statistics   summaries, Student's t, confidence intervals
+paired       differences between settings over shared seeds, Holm's correction
 messages     rows about messages, resolved to their broadcasts; the window to measure
 delivery     delivery ratio, distribution of the age, hops
 copies       transfers, overhead ratio, drops, buffer times

@@ -13,6 +13,7 @@ packed data.
 * `writing`: pages from templates
 * `run_pages`, `sweep_pages`, `trace_pages`, `paper_pages`, `protocol_pages`, `emulation_pages`: one kind of
   page each
+* `difference_pages`: the part of a sweep's page that compares its settings
 * `site`: the whole site
 
 May import: measures, lake

@@ -11,6 +11,7 @@ from typing import Any, Final
 from markupsafe import Markup
 
 from precede.lake.results import Results, Row
+from precede.report.difference_pages import difference_sections
 from precede.report.figures import COLOURS, Curve, Figure, Point, svg
 from precede.report.packing import Ints
 from precede.report.run_data import latency_figure
@@ -48,6 +49,7 @@ def write_sweep(
         sections=[
             Section("Figures", figures=[with_numbers(figure) for figures in panels for figure in figures]),
             *_latency(results, runs, ages),
+            *difference_sections([row for row in results.differences if row["sweep"] == sweep]),
             Section(
                 "Numbers",
                 _download(pages, sweep, groups),

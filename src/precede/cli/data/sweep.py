@@ -104,5 +104,5 @@ def describe(summary: SweepSummary, root: Path) -> list[str]:
     if summary.claims:
         counts = ", ".join(f"{count:,} {status}" for status, count in summary.claims.items())
         lines.append(f"  claims: {counts}" + "".join(f"; missed: {claim}" for claim in summary.missed_claims))
-    lines.append(f"Tables in {root}: runs, events, gauges, verdicts, violations, measures")
+    lines.append(f"Tables in {root}: runs, events, gauges, verdicts, violations, measures, differences")
     return lines

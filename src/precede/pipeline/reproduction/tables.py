@@ -133,4 +133,5 @@ def comparison_row(name: str, paper: str, one: Comparison) -> dict[str, Any]:
         "runs": one.runs,
         "reason": one.reason,
         "shown_by": one.shown_by,
+        "scenario": one.claim.experiment,
     }

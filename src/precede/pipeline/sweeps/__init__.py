@@ -8,6 +8,7 @@
 * `results`: the lake's tables from the marks
 * `measures`: measures as DataFrame code, and the means of groups of runs
 * `groups`: the means of groups of runs without Spark
+* `differences`: groups of runs compared with each other over shared seeds
 * `compare`: measures compared with a claims file
 * `swarm`: random worlds as tasks, for `precede swarm`
 """

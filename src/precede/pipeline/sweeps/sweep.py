@@ -17,6 +17,7 @@ from precede.lake.layout import Lake
 from precede.lake.schemas import MEASURES
 from precede.pipeline.sessions.tasks import Progress
 from precede.pipeline.sweeps.compare import compare, missed
+from precede.pipeline.sweeps.differences import differences
 from precede.pipeline.sweeps.groups import group_rows
 from precede.pipeline.sweeps.measures import group_measures
 from precede.pipeline.sweeps.results import result_tables
@@ -27,7 +28,7 @@ if TYPE_CHECKING:
     from pyspark.sql import SparkSession
 
 
-RESULTS: Final = ("runs", "verdicts", "violations", "measures")
+RESULTS: Final = ("runs", "verdicts", "violations", "measures", "differences")
 
 
 class SweepSummary(Struct, frozen=True, kw_only=True):
@@ -118,6 +119,8 @@ def write_results(job: Job, grid: Grid, marks: dict[str, dict[str, Any]], sessio
         else:
             groups = group_measures(session.createDataFrame(measures)).orderBy(*MEASURES.key[3:]).toArrow()
         tables["measures"] = pa.concat_tables([measures, groups.cast(MEASURES.arrow())])
+    seeds = {point.id: point.run.seed for point in grid.points}
+    tables["differences"] = differences(measures, seeds, grid.name)
     for name, table in tables.items():
         job.write(name, grid.name, table)
 
