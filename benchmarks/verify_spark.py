@@ -1,10 +1,12 @@
 """Verdicts over large logs on Spark: `python -m benchmarks.verify_spark [--json] [--rows N] [--orders N]`.
 
-The default is a tenth of the largest: `--orders 10000` has a hundred million rows. `--folder` keeps the logs.
+`--orders 5000` has fifty million rows. `--folder` keeps the logs.
 
 One log of many independent orders, the rows of many orders interleaved in every file, so that Spark must bring
-each order together; a known few of the orders are wrong, and exactly those must be found. Beside it one single
-order of many nodes. CPU seconds and memory are of all processes, Java included.
+each order together; a known few of the orders are wrong, and exactly those must be found. It is verified by one
+process, by Spark from its files, and by Spark from a DataFrame. As many rows in files of one order each are
+verified by one process and by Spark. CPU seconds and memory are of all processes, Java included, after start
+and warm-up; `ratio_` is over one process.
 """
 
 from __future__ import annotations
@@ -19,54 +21,83 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.parquet as pq
 
+import precede.spark
 from benchmarks.family import Watched
-from benchmarks.verify import write_log
 from precede.pipeline.judging.files import verify_path
 from precede.pipeline.sessions.session import open_session
 from precede.witness.verdict import Part
+from precede.witness.verify import verify
 
 NODES = 10
 ORDERS_A_FILE = 200
-WRONG_EVERY = 997
+WRONG_EVERY = 97
+BY = "topic,partition"
 
 
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--json", action="store_true", help="print one object")
-    parser.add_argument("--orders", type=int, default=1_000)
+    parser.add_argument("--orders", type=int, default=500)
     parser.add_argument("--rows", type=int, default=10_010, help="rows of one order")
-    parser.add_argument("--single", type=int, default=10_000_000, help="delivered rows of the single order")
     parser.add_argument("--folder", type=Path, help="where the logs are kept, or stand already")
     options = parser.parse_args()
     with tempfile.TemporaryDirectory() as folder:
-        results = run(options.orders, options.rows, options.single, options.folder or Path(folder))
+        results = run(options.orders, options.rows, options.folder or Path(folder))
     print(json.dumps(results, indent=2) if options.json else "\n".join(f"{k}: {v}" for k, v in results.items()))
 
 
-def run(orders: int, rows: int, single: int, folder: Path) -> dict[str, Any]:
-    results: dict[str, Any] = {}
-    many, small = folder / f"{orders}-orders-of-{rows}", folder / "small"
+def run(orders: int, rows: int, folder: Path) -> dict[str, Any]:
+    files = orders // 10
+    many, alone = folder / f"{orders}-orders-of-{rows}", folder / f"{files}-files-of-{10 * rows}"
+    small, small_alone = folder / "small", folder / "small-files"
     if not many.is_dir():
         for begin in range(0, orders, ORDERS_A_FILE):
             write_orders(many, begin, min(begin + ORDERS_A_FILE, orders), rows)
-    write_orders(small, 0, 4, 2_000)
-    log = folder / f"single-of-{single}.parquet"
-    if not log.is_file():
-        write_log(log, 2000, single)
-    wrong = {order for order in range(orders) if order % WRONG_EVERY == WRONG_EVERY - 1}
+    if not alone.is_dir():
+        for order in range(files):
+            write_orders(alone, order, order + 1, 10 * rows)
+    write_orders(small, 0, 4, 40_000)
+    for order in range(4):
+        write_orders(small_alone, order, order + 1, 40_000)
+    results: dict[str, Any] = {"orders": orders}
+    for name, log, count in (("one_process", many, orders), ("one_process_files", alone, files)):
+        verify(str(small), "causal", by=BY)
+        with Watched() as watched:
+            verdict = verify(str(log), "causal", by=BY)
+        check([(order_of(part), part.verdict) for part in verdict.parts], count)
+        results |= measured(name, watched, verdict.rows)
+    with open_session("local[2,4]", light=True) as session:
+        logs = (("paths", many, small, orders), ("files", alone, small_alone, files))
+        for name, log, warm, count in logs:
+            verify_path(session, str(warm), "causal", by=BY)
+            with Watched() as watched:
+                verdict = verify_path(session, str(log), "causal", by=BY)
+            check([(order_of(part), part.verdict) for part in verdict.parts], count)
+            results |= measured(name, watched, verdict.rows)
     with open_session("local[2,4]") as session:
-        verify_path(session, str(small), "causal", by="topic,partition")
+        verify_frame(session, small)
         with Watched() as watched:
-            verdict = verify_path(session, str(many), "causal", by="topic,partition")
-        assert len(verdict.parts) == orders, len(verdict.parts)
-        assert {order_of(part) for part in verdict.parts if part.verdict == "violated"} == wrong
-        assert sum(part.verdict == "holds" for part in verdict.parts) == orders - len(wrong)
-        results |= measured("orders", watched, verdict.rows) | {"orders": orders, "orders_wrong": len(wrong)}
-        with Watched() as watched:
-            verdict = verify_path(session, str(log), "causal")
-        assert verdict.verdict == "holds", verdict
-        results |= measured("single", watched, verdict.rows) | {"single_nodes": 2000}
+            answers = verify_frame(session, many)
+        check(answers, orders)
+        results |= measured("frame", watched, results["paths_rows"])
+    for name, base in (("paths", "one_process"), ("frame", "one_process"), ("files", "one_process_files")):
+        results[f"ratio_cpu_{name}"] = round(results[f"{name}_cpu_s"] / results[f"{base}_cpu_s"], 2)
     return results
+
+
+def verify_frame(session: Any, log: Path) -> list[tuple[int, str]]:
+    """Verifies a log as the DataFrame of a caller. Returns the number and the verdict of each order."""
+    answers = precede.spark.verify(session.read.parquet(str(log)), "causal", by=BY.split(",")).toArrow()
+    columns = (answers[name].to_pylist() for name in ("topic", "partition", "verdict"))
+    return [(int(topic) + 100 * int(part), verdict) for topic, part, verdict in zip(*columns, strict=True)]
+
+
+def check(answers: list[tuple[int, str]], orders: int) -> None:
+    """Asserts that exactly the wrong orders were found."""
+    wrong = {order for order in range(orders) if order % WRONG_EVERY == WRONG_EVERY - 1}
+    assert len(answers) == orders, len(answers)
+    assert {order for order, verdict in answers if verdict == "violated"} == wrong
+    assert sum(verdict == "holds" for _, verdict in answers) == orders - len(wrong)
 
 
 def order_of(part: Part) -> int:

@@ -19,8 +19,8 @@ from precede.core.errors import BadInput
 from precede.pipeline.judging import follow as follow_module
 from precede.pipeline.judging.answers import combine
 from precede.pipeline.judging.follow import _ABSENT, _Follow, _Reporter, _wait, follow
-from precede.pipeline.judging.frames import settle_query
 from precede.pipeline.judging.ledger import FORMAT, Ledger, Standing
+from precede.pipeline.judging.query import settle_query
 from precede.witness.live import state
 from precede.witness.reading.column_names import BROADCAST, DELIVERED
 from precede.witness.verify import verify

@@ -10,13 +10,16 @@ import sys
 import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
+from msgspec.structs import replace
 
 import precede.pipeline
 from precede.cli import main
 from precede.core.errors import BadInput
-from precede.pipeline.judging import files, frames
+from precede.pipeline.judging import buckets, files, packing
 from precede.pipeline.judging.follow import follow
+from precede.pipeline.judging.query import settle_query
 from precede.pipeline.sessions.java import find_java_home
+from precede.witness.reading.tables import TableLog
 from precede.witness.verify import verify as verify_here
 from tests.pipeline.logs import random_log, table_of
 
@@ -45,7 +48,7 @@ def expected(rows, order):
     for part in whole.parts:
         key = tuple(value for _, value in part.group)
         own = [row for row in rows if (row["topic"], str(row["partition"])) == key]
-        log = frames.TableLog(table_of(own))
+        log = TableLog(table_of(own))
         log.broadcasts_elsewhere = True
         alone = verify_here(log, order, by=BY, columns="node=who")
         assert (alone.verdict, alone.violations) == (part.verdict, part.violations)
@@ -72,16 +75,18 @@ def test_every_group_gets_the_answer_of_one_process(session):
     assert {one[0] for one in answers(judged).values()} == {"holds", "violated", "unknown"}
 
 
-@pytest.mark.parametrize("at_once", [1, 300, 10**9])
+@pytest.mark.parametrize("count", [1, 5])
 @pytest.mark.parametrize("size", [7, 1000])
-def test_the_number_of_rows_at_once_does_not_change_the_answers(at_once, size):
-    rows = sorted(random_log(5), key=lambda row: (row["topic"], row["partition"], row["step"]))
-    query, _ = frames.settle_query(list(rows[0]), "causal", BY, "node=who", None, "counted", "forbid")
-    table = table_of(rows)
-    for name in (frames._BROADCASTS, frames._DEADLINES):
-        table = table.append_column(name, pa.array([True] * len(rows)))
-    batches = list(frames._Groups(query, at_once)(iter(table.to_batches(size))))
-    assert answers(pa.Table.from_batches(batches)) == expected(rows, "causal")
+def test_blocks_and_buckets_do_not_change_the_answers(count, size, monkeypatch):
+    rows = random_log(5)
+    query, layout = settle_query(list(rows[0]), "causal", BY, "node=who", None, "counted", "forbid")
+    monkeypatch.setattr(packing, "ROWS_A_BLOCK", size)
+    packer = packing.Packer(BY, layout.names_to_read(), count)
+    blobs = list(packing.PackFrame(packer)(iter(table_of(rows).to_batches(size))))
+    assert len({blob["bucket"][0] for blob in blobs}) == count
+    query = replace(query, broadcasts_elsewhere=True)
+    judged = list(buckets.JudgeBuckets(query)(reversed(blobs)))
+    assert answers(pa.Table.from_batches(judged)) == expected(rows, "causal")
 
 
 @pytest.mark.long
@@ -179,7 +184,7 @@ def test_files_on_spark_give_the_verdict_of_one_process(session, tmp_path):
     (by_file / "_no.parquet").write_text("not one of them")
     here = verify_here(table_of(rows), "causal", **options)
     assert here.violations > 3
-    assert files._one_order_each(files._pieces(by_file), BY)
+    assert files._whole_orders(files._pieces(by_file), BY)
     for path in (tmp_path / "shuffled", by_file):
         assert without_reasons(files.verify_path(session, str(path), "causal", **options)) == without_reasons(
             here
@@ -218,7 +223,7 @@ def test_partitioned_folders_are_read_here_and_on_spark(session, tmp_path, capsy
     session.createDataFrame(table_of(rows)).coalesce(1).write.partitionBy(*names).parquet(path)
     pieces = files._pieces(tmp_path / "events [x]")
     assert "run_id" not in pq.read_schema(pieces[0].path).names
-    assert files._one_order_each(pieces, ("run_id",)) == (len(names) == 1)
+    assert files._whole_orders(pieces, ("run_id",)) == (len(names) == 1)
     here = verify_here(table_of(rows), "causal")
     assert here.violations > 3
     assert without_reasons(verify_here(path, "causal")) == without_reasons(here)

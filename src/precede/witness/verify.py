@@ -10,7 +10,9 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from importlib.util import find_spec
 from os import PathLike
-from typing import TYPE_CHECKING, Any, Literal, Protocol, TypeAlias, TypedDict, get_args
+from typing import TYPE_CHECKING, Any, Literal, Protocol, TypeAlias, TypedDict, Unpack, get_args
+
+from msgspec.structs import replace
 
 from precede.core.errors import BadInput
 from precede.witness.checks.engine import Engine
@@ -108,6 +110,29 @@ def verify(
     checks, histories, facts = _read(log, layout, steps == "counted", engine, progress)
     facts.members = names
     return judge(checks, histories, facts, chosen_order, duplicates == "allow", note)
+
+
+def verify_each(
+    log: Log, order: Order, rows: Mapping[tuple[str, ...], int], **options: Unpack[VerifyOptions]
+) -> tuple[dict[tuple[str, ...], Verdict], Facts]:
+    """Verify the independent orders of a log one by one.
+
+    Returns a verdict for each, by the values that identify it, and facts about the whole log. `rows` has the
+    number of rows of each order. The options are those of `verify`.
+    """
+    mapping = read_mapping(options.get("columns"), "--columns", KNOWN)
+    layout = match_columns(
+        log.names, log.name, mapping, read_by(options.get("by")), read_kinds(options.get("kinds"))
+    )
+    if order != "delta":
+        layout = layout.without("deadline_us", "clock_us")
+    counted, allow = options.get("steps", "counted") == "counted", options.get("duplicates") == "allow"
+    checks, histories, facts = _read(log, layout, counted, None, None)
+    verdicts = {}
+    for history in histories:
+        key = tuple(value for _, value in history.group)
+        verdicts[key] = judge(checks, [history], replace(facts, rows=rows[key]), order, allow, None)
+    return verdicts, facts
 
 
 def _check_choice(name: str, value: str | None, choices: Sequence[str | None]) -> None:

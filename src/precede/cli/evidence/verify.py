@@ -175,7 +175,7 @@ def _verify(
             return verify(log, order, **options, members=members)
     from precede.pipeline.judging.files import verify_path
 
-    with session_for(master, conf, f"verify {log}") as session:
+    with session_for(master, conf, f"verify {log}", light=True) as session:
         return verify_path(session, log, order, **options)
 
 

@@ -4,6 +4,9 @@ It gives the same answers as `precede.verify` in one process. Independent orders
 parallel; one order is always verified by one task.
 
 * `answers`: the verdict about one order as a row, and one verdict from many rows
+* `query`: the options of a verification, as they are sent to tasks
+* `packing`: rows as packed blobs, so that Spark moves little
+* `buckets`: the orders whose blobs came to one task
 * `frames`: a DataFrame
 * `files`: a log in files, for `precede verify --master`
 * `follow`: a log that grows, for `precede verify --follow`

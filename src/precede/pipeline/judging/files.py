@@ -1,8 +1,8 @@
 """`precede verify --master`: a log of any size on Spark, with the same verdict as in one process.
 
-Files that each hold one order (a lake's `events`: one file for each run) are verified file by file in tasks
-that read their own files; no row passes through Spark. Other Parquet files are read as a DataFrame and shuffled
-by order. A log that is one single order, and a text log, is one task.
+Files that hold whole orders (a lake's `events`: one file for each run) are verified file by file in tasks that
+read their own files; no row passes through Spark. The rows of other Parquet files are packed by the tasks that
+read them and shuffled by order (see `packing.py`). A log that is one single order, and a text log, is one task.
 """
 
 from __future__ import annotations
@@ -19,11 +19,12 @@ import pyarrow.parquet as pq
 from precede.core.errors import BadInput
 from precede.lake.integrity import check_file, check_log, missing_files
 from precede.pipeline.judging.answers import answer_of, combine
-from precede.pipeline.judging.frames import Query, settle_query
-from precede.pipeline.judging.frames import verify as verify_frame
-from precede.pipeline.sessions.frames import escape_path
-from precede.pipeline.sessions.tasks import described, spread
-from precede.witness.reading.column_names import BROADCAST, Layout
+from precede.pipeline.judging.buckets import BROADCASTS, DEADLINES, JUDGED_DDL, WORTH_NUMBA, JudgeBuckets
+from precede.pipeline.judging.frames import quoted, shuffle
+from precede.pipeline.judging.packing import BLOB_DDL, Packer, PackFiles, divide
+from precede.pipeline.judging.query import Query, settle_query
+from precede.pipeline.sessions.tasks import cores, described, spread
+from precede.witness.reading.column_names import Layout
 from precede.witness.reading.partitions import Piece, pieces_in
 from precede.witness.reading.tables import ParquetLog, parquet_log
 from precede.witness.verdict import Order, Verdict
@@ -31,7 +32,7 @@ from precede.witness.verify import VerifyOptions
 from precede.witness.verify import verify as verify_log
 
 if TYPE_CHECKING:
-    from pyspark.sql import DataFrame, SparkSession
+    from pyspark.sql import SparkSession
 
 _ROWS_A_TASK: Final = 1_000_000
 """The rows that one task verifies, about a second of work.
@@ -40,9 +41,9 @@ Small logs get a task for each file, up to `_FEW_TASKS`.
 """
 
 _FEW_TASKS: Final = 64
-_ROWS_A_PARTITION: Final = 1_500_000
+_ROWS_A_BUCKET: Final = 1_500_000
 _MAGIC: Final = b"PAR1"
-_BAD_INPUT: Final = re.compile(r"precede\.core\.errors\.BadInput: (.*)")
+_BAD_INPUT: Final = re.compile(r"precede\.(?:core\.errors\.BadInput|lake\.integrity\.Damaged): (.*)")
 
 
 def verify_path(
@@ -67,23 +68,53 @@ def verify_path(
         return _in_one_task(session, path, order, options)
     for lost in missing_files(Path(path)):
         raise BadInput(f"{lost.path}: {lost.what}")
-    if _one_order_each(pieces, layout.by):
-        return combine(_judge_pieces(session, pieces, query, layout), layout.by)
-    if layout.row_order:
+    if _whole_orders(pieces, layout.by):
+        answers = _judge_pieces(session, pieces, query)
+    elif layout.row_order:
         return _in_one_task(session, path, order, options)
-    check_log(path)
-    frame = _frame(session, Path(path), pieces)
-    try:
-        rows = sum(map(_row_count, pieces))
-        partitions = rows // _ROWS_A_PARTITION + 2
-        with described(session, f"verify {path}: {rows:,} rows, shuffled by {', '.join(layout.by)}"):
-            frame = verify_frame(frame, order, partitions=partitions, **options)
-            answers = frame.toArrow().to_pylist()
-    except Exception as error:
-        raise plain_error(error) from None
-    for answer in answers:
-        answer["group"] = [str(answer[name]) for name in layout.by]
+    else:
+        answers = _judge_shuffled(session, path, pieces, query, layout)
     return combine(answers, layout.by)
+
+
+def _judge_shuffled(
+    session: SparkSession, path: str, pieces: Sequence[Piece], query: Query, layout: Layout
+) -> list[dict[str, Any]]:
+    """Verify orders that are spread over files. Returns an answer for each order.
+
+    Tasks read row groups and pack them; Spark moves the packed rows. If only some buckets have broadcasts or
+    deadlines, all are judged again, with that knowledge.
+    """
+    units = divide(pieces, _ROWS_A_TASK)
+    rows = sum(unit.rows for unit in units)
+    buckets = max(cores(session), rows // _ROWS_A_BUCKET + 1)
+    names = layout.names_to_read()
+    work = PackFiles(units, Packer(layout.by, names, buckets), names)
+    blobs = session.range(0, len(units), 1, len(units)).mapInArrow(work, BLOB_DDL)
+    schema = ", ".join([*(f"{quoted(name)} string" for name in layout.by), JUDGED_DDL])
+    while True:
+        judged = shuffle(blobs, buckets).mapInArrow(JudgeBuckets(query, as_text=True), schema)
+        try:
+            with described(session, f"verify {path}: {rows:,} rows, shuffled by {', '.join(layout.by)}"):
+                answers: list[dict[str, Any]] = judged.toArrow().to_pylist()
+        except Exception as error:
+            raise plain_error(error) from None
+        whole = _knowing(query, answers)
+        if whole == query:
+            break
+        query = whole
+    for answer in answers:
+        answer["group"] = [answer[name] for name in layout.by]
+    return answers
+
+
+def _knowing(query: Query, answers: Sequence[dict[str, Any]]) -> Query:
+    """The query with what is true elsewhere, if not all tasks saw broadcasts or deadlines."""
+    facts = {}
+    for field, name in (("broadcasts_elsewhere", BROADCASTS), ("deadlines_elsewhere", DEADLINES)):
+        seen = {answer[name] for answer in answers}
+        facts[field] = getattr(query, field) or len(seen) == 2
+    return msgspec.structs.replace(query, **facts)
 
 
 def _pieces(path: Path) -> list[Piece]:
@@ -97,7 +128,7 @@ def _pieces(path: Path) -> list[Piece]:
 
 
 def _column_names(pieces: Sequence[Piece]) -> list[str]:
-    """Return the columns in the first file and in folder names (`topic=a/`), the same in all folders."""
+    """The columns in the first file and in folder names (`topic=a/`); all folders must name the same ones."""
     in_file = pq.read_schema(pieces[0].path).names
     in_folders = [name for name in pieces[0].named if name not in in_file]
     for piece in pieces:
@@ -106,139 +137,121 @@ def _column_names(pieces: Sequence[Piece]) -> list[str]:
     return [*in_file, *in_folders]
 
 
-def _frame(session: SparkSession, path: Path, pieces: Sequence[Piece]) -> DataFrame:
-    """Return the files as one DataFrame; columns from folder names are text."""
-    from pyspark.sql.types import StringType, StructField, StructType
-
-    files = [escape_path(piece.path) for piece in pieces]
-    in_file = session.read.parquet(files[0]).schema
-    in_folders = [StructField(name, StringType()) for name in pieces[0].named if name not in in_file.names]
-    reader = session.read.schema(StructType([*in_file.fields, *in_folders]))
-    return (reader.option("basePath", str(path)) if in_folders else reader).parquet(*files)
-
-
-def _one_order_each(pieces: Sequence[Piece], by: Sequence[str]) -> bool:
-    """Return whether each file holds one independent order and each order lies in one file.
+def _whole_orders(pieces: Sequence[Piece], by: Sequence[str]) -> bool:
+    """Return whether each order lies in one file, and each row group has rows of one order.
 
     This is read from the statistics in the files' footers.
     """
-    seen = set()
+    seen: set[tuple[Any, ...]] = set()
     for piece in pieces:
-        key = _order_of(piece, by)
-        if key is None or key in seen:
+        orders = _orders_of(piece, by)
+        if orders is None or not seen.isdisjoint(orders):
             return False
-        seen.add(key)
+        seen.update(orders)
     return True
 
 
-def _order_of(piece: Piece, by: Sequence[str]) -> tuple[Any, ...] | None:
-    """Read the values of the columns `by` in a file, from its footer or its folder names.
+def _orders_of(piece: Piece, by: Sequence[str]) -> dict[tuple[str, ...], int] | None:
+    """Read the orders in a file and their numbers of rows, from its footer and its folder names.
 
-    Returns None if a column has several values or nulls, has no statistics, or does not exist.
+    Returns None if a row group has several values or nulls in a column of `by`, or no statistics.
     """
     metadata = pq.read_metadata(piece.path)
     columns = {metadata.schema.column(index).path: index for index in range(metadata.num_columns)}
-    key = []
-    for name in by:
-        if name not in columns:
-            if piece.named.get(name) is None:
+    orders: dict[tuple[str, ...], int] = {}
+    for group in range(metadata.num_row_groups):
+        key = []
+        for name in by:
+            if name not in columns:
+                value = piece.named.get(name)
+            else:
+                statistics = metadata.row_group(group).column(columns[name]).statistics
+                value = _only_value(statistics)
+            if value is None:
                 return None
-            key.append(piece.named[name])
-            continue
-        values = set()
-        for group in range(metadata.num_row_groups):
-            statistics = metadata.row_group(group).column(columns[name]).statistics
-            if statistics is None or not statistics.has_min_max or statistics.null_count:
-                return None
-            if statistics.min != statistics.max:
-                return None
-            values.add(statistics.min)
-        if len(values) != 1:
-            return None
-        key.append(values.pop())
-    return tuple(key)
+            key.append(value if isinstance(value, str) else str(value))
+        orders[tuple(key)] = orders.get(tuple(key), 0) + metadata.row_group(group).num_rows
+    return orders or None
 
 
-def _judge_pieces(
-    session: SparkSession, pieces: Sequence[Piece], query: Query, layout: Layout
-) -> list[dict[str, Any]]:
-    """Verify every file on Spark and return an answer for each.
+def _only_value(statistics: Any) -> Any:
+    """The value that all rows of a row group have; None if they differ, are null, or have no statistics."""
+    if statistics is None or not statistics.has_min_max or statistics.null_count:
+        return None
+    return statistics.min if statistics.min == statistics.max else None
 
-    A file without broadcasts or deadlines is verified again if other files turn out to have some.
+
+def _judge_pieces(session: SparkSession, pieces: Sequence[Piece], query: Query) -> list[dict[str, Any]]:
+    """Verify files of whole orders on Spark and return an answer for each order.
+
+    If only some files have broadcasts or deadlines, the others are judged again, with that knowledge.
     """
-    answers = _spread_pieces(session, pieces, query, layout)
-    broadcasts = any(answer["broadcasts"] for answer in answers)
-    deadlines = any(answer["deadlines"] for answer in answers)
-    again = [
-        index
-        for index, answer in enumerate(answers)
-        if answer["broadcasts"] != broadcasts or answer["deadlines"] != deadlines
-    ]
-    if again:
-        whole = msgspec.structs.replace(query, broadcasts_elsewhere=broadcasts, deadlines_elsewhere=deadlines)
-        second = _spread_pieces(session, [pieces[index] for index in again], whole, layout)
-        for index, answer in zip(again, second, strict=True):
-            answers[index] = answer
-    return answers
+    answers = _spread_pieces(session, pieces, query)
+    whole = _knowing(query, [answer for some in answers for answer in some])
+    if whole != query:
+        again = [index for index, some in enumerate(answers) if _ignorant(whole, some)]
+        second = _spread_pieces(session, [pieces[index] for index in again], whole)
+        for index, some in zip(again, second, strict=True):
+            answers[index] = some
+    return [answer for some in answers for answer in some]
 
 
-def _spread_pieces(
-    session: SparkSession, pieces: Sequence[Piece], query: Query, layout: Layout
-) -> list[dict[str, Any]]:
-    """Verify files in Spark tasks, several files in each. Returns an answer per file, in their order."""
+def _ignorant(query: Query, answers: Sequence[dict[str, Any]]) -> bool:
+    """Do answers about a file lack knowledge of broadcasts or deadlines in other files?"""
+    first = answers[0]
+    return (query.broadcasts_elsewhere and not first[BROADCASTS]) or (
+        query.deadlines_elsewhere and not first[DEADLINES]
+    )
+
+
+def _spread_pieces(session: SparkSession, pieces: Sequence[Piece], query: Query) -> list[list[dict[str, Any]]]:
+    """Verify files in Spark tasks, several files in each. Returns the answers for each file, in their order."""
     rows = {piece.path: _row_count(piece) for piece in pieces}
     count = min(len(pieces), max(_FEW_TASKS, sum(rows.values()) // _ROWS_A_TASK + 1))
     largest_first = sorted(pieces, key=lambda piece: -rows[piece.path])
     shares = [largest_first[number::count] for number in range(count)]
     what = f"verify: {len(pieces):,} files, {sum(rows.values()):,} rows"
-    answers = spread(session, what, _Files(shares, query, layout), count)
+    answers = spread(session, what, _Files(shares, query), count)
     by_path = {piece.path: answer for piece, answer in zip(chain(*shares), chain(*answers), strict=True)}
     return [by_path[piece.path] for piece in pieces]
 
 
 def _row_count(piece: Piece) -> int:
-    """Return the rows of a file, from its footer."""
+    """The rows of a file, from its footer."""
     return int(pq.read_metadata(piece.path).num_rows)
 
 
 class _Files:
     """Verifies files, divided into shares. `spread` calls it with the number of a share, each in a task.
 
-    A call returns one answer for each file of the share. Raises Damaged if a file is not what its commit record
-    says.
+    A call returns for each file of the share one answer for each order. Raises Damaged if a file is not what
+    its commit record says.
     """
 
-    def __init__(self, shares: Sequence[Sequence[Piece]], query: Query, layout: Layout) -> None:
-        self.shares, self.query, self.layout = shares, query, layout
+    def __init__(self, shares: Sequence[Sequence[Piece]], query: Query) -> None:
+        self.shares, self.query = shares, query
 
-    def __call__(self, number: int) -> list[dict[str, Any]]:
-        return [self._judge(piece) for piece in self.shares[number]]
+    def __call__(self, number: int) -> list[list[dict[str, Any]]]:
+        logs = [parquet_log([piece]) for piece in self.shares[number]]
+        large = sum(log.expected for log in logs) >= WORTH_NUMBA
+        return [self._judge(log, large) for log in logs]
 
-    def _judge(self, piece: Piece) -> dict[str, Any]:
+    def _judge(self, log: ParquetLog, large: bool) -> list[dict[str, Any]]:
+        piece = log.files[0].piece
         check_file(piece.path.absolute())
-        log = parquet_log([piece])
-        verdict = self.query.judge(log, self.query.by)
-        key = _order_of(piece, self.query.by)
-        assert key is not None
-        group = [value if isinstance(value, str) else str(value) for value in key]
-        facts = {"broadcasts": self._has_broadcasts(log), "deadlines": self._has_deadlines(log)}
-        return {**answer_of(verdict, verdict.rows), "group": group, **facts}
-
-    def _has_broadcasts(self, log: ParquetLog) -> bool:
-        if self.layout.constant_kind is not None:
-            return self.layout.constant_kind == BROADCAST
-        name = self.layout.columns["kind"]
-        words = {word for batch in log.batches([name]) for word in batch.column(name).unique().to_pylist()}
-        return any(self.layout.kinds.get(word) == BROADCAST for word in words)
-
-    def _has_deadlines(self, log: ParquetLog) -> bool:
-        if "deadline_us" not in self.layout.columns:
-            return False
-        name = self.layout.columns["deadline_us"]
-        return any(batch.column(name).null_count < len(batch) for batch in log.batches([name]))
+        log.large = large
+        rows = _orders_of(piece, self.query.by)
+        assert rows is not None
+        verdicts, facts = self.query.judge_each(log, rows)
+        seen = {BROADCASTS: not facts.deliveries_only, DEADLINES: facts.has_deadline}
+        return [
+            {**answer_of(verdict, verdict.rows), "group": list(key), **seen}
+            for key, verdict in verdicts.items()
+        ]
 
 
 def _in_one_task(session: SparkSession, path: str, order: Order | None, options: VerifyOptions) -> Verdict:
+    """Verify the whole log in one task."""
     (verdict,) = spread(
         session, f"verify {path}: one order", _WholeLog(str(Path(path).absolute()), order, options), 1
     )

@@ -20,8 +20,8 @@ import pyarrow.parquet as pq
 from precede.core.errors import BadInput
 from precede.pipeline.judging.answers import combine
 from precede.pipeline.judging.files import plain_error
-from precede.pipeline.judging.frames import Query, settle_query
 from precede.pipeline.judging.ledger import BatchReport, Ledger, Standing
+from precede.pipeline.judging.query import Query, settle_query
 from precede.pipeline.sessions.frames import escape_path
 from precede.pipeline.sessions.tasks import cores
 from precede.witness.live.intake import STARTED
@@ -287,7 +287,7 @@ class _Follow:
     def _run(self, group: tuple[str, ...], state: GroupState) -> LiveRun:
         """Return the run before this batch: new, from this process's cache, or unpacked from the state."""
         if not state.exists:
-            return LiveRun(self.query.order or "causal", self.query.duplicates == "allow")
+            return LiveRun(self.query.order, self.query.duplicates == "allow")
         version, packed = state.get
         run = _RUNS.get((self.checkpoint, group))
         return run if run is not None and run.state.version == version else LiveRun.unpack(packed)

@@ -12,70 +12,23 @@ import os
 import tempfile
 from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Final
+from typing import TYPE_CHECKING
 
-import msgspec
-import numpy as np
 import pyarrow as pa
-import pyarrow.compute as pc
 import pyarrow.parquet as pq
-from msgspec import Struct
 
 from precede.core.errors import BadInput
 from precede.pipeline.judging.answers import ANSWER_COLUMNS, ANSWER_DDL, answer_of, answer_schema
-from precede.witness.reading.column_names import (
-    BROADCAST,
-    KNOWN,
-    Layout,
-    match_columns,
-    read_by,
-    read_kinds,
-    read_mapping,
-)
-from precede.witness.reading.logs import Log
+from precede.pipeline.judging.buckets import BROADCASTS, DEADLINES, JUDGED_DDL, JudgeBuckets
+from precede.pipeline.judging.packing import BLOB_DDL, Packer, PackFrame
+from precede.pipeline.judging.query import Query, settle_query
+from precede.witness.reading.column_names import BROADCAST, Layout
 from precede.witness.reading.partitions import Piece
-from precede.witness.reading.tables import TableLog, parquet_log
-from precede.witness.verdict import Duplicates, Order, Steps, Verdict, read_order
-from precede.witness.verify import verify as verify_log
+from precede.witness.reading.tables import parquet_log
+from precede.witness.verdict import Duplicates, Order, Steps
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame
-
-_ROWS_AT_ONCE: Final = 400_000
-_BROADCASTS: Final = "precede_broadcasts"
-_DEADLINES: Final = "precede_deadlines"
-"""The name of an added column which, with `_BROADCASTS`, tells a task what the whole log has."""
-
-
-class Query(Struct, frozen=True, kw_only=True):
-    """The options of a verification, as they are sent to tasks.
-
-    `broadcasts_elsewhere` and `deadlines_elsewhere` say that the whole log has some, even if this part has
-    none.
-    """
-
-    order: Order | None = None
-    columns: Mapping[str, str] = {}
-    by: tuple[str, ...] = ()
-    kinds: Mapping[str, str] = {}
-    steps: Steps = "counted"
-    duplicates: Duplicates = "forbid"
-    broadcasts_elsewhere: bool = False
-    deadlines_elsewhere: bool = False
-
-    def judge(self, log: Log, by: Sequence[str]) -> Verdict:
-        """Verify a log, which may be a part of a larger one."""
-        log.broadcasts_elsewhere = self.broadcasts_elsewhere
-        log.deadlines_elsewhere = self.deadlines_elsewhere
-        return verify_log(
-            log,
-            self.order,
-            columns=self.columns,
-            by=by,
-            kinds=self.kinds,
-            steps=self.steps,
-            duplicates=self.duplicates,
-        )
 
 
 def verify(
@@ -102,13 +55,25 @@ def verify(
     frame = _narrow(df, layout)
     if not layout.by:
         return frame.coalesce(1).mapInArrow(_OneOrder(query), ANSWER_DDL)
-    groups = [_quoted(name) for name in layout.by]
-    type_of = {field.name: field.dataType.simpleString() for field in frame.schema.fields}
-    schema = ", ".join([*(f"{_quoted(name)} {type_of[name]}" for name in layout.by), ANSWER_DDL])
-    step = _quoted(layout.columns["step"])
-    frame = _with_facts_of_the_whole(frame, layout)
-    shuffled = frame.repartition(*groups) if partitions is None else frame.repartition(partitions, *groups)
-    return shuffled.sortWithinPartitions(*groups, step).mapInArrow(_Groups(query), schema)
+    buckets = partitions or int(df.sparkSession.conf.get("spark.sql.shuffle.partitions", "200") or 200)
+    packer = Packer(layout.by, layout.names_to_read(), buckets)
+    blobs = frame.mapInArrow(PackFrame(packer), BLOB_DDL)
+    blobs = blobs.crossJoin(_facts_of_the_whole(frame, layout))
+    shuffled = blobs.repartition("bucket") if partitions is None else shuffle(blobs, partitions)
+    types = {field.name: field.dataType.simpleString() for field in frame.schema.fields}
+    schema = ", ".join([*(f"{quoted(name)} {types[name]}" for name in layout.by), JUDGED_DDL])
+    answers = shuffled.mapInArrow(JudgeBuckets(query), schema)
+    return answers.select(*(quoted(name) for name in (*layout.by, *ANSWER_COLUMNS)))
+
+
+def shuffle(blobs: DataFrame, buckets: int) -> DataFrame:
+    """Bring the blobs of a bucket to one task.
+
+    Before Spark 4.1 a task may get several buckets and another one none; the answers are the same.
+    """
+    if hasattr(blobs, "repartitionById"):
+        return blobs.repartitionById(buckets, "bucket")
+    return blobs.repartition(buckets, "bucket")
 
 
 def _narrow(df: DataFrame, layout: Layout) -> DataFrame:
@@ -122,65 +87,32 @@ def _narrow(df: DataFrame, layout: Layout) -> DataFrame:
     types = {field.name: field.dataType.simpleString() for field in df.schema.fields}
     columns = []
     for name in layout.names_to_read():
-        column = sf.col(_quoted(name))
+        column = sf.col(quoted(name))
         is_list = name == destinations and types[name].startswith("array")
         columns.append(sf.to_json(column).alias(name) if is_list else column)
     return df.select(*columns)
 
 
-def settle_query(
-    available: Sequence[str],
-    order: Order | None,
-    by: str | Sequence[str] | None,
-    columns: str | Mapping[str, str] | None,
-    kinds: str | Mapping[str, str] | None,
-    steps: Steps,
-    duplicates: Duplicates,
-) -> tuple[Query, Layout]:
-    """Check the caller's options against the available columns. Returns the query and the columns it uses.
+def _facts_of_the_whole(frame: DataFrame, layout: Layout) -> DataFrame:
+    """Return one row with two columns: whether the whole log has broadcasts, and whether it has deadlines.
 
-    Raises BadInput for a bad option, a missing column, and a column of `by` that an answer has too.
-    """
-    mapping, words = read_mapping(columns, "columns", KNOWN), read_kinds(kinds)
-    layout = match_columns(available, "the DataFrame", mapping, read_by(by), words)
-    if order is not None:
-        read_order(order)
-    taken = [name for name in layout.by if name in ANSWER_COLUMNS]
-    if taken:
-        raise BadInput(f"by: the column {taken[0]!r} would collide with the answer's; rename it")
-    if (order or "causal") != "delta":
-        layout = layout.without("deadline_us", "clock_us")
-    query = Query(
-        order=order or "causal",
-        columns=mapping,
-        by=layout.by,
-        kinds=read_mapping(kinds, "kinds", ("broadcast", "delivered")),
-        steps=steps,
-        duplicates=duplicates,
-    )
-    return query, layout
-
-
-def _with_facts_of_the_whole(frame: DataFrame, layout: Layout) -> DataFrame:
-    """Add two columns to every row: whether the whole log has broadcasts, and whether it has deadlines.
-
-    A task needs them, because its own group may have none although the whole log does.
+    A task needs them, because its own orders may have none although the whole log does.
     """
     from pyspark.sql import functions as sf
 
     words = [word for word, kind in layout.kinds.items() if kind == BROADCAST]
     is_broadcast = sf.lit(layout.constant_kind == BROADCAST)
     if layout.constant_kind is None:
-        is_broadcast = sf.col(_quoted(layout.columns["kind"])) == sf.lit(words[0])
+        is_broadcast = sf.col(quoted(layout.columns["kind"])) == sf.lit(words[0])
     has_deadline = sf.lit(False)
     if "deadline_us" in layout.columns:
-        has_deadline = is_broadcast & sf.col(_quoted(layout.columns["deadline_us"])).isNotNull()
-    facts = frame.agg(sf.max(is_broadcast).alias(_BROADCASTS), sf.max(has_deadline).alias(_DEADLINES))
-    return frame.crossJoin(sf.broadcast(facts))
+        has_deadline = is_broadcast & sf.col(quoted(layout.columns["deadline_us"])).isNotNull()
+    facts = frame.agg(sf.max(is_broadcast).alias(BROADCASTS), sf.max(has_deadline).alias(DEADLINES))
+    return sf.broadcast(facts)
 
 
-def _quoted(name: str) -> str:
-    """Return a column name in backticks, as Spark's expressions need it."""
+def quoted(name: str) -> str:
+    """A column name in backticks, as Spark's expressions need it."""
     return "`" + name.replace("`", "``") + "`"
 
 
@@ -214,88 +146,3 @@ def _write(path: Path, batches: Iterator[pa.RecordBatch]) -> int:
     if writer is not None:
         writer.close()
     return rows
-
-
-class _Groups:
-    """Verifies rows that are sorted by group, some groups at a time.
-
-    Memory holds at most `rows_at_once` rows and one more group.
-    """
-
-    def __init__(self, query: Query, rows_at_once: int = _ROWS_AT_ONCE) -> None:
-        self.query, self.rows_at_once = query, rows_at_once
-
-    def __call__(self, batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
-        held: list[pa.RecordBatch] = []
-        rows = 0
-        for received in batches:
-            if not received.num_rows:
-                continue
-            batch = self._informed(received)
-            held.append(batch)
-            rows += batch.num_rows
-            if rows >= self.rows_at_once and self._key(held[0], 0) != self._key(batch, batch.num_rows - 1):
-                table = pa.Table.from_batches(held)
-                cut = int(self._starts(table)[-1])
-                yield from self._judge(table.slice(0, cut))
-                held, rows = table.slice(cut).to_batches(), table.num_rows - cut
-        if held:
-            yield from self._judge(pa.Table.from_batches(held))
-
-    def _informed(self, batch: pa.RecordBatch) -> pa.RecordBatch:
-        """Store the two facts about the whole log that a batch carries; return the batch without them."""
-        broadcasts, deadlines = (bool(batch.column(name)[0].as_py()) for name in (_BROADCASTS, _DEADLINES))
-        self.query = msgspec.structs.replace(
-            self.query, broadcasts_elsewhere=broadcasts, deadlines_elsewhere=deadlines
-        )
-        return batch.select([name for name in batch.schema.names if name not in (_BROADCASTS, _DEADLINES)])
-
-    def _key(self, batch: pa.RecordBatch, row: int) -> list[Any]:
-        """Return the group of one row."""
-        return [batch.column(name)[row].as_py() for name in self.query.by]
-
-    def _starts(self, table: pa.Table) -> np.ndarray[tuple[int], np.dtype[np.int64]]:
-        begins = np.zeros(table.num_rows, np.bool_)
-        begins[0] = True
-        for name in self.query.by:
-            codes = table[name].combine_chunks().dictionary_encode("encode").indices.to_numpy()
-            begins[1:] |= codes[1:] != codes[:-1]
-        return np.flatnonzero(begins)
-
-    def _judge(self, table: pa.Table) -> Iterator[pa.RecordBatch]:
-        """Yield one answer for each group of a table of whole groups."""
-        starts = self._starts(table)
-        sizes = np.diff(np.append(starts, table.num_rows)).tolist()
-        values = table.select(list(self.query.by)).take(pa.array(starts))
-        named = table
-        for name in self.query.by:
-            index = named.schema.get_field_index(name)
-            named = named.set_column(index, name, pc.cast(named[name], pa.string()))
-        answers = pa.Table.from_pylist(self._answers(named, starts.tolist(), sizes), answer_schema())
-        for index, name in enumerate(self.query.by):
-            answers = answers.add_column(index, values.schema.field(name), values[name])
-        yield from answers.combine_chunks().to_batches()
-
-    def _answers(self, table: pa.Table, starts: list[int], sizes: list[int]) -> list[dict[str, Any]]:
-        whole = self.query.judge(TableLog(table), self.query.by)
-        if len(starts) == 1:
-            return [answer_of(whole, sizes[0])]
-        parts = {tuple(value for _, value in part.group): part for part in whole.parts}
-        texts = [table[name].take(pa.array(starts)).to_pylist() for name in self.query.by]
-        answers = []
-        for start, size, key in zip(starts, sizes, zip(*texts, strict=True), strict=True):
-            part = parts[key]
-            if part.verdict == "violated" or whole.findings:
-                # verify this group again alone, for its own counts and explanation
-                verdict = self.query.judge(TableLog(table.slice(start, size)), self.query.by)
-            else:
-                verdict = Verdict(
-                    order=whole.order,
-                    verdict=part.verdict,
-                    rows=size,
-                    deliveries_checked=part.deliveries_checked,
-                    violations=0,
-                    reasons=part.reasons,
-                )
-            answers.append(answer_of(verdict, size))
-        return answers

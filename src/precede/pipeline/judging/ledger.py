@@ -17,7 +17,7 @@ from msgspec import Struct
 
 from precede.core.errors import BadInput
 from precede.pipeline.judging.answers import answer_of
-from precede.pipeline.judging.frames import Query
+from precede.pipeline.judging.query import Query
 from precede.witness.verdict import Order, Verdict, Violation
 
 FORMAT: Final = 3

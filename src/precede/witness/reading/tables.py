@@ -49,7 +49,12 @@ class File(Struct, frozen=True):
 
     piece: Piece
     written: list[str]
-    rows: int
+    group_rows: tuple[int, ...]
+
+    @property
+    def rows(self) -> int:
+        """The number of rows."""
+        return sum(self.group_rows)
 
     @property
     def names(self) -> list[str]:
@@ -87,13 +92,7 @@ class ParquetLog(Log):
     def batches(self, names: Sequence[str]) -> Iterator[Any]:
         """Yield the rows as Arrow record batches with these columns. It can be called several times."""
         for file in self.files:
-            written = [name for name in names if name in file.written]
-            try:
-                with pq.ParquetFile(file.piece.path, page_checksum_verification=True) as opened:
-                    for batch in opened.iter_batches(ROWS_AT_ONCE, columns=written, use_threads=False):
-                        yield _with_named(_times_as_numbers(batch), file.piece.named, names)
-            except (pa.ArrowException, OSError, ValueError) as error:
-                raise BadInput(f"{file.piece.path}: cannot be read: {_line(error)}") from None
+            yield from read_row_groups(file, range(len(file.group_rows)), names)
 
 
 def table_log(source: Any) -> Log:
@@ -110,25 +109,38 @@ def table_log(source: Any) -> Log:
     return TableLog(source)
 
 
+def read_row_groups(file: File, groups: Sequence[int], names: Sequence[str]) -> Iterator[Any]:
+    """Yield the rows of some row groups of a file as Arrow record batches with these columns."""
+    path, written = file.piece.path, [name for name in names if name in file.written]
+    try:
+        with pq.ParquetFile(path, page_checksum_verification=True) as opened:
+            for batch in opened.iter_batches(ROWS_AT_ONCE, list(groups), written, use_threads=False):
+                yield _with_named(_times_as_numbers(batch), file.piece.named, names)
+    except (pa.ArrowException, OSError, ValueError) as error:
+        raise BadInput(f"{path}: cannot be read: {_line(error)}") from None
+
+
 def parquet_log(pieces: Sequence[Piece], name: str | None = None) -> ParquetLog:
     """Open Parquet files that have the same columns as one log.
 
     `name` is the name of the log in error messages, by default the path of the first file.
     """
-    return ParquetLog([_file(piece) for piece in pieces], name or str(pieces[0].path))
+    return ParquetLog([open_file(piece) for piece in pieces], name or str(pieces[0].path))
 
 
-def _file(piece: Piece) -> File:
+def open_file(piece: Piece) -> File:
+    """Read the footer of a Parquet file. Raises BadInput if it is damaged or claims too many rows."""
     path = piece.path
     try:
         with pq.ParquetFile(path) as opened:
             written = opened.schema_arrow.names  # a damaged footer may show only here
-            rows = opened.metadata.num_rows
+            metadata = opened.metadata
+            rows = tuple(metadata.row_group(group).num_rows for group in range(metadata.num_row_groups))
         most = max(FREE_ROWS, ROWS_PER_BYTE * path.stat().st_size)
     except (pa.ArrowException, OSError, ValueError) as error:
         raise BadInput(f"{path}: not a readable Parquet file: {_line(error)}") from None
-    if rows > most:
-        raise BadInput(f"{path}: claims {rows:,} rows, too many for its size; not read")
+    if metadata.num_rows > most:
+        raise BadInput(f"{path}: claims {metadata.num_rows:,} rows, too many for its size; not read")
     return File(piece, written, rows)
 
 
@@ -148,11 +160,13 @@ def _times_as_numbers(batch: Any) -> Any:
     """Replace instants and dates by the integers that store them, so that they can order rows."""
     if not any(pa.types.is_temporal(field.type) for field in batch.schema):
         return batch
-    columns = [_as_number(column) if pa.types.is_temporal(column.type) else column for column in batch.columns]
-    return pa.RecordBatch.from_arrays(columns, names=batch.schema.names)
+    return pa.RecordBatch.from_arrays([as_number(column) for column in batch.columns], names=batch.schema.names)
 
 
-def _as_number(column: Any) -> Any:
+def as_number(column: Any) -> Any:
+    """A column of instants or dates as the integers that store them; any other column as it is."""
+    if not pa.types.is_temporal(column.type):
+        return column
     width = pa.int32() if column.type.bit_width == 32 else pa.int64()
     return column.cast(width).cast(pa.int64())
 
