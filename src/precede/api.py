@@ -186,7 +186,8 @@ def open_member(
     def make_node(node: NodeId, incarnation: int) -> Node:
         return registry.make_entry(entry, role, Context(node, ids, chosen, generator, incarnation))
 
-    codec = Codec(*registry.wire_types(entry, make_node(own_id, 0), dissemination))
+    probe = make_node(own_id, 0)
+    codec = Codec(*registry.wire_types(entry, probe, dissemination))
     title = f"{protocol} as {role}"
     if entry.ordering is not None:  # a store is bound to this title
         title = f"{protocol} over {registry.find_dissemination(dissemination).state or dissemination}"
@@ -196,7 +197,11 @@ def open_member(
         lifetime = parse_duration(lifetime) if isinstance(lifetime, str) else int(lifetime)
         terms["lifetime"] = format_duration(lifetime)
     settings = msgspec.structs.replace(
-        settings, protocol=title, terms=terms, lifetime=lifetime if protocol == "delta_causal" else None
+        settings,
+        protocol=title,
+        terms=terms,
+        lifetime=lifetime if protocol == "delta_causal" else None,
+        renewable=settings.incarnation is None and registry.is_renewable(probe),
     )
     return Group(group, name, make_node, codec, transport, settings)
 

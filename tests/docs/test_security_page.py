@@ -49,7 +49,7 @@ NO_BOUNDS_OF_MEMORY = {
     "runtime.links.noise.MOST_FRAMES": "frames under one key",
     "runtime.links.session_table.MOST_FRAMES": "frames under one key",
     "runtime.rosters.MOST_EPOCHS": "the last epoch of a roster",
-    "runtime.store._MOST_INCARNATIONS": "the range of a random number",
+    "runtime.no_store._MOST_INCARNATIONS": "the range of a random number",
 }
 
 

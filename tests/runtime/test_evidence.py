@@ -26,7 +26,8 @@ from precede.runtime.evidence.headers import LINK_BYTES, NONCE_BYTES, SIGNATURE_
 from precede.runtime.evidence.history import MOST_HEADERS, Contradiction
 from precede.runtime.evidence.proofs import Equivocation, SignedHeader
 from precede.runtime.names import node_id
-from precede.runtime.store import NoStore, Store
+from precede.runtime.no_store import NoStore
+from precede.runtime.store import Store
 from tests.runtime.insider import Insider
 from tests.runtime.test_authorship import KEY, NOW, ROSTER, SEEDS, authors, encoded, member, when_taken
 from tests.runtime.test_group import introduce, take

@@ -25,7 +25,7 @@ from precede.runtime.codec import Codec
 from precede.runtime.driver import Driver
 from precede.runtime.links.inspection import MOST_AHEAD, Inspection
 from precede.runtime.links.keyring import new_key
-from precede.runtime.store import NoStore
+from precede.runtime.no_store import NoStore
 from precede.runtime.transports import tcp
 from precede.runtime.transports.tcp import TcpTransport
 from precede.runtime.transports.udp import UdpTransport

@@ -222,6 +222,11 @@ def wire_types(entry: Entry[Any], node: Node, dissemination: str) -> tuple[tuple
     return (*find_dissemination(dissemination).packets, *entry.packets), node.ordering.stamp_type
 
 
+def is_renewable(node: Node) -> bool:
+    """Return whether a new incarnation of this node can continue from the state of an earlier one."""
+    return isinstance(node, LayeredNode) and node.ordering.renewable
+
+
 def usual_dissemination(world: str) -> str:
     """Return the default dissemination for a world of this kind; `direct` for an unknown kind."""
     return _USUAL_DISSEMINATION.get(world, "direct")

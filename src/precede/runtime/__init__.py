@@ -17,8 +17,9 @@ Modules in reading order:
   reception     decodes, checks and counts packets before the node receives them
   clock         a clock that never runs backwards, and timers
   taken_place   which delivered messages the application has taken
-  store_lock    one process at a time opens a store
   store         the durable state of a node, in SQLite
+  no_store      the interface of a store without a disk
+  store_lock    one process at a time; tells a copy of a store from the original
   store_upgrade a store of version 0.1 gets the present node ids
   rows          the event log of a real node
   codec         packets to bytes and back

@@ -10,7 +10,7 @@ from weakref import ref
 
 from msgspec import Struct
 
-from precede.core.errors import StoreFailed
+from precede.core.errors import Refused, StoreFailed
 from precede.core.identity import MessageId, NodeId
 from precede.core.messages import Message
 
@@ -80,6 +80,13 @@ class MemberState:
         self.name = name
         self.phase: Literal["new", "open", "closed"] = "new"
         self.failure: StoreFailed | None = None
+        self.rolled_back = False
+
+    def check_may_send(self) -> None:
+        """Raise as `check_open` does, and Refused if the store was rolled back: its numbers are used up."""
+        self.check_open()
+        if self.rolled_back:
+            raise Refused(f"{self.name}: its store was rolled back; join again, as a new incarnation")
 
     def check_open(self) -> None:
         """Raise StoreFailed if the store has failed, RuntimeError if the member has not joined or has left."""

@@ -55,10 +55,11 @@ from precede.runtime.codec import Codec
 from precede.runtime.departures import Departures, Outside
 from precede.runtime.emulation.transfers import Transfers
 from precede.runtime.links.inspection import Inspection
+from precede.runtime.no_store import NoStore
 from precede.runtime.reception import Reception
 from precede.runtime.rows import KeptRows
 from precede.runtime.settings import wall_clock
-from precede.runtime.store import NoStore, Store
+from precede.runtime.store import Store
 
 _MOST_ROWS: Final = 2_000
 _MOST_TOGETHER: Final = 256

@@ -127,6 +127,7 @@ class Group:
         driver.node_id = self.id
         driver.transfers = settings.transfers
         driver.inspection = Inspection(self.id, driver.incarnation, self._membership.authors)
+        driver.inspection.on_rollback = self._on_rollback
         self._membership.begin_chain(store, driver.fail)
         driver.on_deliver = self._on_deliver
         driver.on_arrive = self._on_arrive
@@ -219,7 +220,7 @@ class Group:
         `total` order this happens until the member has joined the order, which takes some seconds after a
         start.
         """
-        self._state.check_open()
+        self._state.check_may_send()
         self._driver.broadcast(self._checked(payload), None, read_lifetime(lifetime))
         await self._wait_for_application()
 
@@ -230,7 +231,7 @@ class Group:
 
         It waits as `broadcast` does. Raises Refused if a name is unknown or the message is not sent.
         """
-        self._state.check_open()
+        self._state.check_may_send()
         if isinstance(to, str):
             raise TypeError(f"to: expected a list of names, got {to!r}")
         try:
@@ -357,6 +358,20 @@ class Group:
 
     def _on_discard(self, message: Message, reason: str) -> None:
         self._arrivals.publish(message, "given_up")
+
+    def _on_rollback(self) -> None:
+        """Refuse to broadcast if others have messages of this member that its store does not know.
+
+        The numbers that it would give are used up. Its next start is a new incarnation.
+        """
+        if self._state.rolled_back:
+            return
+        text = "others have messages of this member that its store does not know: the store was rolled back"
+        if self._settings.renewable:
+            text += "; broadcasts are refused until it is joined again, as a new incarnation"
+            self._state.rolled_back = True
+            self._driver.store.disown()
+        self._notices.give("rolled_back", text, self.name)
 
     def _on_failure(self, error: StoreFailed) -> None:
         """Stop this member after its store failed: others see a crash, and its own loops raise the error."""

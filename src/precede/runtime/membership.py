@@ -18,10 +18,11 @@ from precede.runtime.links.authorship import Authors, Retired
 from precede.runtime.links.introductions import Directory, Identity
 from precede.runtime.links.neighbours import Links
 from precede.runtime.names import MemberNames, group_key, pseudonym
+from precede.runtime.no_store import NoStore, new_incarnation
 from precede.runtime.notices import Notices
 from precede.runtime.rosters import RetiredKey, SignedRoster
 from precede.runtime.settings import MemberSettings
-from precede.runtime.store import NoStore, Store
+from precede.runtime.store import Store
 
 _EPOCH: Final = "roster epoch"
 
@@ -55,7 +56,8 @@ class Membership:
         settings = self._settings
         if settings.store is None:
             return NoStore(settings.incarnation)
-        store = Store(settings.store, synchronous=settings.synchronous, incarnation=settings.enrolled)
+        first = self._new_incarnation() if settings.renewable else settings.enrolled
+        store = Store(settings.store, synchronous=settings.synchronous, incarnation=first)
         store.claim({"group": self._group, "member": self._name, "protocol": settings.protocol})
         latest = store.remembered(_EPOCH, 0)
         if settings.admin is not None and self._epoch < latest:
@@ -63,7 +65,22 @@ class Membership:
             raise BadInput(f"roster: epoch {self._epoch} is older than epoch {latest}, which was used before")
         store.remember(_EPOCH, max(latest, self._epoch))
         store.commit()
+        if store.is_copy:
+            cause = "the store was copied, moved or restored from a backup"
+            if settings.renewable:
+                store.begin_incarnation(self._new_incarnation(store.incarnation()))
+                self._notices.give("restored_store", f"{cause}: this member continues as a new incarnation")
+            else:
+                harm = "if a copy runs, or ran after the backup, messages of both are lost"
+                self._notices.give("restored_store", f"{cause}: {harm}; begin with a new store")
         return store
+
+    def _new_incarnation(self, *taken: int) -> int:
+        """Draw an incarnation that this member is not known to have had."""
+        earlier = {key.incarnation for key in self._settings.retired if key.name == self._name}
+        while (incarnation := new_incarnation()) in earlier or incarnation in taken:
+            continue
+        return incarnation
 
     def begin_chain(self, store: Store | NoStore, fail: Callable[[StoreFailed], None]) -> None:
         """Continue the chain of own messages from the store; keep evidence there. `fail` gets a

@@ -1,9 +1,9 @@
 """A roster that an administrator signs, so that members can be removed and enrolled while the group runs.
 
 Each signed roster has an epoch. A member accepts only rosters that the administrator signed for its group, with
-a higher epoch than the one it has. `since` is the epoch in which a member's present key was enrolled. It
-becomes the incarnation of a store that begins with this key: the messages of a new device never have the ids
-of messages of the lost one.
+a higher epoch than the one it has. `since` is the epoch in which a member's present key was enrolled. In
+protocols that do not draw incarnations it becomes the incarnation of a store that begins with this key: the
+messages of a new device never have the ids of messages of the lost one.
 
 A retired key counts for the messages that it signed up to a number. Without this, members that have not
 received these messages yet would wait for them for ever.

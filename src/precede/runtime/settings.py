@@ -61,7 +61,10 @@ class MemberSettings(Struct, frozen=True, kw_only=True):
     epoch: int = 0
     """The epoch of `roster`, if it is signed."""
     enrolled: int = 0
-    """The epoch in which this member's key was enrolled: the incarnation of a store that begins with it."""
+    """The epoch in which this member's key was enrolled: the incarnation of a store that begins with it, unless
+    the protocol is `renewable`. Then it is drawn."""
+    renewable: bool = False
+    """A new incarnation can continue from the store of an earlier one."""
 
     protocol: str = ""
     """The protocol's name. A store remembers it, and refuses another member, group or protocol."""

@@ -13,7 +13,6 @@ for each key, however often a turn has changed it.
 
 from __future__ import annotations
 
-import os
 import secrets
 import sqlite3
 from collections.abc import Callable, Mapping, Sequence
@@ -28,7 +27,7 @@ from precede.core.errors import BadInput, StoreFailed
 from precede.core.identity import MessageId
 from precede.core.messages import Message
 from precede.files.private import make_private, private_folder
-from precede.runtime.store_lock import lock_store
+from precede.runtime.store_lock import StoreLock
 from precede.runtime.taken_place import TakenPlace
 
 _SCHEMA: Final = """
@@ -42,7 +41,6 @@ CREATE TABLE IF NOT EXISTS evidence (place INTEGER PRIMARY KEY AUTOINCREMENT, li
 """
 _FORMAT: Final = 2
 _OLD_FORMAT: Final = 1
-_MOST_INCARNATIONS: Final = 30_000
 
 
 class Store:
@@ -61,10 +59,11 @@ class Store:
         self._numbers: dict[str, int] = {}
         self._rows: list[tuple[bytes]] = []
         self._is_writing = False
-        self._lock: int | None = None
+        self._lock: StoreLock | None = None
+        self._disowned = False
         try:
             private_folder(path.parent)
-            self._lock = lock_store(path)
+            self._lock = StoreLock(path, synchronous=synchronous)
             make_private(path)
             self._database = sqlite3.connect(path, isolation_level=None)
             self._database.execute(f"PRAGMA synchronous={'FULL' if synchronous else 'OFF'}")
@@ -84,6 +83,35 @@ class Store:
         """True if version 0.1 wrote the store. Then `store_upgrade` has to replace its node ids."""
         self.remember("format", written)
         self._resume_outbox()
+        place = self.remembered("place", 0)
+        self.is_copy = place not in (0, self._lock.mark) and not self.remembered("moving", 0)
+        """True if the store was copied, moved or restored since a process used it (`store_lock`)."""
+        self._take_place()
+
+    def _take_place(self) -> None:
+        """Remember the lock's new mark. A crash in between is not taken for a copy."""
+        assert self._lock is not None
+        self.remember("moving", 1)
+        self.commit()
+        self.remember("place", self._lock.renew())
+        self.remember("moving", 0)
+        self.commit()
+
+    def disown(self) -> None:
+        """Let the next start take this store for a copy, with the next commit."""
+        self._disowned = True
+        self.remember("place", -1)
+
+    def begin_incarnation(self, incarnation: int) -> None:
+        """Continue as another incarnation, with everything that the protocol persisted.
+
+        Rows that are in no file yet are dropped: the original has them, and they are not of this incarnation.
+        """
+        for name, value in (("incarnation", incarnation), ("accepted", 0), ("steps", 0)):
+            self.remember(name, value)
+        self._begin()
+        self._execute("DELETE FROM log")
+        self.commit()
 
     def _resume_outbox(self) -> None:
         """Delete the messages that were acknowledged before this start, and continue the places after them.
@@ -285,6 +313,8 @@ class Store:
     def close(self) -> None:
         """Commit and close."""
         self.commit()
+        if not self._disowned:
+            self._take_place()
         self.abandon()
 
     def abandon(self) -> None:
@@ -295,7 +325,7 @@ class Store:
 
     def _unlock(self) -> None:
         if self._lock is not None:
-            os.close(self._lock)
+            self._lock.close()
             self._lock = None
 
     def _execute(self, statement: str, values: tuple[Any, ...] = ()) -> sqlite3.Cursor:
@@ -309,88 +339,3 @@ class Store:
             self._database.executemany(statement, rows)
         except sqlite3.Error as error:
             raise StoreFailed(f"{self.path}: {error}") from error
-
-
-class NoStore:
-    """The interface of `Store` without a disk: nothing survives. Without an incarnation, a start draws one."""
-
-    dirty = False
-
-    def __init__(self, incarnation: int | None = None) -> None:
-        drawn = secrets.randbelow(_MOST_INCARNATIONS) + 1
-        self.first_incarnation = drawn if incarnation is None else incarnation
-        self._place = 0
-        self._log: list[bytes] = []
-        self._numbers: dict[str, int] = {}
-
-    def saved(self) -> dict[Key, Any]:
-        """Return nothing: there is no disk."""
-        return {}
-
-    def persist(self, key: Key, value: Any) -> None:
-        """Do nothing."""
-
-    def deliver(self, message: Message) -> int:
-        """Count a delivered message and return its position."""
-        self._place += 1
-        return self._place
-
-    def unacknowledged(self, after: int = 0, most: int = -1) -> list[tuple[int, Message]]:
-        """Return nothing: messages wait in memory alone."""
-        return []
-
-    def acknowledge(self, place: int) -> None:
-        """Do nothing."""
-
-    def remember(self, name: str, value: int) -> None:
-        """Keep one of the driver's own numbers in memory."""
-        self._numbers[name] = value
-
-    def remembered(self, name: str, default: int) -> int:
-        """Return one of the driver's own numbers, or `default` if it was never written."""
-        return self._numbers.get(name, default)
-
-    def incarnation(self) -> int:
-        """Return the incarnation that was given or drawn, and record it."""
-        self.remember("incarnation", self.first_incarnation)
-        return self.first_incarnation
-
-    def log(self, rows: bytes) -> None:
-        """Keep encoded rows of the event log in memory."""
-        self._log.append(rows)
-
-    def logged(self) -> list[tuple[int, bytes]]:
-        """Return the encoded rows that are in no file yet, oldest first, each block with its position."""
-        return list(enumerate(self._log))
-
-    def forget_log(self, place: int) -> None:
-        """Delete all rows, whatever the position, because a file has them now."""
-        self._log.clear()
-
-    def add_link(self, id: MessageId, trailer: bytes, link: bytes) -> None:
-        """Do nothing: the messages do not outlive the process either."""
-
-    def link_of(self, id: MessageId) -> tuple[bytes, bytes] | None:
-        """Return None: nothing is known about earlier messages."""
-
-    def last_link(self) -> tuple[int, int, bytes] | None:
-        """Return None: the process begins a new incarnation."""
-
-    def forget_links(self, incarnation: int, up_to: int) -> None:
-        """Do nothing."""
-
-    def add_evidence(self, line: bytes) -> None:
-        """Do nothing: evidence is kept in memory."""
-
-    def evidence(self) -> list[bytes]:
-        """Return nothing."""
-        return []
-
-    def commit(self) -> None:
-        """Do nothing."""
-
-    def close(self) -> None:
-        """Do nothing."""
-
-    def abandon(self) -> None:
-        """Do nothing."""

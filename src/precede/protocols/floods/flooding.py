@@ -24,6 +24,7 @@ from precede.protocols.floods.stream import Have, Stream, StreamId, Want
 from precede.protocols.layered.dissemination import Dissemination
 from precede.protocols.layered.envelope import HEADER_BYTES, Envelope, EnvelopePacket
 from precede.protocols.layered.ordering import Ordering
+from precede.protocols.layered.own_messages import own_key
 from precede.protocols.registry import DisseminationEntry
 
 WANT_BYTES: Final = 12
@@ -116,7 +117,7 @@ class _EnvelopePackets:
 
     def can_drop(self, stream: Stream[Envelope], number: int, flood: Envelope) -> bool:
         if self._durable and flood.message.source == self._me:
-            self.dropped.append(Persist(("own", number), None))
+            self.dropped.append(Persist(own_key(flood.message.id), None))
         return True
 
     def requested_dropped(self, stream: Stream[Envelope], peer: NodeId, effects: list[Effect]) -> None:

@@ -58,6 +58,7 @@ class CausalBarrier(Ordering):
 
     draining: ClassVar[tuple[str, ...]] = ("pending",)
     stamp_type = Barrier
+    renewable = True
 
     def __init__(self, context: Context[CausalBarrierOptions]) -> None:
         self._own = OwnMessages(context)

@@ -47,6 +47,7 @@ class DeltaCausal(Ordering):
 
     draining: ClassVar[tuple[str, ...]] = ("pending",)
     stamp_type = Barrier
+    renewable = True
 
     def __init__(self, context: Context[DeltaCausalOptions]) -> None:
         options = context.options

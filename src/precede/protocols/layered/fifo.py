@@ -26,6 +26,7 @@ class Fifo(Ordering):
 
     draining: ClassVar[tuple[str, ...]] = ("pending",)
     stamp_type = None
+    renewable = True
 
     def __init__(self, context: Context[Durable]) -> None:
         self._own = OwnMessages(context)
@@ -38,6 +39,8 @@ class Fifo(Ordering):
         for key, value in saved_under(saved, "done"):
             self._delivered[int(key[1]), int(key[2])] = value
         effects = self._own.start(saved, None)
+        for stream, number in self._own.earlier.items():
+            self._delivered[stream] = max(number, self._delivered.get(stream, 0))
         for envelope in self._held.resume(saved, None, self.knows, effects):
             self.arrive((envelope,), now, effects)
         return effects

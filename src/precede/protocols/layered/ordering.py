@@ -30,6 +30,9 @@ class Ordering(ABC):
     stamp_type: ClassVar[Any] = Any
     """The type of its stamps: a driver that decodes untrusted bytes converts and checks them with it."""
 
+    renewable: ClassVar[bool] = False
+    """Can a new incarnation of a node continue from the state of an earlier one, as from a restored backup?"""
+
     knows_for_ever: ClassVar[bool] = True
     """False if `knows` forgets messages. Then the dissemination must remember every id it has seen."""
 

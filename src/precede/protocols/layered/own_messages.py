@@ -15,7 +15,7 @@ from precede.core.identity import MessageId, NodeId
 from precede.core.instants import Duration, Instant
 from precede.core.node import Context, Saved, restore
 from precede.protocols.layered.envelope import Envelope
-from precede.protocols.layered.saved_state import saved_envelopes
+from precede.protocols.layered.saved_state import saved_envelopes, saved_under
 from precede.protocols.options import Durable
 
 
@@ -29,6 +29,8 @@ class OwnMessages:
         self._durable: bool = context.options.durable
         self.kept: Sequence[Envelope] = ()
         """After a restart: own messages that may not have been accepted, delivered or sent before it."""
+        self.earlier: dict[tuple[NodeId, int], int] = {}
+        """How far the messages of this node's earlier incarnations were delivered, if the state is theirs."""
 
     def next_id(self) -> MessageId:
         """Return the id for the next own message. `accept` then takes that message and advances the number."""
@@ -44,7 +46,7 @@ class OwnMessages:
         return [
             Persist(own_key(id), envelope),
             accepted,
-            Persist("own_delivered", id.number),
+            Persist(delivered_key(id.incarnation), id.number),
             Deliver(envelope.message),
         ]
 
@@ -55,20 +57,24 @@ class OwnMessages:
     def start(self, saved: Saved, stamp_type: Any, now: Instant | None = None) -> list[Effect]:
         """After a restart: return effects that a crash may have prevented, and note the messages to send again.
 
-        With `now`, a message whose deadline passed while the node was down is not delivered.
+        With `now`, a message whose deadline passed while the node was down is not delivered. The state may be
+        that of an earlier incarnation: its messages are finished, and numbers begin again at 1.
         """
-        delivered = restore(saved, "own_delivered", int, 0)
+        delivered = _saved_deliveries(saved)
         kept = saved_envelopes(saved, "own", stamp_type)
         effects: list[Effect] = []
         for envelope in kept:
-            number = envelope.message.id.number
-            effects.append(Accept(envelope.message, envelope.destinations, envelope.deadline, envelope))
+            id = envelope.message.id
+            if id.incarnation == self.incarnation:
+                effects.append(Accept(envelope.message, envelope.destinations, envelope.deadline, envelope))
             alive = now is None or envelope.deadline is None or now < envelope.deadline
-            if number > delivered:
-                effects.append(Persist("own_delivered", number))  # an expired message uses its number up too
+            if id.number > delivered.get(id.incarnation, 0):
+                delivered[id.incarnation] = id.number  # an expired message uses its number up too
+                effects.append(Persist(delivered_key(id.incarnation), id.number))
                 if alive:
                     effects.append(Deliver(envelope.message))
-        self.number = max([delivered, *(envelope.message.id.number for envelope in kept)])
+        self.number = delivered.pop(self.incarnation, 0)
+        self.earlier = {(self.node, incarnation): number for incarnation, number in delivered.items()}
         self.kept = kept
         return effects
 
@@ -80,7 +86,19 @@ class OwnMessages:
 
 def own_key(id: MessageId) -> Key:
     """Return the key under which an own message is persisted until it need not be sent any more."""
-    return ("own", id.number)
+    return ("own", id.incarnation, id.number) if id.incarnation else ("own", id.number)
+
+
+def delivered_key(incarnation: int) -> Key:
+    """Return the key of the last number that was delivered of this node's own messages of an incarnation."""
+    return ("own_delivered", incarnation) if incarnation else "own_delivered"
+
+
+def _saved_deliveries(saved: Saved) -> dict[int, int]:
+    """Return the last number of own messages that was delivered in each incarnation."""
+    delivered = {int(key[1]): int(value) for key, value in saved_under(saved, "own_delivered")}
+    first = restore(saved, "own_delivered", int, 0)
+    return {0: first, **delivered} if first else delivered
 
 
 def deadline_after(lifetime: Duration | None, now: Instant) -> Instant | None:

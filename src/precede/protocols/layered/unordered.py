@@ -31,6 +31,7 @@ class Unordered(Ordering):
     """Remembers its deliveries per stream: a contiguous prefix of numbers, and the numbers beyond it."""
 
     stamp_type = None
+    renewable = True
 
     def __init__(self, context: Context[UnorderedOptions]) -> None:
         self._own = OwnMessages(context)
@@ -44,7 +45,12 @@ class Unordered(Ordering):
             stream = (int(key[1]), int(key[2]))
             self._prefix[stream] = value[0]
             self._beyond[stream] = dict.fromkeys(value[1:])
-        return self._own.start(saved, None)
+        effects = self._own.start(saved, None)
+        for stream, number in self._own.earlier.items():
+            self._prefix[stream] = max(number, self._prefix.get(stream, 0))
+            beyond = self._beyond.get(stream, {})
+            self._beyond[stream] = {each: None for each in beyond if each > self._prefix[stream]}
+        return effects
 
     def stamp(
         self, payload: bytes, now: Instant, to: Sequence[NodeId] | None, lifetime: Duration | None

@@ -218,9 +218,13 @@ class SealedAdmission(Admission):
         self._keys = keys
 
     def connect(self, events: LinkEvents) -> None:
-        self._events = events
+        def on_ready(peer: NodeId, boot: int, where: Where) -> None:
+            self.agreement.session_begun(peer, boot)
+            events.on_ready(peer, boot, where)
+
+        self._events = events._replace(on_ready=on_ready)
         self._sessions = Sessions(
-            self.number, self._identity, self.directory, self._group, self._keys, self.boot, events
+            self.number, self._identity, self.directory, self._group, self._keys, self.boot, self._events
         )
         self.dropped = self._sessions.dropped
 

@@ -26,6 +26,8 @@ VERSION_AT: Final = 16
 _TELLINGS: Final = 5
 _MOST_TOLD: Final = 1024
 _TWIN_BEACONS: Final = 3
+_TWIN_RETURNS: Final = 2
+_BOOTS: Final = 4
 _STRANGER_FRAMES: Final = 4
 _MOST_TEXT: Final = 60
 _LARGEST_CLOCK_DIFFERENCE: Final = 60 * SECOND
@@ -55,6 +57,8 @@ class Agreement:
         self._warn = warn
         self._told: Counter[NodeId] = Counter()
         self._twin_beacons = 0
+        self._boots: dict[NodeId, list[int]] = {}
+        self._returns: Counter[NodeId] = Counter()
         self._strange = 0
         text = msgspec.msgpack.encode(self._terms)
         self._digest = int.from_bytes(blake2b(text, digest_size=4).digest())
@@ -118,6 +122,18 @@ class Agreement:
         if self._twin_beacons == _TWIN_BEACONS:
             text = f"a second member with the name {self._name!r} is running; names must differ"
             self._warn("same_name", text, self._name)
+
+    def session_begun(self, peer: NodeId, boot: int) -> None:
+        """Warn if a member's starts alternate. A process that ended does not come back: two run at once."""
+        boots = self._boots.setdefault(peer, [])
+        if boot in boots[:-1]:
+            self._returns[peer] += 1
+            if self._returns[peer] == _TWIN_RETURNS:
+                name = self._name_of(peer)
+                text = f"two processes run as {name!r}: one has a copy of its store, or its key was stolen"
+                self._warn("twin", text, name)
+        if boots[-1:] != [boot]:
+            self._boots[peer] = [*(each for each in boots if each != boot), boot][-_BOOTS:]
 
     def stranger_heard(self, where: object) -> None:
         """Count a frame that this member cannot open or read. The fourth one gives a warning."""

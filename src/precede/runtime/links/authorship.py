@@ -25,7 +25,7 @@ from precede.runtime.evidence.chain import ChainStore, OwnChain
 from precede.runtime.evidence.headers import NONCE_BYTES, Header, header_of, split
 from precede.runtime.evidence.history import Contradiction, History
 from precede.runtime.evidence.proofs import SignedHeader
-from precede.runtime.store import NoStore
+from precede.runtime.no_store import NoStore
 
 SEED_BYTES: Final = 32
 PUBLIC_BYTES: Final = 32

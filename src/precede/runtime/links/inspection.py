@@ -11,6 +11,7 @@ stream, and the sizes of the waiting messages.
 from __future__ import annotations
 
 from collections import OrderedDict
+from collections.abc import Callable
 from typing import Final
 
 import msgspec
@@ -40,6 +41,7 @@ class Inspection:
         self._last_delivered: OrderedDict[tuple[NodeId, int], int] = OrderedDict()
         self._first_accepted: OrderedDict[tuple[NodeId, int], int] = OrderedDict()
         self._waiting = WaitingBound()
+        self.on_rollback: Callable[[], None] = lambda: None
 
     def accepting(self, effects: Effects) -> None:
         """Add the previous message's hash to own messages that a node accepts, before any is persisted."""
@@ -90,6 +92,16 @@ class Inspection:
                 _remember(self._first_accepted, (id.source, id.incarnation), id.number)
         return None
 
+    def _own_future(self, item: Written) -> str:
+        """Return why a message of this node that it has not written yet is dropped.
+
+        If this node's key signed it, its store was rolled back: it wrote the message and does not know it.
+        """
+        if self._authors is None or self._authors.check([item]) is not None:
+            return "forged"
+        self.on_rollback()
+        return "rolled_back"
+
     def _implausible(self, item: Written, size: int, now: Instant, accepted: int) -> str | None:
         id = item.message.id
         if item.author is not None and item.author != id.source:
@@ -99,7 +111,7 @@ class Inspection:
         if id.number > (last or self._first_accepted.get(stream, id.number)) + MOST_AHEAD:
             return "far_future"
         if id.source == self._me and id.incarnation == self._incarnation and id.number > accepted:
-            return "forged"
+            return self._own_future(item)
         if item.deadline is not None and item.deadline > now + MOST_LIFETIME:
             return "deadline"
         if item.destinations is not None and self._me not in item.destinations:
