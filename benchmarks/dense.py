@@ -99,11 +99,11 @@ def idle(nodes: int, dissemination: str) -> float:
     return len(late.filter(pc.equal(late["kind"].cast(pa.string()), "sent"))) / 60
 
 
-def back(nodes: int, dissemination: str) -> dict[str, float]:
-    """A node is cut off while the others broadcast a thousand messages, and returns."""
+def back(nodes: int, dissemination: str, **how: Any) -> dict[str, float]:
+    """A node is cut off while the others broadcast a thousand messages, and returns; `how`: the world."""
     script = [{"src": str(n % (nodes - 1)), "at": f"{1000 + 10 * n}ms"} for n in range(1000)]
     alone = {"start": "500ms", "end": "30s", "groups": [[str(nodes - 1)]]}
-    world = {"nodes": nodes, "link_events": dissemination != "flooding", "partitions": [alone]}
+    world = {"nodes": nodes, "link_events": dissemination != "flooding", "partitions": [alone], **how}
     log = events(world, dissemination, script, "60s")
     behind = log.filter(pc.equal(log["node"].cast(pa.string()), str(nodes - 1)))
     delivered = behind.filter(pc.equal(behind["kind"].cast(pa.string()), "delivered"))
@@ -114,6 +114,7 @@ def back(nodes: int, dissemination: str) -> dict[str, float]:
         "seconds": (pc.max(delivered["at_us"]).as_py() - 30_000_000) / 1e6,
         "frames": len(sent),
         "bytes": pc.sum(sent["packet_bytes"]).as_py(),
+        "messages": pc.sum(sent["messages_in_packet"]).as_py(),
     }
 
 

@@ -13,7 +13,7 @@ import subprocess
 import sys
 import time
 from collections.abc import Callable, Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from pathlib import Path
 from typing import Any, Final
 
@@ -35,18 +35,37 @@ def why_not() -> str | None:
     return None
 
 
-class Member:
-    """A process in a namespace that runs `member.py`; it is driven by lines on its standard input."""
+class Process:
+    """A process in a namespace; it is driven by lines on its standard input."""
 
     def __init__(self, process: subprocess.Popen[str], output: Path) -> None:
         self.process = process
         self._output = output
 
     def say(self, **command: Any) -> None:
-        """Give a command; `member.py` lists them."""
+        """Give a command; the program lists them."""
         assert self.process.stdin is not None
         self.process.stdin.write(json.dumps(command) + "\n")
         self.process.stdin.flush()
+
+    def close_input(self) -> None:
+        assert self.process.stdin is not None
+        self.process.stdin.close()
+
+    def kill(self) -> None:
+        """Kill it as `kill -9` does."""
+        self.process.kill()
+        self.process.wait()
+
+    def ended(self, seconds: float) -> int | None:
+        """Its exit code, if it ends within so many seconds."""
+        with suppress(subprocess.TimeoutExpired):
+            return self.process.wait(seconds)
+        return None
+
+
+class Member(Process):
+    """A process that runs `member.py`."""
 
     def events(self, kind: str) -> list[dict[str, Any]]:
         """What it has reported so far: `delivered`, `neighbours` (of the last status) or `warnings`."""
@@ -82,10 +101,11 @@ class Net:
     def run(self, *command: str) -> None:
         subprocess.run(command, check=True, capture_output=True, text=True)
 
-    def wire(self, name: str, ends: dict[str, list[str]], mtu: int = 1500, **how: float) -> None:
+    def wire(self, name: str, ends: dict[str, list[str]], mtu: int = 1500, **how: float) -> Process:
         """Join spaces by a wire: `ends` has the addresses (with prefix length) of each space on it.
 
-        `how`: `loss`, `delay` and `jitter` in seconds, `reorder`, `rate` in bytes a second.
+        `how`: `loss`, `delay` and `jitter` in seconds, `reorder`, `rate` in bytes a second. The wire takes the
+        command `cut`: lists of ends, by their place, that reach only each other; an empty list heals it.
         """
         middle = self.space(name)
         ports = []
@@ -102,22 +122,27 @@ class Net:
             self.run("ip", "-n", space, "link", "set", inner, "up")
             self.run("ip", "-n", middle, "link", "set", outer, "up")
             ports.append(outer)
-        self._start(middle, "wire.py", json.dumps({"ports": ports, **how}), self._folder / f"{name}.wire")
+        plan = json.dumps({"ports": ports, **how})
+        return self.start(middle, (str(HERE / "wire.py"), plan), self._folder / f"{name}.wire")
 
     def member(self, space: str, name: str, **settings: Any) -> Member:
         """Run a member in a namespace."""
         output = self._folder / f"{name}.{len(self._processes)}.events"
-        return Member(self._start(space, "member.py", json.dumps({"name": name, **settings}), output), output)
+        command = (str(HERE / "member.py"), json.dumps({"name": name, **settings}))
+        return Member(self.start(space, command, output).process, output)
 
-    def _start(self, space: str, program: str, argument: str, output: Path) -> subprocess.Popen[str]:
-        command = ["ip", "netns", "exec", space, sys.executable, str(HERE / program), argument]
-        environment = {**os.environ, "PYTHONPATH": str(SOURCE)}
-        with output.open("w") as file:
+    def start(
+        self, space: str, command: tuple[str, ...], output: Path, path: tuple[Path, ...] = (SOURCE,)
+    ) -> Process:
+        """Run a Python program in a namespace; its output is added to a file."""
+        whole = ["ip", "netns", "exec", space, sys.executable, *command]
+        environment = {**os.environ, "PYTHONPATH": os.pathsep.join(map(str, path))}
+        with output.open("a") as file:
             process = subprocess.Popen(
-                command, stdin=subprocess.PIPE, stdout=file, env=environment, text=True, cwd=self._folder
+                whole, stdin=subprocess.PIPE, stdout=file, env=environment, text=True, cwd=self._folder
             )
         self._processes.append(process)
-        return process
+        return Process(process, output)
 
     def remove(self) -> None:
         for process in self._processes:

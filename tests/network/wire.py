@@ -1,6 +1,7 @@
 """Passes Ethernet frames between the ports of a wire; loses, delays, reorders and limits them.
 
-Run inside a namespace: `wire.py {"ports": [...], "loss": 0.2, "delay": 0.01, "jitter": 0, "rate": 0}`.
+Run inside a namespace: `wire.py {"ports": [...], "loss": 0.2, "delay": 0.01, "jitter": 0, "rate": 0}`. A line
+`{"cut": [[0, 1], [2, 3]]}` on standard input cuts it in parts; `{"cut": []}` heals it.
 """
 
 from __future__ import annotations
@@ -37,9 +38,22 @@ def main(plan: dict[str, float], ports: list[str]) -> None:
         sockets.append(end)
     flying: list[tuple[float, int, bytes, socket.socket]] = []
     number, free_at = 0, 0.0
+    part: dict[object, int] = dict.fromkeys(sockets, 0)
+    ready.register(sys.stdin, selectors.EVENT_READ)
     while True:
         wait = max(0.0, flying[0][0] - time.monotonic()) if flying else None
         for key, _ in ready.select(wait):
+            if key.fileobj is sys.stdin:
+                line = sys.stdin.readline()
+                if not line:
+                    ready.unregister(sys.stdin)
+                    continue
+                cut = json.loads(line)["cut"]
+                part = {
+                    end: next((n for n, ends in enumerate(cut) if place in ends), -1)
+                    for place, end in enumerate(sockets)
+                }
+                continue
             try:
                 frame, sender = key.fileobj.recvfrom(1 << 17)  # type: ignore[union-attr]
             except OSError:
@@ -49,7 +63,8 @@ def main(plan: dict[str, float], ports: list[str]) -> None:
             now = time.monotonic()
             free_at = max(free_at, now) + (len(frame) / rate if rate else 0.0)
             for other in sockets:
-                if other is not key.fileobj and generator.random() >= loss:
+                together = other is not key.fileobj and part[other] == part[key.fileobj]
+                if together and generator.random() >= loss:
                     extra = delay + jitter * generator.random()
                     if generator.random() < reorder:
                         extra += 0.02  # later frames overtake it

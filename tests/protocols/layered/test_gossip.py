@@ -156,6 +156,17 @@ def test_a_node_that_returns_catches_up_with_few_frames() -> None:
     assert cost["seconds"] < 12  # the next digest after the partition comes within the longest interval
 
 
+@pytest.mark.parametrize(("how", "most"), [({"delay": "2s"}, 2_000), ({"bandwidth": 5_000}, 6_000)])
+def test_where_answers_take_long_a_node_does_not_ask_for_the_same_again_and_again(
+    how: dict[str, Any], most: int
+) -> None:
+    """With a fixed wait it asked eight times before the first answer, and answers waited behind answers."""
+    cost = back(5, "gossip", **how)
+    assert cost["delivered"] == 1000
+    assert cost["messages"] < most
+    assert cost["seconds"] < 30
+
+
 @pytest.mark.long
 @pytest.mark.parametrize(("scenario", "settings"), [("city-bus", {}), ("pedestrians", {"duration": "1h"})])
 def test_contacts_carry_the_same_messages_as_epidemic_with_fewer_bytes(

@@ -1,8 +1,12 @@
 """What neighbours offer that this node lacks, and whom it asks for it.
 
 Requests go in rounds. A round names one answerer for each message and waits for the answers; the next round
-begins when all have arrived, when the wait is over, or soon after another digest. A false offer costs rounds,
-which become rare; it removes nothing.
+begins when all have arrived, when no answer came for a while, or soon after another digest. A false offer costs
+rounds, which become rare; it removes nothing.
+
+Answers take long where the network or a machine is slow. A node that asks again too early doubles the load, and
+the answers take longer still. So a node waits for twice the time that answers took lately, and twice as long
+after each round in vain; and such a round halves the number of messages that the next one asks for.
 """
 
 from __future__ import annotations
@@ -12,7 +16,7 @@ from typing import Final, final
 
 from precede.core.effects import RADIO, Effect, Key, Send, SetTimer
 from precede.core.identity import NEIGHBOURS, MessageId, NodeId
-from precede.core.instants import MILLISECOND, Duration, Instant
+from precede.core.instants import MILLISECOND, SECOND, Duration, Instant
 from precede.protocols.layered.gossip.holdings import Holdings
 from precede.protocols.layered.gossip.packets import DigestPacket, Want, WantPacket
 from precede.protocols.layered.gossip.ranges import StreamId, flat_ranges
@@ -26,8 +30,9 @@ _MOST_OFFERED: Final = 1_024
 _MOST_CHECKED: Final = 4_096
 _MOST_NEIGHBOURS: Final = 1_024
 _JITTER: Final = 20 * MILLISECOND
+_FEWEST_MESSAGES: Final = 8
 _FIRST_WAIT: Final = 50 * MILLISECOND
-_LONGEST_WAIT: Final = 400 * MILLISECOND
+_LONGEST_WAIT: Final = 8 * SECOND
 _MOST_VAIN: Final = 8
 
 
@@ -36,20 +41,26 @@ class Wants:
     """Keeps which messages neighbours offer and this node lacks, and requests them in rounds.
 
     `offers`: by neighbour and stream, the ranges in its digest that this node did not know then. `asked`: the
-    messages of the present round that have not arrived. At most `_MOST_OFFERED` ranges are kept of one
-    neighbour. After `_MOST_VAIN` rounds without an answer all offers are dropped, until the next digest.
+    messages of the present round that have not arrived. `_asked_at`: when the round began, or when its latest
+    answer arrived; `_since`: the same for the first of several rounds in vain, which an answer may belong to.
+    `_answer_time`: how long answers took lately. `_most`: how many messages a round asks for.
+
+    At most `_MOST_OFFERED` ranges are kept of one neighbour. After `_MOST_VAIN` rounds without an answer all
+    offers are dropped, until the next digest.
     """
 
     __slots__ = (
+        "_answer_time",
         "_asked_at",
         "_due",
         "_holdings",
+        "_most",
         "_ordering",
         "_postponed",
         "_random",
+        "_since",
         "_unicast",
         "_vain",
-        "_wait",
         "asked",
         "offers",
     )
@@ -63,7 +74,9 @@ class Wants:
         self._unicast = unicast
         self._due: Instant | None = None
         self._asked_at: Instant = 0
-        self._wait: Duration = _FIRST_WAIT
+        self._since: Instant = 0
+        self._answer_time: Duration = 0
+        self._most = MOST_MESSAGES
         self._vain = 0
         self._postponed = False
 
@@ -86,7 +99,7 @@ class Wants:
         self.offers[peer] = offers
         if len(self.offers) > _MOST_NEIGHBOURS:
             del self.offers[next(iter(self.offers))]
-        if self._due is None or not self.asked or now >= self._asked_at + _FIRST_WAIT:
+        if self._due is None or not self.asked or now >= self._asked_at + self._patience():
             self._ask_at(now + self._jitter(), now, effects)
         return True
 
@@ -109,6 +122,10 @@ class Wants:
             lacking = self._holdings.lacking(source, incarnation, ranges[: 2 * _MOST_OFFERED])
         return tuple(number for pair in lacking for number in pair)
 
+    def _patience(self) -> Duration:
+        """How long a node waits for an answer before it asks again."""
+        return min(max(_FIRST_WAIT, 2 * self._answer_time) << self._vain, _LONGEST_WAIT)
+
     def _jitter(self) -> Duration:
         return int(self._random.random() * _JITTER)
 
@@ -125,7 +142,11 @@ class Wants:
         """Record that a message has arrived. After the last one of a round the next round begins at once."""
         if id in self.asked:
             del self.asked[id]
-            self._wait, self._vain = _FIRST_WAIT, 0
+            took = now - self._since
+            self._answer_time = max(took, (3 * self._answer_time + took) // 4)
+            self._asked_at = self._since = now
+            self._vain = 0
+            self._most = min(2 * self._most, MOST_MESSAGES)
             if not self.asked and self.offers:
                 self._ask_at(now, now, effects)
 
@@ -144,19 +165,26 @@ class Wants:
                 return
 
     def timer(self, now: Instant, effects: list[Effect]) -> None:
-        """Begin a round of requests, if messages are lacking. After too many rounds in vain drop all offers."""
+        """Begin a round of requests, if messages are lacking and answers have ceased to arrive.
+
+        After too many rounds in vain drop all offers.
+        """
         self._due = None
         self._postponed = False
         if self.asked:
+            if now < self._asked_at + self._patience():
+                self._ask_at(self._asked_at + self._patience(), now, effects)
+                return
             self._vain += 1
+            self._most = max(self._most // 2, _FEWEST_MESSAGES)
         self.asked = {}
         if self._vain >= _MOST_VAIN:
             self.offers.clear()
-            self._vain, self._wait = 0, _FIRST_WAIT
+            self._vain = 0
             return
         wants = self._round()
         if not wants:
-            self._vain, self._wait = 0, _FIRST_WAIT
+            self._vain = 0
             return
         if self._unicast:
             for answerer in dict.fromkeys(want[0] for want in wants):
@@ -165,8 +193,9 @@ class Wants:
         else:
             effects.append(Send(WantPacket(wants), NEIGHBOURS, RADIO))
         self._asked_at = now
-        self._ask_at(now + self._wait + self._jitter(), now, effects)
-        self._wait = min(2 * self._wait, _LONGEST_WAIT)
+        if not self._vain:
+            self._since = now
+        self._ask_at(now + self._patience() + self._jitter(), now, effects)
 
     def _round(self) -> tuple[Want, ...]:
         """Choose an answerer for each lacking message, beginning with a random neighbour."""
@@ -187,7 +216,7 @@ class Wants:
                     ranges_left -= len(chosen) // 2
                     wants.append((peer, *stream, chosen))
                     self.asked.update(dict.fromkeys(ids))
-                if ranges_left <= 0 or len(self.asked) >= MOST_MESSAGES:
+                if ranges_left <= 0 or len(self.asked) >= self._most:
                     return tuple(wants)
             if not offers:
                 del self.offers[peer]
@@ -198,7 +227,7 @@ class Wants:
         chosen: list[MessageId] = []
         for first, last in lacking[:ranges_left]:
             for number in range(first, last + 1):
-                if len(self.asked) + len(chosen) >= MOST_MESSAGES:
+                if len(self.asked) + len(chosen) >= self._most:
                     return chosen
                 id = MessageId(*stream, number)
                 if id not in self.asked:
