@@ -47,6 +47,25 @@ def test_a_transfer_takes_size_over_bandwidth_plus_overhead() -> None:
     assert times[1] > times[0] + SECOND, "the second message names the first and is longer"
 
 
+def test_a_bandwidth_alone_makes_transfers_take_time() -> None:
+    rows = play(meeting(MINUTE, bandwidth=1000.0), "causal_barrier")
+    times = [row.at - 100 * SECOND for row in rows if row.kind == "received"]
+    first = packed((Envelope(Message(MessageId(0, 0, 1), b"x" * 10), (), None, None, 16, 0),)).size_bytes
+    assert times[0] == first * MILLISECOND
+
+
+def test_a_transmission_to_all_neighbours_takes_its_time_and_reaches_those_in_range_at_its_end() -> None:
+    contacts = [(0, 1, 0, MINUTE), (0, 2, 0, 10 * SECOND + 1)]
+    setting = Setting(3, contacts, [Birth(0, 10 * SECOND)], network={"bandwidth": 1000.0}, end=MINUTE)
+    world, sink = contact_world(setting, "unordered", dissemination="gossip", medium="broadcast")
+    world.run(setting.end)
+    world.recorder.flush()
+    rows = sink.events().to_pylist()
+    (sent, *_) = [row for row in rows if row["kind"] == "sent" and row["packet_kind"] == "gossip"]
+    (got,) = [row for row in rows if row["kind"] == "received" and row["message_number"] == 1]
+    assert (got["node"], got["at_us"]) == ("1", sent["at_us"] + sent["packet_bytes"] * MILLISECOND)
+
+
 def test_messages_of_a_cut_transfer_are_sent_at_the_next_contact() -> None:
     contacts = [(0, 1, start * SECOND, start * SECOND + 2500 * MILLISECOND) for start in (100, 200, 300, 400)]
     setting = Setting(2, contacts, TEN, network={"overhead": SECOND}, end=10 * MINUTE)

@@ -8,7 +8,7 @@ from typing import Any
 
 import pytest
 
-from precede.core.effects import Effect
+from precede.core.effects import Effect, Send
 from precede.core.errors import Refused
 from precede.core.identity import NodeId
 from precede.core.instants import MILLISECOND, SECOND, Instant
@@ -21,7 +21,7 @@ from precede.experiments.swarm.swarm import events_of, run_plan
 from precede.protocols import registry
 from precede.protocols.vcube2018.diagnosis import DiagnosedVCubeNode
 from precede.protocols.vcube2018.log import Logged
-from precede.protocols.vcube2018.packets import StampedMessage
+from precede.protocols.vcube2018.packets import StampedMessage, VCubeJoinPacket, VCubeStatePacket
 from precede.witness.verify import verify
 
 OPTIONS = {"diagnosis": True, "test_every": "200ms", "test_timeout": "250ms"}
@@ -311,3 +311,16 @@ def test_a_duplicate_from_a_node_that_took_over_is_forwarded_to_more_clusters() 
     assert logged.below == 0
     again = node.receive(packet, 6, 2, 1)
     assert [effect.to for effect in again] == [3, 0]
+
+
+def test_a_sponsor_gives_a_newcomer_what_it_has_delivered_and_what_still_waits() -> None:
+    """Nobody else may have these messages when the sponsor crashes next."""
+    options = registry.read_options(registry.find("vcube"), OPTIONS)
+    sponsor, source = (DiagnosedVCubeNode(Context(k, (0, 1, 2, 3), options, random.Random(1))) for k in (2, 0))
+    packets = [next(e.packet for e in source.broadcast(b"x", at) if hasattr(e, "packet")) for at in range(3)]
+    for packet in (packets[0], packets[2]):
+        sponsor.receive(packet, 0, 5, 1)
+    (answer,) = sponsor.receive(VCubeJoinPacket(), 1, 6, 1)
+    assert isinstance(answer, Send)
+    assert isinstance(answer.packet, VCubeStatePacket)
+    assert sorted(stamped.message.id.number for stamped in answer.packet.content) == [1, 3]
