@@ -20,7 +20,7 @@ from benchmarks.family import Watched, java_cpu_s, waited_s
 from precede.experiments.grid import Grid, read_grid
 from precede.lake.layout import Lake
 from precede.pipeline.sessions.session import open_session
-from precede.pipeline.sweeps.simulate import SweepOptions
+from precede.pipeline.sweeps.marks import SweepOptions
 from precede.pipeline.sweeps.sweep import sweep
 
 CORES = 2

@@ -10,10 +10,13 @@ import pytest
 from precede.cli import main
 from precede.core.errors import BadInput
 from precede.experiments.grid import read_grid
-from precede.lake.integrity import Damaged, commit_path, find_damage
+from precede.lake.commits import Damaged
+from precede.lake.compaction import compact
+from precede.lake.integrity import find_damage
 from precede.lake.layout import Lake
+from precede.pipeline.sweeps.marks import SweepOptions
 from precede.pipeline.sweeps.results import result_tables
-from precede.pipeline.sweeps.simulate import SweepOptions, run_sweep
+from precede.pipeline.sweeps.simulate import run_sweep
 from precede.witness.verify import verify
 
 SCENARIO = """
@@ -47,7 +50,6 @@ def sweep(lake, grid):
         runs = run_sweep(lake, grid, None, SweepOptions(), job)
         for name, table in result_tables(grid, runs.marks).items():
             job.write(name, "spec", table)
-        job.forget()
     return {run_id: mark["verdicts"]["verdict"] for run_id, mark in runs.marks.items()}
 
 
@@ -89,14 +91,18 @@ def check_flips(swept, folder, count, capsys):
         content = path.read_bytes()
         flip(path, generator.randrange(8 * len(content)))
         with pytest.raises(Damaged, match=path.stem):
-            lake.read(path.parent.name, path.stem)
-        assert [finding.path for finding in find_damage(lake.root)] == [path]
+            lake.read(path.parent.name, path.stem.partition("~")[0])
+        assert damaged_files(lake) == [path]
         if path.parent.name == "events":
             code, printed = verdict_about(path, capsys)
             assert code == 2
             assert path.name in printed
         path.write_bytes(content)
-    assert not list(find_damage(lake.root))
+    assert not damaged_files(lake)
+
+
+def damaged_files(lake):
+    return [lake.root / finding.path for finding in find_damage(lake.storage)]
 
 
 def check_other_damage(swept, folder, count, capsys):
@@ -108,7 +114,7 @@ def check_other_damage(swept, folder, count, capsys):
         how = ("truncate", "empty", "exchange")[number % 3]
         damage(path, other, how, generator)
         damaged = sorted({path, other}) if how == "exchange" else [path]
-        assert [finding.path for finding in find_damage(lake.root)] == damaged
+        assert sorted(damaged_files(lake)) == damaged
         code, printed = verdict_about(lake.root / "events", capsys)
         assert code == 2
         assert any(one.name in printed for one in damaged)
@@ -133,16 +139,24 @@ def test_none_of_500_flips_and_50_truncations_or_exchanges_gives_a_verdict(swept
 def test_a_sweep_repeats_runs_whose_files_or_marks_are_damaged(swept, tmp_path):
     lake, grid = copy_of(swept, tmp_path / "lake"), swept[1]
     expected = sweep(lake, grid)
-    bytes_before = {path: path.read_bytes() for path in sorted((lake.root / "events").glob("*.parquet"))}
+    before = {point.id: lake.read("events", point.id) for point in grid.points}
     generator = random.Random(9)
     first, second, third = (grid.points[number].id for number in (0, 3, 2))
     damage(lake.path("events", first), lake.path("events", second), "exchange", generator)
-    mark = lake.job("runs").done / f"{third}.json"
-    flip(mark, 8 * mark.read_bytes().index(b"holds") + 1)
-    assert not lake.job("runs").is_marked(third)
+    (record,) = (lake.root / "_commits" / "runs").glob(f"{third}~*")
+    flip(record, 800)
+    lake = Lake(lake.location)
+    assert third not in lake.facts("runs")
     assert sweep(lake, grid) == expected
-    assert {path: path.read_bytes() for path in bytes_before} == bytes_before
-    assert not list(find_damage(lake.root))
+    for run_id, rows in before.items():
+        assert lake.read("events", run_id).to_pylist() == rows.to_pylist()
+    left = {lake.root / f"{table}/{third}" for table in ("events", "gauges")}
+    assert {path.with_name(path.name.partition("~")[0]) for path in damaged_files(lake)} == left
+    with lake.job("compact").hold() as job:
+        assert compact(job, older_than_s=0).leftovers == 2
+    assert not damaged_files(lake)
+    for run_id, rows in before.items():
+        assert lake.read("events", run_id).to_pylist() == rows.to_pylist()
 
 
 def test_lake_check_lists_damaged_missing_and_stray_files(swept, tmp_path, capsys):
@@ -153,42 +167,50 @@ def test_lake_check_lists_damaged_missing_and_stray_files(swept, tmp_path, capsy
     flip(lake.path("events", runs[0]), 800)
     lake.path("events", runs[1]).unlink()
     (lake.root / "events" / "mine.parquet").write_bytes(lake.path("events", runs[2]).read_bytes())
-    record = commit_path(lake.path("gauges", runs[3]))
+    (record,) = (lake.root / "_commits" / "runs").glob(f"{runs[3]}~*")
+    files = [lake.path(table, runs[3]) for table in ("events", "gauges")]
     flip(record, 300)
     assert main(["lake", "check", "--lake", str(lake.root)]) == 1
     lines = capsys.readouterr().out.splitlines()
-    assert f"events/{runs[0]}.parquet: is damaged" in lines[1] + lines[0]
-    assert any(line.startswith(f"events/{runs[1]}.parquet: missing") for line in lines)
+    assert any(line.startswith(f"events/{runs[0]}~") and "is damaged" in line for line in lines)
+    assert any(line.startswith(f"events/{runs[1]}~") and "missing" in line for line in lines)
     assert any(line.startswith("events/mine.parquet: stray") for line in lines)
-    assert any(line.startswith(f"gauges/{runs[3]}.parquet") for line in lines)
-    assert lines[-1].endswith("4 findings")
+    assert any(line.startswith(f"_commits/runs/{runs[3]}~") and "is damaged" in line for line in lines)
+    for file in files:
+        assert any(line.startswith(f"{file.relative_to(lake.root)}: stray") for line in lines)
+    assert lines[-1].endswith("6 findings")
     assert main(["verify", str(lake.root / "events")]) == 2
     assert main(["lake", "check", "--lake", str(tmp_path / "nowhere")]) == 2
 
 
 def test_a_kill_while_a_unit_is_replaced_leaves_the_old_unit_or_the_new_one(swept, tmp_path, monkeypatch):
-    from precede.lake import jobs
+    from precede.lake.storage import Storage
 
     lake = copy_of(swept, tmp_path / "lake")
     old = lake.read("verdicts", "spec")
-    replace, calls = jobs._replace, []
+    calls = []
 
-    def killed(temporary, path):
-        calls.append(path)
-        if len(calls) == allowed + 1:
-            raise KeyboardInterrupt
-        replace(temporary, path)
+    def killed(name):
+        original = getattr(Storage, name)
 
-    for allowed in range(3):
+        def call(self, path, *arguments):
+            calls.append(path)
+            if len(calls) == allowed + 1:
+                raise KeyboardInterrupt
+            return original(self, path, *arguments)
+
+        return call
+
+    for allowed in range(5):
+        new = old.slice(0, 6 - allowed)
         calls.clear()
-        monkeypatch.setattr(jobs, "_replace", killed)
-        job = lake.job("again")
-        job.scratch.mkdir(parents=True)
-        with pytest.raises(KeyboardInterrupt):
-            job.write("verdicts", "spec", old.slice(0, 3 - allowed))
-        rows = lake.read("verdicts", "spec").num_rows
-        assert rows == (3 - allowed if allowed == 2 else [8, 8, None][allowed])
-        monkeypatch.setattr(jobs, "_replace", replace)
+        with monkeypatch.context() as patch, lake.job("again").hold() as job:
+            for name in ("put", "put_file", "delete"):
+                patch.setattr(Storage, name, killed(name))
+            with pytest.raises(KeyboardInterrupt):
+                job.write("verdicts", "spec", new)
+        found = Lake(lake.location).read("verdicts", "spec")
+        assert found.equals(old if allowed < 2 else new), allowed
         with lake.job("heal").hold() as healing:
             healing.write("verdicts", "spec", old)
 

@@ -38,7 +38,7 @@ def tree(folder):
 
 
 def rows(lake, table, unit):
-    return pq.read_table(lake.path(table, unit)).to_pylist()
+    return lake.read(table, unit).to_pylist()
 
 
 def test_a_contact_list_with_errors_is_merged_and_rejected_row_by_row(tmp_path, capsys):
@@ -67,7 +67,7 @@ def test_an_unchanged_file_is_not_read_again_and_a_changed_one_replaces_all_tabl
     lake = Lake(tmp_path / "lake")
     assert main(call) == 0
     compute_contacts(lake, "p", 30.0)
-    before = tree(lake.root)
+    before, state = tree(lake.root), lake.state("segments", "p")
     with monkeypatch.context() as patch:
         patch.setattr(module._Staging, "read", None)
         assert main(call) == 0
@@ -76,7 +76,7 @@ def test_an_unchanged_file_is_not_read_again_and_a_changed_one_replaces_all_tabl
     file.write_text(POSITIONS.replace("10,7,", "10,7.5,"))
     assert main(call) == 0
     assert lake.units("contacts") == []
-    assert tree(lake.root)["segments/p.parquet"] != before["segments/p.parquet"]
+    assert lake.state("segments", "p") != state
     (tmp_path / "q.csv").write_text(DIRTY)
     assert main(["ingest", str(tmp_path / "q.csv"), "--as", "contacts", "--name", "p", *call[4:]]) == 0
     assert lake.units("segments") == []

@@ -6,17 +6,16 @@
 from __future__ import annotations
 
 import json
-import os
 import subprocess
 import sys
 import time
 
-import pyarrow.parquet as pq
+import psutil
 import pytest
 
 from precede.experiments.grid import read_grid
 from precede.lake.layout import Lake
-from precede.pipeline.sweeps.simulate import Marks
+from precede.pipeline.sweeps.marks import Marks
 from tests.pipeline.cluster import Cluster, kill_tree
 
 SPEC = """
@@ -49,7 +48,7 @@ def write_spec(folder):
 def start_sweep(spec, lake, *arguments):
     command = [sys.executable, "-c", "import sys; from precede.cli import main; sys.exit(main())"]
     return subprocess.Popen(
-        [*command, "sweep", str(spec), "--lake", str(lake.root), *arguments],
+        [*command, "sweep", str(spec), "--lake", lake.location, *arguments],
         stdout=subprocess.PIPE,
         stderr=subprocess.PIPE,
         text=True,
@@ -74,14 +73,15 @@ def wait_for(condition, process, seconds=240):
 
 
 def tables(lake):
-    """Every table of a sweep but for times and attempts, and every byte of every run."""
+    """Every row of a sweep but for times and attempts."""
+    lake = lake.snapshot()
     files = {
-        f"{table}/{unit}": lake.path(table, unit).read_bytes()
+        f"{table}/{unit}": lake.read(table, unit).to_pylist()
         for table in ("events", "gauges")
         for unit in lake.units(table)
     }
     for table in ("runs", "verdicts", "violations", "measures"):
-        rows = pq.read_table(lake.path(table, "some")).to_pylist()
+        rows = lake.read(table, "some").to_pylist()
         files[table] = sorted(json.dumps({k: v for k, v in row.items() if k not in TIMES}) for row in rows)
     return files
 
@@ -131,11 +131,10 @@ def _busy_worker(cluster, lake, grid):
     done = finished_marks(lake, grid)
     if len(done) > len(grid.points) - 3:
         raise AssertionError("the runs were over before a worker could be killed")
-    begun = [path.name.rsplit("-", 1)[1] for path in lake.root.glob("_jobs/sweep-some/scratch-*/*.begun")]
-    running = {int(name.removesuffix(".begun")) for name in begun}
     for mark in done.values():
         pid = int(mark["worker"].rsplit(":", 1)[1])
-        if pid in running and os.path.exists(f"/proc/{pid}"):
+        # the process that watches a worker during a task is its child
+        if psutil.pid_exists(pid) and psutil.Process(pid).children():
             return cluster.worker_of(pid)
     return None
 

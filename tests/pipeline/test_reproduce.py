@@ -7,7 +7,6 @@ import subprocess
 import sys
 import time
 
-import pyarrow.parquet as pq
 import pytest
 
 from precede import __version__
@@ -17,7 +16,7 @@ from precede.cli.evidence.reproduce import describe, write_page
 from precede.core.errors import BadInput
 from precede.lake.layout import Lake
 from precede.pipeline.reproduction import reproduce as reproducing
-from precede.pipeline.reproduction.reproduce import MARKS, is_finished, reproduce
+from precede.pipeline.reproduction.reproduce import is_finished, reproduce
 from precede.reproduction.prs1997 import points as prs1997
 from precede.reproduction.request import Request
 from tests.pipeline.cluster import Cluster, kill_tree
@@ -122,7 +121,7 @@ def request(papers, **more):
 
 
 def table(lake, name, unit="prs1997-quick"):
-    return pq.read_table(lake.path(name, unit)).to_pylist()
+    return lake.read(name, unit).to_pylist()
 
 
 def same(lake, unit="prs1997-quick"):
@@ -193,16 +192,16 @@ def test_units_of_another_version_are_measured_again_and_units_of_other_code_are
     lake = Lake(tmp_path / "lake")
     reproduce(lake, [request(papers)], None)
     first = same(lake)
-    marks = lake.job(MARKS)
-    ids = sorted(marks.marked())
+    marks = reproducing.Marks(lake)
+    ids = sorted(marks.facts)
     wrong = {"measures": {"tuple_share": 99.0}}
-    with lake.job("forging").hold() as job:
-        for id, version in zip(ids, ("0.0.1", "0.0.1+0123456789ab", f"{__version__}+0"), strict=False):
-            marks.mark(id, marks.record(id) | wrong | {"version": version}, job.scratch)
+    job = lake.job("forging")
+    for id, version in zip(ids, ("0.0.1", "0.0.1+0123456789ab", f"{__version__}+0"), strict=False):
+        job.commit("units", id, facts={id: marks.read(id) | wrong | {"version": version}})
     assert not is_finished(lake, [request(papers)])
     (result,) = reproduce(lake, [request(papers)], None)
     assert (result.finished_before, result.by_other_code) == (4, 1)
-    assert "1 of them by other code" in "\n".join(describe(result, tmp_path, lake.root))
+    assert "1 of them by other code" in "\n".join(describe(result, tmp_path, lake.location))
     assert is_finished(lake, [request(papers)])
     assert not is_finished(lake, [request(papers, same_code=True)])
     (result,) = reproduce(lake, [request(papers, same_code=True)], None)
@@ -296,22 +295,22 @@ def test_the_same_table_on_two_local_cores_and_on_a_standalone_cluster(papers, t
 @pytest.mark.spark
 def test_after_a_kill_no_finished_unit_is_run_again(papers, tmp_path):
     lake = Lake(tmp_path / "lake")
-    marks = lake.job(MARKS)
     process = subprocess.Popen(_command(papers, lake.root, "local[2]"), start_new_session=True)
     try:
         until = time.monotonic() + 300
-        while len(marks.marked()) < 2:
+        while len(lake.facts("units")) < 2:
             assert time.monotonic() < until
             time.sleep(0.05)
     finally:
         kill_tree(process.pid)
         process.wait(60)
-    before = {name: (marks.done / f"{name}.json").read_bytes() for name in marks.marked()}
+    before = {name: bytes(fact.raw) for name, fact in lake.facts("units").items()}
     assert len(before) >= 2
     found = _typed(papers, lake.root, "local[2]", "--json")
     printed = json.loads(found.stdout)[0]
     assert (printed["units"], printed["finished_before"]) == (6, len(before))
-    assert {name: (marks.done / f"{name}.json").read_bytes() for name in before} == before
+    after = lake.facts("units")
+    assert {name: bytes(after[name].raw) for name in before} == before
 
 
 def _command(papers, lake, master, *more):

@@ -7,7 +7,7 @@ import subprocess
 import sys
 from pathlib import Path
 
-import pyarrow.parquet as pq
+import pyarrow as pa
 import pytest
 
 from precede import __version__
@@ -16,13 +16,15 @@ from precede.cli.data.sweep import describe
 from precede.core.errors import BadInput
 from precede.experiments.grid import read_grid
 from precede.experiments.run import carry_out_into
+from precede.lake.integrity import find_damage
 from precede.lake.layout import Lake
 from precede.lake.schemas import TABLES
 from precede.measures import confidence_interval, measure_run
 from precede.pipeline.sessions.frames import read_frame
 from precede.pipeline.sweeps import simulate
-from precede.pipeline.sweeps.deaths import count_deaths
-from precede.pipeline.sweeps.simulate import Marks, SweepOptions, _without_seed, plan_tasks, run_sweep
+from precede.pipeline.sweeps.marks import Marks, SweepOptions
+from precede.pipeline.sweeps.packs import Pack
+from precede.pipeline.sweeps.simulate import _without_seed, plan_tasks, run_sweep
 from precede.pipeline.sweeps.sweep import summarise_sweep, sweep, swept_before
 from precede.witness.verify import verify
 
@@ -49,7 +51,7 @@ def write_spec(folder, text, scenario=SHORT):
 
 
 def rows(lake, table, unit="spec"):
-    return pq.read_table(lake.path(table, unit)).to_pylist()
+    return lake.read(table, unit).to_pylist()
 
 
 def test_a_grid_has_every_combination_with_stable_ids(tmp_path):
@@ -127,22 +129,24 @@ def test_a_worker_that_ends_with_its_executor_did_not_die_of_its_run(tmp_path):
     command = (
         "import os, sys, time\n"
         "from pathlib import Path\n"
-        "from precede.pipeline.sweeps.deaths import witnessed\n"
+        "from precede.lake.layout import Lake\n"
+        "from precede.pipeline.sweeps.deaths import watched\n"
         "folder, both = Path(sys.argv[1]), sys.argv[2] == 'both'\n"
+        "job = Lake(folder).job('sweep')\n"
         "worker = os.fork()\n"
         "if worker == 0:\n"
-        "    with witnessed(folder):\n"
-        "        (folder / f'run-0-{os.getpid()}.begun').touch()\n"
+        "    with watched(job, folder) as watch:\n"
+        "        watch.begin('run')\n"
         "        os._exit(9)\n"
         "os.waitpid(worker, 0)\n"
-        "while not both and not list(folder.glob('*.died')):\n"
+        "while not both and not list(folder.glob('_jobs/sweep/*/died/run/*')):\n"
         "    time.sleep(0.1)\n"
     )
     for both, deaths in (("both", 0), ("worker", 1)):
         folder = tmp_path / both
         folder.mkdir()
         subprocess.run([sys.executable, "-c", command, str(folder), both], check=True, timeout=60)
-        assert count_deaths(folder, "run") == deaths
+        assert len(list(folder.glob("_jobs/sweep/*/died/run/*"))) == deaths
 
 
 @pytest.mark.spark
@@ -253,10 +257,12 @@ def test_finished_runs_are_not_run_again(tmp_path, monkeypatch):
     assert swept.finished_before == 2
     assert swept.failed == ()
     lake.path("events", grid.points[1].id).unlink()
-    (Marks(lake).job.done / f"{grid.points[3].id}.json").write_text('{"status": "fini')
+    (record,) = (lake.root / "_commits" / "runs").glob(f"{grid.points[0].id}~*")
+    record.write_bytes(record.read_bytes()[:40])
+    lake = Lake(lake.location)
     with lake.job("sweep-spec").hold() as job:
         run_sweep(lake, grid, None, SweepOptions(), job)
-    assert sorted(ran[6:]) == [2, 4]
+    assert sorted(ran[6:]) == [1, 2]
 
 
 def test_a_truncated_log_is_detected_and_the_run_repeated(tmp_path):
@@ -328,13 +334,13 @@ def test_runs_of_another_version_are_repeated_and_runs_of_other_code_are_counted
         for point, version in zip(
             grid.points, ("0.0.1+0123456789ab", "0.0.1", f"{__version__}+0"), strict=True
         ):
-            Marks(lake).job.mark(point.id, Marks(lake).read(point.id) | {"version": version}, job.scratch)
+            remark(lake, job, point.id, version=version)
     summary = swept_again(SweepOptions())
     assert (ran, summary.finished_before, summary.by_other_code) == ([1, 2], 1, 1)
-    assert "1 of them by other code of this version (--same-code" in "\n".join(describe(summary, lake.root))
+    assert "1 of them by other code of this version (--same-code" in "\n".join(describe(summary, lake.location))
     summary = swept_again(SweepOptions(same_code=True))
     assert (ran, summary.finished_before, summary.by_other_code) == ([3], 2, 0)
-    assert "other code" not in "\n".join(describe(summary, lake.root))
+    assert "other code" not in "\n".join(describe(summary, lake.location))
     swept_again(SweepOptions(same_code=True))
     assert ran == []
 
@@ -348,21 +354,42 @@ def test_long_runs_begin_first(tmp_path):
     with lake.job("sweep-spec").hold() as job:
         run_sweep(lake, grid, None, SweepOptions(), job)
         for point, seconds in zip(grid.points, (1.0, 9.0), strict=True):
-            mark = Marks(lake).read(point.id) | {"cpu_s": seconds}
-            Marks(lake).job.mark(point.id, mark, job.scratch)
+            remark(lake, job, point.id, cpu_s=seconds)
     more = read_grid(write_spec(tmp_path, spec.read_text().replace("seeds = 1", "seeds = [7, 8]")))
     ordered = simulate._longest_first(more.points, simulate._known_cpu_s(Marks(lake)))
     assert [point.run.protocol for point in ordered] == ["vector_clock", "vector_clock", "fifo", "fifo"]
 
 
-def test_two_sweeps_with_one_name_cannot_run_at_once(tmp_path):
-    lake = Lake(tmp_path / "lake")
-    with (
-        lake.job("sweep-x").hold(),
-        pytest.raises(BadInput, match="another process"),
-        lake.job("sweep-x").hold(),
-    ):
-        pass
+def remark(lake, job, run_id, **changes):
+    """Replace parts of a run's mark, as another version would have left it."""
+    mark = Marks(lake).read(run_id) | changes
+    lake.job("forging").commit("runs", f"marks-{run_id}", facts={run_id: mark})
+
+
+def test_two_drivers_at_once_leave_one_result(tmp_path):
+    spec = write_spec(tmp_path, '[sweep]\nscenario = "short.toml"\nprotocol = "fifo"\nseeds = 3\n')
+    alone, lake, grid = Lake(tmp_path / "alone"), Lake(tmp_path / "lake"), read_grid(spec)
+    with alone.job("sweep-spec").hold() as job:
+        run_sweep(alone, grid, None, SweepOptions(), job)
+    with lake.job("sweep-spec").hold() as first, lake.job("sweep-spec").hold() as second:
+        assert first.generation == second.generation
+        for number, job in enumerate((first, second)):
+            table = pa.Table.from_pylist([], schema=TABLES["verdicts"].arrow())
+            for point in grid.points:
+                folder = tmp_path / f"{number}" / point.id
+                mark = {"status": "finished", "version": f"{number}"}
+                carry_out_into(point.run, folder)
+                pack = Pack(job)
+                pack.add(point.id, mark, folder)
+                pack.commit()
+            job.write_tables("sweeps", "spec", {"verdicts": table})
+    assert len(list((lake.root / "_commits" / "runs").iterdir())) == 3
+    assert len({Marks(lake).brief(point.id).version for point in grid.points} | {"0", "1"}) == 2
+    for point in grid.points:
+        for table in ("events", "gauges"):
+            assert lake.read(table, point.id) == alone.read(table, point.id)
+            assert len(list((lake.root / table).glob(f"{point.id}~*"))) == 1
+    assert not list(find_damage(lake.storage))
 
 
 def test_a_lake_that_cannot_be_written_is_bad_input(tmp_path):

@@ -21,7 +21,8 @@ from precede.core.errors import BadInput
 from precede.eventlog.sinks import EVENTS, GAUGES
 from precede.experiments.measuring import measure_folder
 from precede.experiments.run import RUN_FILE, Run, carry_out_into
-from precede.lake.layout import Lake
+from precede.lake.layout import Lake, foreign_path
+from precede.lake.storage import joined
 from precede.lake.stored_contacts import stored_files
 from precede.witness.verify import verify
 
@@ -99,10 +100,11 @@ def _with_its_files(run: Run, folder: Path) -> Run:
                 shutil.copyfile(source, folder / source.name)
                 table[key] = source.name
     if "trace" in run.world:
-        lake = Lake(Path(run.base) / run.world.get("lake", "lake"))
+        lake = Lake(joined(run.base, run.world.get("lake", "lake")))
         range_m = run.world.get("range")
-        for path in stored_files(lake, run.world["trace"], None if range_m is None else float(range_m)):
-            target = folder / "lake" / path.parent.name / path.name
+        stored = stored_files(lake, run.world["trace"], None if range_m is None else float(range_m))
+        for stored_table, unit, path in stored:
+            target = folder / "lake" / foreign_path(stored_table, unit)
             target.parent.mkdir(parents=True, exist_ok=True)
             shutil.copyfile(path, target)
         tables["world"]["lake"] = "lake"

@@ -32,6 +32,8 @@ from precede.experiments.keys import input_file, key, read_table
 from precede.experiments.run import Run
 from precede.experiments.scenario import read_scenario
 from precede.experiments.tables import Table, read_toml
+from precede.lake.layout import DEFAULT_LAKE
+from precede.lake.storage import joined
 
 _TABLES: Final = ("sweep", "set", "grid")
 _NAME: Final = re.compile(r"[^\W_][\w.+-]*")
@@ -89,10 +91,10 @@ class Grid(Struct, frozen=True):
     claims: str | None = None
 
 
-def read_grid(path: Path, lake: Path | None = None) -> Grid:
+def read_grid(path: Path, lake: str | Path | None = None) -> Grid:
     """Read a sweep from a TOML file. Raise `BadInput` with file, line and cause if it is wrong.
 
-    `lake` is the folder in which traces are looked up if a scenario names no lake.
+    `lake` is the folder or URL in which traces are looked up if a scenario names no lake.
     """
     tables, text = read_toml(path)
     for name in tables:
@@ -122,15 +124,17 @@ def read_grid(path: Path, lake: Path | None = None) -> Grid:
     return Grid(sweep.name or _name(path.stem), tuple(points.values()), claims)
 
 
-def _run(folder: Path, lake: Path | None, scenario: str, protocol: str, settings: Mapping[str, Any]) -> Run:
+def _run(
+    folder: Path, lake: str | Path | None, scenario: str, protocol: str, settings: Mapping[str, Any]
+) -> Run:
     """Read a scenario as a run with absolute paths, so that any worker can carry it out."""
     path = folder / scenario
     run = read_scenario(
-        str(path) if path.is_file() else scenario, protocol, settings=settings, lake=lake or Path("lake")
+        str(path) if path.is_file() else scenario, protocol, settings=settings, lake=lake or DEFAULT_LAKE
     )
     world = dict(run.world)
     if "trace" in world and "lake" not in world and lake is not None:
-        world["lake"] = str(lake.absolute())
+        world["lake"] = joined(Path.cwd(), lake)
     base = str(Path(run.base).absolute())
     return msgspec.structs.replace(run, base=base, scenario=scenario, world=world)
 

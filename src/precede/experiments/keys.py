@@ -24,6 +24,8 @@ from msgspec import Struct
 from precede.core.instants import SECOND, Duration, parse_duration
 from precede.core.settings import Note, Setting, nearest, number, settings_in, whole
 from precede.experiments.tables import Table
+from precede.lake.integrity import local_file
+from precede.lake.storage import is_url
 from precede.sim.randomness import Distribution
 
 TableT = TypeVar("TableT", bound=Struct)
@@ -151,7 +153,7 @@ def _distribution(value: Any) -> Distribution:
 def _path(value: Any) -> Path:
     if not isinstance(value, str):
         raise ValueError(f"expected a file's name, got {value!r}")
-    return Path(value)
+    return local_file(value) if is_url(value) else Path(value)
 
 
 def _read_items(struct: type[Struct], value: Any, shape: str) -> tuple[Struct, ...]:

@@ -33,7 +33,9 @@ from precede.experiments.run_table import NEVER, RunTable
 from precede.experiments.tables import Table
 from precede.experiments.workload import WorkloadTable, read_workload
 from precede.experiments.worlds.kinds import BuiltWorld, Presence, WorldKind, WorldTable, find_kind
+from precede.lake.integrity import local_file
 from precede.lake.layout import Lake
+from precede.lake.storage import is_url, joined
 from precede.lake.stored_contacts import stored_files
 from precede.protocols import registry
 from precede.sim.faults import plan_faults
@@ -329,12 +331,14 @@ def _paths(run: Run) -> list[tuple[str, str]]:
     paths = []
     for name, table in (("world", run.world), ("workload", run.workload)):
         for key, value in table.items():
-            if isinstance(value, str) and run.base and (Path(run.base) / value).is_file():
+            if isinstance(value, str) and is_url(value):
+                paths.append((f"{name}.{key}", str(local_file(value))))
+            elif isinstance(value, str) and run.base and (Path(run.base) / value).is_file():
                 paths.append((f"{name}.{key}", value))
     if "trace" in run.world:
-        lake, range_m = Lake(Path(run.base) / run.world.get("lake", "lake")), run.world.get("range")
+        lake, range_m = Lake(joined(run.base, run.world.get("lake", "lake"))), run.world.get("range")
         stored = stored_files(lake, run.world["trace"], None if range_m is None else float(range_m))
-        paths += [(f"trace.{path.parent.name}", str(path.absolute())) for path in stored]
+        paths += [(f"trace.{table}", str(path.absolute())) for table, _, path in stored]
     return paths
 
 

@@ -18,7 +18,7 @@ from precede.experiments.run_table import RunTable
 from precede.experiments.tables import Table, read_toml
 from precede.experiments.workload import WorkloadTable
 from precede.experiments.worlds.kinds import WorldKind
-from precede.lake.layout import Lake
+from precede.lake.layout import DEFAULT_LAKE, Lake
 from precede.lake.stored_contacts import stored_traces
 from precede.protocols import registry
 
@@ -36,7 +36,7 @@ def read_scenario(
     protocol: str | None = None,
     seed: int | None = None,
     settings: Mapping[str, Any] | None = None,
-    lake: Path = Path("lake"),
+    lake: str | Path = DEFAULT_LAKE,
 ) -> Run:
     """Read the run that a scenario describes. Raise `BadInput` if anything is unknown or wrong.
 
@@ -104,8 +104,11 @@ def _check_protocol(table: Table, protocol: str) -> None:
         raise table.wrong("protocol", str(error)) from None
 
 
-def find_scenario(scenario: str, lake: Path = Path("lake")) -> Path | None:
-    """Return the file of a scenario; None for a trace in the lake. Raise `BadInput` if it is neither."""
+def find_scenario(scenario: str, lake: str | Path = DEFAULT_LAKE) -> Path | None:
+    """Return the file of a scenario; None if the name is a trace in the lake.
+
+    Raise `BadInput` if it is neither.
+    """
     path = Path(scenario)
     if path.suffix == ".toml" or path.is_file():
         return path
@@ -119,16 +122,17 @@ def find_scenario(scenario: str, lake: Path = Path("lake")) -> Path | None:
     raise BadInput(f"no scenario {scenario!r}: neither a file, built in, nor a trace in {lake} ({hint})")
 
 
-def _of_trace(trace: str, lake: Path) -> dict[str, Any]:
+def _of_trace(trace: str, lake: str | Path) -> dict[str, Any]:
     """Make the scenario of a trace in the lake, from the trace's contacts and messages.
 
     If the lake has no messages of the trace, each node broadcasts one every 20min.
     """
-    messages = Lake(lake).workload(trace)
+    stored = Lake(lake)
+    messages = stored.messages(trace)
     workload = {"every": "20min", "first": "20s", "size": 1000}
     return {
-        "world": {"kind": "contacts", "trace": trace, "lake": str(lake.absolute())},
-        "workload": {"messages": str(messages)} if messages.is_file() else workload,
+        "world": {"kind": "contacts", "trace": trace, "lake": stored.location},
+        "workload": workload if messages is None else {"messages": messages},
     }
 
 

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import json
 from os import PathLike
-from pathlib import Path
 from typing import Any, Literal
 
 import pyarrow as pa
@@ -95,7 +94,7 @@ def read_sweep(name: str, lake: str | PathLike[str] = "lake") -> Sweep:
     ...     print(error)
     no sweep 'buses' in no-lake (there are: none)
     """
-    results = read_results(Lake(Path(lake)))
+    results = read_results(Lake(str(lake)))
     if name not in results.sweeps():
         raise BadInput(f"no sweep {name!r} in {lake} (there are: {', '.join(results.sweeps()) or 'none'})")
     return Sweep(name, results)

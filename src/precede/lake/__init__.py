@@ -1,13 +1,16 @@
-"""The lake: a folder of Parquet tables. This package alone knows files, paths and schemas.
+"""The lake: Parquet tables in a folder or an object store. This package alone knows files, paths and schemas.
 
-Every table is declared once. One unit of a table (a trace, a run, a sweep) is one file. A unit appears whole or
-not at all, and a job that was killed continues when it is run again. There is one reader, `Lake.read`, and one
-writer, `Job.write`; pipeline, report, experiments and the commands use them.
+Every table is declared once. One unit of a table (a trace, a run, a sweep) appears whole or not at all, and a
+job that was killed continues when it is run again. There is one reader, `Lake`, and one writer, `Job`; the
+pipeline, the report, experiments and the commands use them.
 
 * `schemas`: the ten tables, with type and meaning of every column
-* `layout`: which file holds which unit; reading
-* `integrity`: commit records: size, rows and digest of every file, compared before it is read
-* `jobs`: writing: locks, scratch, atomic replacement, done marks
+* `storage`: folders and object stores behind one small interface
+* `commits`: commit records: which files are visible, and what they must be
+* `integrity`: files compared with their records
+* `layout`: where units lie; reading
+* `jobs`: writing
+* `compaction`: fewer and larger files
 * `columns`: columns of node names as numbers
 * `stored_contacts`: the contacts of a trace, as a scenario uses them
 * `results`: the small tables of a lake, as a report uses them

@@ -1,155 +1,215 @@
-"""Commit records: what the file of a unit must be, so that a damaged file is never believed.
+"""Is a file what its commit record says? Readers ask before they believe a file; `find_damage` asks for all.
 
-For every unit that a job writes there is a record `LAKE/_commits/<table>/<unit>.json` with size, rows and
-digest of its file. Readers compare the file with the record. A truncated, emptied, exchanged or altered file
-raises `Damaged`, which names it. While a unit is replaced, its record lists the new file and the old one, so
-that a kill between two renames leaves a unit that is one of the two. A file without a record was put there by
-another program; it is read as it is, and `find_damage` lists it as a stray.
+A truncated, emptied, exchanged or altered file raises `Damaged`, which names it. A file of an object store is
+copied to this machine first, and the copy is compared and read. A file without a record was put there by
+another program, or by a job that was killed; the name of a job's file has a `~`, and such a file is not read.
 """
 
 from __future__ import annotations
 
+import atexit
 import hashlib
-import re
+import secrets
+import shutil
+import tempfile
 from collections.abc import Iterator
 from pathlib import Path
-from typing import Any, Final, NamedTuple
+from typing import Final, NamedTuple
 
-import msgspec
 import pyarrow.parquet as pq
-from msgspec import Struct
 
 from precede.core.errors import BadInput
-from precede.lake.schemas import TABLES
+from precede.lake.commits import COMMITS, DIGEST_BYTES, KINDS, Commits, CommittedFile, Damaged, Span
+from precede.lake.storage import Storage
 
-COMMITS: Final = "_commits"
-_UNIT: Final = re.compile(r"[^\W_][\w.+@=-]*")
-_DIGEST_BYTES: Final = 16
-_checked: dict[Path, tuple[int, int, int]] = {}
-"""Files that this process has compared with their records: inode, size and time of change."""
+_COPIES_KEPT: Final = 24
+_checked: dict[Path, tuple[str, int, int, int]] = {}
+"""Files that this process has compared with their records: digest, inode, size and time of change."""
 
+_copies: dict[tuple[str, str], Path] = {}
+"""Local copies of files in object stores, by location and path; the one used longest ago comes first."""
 
-class Damaged(BadInput):
-    """A file of the lake is not what its commit record says."""
-
-
-class FileRecord(Struct, frozen=True, order=True):
-    """The state that a file must have: its size in bytes, its number of rows and the digest of its bytes."""
-
-    size: int
-    rows: int
-    digest: str
+_folders: list[Path] = []
 
 
 class Finding(NamedTuple):
-    """One file of a lake that is wrong, and what is wrong with it."""
+    """One thing that is wrong in a lake: the file, relative to the lake, and what is wrong with it."""
 
-    path: Path
+    path: str
     what: str
 
 
-def describe_file(path: Path) -> FileRecord:
-    """Read a Parquet file and return its record as it is now."""
-    return FileRecord(path.stat().st_size, int(pq.read_metadata(path).num_rows), _digest(path))
+def describe_file(table: str, name: str, source: Path, units: dict[str, Span] | None = None) -> CommittedFile:
+    """Read a Parquet file and return its description for a commit record.
 
-
-def seal(record: Any) -> bytes:
-    """Encode plain data as JSON, after a first line with the digest of the JSON text."""
-    text = msgspec.json.encode(record)
-    return hashlib.blake2b(text, digest_size=_DIGEST_BYTES).hexdigest().encode() + b"\n" + text
-
-
-def unseal(content: bytes, path: Path) -> bytes:
-    """Return the JSON text that `seal` encoded. Raises Damaged if a byte of it has changed."""
-    digest, _, text = content.partition(b"\n")
-    if digest != hashlib.blake2b(text, digest_size=_DIGEST_BYTES).hexdigest().encode():
-        raise Damaged(f"{path}: is damaged (its digest does not match)")
-    return text
-
-
-def commit_path(file: Path) -> Path:
-    """Return the path of the commit record of a unit's file (`LAKE/<table>/<unit>.parquet`)."""
-    return file.parent.parent / COMMITS / file.parent.name / f"{file.stem}.json"
-
-
-def committed(file: Path) -> list[FileRecord]:
-    """Read the commit record of a unit's file: the list of states that the file may have.
-
-    The list has one state. It has two while the unit is replaced: the new file and the old one. It is empty if
-    no job wrote the file. Raises Damaged if the record itself was altered.
+    `name` is the name of its unit, or of a pack of units; then `units` says which rows are which unit.
     """
-    path = commit_path(file)
+    digest, rows = digest_file(source), int(pq.read_metadata(source).num_rows)
+    path = f"{table}/{name}~{digest[:12]}.parquet"
+    spans = {name: Span(0, rows)} if units is None else units
+    return CommittedFile(table, path, source.stat().st_size, rows, digest, spans)
+
+
+def verified(storage: Storage, file: CommittedFile) -> Path:
+    """Return a path on this machine with the bytes of a file, compared with its record.
+
+    A file is compared once; this process does not read it again until it changes. Raises Damaged if the file
+    differs, FileNotFoundError if there is none.
+    """
+    path = fetched(storage, file.path) if storage.local is None else storage.local / file.path
+    status = path.stat()
+    state = (file.digest, status.st_ino, status.st_size, status.st_mtime_ns)
+    if _checked.get(path) == state:
+        return path
+    where = f"{storage.location}/{file.path}"
+    if status.st_size != file.size:
+        raise Damaged(f"{where}: is damaged: {status.st_size:,} bytes, its commit record says {file.size:,}")
+    if digest_file(path) != file.digest:
+        raise Damaged(f"{where}: is damaged: its content is not that of its commit record")
+    _checked[path] = state
+    return path
+
+
+def fetched(storage: Storage, path: str) -> Path:
+    """Return a copy of a file of an object store on this machine; it is kept for the next call.
+
+    The copies are deleted when the process ends.
+    """
+    key = (storage.location, path)
+    copy = _copies.pop(key, None)
+    if copy is None:
+        if not _folders:
+            _folders.append(Path(tempfile.mkdtemp(prefix="precede-copies-")))
+            atexit.register(shutil.rmtree, _folders[0], ignore_errors=True)
+        copy = _folders[0] / secrets.token_hex(6) / Path(path).name
+        copy.parent.mkdir()
+        storage.copy_to(path, copy)
+        while len(_copies) >= _COPIES_KEPT:
+            oldest = next(iter(_copies))
+            _copies.pop(oldest).unlink(missing_ok=True)
+    _copies[key] = copy
+    return copy
+
+
+def local_file(url: str) -> Path:
+    """Return a copy of the file at a URL on this machine. Raises BadInput if there is none."""
+    folder, _, name = url.rpartition("/")
     try:
-        content = path.read_bytes()
+        return fetched(Storage(folder), name)
     except FileNotFoundError:
-        return []
-    return msgspec.json.decode(unseal(content, path), type=list[FileRecord])
+        raise BadInput(f"{url}: no such file") from None
+
+
+def forget_copies() -> None:
+    """Delete the copies of this process, so that the next reader copies again."""
+    for key in list(_copies):
+        _copies.pop(key).unlink(missing_ok=True)
+
+
+def find_damage(storage: Storage) -> Iterator[Finding]:
+    """Yield everything in a lake that is not as its jobs left it: damaged, missing and stray files."""
+    forget_copies()
+    commits = Commits(storage)
+    named: set[str] = set()
+    for kind in sorted({kind for kinds in KINDS.values() for kind in kinds}):
+        for key in commits.winners(kind):
+            try:
+                files = commits.content(key).files
+            except Damaged as error:
+                yield Finding(key.path, str(error).partition(": ")[2])
+                continue
+            for file in files:
+                if file.path not in named:
+                    named.add(file.path)
+                    yield from _compare(storage, file)
+    for table in KINDS:
+        for entry in storage.entries(table):
+            if f"{table}/{entry.name}" not in named:
+                yield Finding(f"{table}/{entry.name}", "stray: no commit record names it")
+
+
+def _compare(storage: Storage, file: CommittedFile) -> Iterator[Finding]:
+    """Yield a finding if a file is missing or differs from its record."""
+    try:
+        verified(storage, file)
+    except FileNotFoundError:
+        yield Finding(file.path, "missing: it has a commit record")
+    except Damaged as error:
+        yield Finding(file.path, str(error).partition(": ")[2])
+
+
+def is_table(folder: Path) -> bool:
+    """Is this folder a table of a lake that has commit records?"""
+    return folder.name in KINDS and (folder.parent / COMMITS).is_dir()
 
 
 def check_file(file: Path) -> None:
-    """Raise Damaged unless a unit's file is what its commit record says.
+    """Raise Damaged if a file of a lake's table is not what its commit record says.
 
-    The file is read for this once. This process does not read it again until it changes.
+    Files outside of lakes, and those that other programs put into a lake, are not compared.
     """
-    status = file.stat()
-    state = (status.st_ino, status.st_size, status.st_mtime_ns)
-    if _checked.get(file) == state:
+    if not is_table(file.parent):
         return
-    records = committed(file)
-    if records:
-        if status.st_size not in [record.size for record in records]:
-            sizes = " or ".join(f"{record.size:,}" for record in records)
-            raise Damaged(f"{file}: is damaged: {status.st_size:,} bytes, its commit record says {sizes}")
-        if _digest(file) not in [record.digest for record in records]:
-            raise Damaged(f"{file}: is damaged: its content is not that of its commit record")
-    _checked[file] = state
+    records = {record.path: record for record in _records(file.parent)}
+    record = records.get(f"{file.parent.name}/{file.name}")
+    if record is not None:
+        verified(Storage(file.parent.parent), record)
+    elif "~" in file.name:
+        raise Damaged(f"{file}: no commit record names it (a job that was killed left it, or it was replaced)")
+
+
+def table_files(folder: Path) -> list[Path]:
+    """The files of a lake's table that are to be read: committed ones, and those of other programs.
+
+    Raises Damaged if one of them is missing, or has rows that were replaced by those of another file, because
+    a verdict about the other files would not be one about the whole table.
+    """
+    records = {record.path: record for record in _records(folder)}
+    owners = {unit: record.path for record in records.values() for unit in record.units}
+    for record in records.values():
+        if any(owners[unit] != record.path for unit in record.units):
+            raise Damaged(
+                f"{folder.parent / record.path}: some of its rows were replaced: precede lake compact"
+            )
+    for finding in missing_files(folder):
+        raise Damaged(f"{finding.path}: {finding.what}")
+    foreign = [path for path in folder.glob("*.parquet") if "~" not in path.name and path.name[0] not in "_."]
+    return sorted([*(folder.parent / path for path in records), *foreign])
 
 
 def check_log(log: str) -> None:
     """Compare the files of a log with their commit records, if the log is a table or a file of a lake.
 
-    Raises Damaged if a file differs or if a file of the table was deleted, because a verdict about the other
-    files would not be one about the whole log.
+    Raises Damaged if a file differs or is missing.
     """
-    path = Path(log)
+    path = Path(log).absolute()
     if path.is_file() and path.suffix == ".parquet":
-        check_file(path.absolute())
-    elif path.is_dir() and (path.absolute().parent / COMMITS / path.absolute().name).is_dir():
-        table = path.absolute()
-        for file in sorted(table.glob("*.parquet")):
+        check_file(path)
+    elif is_table(path):
+        for file in table_files(path):
             check_file(file)
-        for finding in missing_files(table):
-            raise Damaged(f"{finding.path}: {finding.what}")
-
-
-def find_damage(root: Path) -> Iterator[Finding]:
-    """Yield everything in a lake that is not as its jobs left it: damaged, missing and stray files."""
-    for name in TABLES:
-        table = root / name
-        for file in sorted(table.glob("*")) if table.is_dir() else ():
-            if file.suffix != ".parquet" or not _UNIT.match(file.name):
-                yield Finding(file, "stray: no unit of the table has this name")
-                continue
-            try:
-                if not committed(file):
-                    yield Finding(file, "stray: it has no commit record")
-                    continue
-                check_file(file)
-            except Damaged as error:
-                yield Finding(file, str(error).partition(": ")[2])
-        yield from missing_files(table)
 
 
 def missing_files(table: Path) -> Iterator[Finding]:
-    """Yield the units of a lake's table that have a commit record and no file; nothing for any other folder."""
+    """Yield the files of a lake's table that a commit record names and that do not exist."""
     table = table.absolute()
-    folder = table.parent / COMMITS / table.name
-    for record in sorted(folder.glob("*.json")) if folder.is_dir() else ():
-        file = table / f"{record.stem}.parquet"
-        if not file.is_file():
-            yield Finding(file, "missing: it has a commit record")
+    for record in _records(table) if is_table(table) else ():
+        if not (table.parent / record.path).is_file():
+            yield Finding(str(table.parent / record.path), "missing: it has a commit record")
 
 
-def _digest(path: Path) -> str:
+_commits: dict[Path, Commits] = {}
+
+
+def _records(table: Path) -> list[CommittedFile]:
+    """The files of a table that commit records name, winners last. Raises Damaged if a record is damaged."""
+    commits = _commits.setdefault(table.parent, Commits(Storage(table.parent)))
+    keys = sorted(key for kind in KINDS[table.name] for key in commits.winners(kind))
+    files = [file for key in keys for file in commits.content(key).files if file.table == table.name]
+    return list({file.path: file for file in files}.values())
+
+
+def digest_file(path: Path) -> str:
+    """The digest of a file's bytes, in hexadecimal."""
     with path.open("rb") as file:
-        return hashlib.file_digest(file, lambda: hashlib.blake2b(digest_size=_DIGEST_BYTES)).hexdigest()
+        return hashlib.file_digest(file, lambda: hashlib.blake2b(digest_size=DIGEST_BYTES)).hexdigest()

@@ -1,202 +1,175 @@
-"""Jobs: the one writer of a lake. A unit of a table appears whole or not at all.
+"""Jobs: the one writer of a lake. Everything that a commit record names appears at once.
 
-A job writes a file in its own scratch folder and renames it when it is complete. A reader therefore sees the
-old file or the new one, never a part of one. A killed job leaves a scratch folder that no reader looks at; the
-next attempt removes it. A unit of work that is finished gets a *done mark*, a small JSON record; it comes last,
-so a unit with a mark is complete and is not worked on again.
+A job writes files under names that have their digests, and then one commit record that names them. There is no
+lock. Two drivers may do the same job at the same time: they waste work, and readers choose one of the two
+results, the same one everywhere. A killed job leaves files that no record names, and its folder; `precede lake
+compact` removes both when they are old.
 
-    LAKE/_jobs/<job>/lock                held by the process that runs the job
-    LAKE/_jobs/<job>/scratch-*/          files of one attempt
-    LAKE/_jobs/<job>/done/<unit>.json    one mark
-    LAKE/_jobs/<job>/plan/<number>.json  the input of one task
+    LAKE/_jobs/<job>/attempt-*/    the inputs of tasks and unfinished files of one attempt
+    LAKE/_jobs/<job>/...           files that the next attempt finds again
 """
 
 from __future__ import annotations
 
-import fcntl
-import os
 import secrets
-import shutil
-from collections.abc import Iterable, Iterator, Sequence
-from contextlib import contextmanager
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from contextlib import AbstractContextManager, contextmanager, suppress
 from pathlib import Path
-from typing import Any, TypeVar
+from typing import Any, Final, TypeAlias, TypeVar
 
 import msgspec
 import pyarrow as pa
 import pyarrow.parquet as pq
 
 from precede.core.errors import BadInput
-from precede.lake.integrity import Damaged, FileRecord, commit_path, committed, describe_file, seal, unseal
-from precede.lake.layout import ROWS_A_GROUP, Lake, check_unit
+from precede.lake.commits import KINDS, CommittedFile, Damaged, Key, Span, digest_of, encode
+from precede.lake.integrity import describe_file
+from precede.lake.layout import ROWS_A_GROUP, Lake, check_unit, foreign_path
 from precede.lake.schemas import TABLES
 
 Piece = TypeVar("Piece")
+Rows: TypeAlias = pa.Table | Iterable[pa.RecordBatch]
+_OTHER_KINDS: Final = ("units", "swarm")
 
 
 class Job:
-    """One piece of work on a lake. It can be killed at any time; run it again and it continues."""
+    """One attempt at a piece of work on a lake. It can be killed at any time; a new attempt continues."""
 
     def __init__(self, lake: Lake, name: str) -> None:
-        self.lake = lake
+        self.lake, self.storage = lake, lake.storage
         self.name = check_unit(name)
-        self.folder = lake.root / "_jobs" / self.name
-        self.done = self.folder / "done"
-        # every attempt has a scratch of its own: a task of a killed attempt may still be writing to the old one
-        self.scratch = self.folder / f"scratch-{secrets.token_hex(4)}"
+        self.folder = f"_jobs/{self.name}"
+        self.attempt = f"{self.folder}/attempt-{secrets.token_hex(6)}"
+        self._generation = 0
+
+    @property
+    def generation(self) -> int:
+        """The generation of this attempt's commits: one more than the highest when it was first asked for."""
+        if not self._generation:
+            kinds = sorted({kind for kinds in KINDS.values() for kind in kinds}) + list(_OTHER_KINDS)
+            keys = [key.generation for kind in kinds for key in self.lake.commits.keys(kind)]
+            self._generation = 1 + max(keys, default=0)
+        return self._generation
 
     @contextmanager
     def hold(self) -> Iterator[Job]:
-        """Lock the job for this process while the block runs, and remove the scratch of killed attempts.
+        """Do the job while the block runs, and remove the attempt's own files afterwards.
 
-        Raises BadInput if another process holds the job or the lake cannot be written. If the block raises
-        BadInput and the job is new, its folder is removed again.
+        Raises BadInput if the lake cannot be written.
         """
-        is_new = not self.folder.exists()
+        if self.storage.local is not None:
+            try:
+                (self.storage.local / self.attempt).mkdir(parents=True)
+            except OSError as error:
+                raise BadInput(f"the lake {self.lake.location} cannot be written: {error.strerror}") from error
+        self.generation  # noqa: B018  workers get the driver's generation
         try:
-            self.folder.mkdir(parents=True, exist_ok=True)
-            lock = (self.folder / "lock").open("a+")
-        except OSError as error:
-            raise BadInput(f"the lake {self.lake.root} cannot be written: {error.strerror or error}") from error
-        with lock:
-            try:
-                fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
-            except BlockingIOError:
-                raise BadInput(f"{self.name!r} is being run by another process on {self.lake.root}") from None
-            for abandoned in self.folder.glob("scratch-*"):
-                shutil.rmtree(abandoned, ignore_errors=True)
-            self.scratch.mkdir()
-            self.done.mkdir(exist_ok=True)
-            try:
-                yield self
-            except BadInput:
-                shutil.rmtree(self.scratch, ignore_errors=True)
-                if is_new:
-                    self._undo_creation()
-                raise
-            shutil.rmtree(self.scratch, ignore_errors=True)
+            yield self
+        finally:
+            self.storage.delete_folder(self.attempt)
+            self._remove_empty_folders()
 
-    def _undo_creation(self) -> None:
-        """Remove the job's folder, and the lake's own folders if empty: the lake is as it was before."""
-        self.forget()
-        for folder in (self.lake.root / "_jobs", self.lake.root):
-            if not any(folder.iterdir()):
-                folder.rmdir()
+    def _remove_empty_folders(self) -> None:
+        """Remove the job's folder and those above it if they are empty: bad input leaves the lake as it was."""
+        if self.storage.local is None:
+            return
+        for folder in (self.folder, "_jobs", ""):
+            with suppress(OSError):
+                (self.storage.local / folder).rmdir()
 
-    def forget(self) -> None:
-        """Delete the job's folder; call it when the tables are written and no mark is needed any more."""
-        shutil.rmtree(self.folder, ignore_errors=True)
+    def workspace(self) -> AbstractContextManager[Path]:
+        """A folder on this machine for the files of one task, removed after the block."""
+        return self.storage.workspace(self.attempt)
 
-    def write(self, table: str, unit: str, rows: pa.Table | Iterable[pa.RecordBatch]) -> int:
+    def write(self, table: str, unit: str, rows: Rows) -> int:
         """Replace one unit of a table by these rows; returns how many rows it has now."""
-        staged = self.stage(table, unit, rows)
-        self.publish(staged, table, unit)
-        return self.lake.count(table, unit)
+        file = self.add_rows(table, unit, rows)
+        self.commit(KINDS[table][-1], f"{unit}={table}", [file])
+        self.storage.delete(foreign_path(table, unit))
+        return file.rows
 
-    def stage(self, table: str, unit: str, rows: pa.Table | Iterable[pa.RecordBatch]) -> Path:
-        """Write rows to a file in scratch, in the declared schema; `publish` gives it its name."""
-        schema = TABLES[table].arrow()
-        batches = rows.cast(schema).to_batches() if isinstance(rows, pa.Table) else rows
-        temporary = self.scratch / f"{table}-{unit}-{os.getpid()}.parquet"
-        with pq.ParquetWriter(temporary, schema, compression="zstd", write_page_checksum=True) as writer:
-            for group in _row_groups(batches):
-                writer.write_table(group, ROWS_A_GROUP)
-        return temporary
+    def write_tables(self, kind: str, name: str, tables: Mapping[str, Rows]) -> None:
+        """Replace the unit `name` of several tables at once."""
+        files = [self.add_rows(table, name, rows) for table, rows in tables.items()]
+        self.commit(kind, name, files)
 
-    def publish(self, temporary: Path, table: str, unit: str) -> None:
-        """Rename a complete file to its place in a table, where it replaces an older one.
+    def add_rows(self, table: str, unit: str, rows: Rows) -> CommittedFile:
+        """Write rows to a file of a table, in the declared schema; it is not visible before it is committed."""
+        with self.workspace() as folder:
+            write_rows(folder / "rows.parquet", table, rows)
+            return self.add_file(table, unit, folder / "rows.parquet")
 
-        The commit record is written first, and it still allows the older file. So a kill at any point leaves a
-        valid unit.
-        """
-        path = self.lake.path(table, unit)
-        new = describe_file(temporary)
-        try:
-            older = [record for record in committed(path)[:1] if record != new and path.is_file()]
-        except Damaged:
-            older = []
-        self._commit(path, [new, *older])
-        _replace(temporary, path)
-        if older:
-            self._commit(path, [new])
+    def add_file(
+        self, table: str, name: str, source: Path, units: dict[str, Span] | None = None
+    ) -> CommittedFile:
+        """Move a complete Parquet file into a table; it is not visible before it is committed."""
+        file = describe_file(table, name, source, units)
+        self.storage.put_file(file.path, source)
+        return file
 
-    def _commit(self, path: Path, records: list[FileRecord]) -> None:
-        """Replace the commit record of a unit's file."""
-        self.scratch.mkdir(parents=True, exist_ok=True)
-        temporary = self.scratch / f"{path.parent.name}-{path.stem}-{os.getpid()}.commit"
-        temporary.write_bytes(seal(records))
-        _replace(temporary, commit_path(path))
-
-    def publish_workload(self, temporary: Path | None, trace: str) -> Path:
-        """Replace the messages of a trace by a complete CSV file; without a file, remove them.
-
-        Returns the path of the messages in the lake.
-        """
-        path = self.lake.workload(trace)
-        if temporary is None:
-            path.unlink(missing_ok=True)
-        else:
-            _replace(temporary, path)
+    def stage(self, source: Path) -> str:
+        """Move a complete file to the attempt's folder; returns its path. `storage.move` gives it its place."""
+        path = f"{self.attempt}/staged/{secrets.token_hex(6)}-{source.name}"
+        self.storage.put_file(path, source)
         return path
 
-    def mark(self, unit: str, record: Any, scratch: Path | None = None) -> None:
-        """Mark a unit as done, with a record about it.
+    def commit(
+        self,
+        kind: str,
+        name: str,
+        files: Sequence[CommittedFile] = (),
+        facts: Mapping[str, Any] | None = None,
+        generation: int | None = None,
+    ) -> None:
+        """Make files and facts visible, all at once, and remove what they replace.
 
-        A worker does not hold the job, so it has no scratch folder; it passes the `scratch` of the holder.
+        The generation is that of the job, unless what is committed is only a copy of something older.
         """
-        temporary = (scratch or self.scratch) / f"{check_unit(unit)}-{os.getpid()}.json"
-        temporary.write_bytes(seal(record))
-        _replace(temporary, self.done / f"{unit}.json")
+        content = encode(files, facts or {})
+        key = Key(generation or self.generation, digest_of(content), check_unit(name), kind)
+        self.lake.commits.write(key, content)
+        retire(self.lake, kind, name)
 
-    def unmark(self, unit: str) -> None:
-        """Remove the mark of a unit, if it has one."""
-        (self.done / f"{check_unit(unit)}.json").unlink(missing_ok=True)
-
-    def marked(self) -> set[str]:
-        """Return the names of all units that have a done mark. Marks are not checked for damage."""
-        if not self.done.is_dir():
-            return set()
-        return {entry.name.removesuffix(".json") for entry in os.scandir(self.done)}
-
-    def is_marked(self, unit: str) -> bool:
-        """Return whether the unit has an undamaged done mark."""
-        path = self.done / f"{unit}.json"
-        try:
-            return path.is_file() and bool(unseal(path.read_bytes(), path))
-        except Damaged:
-            return False
-
-    def record(self, unit: str) -> Any:
-        """Return the record that was stored with a unit's mark; raises Damaged if its bytes have changed."""
-        path = self.done / f"{unit}.json"
-        return msgspec.json.decode(unseal(path.read_bytes(), path))
+    def withdraw(self, kind: str, name: str) -> None:
+        """Remove the commit of this name and its files, if it exists."""
+        retire(self.lake, kind, name, keep_winner=False)
 
     def write_plan(self, pieces: Sequence[Any]) -> int:
         """Store the input of every task in a file, so that tasks receive only a number; returns how many."""
-        folder = self.folder / "plan"
-        shutil.rmtree(folder, ignore_errors=True)
-        folder.mkdir()
         for number, piece in enumerate(pieces):
-            (folder / f"{number}.json").write_bytes(msgspec.json.encode(piece))
+            self.storage.put(f"{self.attempt}/plan/{number}.json", msgspec.json.encode(piece), durable=False)
         return len(pieces)
 
     def read_plan(self, number: int, kind: type[Piece]) -> Piece:
         """Read the input of one task, as `write_plan` stored it."""
-        return msgspec.json.decode((self.folder / "plan" / f"{number}.json").read_bytes(), type=kind)
-
-    def keep_folder(self, name: str) -> Path:
-        """Make a folder of the job whose files the next attempt finds again, and return its path."""
-        folder = self.folder / name
-        folder.mkdir(exist_ok=True)
-        return folder
+        return msgspec.json.decode(self.storage.read(f"{self.attempt}/plan/{number}.json"), type=kind)
 
 
-def _replace(temporary: Path, path: Path) -> None:
-    """Put a complete file in its place atomically, after its bytes have reached the disk."""
-    with temporary.open("rb") as file:
-        os.fsync(file.fileno())
-    path.parent.mkdir(parents=True, exist_ok=True)
-    temporary.replace(path)
+def retire(lake: Lake, kind: str, name: str, keep_winner: bool = True) -> None:
+    """Delete the records of a name that another one replaced, then their files that no winner names."""
+    keys = [key for key in lake.commits.keys(kind) if key.name == name]
+    losers = keys[:-1] if keep_winner else keys
+    if not losers:
+        return
+    needed = {file.path for file in lake.commits.content(keys[-1]).files} if keep_winner else set()
+    for key in losers:
+        try:
+            files = lake.commits.content(key).files
+        except (Damaged, FileNotFoundError):
+            files = ()
+        lake.storage.delete(key.path)
+        for file in files:
+            if file.path not in needed:
+                lake.storage.delete(file.path)
+
+
+def write_rows(path: Path, table: str, rows: Rows, schema: pa.Schema | None = None) -> None:
+    """Write rows to a Parquet file with page checksums, by default in the declared schema of the table."""
+    schema = schema or TABLES[table].arrow()
+    batches = rows.cast(schema).to_batches() if isinstance(rows, pa.Table) else rows
+    with pq.ParquetWriter(path, schema, compression="zstd", write_page_checksum=True) as writer:
+        for group in _row_groups(batches):
+            writer.write_table(group, ROWS_A_GROUP)
 
 
 def _row_groups(batches: Iterable[pa.RecordBatch]) -> Iterator[pa.Table]:

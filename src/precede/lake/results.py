@@ -51,6 +51,7 @@ class Results:
 
 def read_results(lake: Lake) -> Results:
     """Read the small tables of a lake. A table that does not exist has no rows."""
+    lake = lake.snapshot()
     violations: dict[str, list[Row]] = {}
     for row in lake.rows("violations"):
         violations.setdefault(row["run_id"], []).append(row)

@@ -339,9 +339,10 @@ def describe_tables() -> str:
     lines = [
         "# The tables of the lake",
         "",
-        "A lake is a folder; a table is a folder in it. One file is one unit of the table; it appears whole",
-        'or not at all. Spark reads a table with `spark.read.parquet("lake/events")`, pandas with',
-        "`pandas.read_parquet(\"lake/events\")`, DuckDB with `from 'lake/events/*.parquet'`.",
+        "A lake is a folder or a place in an object store; a table is a folder in it. A unit of a table is a",
+        "file or some rows of one; it appears whole or not at all. Spark reads a table with",
+        '`spark.read.parquet("lake/events")`, pandas with `pandas.read_parquet("lake/events")`, DuckDB with',
+        "`from 'lake/events/*.parquet'`.",
         "Times are whole microseconds, coordinates are metres.",
         "Folders whose names begin with `_` belong to jobs and are no tables.",
         "",
@@ -350,7 +351,7 @@ def describe_tables() -> str:
     for table in TABLES.values():
         lines += ["", f"## {table.name}", "", f"A row is {table.row}."]
         keys = ", ".join(f"`{name}`" for name in table.key)
-        lines += [f"The columns {keys} identify a row; one file holds {table.file}.", ""]
+        lines += [f"The columns {keys} identify a row; a unit is {table.file}.", ""]
         lines += ["| column | type | null | meaning |", "| --- | --- | --- | --- |"]
         for column in table.columns:
             null = "yes" if column.optional else ""

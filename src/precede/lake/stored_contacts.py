@@ -45,11 +45,16 @@ def computed_units(lake: Lake, trace: str) -> list[str]:
     return [unit for unit in lake.units("contacts") if unit.rpartition("@")[0] == trace]
 
 
-def stored_files(lake: Lake, trace: str, range_m: float | None = None) -> list[Path]:
-    """Return the files that `read_stored_contacts` reads: contacts, and segments if these were computed."""
+def stored_files(lake: Lake, trace: str, range_m: float | None = None) -> list[tuple[str, str, Path]]:
+    """The files that `read_stored_contacts` reads: contacts, and segments if the contacts were computed.
+
+    Each comes with its table and unit. Those of an object store are copies on this machine.
+    """
     unit = find_contacts_unit(lake, trace, range_m)
-    files = [lake.path("contacts", unit)]
-    return [*files, lake.path("segments", trace)] if _is_of_movement(lake, trace, unit) else files
+    units = [("contacts", unit)]
+    if _is_of_movement(lake, trace, unit):
+        units.append(("segments", trace))
+    return [(table, unit, lake.file(table, unit)[0]) for table, unit in units]
 
 
 def stored_traces(lake: Lake) -> list[str]:
@@ -111,7 +116,7 @@ def _missing(lake: Lake, trace: str, range_m: float | None) -> str:
     if lake.has("segments", trace):
         missing = "no contacts" if range_m is None else f"no contacts within {range_m:g} m"
         metres = "METRES" if range_m is None else f"{range_m:g}"
-        command = f"precede contacts {trace} --range {metres} --lake {lake.root}"
-        return f"trace {trace!r} has {missing} in {lake.root}: {command}"
+        command = f"precede contacts {trace} --range {metres} --lake {lake.location}"
+        return f"trace {trace!r} has {missing} in {lake.location}: {command}"
     traces = sorted({trace_of(unit) for unit in lake.units("contacts")})
-    return f"no trace {trace!r} in {lake.root} (there are: {', '.join(traces) or 'none'})"
+    return f"no trace {trace!r} in {lake.location} (there are: {', '.join(traces) or 'none'})"

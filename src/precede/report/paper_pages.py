@@ -141,7 +141,7 @@ def exhibit_title(key: str) -> str:
 
 def _curves(lake: Lake, paper: str, exhibit: str) -> list[Markup]:
     """Return the figures with curves that reproductions of the paper left in the lake for one exhibit."""
-    files = [file for folder in lake.exhibits_of(paper) for file in sorted(folder.glob("*-curves.svg"))]
+    files = [file for file in lake.exhibit_files(paper) if file.name.endswith("-curves.svg")]
     return [pictured(file) for file in files if file.name.startswith(exhibit)]
 
 

@@ -55,7 +55,7 @@ def command(
     elif name in read_results(store).sweeps():
         written = export_sweep(store, name, measure or [], width, out)
     else:
-        raise BadInput(f"the lake {store.root} has no sweep and no trace {name!r}")
+        raise BadInput(f"the lake {store.location} has no sweep and no trace {name!r}")
     print("\n".join(map(str, written)))
 
 

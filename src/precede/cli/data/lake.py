@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from pathlib import Path
 from typing import Annotated
 
 import typer
@@ -43,14 +42,15 @@ def check(
     from precede.lake.integrity import find_damage
     from precede.lake.layout import Lake
 
-    root = Lake(lake).root
-    if not root.is_dir():
-        raise BadInput(f"no lake {lake!r}: {root} is no folder")
-    findings = list(find_damage(root))
+    storage = Lake(lake).storage
+    if not storage.exists():
+        raise BadInput(f"no lake {lake!r}: {storage.location} does not exist")
+    findings = list(find_damage(storage))
     if as_json:
-        print(json.dumps([{"file": str(finding.path), "what": finding.what} for finding in findings], indent=2))
+        print(json.dumps([{"file": finding.path, "what": finding.what} for finding in findings], indent=2))
     else:
         for finding in findings:
-            print(f"{Path(finding.path).relative_to(root)}: {finding.what}")
-        print(f"{root}: {len(findings):,} findings" if findings else f"{root}: every file is as it was written")
+            print(f"{finding.path}: {finding.what}")
+        result = f"{len(findings):,} findings" if findings else "every file is as it was written"
+        print(f"{storage.location}: {result}")
     return 1 if findings else 0

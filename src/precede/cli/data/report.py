@@ -45,7 +45,7 @@ def command(
     from precede.report.site import build_site
 
     store = Lake(lake)
-    if not store.root.is_dir():
+    if not store.storage.exists():
         raise BadInput(f"--lake {lake}: no such folder (precede sweep creates one)")
     if shiviz is not None:
         print(write_shiviz(store, shiviz, events, out))
@@ -67,7 +67,7 @@ def write_shiviz(lake: Lake, run_id: str, events: int, out: Path) -> str:
     from precede.report.shiviz import shiviz_lines
 
     if not lake.has("events", run_id):
-        raise BadInput(f"--shiviz {run_id}: the lake {lake.root} has no such run")
+        raise BadInput(f"--shiviz {run_id}: the lake {lake.location} has no such run")
     log = read_log(lake, run_id, events)
     out.mkdir(parents=True, exist_ok=True)
     file = out / f"{run_id}.shiviz.log"

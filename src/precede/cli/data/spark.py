@@ -16,7 +16,9 @@ if TYPE_CHECKING:
 Progress: TypeAlias = Callable[[int, int], None]
 """A function that is called with the number of units of work that are done and the number of all."""
 
-LakeOption = Annotated[str, typer.Option("--lake", metavar="DIR", help="folder of the lake")]
+LakeOption = Annotated[
+    str, typer.Option("--lake", metavar="DIR", help="folder of the lake, or its URL (s3://...)")
+]
 MasterOption = Annotated[
     str | None,
     typer.Option(

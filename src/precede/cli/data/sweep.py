@@ -58,14 +58,14 @@ def command(
     from precede.core.errors import BadInput
     from precede.experiments.grid import read_grid
     from precede.lake.layout import Lake
-    from precede.pipeline.sweeps.simulate import SweepOptions
+    from precede.pipeline.sweeps.marks import SweepOptions
     from precede.pipeline.sweeps.sweep import sweep, swept_before
     from precede.reproduction.claims import read_claims
 
     if here and (master or conf):
         raise BadInput("--here is without Spark: it takes no --master and no --conf")
     store = Lake(lake)
-    grid = read_grid(spec, store.root)
+    grid = read_grid(spec, store.location)
     if grid.claims is not None:
         read_claims(Path(grid.claims))
     options = SweepOptions(verdicts, measures, same_code)
@@ -81,11 +81,11 @@ def command(
 
         print(json.dumps(msgspec.to_builtins(summary), indent=2))
     else:
-        print("\n".join(describe(summary, store.root)))
+        print("\n".join(describe(summary, store.location)))
     return 3 if summary.failed else 1 if summary.broken_promises or summary.missed_claims else 0
 
 
-def describe(summary: SweepSummary, root: Path) -> list[str]:
+def describe(summary: SweepSummary, location: str | Path) -> list[str]:
     """Return the summary of a sweep as lines of text."""
     again = f" ({summary.finished_before:,} were finished before)" if summary.finished_before else ""
     lines = [
@@ -104,5 +104,5 @@ def describe(summary: SweepSummary, root: Path) -> list[str]:
     if summary.claims:
         counts = ", ".join(f"{count:,} {status}" for status, count in summary.claims.items())
         lines.append(f"  claims: {counts}" + "".join(f"; missed: {claim}" for claim in summary.missed_claims))
-    lines.append(f"Tables in {root}: runs, events, gauges, verdicts, violations, measures, differences")
+    lines.append(f"Tables in {location}: runs, events, gauges, verdicts, violations, measures, differences")
     return lines

@@ -71,16 +71,21 @@ def command(
     else:
         with session_for(master, conf, f"reproduce {paper}") as session, counting("runs") as progress:
             results = reproduce(where, requests, session, progress)
-    folders = [out / request.name if out else where.exhibits(request.name) for request in requests]
+    folders = [f"{out or f'{where.location}/exhibits'}/{request.name}" for request in requests]
     for result, folder in zip(results, folders, strict=True):
-        write_exhibits(result, folder)
+        if out is not None:
+            write_exhibits(result, Path(folder))
+            continue
+        with where.storage.workspace("_jobs") as workspace:
+            for file in write_exhibits(result, workspace):
+                where.storage.put_file(f"{where.exhibits(result.request.name)}/{file.name}", file)
     if page is not None:
         write_page(results[0], page)
     if as_json:
         print(json.dumps([as_plain(result) for result in results], indent=2))
     else:
         for result, folder in zip(results, folders, strict=True):
-            print("\n".join(describe(result, folder, where.root)))
+            print("\n".join(describe(result, folder, where.location)))
     return exit_code(results)
 
 
@@ -147,7 +152,7 @@ def exit_code(results: list[Reproduction]) -> int:
     return 1 if missed or any(result.violations for result in results) else 0
 
 
-def describe(result: Reproduction, folder: Path, root: Path) -> list[str]:
+def describe(result: Reproduction, folder: str | Path, location: str | Path) -> list[str]:
     """Return the result as lines: counts, every claim by exhibit, the folders of the output."""
     from precede.cli.evidence.exhibits import measures_table
     from precede.report.tables import markdown
@@ -170,7 +175,7 @@ def describe(result: Reproduction, folder: Path, root: Path) -> list[str]:
         lines += [line for one in comparisons for line in _describe_claim(one)]
     if not exhibits:
         lines += [f"  {line}" for line in markdown(measures_table(result)).splitlines()]
-    return [*lines, f"Tables in {root}: runs, verdicts, measures, comparisons; exhibits in {folder}"]
+    return [*lines, f"Tables in {location}: runs, verdicts, measures, comparisons; exhibits in {folder}"]
 
 
 def _describe_claim(one: Comparison) -> list[str]:

@@ -15,7 +15,7 @@ from precede.eventlog.schema import EVIDENCE_FILE
 
 if TYPE_CHECKING:
     from precede.witness.verdict import Duplicates, Order, Steps, Verdict
-    from precede.witness.verify import VerifyOptions
+    from precede.witness.verify import LogSource, VerifyOptions
 
 LogArgument: TypeAlias = Annotated[
     str,
@@ -168,15 +168,27 @@ def _verify(
         from precede.witness.verify import verify
 
         with working(f"verifying {log}"):
-            if Path(log).is_dir() or log.endswith(".parquet"):  # other logs need no Arrow
-                from precede.lake.integrity import check_log
-
-                check_log(log)
-            return verify(log, order, **options, members=members)
+            return verify(_checked(log), order, **options, members=members)
     from precede.pipeline.judging.files import verify_path
 
     with session_for(master, conf, f"verify {log}", light=True) as session:
         return verify_path(session, log, order, **options)
+
+
+def _checked(log: str) -> LogSource:
+    """Compare the files of a log with their commit records, if it is a table or a file of a lake.
+
+    Of a table only the files that count are read. Other logs are returned as they are, and need no Arrow.
+    """
+    path = Path(log).absolute()
+    if not (path.is_dir() or path.suffix == ".parquet"):
+        return log
+    from precede.lake.integrity import check_log, is_table, table_files
+    from precede.witness.reading.partitions import Piece
+    from precede.witness.reading.tables import parquet_log
+
+    check_log(log)
+    return parquet_log([Piece(file) for file in table_files(path)], log) if is_table(path) else log
 
 
 def describe(log: str, verdict: Verdict) -> str:

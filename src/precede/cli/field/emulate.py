@@ -36,7 +36,7 @@ def command(
         Path | None, typer.Option(help="folder for logs and stores (default: out/emulated-…)")
     ] = None,
     as_json: Annotated[bool, typer.Option("--json", help="print the outcome as one JSON object")] = False,
-    lake: Annotated[Path, typer.Option(metavar="DIR", help="where traces are looked up")] = Path("lake"),
+    lake: Annotated[str, typer.Option(metavar="DIR", help="where traces are looked up")] = "lake",
 ) -> int:
     """Run a scenario with real nodes: links open and close as its contacts do; nodes start, stop, are killed.
 

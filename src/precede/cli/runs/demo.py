@@ -115,10 +115,10 @@ def run_sweep(lake: Lake, spec: Path, session: SparkSession) -> SweepSummary:
     """Carry out a sweep and return its summary. A finished sweep is not repeated."""
     from precede.cli.data.spark import counting
     from precede.experiments.grid import read_grid
-    from precede.pipeline.sweeps.simulate import SweepOptions
+    from precede.pipeline.sweeps.marks import SweepOptions
     from precede.pipeline.sweeps.sweep import sweep, swept_before
 
-    grid = read_grid(spec, lake.root)
+    grid = read_grid(spec, lake.location)
     options = SweepOptions(same_code=True)
     before = swept_before(lake, grid, options)
     if before is not None:

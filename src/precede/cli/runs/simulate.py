@@ -19,7 +19,7 @@ def command(
     ] = None,
     out: Annotated[Path | None, typer.Option(help="folder for the log (default: out/RUN_ID)")] = None,
     as_json: Annotated[bool, typer.Option("--json", help="print the measures as one JSON object")] = False,
-    lake: Annotated[Path, typer.Option(metavar="DIR", help="where traces are looked up")] = Path("lake"),
+    lake: Annotated[str, typer.Option(metavar="DIR", help="where traces are looked up")] = "lake",
     rewrite: Annotated[
         bool, typer.Option(help="scenario texts: write what really followed into the file")
     ] = False,

@@ -82,7 +82,7 @@ class ContactsTable(WorldTable, frozen=True, kw_only=True):
     trace: Annotated[
         str | None, key("a trace in the lake, instead of files; time counts from its first instant")
     ] = None
-    lake: Annotated[str, key("folder of the lake; a command's own --lake goes before it")] = "lake"
+    lake: Annotated[str, key("folder or URL of the lake; a command's own --lake goes before it")] = "lake"
     generator: Annotated[
         Literal["city-bus", "pedestrians"] | None, key("a mobility generator, instead of files")
     ] = None
@@ -163,10 +163,11 @@ def _contacts(world: ContactsTable, table: Table, seed: int) -> ContactList:
 def _stored(world: ContactsTable, table: Table, trace: str) -> ContactList:
     """Read contacts that `precede ingest` or `precede contacts` wrote to the lake; the first is at time 0."""
     from precede.lake.layout import Lake
+    from precede.lake.storage import joined
     from precede.lake.stored_contacts import read_stored_contacts
 
     try:
-        contacts = read_stored_contacts(Lake(table.base / world.lake), trace, world.range)
+        contacts = read_stored_contacts(Lake(joined(table.base, world.lake)), trace, world.range)
     except BadInput as error:
         raise table.wrong("trace", str(error)) from None
     return contacts.since(contacts.span()[0])

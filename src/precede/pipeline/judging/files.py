@@ -17,7 +17,7 @@ import msgspec
 import pyarrow.parquet as pq
 
 from precede.core.errors import BadInput
-from precede.lake.integrity import check_file, check_log, missing_files
+from precede.lake.integrity import check_file, check_log, is_table, missing_files, table_files
 from precede.pipeline.judging.answers import answer_of, combine
 from precede.pipeline.judging.buckets import BROADCASTS, DEADLINES, JUDGED_DDL, WORTH_NUMBA, JudgeBuckets
 from precede.pipeline.judging.frames import quoted, shuffle
@@ -120,7 +120,8 @@ def _knowing(query: Query, answers: Sequence[dict[str, Any]]) -> Query:
 def _pieces(path: Path) -> list[Piece]:
     """Find the Parquet files of a path; none for a text log or a run's folder, which one task verifies."""
     if path.is_dir() and not (path / "events.parquet").is_file():
-        return pieces_in(path)
+        table = path.absolute()
+        return [Piece(file) for file in table_files(table)] if is_table(table) else pieces_in(path)
     if not path.is_file():
         return []
     with path.open("rb") as file:

@@ -8,8 +8,6 @@ same file, byte for byte. After a kill, finished slices are not computed again.
 
 from __future__ import annotations
 
-import os
-import shutil
 from collections.abc import Callable, Iterator, Sequence
 from hashlib import blake2b
 from pathlib import Path
@@ -26,6 +24,8 @@ from precede.core.errors import BadInput
 from precede.core.instants import Instant
 from precede.core.natural_order import natural
 from precede.lake.columns import indices
+from precede.lake.commits import CONTACTS as COMPUTED
+from precede.lake.integrity import fetched
 from precede.lake.jobs import Job
 from precede.lake.layout import ROWS_A_GROUP, Lake, contacts_unit
 from precede.lake.schemas import CONTACTS, SEGMENTS
@@ -56,7 +56,7 @@ _PIECES_A_MERGE: Final = 4_000_000
 
 
 class ComputedContacts(Struct, frozen=True, kw_only=True):
-    """A summary of the computed contacts, and the file that holds them."""
+    """A summary of the computed contacts, and the path or URL of the file that holds them."""
 
     trace: str
     range_m: float
@@ -83,24 +83,25 @@ def compute_contacts(
     cuts = cut_time(instants, slices or _slice_count(lake, trace, range_m))
     unit = contacts_unit(trace, range_m)
     with lake.job(f"contacts-{unit}").hold() as job:
-        earlier = _earlier_result(job, unit, trace)
+        earlier = _earlier_result(lake, unit, trace)
         if earlier is not None:
             return earlier
         state = lake.state("segments", trace)
-        work = _Slices(lake, trace, names, range_m, cuts, _pieces_folder(job, state, cuts))
+        work = _Slices(job, trace, names, range_m, cuts, _pieces_folder(job, state, cuts))
         what = f"contacts {unit}: {len(cuts):,} slices of time"
         spread(session, what, work, len(cuts), _watch(work, progress))
+        file = job.add_rows("contacts", unit, _merged(work))
         computed = ComputedContacts(
             trace=trace,
             range_m=range_m,
             nodes=len(names),
             segments=len(instants.t0_us),
             slices=len(cuts),
-            contacts=job.write("contacts", unit, _merged(work)),
-            file=str(lake.path("contacts", unit)),
+            contacts=file.rows,
+            file=f"{lake.location}/{file.path}",
         )
-        job.mark(unit, {"state": state, "computed": computed})
-        shutil.rmtree(work.folder)
+        job.commit(COMPUTED, unit, [file], {unit: {"state": state, "computed": computed}})
+        lake.storage.delete_folder(work.folder)
     return computed
 
 
@@ -145,36 +146,39 @@ class _Slices:
 
     def __init__(
         self,
-        lake: Lake,
+        job: Job,
         trace: str,
         names: Sequence[str],
         range_m: float,
         cuts: Sequence[tuple[Instant, Instant]],
-        folder: Path,
+        folder: str,
     ) -> None:
-        self.lake, self.trace, self.names, self.range_m = lake, trace, names, range_m
+        self.job, self.trace, self.names, self.range_m = job, trace, names, range_m
         self.cuts, self.folder = cuts, folder
 
-    def __call__(self, number: int) -> int:
-        """Write the pieces of a slice, unless an earlier attempt did; returns how many there are."""
-        target = self.file(number)
-        if not target.is_file():
-            begin, end = self.cuts[number]
-            pieces = find_contacts(self._read(begin, end), self.range_m, begin, end)
-            temporary = target.with_name(f"_{number}-{os.getpid()}.partial")
-            pq.write_table(_piece_table(pieces), temporary, compression="zstd", row_group_size=ROWS_A_GROUP)
-            temporary.replace(target)
-        return int(pq.read_metadata(target).num_rows)
+    def __call__(self, number: int) -> None:
+        """Write the pieces of a slice, unless an earlier attempt did."""
+        target = f"{self.folder}/{number}.parquet"
+        if self.job.storage.size(target) is not None:
+            return
+        begin, end = self.cuts[number]
+        pieces = find_contacts(self._read(begin, end), self.range_m, begin, end)
+        with self.job.workspace() as workspace:
+            path = workspace / "pieces.parquet"
+            pq.write_table(_piece_table(pieces), path, compression="zstd", row_group_size=ROWS_A_GROUP)
+            self.job.storage.put_file(target, path)
 
     def file(self, number: int) -> Path:
-        return self.folder / f"{number}.parquet"
+        """The file with the pieces of a slice, on this machine."""
+        storage, path = self.job.storage, f"{self.folder}/{number}.parquet"
+        return fetched(storage, path) if storage.local is None else storage.local / path
 
     def _read(self, begin: Instant, end: Instant) -> Segments:
         """Return the segments that overlap a slice."""
         overlapping = (pc.field("t1_us") > begin) & (pc.field("t0_us") < end)
         columns = SEGMENTS.names()[1:]
         return segments_of(
-            self.lake.read("segments", self.trace, columns, overlapping, dictionaries=["node"]), self.names
+            self.job.lake.read("segments", self.trace, columns, overlapping, dictionaries=["node"]), self.names
         )
 
 
@@ -193,7 +197,7 @@ def _check_segments(lake: Lake, trace: str) -> None:
             f"trace {trace!r} consists of meetings, not of movement: the lake already has its contacts"
         )
     traces = ", ".join(lake.units("segments")) or "none"
-    raise BadInput(f"no trace {trace!r} in {lake.root} (traces with movement: {traces})")
+    raise BadInput(f"no trace {trace!r} in {lake.location} (traces with movement: {traces})")
 
 
 def _survey(lake: Lake, trace: str) -> tuple[list[str], Segments]:
@@ -209,20 +213,23 @@ def _survey(lake: Lake, trace: str) -> tuple[list[str], Segments]:
     return sorted(names, key=natural), Segments(no_ints, t0, no_floats, no_floats, t1, no_floats, no_floats)
 
 
-def _earlier_result(job: Job, unit: str, trace: str) -> ComputedContacts | None:
-    """Return the result of an earlier call, if the contacts exist and the segments have not changed since."""
-    if not job.is_marked(unit) or not job.lake.is_intact("contacts", unit):
+def _earlier_result(lake: Lake, unit: str, trace: str) -> ComputedContacts | None:
+    """The result of an earlier call, if the contacts exist and the segments have not changed since."""
+    record = lake.fact(COMPUTED, unit)
+    if record is None or not lake.is_intact("contacts", unit):
         return None
-    record = job.record(unit)
-    if record["state"] != job.lake.state("segments", trace):
+    if record["state"] != lake.state("segments", trace):
         return None
     return msgspec.convert(record["computed"], ComputedContacts)
 
 
-def _pieces_folder(job: Job, state: list[int], cuts: Sequence[tuple[Instant, Instant]]) -> Path:
-    """Return the folder for the pieces; its name depends on the segments' file and on the cuts."""
+def _pieces_folder(job: Job, state: list[str], cuts: Sequence[tuple[Instant, Instant]]) -> str:
+    """The folder for the pieces; its name depends on the segments' file and on the cuts.
+
+    The next attempt finds them there.
+    """
     digest = blake2b(repr((state, cuts)).encode(), digest_size=6).hexdigest()
-    return job.keep_folder(f"pieces-{digest}")
+    return f"{job.folder}/pieces-{digest}"
 
 
 def _watch(work: _Slices, progress: Progress | None) -> Callable[[], None] | None:
@@ -231,7 +238,7 @@ def _watch(work: _Slices, progress: Progress | None) -> Callable[[], None] | Non
         return None
 
     def watch() -> None:
-        progress(sum(1 for _ in work.folder.glob("*.parquet")), len(work.cuts))
+        progress(len(work.job.storage.entries(work.folder)), len(work.cuts))
 
     return watch
 
@@ -246,11 +253,10 @@ def _merged(work: _Slices) -> Iterator[pa.RecordBatch]:
 
     Only a share of the pairs is in memory at once.
     """
-    files = [work.file(number) for number in range(len(work.cuts))]
     names = pa.array(work.names, pa.string())
-    for low, high in _shares(files, len(work.names)):
+    for low, high in _shares(work):
         in_share = (pc.field("a") >= low) & (pc.field("a") < high)
-        tables = [pq.read_table(file, filters=in_share) for file in files]
+        tables = [pq.read_table(work.file(number), filters=in_share) for number in range(len(work.cuts))]
         parts = [Intervals(*(t[name].to_numpy().astype(np.int64) for name in _PIECES.names)) for t in tables]
         contacts = merge_contacts(parts)
         rows = len(contacts.a)
@@ -265,11 +271,13 @@ def _merged(work: _Slices) -> Iterator[pa.RecordBatch]:
         yield from pa.table(columns, schema=CONTACTS.arrow()).to_batches(ROWS_A_GROUP)
 
 
-def _shares(files: Sequence[Path], nodes: int) -> list[tuple[int, int]]:
+def _shares(work: _Slices) -> list[tuple[int, int]]:
     """Divide the nodes into ranges, such that the pieces whose first node `a` is in one range fit in memory."""
+    nodes = len(work.names)
     pieces = np.zeros(nodes, np.int64)
-    for file in files:
-        pieces += np.bincount(pq.read_table(file, columns=["a"])["a"].to_numpy(), minlength=nodes)
+    for number in range(len(work.cuts)):
+        first = pq.read_table(work.file(number), columns=["a"])["a"].to_numpy()
+        pieces += np.bincount(first, minlength=nodes)
     shares, low, held = [], 0, 0
     for node in range(nodes):
         if held and held + pieces[node] > _PIECES_A_MERGE:

@@ -20,6 +20,4 @@ def store_mobility(lake: Lake, name: str, mobility: Mobility) -> int:
         **{column: pa.array(getattr(segments, column)) for column in SEGMENTS.names()[2:]},
     }
     with lake.job(f"generate-{name}").hold() as job:
-        count = job.write("segments", name, pa.table(columns, schema=SEGMENTS.arrow()))
-        job.forget()
-    return count
+        return job.write("segments", name, pa.table(columns, schema=SEGMENTS.arrow()))

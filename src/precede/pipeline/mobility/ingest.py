@@ -1,15 +1,14 @@
 """Trace files into the lake: `segments` or `contacts`, `rejects`, and a summary that adds up.
 
-A file is one task: a reader of `precede.traces` yields rows in bounded batches, and they go to scratch. The
+A file is one task: a reader of `precede.traces` yields rows in bounded batches, and they are staged. The
 tables appear in the lake only when every file of the call was read to its end, so a file that cannot be used
-leaves the lake as it was. Segments are sorted by time, so that a slice of time is a contiguous part of the
-file.
+leaves the lake as it was. All tables of a trace appear at once. Segments are sorted by time, so that a slice of
+time is a contiguous part of the file.
 """
 
 from __future__ import annotations
 
 import csv
-import os
 import re
 from collections.abc import Iterator, Sequence
 from contextlib import ExitStack
@@ -26,11 +25,14 @@ from msgspec import Struct
 from precede.core.errors import BadInput
 from precede.core.natural_order import natural
 from precede.lake.columns import distinct_names, indices
-from precede.lake.jobs import Job
-from precede.lake.layout import Lake, check_unit
+from precede.lake.commits import CONTACTS as COMPUTED
+from precede.lake.commits import TRACES, CommittedFile
+from precede.lake.integrity import describe_file, digest_file
+from precede.lake.jobs import Job, write_rows
+from precede.lake.layout import Lake, check_unit, foreign_path
 from precede.lake.schemas import CONTACTS, REJECTS, SEGMENTS, TABLES, Table
 from precede.lake.stored_contacts import computed_units
-from precede.pipeline.sessions.tasks import attempt_number, spread
+from precede.pipeline.sessions.tasks import spread
 from precede.traces.reading import Options, Reading
 from precede.traces.records import Batch, MessageRow, Summary
 from precede.traces.writers import seconds_text
@@ -53,7 +55,7 @@ class Source(Struct, frozen=True):
 
 
 class Ingested(Struct, frozen=True):
-    """The result for one file: its summary, and the files that were written, by table.
+    """The result for one file: its summary, and the paths or URLs of the files that were written, by table.
 
     `again` means that the lake already had this trace from the same, unchanged file.
     """
@@ -133,13 +135,11 @@ def _earlier_result(job: Job, source: Source) -> Ingested | None:
 
     It is None too if a table of the result is missing or damaged.
     """
-    if not job.is_marked(source.name):
-        return None
-    record = job.record(source.name)
-    if record["identity"] != _identity(source):
+    record = job.lake.fact(TRACES, source.name)
+    if record is None or record["identity"] != _identity(source):
         return None
     ingested = msgspec.convert(record["ingested"], Ingested)
-    if not all(Path(path).is_file() for path in ingested.tables.values()):
+    if _MESSAGES in ingested.tables and job.lake.messages(source.name) is None:
         return None
     if not all(job.lake.is_intact(table, source.name) for table in ingested.tables if table in TABLES):
         return None
@@ -147,32 +147,31 @@ def _earlier_result(job: Job, source: Source) -> Ingested | None:
 
 
 class _Files:
-    """Reads trace files into sorted files in scratch. `spread` calls it with the number of a file.
+    """Reads trace files into sorted files and stages them. `spread` calls it with the number of a file.
 
-    A call returns the summary of its file and the paths of the files written.
+    A call returns the summary of its file, and the staged files with their descriptions.
     """
 
     def __init__(self, jobs: Sequence[Job], sources: Sequence[Source]) -> None:
         self.jobs, self.sources = jobs, sources
 
     def __call__(self, number: int) -> dict[str, Any]:
-        staging = _Staging(self.jobs[number], self.sources[number])
-        summary = staging.read()
-        return {"summary": msgspec.to_builtins(summary), "files": staging.finish()}
+        with self.jobs[number].workspace() as folder:
+            staging = _Staging(self.jobs[number], self.sources[number], folder)
+            summary = staging.read()
+            return {"summary": msgspec.to_builtins(summary), "files": staging.finish()}
 
 
 class _Staging:
-    """Writes the content of one trace file to scratch: first rows as they are read, then sorted files."""
+    """Writes the content of one trace file to a folder: first rows as they are read, then sorted files."""
 
-    def __init__(self, job: Job, source: Source) -> None:
-        self.job, self.source = job, source
-        self.folder = job.scratch / f"{attempt_number()}-{os.getpid()}"
-        self.folder.mkdir(exist_ok=True)
+    def __init__(self, job: Job, source: Source, folder: Path) -> None:
+        self.job, self.source, self.folder = job, source, folder
         self.writers: dict[str, pq.ParquetWriter] = {}
         self.messages: list[MessageRow] = []
 
     def read(self) -> Summary:
-        """Write all rows of the file to scratch as they come."""
+        """Write all rows of the file to the folder as they come."""
         reading = Reading(self.source.path, self.source.format, self.source.options)
         try:
             for batch in reading.batches():
@@ -201,19 +200,22 @@ class _Staging:
             self.writers[table.name] = pq.ParquetWriter(self._raw(table.name), schema, compression="lz4")
         self.writers[table.name].write_table(pa.table(arrays, schema=schema))
 
-    def finish(self) -> dict[str, str]:
-        """Write the sorted files to scratch, ready to be published. Returns their paths by table."""
+    def finish(self) -> list[Any]:
+        """Stage the sorted files. Returns the path and the description of each, as plain data."""
         sorters = {"segments": _segments_by_time, "contacts": _contacts_by_pair, "rejects": _in_file_order}
-        staged = {}
+        name, staged = self.source.name, []
         for table in self.writers:
-            raw = self._raw(table)
-            staged[table] = str(self.job.stage(table, self.source.name, sorters[table](raw)))
-            raw.unlink()
+            path = self.folder / f"{table}.parquet"
+            write_rows(path, table, sorters[table](self._raw(table)))
+            staged.append((describe_file(table, name, path), self.job.stage(path)))
         if self.messages:
             path = self.folder / "messages.csv"
             _write_messages(path, self.messages)
-            staged[_MESSAGES] = str(path)
-        return staged
+            size, digest = path.stat().st_size, digest_file(path)
+            file = CommittedFile(_MESSAGES, f"{_MESSAGES}/{name}.csv", size, 0, digest, {})
+            staged.append((file, self.job.stage(path)))
+        plain: list[Any] = msgspec.to_builtins(staged)
+        return plain
 
     def _raw(self, table: str) -> Path:
         return self.folder / f"{table}.raw"
@@ -259,23 +261,20 @@ def _write_messages(path: Path, messages: Sequence[MessageRow]) -> None:
 
 
 def _publish(job: Job, source: Source, staged: dict[str, Any]) -> Ingested:
-    """Replace the tables of a trace by the staged files, and mark the trace as done.
+    """Replace the tables of a trace by the staged files, all at once.
 
     Contacts that were computed from its earlier movement are removed.
     """
-    lake, name, files = job.lake, source.name, staged["files"]
-    tables = {}
-    for table in ("rejects", "segments", "contacts"):
-        if table in files:
-            job.publish(Path(files[table]), table, name)
-            tables[table] = str(lake.path(table, name))
-        else:
-            lake.remove(table, name)
-    for unit in computed_units(lake, name):
-        lake.remove("contacts", unit)
-    workload = job.publish_workload(Path(files[_MESSAGES]) if _MESSAGES in files else None, name)
-    if _MESSAGES in files:
-        tables[_MESSAGES] = str(workload)
+    lake, name = job.lake, source.name
+    files = msgspec.convert(staged["files"], list[tuple[CommittedFile, str]])
+    for file, place in files:
+        job.storage.move(place, file.path)
+    tables = {file.table: f"{lake.location}/{file.path}" for file, _ in files}
     ingested = Ingested(name, msgspec.convert(staged["summary"], Summary), tables)
-    job.mark(name, {"identity": _identity(source), "ingested": ingested})
+    facts = {name: {"identity": _identity(source), "ingested": ingested}}
+    job.commit(TRACES, name, [file for file, _ in files], facts)
+    for unit in computed_units(lake, name):
+        job.withdraw(COMPUTED, unit)
+    for table in ("rejects", "segments", "contacts"):
+        job.storage.delete(foreign_path(table, name))
     return ingested

@@ -17,6 +17,7 @@ import msgspec
 from msgspec import Struct
 
 from precede.experiments.code_version import is_current, made_by
+from precede.lake.commits import SWEEPS
 from precede.lake.jobs import Job
 from precede.lake.layout import Lake
 from precede.pipeline.reproduction.tables import result_tables
@@ -29,8 +30,8 @@ from precede.reproduction.units import Unit, find_paper
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
 
-MARKS: Final = "units"
-"""The job that holds the done marks of all units."""
+UNITS: Final = "units"
+"""The kind of the commits that hold the marks of all units."""
 
 
 class _Prepared(Struct, frozen=True):
@@ -52,18 +53,18 @@ def reproduce(
         answered = _run_missing(lake, job, prepared, session, progress)
         results = []
         for one, (units, before) in zip(prepared, answered, strict=True):
-            marks = [(unit, _read_mark(lake, unit)) for unit in units]
+            found = Marks(lake)
+            marks = [(unit, found.read(unit.id)) for unit in units]
             result = _summarise(one, marks, before)
-            for table, rows in result_tables(one.request.name, one.paper, marks, result.comparisons).items():
-                job.write(table, one.request.name, rows)
+            tables = result_tables(one.request.name, one.paper, marks, result.comparisons)
+            job.write_tables(SWEEPS, one.request.name, tables)
             results.append(result)
-        job.forget()
     return results
 
 
 def is_finished(lake: Lake, requests: Sequence[Request]) -> bool:
     """Are all units measured, so that no Spark session is needed?"""
-    marks = lake.job(MARKS)
+    marks = Marks(lake)
     units = [(request, unit) for request in requests for unit in _units(_prepare(request), marks)]
     return bool(units) and not any(_is_missing(marks, request, unit, retry=True) for request, unit in units)
 
@@ -85,9 +86,9 @@ def _run_missing(
 
     Returns for each request its units, and how many of them needed no run when the first round began.
     """
-    marks = lake.job(MARKS)
     before: list[int] = []
     while True:
+        marks = Marks(lake)
         needed = [_units(one, marks) for one in prepared]
         is_first_round = not before
         missing = [
@@ -99,16 +100,15 @@ def _run_missing(
         todo = list({unit.id: unit for units in missing for unit in units}.values())
         if not todo:
             return list(zip(needed, before, strict=True))
-        for unit in todo:
-            marks.unmark(unit.id)
         total = sum(len(units) for units in needed)
         what = f"{job.name}: {len(todo):,} units"
-        spread(session, what, _Work(lake, job), job.write_plan(todo), _watch(marks, todo, total, progress))
-        if any(marks.record(unit.id)["status"] == "failed" for unit in todo):
+        spread(session, what, _Work(lake, job), job.write_plan(todo), _watch(job, todo, total, progress))
+        marks = Marks(lake)
+        if any(marks.read(unit.id)["status"] == "failed" for unit in todo):
             return list(zip(needed, before, strict=True))
 
 
-def _units(one: _Prepared, marks: Job) -> list[Unit]:
+def _units(one: _Prepared, marks: Marks) -> list[Unit]:
     """Return the units that a request needs now; a paper may need more runs after it sees the first samples."""
     folder, scale = one.request.folder, one.request.scale
     samples = _samples(one.paper.units(folder, scale, ()), marks, one.request.same_code)
@@ -116,23 +116,35 @@ def _units(one: _Prepared, marks: Job) -> list[Unit]:
     return list({unit.id: unit for unit in units}.values())
 
 
-def _is_missing(marks: Job, request: Request, unit: Unit, retry: bool) -> bool:
+def _is_missing(marks: Marks, request: Request, unit: Unit, retry: bool) -> bool:
     """Return whether the unit must be run, because it has no mark.
 
     With `retry`, a unit that failed or whose mark was left by other code must be run too.
     """
-    if not marks.is_marked(unit.id):
+    if unit.id not in marks.facts:
         return True
     if not retry:
         return False
-    mark = marks.record(unit.id)
+    mark = marks.read(unit.id)
     return mark["status"] == "failed" or not is_current(mark["version"], request.same_code)
 
 
-class _Work:
-    """Runs units and leaves their done marks. `spread` calls it with the number of a unit in the job's plan.
+class Marks:
+    """The marks of all units of a lake, as they were when this was made."""
 
-    A unit that has a mark by then is not run.
+    def __init__(self, lake: Lake) -> None:
+        self.facts = lake.facts(UNITS)
+
+    def read(self, unit: str) -> dict[str, Any]:
+        """The mark of a unit."""
+        mark: dict[str, Any] = msgspec.json.decode(self.facts[unit].raw)
+        return mark
+
+
+class _Work:
+    """Runs units and commits their marks. `spread` calls it with the number of a unit in the job's plan.
+
+    A unit that another attempt of the task has marked by then is not run.
     """
 
     def __init__(self, lake: Lake, job: Job) -> None:
@@ -140,9 +152,8 @@ class _Work:
 
     def __call__(self, number: int) -> str:
         unit = self.job.read_plan(number, Unit)
-        marks = self.lake.job(MARKS)
-        if not marks.is_marked(unit.id):
-            marks.mark(unit.id, carry_out_unit(unit), self.job.scratch)
+        if unit.id not in _marked_since(self.job):
+            self.job.commit(UNITS, unit.id, facts={unit.id: carry_out_unit(unit)})
         return unit.id
 
 
@@ -167,26 +178,24 @@ def carry_out_unit(unit: Unit) -> dict[str, Any]:
     return {"unit": msgspec.to_builtins(unit), "version": made_by(), **task_facts(), **outcome, **times}
 
 
-def _watch(
-    marks: Job, todo: Sequence[Unit], total: int, progress: Progress | None
-) -> Callable[[], None] | None:
-    """Return a function that reports how many units are marked; None without a progress callback."""
+def _watch(job: Job, todo: Sequence[Unit], total: int, progress: Progress | None) -> Callable[[], None] | None:
+    """A function that reports how many units are marked; None without a progress callback."""
     if progress is None:
         return None
     ids = {unit.id for unit in todo}
 
     def watch() -> None:
-        progress(total - len(ids) + len(marks.marked() & ids), total)
+        progress(total - len(ids) + len(_marked_since(job) & ids), total)
 
     return watch
 
 
-def _read_mark(lake: Lake, unit: Unit) -> dict[str, Any]:
-    mark: dict[str, Any] = lake.job(MARKS).record(unit.id)
-    return mark
+def _marked_since(job: Job) -> set[str]:
+    """The units that were marked since the job began, by it or by another driver."""
+    return {key.name for key in job.lake.commits.keys(UNITS) if key.generation >= job.generation}
 
 
-def _samples(first: Sequence[Unit], marks: Job, same_code: bool) -> list[Sample]:
+def _samples(first: Sequence[Unit], marks: Marks, same_code: bool) -> list[Sample]:
     """Return the finished samples of the points that these units measure, with any seed.
 
     Samples of other code are left out (`same_code` says how strictly).
@@ -195,9 +204,9 @@ def _samples(first: Sequence[Unit], marks: Job, same_code: bool) -> list[Sample]
         return []
     points = {_point(unit) for unit in first}
     samples = []
-    for name in sorted(marks.marked()):
+    for name in sorted(marks.facts):
         if name.startswith(f"{first[0].paper}-"):
-            mark = marks.record(name)
+            mark = marks.read(name)
             unit = msgspec.convert(mark["unit"], Unit)
             if not is_current(mark["version"], same_code):
                 continue

@@ -1,7 +1,9 @@
 """Many runs: simulated, verified, measured and compared with claims.
 
 * `sweep`: a whole sweep as one job, for `precede sweep`
-* `simulate`: the runs of a sweep as tasks, each with a done mark
+* `simulate`: the runs of a sweep as tasks
+* `marks`: what is known about each run, from commit records
+* `packs`: the runs of a task in one file per table
 * `run_frames`: runs in a DataFrame to their rows in a DataFrame
 * `deaths`: did a worker die of its run, or with its executor
 * `verdicts`: the verdict about one run's log

@@ -1,10 +1,11 @@
 """The runs of a sweep as tasks on Spark.
 
-A task takes several runs. It simulates each one into its own scratch, publishes the files in the lake, has the
-verifier judge the log, computes the measures, and then leaves a done mark with everything small about the run.
-The mark comes last: a run with a mark is not run again, a run without one is run from its beginning, whatever
-process was killed. The driver makes tables from the marks (`sweeps.results`). A mark that another version of
-this package left is removed when a sweep begins (`experiments.code_version`).
+A task takes several runs. It simulates each one into a folder of its own machine, has the verifier judge the
+log and computes the measures. Then it packs the rows of its runs into one file per table, and one commit record
+makes the runs visible, with everything small about each run: its *mark* (`sweeps.packs`). A run with a mark is
+not run again, a run without one is run from its beginning, whatever process was killed. The driver makes tables
+from the marks (`sweeps.results`). Runs that another version of this package left are run again
+(`experiments.code_version`); their new commit replaces the old one.
 
 A run that raises is marked `failed` with its traceback and does not stop the others; the next sweep tries it
 again. A run during which two workers died is marked `failed` too, because it may be what kills them. A worker
@@ -13,26 +14,29 @@ that ends together with its executor (preemption, a lost machine) did not die of
 
 from __future__ import annotations
 
-import os
-import shutil
 import traceback
 from collections.abc import Callable, Mapping, Sequence
 from itertools import islice
+from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final
 
 import msgspec
 from msgspec import Struct
 
 from precede.core.errors import BadInput
-from precede.experiments.code_version import is_current, made_by
+from precede.experiments.code_version import made_by
 from precede.experiments.grid import Grid, Point
 from precede.experiments.measuring import measured_part
 from precede.experiments.run import Run, carry_out_into
+from precede.lake.commits import RUNS
+from precede.lake.compaction import compact
 from precede.lake.jobs import Job
 from precede.lake.layout import Lake
 from precede.measures import measure_events, measure_gauges
-from precede.pipeline.sessions.tasks import Progress, attempt_number, spread, task_facts
-from precede.pipeline.sweeps.deaths import count_deaths, witnessed
+from precede.pipeline.sessions.tasks import Progress, spread, task_facts
+from precede.pipeline.sweeps.deaths import Watched, watched
+from precede.pipeline.sweeps.marks import DecodedMarks, Marks, SweepOptions
+from precede.pipeline.sweeps.packs import Pack
 from precede.pipeline.sweeps.verdicts import judge
 
 if TYPE_CHECKING:
@@ -51,32 +55,19 @@ Such a plan is made if there are more runs than this and the duration of none is
 """
 
 _DEATHS: Final = 2
+_MANY_COMMITS: Final = 200
+"""From so many small commits on, a sweep merges them at its end."""
+
 _MARKS_READ: Final = 20_000
 
 
-class SweepOptions(Struct, frozen=True):
-    """The stages that follow the simulation (`verdicts`, `measures`), and which results are run again.
-
-    Results of another version are always run again; with `same_code` also those of other code of this version.
-    """
-
-    verdicts: bool = True
-    measures: bool = True
-    same_code: bool = False
-
-    def stages(self) -> list[str]:
-        """Return the stages that a complete mark must have."""
-        return [stage for stage in ("verdicts", "measures") if getattr(self, stage)]
-
-
 class SweptRuns(Struct, frozen=True, kw_only=True):
-    """All runs of a sweep with their marks; `failed` are the ids of failed runs."""
+    """All runs of a sweep with their marks, decoded when asked for; `failed` are the ids of failed runs."""
 
     name: str
-    runs: int
     finished_before: int
-    failed: tuple[str, ...]
-    marks: dict[str, dict[str, Any]]
+    failed: tuple[str, ...] = ()
+    marks: DecodedMarks
 
 
 def run_sweep(
@@ -88,71 +79,36 @@ def run_sweep(
     progress: Progress | None = None,
 ) -> SweptRuns:
     """Carry out the runs of a sweep that are missing; returns when every run has its mark."""
+    for damaged in lake.index(RUNS).damaged:
+        lake.storage.delete(damaged.path)  # its runs are run again
     marks = Marks(lake)
-    for point in grid.points:
-        if marks.is_stale(point.id, options):
-            marks.job.unmark(point.id)
     before = [point for point in grid.points if marks.is_complete(point.id, options)]
-    todo = [p for p in grid.points if not marks.is_complete(p.id, options)]
-    for point in todo:
-        if marks.read(point.id).get("status") == "failed":
-            marks.job.unmark(point.id)
+    done = {point.id for point in before}
+    todo = [point for point in grid.points if point.id not in done]
     while todo:
         shares = plan_tasks(todo, _known_cpu_s(marks))
         job.write_plan(shares)
         what = f"sweep {grid.name}: simulate {sum(map(len, shares)):,} runs"
-        watch = _watch(marks, todo, len(before), progress)
+        watch = _watch(job, todo, len(before), progress)
         try:
             spread(session, what, _Batch(lake, job, options), len(shares), watch)
         except Exception as error:
             if isinstance(error, BadInput) or session is None:
                 raise
             # workers died more often than Spark retries; continue if some runs were settled meanwhile
-            if not any(marks.is_settled(point.id, options) for point in todo):
+            marks = Marks(lake)
+            if not any(marks.is_settled(point.id, options, job.generation) for point in todo):
                 raise
-        todo = [point for point in todo if not marks.is_settled(point.id, options)]
-    by_id = {point.id: marks.read(point.id) for point in grid.points}
-    failed = tuple(run_id for run_id, mark in by_id.items() if mark["status"] == "failed")
-    return SweptRuns(
-        name=grid.name, runs=len(grid.points), finished_before=len(before), failed=failed, marks=by_id
-    )
-
-
-class Marks:
-    """The done marks of all runs of a lake, whichever sweep ran them."""
-
-    def __init__(self, lake: Lake) -> None:
-        self.lake = lake
-        self.job = lake.job("runs")
-
-    def read(self, run_id: str) -> dict[str, Any]:
-        """Return a run's mark; empty if it or the run's log is missing or damaged."""
-        if not self.job.is_marked(run_id):
-            return {}
-        mark: dict[str, Any] = self.job.record(run_id)
-        if mark["status"] == "finished":
-            for table in ("events", "gauges"):
-                if not self.lake.is_intact(table, run_id):
-                    return {}
-        return mark
-
-    def is_stale(self, run_id: str, options: SweepOptions) -> bool:
-        """Return whether the mark was left by another version, or by other code if `same_code` is demanded."""
-        mark = self.read(run_id)
-        return bool(mark) and not is_current(mark["version"], options.same_code)
-
-    def is_complete(self, run_id: str, options: SweepOptions) -> bool:
-        """Is the run finished, with all stages?"""
-        mark = self.read(run_id)
-        return mark.get("status") == "finished" and all(stage in mark for stage in options.stages())
-
-    def is_settled(self, run_id: str, options: SweepOptions) -> bool:
-        """Is the run complete or failed, so that this sweep does not try it again?"""
-        return self.is_complete(run_id, options) or self.read(run_id).get("status") == "failed"
+        marks = Marks(lake)
+        todo = [point for point in todo if not marks.is_settled(point.id, options, job.generation)]
+    compact(job, at_least=_MANY_COMMITS)
+    found = marks.of([point.id for point in grid.points])
+    failed = tuple(run_id for run_id in found if found.brief(run_id).status == "failed")
+    return SweptRuns(name=grid.name, finished_before=len(before), failed=failed, marks=found)
 
 
 class _Batch:
-    """Carries out runs and leaves their marks. `spread` calls it with the number of a task in the job's plan.
+    """Carries out runs and commits them. `spread` calls it with the number of a task in the job's plan.
 
     The plan has the runs of each task. A call returns their number.
     """
@@ -162,57 +118,55 @@ class _Batch:
 
     def __call__(self, number: int) -> int:
         points = self.job.read_plan(number, list[Point])
-        with witnessed(self.job.scratch):
+        marks = Marks(self.lake)
+        with self.job.workspace() as folder, watched(self.job, folder) as watch:
+            pack = Pack(self.job)
             for point in points:
-                _RunTask(self.lake, self.job, point, self.options).settle()
+                if not marks.is_settled(point.id, self.options, self.job.generation):
+                    _RunTask(marks, point, self.options, folder / point.id).settle(pack, watch)
+                    pack.commit_if_due()
+            pack.commit()
         return len(points)
 
 
 class _RunTask:
-    """Carries out one run up to its done mark, from the state in which an earlier attempt left it."""
+    """Carries out one run up to its mark, from the state in which an earlier sweep left it."""
 
-    def __init__(self, lake: Lake, job: Job, point: Point, options: SweepOptions) -> None:
-        self.lake, self.job, self.point, self.options = lake, job, point, options
-        self.marks = Marks(lake)
-        self.begun = job.scratch / f"{point.id}-{attempt_number()}-{os.getpid()}.begun"
+    def __init__(self, marks: Marks, point: Point, options: SweepOptions, folder: Path) -> None:
+        self.marks, self.point, self.options, self.folder = marks, point, options, folder
 
-    def settle(self) -> None:
-        """Carry out the missing steps of the run, and mark it as finished or as failed.
-
-        A file `*.begun` exists while a worker carries out the run; it becomes `*.died` if the run kills it.
-        """
-        if self.marks.is_complete(self.point.id, self.options):
-            return
-        deaths = count_deaths(self.job.scratch, self.point.id)
+    def settle(self, pack: Pack, watch: Watched) -> None:
+        """Carry out the missing steps of the run, and add it to the pack as finished or as failed."""
+        deaths = watch.begin(self.point.id)
         if deaths >= _DEATHS:
-            self._fail(f"{deaths} workers died during this run", "")
+            pack.add(self.point.id, self._failed(f"{deaths} workers died during this run", ""))
             return
-        self.begun.touch()
         try:
             mark = self.marks.read(self.point.id)
-            if mark.get("status") != "finished":
+            if mark.get("status") == "finished" and self.marks.is_current(self.point.id, self.options):
+                with (
+                    self.marks.lake.extracted("events", self.point.id) as events,
+                    self.marks.lake.extracted("gauges", self.point.id) as gauges,
+                ):
+                    self._judge_and_measure(mark, events, gauges)
+                pack.add(self.point.id, mark)
+            else:
                 mark = self._simulate()
-            self._judge_and_measure(mark)
-            self._mark(mark)
+                self._judge_and_measure(mark, self.folder / "events.parquet", self.folder / "gauges.parquet")
+                pack.add(self.point.id, mark, self.folder)
         except Exception as error:
-            self._fail(f"{type(error).__name__}: {error}", traceback.format_exc())
-        self.begun.unlink()
+            mark = self._failed(f"{type(error).__name__}: {error}", traceback.format_exc())
+            pack.add(self.point.id, mark)
+        watch.end()
 
     def _simulate(self) -> dict[str, Any]:
-        """Simulate into scratch and publish the files; returns a done mark without verdict and measures."""
-        folder = self.begun.with_suffix("")
-        try:
-            outcome: dict[str, Any] = msgspec.to_builtins(carry_out_into(self.point.run, folder))
-            for table in ("gauges", "events"):
-                self.job.publish(folder / f"{table}.parquet", table, self.point.id)
-        finally:
-            shutil.rmtree(folder, ignore_errors=True)
+        """Simulate into the folder; returns a mark without later stages."""
+        outcome: dict[str, Any] = msgspec.to_builtins(carry_out_into(self.point.run, self.folder))
         del outcome["run_id"]
         return self._facts("finished") | outcome
 
-    def _judge_and_measure(self, mark: dict[str, Any]) -> None:
-        """Add to a done mark the requested stages (verdict, measures) that it lacks."""
-        events, gauges = (self.lake.checked(table, self.point.id) for table in ("events", "gauges"))
+    def _judge_and_measure(self, mark: dict[str, Any], events: Path, gauges: Path) -> None:
+        """Add the requested stages that a mark does not have yet."""
         if self.options.verdicts and "verdicts" not in mark:
             mark["verdicts"] = judge(events, mark["order"])
         if self.options.measures and "measures" not in mark:
@@ -222,16 +176,14 @@ class _RunTask:
                 name: value for name, value in mark["counters"].items() if name not in mark["measures"]
             }
 
-    def _fail(self, error: str, trace: str) -> None:
-        self._mark(self._facts("failed") | {"error": error, "traceback": trace})
+    def _failed(self, error: str, trace: str) -> dict[str, Any]:
+        """The mark of a failed run."""
+        return self._facts("failed") | {"error": error, "traceback": trace}
 
     def _facts(self, status: str) -> dict[str, Any]:
         """Return the fields of every mark: status, version, worker, and the run itself."""
         run = msgspec.to_builtins(self.point.run)
         return {"status": status, "version": made_by(), **task_facts(), "run": run}
-
-    def _mark(self, mark: dict[str, Any]) -> None:
-        self.marks.job.mark(self.point.id, mark, self.job.scratch)
 
 
 def plan_tasks(points: Sequence[Point], cpu_s: Mapping[bytes, float]) -> list[list[Point]]:
@@ -265,15 +217,21 @@ def _longest_first(points: Sequence[Point], cpu_s: Mapping[bytes, float]) -> lis
 def _known_cpu_s(marks: Marks) -> dict[bytes, float]:
     """Return the CPU time of earlier runs, by everything but their seed."""
     cpu_s: dict[bytes, float] = {}
-    for run_id in islice(marks.job.marked(), _MARKS_READ):
-        mark = marks.read(run_id)
+    for fact in islice(marks.facts.values(), _MARKS_READ):
         try:
-            key = _without_seed(msgspec.convert(mark.get("run"), Run))
-        except msgspec.ValidationError:  # no mark, or one that another version left
+            mark = msgspec.json.decode(fact.raw, type=_Timed)
+        except msgspec.ValidationError:  # the mark of a failed run, or one that another version left
             continue
-        if "cpu_s" in mark:
-            cpu_s[key] = max(cpu_s.get(key, 0.0), mark["cpu_s"])
+        key = _without_seed(mark.run)
+        cpu_s[key] = max(cpu_s.get(key, 0.0), mark.cpu_s)
     return cpu_s
+
+
+class _Timed(Struct):
+    """The parts of a mark that say how long a run took."""
+
+    run: Run
+    cpu_s: float
 
 
 def _without_seed(run: Run) -> bytes:
@@ -281,15 +239,16 @@ def _without_seed(run: Run) -> bytes:
 
 
 def _watch(
-    marks: Marks, todo: Sequence[Point], before: int, progress: Progress | None
+    job: Job, todo: Sequence[Point], before: int, progress: Progress | None
 ) -> Callable[[], None] | None:
-    """Return a function that reports how many runs are marked; None without a progress callback."""
+    """A function that reports how many runs are committed; None without a progress callback."""
     if progress is None:
         return None
     ids = {point.id for point in todo}
-    at_start = marks.job.marked()
 
     def watch() -> None:
-        progress(before + len((marks.job.marked() - at_start) & ids), before + len(ids))
+        facts = job.lake.facts(RUNS)
+        done = sum(id in ids and fact.generation >= job.generation for id, fact in facts.items())
+        progress(before + done, before + len(ids))
 
     return watch

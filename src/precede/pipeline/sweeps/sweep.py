@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections import Counter
+from collections.abc import Mapping
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final
 
@@ -12,17 +13,18 @@ from msgspec import Struct
 
 from precede.experiments.code_version import is_current
 from precede.experiments.grid import Grid
-from precede.lake.jobs import Job
+from precede.lake.commits import SWEEPS
 from precede.lake.layout import Lake
 from precede.lake.schemas import MEASURES
 from precede.pipeline.sessions.tasks import Progress
 from precede.pipeline.sweeps.compare import compare, missed
 from precede.pipeline.sweeps.differences import differences
 from precede.pipeline.sweeps.groups import group_rows
+from precede.pipeline.sweeps.marks import Marks, SweepOptions
 from precede.pipeline.sweeps.measures import group_measures
 from precede.pipeline.sweeps.results import result_tables
-from precede.pipeline.sweeps.simulate import Marks, SweepOptions, SweptRuns, run_sweep
-from precede.reproduction.claims import Claims, read_claims
+from precede.pipeline.sweeps.simulate import SweptRuns, run_sweep
+from precede.reproduction.claims import read_claims
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
@@ -66,20 +68,19 @@ def sweep(
     with lake.job(f"sweep-{grid.name}").hold() as job:
         claims = None if grid.claims is None else read_claims(Path(grid.claims))
         swept = run_sweep(lake, grid, session, options or SweepOptions(), job, progress)
-        write_results(job, grid, swept.marks, session)
+        tables = make_tables(grid, swept.marks, session)
         summary = summarise_sweep(swept)
         if claims is not None:
-            summary = _compare_with_claims(job, grid, summary, claims)
-        job.forget()
+            seeds = {point.id: point.run.seed for point in grid.points}
+            tables["comparisons"] = compare(tables["measures"], seeds, claims, grid.name)
+            summary = _with_claims(summary, tables["comparisons"])
+        job.write_tables(SWEEPS, grid.name, tables)
     return summary
 
 
-def _compare_with_claims(job: Job, grid: Grid, summary: SweepSummary, claims: Claims) -> SweepSummary:
-    """Compare the measures just written with the claims, and write the table `comparisons`."""
-    seeds = {point.id: point.run.seed for point in grid.points}
-    table = compare(job.lake.read("measures", summary.name), seeds, claims, summary.name)
-    job.write("comparisons", summary.name, table)
-    rows = table.to_pylist()
+def _with_claims(summary: SweepSummary, comparisons: pa.Table) -> SweepSummary:
+    """Add the counts of claims to a summary."""
+    rows = comparisons.to_pylist()
     return msgspec.structs.replace(
         summary, claims=dict(Counter(row["status"] for row in rows)), missed_claims=tuple(missed(rows))
     )
@@ -97,20 +98,17 @@ def swept_before(lake: Lake, grid: Grid, options: SweepOptions) -> SweepSummary 
     ids = [point.id for point in grid.points]
     if listed != ids or not all(marks.is_complete(run_id, options) for run_id in ids):
         return None
-    if any(marks.is_stale(run_id, options) for run_id in ids):
-        return None
     if options.verdicts and lake.count("verdicts", grid.name) != len(ids):
         return None
     if options.measures and not lake.count("measures", grid.name):
         return None
-    by_id = {run_id: marks.read(run_id) for run_id in ids}
-    return summarise_sweep(
-        SweptRuns(name=grid.name, runs=len(ids), finished_before=len(ids), failed=(), marks=by_id)
-    )
+    return summarise_sweep(SweptRuns(name=grid.name, finished_before=len(ids), marks=marks.of(ids)))
 
 
-def write_results(job: Job, grid: Grid, marks: dict[str, dict[str, Any]], session: SparkSession | None) -> None:
-    """Write the tables of a sweep to the lake. Spark computes the measures of groups."""
+def make_tables(
+    grid: Grid, marks: Mapping[str, dict[str, Any]], session: SparkSession | None
+) -> dict[str, pa.Table]:
+    """Make the tables of a sweep. Spark computes the measures of groups, if there is a session."""
     tables = result_tables(grid, marks)
     measures = tables["measures"]
     if measures.num_rows:
@@ -121,30 +119,29 @@ def write_results(job: Job, grid: Grid, marks: dict[str, dict[str, Any]], sessio
         tables["measures"] = pa.concat_tables([measures, groups.cast(MEASURES.arrow())])
     seeds = {point.id: point.run.seed for point in grid.points}
     tables["differences"] = differences(measures, seeds, grid.name)
-    for name, table in tables.items():
-        job.write(name, grid.name, table)
+    return tables
 
 
 def summarise_sweep(swept: SweptRuns) -> SweepSummary:
     """Count the marks of a sweep and return the numbers as a summary."""
     verdicts = {"holds": 0, "violated": 0, "unknown": 0}
+    briefs = {run_id: swept.marks.brief(run_id) for run_id in swept.marks}
     broken = []
-    for run_id, mark in swept.marks.items():
-        if "verdicts" in mark:
-            verdict = mark["verdicts"]
-            verdicts[verdict["verdict"]] += 1
-            if verdict["verdict"] != "holds" and verdict["promised"] == verdict["order"]:
+    for run_id, brief in briefs.items():
+        if brief.verdicts is not None:
+            verdicts[brief.verdicts.verdict] += 1
+            if brief.verdicts.verdict != "holds" and brief.verdicts.promised == brief.verdicts.order:
                 broken.append(run_id)
-    marks = swept.marks.values()
+    marks, failed = briefs.values(), swept.failed
     return SweepSummary(
         name=swept.name,
-        runs=swept.runs,
+        runs=len(briefs),
         finished_before=swept.finished_before,
-        failed=len(swept.failed),
-        first_failure=f"{swept.failed[0]}: {swept.marks[swept.failed[0]]['error']}" if swept.failed else None,
-        rows=sum(mark.get("rows", 0) for mark in marks),
-        cpu_s=sum(mark.get("cpu_s", 0.0) for mark in marks),
+        failed=len(failed),
+        first_failure=f"{failed[0]}: {briefs[failed[0]].error}" if failed else None,
+        rows=sum(mark.rows for mark in marks),
+        cpu_s=sum(mark.cpu_s for mark in marks),
         verdicts=verdicts,
         broken_promises=tuple(broken),
-        by_other_code=sum(not is_current(mark["version"], same_code=True) for mark in marks),
+        by_other_code=sum(not is_current(mark.version, same_code=True) for mark in marks),
     )

@@ -1,0 +1,90 @@
+"""Packs: the runs of a task in one file per table, made visible by one commit record.
+
+A run that is alone in its pack keeps the file that the simulation wrote. Runs that share a pack lie in it one
+after the other; the record says which rows are whose. So 100,000 runs of milliseconds leave some hundred files.
+"""
+
+from __future__ import annotations
+
+import shutil
+import time
+from collections.abc import Iterator, Sequence
+from hashlib import blake2b
+from pathlib import Path
+from typing import Any, Final
+
+import pyarrow as pa
+import pyarrow.parquet as pq
+
+from precede.lake.commits import RUNS, CommittedFile, Span
+from precede.lake.jobs import Job, write_rows
+from precede.lake.layout import ROWS_A_GROUP
+
+_S_A_COMMIT: Final = 10.0
+"""After so many CPU seconds a task commits what it has, so that a kill loses no more than that."""
+
+TABLES_OF_RUNS: Final = ("gauges", "events")
+
+
+class Pack:
+    """Runs of one task that are not yet committed."""
+
+    def __init__(self, job: Job) -> None:
+        self.job = job
+        self._marks: dict[str, dict[str, Any]] = {}
+        self._folders: dict[str, Path] = {}
+        self._since = time.process_time()
+
+    def add(self, run_id: str, mark: dict[str, Any], folder: Path | None = None) -> None:
+        """Add a run: its mark, and the folder with its files if it was simulated now."""
+        self._marks[run_id] = mark
+        if folder is not None:
+            self._folders[run_id] = folder
+
+    def commit_if_due(self) -> None:
+        """Commit if the runs took long."""
+        if time.process_time() - self._since > _S_A_COMMIT:
+            self.commit()
+
+    def commit(self) -> None:
+        """Write the files, then the record; the runs are visible when this returns."""
+        simulated, others = self._folders, [id for id in self._marks if id not in self._folders]
+        if simulated:
+            name = pack_name(list(simulated))
+            files = [self._add_file(table, name) for table in TABLES_OF_RUNS]
+            self.job.commit(RUNS, name, files, {id: self._marks[id] for id in simulated})
+        if others:  # later stages of earlier runs, and failures: their files, if any, stay as they are
+            self.job.commit(RUNS, f"marks-{_hash(others)}", (), {id: self._marks[id] for id in others})
+        for folder in simulated.values():
+            shutil.rmtree(folder)
+        self._marks, self._folders, self._since = {}, {}, time.process_time()
+
+    def _add_file(self, table: str, name: str) -> CommittedFile:
+        """Move the rows of all runs to one file of a table."""
+        files = {id: folder / f"{table}.parquet" for id, folder in self._folders.items()}
+        if len(files) == 1:
+            return self.job.add_file(table, name, files[name])
+        spans, first = {}, 0
+        for run_id, path in files.items():
+            spans[run_id] = Span(first, int(pq.read_metadata(path).num_rows))
+            first += spans[run_id].rows
+        with self.job.workspace() as folder:
+            paths = list(files.values())
+            write_rows(folder / "pack.parquet", table, _rows_of(paths), pq.read_schema(paths[0]))
+            return self.job.add_file(table, name, folder / "pack.parquet", spans)
+
+
+def pack_name(run_ids: Sequence[str]) -> str:
+    """The name of the commit that holds these runs."""
+    return run_ids[0] if len(run_ids) == 1 else f"pack-{_hash(run_ids)}"
+
+
+def _hash(run_ids: Sequence[str]) -> str:
+    return blake2b("\n".join(sorted(run_ids)).encode(), digest_size=8).hexdigest()
+
+
+def _rows_of(paths: Sequence[Path]) -> Iterator[pa.RecordBatch]:
+    """The rows of some files, one after the other."""
+    for path in paths:
+        with pq.ParquetFile(path) as file:
+            yield from file.iter_batches(ROWS_A_GROUP)
