@@ -20,7 +20,7 @@ from precede.measures import Energy, Measures, Window, measure_run
 
 
 class Measured(NamedTuple):
-    """The part of a run to measure (None: all of it), and the model of its radios."""
+    """The span of time of a run to measure (None: all of it), and how much energy its radios use."""
 
     window: Window | None
     energy: Energy

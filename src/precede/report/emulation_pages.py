@@ -69,7 +69,7 @@ def _agreement(sets: Sequence[Sequence[Cell]]) -> Section:
 
 
 def _differences(kinds: Sequence[Mapping[str, Any]], differences: Sequence[Sequence[Cell]]) -> Section:
-    """Return the section about the deliveries that only one side has, with their kinds."""
+    """Return the section about deliveries that only the emulation or only the simulation has, by kind."""
     if not differences:
         return Section("Differences", Markup("<p>None: with measured times all deliveries are the same.</p>"))
     rows: list[list[Cell]] = [

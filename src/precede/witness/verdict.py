@@ -179,7 +179,7 @@ class Verdict(Struct, frozen=True):
         return self.verdict == "holds"
 
     def plain(self) -> dict[str, Any]:
-        """Return the verdict as plain data with all keys; `listed` has the first violation with its story."""
+        """Return the verdict as plain data with all keys; the first violation `listed` has an explanation."""
         return {
             "order": self.order,
             "verdict": self.verdict,

@@ -57,7 +57,7 @@ def session_for(
 
 
 def by_other_code(count: int) -> list[str]:
-    """Return a line that counts results made by other code of this version; none if the count is 0."""
+    """Return a line about results that other code with the same version number made; none if count is 0."""
     if not count:
         return []
     return [f"  {count:,} of them by other code of this version (--same-code runs them again)"]

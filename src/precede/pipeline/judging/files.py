@@ -49,7 +49,7 @@ _BAD_INPUT: Final = re.compile(r"precede\.(?:core\.errors\.BadInput|lake\.integr
 def verify_path(
     session: SparkSession, path: str, order: Order | None = None, **options: Unpack[VerifyOptions]
 ) -> Verdict:
-    """Verify a log in files on Spark, in parallel if it has several independent orders."""
+    """Verify a log in files on Spark, in parallel if it has groups of messages ordered separately."""
     if path == "-":
         raise BadInput("standard input can only be read by this process: leave out --master")
     pieces = _pieces(Path(path))

@@ -49,7 +49,8 @@ class View:
 
     `crash_tolerant`: crashed sources are removed, and a message is delivered only when a majority of the voters
     holds it. False makes it the paper's protocol, without floors.
-    `voters`: the streams that vote. `voter` is the one as which this node votes, even while it leaves.
+    A stream is the numbered broadcasts (floods) of one source between two restarts.
+    `voters`: the streams whose nodes vote. `voter` is this node's own, also while it leaves the group.
     `ends`: the number of the last flood of every stream that has ended.
     `sponsors`: for every admitted stream, the stream and number of the flood that admitted it.
     `frozen`: this node takes part in a view change, so its floor must not rise.

@@ -248,7 +248,7 @@ class DeltaCausal(Ordering):
             effects.append(SetTimer(_DUE, first))
 
     def _forget(self, now: Instant, effects: list[Effect]) -> None:
-        """Forget streams that have expired by every clock, also in the store: nothing waits for them."""
+        """Forget streams whose messages have expired even by the slowest clock: nothing waits for them."""
         self._sweep_at = now + _SWEEP_EVERY
         for stream in self._past.forget(now - self._skew):
             if self._durable:

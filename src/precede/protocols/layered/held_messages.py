@@ -28,7 +28,7 @@ class HeldMessages:
             effects.append(Persist(_key(envelope.message.id), envelope))
 
     def release(self, id: MessageId, effects: list[Effect]) -> None:
-        """Erase a waiting message after it is delivered or discarded."""
+        """Erase a waiting message from the store after it is delivered or discarded."""
         if self._durable:
             effects.append(Persist(_key(id), None))
 

@@ -63,7 +63,7 @@ class Journal:
         self._covered = 0
 
     def sent(self, payload: bytes, destinations: tuple[int, ...], effects: list[Effect]) -> None:
-        """Persist an own message; call it before its `Accept`."""
+        """Persist an own message; append this before the effect `Accept`, which tells that it was taken."""
         if self._durable:
             self._append(Step(None, destinations, payload), effects)
 

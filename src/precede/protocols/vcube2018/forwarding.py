@@ -277,7 +277,7 @@ class Forwarding(Node):
         return awaited is not None and awaited.held is not None
 
     def _held_for(self, slot: Slot) -> Held | None:
-        """Remove the held messages that wait for this one from the index. Return the first of them."""
+        """Remove from the index the chain of held messages that wait for this one. Return its first link."""
         awaited = self._awaited.get(slot)
         if awaited is None:
             return None

@@ -200,7 +200,7 @@ class Ahead:
         self.rows[number] = bit if row is None else row | bit
 
     def remove(self, message: Prepared) -> None:
-        """Remove a message that is delivered now."""
+        """Remove a message that waited for its turn and is delivered now."""
         rest: Any = self.rows[message.number] ^ message.bit
         if rest:
             self.rows[message.number] = rest
@@ -208,7 +208,7 @@ class Ahead:
             del self.rows[message.number]
 
     def cut(self, source: NodeId, number: int) -> None:
-        """Remove a source's messages from this number on."""
+        """Remove the waiting messages of a source from this number on: one before them is lost."""
         bit: Any = 1 << source
         for row in [row for row, mask in self.rows.items() if row >= number and mask & bit]:
             self.rows[row] ^= bit

@@ -144,7 +144,7 @@ class NewStation:
         hosts.routes.forward(request, effects)
 
     def _accepts_response(self, record: Record, ses: int) -> bool:
-        """Does this answer a request of connection `began` or later? An older answer does not fit."""
+        """Does an answer belong to the connection (number `ses`) in which this handoff began, or later?"""
         return ses >= record.began
 
     # Phase 3 (lines 14 to 20) -------------------------------------------------------------------------------

@@ -20,7 +20,7 @@ from precede.protocols.was2021.registrations import Registrations
 
 
 class PreviousStation:
-    """Answers requests for records: Req1 with Rsp1, Req2 with Rsp2."""
+    """A station that a host has left: it hands the host's record to the new station in two answers."""
 
     def __init__(self, registrations: Registrations, buffer: StationBuffer) -> None:
         self.registrations = registrations

@@ -56,7 +56,9 @@ def play(
     report: Callable[[Instant, Tally], None],
     every: float = 1.0,
 ) -> Tally:
-    """Run the plan and return the sum of all tallies. `report(now, tally)` is called every so many seconds.
+    """Run the nodes of an emulation, a list of them in each process, and return the sum of their counts.
+
+    `actions` is the plan: who starts, broadcasts and meets when. `report` gets the counts regularly.
 
     No process outlives this call. Raise RuntimeError if a process ended with an error.
     """

@@ -60,5 +60,5 @@ def _longest_waiting(
 
 
 def _cell(anchor: Anchor) -> tuple[int, int]:
-    """Return the square of the map in which a call lies; near calls lie in the same or an adjacent one."""
+    """Return the square of the map in which a vehicle's stop lies; near ones share it or an adjacent one."""
     return floor(anchor.x / NEAR_M), floor(anchor.y / NEAR_M)

@@ -1,4 +1,4 @@
-"""The stories of violations that the live verifier finds, from the rows counted so far."""
+"""Explains violations that the live verifier finds, step by step, from the log rows read so far."""
 
 from __future__ import annotations
 

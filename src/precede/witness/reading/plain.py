@@ -334,7 +334,10 @@ class PlainBuilder:
         places: dict[Process, int],
         unreliable: set[int],
     ) -> None:
-        """Append the rows of process p to a history. Count deliveries whose broadcast is surely absent."""
+        """Append the rows of process p to a history. Count deliveries of messages that nobody broadcast.
+
+        A broadcast whose row may be missing, because its process is among `unreliable`, is not counted.
+        """
         gathered = {node for node, _ in places}
         for step, _, kind, key, clock in rows:
             if kind == OTHER or key is None:

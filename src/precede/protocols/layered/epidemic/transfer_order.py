@@ -15,7 +15,7 @@ from precede.protocols.layered.parsed_envelopes import Batch, ParsedEnvelope
 
 @final
 class TransferOrder:
-    """An order of transfer by name (see `options`). `generator` draws the random ranks."""
+    """Decides which messages go first when two nodes meet, by the name of an order; `generator` shuffles."""
 
     __slots__ = ("_generator", "_order")
 

@@ -150,7 +150,7 @@ def data_packet(batch: Batch, version: int, neighbours: tuple[NodeId, ...] | Non
 
 
 def ranges_packet(ids: frozenset[MessageId]) -> RangesPacket:
-    """Return a summary of these ids."""
+    """Return a packet that lists exactly these ids, as ranges of numbers of each source."""
     numbers: dict[tuple[NodeId, int], list[int]] = {}
     for id in sorted(ids):
         numbers.setdefault((id.source, id.incarnation), []).append(id.number)
