@@ -41,7 +41,7 @@ class Counts:
 
     def watch(self, links: Links) -> None:
         """Count the frames that leave a member while it sends a packet, or a frame of a channel."""
-        for name in ("send", "_transmit"):
+        for name in ("send", "send_together", "_transmit"):
             setattr(links, name, self._carrying(getattr(links, name)))
         for near in links._near.values():
             near.channel._transmit = self._carrying(near.channel._transmit)

@@ -7,9 +7,12 @@ import shutil
 import socket
 from pathlib import Path
 
+import pytest
+
 import precede
 from precede.core.identity import MessageId
 from precede.core.messages import Message
+from precede.runtime.links.bundles import bundled, packets_in
 from precede.runtime.store import Store
 from precede.runtime.transports.transport import Where
 from precede.runtime.transports.udp import UdpTransport
@@ -100,5 +103,43 @@ def test_messages_of_one_turn_share_frames() -> None:
             await asyncio.gather(*(ana.broadcast(bytes(20)) for _ in range(20)))
             assert ours.sent - before < 2 * 5  # each frame is counted by `broadcast` and by `send`
             assert [message.number async for message in taken(ben, 20)] == list(range(1, 21))
+
+    asyncio.run(asyncio.wait_for(run(), 20))
+
+
+@pytest.mark.parametrize("sizes", [[10], [10, 20, 30], [500] * 7, [10, 5_000, 10], [1_300, 5]])
+def test_packets_are_bundled_in_order_within_a_frame(sizes: list[int]) -> None:
+    packets = [bytes([number]) * size for number, size in enumerate(sizes, 1)]
+    wholes = list(bundled(packets, 1_340))
+    assert [packet for whole in wholes for packet in packets_in(whole) or ()] == packets
+    assert all(len(whole) <= 1_340 or len(packets_in(whole) or ()) == 1 for whole in wholes)
+    assert len(wholes) <= len(packets)
+
+
+def test_a_damaged_bundle_has_no_packets() -> None:
+    (whole,) = bundled([b"first", b"second"], 100)
+    assert packets_in(whole[:-1]) is None
+    assert packets_in(whole + b"\0") is None
+    assert packets_in(b"\7" + whole[1:]) is None
+
+
+def test_packets_to_one_neighbour_in_one_turn_are_one_frame() -> None:
+    """Over `direct` each message is a packet of its own to each neighbour."""
+
+    async def run() -> None:
+        ours, theirs = Counted(("127.0.0.1", 0)), UdpTransport(("127.0.0.1", 0))
+        options = {"dissemination": "direct", "rto": "0s"}
+        ana, ben = (
+            precede.join("g", name, key=bytes(32), transport=each, members=["ana", "ben"], options=options)
+            for name, each in (("ana", ours), ("ben", theirs))
+        )
+        async with ana, ben:
+            ours.add_peer(theirs.address)
+            while not (ana.neighbours() and ben.neighbours()):
+                await asyncio.sleep(0.01)
+            before = ours.sent
+            await asyncio.gather(*(ana.broadcast(bytes(20)) for _ in range(10)))
+            assert ours.sent - before < 5  # also a beacon or an introduction
+            assert [message.number async for message in taken(ben, 10)] == list(range(1, 11))
 
     asyncio.run(asyncio.wait_for(run(), 20))

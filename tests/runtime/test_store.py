@@ -152,6 +152,9 @@ class Nowhere:
     def send(self, data: bytes, to: int, key: object = None) -> int:
         return 0
 
+    def send_together(self, packets: object, to: int) -> int:
+        return 0
+
     def cancel(self, key: object) -> None:
         """Do nothing."""
 

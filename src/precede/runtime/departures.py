@@ -6,7 +6,8 @@ one seal and one system call for the messages of a turn, and one reception at th
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
+from itertools import groupby
 from typing import Protocol
 
 from precede.core.effects import Key, Medium, Send
@@ -19,6 +20,8 @@ class Outside(Protocol):
     """The links of one medium, as the driver sees them: `links.neighbours.Links`."""
 
     def send(self, data: bytes, to: NodeId, key: Key | None = None) -> int: ...
+
+    def send_together(self, packets: Sequence[bytes], to: NodeId) -> int: ...
 
     def cancel(self, key: Key) -> None: ...
 
@@ -53,14 +56,20 @@ class Departures:
             self._sends[receivers] = [entry for entry in waiting if entry[0].key != key]
 
     def release(
-        self, transmit: Callable[[Send, Instant], None], hand_over: Callable[[int, Message], None]
+        self,
+        transmit: Callable[[Sequence[tuple[Send, Instant]]], None],
+        hand_over: Callable[[int, Message], None],
     ) -> None:
-        """Transmit the packets and hand over the deliveries, now that everything is committed."""
+        """Transmit the packets and hand over the deliveries, now that everything is committed.
+
+        `transmit` gets packets that may share a frame: those for the same receivers. A keyed packet is alone.
+        """
         sends, self._sends = self._sends, {}
         deliveries, self._deliveries = self._deliveries, []
         for waiting in sends.values():
-            for send, decided in waiting:
-                transmit(send, decided)
+            for alone, group in groupby(waiting, key=_is_keyed):
+                for part in ([entry] for entry in group) if alone else [list(group)]:
+                    transmit(part)
         for place, message in deliveries:
             hand_over(place, message)
 
@@ -68,3 +77,7 @@ class Departures:
         """Forget everything: the node has crashed."""
         self._sends.clear()
         self._deliveries.clear()
+
+
+def _is_keyed(entry: tuple[Send, Instant]) -> bool:
+    return entry[0].key is not None

@@ -107,7 +107,7 @@ class Driver(EffectHandler):
         self._wires_to_come = wires
         self._wired: dict[NodeId, None] = {}
         self._early: list[Callable[[Instant], Effects]] = []
-        self._encoded: tuple[Packet | None, bytes] = (None, b"")
+        self._encoded: dict[int, tuple[Packet, bytes]] = {}
         self._departures = Departures()
         self._running = False
         self._scheduled = False
@@ -275,6 +275,7 @@ class Driver(EffectHandler):
                 self.peaks.note(self.node.sizes())
                 self._commit()
                 self._departures.release(self._transmit, self.on_deliver)
+                self._encoded.clear()
             self._commit()
         except StoreFailed as error:
             self.fail(error)
@@ -305,21 +306,36 @@ class Driver(EffectHandler):
             self.rows_logged += len(self._rows)
             self.store.log(self._rows.taken())
 
-    def _transmit(self, send: Send, decided: Instant) -> None:
-        outside = self.outside.get(send.over)
-        if send.packet is not self._encoded[0]:  # one packet often goes to many neighbours
-            if self.inspection is not None:
-                self.inspection.outgoing(send.packet)
-            self._encoded = (send.packet, self._codec.encode(send.packet))
-        data = self._encoded[1]
-        wire_bytes = outside.send(data, send.to, send.key) if outside is not None else 0
+    def _transmit(self, sends: Sequence[tuple[Send, Instant]]) -> None:
+        """Transmit packets for the same receivers in as few frames as possible, and log them."""
+        first = sends[0][0]
+        outside = self.outside.get(first.over)
+        packets = [self._encode(send.packet) for send, _ in sends]
+        if outside is None:
+            wire_bytes = 0
+        elif len(packets) == 1:
+            wire_bytes = outside.send(packets[0], first.to, first.key)
+        else:
+            wire_bytes = outside.send_together(packets, first.to)
         if wire_bytes:
-            if self.transfers is not None and send.over == RADIO and send.to >= 0:
-                self.transfers.sent(decided, self.node_id, send.to, send.packet)
-            if self._rows is not None:
-                self._rows.packet(SENT, self._clock.now(), send.packet, send.to, send.over, wire_bytes)
-        elif send.key is not None:
-            self.left(send.key, False)
+            wire_bytes -= sum(map(len, packets[1:]))  # the first packet's row has what the frames add
+            for (send, decided), data in zip(sends, packets, strict=True):
+                if self.transfers is not None and send.over == RADIO and send.to >= 0:
+                    self.transfers.sent(decided, self.node_id, send.to, send.packet)
+                if self._rows is not None:
+                    size = wire_bytes if send is first else len(data)
+                    self._rows.packet(SENT, self._clock.now(), send.packet, send.to, send.over, size)
+        elif first.key is not None:
+            self.left(first.key, False)
+
+    def _encode(self, packet: Packet) -> bytes:
+        """Sign and encode a packet, once for all neighbours to which it goes in this turn."""
+        known = self._encoded.get(id(packet))
+        if known is None:
+            if self.inspection is not None:
+                self.inspection.outgoing(packet)
+            known = self._encoded[id(packet)] = (packet, self._codec.encode(packet))
+        return known[1]
 
     # -- effects ------------------------------------------------------------------------------------------
 

@@ -8,6 +8,7 @@ Modules in reading order:
   neighbour       one of them
   channel         reliable, ordered delivery to one neighbour
   fragments       packets larger than a frame
+  bundles         several packets in one frame
   admission       sealed and open links: which frames are authentic
   agreement       settings that all members must share, compared
   link_events     what admission reports to the links

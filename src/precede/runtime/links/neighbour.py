@@ -2,8 +2,14 @@
 
 from __future__ import annotations
 
+from typing import Final
+
 from precede.runtime.links.channel import Channel
 from precede.runtime.transports.transport import Where
+
+QUIET_BEACONS: Final = 4
+UNPROVEN_BEACONS: Final = 8
+PING_AFTER: Final = 5
 
 
 class Neighbour:
@@ -20,3 +26,18 @@ class Neighbour:
         self.silent = 0
         self.unproven = 0
         self.channel = channel
+
+    def count_interval(self) -> None:
+        """Count a beacon interval."""
+        self.silent += 1
+        self.unproven += 1
+
+    @property
+    def is_gone(self) -> bool:
+        """Whether nothing was heard for too many intervals."""
+        return self.silent > QUIET_BEACONS or self.unproven > UNPROVEN_BEACONS
+
+    @property
+    def must_prove(self) -> bool:
+        """Whether it should be asked for an authentic frame."""
+        return self.unproven >= PING_AFTER

@@ -12,7 +12,7 @@ from __future__ import annotations
 import os
 import time
 from collections import Counter
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from functools import partial
 from typing import Final
 
@@ -20,8 +20,9 @@ from precede.core.effects import Key
 from precede.core.errors import Refused
 from precede.core.identity import NEIGHBOURS, NodeId
 from precede.runtime.links.admission import Admission
+from precede.runtime.links.bundles import INTRODUCE_YOURSELF, INTRODUCTIONS, PACKET, TERMS, bundled, packets_in
 from precede.runtime.links.channel import HEADER, Channel, HeldPackets, Queued
-from precede.runtime.links.fragments import Fragments
+from precede.runtime.links.fragments import HEADER_BYTES, Fragments
 from precede.runtime.links.link_events import LinkEvents
 from precede.runtime.links.neighbour import Neighbour
 from precede.runtime.transports.transport import Transport, Where
@@ -32,15 +33,6 @@ LOOSE: Final = 1
 """The first byte of data for everybody: a beacon, or a piece of a packet."""
 _SENDER_BYTES: Final = 8
 _UNPROVEN: Final[NodeId] = -1
-PACKET: Final = b"\0"
-INTRODUCTIONS: Final = b"\1"
-INTRODUCE_YOURSELF: Final = b"\2"
-TERMS: Final = b"\3"
-"""The first byte of a whole packet. `INTRODUCE_YOURSELF` is an introduction that asks for one in return."""
-
-QUIET_BEACONS: Final = 4
-UNPROVEN_BEACONS: Final = 8
-PING_AFTER: Final = 5
 
 
 class Links:
@@ -99,8 +91,15 @@ class Links:
 
     def send(self, data: bytes, to: NodeId, key: Key | None = None) -> int:
         """Send a packet to a neighbour or to all of them. Returns its bytes, 0 if it cannot be sent or kept."""
+        return self._send(PACKET + data, to, key)
+
+    def send_together(self, packets: Sequence[bytes], to: NodeId) -> int:
+        """Send packets in order, in as few frames as they fit into. Returns their bytes as `send` does."""
+        return sum(self._send(whole, to, None) for whole in bundled(packets, self._room - HEADER_BYTES))
+
+    def _send(self, whole: bytes, to: NodeId, key: Key | None) -> int:
         try:
-            pieces = self._fragments.cut(PACKET + data, self._room)
+            pieces = self._fragments.cut(whole, self._room)
         except Refused:
             self.dropped_here["does_not_fit"] += 1
             return 0
@@ -176,8 +175,6 @@ class Links:
         if introductions is not None:
             near.channel.send(self._fragments.cut(INTRODUCTIONS + introductions, self._room))
 
-    # -- in --------------------------------------------------------------------------------------------------
-
     def frame(self, frame: bytes, where: Where) -> None:
         """Handle a frame that was heard at an address."""
         self.on_frame()
@@ -239,19 +236,22 @@ class Links:
         packet = self._fragments.join(piece, sender)
         if not packet:
             return
-        if packet[:1] in (INTRODUCTIONS, INTRODUCE_YOURSELF):
+        kind = packet[:1]
+        if (packets := packets_in(packet)) is not None:
+            self._take(packets, sender)
+        elif kind in (INTRODUCTIONS, INTRODUCE_YOURSELF):
             self._admission.introduced(packet[1:], now)
-            if packet[:1] == INTRODUCE_YOURSELF and where is not None:
+            if kind == INTRODUCE_YOURSELF and where is not None:
                 self._introduce(where, INTRODUCTIONS)
-        elif packet[:1] != PACKET:
-            if packet[:1] != TERMS or not self._admission.agreement.terms_heard(packet[1:]):
-                self.dropped_here["kind"] += 1
-        elif sender == _UNPROVEN:
-            self.dropped_here["no_link"] += 1
-        else:
-            self._packet(packet[1:], sender)
+        elif kind != TERMS or not self._admission.agreement.terms_heard(packet[1:]):
+            self.dropped_here["kind"] += 1
 
-    # -- links -----------------------------------------------------------------------------------------------
+    def _take(self, packets: Sequence[bytes], sender: NodeId) -> None:
+        if sender == _UNPROVEN:
+            self.dropped_here["no_link"] += 1
+            return
+        for packet in packets:
+            self._packet(packet, sender)
 
     def _on_ready(self, node: NodeId, boot: int, where: Where) -> None:
         """Start a link with a member that has started again; state shared with its earlier run is dropped."""
@@ -314,11 +314,10 @@ class Links:
         else:
             self._broadcast(beacon)
         for node, near in list(self._near.items()):
-            near.silent += 1
-            near.unproven += 1
-            if near.silent > QUIET_BEACONS or near.unproven > UNPROVEN_BEACONS:
+            near.count_interval()
+            if near.is_gone:
                 self._forget(node)
-            elif near.unproven >= PING_AFTER:
+            elif near.must_prove:
                 self._admission.ping(node)
 
     def tick_sessions(self) -> None:
