@@ -24,5 +24,4 @@ Modules in reading order:
   waiting_bound   bytes of messages that wait
   authorship      signatures of messages
   keyring         files with keys, identities and rosters
-  private_lines   a UDP socket for each admitted neighbour
 """

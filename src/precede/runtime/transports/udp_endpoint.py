@@ -12,8 +12,8 @@ from ipaddress import IPv4Address, IPv6Address, ip_address
 from typing import Final, TypeAlias
 
 from precede.core.errors import BadInput
-from precede.runtime.links.private_lines import PrivateLines, share_port
 from precede.runtime.transports.interfaces import Interface
+from precede.runtime.transports.private_lines import PrivateLines, share_port
 from precede.runtime.transports.transport import OnFrame
 
 Address: TypeAlias = tuple[str, int]
