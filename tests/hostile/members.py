@@ -39,6 +39,7 @@ from precede.core.messages import Packet
 from precede.core.node import Context
 from precede.protocols import registry
 from precede.runtime.codec import Codec
+from precede.runtime.evidence.history import Contradiction
 from precede.runtime.links.authorship import Authors, public_of
 from precede.runtime.links.inspection import Inspection
 from precede.runtime.reception import Reception
@@ -79,9 +80,11 @@ def combinations() -> list[Combination]:
 class Member:
     """An honest member: a node, its timers, and what it delivered."""
 
-    def __init__(self, combination: Combination, id: NodeId, role: str, group: Group) -> None:
+    def __init__(
+        self, combination: Combination, id: NodeId, role: str, group: Group, options: dict[str, Any]
+    ) -> None:
         entry = registry.find(combination.protocol)
-        options: dict[str, Any] = {}
+        options = dict(options)
         if entry.ordering is not None:
             options["dissemination"] = combination.dissemination
         if combination.protocol == "delta_causal":
@@ -95,6 +98,8 @@ class Member:
         self.inspection = Inspection(id, 0, self.authors)
         self.dropped: Counter[str] = Counter()
         self.reception = Reception(self.codec, self.dropped)
+        self.contradictions: list[Contradiction] = []
+        self.authors.on_contradiction = lambda public, found: self.contradictions.append(found)
         self.accepted = 0
         self.delivered: list[MessageId] = []
         self.timers: dict[Key, Instant] = {}
@@ -103,6 +108,7 @@ class Member:
 
     def run(self, effects: Any) -> None:
         """Carry effects out."""
+        self.inspection.accepting(effects)
         for effect in effects:
             match effect:
                 case Send():
@@ -141,7 +147,7 @@ class Group:
     In radio cells member 0 is a station, members 1 and 2 are hosts in its cell, and mal is a second station.
     """
 
-    def __init__(self, combination: Combination) -> None:
+    def __init__(self, combination: Combination, **options: Any) -> None:
         self.combination = combination
         self.now = BEGIN
         self.sent_messages: dict[MessageId, None] = {}
@@ -150,7 +156,7 @@ class Group:
         self._serial = count()
         cellular = combination.protocol in CELLULAR
         self.cellular = cellular
-        self.members = {id: Member(combination, id, _role(cellular, id), self) for id in HONEST}
+        self.members = {id: Member(combination, id, _role(cellular, id), self, options) for id in HONEST}
         self.entry = registry.find(combination.protocol)
         for member in self.members.values():
             member.run(member.node.start(self.now, {}))
@@ -239,6 +245,14 @@ class Group:
             for member in self.speakers()
         }
         return {id: ids for id, ids in found.items() if ids}
+
+    def framed(self) -> dict[NodeId, list[Contradiction]]:
+        """Evidence of any kind against honest members, at honest members."""
+        found = {
+            member.id: [each for each in member.contradictions if each[1].header.source != MAL]
+            for member in self.members.values()
+        }
+        return {id: each for id, each in found.items() if each}
 
     def _where(self, wrong: Any) -> dict[NodeId, list[MessageId]]:
         found = {}
@@ -387,6 +401,7 @@ class Outcome(msgspec.Struct):
     lost: int
     doubled: int
     forged: int
+    framed: int
     dropped: dict[str, int]
 
 
@@ -430,6 +445,7 @@ def attack(
         lost=sum(map(len, group.lost().values())),
         doubled=sum(map(len, group.doubled().values())),
         forged=sum(map(len, group.forged().values())),
+        framed=sum(map(len, group.framed().values())),
         dropped=dict(sorted(dropped.items())),
     )
 

@@ -39,6 +39,7 @@ def check(combination: Combination, packets: int, seed: int, equivocates: bool) 
     outcome = attack(combination, packets, seed, equivocates)
     assert harms(outcome) <= admitted_harms()[combination.protocol][equivocates], outcome
     assert outcome.raised == 0, outcome
+    assert outcome.framed == 0, outcome
     assert outcome.memory_mib < MOST_MEMORY_MIB, outcome
     assert outcome.passed > packets // 40, outcome
     assert outcome.messages > 20, outcome

@@ -262,7 +262,8 @@ class Groups:
         body = packet.body
         if isinstance(body, Founded):
             origin = body.origin
-            if self._dummies.relay(packet, now, effects) and self._may_follow(origin, group):
+            is_founder = packet.origin in self.election.ballots.founders
+            if self._dummies.relay(packet, now, effects) and is_founder and self._may_follow(origin, group):
                 self._begin_as_founder(group, origin, now, effects)
         elif group == NO_GROUP and self._dummies.relay(packet, now, effects):
             self._candidates[packet.origin] = now

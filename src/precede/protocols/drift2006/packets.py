@@ -275,15 +275,8 @@ class ControlPacket(_DriftPacket, frozen=True, gc=False):
     signature: bytes = b""
 
     def written(self) -> Sequence[Written]:
-        body = self.body
-        claimed = self.origin
-        if isinstance(body, Prepare | Propose):
-            claimed = body.ballot[1]
-        elif isinstance(body, Promise | Accepted | FoundingPromise | FoundingAccepted):
-            claimed = body.voter[0]
-        elif isinstance(body, Application):
-            claimed = body.stream[0]
-        return (_signed_alone(self.origin, claimed, ("control", self.number, body), self),)
+        claimed = _speaker(self.body, self.origin)
+        return (_signed_alone(self.origin, claimed, ("control", self.number, self.body), self),)
 
 
 Carried: TypeAlias = Flood | DummyPacket | ControlPacket
@@ -355,6 +348,23 @@ class CheckpointPacket(_DriftPacket, frozen=True, gc=False):
     control_entries: Size = 0
     messages: Size = 0
     origin: Origin | None = None
+
+
+def _speaker(body: Body, origin: NodeId) -> NodeId:
+    """Return the node in whose name a body speaks; the origin of its packet if it names nobody."""
+    match body:
+        case Prepare() | Propose() | FoundingPrepare() | FoundingProposal():
+            return body.ballot[1]
+        case Promise() | Accepted() | FoundingPromise() | FoundingAccepted():
+            return body.voter[0]
+        case Application():
+            return body.stream[0]
+        case Founder():
+            return body.founder
+        case Founded():
+            return origin if body.origin.by is None else body.origin.by[0]
+        case Candidacy():
+            return origin
 
 
 def _signed_alone(origin: NodeId, claimed: NodeId, order: Any, holder: Any) -> Written:
