@@ -49,6 +49,7 @@ def verify(
     kinds: str | Mapping[str, str] | None = None,
     steps: Steps = "counted",
     duplicates: Duplicates = "forbid",
+    members: str | Sequence[str] | None = None,
     partitions: int | None = None,
 ) -> DataFrame:
     """Verify every order in a log. The result has one verdict for each combination of the columns `by`.
@@ -74,6 +75,7 @@ def verify(
         kinds=kinds,
         steps=steps,
         duplicates=duplicates,
+        members=members,
         partitions=partitions,
     )
 

@@ -55,6 +55,7 @@ class VerifyOptions(TypedDict, total=False):
     kinds: str | Mapping[str, str] | None
     steps: Steps
     duplicates: Duplicates
+    members: str | Sequence[str] | None
 
 
 def verify(
@@ -128,6 +129,7 @@ def verify_each(
         layout = layout.without("deadline_us", "clock_us")
     counted, allow = options.get("steps", "counted") == "counted", options.get("duplicates") == "allow"
     checks, histories, facts = _read(log, layout, counted, None, None)
+    facts.members = read_names(options.get("members") or ())
     verdicts = {}
     for history in histories:
         key = tuple(value for _, value in history.group)
@@ -158,6 +160,11 @@ def _read_members(members: str | Sequence[str] | None, log: Log, order: Order) -
     """
     if members is None:
         return log.members if order == "total" else ()
+    return read_names(members)
+
+
+def read_names(members: str | Sequence[str]) -> tuple[str, ...]:
+    """Return the names of a membership, each once. Raise BadInput if one is empty."""
     names = members.split(",") if isinstance(members, str) else members
     listed = tuple(dict.fromkeys(name.strip() for name in names))
     if not all(listed):

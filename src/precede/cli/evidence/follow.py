@@ -49,6 +49,7 @@ def follow_log(
             by=options.get("by"),
             kinds=options.get("kinds"),
             duplicates=options.get("duplicates", "forbid"),
+            members=options.get("members"),
             checkpoint=checkpoint,
             idle_s=idle_s,
             report=printer.print_batch,

@@ -110,15 +110,14 @@ def command(
         "kinds": kinds,
         "steps": cast("Steps", steps),
         "duplicates": cast("Duplicates", duplicates),
+        "members": members,
     }
-    if members is not None and (follow or master is not None):
-        raise BadInput("--members: agreement needs the whole log in one process, without --follow and --master")
     if follow:
         verdict = follow_log(log, chosen, options, idle, checkpoint, master, conf, as_json)
     elif idle is not None or checkpoint is not None:
         raise BadInput("--idle and --checkpoint need --follow")
     else:
-        verdict = _verify(log, chosen, options, members, master, conf)
+        verdict = _verify(log, chosen, options, master, conf)
     evidence = _evidence(log)
     if as_json:
         said = verdict.json() | ({"evidence": evidence} if evidence else {})
@@ -155,7 +154,6 @@ def _verify(
     log: str,
     order: Order | None,
     options: VerifyOptions,
-    members: str | None,
     master: str | None,
     conf: list[str] | None,
 ) -> Verdict:
@@ -168,7 +166,7 @@ def _verify(
         from precede.witness.verify import verify
 
         with working(f"verifying {log}"):
-            return verify(_checked(log), order, **options, members=members)
+            return verify(_checked(log), order, **options)
     from precede.pipeline.judging.files import verify_path
 
     with session_for(master, conf, f"verify {log}", light=True) as session:

@@ -63,6 +63,7 @@ def verify_path(
         options.get("kinds"),
         options.get("steps", "counted"),
         options.get("duplicates", "forbid"),
+        options.get("members"),
     )
     if not layout.by:
         return _in_one_task(session, path, order, options)

@@ -24,11 +24,12 @@ from precede.pipeline.judging.ledger import BatchReport, Ledger, Standing
 from precede.pipeline.judging.query import Query, settle_query
 from precede.pipeline.sessions.frames import escape_path
 from precede.pipeline.sessions.tasks import cores
+from precede.witness.live.agreement import LiveAgreement
 from precede.witness.live.intake import STARTED
 from precede.witness.live.live import LiveRun
 from precede.witness.live.state import LiveRow
 from precede.witness.reading.column_names import BROADCAST, DELIVERED, OTHER, Layout
-from precede.witness.reading.logs import read_promise
+from precede.witness.reading.logs import read_members, read_promise
 from precede.witness.reading.partitions import Piece, pieces_in
 from precede.witness.reading.values import destinations
 from precede.witness.verdict import ORDERS, Duplicates, Order, Verdict, read_order
@@ -68,6 +69,7 @@ def follow(
     by: str | Sequence[str] | None = None,
     kinds: str | Mapping[str, str] | None = None,
     duplicates: Duplicates = "forbid",
+    members: str | Sequence[str] | None = None,
     checkpoint: str | Path | None = None,
     idle_s: float | None = None,
     report: Callable[[list[BatchReport]], None] | None = None,
@@ -75,7 +77,8 @@ def follow(
     """Follow a folder of segments until none came for `idle_s` seconds, or until KeyboardInterrupt.
 
     `report` is called after each batch with the state of every run and its new violations. The verdict covers
-    all rows since the checkpoint was begun; it is unknown while rows wait for others.
+    all rows since the checkpoint was begun; it is unknown while rows wait for others. Agreement of `members` is
+    judged by the rows so far, so end the follower only after everything was delivered and written.
     """
     folder = Path(folder).absolute()
     first = _first_segment(folder, idle_s)
@@ -85,7 +88,11 @@ def follow(
     settled = order or (read_order(promised) if promised in ORDERS else None)
     in_file = pq.read_schema(first.path).names
     in_folders = [name for name in first.named if name not in in_file]
-    query, layout = settle_query([*in_file, *in_folders], settled, by, columns, kinds, "counted", duplicates)
+    if members is None and settled == "total":
+        members = read_members(folder / "run.json") or None
+    query, layout = settle_query(
+        [*in_file, *in_folders], settled, by, columns, kinds, "counted", duplicates, members
+    )
     for name in in_folders:
         if name in layout.names_to_read():
             raise BadInput(f"{first.path}: --follow reads columns from files, not from folders ({name}=…)")
@@ -264,6 +271,7 @@ class _Follow:
         live = run.state
         conflicts_before = len(live.conflicts)
         violations = run.add(rows)
+        agreement = LiveAgreement(live, self.query.members)
         state.update((live.version, run.pack()))
         _RUNS[self.checkpoint, tuple(group)] = run
         standing = Standing(
@@ -281,6 +289,9 @@ class _Follow:
             written=written,
             timed=bool(live.deadline),
             clock_missing=live.clock_missing,
+            absent=agreement.absent,
+            lacks=agreement.lacks,
+            first_lack=agreement.first(),
         )
         yield pd.DataFrame({"standing": [msgspec.json.encode(standing).decode()]})
 

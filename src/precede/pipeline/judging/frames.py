@@ -40,6 +40,7 @@ def verify(
     kinds: str | Mapping[str, str] | None = None,
     steps: Steps = "counted",
     duplicates: Duplicates = "forbid",
+    members: str | Sequence[str] | None = None,
     partitions: int | None = None,
 ) -> DataFrame:
     """Verify every independent order in a DataFrame: one row for each combination of `by`, with the answer.
@@ -49,7 +50,7 @@ def verify(
     bounded memory. Nothing runs before an action on the result. `partitions` is the number of tasks; by default
     the session decides. Raises BadInput for missing columns; a value that cannot be read fails the action.
     """
-    query, layout = settle_query(df.columns, order, by, columns, kinds, steps, duplicates)
+    query, layout = settle_query(df.columns, order, by, columns, kinds, steps, duplicates, members)
     if layout.row_order:
         raise BadInput("a DataFrame has no order of rows: name a column that is the step")
     frame = _narrow(df, layout)

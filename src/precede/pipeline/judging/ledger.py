@@ -20,7 +20,7 @@ from precede.pipeline.judging.answers import answer_of
 from precede.pipeline.judging.query import Query
 from precede.witness.verdict import Order, Verdict, Violation
 
-FORMAT: Final = 3
+FORMAT: Final = 4
 """Version of the stored data: of the ledger, and of the state of a run (`precede.witness.live`)."""
 
 _REMEDY: Final = "name another --checkpoint, or remove it and begin anew"
@@ -32,7 +32,8 @@ class Standing(Struct, kw_only=True):
 
     `violations`, `new_conflicts` and `written` are what this batch added. `written` maps modification times of
     segments (Unix seconds) to the number of rows that came from them. `timed` is true if a broadcast had a
-    deadline, `clock_missing` if a delivery had no clock.
+    deadline, `clock_missing` if a delivery had no clock. `absent` has a reason for each member without rows,
+    `lacks` counts the messages that members lack so far, `first_lack` is the first of them.
     """
 
     group: list[str]
@@ -50,6 +51,9 @@ class Standing(Struct, kw_only=True):
     first: Violation | None = None
     timed: bool = False
     clock_missing: bool = False
+    absent: list[str] = []
+    lacks: int = 0
+    first_lack: Violation | None = None
 
 
 class BatchReport(Struct, kw_only=True):
@@ -148,18 +152,19 @@ def _lacking(run: Standing, columns: Collection[str], timed: bool) -> Iterator[s
 
 def _answer(run: Standing, lacking: list[str]) -> dict[str, Any]:
     """Return the state of one run as an answer (a verdict as a row, see `judging.answers`)."""
-    reasons = [*lacking, *run.conflicts, *run.waits_for]
+    reasons = [*lacking, *run.conflicts, *run.waits_for, *run.absent]
     if not run.deliveries:
         reasons.append("no deliveries at all")
-    violations = sum(run.counts.values())
+    counts = run.counts | ({"agreement": run.lacks} if run.lacks else {})
+    violations = sum(counts.values())
     verdict = Verdict(
         order=run.order,
         verdict="violated" if violations else "unknown" if reasons else "holds",
         rows=run.rows,
         deliveries_checked=run.deliveries,
         violations=violations,
-        first=run.first,
-        counts=run.counts,
+        first=run.first or run.first_lack,
+        counts=counts,
         reasons=tuple(reasons),
     )
     return {"group": run.group, **answer_of(verdict, run.rows)}

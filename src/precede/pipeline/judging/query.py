@@ -12,8 +12,8 @@ from precede.witness.judgement import Facts
 from precede.witness.reading.column_names import KNOWN, Layout, match_columns, read_by, read_kinds, read_mapping
 from precede.witness.reading.logs import Log
 from precede.witness.verdict import Duplicates, Order, Steps, Verdict, read_order
+from precede.witness.verify import read_names, verify_each
 from precede.witness.verify import verify as verify_log
-from precede.witness.verify import verify_each
 
 
 class Query(Struct, frozen=True, kw_only=True):
@@ -29,6 +29,7 @@ class Query(Struct, frozen=True, kw_only=True):
     kinds: Mapping[str, str] = {}
     steps: Steps = "counted"
     duplicates: Duplicates = "forbid"
+    members: tuple[str, ...] = ()
     broadcasts_elsewhere: bool = False
     deadlines_elsewhere: bool = False
 
@@ -44,6 +45,7 @@ class Query(Struct, frozen=True, kw_only=True):
             kinds=self.kinds,
             steps=self.steps,
             duplicates=self.duplicates,
+            members=self.members or None,
         )
 
     def judge_each(
@@ -61,6 +63,7 @@ class Query(Struct, frozen=True, kw_only=True):
             kinds=self.kinds,
             steps=self.steps,
             duplicates=self.duplicates,
+            members=self.members,
         )
 
 
@@ -72,6 +75,7 @@ def settle_query(
     kinds: str | Mapping[str, str] | None,
     steps: Steps,
     duplicates: Duplicates,
+    members: str | Sequence[str] | None = None,
 ) -> tuple[Query, Layout]:
     """Check the caller's options against the available columns. Returns the query and the columns it uses.
 
@@ -93,5 +97,6 @@ def settle_query(
         kinds=read_mapping(kinds, "kinds", ("broadcast", "delivered")),
         steps=steps,
         duplicates=duplicates,
+        members=() if members is None else read_names(members),
     )
     return query, layout

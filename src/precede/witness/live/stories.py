@@ -65,6 +65,24 @@ class Stories:
         )
         return _violation(state.processes[p], row, "total", story, rows, other=state.message_name(other))
 
+    def lack(self, p: int, q: int, message: int) -> Violation:
+        """Explain that process p never delivered a message that process q delivered."""
+        process, row, name = (
+            self.state.processes[p],
+            self._delivered(q, message),
+            self.state.message_name(message),
+        )
+        story = f"{self.state.processes[q].name} delivered {quoted(name)}; {process.name} never did."
+        return Violation(
+            kind="agreement",
+            node=process.node,
+            incarnation=process.incarnation,
+            step=process.expected - 1,
+            message=name,
+            rows=(row,),
+            story=f"{story}\n{listing((row,), {})}",
+        )
+
     def late(self, p: int, message: int, row: LiveRow, kind: Offence, with_chain: bool) -> Violation:
         """Explain a late delivery: process p delivered before it a message that depends on it.
 
