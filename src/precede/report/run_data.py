@@ -65,10 +65,12 @@ def read_log(lake: Lake, run_id: str, limit: int, include: tuple[str, int] | Non
     nodes = distinct_names(table["node"], table["message_source"])
     source = indices(table["message_source"], nodes)
     incarnation, number = (_numbers(table[f"message_{name}"]) for name in ("incarnation", "number"))
-    triples, message = np.unique(np.stack([source, incarnation, number]), axis=1, return_inverse=True)
-    is_message = triples[0] >= 0
-    shift = int((~is_message).sum())
-    codes: Ints = np.where(message.ravel() >= shift, message.ravel() - shift, NO_MESSAGE)
+    keys_of = message_keys(source, incarnation, number)
+    known = np.flatnonzero(source >= 0)
+    _, first, message = np.unique(keys_of[known], return_index=True, return_inverse=True)
+    codes: Ints = np.full(source.size, NO_MESSAGE, np.int64)
+    codes[known] = message
+    triples = np.stack([source, incarnation, number])[:, known[first]]
     return Log(
         nodes=nodes,
         node=indices(table["node"], nodes),
@@ -76,10 +78,16 @@ def read_log(lake: Lake, run_id: str, limit: int, include: tuple[str, int] | Non
         at_us=table["at_us"].to_numpy().astype(np.int64),
         kind=indices(table["kind"], SHOWN),
         message=codes,
-        messages=[(int(s), int(i), int(n)) for s, i, n in triples[:, is_message].T],
+        messages=[(s, i, n) for s, i, n in triples.T.tolist()],
         rows=rows,
         ages=ages,
     )
+
+
+def message_keys(source: Ints, incarnation: Ints, number: Ints) -> Ints:
+    """Return one number for each message id, in the order of source, incarnation and number."""
+    lives, numbers = int(incarnation.max(initial=0)) + 1, int(number.max(initial=0)) + 1
+    return (source * lives + incarnation) * numbers + number
 
 
 def delivery_ages(table: pa.Table) -> Ints:
@@ -88,9 +96,7 @@ def delivery_ages(table: pa.Table) -> Ints:
     names = distinct_names(table["node"], table["message_source"])
     source, at = indices(table["message_source"], names), table["at_us"].to_numpy()
     incarnation, number = (_numbers(table[f"message_{name}"]) for name in ("incarnation", "number"))
-    key = (source * (int(incarnation.max(initial=0)) + 1) + incarnation) * (
-        int(number.max(initial=0)) + 1
-    ) + number
+    key = message_keys(source, incarnation, number)
     born = np.flatnonzero(kind == SHOWN.index("broadcast"))
     born = born[np.argsort(key[born], kind="stable")]
     elsewhere = indices(table["node"], names) != source
