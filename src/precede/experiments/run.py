@@ -100,6 +100,7 @@ class Outcome(Struct, frozen=True, kw_only=True):
     cpu_s: float
     counters: dict[str, int]
     refusal: str = ""
+    note: str = ""
 
 
 class Replay(Struct):
@@ -152,6 +153,7 @@ def carry_out(run: Run, sink: Sink, entry: registry.Entry[Any] | None = None) ->
         end_us=world.now,
         cpu_s=time.process_time() - began,
         refusal=world.refusal,
+        note=built.note,
         counters={
             "refused": world.refused,
             "unborn": world.unborn,

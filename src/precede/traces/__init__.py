@@ -10,6 +10,7 @@ rows and rejects in bounded memory. Contacts of movement are computed exactly, t
 * `tracks`, `waypoints`, `geography`: from samples, from waypoints, from coordinates to segments
 * `writers`, `networks`: trace files from contacts and movement; contacts as events and as a graph
 * `city_bus`, `pedestrians`: generated traces of guidec2021
+* `walks`, `streets`: generated walks in a field, and on streets; working days
 * `cells`: radio cells and hosts that walk, of was2021
 
 May import: core, files

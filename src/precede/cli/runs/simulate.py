@@ -58,6 +58,8 @@ def command(
     for name, unit in _SHOWN.items():
         if measures.get(name) is not None:
             print(f"  {name:<22} {_written(measures[name], unit)}")
+    if outcome.note:
+        print(f"  note: {outcome.note}")
     if outcome.refusal:
         print(f"  the first refusal: {outcome.refusal}")
     print(f"{outcome.rows:,} rows in {folder}/events.parquet")

@@ -7,5 +7,7 @@ Each module declares the keys of its `[world]` table as a struct, and builds the
     switched         a packet-switched network with one sending queue per node
     flood            radios that hear each other within a range
     contacts         nodes that meet now and then
+    generators       the mobility generators of such worlds, and their keys
+    radios           the radios of such worlds: typical bandwidth, set-up time and range
     cellular         stations on a wired tree, and hosts that move between their cells
 """

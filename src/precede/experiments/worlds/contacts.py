@@ -16,6 +16,7 @@ from precede.core.instants import HOUR, SECOND, Duration, Instant, parse_duratio
 from precede.core.settings import whole
 from precede.experiments.keys import MOST_NODES, duration, input_file, key, node_count
 from precede.experiments.tables import Table
+from precede.experiments.worlds import generators
 from precede.experiments.worlds.kinds import (
     BuiltWorld,
     Presence,
@@ -24,18 +25,20 @@ from precede.experiments.worlds.kinds import (
     everybody,
     numbered,
 )
+from precede.experiments.worlds.radios import RadioName, with_radio
 from precede.sim.networks.contacts import Contact, ContactNetwork
+from precede.sim.networks.interference import InterferingContacts
 from precede.traces.contacts import ContactList, read_contacts
 
-_MOST_PEDESTRIANS: Final = 100_000
+_INSTANT: Final = (
+    "transfers take no time (bandwidth inf, overhead 0s): a contact hands over everything at once, so order is "
+    "kept almost trivially; `radio` or `bandwidth` gives transfers a time"
+)
+_AIR: Final = ("bandwidth", "overhead", "setup", "share")
 _SOURCE_KEYS: Final = (
     *("contacts", "nodes", "meetings", "stays", "trace", "lake", "generator"),
-    *("layout", "generator_seed", "range", "duration", "rate", "buses"),
+    *dict.fromkeys(name for names in generators.KEYS.values() for name in names if name != "nodes"),
 )
-_GENERATOR_KEYS: Final = {
-    "city-bus": ("layout", "generator_seed", "range", "buses"),
-    "pedestrians": ("layout", "generator_seed", "range", "duration", "rate"),
-}
 
 
 def _file_or_count(value: Any) -> Path | int:
@@ -45,6 +48,20 @@ def _file_or_count(value: Any) -> Path | int:
     if not 1 <= count <= MOST_NODES:
         raise ValueError(f"{count} is not between 1 and {MOST_NODES}")
     return count
+
+
+def _pair(value: Any) -> tuple[float, float]:
+    both = value if isinstance(value, list) else [value, value]
+    if len(both) != 2 or not all(isinstance(one, int | float) and not isinstance(one, bool) for one in both):
+        raise ValueError(f"expected a number or [least, most], got {value!r}")
+    return float(both[0]), float(both[1])
+
+
+def _sizes(value: Any) -> tuple[float, float]:
+    pair = _pair(value)
+    if not all(0 < one < 1e9 for one in pair):
+        raise ValueError(f"expected two numbers above 0, got {value!r}")
+    return pair
 
 
 def _rows(value: Any) -> tuple[Any, ...]:
@@ -62,7 +79,7 @@ class ContactsTable(WorldTable, frozen=True, kw_only=True):
     nodes: Annotated[
         Path | int | None,
         key(
-            "CSV node,enter,leave in seconds; none: all nodes are always there. With meetings: how many",
+            "CSV node,enter,leave in seconds; none: all nodes are always there. Meetings, walks: how many",
             read=_file_or_count,
             shape="file or number",
         ),
@@ -83,22 +100,57 @@ class ContactsTable(WorldTable, frozen=True, kw_only=True):
         str | None, key("a trace in the lake, instead of files; time counts from its first instant")
     ] = None
     lake: Annotated[str, key("folder or URL of the lake; a command's own --lake goes before it")] = "lake"
-    generator: Annotated[
-        Literal["city-bus", "pedestrians"] | None, key("a mobility generator, instead of files")
-    ] = None
-    layout: Annotated[str, key("the map that the generator uses: a, b or c")] = "a"
+    generator: Annotated[generators.GeneratorName | None, key("a mobility generator, instead of files")] = None
+    layout: Annotated[str, key("city-bus, pedestrians: the map: a, b or c")] = "a"
     generator_seed: Annotated[int | None, key("one seed is one day; none: the seed of the run")] = None
     range: Annotated[
         float | None,
-        key("metres within which two nodes hear each other; none: 200 for city-bus, 50 for pedestrians"),
+        key(
+            "metres within which two nodes hear each other; none: that of the radio, else 200 for city-bus, "
+            "50 for pedestrians, 30 for others"
+        ),
     ] = None
-    duration: Annotated[Duration, duration("pedestrians: how long they keep entering")] = 5 * HOUR
+    duration: Annotated[
+        Duration, duration("generators but city-bus: how long nodes walk; pedestrians: keep entering")
+    ] = 5 * HOUR
     rate: Annotated[float, key("pedestrians per second at each entrance")] = 0.0097
     buses: Annotated[int, node_count("city-bus: number of buses")] = 60
+    field: Annotated[
+        tuple[float, float], key("walks: size in metres", read=_sizes, shape="[width, height]")
+    ] = (1000.0, 1000.0)
+    speed: Annotated[
+        tuple[float, float], key("walks: metres per second", read=_pair, shape="number or [least, most]")
+    ] = (0.5, 1.5)
+    pause: Annotated[
+        tuple[float, float],
+        key("random-waypoint, street-waypoint: seconds at a goal", read=_pair, shape="number or [least, most]"),
+    ] = (0.0, 120.0)
+    leg: Annotated[Duration, duration("random-walk: time between two turns")] = 60 * SECOND
+    alpha: Annotated[float, key("gauss-markov: memory, 0 none, 1 a straight line", most=1)] = 0.75
+    step: Annotated[Duration, duration("gauss-markov: time between two changes")] = 10 * SECOND
+    streets: Annotated[Path | None, input_file("street-waypoint, working-day: CSV x0,y0,x1,y1 in metres")] = (
+        None
+    )
+    blocks: Annotated[
+        tuple[float, float],
+        key(
+            "street-waypoint, working-day: blocks of the field, without streets",
+            read=_sizes,
+            shape="[columns, rows]",
+        ),
+    ] = (10.0, 10.0)
+    offices: Annotated[int, key("working-day: number of offices", least=1)] = 5
+    spots: Annotated[int, key("working-day: number of places for the evening", least=1)] = 3
+    radio: Annotated[
+        RadioName | None,
+        key("sets bandwidth, overhead, setup, share and range to typical values, unless they are written"),
+    ] = None
+    setup: Annotated[Duration, duration("time at the beginning of a contact in which nothing is sent")] = 0
     bandwidth: Annotated[float, key("bytes per second", least=1e-9)] = float("inf")
     overhead: Annotated[Duration, duration("time each message takes in addition to its bytes")] = 0
     share: Annotated[
-        Literal["link", "node"], key("one transmitter for each direction of a link, or one per node")
+        Literal["link", "node", "air"],
+        key("one transmitter for each direction of a link, one per node, or air that neighbours share"),
     ] = "link"
     summaries: Annotated[
         Literal["free", "timed"], key("summaries take no time, or size / bandwidth and wait their turn")
@@ -110,7 +162,7 @@ class ContactsTable(WorldTable, frozen=True, kw_only=True):
         if self.meetings is not None:
             used, why = ("meetings", "nodes", "stays"), "with `meetings`"
         elif self.generator is not None:
-            used, why = ("generator", *_GENERATOR_KEYS[self.generator]), f"with the generator {self.generator}"
+            used, why = ("generator", *generators.KEYS[self.generator]), f"with the generator {self.generator}"
         elif self.trace is not None:
             used, why = ("trace", "lake", "range"), "with `trace`"
         else:
@@ -123,14 +175,15 @@ def _build(world: ContactsTable, table: Table, seed: int) -> BuiltWorld:
         plan = _written_plan(world, table)
     else:
         plan = _plan_of(_contacts(world, table, seed))
-    network = ContactNetwork(
-        plan.contacts,
-        bandwidth=world.bandwidth,
-        overhead=world.overhead,
-        share=world.share,
-        summaries=world.summaries,
-    )
-    return BuiltWorld(network, plan.names, plan.presence, end=plan.end)
+    air = with_radio(world.radio, table.data, {name: getattr(world, name) for name in _AIR})
+    contacts = [(a, b, min(start + air["setup"], end), end) for a, b, start, end in plan.contacts]
+    network: ContactNetwork
+    if air["share"] == "air":
+        network = InterferingContacts(contacts, air["bandwidth"], air["overhead"], world.summaries)
+    else:
+        network = ContactNetwork(contacts, air["bandwidth"], air["overhead"], air["share"], world.summaries)
+    note = _INSTANT if air["bandwidth"] == float("inf") and not air["overhead"] else ""
+    return BuiltWorld(network, plan.names, plan.presence, end=plan.end, note=note)
 
 
 class _Plan(NamedTuple):
@@ -145,7 +198,8 @@ class _Plan(NamedTuple):
 def _contacts(world: ContactsTable, table: Table, seed: int) -> ContactList:
     """Return contacts from a generator, the lake or files. An unusable row is an error, never skipped."""
     if world.generator is not None:
-        return _generated(world, table, seed)
+        range_m = with_radio(world.radio, table.data, {"range": world.range})["range"]
+        return generators.generated(world, table, seed, range_m)
     if world.trace is not None:
         return _stored(world, table, world.trace)
     if world.contacts is None:
@@ -200,19 +254,6 @@ def _row(table: Table, name: str, item: Any, names: Sequence[str], count: int) -
     if len(nodes) != count or len(set(nodes)) != count or row[-1] < row[-2]:
         raise table.wrong(name, f"{item!r}: expected {count} name(s) and two instants in order")
     return row
-
-
-def _generated(world: ContactsTable, table: Table, seed: int) -> ContactList:
-    from precede.traces import city_bus, pedestrians
-
-    seed = seed if world.generator_seed is None else world.generator_seed
-    if world.generator == "city-bus":
-        mobility = city_bus.city_bus(seed, world.layout, world.buses)
-        return mobility.contacts(city_bus.RANGE_M if world.range is None else world.range)
-    if world.rate * world.duration / SECOND > _MOST_PEDESTRIANS:
-        raise table.wrong("rate", f"more than {_MOST_PEDESTRIANS:,} pedestrians would enter at each entrance")
-    mobility = pedestrians.pedestrians(seed, world.layout, world.duration, world.rate)
-    return mobility.contacts(pedestrians.RANGE_M if world.range is None else world.range)
 
 
 def _plan_of(contacts: ContactList) -> _Plan:

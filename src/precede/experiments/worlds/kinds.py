@@ -41,6 +41,7 @@ class BuiltWorld(Struct):
 
     `members` are the nodes that every node knows at the beginning; `sources` are the nodes whose applications
     send. `end` is when the world ends unless the scenario says otherwise; None: when nothing is left to do.
+    `note` is a sentence about the world that belongs beside its results.
     """
 
     network: Network
@@ -51,6 +52,7 @@ class BuiltWorld(Struct):
     sources: tuple[NodeId, ...] | None = None
     end: Instant | None = None
     linger: Duration = 0
+    note: str = ""
 
     def role(self, node: NodeId) -> str:
         """Return the role of a node; `node` where the world has no roles."""

@@ -6,6 +6,7 @@ reading order:
 
 * `network`: the interface between a network and the simulator
 * `contacts`: two nodes hear each other while a contact lasts (guidec2021)
+* `interference`: the same, with nodes that share the air
 * `point_to_point`: delay, loss, duplication and bandwidth between any two nodes
 * `partition`: a time in which groups of nodes are separated
 * `switched`: the packet-switched network of vcube2018

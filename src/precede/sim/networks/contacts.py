@@ -51,8 +51,8 @@ class ContactNetwork(Network):
         self._free_summaries = summaries == "free"
         self._instant = bandwidth == INFINITE and overhead == 0
         self._in_range: dict[NodeId, dict[NodeId, int]] = {}
-        self._lanes: dict[NodeId, dict[NodeId, _Lane]] = {}
-        self._transmitters: dict[NodeId, _Transmitter] = {}
+        self._lanes: dict[NodeId, dict[NodeId, Lane]] = {}
+        self._transmitters: dict[NodeId, Transmitter] = {}
         self._counts = {
             "contacts": 0,
             "contacts_empty": len(contacts) - len(lasting),
@@ -112,8 +112,8 @@ class ContactNetwork(Network):
         if not (self.world.is_up(a) and self.world.is_up(b)):
             return
         # if `a` crashes while it handles link_up, `b` never gets its link_up
-        self._lanes[a][b] = _Lane(a, b, self._transmitter(a))
-        self._lanes[b][a] = _Lane(b, a, self._transmitter(b))
+        self._lanes[a][b] = Lane(a, b, self._transmitter(a))
+        self._lanes[b][a] = Lane(b, a, self._transmitter(b))
         self.world.link_up(a, b, RADIO)
         if self.world.is_up(a):
             self.world.link_up(b, a, RADIO)
@@ -183,15 +183,15 @@ class ContactNetwork(Network):
         """Return all contacts of some duration, by their beginning."""
         return self._begins
 
-    def _transmitter(self, node: NodeId) -> _Transmitter:
+    def _transmitter(self, node: NodeId) -> Transmitter:
         if self._share == "link":
-            return _Transmitter()
-        return self._transmitters.setdefault(node, _Transmitter())
+            return Transmitter()
+        return self._transmitters.setdefault(node, Transmitter())
 
     def _time(self, packet: Packet) -> Duration:
         return round(packet.size_bytes * SECOND / self._bandwidth) + self._overhead * packet.messages
 
-    def _transmit(self, transmitter: _Transmitter) -> None:
+    def _transmit(self, transmitter: Transmitter) -> None:
         if transmitter.flying is not None or not transmitter.queue:
             return
         lane, send = transmitter.flying = transmitter.queue.popleft()
@@ -200,21 +200,21 @@ class ContactNetwork(Network):
         over = self.world.now + self._time(send.packet)
         self.world.schedule(over, self._transmitted, transmitter, transmitter.flight)
 
-    def _transmitted(self, transmitter: _Transmitter, flight: int) -> None:
+    def _transmitted(self, transmitter: Transmitter, flight: int) -> None:
         if transmitter.flying is not None and transmitter.flight == flight:
             lane, send = transmitter.flying
             transmitter.flying = None
             self._arrive(lane, send)
             self._transmit(transmitter)
 
-    def _arrive(self, lane: _Lane, send: Send) -> None:
+    def _arrive(self, lane: Lane, send: Send) -> None:
         if not lane.up:
             return
         self._engine.receive(lane.to, send.packet, lane.sender, send.over)
         if send.key is not None:
             self._engine.sent(lane.sender, send.key, True)
 
-    def _drop(self, lane: _Lane) -> None:
+    def _drop(self, lane: Lane) -> None:
         """Drop the packets queued or in flight on one direction of a link (a lane) that ends."""
         lane.up = False
         transmitter = lane.transmitter
@@ -232,29 +232,29 @@ class ContactNetwork(Network):
         self._transmit(transmitter)
 
 
-class _Lane:
+class Lane:
     """One direction of a link while it is up: the packets queued or in flight on it."""
 
     __slots__ = ("sender", "to", "transmitter", "up")
 
-    def __init__(self, sender: NodeId, to: NodeId, transmitter: _Transmitter) -> None:
+    def __init__(self, sender: NodeId, to: NodeId, transmitter: Transmitter) -> None:
         self.sender = sender
         self.to = to
         self.transmitter = transmitter
         self.up = True
 
 
-class _Transmitter:
+class Transmitter:
     """Sends one packet at a time, in order."""
 
     __slots__ = ("flight", "flying", "queue")
 
     def __init__(self) -> None:
-        self.queue: deque[tuple[_Lane, Send]] = deque()
-        self.flying: tuple[_Lane, Send] | None = None
+        self.queue: deque[tuple[Lane, Send]] = deque()
+        self.flying: tuple[Lane, Send] | None = None
         self.flight = 0
 
-    def enqueue(self, lane: _Lane, send: Send) -> None:
+    def enqueue(self, lane: Lane, send: Send) -> None:
         """Queues a send at the end, or in the place of a queued one with the same key."""
         if send.key is not None:
             for place, (_, queued) in enumerate(self.queue):
