@@ -9,6 +9,19 @@ import sys
 from pathlib import Path
 
 from setuptools import setup
+from setuptools.command.build_py import build_py
+
+ROOT = Path(__file__).parent
+
+
+class WithPapers(build_py):
+    """Puts the papers' claims, experiments and readings into the package; a source tree has them beside it."""
+
+    def run(self) -> None:
+        super().run()
+        if not self.editable_mode:
+            self.copy_tree(str(ROOT / "papers"), str(Path(self.build_lib) / "precede" / "papers"))
+
 
 modules = []
 if os.environ.get("PRECEDE_COMPILE"):
@@ -21,4 +34,4 @@ if os.environ.get("PRECEDE_COMPILE"):
             module.extra_compile_args.append("-fno-semantic-interposition")
             module.extra_link_args.append("-Wl,-Bsymbolic-functions")
 
-setup(ext_modules=modules)
+setup(ext_modules=modules, cmdclass={"build_py": WithPapers})

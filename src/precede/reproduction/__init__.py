@@ -3,6 +3,7 @@
 A paper's package describes its experiments as units of work. Each unit is a simulated run that is verified and
 measured; claims are judged by the means over units.
 
+papers      where the papers' claims and experiments are
 claims      claims files as typed values
 units       the experiments of all papers in one form
 judging     compares claims with measures and gives each a status

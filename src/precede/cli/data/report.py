@@ -43,6 +43,7 @@ def command(
     from precede.core.errors import BadInput
     from precede.lake.layout import Lake
     from precede.report.site import build_site
+    from precede.reproduction.papers import find_papers
 
     store = Lake(lake)
     if not store.storage.exists():
@@ -107,17 +108,3 @@ _PAPERS = {
     "was": "was2021",
     "ck": "was2021",
 }
-
-
-def find_papers(chosen: Path | None) -> Path | None:
-    """Return the first folder that has claims, or None.
-
-    Candidates are the chosen folder, `papers` in the working directory, and that of the source checkout. Raise
-    BadInput if the chosen one is no folder.
-    """
-    from precede.core.errors import BadInput
-
-    if chosen is not None and not chosen.is_dir():
-        raise BadInput(f"--papers {chosen}: no such folder")
-    candidates = (chosen, Path("papers"), Path(__file__).parents[4] / "papers")
-    return next((path for path in candidates if path is not None and any(path.glob("*/claims.toml"))), None)

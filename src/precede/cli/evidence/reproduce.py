@@ -18,6 +18,7 @@ from precede.cli.data.spark import (
     session_for,
 )
 from precede.core.errors import BadInput
+from precede.reproduction.papers import find_papers
 
 if TYPE_CHECKING:
     from precede.reproduction.judging import Comparison
@@ -64,7 +65,7 @@ def command(
     from precede.lake.layout import Lake
     from precede.pipeline.reproduction.reproduce import is_finished, reproduce
 
-    requests = read_requests(paper, scale, papers or find_papers(), same_code)
+    requests = read_requests(paper, scale, find_papers(papers), same_code)
     where = Lake(lake)
     if is_finished(where, requests):
         results = reproduce(where, requests, None)
@@ -111,16 +112,6 @@ def read_requests(paper: str, scale: str, papers: Path, same_code: bool = False)
         if not (request.folder / "claims.toml").is_file():
             raise BadInput(f"no claims of {request.key} in {papers} (name the folder with --papers)")
     return requests
-
-
-def find_papers() -> Path:
-    """Return the folder of claims: `papers` in the working directory.
-
-    If it is missing, that of the source tree, if there is one.
-    """
-    here = Path("papers")
-    source = Path(__file__).parents[4] / "papers"
-    return here if here.is_dir() or not source.is_dir() else source
 
 
 def write_page(result: Reproduction, page: Path) -> None:

@@ -92,8 +92,8 @@ def bundle_reproduction(lake: Lake, name: str, folder: Path) -> dict[str, Any]:
     """
     import pyarrow.csv as pv
 
-    from precede.cli.evidence.reproduce import find_papers
     from precede.experiments.bundle import versions
+    from precede.reproduction.papers import find_papers
 
     folder.mkdir(parents=True, exist_ok=True)
     counts = {}

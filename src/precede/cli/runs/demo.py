@@ -165,10 +165,11 @@ def _delivered(groups: list[dict[str, Any]]) -> list[str]:
 
 def write_site(lake: Lake, out: Path) -> Built:
     """Write the site of the lake and return what was built."""
-    from precede.cli.data.report import find_papers, protocol_cards
+    from precede.cli.data.report import protocol_cards
     from precede.report.site import build_site
+    from precede.reproduction.papers import find_papers
 
-    return build_site(lake, out, protocol_cards(), find_papers(None), events=EVENTS)
+    return build_site(lake, out, protocol_cards(), find_papers(), events=EVENTS)
 
 
 def compare_chats() -> int:

@@ -1,0 +1,74 @@
+"""The wheel has what an installed user needs beside the code: papers, page templates, the marker of types."""
+
+from __future__ import annotations
+
+import os
+import shutil
+import subprocess
+import sys
+import zipfile
+from pathlib import Path
+
+import pytest
+
+ROOT = Path(__file__).parents[1]
+SOURCES = ("src", "papers", "scenarios", "pyproject.toml", "setup.py", "MANIFEST.in", "README.md", "LICENSE")
+UNWANTED = shutil.ignore_patterns("*.so", "__pycache__", "*.egg-info")
+
+
+@pytest.fixture(scope="module")
+def wheel(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """The pure wheel, built from a copy of the sources so that nothing is left in the checkout."""
+    folder = tmp_path_factory.mktemp("wheel")
+    for name in SOURCES:
+        source = ROOT / name
+        if source.is_dir():
+            shutil.copytree(
+                source, folder / name, ignore=shutil.ignore_patterns("*.so", "__pycache__", "*.egg-info")
+            )
+        elif source.exists():
+            shutil.copyfile(source, folder / name)
+    environment = {key: value for key, value in os.environ.items() if key != "PRECEDE_COMPILE"}
+    command = [
+        sys.executable,
+        "-m",
+        "pip",
+        "wheel",
+        "--quiet",
+        "--no-deps",
+        "--no-build-isolation",
+        "-w",
+        "out",
+        ".",
+    ]
+    subprocess.run(command, cwd=folder, check=True, env=environment, capture_output=True, timeout=600)
+    (made,) = (folder / "out").glob("*.whl")
+    return made
+
+
+@pytest.mark.slow
+def test_the_wheel_has_papers_templates_and_types(wheel: Path) -> None:
+    names = set(zipfile.ZipFile(wheel).namelist())
+    for paper in sorted((ROOT / "papers").iterdir()):
+        for file in sorted(paper.iterdir()):
+            assert f"precede/papers/{paper.name}/{file.name}" in names
+    assert "precede/py.typed" in names
+    assert any(name.endswith(".html") for name in names)
+
+
+@pytest.mark.slow
+def test_a_paper_is_found_from_an_unpacked_wheel_in_an_empty_folder(wheel: Path, tmp_path: Path) -> None:
+    zipfile.ZipFile(wheel).extractall(tmp_path / "site")
+    (tmp_path / "empty").mkdir()
+    program = "from precede.reproduction.papers import find_papers; print(find_papers())"
+    environment = {**os.environ, "PYTHONPATH": str(tmp_path / "site")}
+    found = subprocess.run(
+        [sys.executable, "-c", program],
+        cwd=tmp_path / "empty",
+        env=environment,
+        check=True,
+        capture_output=True,
+        text=True,
+        timeout=300,
+    )
+    assert found.stdout.strip() == str(tmp_path / "site" / "precede" / "papers")
