@@ -143,3 +143,26 @@ def test_packets_to_one_neighbour_in_one_turn_are_one_frame() -> None:
             assert [message.number async for message in taken(ben, 10)] == list(range(1, 11))
 
     asyncio.run(asyncio.wait_for(run(), 20))
+
+
+def test_a_store_that_was_not_closed_has_its_journal(tmp_path: Path) -> None:
+    """Also if some of it was written to the tables, and messages taken before that are not delivered again."""
+    store = Store(tmp_path / "a.db")
+    for number in range(1, 2_001):
+        store.persist("last", number)
+        store.persist(("held", number), bytes(1_000))
+        place = store.deliver(Message(MessageId(1, 0, number), bytes(100)))
+        store.remember("accepted", number)
+        store.log(b"%d" % number)
+        store.commit()
+        if number < 1_990:
+            store.acknowledge(place)
+            store.persist(("held", number), None)
+    store.abandon()
+    again = Store(tmp_path / "a.db")
+    saved = again.saved()
+    assert saved.pop("last") == again.remembered("accepted", 0) == 2_000
+    assert list(saved) == [("held", number) for number in range(1_990, 2_001)]
+    assert [message.id.number for _, message in again.unacknowledged()] == list(range(1_990, 2_001))
+    assert len(again.logged()) == 2_000
+    assert again.deliver(Message(MessageId(1, 0, 2_001), b"")) == place + 1

@@ -65,7 +65,7 @@ def test_a_store_of_0_1_is_upgraded_and_its_member_goes_on(store: Path) -> None:
 
     asyncio.run(live())
     with sqlite3.connect(store) as database:
-        assert database.execute("SELECT value FROM driver WHERE name = 'format'").fetchone() == (2,)
+        assert database.execute("SELECT value FROM driver WHERE name = 'format'").fetchone() == (3,)
 
 
 def test_an_upgrade_that_lacks_a_name_is_refused_and_changes_nothing(store: Path) -> None:

@@ -19,6 +19,7 @@ Modules in reading order:
   taken_place   which delivered messages the application has taken
   store         the durable state of a node, in SQLite
   no_store      the interface of a store without a disk
+  store_changes the changes of a store, and its journal
   store_lock    one process at a time; tells a copy of a store from the original
   store_upgrade a store of version 0.1 gets the present node ids
   rows          the event log of a real node

@@ -7,8 +7,8 @@ the own ones and evidence against others. A crash at any byte leaves the last co
 at a time opens a store: two processes that continued from the same state would give two messages the same
 number.
 
-Changes are collected in memory and written when they are committed: one statement for each table, and one row
-for each key, however often a turn has changed it.
+The changes of a commit are one row of a journal (`store_changes.py`). Opening a store, reading from it, closing
+it, and a long journal write them to the tables.
 """
 
 from __future__ import annotations
@@ -27,6 +27,7 @@ from precede.core.errors import BadInput, StoreFailed
 from precede.core.identity import MessageId
 from precede.core.messages import Message
 from precede.files.private import make_private, private_folder
+from precede.runtime.store_changes import Changes
 from precede.runtime.store_lock import StoreLock
 from precede.runtime.taken_place import TakenPlace
 
@@ -35,12 +36,15 @@ CREATE TABLE IF NOT EXISTS kept (key BLOB PRIMARY KEY, value BLOB NOT NULL) WITH
 CREATE TABLE IF NOT EXISTS outbox (place INTEGER PRIMARY KEY AUTOINCREMENT, message BLOB NOT NULL);
 CREATE TABLE IF NOT EXISTS driver (name TEXT PRIMARY KEY, value INTEGER NOT NULL) WITHOUT ROWID;
 CREATE TABLE IF NOT EXISTS log (place INTEGER PRIMARY KEY AUTOINCREMENT, rows BLOB NOT NULL);
+CREATE TABLE IF NOT EXISTS journal (place INTEGER PRIMARY KEY, changes BLOB NOT NULL);
 CREATE TABLE IF NOT EXISTS links (incarnation INTEGER, number INTEGER, trailer BLOB NOT NULL,
     link BLOB NOT NULL, PRIMARY KEY (incarnation, number)) WITHOUT ROWID;
 CREATE TABLE IF NOT EXISTS evidence (place INTEGER PRIMARY KEY AUTOINCREMENT, line BLOB NOT NULL);
 """
-_FORMAT: Final = 2
+_FORMAT: Final = 3
+_WITHOUT_JOURNAL: Final = 2
 _OLD_FORMAT: Final = 1
+_MOST_JOURNAL_BYTES: Final = 1 << 20
 
 
 class Store:
@@ -54,10 +58,9 @@ class Store:
         self.first_incarnation = incarnation
         self._encode = msgspec.msgpack.Encoder().encode
         self._key = msgspec.msgpack.Decoder(Key)
-        self._values: dict[bytes, bytes | None] = {}
-        self._delivered: list[tuple[int, bytes]] = []
-        self._numbers: dict[str, int] = {}
-        self._rows: list[tuple[bytes]] = []
+        self._changes = Changes()
+        self._journalled = Changes()
+        self._journal_bytes = 0
         self._is_writing = False
         self._lock: StoreLock | None = None
         self._disowned = False
@@ -73,20 +76,27 @@ class Store:
         except (OSError, sqlite3.Error) as error:
             self._unlock()
             raise BadInput(f"{path}: cannot be used as a store: {error}") from error
+        self._read_journal()
         written = self.remembered("format", _FORMAT)
-        if written not in (_OLD_FORMAT, _FORMAT):
+        if written not in (_OLD_FORMAT, _WITHOUT_JOURNAL, _FORMAT):
             self.abandon()
             raise BadInput(
                 f"{path}: written by a newer version of Precede (format {written}, this one reads {_FORMAT})"
             )
         self.is_old = written == _OLD_FORMAT
         """True if version 0.1 wrote the store. Then `store_upgrade` has to replace its node ids."""
-        self.remember("format", written)
+        self.remember("format", _OLD_FORMAT if self.is_old else _FORMAT)
         self._resume_outbox()
         place = self.remembered("place", 0)
         self.is_copy = place not in (0, self._lock.mark) and not self.remembered("moving", 0)
         """True if the store was copied, moved or restored since a process used it (`store_lock`)."""
         self._take_place()
+
+    def _read_journal(self) -> None:
+        """Read the changes of a store that was not closed, to be written to its tables."""
+        changes = msgspec.msgpack.Decoder(Changes)
+        for row in self._execute("SELECT changes FROM journal ORDER BY place"):
+            self._journalled.add(changes.decode(row[0]))
 
     def _take_place(self) -> None:
         """Remember the lock's new mark. A crash in between is not taken for a copy."""
@@ -109,7 +119,7 @@ class Store:
         """
         for name, value in (("incarnation", incarnation), ("accepted", 0), ("steps", 0)):
             self.remember(name, value)
-        self._begin()
+        self._write()
         self._execute("DELETE FROM log")
         self.commit()
 
@@ -120,14 +130,13 @@ class Store:
         """
         if self._taken.mark != self.remembered("taken", 0):
             self._taken.place = 0
-        self._deleted = self._taken.place
-        self._execute("DELETE FROM outbox WHERE place <= ?", (self._deleted,))
+        self._write()
         last = self._execute("SELECT seq FROM sqlite_sequence WHERE name = 'outbox'").fetchone()
-        self._last_place = 0 if last is None else int(last[0])
+        self._last_place = max(self._taken.place, 0 if last is None else int(last[0]))
         mark = secrets.randbits(63)
         self.remember("taken", mark)
         self.commit()
-        self._taken.begin(mark, self._deleted)
+        self._taken.begin(mark, self._taken.place)
 
     def claim(self, owner: Mapping[str, str]) -> None:
         """Bind a new store to its owner (group, member, protocol). Raise BadInput if it has another one."""
@@ -174,12 +183,12 @@ class Store:
 
     def persist(self, key: Key, value: Any) -> None:
         """Write a value of the protocol, or delete it if it is None, with the next commit."""
-        self._values[self._encode(key)] = None if value is None else self._encode(value)
+        self._changes.values[self._encode(key)] = None if value is None else self._encode(value)
 
     def deliver(self, message: Message) -> int:
         """Append a delivered message to the outbox, with the next commit, and return its position there."""
         self._last_place += 1
-        self._delivered.append((self._last_place, self._encode(message)))
+        self._changes.delivered[self._last_place] = self._encode(message)
         return self._last_place
 
     def unacknowledged(self, after: int = 0, most: int = -1) -> list[tuple[int, Message]]:
@@ -193,7 +202,7 @@ class Store:
         """Record at once that a message of the outbox and all before it are taken.
 
         This survives the end of the process, but does not wait for the disk: after a power failure some
-        acknowledged messages may be delivered again. The next commit deletes the messages.
+        acknowledged messages may be delivered again.
         """
         try:
             self._taken.write(place)
@@ -202,12 +211,13 @@ class Store:
 
     def remember(self, name: str, value: int) -> None:
         """Write one of the driver's own numbers, with the next commit."""
-        self._numbers[name] = value
+        self._changes.numbers[name] = value
 
     def remembered(self, name: str, default: int) -> int:
         """Return one of the driver's own numbers, or `default` if it was never written."""
-        if name in self._numbers:
-            return self._numbers[name]
+        for changes in (self._changes, self._journalled):
+            if name in changes.numbers:
+                return int(changes.numbers[name])
         row = self._execute("SELECT value FROM driver WHERE name = ?", (name,)).fetchone()
         return default if row is None else int(row[0])
 
@@ -220,7 +230,7 @@ class Store:
 
     def log(self, rows: bytes) -> None:
         """Append encoded rows of the event log, with the next commit."""
-        self._rows.append((rows,))
+        self._changes.rows.append(rows)
 
     def logged(self) -> list[tuple[int, bytes]]:
         """Return the encoded rows that are in no file yet, oldest first, each block with its position."""
@@ -272,38 +282,48 @@ class Store:
     @property
     def dirty(self) -> bool:
         """Whether there are changes to commit."""
-        return bool(self._is_writing or self._values or self._delivered or self._numbers or self._rows)
+        return self._is_writing or bool(self._changes)
 
     def commit(self) -> None:
-        """Make all changes durable. Messages that were acknowledged meanwhile leave the outbox."""
-        if self.dirty:
-            self._write()
-            if self._taken.place > self._deleted:
-                self._deleted = self._taken.place
-                self._execute("DELETE FROM outbox WHERE place <= ?", (self._deleted,))
-            self._execute("COMMIT")
-            self._is_writing = False
+        """Make all changes durable."""
+        if not self.dirty:
+            return
+        if self._changes:
+            data = self._encode(self._changes)
+            self._journal_bytes += len(data)
+            if self._journal_bytes > _MOST_JOURNAL_BYTES:
+                self._write()
+            else:
+                self._begin()
+                self._execute("INSERT INTO journal (changes) VALUES (?)", (data,))
+                self._journalled.add(self._changes)
+                self._changes.clear()
+        self._execute("COMMIT")
+        self._is_writing = False
 
     def _write(self) -> None:
-        """Write the collected changes into the open transaction, which begins with the first of them."""
-        if not (self._values or self._delivered or self._numbers or self._rows):
+        """Write all changes to the tables, within the open transaction, and empty the journal.
+
+        Messages that the application has taken leave the outbox, or do not enter it.
+        """
+        self._journalled.add(self._changes)
+        changes, taken = self._journalled, self._taken.place
+        if not changes:
             return
         self._begin()
-        if self._values:
-            written = [(key, value) for key, value in self._values.items() if value is not None]
-            self._execute_many("INSERT OR REPLACE INTO kept VALUES (?, ?)", written)
-            deleted = [(key,) for key, value in self._values.items() if value is None]
-            self._execute_many("DELETE FROM kept WHERE key = ?", deleted)
-            self._values.clear()
-        if self._delivered:
-            self._execute_many("INSERT INTO outbox VALUES (?, ?)", self._delivered)
-            self._delivered.clear()
-        if self._numbers:
-            self._execute_many("INSERT OR REPLACE INTO driver VALUES (?, ?)", list(self._numbers.items()))
-            self._numbers.clear()
-        if self._rows:
-            self._execute_many("INSERT INTO log (rows) VALUES (?)", self._rows)
-            self._rows.clear()
+        written = [(key, value) for key, value in changes.values.items() if value is not None]
+        deleted = [(key,) for key, value in changes.values.items() if value is None]
+        outbox = [(place, message) for place, message in changes.delivered.items() if place > taken]
+        self._execute_many("INSERT OR REPLACE INTO kept VALUES (?, ?)", sorted(written))
+        self._execute_many("DELETE FROM kept WHERE key = ?", deleted)
+        self._execute_many("INSERT INTO outbox VALUES (?, ?)", outbox)
+        self._execute_many("INSERT OR REPLACE INTO driver VALUES (?, ?)", list(changes.numbers.items()))
+        self._execute_many("INSERT INTO log (rows) VALUES (?)", [(rows,) for rows in changes.rows])
+        self._execute("DELETE FROM outbox WHERE place <= ?", (taken,))
+        self._execute("DELETE FROM journal")
+        self._changes.clear()
+        changes.clear()
+        self._journal_bytes = 0
 
     def _begin(self) -> None:
         if not self._is_writing:
@@ -311,7 +331,8 @@ class Store:
             self._is_writing = True
 
     def close(self) -> None:
-        """Commit and close."""
+        """Write all changes to the tables, commit and close."""
+        self._write()
         self.commit()
         if not self._disowned:
             self._take_place()
