@@ -217,7 +217,8 @@ class Store:
         """Return one of the driver's own numbers, or `default` if it was never written."""
         for changes in (self._changes, self._journalled):
             if name in changes.numbers:
-                return int(changes.numbers[name])
+                value: int = changes.numbers[name]
+                return value
         row = self._execute("SELECT value FROM driver WHERE name = ?", (name,)).fetchone()
         return default if row is None else int(row[0])
 
