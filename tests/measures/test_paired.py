@@ -54,3 +54,16 @@ def test_chance_alone_shows_a_difference_in_one_family_of_twenty():
         found = [paired_difference(values[k], values[k + 1]) for k in range(0, 8, 2)]
         false += min(holm([one.p for one in found if one is not None])) < 0.05
     assert 0.01 < false / families < 0.09
+
+
+def test_the_test_is_that_of_scipy():
+    stats = pytest.importorskip("scipy.stats")
+    random = Random(8)
+    for count in (2, 3, 5, 30):
+        a, b = ([random.gauss(mean, 1) for _ in range(count)] for mean in (0.4, 0.0))
+        one = paired_difference(dict(enumerate(a)), dict(enumerate(b)))
+        assert one is not None
+        theirs = stats.ttest_rel(a, b)
+        assert one.p == pytest.approx(theirs.pvalue, rel=1e-9)
+        interval = theirs.confidence_interval(0.95)
+        assert (one.low, one.high) == (pytest.approx(interval.low), pytest.approx(interval.high))

@@ -13,7 +13,7 @@ import msgspec
 
 from precede.core.errors import BadInput
 from precede.core.instants import Instant
-from precede.experiments.keys import read_key
+from precede.experiments.keys import read_table
 from precede.experiments.run import RUN_FILE, Run
 from precede.experiments.run_table import RunTable
 from precede.measures import Energy, Measures, Window, measure_run
@@ -28,15 +28,12 @@ class Measured(NamedTuple):
 
 def measured_part(run: Run, end: Instant) -> Measured:
     """Return what of a run that ended at `end` is measured. Raise `BadInput` if that is nothing."""
-    table = run.table()
-    warmup, cooldown = (read_key(RunTable, table, name) for name in ("warmup", "cooldown"))
-    energy = Energy(**read_key(RunTable, table, "energy"))
-    if not warmup and not cooldown:
-        return Measured(None, energy)
-    if warmup + cooldown >= end:
+    run_keys = read_table(RunTable, run.table())
+    window = Window.of_run(run.warmup, run.cooldown, end)
+    if window is not None and window.begin >= window.end:
         where = f"{run.scenario}: " if run.scenario else ""
         raise BadInput(f"{where}[run]: warmup and cooldown leave nothing of {end / 1e6:g} s to measure")
-    return Measured(Window(warmup, end - cooldown), energy)
+    return Measured(window, Energy(**run_keys.energy))
 
 
 def part_of_folder(folder: Path) -> Measured:

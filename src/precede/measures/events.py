@@ -230,7 +230,9 @@ class EventMeasures:
         elsewhere = at_node != source[message]
         keys, ages = at_node * width + message, delivered.at[rows] - broadcasts.at[message]
         order = np.lexsort((ages[elsewhere], keys[elsewhere]))
-        pairs, first = np.unique(keys[elsewhere][order], return_index=True)
+        ordered = keys[elsewhere][order]
+        first = np.flatnonzero(np.diff(ordered, prepend=-1))
+        pairs = ordered[first]
         measures: Measures = {"expected_deliveries": expected, "delivery_ratio": ratio(pairs.size, expected)}
         self.samples["age_us"] = ages[elsewhere][order][first]
         measures |= ratios_within(self.samples["age_us"], expected)
@@ -239,7 +241,9 @@ class EventMeasures:
         known = received.message >= 0
         at_node, message = node_of[received.process[known]], received.message[known]
         hops = hops_of(at_node, message, sender[known], source[message])
-        counted = (hops > 0) & np.isin(at_node * width + message, pairs)
+        keys = at_node * width + message
+        place = np.minimum(np.searchsorted(pairs, keys), max(pairs.size - 1, 0))
+        counted = (hops > 0) & (pairs[place] == keys) if pairs.size else np.zeros(keys.size, np.bool_)
         self.samples["hop_count"] = hops[counted]
         return measures | summarise("hop_count", hops[counted])
 

@@ -7,7 +7,7 @@ from typing import Any, NamedTuple, TypeAlias
 import numpy as np
 import pyarrow as pa
 
-from precede.core.instants import Instant
+from precede.core.instants import Instant, parse_duration
 from precede.measures.columns import Growing, Integers, Names, read_integers
 
 Flags: TypeAlias = "np.ndarray[Any, np.dtype[np.bool_]]"
@@ -18,6 +18,17 @@ class Window(NamedTuple):
 
     begin: Instant = 0
     end: Instant = 2**62
+
+    @classmethod
+    def of_run(cls, warmup: str | None, cooldown: str | None, end: Instant) -> Window | None:
+        """Return the window that the durations of a scenario leave of a run; None if they leave all of it.
+
+        >>> Window.of_run("1s", None, 5_000_000)
+        Window(begin=1000000, end=5000000)
+        """
+        if not warmup and not cooldown:
+            return None
+        return cls(parse_duration(warmup or "0s"), end - parse_duration(cooldown or "0s"))
 
 
 class Processes:

@@ -11,6 +11,7 @@ import pyarrow.compute as pc
 
 from precede.lake.columns import distinct_names, indices
 from precede.lake.layout import Lake
+from precede.measures import Window
 from precede.report.figures import Curve, Figure, Point
 from precede.report.packing import Ints, pack, planes
 from precede.report.units import unit_of
@@ -51,8 +52,14 @@ class Log(NamedTuple):
         return f"{self.nodes[source]}{chr(39) + str(incarnation) if incarnation else ''}:{number}"
 
 
-def read_log(lake: Lake, run_id: str, limit: int, include: tuple[str, int] | None = None) -> Log:
-    """Read the first `limit` events about messages of a run.
+def read_log(
+    lake: Lake,
+    run_id: str,
+    limit: int,
+    include: tuple[str, int] | None = None,
+    window: Window | None = None,
+) -> Log:
+    """Read the first `limit` events about messages of a run, and the ages of all messages of a window.
 
     `include` is a step of a node: the result is then up to five times longer, if that is needed to contain that
     step.
@@ -60,7 +67,7 @@ def read_log(lake: Lake, run_id: str, limit: int, include: tuple[str, int] | Non
     table = lake.read("events", run_id, _COLUMNS, pc.field("kind").isin(SHOWN))
     keys = [("at_us", "ascending"), ("_", "ascending")]
     table = table.take(pc.sort_indices(_with_row_numbers(table), sort_keys=keys))
-    rows, ages = table.num_rows, delivery_ages(table)
+    rows, ages = table.num_rows, delivery_ages(table, window)
     table = table.slice(0, max(limit, min(_rows_until(table, include), _STRETCH * limit)))
     nodes = distinct_names(table["node"], table["message_source"])
     source = indices(table["message_source"], nodes)
@@ -90,14 +97,19 @@ def message_keys(source: Ints, incarnation: Ints, number: Ints) -> Ints:
     return (source * lives + incarnation) * numbers + number
 
 
-def delivery_ages(table: pa.Table) -> Ints:
-    """Return the time from broadcast to delivery of every delivery at another node, in microseconds, sorted."""
+def delivery_ages(table: pa.Table, window: Window | None = None) -> Ints:
+    """Return the time from broadcast to delivery of every delivery at another node, in microseconds, sorted.
+
+    With a window, only messages that were broadcast in it count, as in the measures of the run.
+    """
     kind = indices(table["kind"], SHOWN)
     names = distinct_names(table["node"], table["message_source"])
     source, at = indices(table["message_source"], names), table["at_us"].to_numpy()
     incarnation, number = (_numbers(table[f"message_{name}"]) for name in ("incarnation", "number"))
     key = message_keys(source, incarnation, number)
-    born = np.flatnonzero(kind == SHOWN.index("broadcast"))
+    measured = window or Window()
+    inside = (at >= measured.begin) & (at < measured.end)
+    born = np.flatnonzero((kind == SHOWN.index("broadcast")) & inside)
     born = born[np.argsort(key[born], kind="stable")]
     elsewhere = indices(table["node"], names) != source
     delivered = np.flatnonzero((kind == SHOWN.index("delivered")) & elsewhere)

@@ -12,6 +12,7 @@ from markupsafe import Markup
 
 from precede.lake.columns import indices
 from precede.lake.results import Results, Row
+from precede.measures import Window
 from precede.report.figures import Curve, Figure, Point, svg
 from precede.report.map_data import Stage, of_log, of_trace, page_map, script
 from precede.report.packing import Ints
@@ -88,7 +89,9 @@ class RunPages:
         run_id = run["run_id"]
         violations = self.results.violations.get(run_id, [])
         first = (violations[0]["node"], violations[0]["step"]) if violations else None
-        log = read_log(self.results.lake, run_id, self.events, first)
+        about = run["about"]
+        window = Window.of_run(about.get("warmup"), about.get("cooldown"), run["end_us"] or 0)
+        log = read_log(self.results.lake, run_id, self.events, first, window)
         if not len(log.at_us):
             return _no_diagram()
         self.ages[run_id] = log.ages
