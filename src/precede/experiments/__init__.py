@@ -17,6 +17,7 @@ Modules in reading order:
     run            `Run`, and how one is carried out
     measuring      which part of a run is measured
     own_modules    modules of the user in the working directory
+    one_settings   The ONE's settings files as scenarios
     scenario       from a scenario's name or file to a `Run`
     frames         results as frames of pandas, Polars or Arrow
     simulation     `precede.simulate`

@@ -65,6 +65,7 @@ class Run(Struct, frozen=True, kw_only=True):
     energy: Mapping[str, float] = {}
     scenario: str = ""
     base: str = ""
+    unread: tuple[str, ...] = ()
 
     def table(self) -> Table:
         """Return the keys about time, rows and measures as a `[run]` table, so that errors name the file."""
@@ -78,7 +79,7 @@ class Run(Struct, frozen=True, kw_only=True):
         The hash covers the contents of the files that the run reads, so computing it reads them.
         """
         described = msgspec.to_builtins(self)
-        del described["base"], described["scenario"]
+        del described["base"], described["scenario"], described["unread"]
         described["world"].pop("lake", None)
         for name in _MEASURED:  # a run that does not use them has the id that it had before they existed
             if not described[name]:

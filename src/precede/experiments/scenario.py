@@ -12,6 +12,7 @@ from precede.core.errors import BadInput
 from precede.core.settings import Setting, settings_in
 from precede.experiments.faults import FaultTable
 from precede.experiments.keys import read_key, read_table
+from precede.experiments.one_settings import is_one_settings, read_one_settings
 from precede.experiments.own_modules import allow_own_modules
 from precede.experiments.run import Run, kind_of
 from precede.experiments.run_table import RunTable
@@ -22,6 +23,7 @@ from precede.lake.layout import DEFAULT_LAKE, Lake
 from precede.lake.stored_contacts import stored_traces
 from precede.protocols import registry
 
+_LARGEST: Final = 1 << 20
 _TABLES: Final = ("world", "workload", "run", "faults")
 
 
@@ -47,7 +49,12 @@ def read_scenario(
     if seed is not None and type(seed) is not int:
         raise BadInput(f"seed: expected a whole number, got {seed!r}")
     path = find_scenario(scenario, lake)
-    tables, text = (_of_trace(scenario, lake), "") if path is None else read_toml(path)
+    unread: tuple[str, ...] = ()
+    if path is not None and (settings_text := _settings_of_the_one(path)):
+        text = ""
+        tables, unread = read_one_settings(path, settings_text)
+    else:
+        tables, text = (_of_trace(scenario, lake), "") if path is None else read_toml(path)
     shown = str(path) if path is not None and Path(scenario).suffix else scenario
     base = Path().absolute() if path is None else path.parent
     for name in tables:
@@ -84,7 +91,16 @@ def read_scenario(
         energy=run.energy,
         scenario=shown,
         base=str(base),
+        unread=unread,
     )
+
+
+def _settings_of_the_one(path: Path) -> str:
+    """Return the text of a file if it is a settings file of The ONE, else an empty text."""
+    if path.suffix == ".toml":
+        return ""
+    text = path.read_text(encoding="utf-8", errors="replace") if path.stat().st_size < _LARGEST else ""
+    return text if is_one_settings(text) else ""
 
 
 def _keys_of(kind: WorldKind[Any]) -> dict[str, Mapping[str, Setting]]:

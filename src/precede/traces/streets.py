@@ -10,6 +10,7 @@ spots among the corners; people walk up to a kilometre and ride at 8 m/s beyond:
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterable, Iterator, Sequence
 from heapq import heappop, heappush
 from itertools import pairwise
@@ -112,10 +113,16 @@ def _parts(ways: Sequence[dict[int, float]]) -> Iterator[list[int]]:
 
 
 def read_streets(path: Path) -> Streets:
-    """Read streets from CSV `x0,y0,x1,y1` in metres, with or without a header; a bad row is an error."""
+    """Read streets from CSV `x0,y0,x1,y1` in metres, with or without a header, or from WKT lines.
+
+    A bad row is an error.
+    """
     segments: list[tuple[Place, Place]] = []
     with opened(path) as lines:
         for line, text in data_lines(lines):
+            if text.upper().startswith(("LINESTRING", "MULTILINESTRING")):
+                segments += _wkt(text, f"{path}:{line}")
+                continue
             values = fields_of_csv(text)
             if not segments and [value.lower() for value in values[:4]] == ["x0", "y0", "x1", "y1"]:
                 continue
@@ -127,6 +134,16 @@ def read_streets(path: Path) -> Streets:
                 raise BadInput(f"{path}:{line}: {error}") from error
             segments.append(((x0, y0), (x1, y1)))
     return streets_of(segments)
+
+
+def _wkt(text: str, where: str) -> Iterator[tuple[Place, Place]]:
+    """Yield the segments of a LINESTRING or MULTILINESTRING of points with spaces between x and y."""
+    for string in re.findall(r"\(([^()]+)\)", text):
+        try:
+            numbers = [[coordinate(word) for word in point.split()[:2]] for point in string.split(",")]
+            yield from pairwise([(x, y) for x, y in numbers])
+        except (BadRow, ValueError) as error:
+            raise BadInput(f"{where}: not a line of WKT: {error}") from error
 
 
 def street_waypoint(seed: int, walkers: Walkers, streets: Streets) -> Mobility:

@@ -34,8 +34,9 @@ def command(
       precede verify out/office
       precede simulate bus --protocol causal_barrier --set range=100      (a trace in the lake)
       precede simulate scenarios/answer-before-question.txt
+      precede simulate default_settings.txt                              (settings of The ONE)
     """
-    if scenario.endswith(".txt"):
+    if scenario.endswith(".txt") and not _is_of_the_one(Path(scenario)):
         return _play(Path(scenario), protocol, rewrite)
     from precede.cli.progress import working
     from precede.core.errors import BadInput
@@ -58,6 +59,8 @@ def command(
     for name, unit in _SHOWN.items():
         if measures.get(name) is not None:
             print(f"  {name:<22} {_written(measures[name], unit)}")
+    for setting in run.unread:
+        print(f"  not read: {setting}")
     if outcome.note:
         print(f"  note: {outcome.note}")
     if outcome.refusal:
@@ -65,6 +68,13 @@ def command(
     print(f"{outcome.rows:,} rows in {folder}/events.parquet")
     print(f"Next: precede verify {folder}")
     return 0
+
+
+def _is_of_the_one(path: Path) -> bool:
+    """Return whether a file is a settings file of The ONE."""
+    from precede.experiments.one_settings import is_one_settings
+
+    return path.is_file() and is_one_settings(path.read_text(encoding="utf-8", errors="replace"))
 
 
 def _play(path: Path, protocol: str | None, rewrite: bool) -> int:
