@@ -177,6 +177,7 @@ class Group:
 
     def send(self, sender: Member, effect: Send, data: bytes) -> None:
         """A packet leaves an honest member."""
+        assert effect.packet.to_all or effect.to != NEIGHBOURS, effect.packet.kind  # else sockets drop it
         reachable = [
             (b if a == sender.id else a)
             for a, b, over in self._links()

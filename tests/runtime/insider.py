@@ -55,7 +55,7 @@ class Insider:
         self.links = Links(
             self.transport,
             self.admission,
-            lambda data, sender: self.packets.append(data),
+            lambda data, sender, to_all: self.packets.append(data),
             lambda peer: None,
             lambda peer: None,
             lambda key, ok: None,

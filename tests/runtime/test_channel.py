@@ -76,7 +76,7 @@ class End:
         self.links = Links(
             self.mouth,
             OpenAdmission(node, next(BOOTS), NO_TERMS, "", lambda node, name: None),
-            lambda data, sender: self.packets.append(data),
+            lambda data, sender, to_all: self.packets.append(data),
             lambda peer: self.events.append("up"),
             lambda peer: self.events.append("down"),
             self._on_left,

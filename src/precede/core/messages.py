@@ -58,6 +58,9 @@ class Packet(Struct, frozen=True, gc=False, array_like=True, tag=True):
     """
 
     kind: ClassVar[str]
+    to_all: ClassVar[bool] = False
+    """True if nodes send it to all neighbours at once. Over sockets any member can then forge its sender, so a
+    packet in which the sender counts must not be such a one."""
 
     def written(self) -> Sequence[Written]:
         """Return the packet's messages with what their sources wrote, without data that relays added."""

@@ -142,10 +142,10 @@ class Driver(EffectHandler):
         self.carry_out(self.node_id, self.node.broadcast(payload, now, to, lifetime), now)
         self._schedule()
 
-    def packet(self, data: bytes, sender: NodeId, over: Medium = RADIO) -> None:
+    def packet(self, data: bytes, sender: NodeId, over: Medium = RADIO, to_all: bool = False) -> None:
         """Decode, check and queue a packet. It is counted and dropped if a check fails or the queue is full."""
         now = self._clock.now()
-        packet = self._reception.decode(data, now, self._accepted, self.inspection)
+        packet = self._reception.decode(data, now, self._accepted, self.inspection, to_all)
         if packet is None or not self._reception.queued(len(self._inputs) + len(self._early), len(data)):
             return
         receive = partial(self._receive, packet, sender, over, len(data))

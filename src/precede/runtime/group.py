@@ -141,7 +141,7 @@ class Group:
         return Links(
             transport,
             admission,
-            lambda data, sender: driver.packet(data, sender, over),
+            lambda data, sender, to_all: driver.packet(data, sender, over, to_all),
             lambda peer: driver.link_up(peer, over),
             lambda peer: driver.link_down(peer, over),
             driver.left,

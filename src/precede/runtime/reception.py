@@ -32,14 +32,26 @@ class Reception:
         self._queued_bytes = 0
         self._logged: set[tuple[type[Packet], type[BaseException]]] = set()
 
-    def decode(self, data: bytes, now: Instant, accepted: int, inspection: Inspection | None) -> Packet | None:
-        """Decode and check the bytes of a packet. Return None if it was dropped, which is counted."""
+    def decode(
+        self,
+        data: bytes,
+        now: Instant,
+        accepted: int,
+        inspection: Inspection | None,
+        to_all: bool = False,
+    ) -> Packet | None:
+        """Decode and check the bytes of a packet. Return None if it was dropped, which is counted.
+
+        `to_all`: it came in a frame for everybody, in which any member can name any sender.
+        """
         try:
             packet = self._codec.decode(data)
         except Garbled as error:
             self._dropped[error.reason] += 1
             return None
         reason = None if inspection is None else inspection.incoming(packet, len(data), now, accepted)
+        if to_all and not packet.to_all:
+            reason = "no_session"
         if reason is not None:
             self._dropped[reason] += 1
             return None

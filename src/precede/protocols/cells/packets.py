@@ -39,6 +39,7 @@ class ProxyDataPacket(RadioFrame, frozen=True, gc=False):
     """Station to the hosts `targets`, which may all deliver this message now."""
 
     kind: ClassVar[str] = "proxy_data"
+    to_all: ClassVar[bool] = True
     origin: NodeId
     number: Count
     message: Message

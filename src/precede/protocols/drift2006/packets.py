@@ -219,6 +219,7 @@ class DriftPacket(_DriftPacket, frozen=True, gc=False):
     """A numbered flood."""
 
     kind: ClassVar[str] = "drift"
+    to_all: ClassVar[bool] = True
     flood: Flood
     extra: Piggyback
     size_bytes: Size = 0
@@ -243,6 +244,7 @@ class DummyPacket(_DriftPacket, frozen=True, gc=False):
     """
 
     kind: ClassVar[str] = "drift_dummy"
+    to_all: ClassVar[bool] = True
     origin: NodeId
     number: Numbered
     asks: bool
@@ -264,6 +266,7 @@ class ControlPacket(_DriftPacket, frozen=True, gc=False):
     """A flood about membership. Nobody keeps it, so one that is lost is not recovered."""
 
     kind: ClassVar[str] = "drift_control"
+    to_all: ClassVar[bool] = True
     origin: NodeId
     number: Numbered
     body: Body
@@ -287,6 +290,7 @@ class DigestPacket(_DriftPacket, frozen=True, gc=False):
     """Tells neighbours up to which number the sender has the floods of each stream."""
 
     kind: ClassVar[str] = "drift_digest"
+    to_all: ClassVar[bool] = True
     haves: tuple[Have, ...]
     extra: Piggyback
     size_bytes: Size = 0
@@ -299,6 +303,7 @@ class WantPacket(_DriftPacket, frozen=True, gc=False):
     """Requests the floods that the sender lacks; for neighbours only."""
 
     kind: ClassVar[str] = "drift_want"
+    to_all: ClassVar[bool] = True
     wants: tuple[Want, ...]
     extra: Piggyback
     size_bytes: Size = 0
@@ -311,6 +316,7 @@ class ViewPacket(_DriftPacket, frozen=True, gc=False):
     """The sender's view, for neighbours with an older one."""
 
     kind: ClassVar[str] = "drift_view"
+    to_all: ClassVar[bool] = True
     view: ViewRecord
     extra: Piggyback
     size_bytes: Size = 0
@@ -323,6 +329,7 @@ class KnockPacket(_DriftPacket, frozen=True, gc=False):
     """Requests a checkpoint from the neighbours."""
 
     kind: ClassVar[str] = "drift_knock"
+    to_all: ClassVar[bool] = True
     extra: Piggyback
     size_bytes: Size = 0
     control_bytes: Size = 0

@@ -35,6 +35,7 @@ class FloodPacket(EnvelopePacket, frozen=True, gc=False):
     """One message with its ordering's stamp, relayed by every node."""
 
     kind: ClassVar[str] = "flood"
+    to_all: ClassVar[bool] = True
 
     def written(self) -> Sequence[Written]:
         return (self.envelope.written(relayed=True),)
@@ -44,6 +45,7 @@ class FloodWantPacket(ControlOnlyPacket, frozen=True, gc=False):
     """Requests the messages that the sender lacks: source, incarnation, first and last number."""
 
     kind: ClassVar[str] = "flood_want"
+    to_all: ClassVar[bool] = True
     wants: tuple[Want, ...]
 
     @property
@@ -59,6 +61,7 @@ class FloodDigestPacket(ControlOnlyPacket, frozen=True, gc=False):
     """Tells up to which number the sender has the messages of each source and incarnation."""
 
     kind: ClassVar[str] = "flood_digest"
+    to_all: ClassVar[bool] = True
     haves: tuple[Have, ...]
 
     @property

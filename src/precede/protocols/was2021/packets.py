@@ -89,6 +89,7 @@ class DataPacket(RadioFrame, frozen=True, gc=False):
     """
 
     kind: ClassVar[str] = "data"
+    to_all: ClassVar[bool] = True
     number: Count
     message: Message
     marks: tuple[NodeId, ...] = ()
@@ -116,6 +117,7 @@ class StationAckPacket(RadioFrame, frozen=True, gc=False):
     """Station to its cell: for each host, the number of its last message that the station accepted."""
 
     kind: ClassVar[str] = "station_ack"
+    to_all: ClassVar[bool] = True
     accepted: tuple[tuple[NodeId, Count], ...]
 
     @property

@@ -38,8 +38,9 @@ _UNPROVEN: Final[NodeId] = -1
 class Links:
     """The neighbours over one transport.
 
-    `packet` is called with each packet that arrives, `up` and `down` when a link changes, `left` when a keyed
-    packet was sent or lost. `patient`: packets that cannot be sent, or were not acknowledged when a link went
+    `packet` is called with each packet that arrives, its sender, and whether it came to all, in which case any
+    member can have sent it; `up` and `down` when a link changes, `left` when a keyed packet was sent or lost.
+    `patient`: packets that cannot be sent, or were not acknowledged when a link went
     down, are kept within bounds and sent when the neighbour returns, as protocols without acknowledgements
     expect of a wire (a neighbour that restarted may receive a packet again). `alone`: one neighbour, as a host
     has one cell.
@@ -49,7 +50,7 @@ class Links:
         self,
         transport: Transport,
         admission: Admission,
-        packet: Callable[[bytes, NodeId], None],
+        packet: Callable[[bytes, NodeId, bool], None],
         up: Callable[[NodeId], None],
         down: Callable[[NodeId], None],
         left: Callable[[Key, bool], None],
@@ -238,7 +239,7 @@ class Links:
             return
         kind = packet[:1]
         if (packets := packets_in(packet)) is not None:
-            self._take(packets, sender)
+            self._take(packets, sender, where is not None)
         elif kind in (INTRODUCTIONS, INTRODUCE_YOURSELF):
             self._admission.introduced(packet[1:], now)
             if kind == INTRODUCE_YOURSELF and where is not None:
@@ -246,12 +247,12 @@ class Links:
         elif kind != TERMS or not self._admission.agreement.terms_heard(packet[1:]):
             self.dropped_here["kind"] += 1
 
-    def _take(self, packets: Sequence[bytes], sender: NodeId) -> None:
+    def _take(self, packets: Sequence[bytes], sender: NodeId, to_all: bool) -> None:
         if sender == _UNPROVEN:
             self.dropped_here["no_link"] += 1
             return
         for packet in packets:
-            self._packet(packet, sender)
+            self._packet(packet, sender, to_all)
 
     def _on_ready(self, node: NodeId, boot: int, where: Where) -> None:
         """Start a link with a member that has started again; state shared with its earlier run is dropped."""

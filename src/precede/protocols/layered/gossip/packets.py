@@ -49,6 +49,7 @@ class DataPacket(BatchPacket, frozen=True, gc=True, dict=True):
     """
 
     kind: ClassVar[str] = "gossip"
+    to_all: ClassVar[bool] = True
     list_version: Count
     neighbours: tuple[NodeId, ...] | None
     first_deadline: Instant | None
@@ -69,6 +70,7 @@ class DigestPacket(ControlOnlyPacket, frozen=True, gc=False):
     """What the sender holds: a hash of all ids, and ranges of some streams (of all streams if `full`)."""
 
     kind: ClassVar[str] = "gossip_digest"
+    to_all: ClassVar[bool] = True
     hash: Hash
     full: bool
     streams: tuple[StreamRanges, ...]
@@ -86,6 +88,7 @@ class WantPacket(ControlOnlyPacket, frozen=True, gc=False):
     """What the sender lacks, and which neighbour it asks for it."""
 
     kind: ClassVar[str] = "gossip_want"
+    to_all: ClassVar[bool] = True
     wants: tuple[Want, ...]
 
     control_entries: ClassVar[int] = 0
