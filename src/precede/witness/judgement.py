@@ -66,9 +66,9 @@ def judge(
     engine: Engine, histories: list[History], facts: Facts, order: Order, allow: bool, note: str | None
 ) -> Verdict:
     """Check an order in all histories of one log and return the verdict. `allow` permits duplicates."""
-    results = [_check(engine, history, facts, order, allow) for history in histories]
+    results = [check_history(engine, history, facts, order, allow) for history in histories]
     deliveries = sum(history.deliveries for history in histories)
-    reasons = _reasons_of_log(facts, order, deliveries)
+    reasons = reasons_of_log(facts, order, deliveries)
     violations = sum(one.violations for one in results)
     counts: dict[str, int] = {}
     for one in results:
@@ -83,7 +83,7 @@ def judge(
         notes.append("the log has no broadcast rows: a delivery without a broadcast cannot be detected")
     return Verdict(
         order=order,
-        verdict=_answer(violations, reasons),
+        verdict=answer_for(violations, reasons),
         rows=facts.rows,
         deliveries_checked=deliveries,
         violations=violations,
@@ -97,11 +97,12 @@ def judge(
     )
 
 
-def _answer(violations: int, reasons: Sequence[str]) -> Answer:
+def answer_for(violations: int, reasons: Sequence[str]) -> Answer:
+    """Return the verdict in one word."""
     return "violated" if violations else "unknown" if reasons else "holds"
 
 
-def _reasons_of_log(facts: Facts, order: Order, deliveries: int) -> list[str]:
+def reasons_of_log(facts: Facts, order: Order, deliveries: int) -> list[str]:
     """Return the reasons, from facts about the whole log, why the order cannot be decided."""
     reasons = []
     if facts.truncated:
@@ -127,7 +128,7 @@ def _reasons_of_log(facts: Facts, order: Order, deliveries: int) -> list[str]:
     return reasons
 
 
-def _check(engine: Engine, history: History, facts: Facts, order: Order, allow: bool) -> Results:
+def check_history(engine: Engine, history: History, facts: Facts, order: Order, allow: bool) -> Results:
     """Run integrity and the checks of the order over one history."""
     marks = engine.marks(len(history.events))
     counts: dict[str, int] = {}
@@ -189,8 +190,7 @@ def _not_gathered(history: History, members: Sequence[str]) -> list[str]:
             history.ghost_count += missing.count
             history.ghosts += missing.first[: GHOSTS_KEPT - len(history.ghosts)]
         elif not members:
-            rows = f"node {node} has no rows, but {missing.count} deliveries of its messages are in the log"
-            reasons.append(f"{_group_prefix(history)}{rows}: was its own log gathered?")
+            reasons.append(_group_prefix(history) + describe_ungathered(node, missing.count))
     history.ghosts.sort(key=lambda ghost: (ghost.process, ghost.step))
     return reasons
 
@@ -208,13 +208,23 @@ def _gaps(history: History) -> list[str]:
     """Return, for each gap in the steps of a history, the reason why its order cannot be decided."""
     reasons = []
     for gap in history.gaps[: REASONS_SHOWN + 1]:
-        node = f"{_group_prefix(history)}node {history.process_name(gap.process)}"
-        hint = "rows are missing (or steps do not count rows: --steps ordered)"
-        if gap.last is None:
-            reasons.append(f"{node} begins at step {gap.next}: {hint}")
-        else:
-            reasons.append(f"{node} goes from step {gap.last} to step {gap.next}: {hint}")
+        process = history.process_name(gap.process)
+        reasons.append(_group_prefix(history) + describe_gap(process, gap.last, gap.next))
     return reasons
+
+
+def describe_gap(process: str, last: int | None, after: int) -> str:
+    """Return the reason that a gap in the steps of a process is."""
+    hint = "rows are missing (or steps do not count rows: --steps ordered)"
+    if last is None:
+        return f"node {process} begins at step {after}: {hint}"
+    return f"node {process} goes from step {last} to step {after}: {hint}"
+
+
+def describe_ungathered(node: str, deliveries: int) -> str:
+    """Return the reason that a source without rows is."""
+    rows = f"node {node} has no rows, but {deliveries} deliveries of its messages are in the log"
+    return f"{rows}: was its own log gathered?"
 
 
 def _list(results: Sequence[Results], order: Order) -> list[Violation]:
@@ -272,11 +282,11 @@ def _kinds(mark: int, order: Order) -> list[Offence]:
 def _parts(results: Sequence[Results], order: Order, facts: Facts) -> tuple[Part, ...]:
     parts = []
     for one in results:
-        reasons = [*_reasons_of_log(facts, order, one.history.deliveries), *one.reasons]
+        reasons = [*reasons_of_log(facts, order, one.history.deliveries), *one.reasons]
         parts.append(
             Part(
                 group=one.history.group,
-                verdict=_answer(one.violations, reasons),
+                verdict=answer_for(one.violations, reasons),
                 deliveries_checked=one.history.deliveries,
                 violations=one.violations,
                 reasons=shorten(reasons),

@@ -108,7 +108,7 @@ def verify(
     if chosen_order != "delta":
         layout = layout.without("deadline_us", "clock_us")
     names = _read_members(members, log, chosen_order)
-    checks, histories, facts = _read(log, layout, steps == "counted", engine, progress)
+    checks, histories, facts = read_histories(log, layout, steps == "counted", engine, progress)
     facts.members = names
     return judge(checks, histories, facts, chosen_order, duplicates == "allow", note)
 
@@ -128,7 +128,7 @@ def verify_each(
     if order != "delta":
         layout = layout.without("deadline_us", "clock_us")
     counted, allow = options.get("steps", "counted") == "counted", options.get("duplicates") == "allow"
-    checks, histories, facts = _read(log, layout, counted, None, None)
+    checks, histories, facts = read_histories(log, layout, counted, None, None)
     facts.members = read_names(options.get("members") or ())
     verdicts = {}
     for history in histories:
@@ -172,7 +172,7 @@ def read_names(members: str | Sequence[str]) -> tuple[str, ...]:
     return listed
 
 
-def _read(
+def read_histories(
     log: Log,
     layout: Layout,
     counted: bool,

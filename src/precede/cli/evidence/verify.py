@@ -63,6 +63,10 @@ CheckpointOption: TypeAlias = Annotated[
     str | None,
     typer.Option(metavar="DIR", help="with --follow: folder of its state (default: LOG/_follow)"),
 ]
+ScratchOption: TypeAlias = Annotated[
+    str | None,
+    typer.Option(metavar="DIR", help="with --master: a folder all workers reach, for one order of many rows"),
+]
 JsonOption: TypeAlias = Annotated[bool, typer.Option("--json", help="print the verdict as one JSON object")]
 
 
@@ -80,6 +84,7 @@ def command(
     checkpoint: CheckpointOption = None,
     master: MasterOption = None,
     conf: ConfOption = None,
+    scratch: ScratchOption = None,
     as_json: JsonOption = False,
 ) -> int:
     """Check whether a log keeps an order of delivery: an exact verdict, from its rows alone.
@@ -117,7 +122,7 @@ def command(
     elif idle is not None or checkpoint is not None:
         raise BadInput("--idle and --checkpoint need --follow")
     else:
-        verdict = _verify(log, chosen, options, master, conf)
+        verdict = _verify(log, chosen, options, master, conf, scratch)
     evidence = _evidence(log)
     if as_json:
         said = verdict.json() | ({"evidence": evidence} if evidence else {})
@@ -156,6 +161,7 @@ def _verify(
     options: VerifyOptions,
     master: str | None,
     conf: list[str] | None,
+    scratch: str | None,
 ) -> Verdict:
     """Verify a log in this process, or on Spark if there is a master.
 
@@ -170,7 +176,8 @@ def _verify(
     from precede.pipeline.judging.files import verify_path
 
     with session_for(master, conf, f"verify {log}", light=True) as session:
-        return verify_path(session, log, order, **options)
+        folder = None if scratch is None else Path(scratch)
+        return verify_path(session, log, order, scratch=folder, **options)
 
 
 def _checked(log: str) -> LogSource:

@@ -63,6 +63,11 @@ class BlobLog(Log):
             self.expected += batch.num_rows
         self.large = self.expected >= WORTH_NUMBA
 
+    def add_rows(self, batch: pa.RecordBatch) -> None:
+        """Add rows that are not packed."""
+        self._batches.append(batch)
+        self.expected += batch.num_rows
+
     def read(self, names: Sequence[str]) -> Iterator[Columns]:
         for batch in self.batches(names):
             yield batch.to_pydict(), batch.num_rows

@@ -2,12 +2,14 @@
 
 Files that hold whole orders (a lake's `events`: one file for each run) are verified file by file in tasks that
 read their own files; no row passes through Spark. The rows of other Parquet files are packed by the tasks that
-read them and shuffled by order (see `packing.py`). A log that is one single order, and a text log, is one task.
+read them and shuffled by order (see `packing.py`). A huge order is verified node by node (`one_order.py`). Any
+other log that is one single order, and a text log, is one task.
 """
 
 from __future__ import annotations
 
 import re
+import tempfile
 from collections.abc import Sequence
 from itertools import chain
 from pathlib import Path
@@ -21,8 +23,10 @@ from precede.lake.integrity import check_file, check_log, is_table, missing_file
 from precede.pipeline.judging.answers import answer_of, combine
 from precede.pipeline.judging.buckets import BROADCASTS, DEADLINES, JUDGED_DDL, WORTH_NUMBA, JudgeBuckets
 from precede.pipeline.judging.frames import quoted, shuffle
+from precede.pipeline.judging.one_order import judge_one_order
 from precede.pipeline.judging.packing import BLOB_DDL, Packer, PackFiles, divide
 from precede.pipeline.judging.query import Query, settle_query
+from precede.pipeline.sessions.session import is_embedded
 from precede.pipeline.sessions.tasks import cores, described, spread
 from precede.witness.reading.column_names import Layout
 from precede.witness.reading.partitions import Piece, pieces_in
@@ -41,15 +45,30 @@ Small logs get a task for each file, up to `_FEW_TASKS`.
 """
 
 _FEW_TASKS: Final = 64
+HUGE_ROWS: Final = 20_000_000
+"""The rows from which one order is verified by many tasks: one task would need more than 1 GiB.
+
+It takes several times the CPU time of one task.
+"""
+
 _ROWS_A_BUCKET: Final = 1_500_000
 _MAGIC: Final = b"PAR1"
 _BAD_INPUT: Final = re.compile(r"precede\.(?:core\.errors\.BadInput|lake\.integrity\.Damaged): (.*)")
 
 
 def verify_path(
-    session: SparkSession, path: str, order: Order | None = None, **options: Unpack[VerifyOptions]
+    session: SparkSession,
+    path: str,
+    order: Order | None = None,
+    *,
+    scratch: Path | None = None,
+    **options: Unpack[VerifyOptions],
 ) -> Verdict:
-    """Verify a log in files on Spark, in parallel if it has groups of messages ordered separately."""
+    """Verify a log in files on Spark, in parallel if it has several independent orders or one that is huge.
+
+    `scratch` is a folder that all workers reach, for the intermediate files of a huge order. Tasks on this
+    machine need none; on a cluster without one, a huge order is verified by one task.
+    """
     if path == "-":
         raise BadInput("standard input can only be read by this process: leave out --master")
     pieces = _pieces(Path(path))
@@ -65,17 +84,52 @@ def verify_path(
         options.get("duplicates", "forbid"),
         options.get("members"),
     )
-    if not layout.by:
-        return _in_one_task(session, path, order, options)
     for lost in missing_files(Path(path)):
         raise BadInput(f"{lost.path}: {lost.what}")
-    if _whole_orders(pieces, layout.by):
-        answers = _judge_pieces(session, pieces, query)
-    elif layout.row_order:
+    answers, left = _judge_huge(session, path, pieces, query, layout, scratch)
+    if left and (not layout.by or (layout.row_order and not _whole_orders(left, layout.by))):
         return _in_one_task(session, path, order, options)
-    else:
-        answers = _judge_shuffled(session, path, pieces, query, layout)
+    if left and _whole_orders(left, layout.by):
+        answers += _judge_pieces(session, left, query)
+    elif left:
+        answers += _judge_shuffled(session, path, left, query, layout)
     return combine(answers, layout.by)
+
+
+def _judge_huge(
+    session: SparkSession,
+    path: str,
+    pieces: Sequence[Piece],
+    query: Query,
+    layout: Layout,
+    scratch: Path | None,
+) -> tuple[list[dict[str, Any]], Sequence[Piece]]:
+    """Verify the huge orders of a log, each in many tasks. Return their answers and the files of others."""
+    if scratch is None and not is_embedded(session.conf.get("spark.master", "") or ""):
+        return [], pieces
+    answers = []
+    for key, own in _huge_orders(pieces, layout.by).items():
+        group = dict(zip(layout.by, key, strict=True))
+        with tempfile.TemporaryDirectory(prefix="precede-verify-", dir=scratch) as folder:
+            answer = judge_one_order(session, f"verify {path}", own, query, layout, Path(folder), group=group)
+        if answer is not None:
+            answers.append(answer | {"group": list(key)})
+            pieces = [piece for piece in pieces if piece not in own]
+    return answers, pieces
+
+
+def _huge_orders(pieces: Sequence[Piece], by: Sequence[str]) -> dict[tuple[str, ...], list[Piece]]:
+    """Return the files of each order that is too large for one task and shares no file with others."""
+    files: dict[tuple[str, ...], list[Piece]] = {}
+    rows: dict[tuple[str, ...], int] = {}
+    for piece in pieces:
+        orders = _orders_of(piece, by)
+        if orders is None:
+            return {}
+        for key, count in orders.items():
+            files.setdefault(key, []).append(piece)
+            rows[key] = rows.get(key, 0) + (count if len(orders) == 1 else -(1 << 62))
+    return {key: own for key, own in files.items() if rows[key] >= HUGE_ROWS}
 
 
 def _judge_shuffled(

@@ -7,7 +7,7 @@ files never enter the JVM at all: tasks read row groups with Arrow.
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from typing import Any, Final
 from zlib import crc32
 
@@ -55,17 +55,17 @@ class Packer:
     def pack(self, block: pa.Table, serial: int) -> Iterator[pa.RecordBatch]:
         """Yield the blobs of a block as rows of `BLOB_DDL`."""
         groups, codes = self._groups(block)
-        bucket_of = np.array([crc32(key) % self.buckets for key in _keys(groups)], np.uint16)
-        by_bucket = np.argsort(bucket_of, kind="stable")
+        hashed = np.array([bucket_of(key, self.buckets) for key in _keys(groups)], np.uint16)
+        by_bucket = np.argsort(hashed, kind="stable")
         groups = groups.take(pa.array(by_bucket)).append_column(
             ROWS, pa.array(np.bincount(codes, minlength=len(by_bucket))[by_bucket])
         )
         renumbered = np.empty(len(by_bucket), np.int32)
         renumbered[by_bucket] = np.arange(len(by_bucket), dtype=np.int32)
-        order = np.argsort(bucket_of[codes], kind="stable")
+        order = np.argsort(hashed[codes], kind="stable")
         codes = renumbered[codes[order]]
         columns = {name: _taken(shrink(as_number(block[name])), order) for name in self.names}
-        buckets, first_group = np.unique(bucket_of[by_bucket], return_index=True)
+        buckets, first_group = np.unique(hashed[by_bucket], return_index=True)
         ends = np.append(first_group[1:], len(by_bucket))
         row = 0
         for bucket, low, high in zip(buckets.tolist(), first_group.tolist(), ends.tolist(), strict=True):
@@ -106,7 +106,7 @@ class PackFiles:
                 if unit.groups[0] == 0:  # one task checks the file for all
                     check_file(unit.piece.path.absolute())
                 file = open_file(unit.piece)
-                blocks = _blocks(read_row_groups(file, unit.groups, self.names))
+                blocks = joined_blocks(read_row_groups(file, unit.groups, self.names))
                 for block_number, block in enumerate(blocks):
                     yield from self.packer.pack(block, number * _BLOCKS_A_TASK + block_number)
         settle_worker()
@@ -123,7 +123,7 @@ class PackFrame:
 
         context = TaskContext.get()
         first = (0 if context is None else context.partitionId()) * _BLOCKS_A_TASK
-        for number, block in enumerate(_blocks(_small(batch) for batch in batches)):
+        for number, block in enumerate(joined_blocks(_small(batch) for batch in batches)):
             yield from self.packer.pack(block, first + number)
         settle_worker()
 
@@ -187,13 +187,18 @@ def _encoded(column: Any) -> Any:
     return column.dictionary_encode(null_encoding="encode")
 
 
-def _keys(groups: pa.Table) -> list[bytes]:
-    """The values of each order as bytes, for a hash that does not depend on the width of integers."""
+def bucket_of(key: Sequence[str], buckets: int) -> int:
+    """Return the bucket of an order, given its values as text."""
+    return crc32("\0".join(key).encode()) % buckets
+
+
+def _keys(groups: pa.Table) -> list[tuple[str, ...]]:
+    """Return the values of each order as text, so that their hash does not depend on the width of integers."""
     texts = [pc.fill_null(pc.cast(column, pa.string()), "").to_pylist() for column in groups.columns]
-    return ["\0".join(key).encode() for key in zip(*texts, strict=True)]
+    return list(zip(*texts, strict=True))
 
 
-def _blocks(batches: Iterator[pa.RecordBatch]) -> Iterator[pa.Table]:
+def joined_blocks(batches: Iterable[pa.RecordBatch]) -> Iterator[pa.Table]:
     """Join batches to blocks of about `ROWS_A_BLOCK` rows."""
     held: list[pa.RecordBatch] = []
     rows = 0

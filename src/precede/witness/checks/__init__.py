@@ -9,4 +9,5 @@ agreement      total order with a known membership: what one member delivers, al
 engine         runs the checks in plain Python
 numba_engine   runs them compiled by numba, causal order with dense vector clocks
 crowds         causal order with numba when the vector clocks do not fit into memory
+pasts          the direct predecessors of messages, so that nodes can be judged independently
 """

@@ -101,9 +101,12 @@ class ArrayBuilder:
             return []
         without_broadcasts = self.deliveries_only
         self.processes.settle(self.store.present(without_broadcasts and self.layout.numbered))
+        rows = self.store.grouped(self.counted, self.place)
+        if self.log.known_gaps is not None:
+            rows.gaps = self.processes.gaps(self.log.known_gaps)
         assembly = Assembly(
             processes=self.processes,
-            rows=self.store.grouped(self.counted, self.place),
+            rows=rows,
             broadcasts=None if without_broadcasts else self.store.broadcasts,
             columns=self.broadcasts,
             labels=None if self.layout.numbered else self.labels,

@@ -51,7 +51,8 @@ class Log(ABC):
     `members` are those that it lists for agreement. `truncated` describes where the log is cut off. `large`
     logs are read with numpy and numba; `expected` is the number of rows, as far as it is known.
     `broadcasts_elsewhere` and `deadlines_elsewhere`: when this log is a part of a larger one, the whole has
-    broadcasts or deadlines.
+    broadcasts or deadlines. `known_gaps` are the gaps of the whole log (node, incarnation, last and next step),
+    when this log has only a part of the rows of some processes.
     """
 
     name: str
@@ -63,6 +64,7 @@ class Log(ABC):
     expected = 1 << 16
     broadcasts_elsewhere = False
     deadlines_elsewhere = False
+    known_gaps: Sequence[tuple[str, int, int | None, int]] | None = None
 
     @abstractmethod
     def read(self, names: Sequence[str]) -> Iterator[Columns]:

@@ -6,12 +6,13 @@ the code of a process is the code of its node.
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import Any
 
 import numpy as np
 
 from precede.core.natural_order import natural
-from precede.witness.history import name_process
+from precede.witness.history import Gap, name_process
 from precede.witness.reading.encode import Array, Names, Pairs
 
 
@@ -107,6 +108,16 @@ class ProcessTable:
             return self.nodes.names[process]
         node = int(self._group_nodes.second()[self._processes.first()[process]])
         return name_process(self.nodes.names[node], int(self._processes.second()[process]))
+
+    def gaps(self, named: Sequence[tuple[str, int, int | None, int]]) -> list[Gap]:
+        """Return gaps that are given by node and incarnation, in the order of the processes."""
+        by_name = {(node, incarnation): (last, after) for node, incarnation, last, after in named}
+        gaps = []
+        for place, code in enumerate(self.order.tolist()):
+            key = (self.nodes.names[int(self.node[code])], int(self.incarnation[code]))
+            if key in by_name:
+                gaps.append(Gap(place, *by_name[key]))
+        return gaps
 
     def same_node(self, place: int, other: int) -> bool:
         """Are two places of `order` incarnations of the same node in the same group?"""
