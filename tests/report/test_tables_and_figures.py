@@ -5,10 +5,13 @@ from __future__ import annotations
 import csv
 import re
 from pathlib import Path
+from typing import Any
 from xml.etree import ElementTree
 
 import pytest
 
+from precede.lake.results import Results
+from precede.report import site, sweep_pages
 from precede.report.figures import Curve, Figure, Mark, Point, png, svg, table_of, write_figure
 from precede.report.tables import Link, Table, csv_text, html, latex, markdown, write_table
 
@@ -93,3 +96,42 @@ def test_a_logarithmic_axis_leaves_out_zero() -> None:
     assert len([p for p in drawing.iter(f"{SVG}path") if p.get("class") == "point"]) == 2
     with pytest.raises(ValueError, match="figure without values"):
         svg(Figure("t", "n", "b", [Curve("c", [])]))
+
+
+def test_the_latency_of_a_sweep_is_that_of_all_its_runs_with_intervals():
+    values = {"1s": 0.0, "1min": 0.25, "20min": 0.5, "1h": 0.5, "24h": 0.5}
+    groups = [
+        {
+            **{
+                "scenario": scenario,
+                "protocol": "x",
+                "options": "{}",
+                "measure": f"delivery_ratio_within_{age}",
+            },
+            **{"value": value, "low": value - 0.1, "high": value + 0.1, "runs": 5},
+        }
+        for scenario in ("bus", "walk")
+        for age, value in values.items()
+    ]
+    (section,) = sweep_pages._latency(groups)
+    assert len(section.figures) == 2, "a panel for each scenario"
+    figure = sweep_pages._over_time("bus", {"x": groups[:5]})
+    assert figure is not None
+    assert [point.y for point in figure.curves[0].points] == [0.0, 0.25, 0.5], "ends where nothing rises"
+    assert [point.low for point in figure.curves[0].points] == pytest.approx([-0.1, 0.15, 0.4])
+    assert sweep_pages._latency([]) == []
+
+
+def test_pages_are_for_broken_runs_first_then_for_first_seeds_within_the_rows(monkeypatch: pytest.MonkeyPatch):
+    class Stored:
+        def has(self, table: str, run_id: str) -> bool:
+            return run_id != "lost"
+
+    def run(name: str, seed: int, rows: int = 40) -> dict[str, Any]:
+        return {"run_id": name, "seed": seed, "rows": rows, "status": "finished"}
+
+    runs = [run("a1", 1), run("a2", 2), run("b1", 1), run("b2", 2), run("lost", 1)]
+    results = Results(Stored(), runs=runs, verdicts={"b2": {"verdict": "violated"}})  # type: ignore[arg-type]
+    monkeypatch.setattr(site, "_ROWS", 100)
+    assert [run["run_id"] for run in site._chosen(results, None)] == ["b2", "a1", "b1"]
+    assert [run["run_id"] for run in site._chosen(results, 9)] == ["b2", "a1", "b1", "a2"]

@@ -37,7 +37,7 @@ class RunPages:
         self.pages, self.results, self.events = pages, results, events
         self._maps: dict[str, str | None] = {}
         self.ages: dict[str, Ints] = {}
-        """The ages of deliveries of each run whose page was written, for the pages of sweeps."""
+        """The ages of deliveries of each run whose page was written."""
 
     def write(self, run: Row) -> str:
         """Write the page of a run; returns the name of its file."""

@@ -11,6 +11,7 @@ from __future__ import annotations
 import shutil
 from collections.abc import Callable, Sequence
 from importlib.resources import files
+from itertools import accumulate
 from pathlib import Path
 from typing import Any, Final, NamedTuple
 
@@ -26,6 +27,8 @@ from precede.report.writing import Pages, options_text, page_name
 
 EVENTS: Final = 100_000
 RUNS: Final = 200
+_ROWS: Final = 10_000_000
+"""Logs with more rows together than this are not all read: a page takes 0.65 µs of CPU time for each row."""
 _ASSETS: Final = ("style.css", "page.js", "model.js", "diagram.js", "map.js", "run.js")
 _LIST: Final = "pages.txt"
 """Lists the pages of a report, so that the next report removes these and no other files."""
@@ -47,12 +50,12 @@ def build_site(
     papers: Path | None = None,
     *,
     events: int = EVENTS,
-    runs: int = RUNS,
+    runs: int | None = None,
     progress: Callable[[int, int], None] | None = None,
 ) -> Built:
     """Write the site of a lake into the folder `out`.
 
-    A run's page has at most `events` events, and at most `runs` runs get a page.
+    A run's page has at most `events` events. At most `runs` runs get a page; None: as many as are soon written.
     """
     results = read_results(lake)
     pages = fresh_folder(out)
@@ -63,7 +66,7 @@ def build_site(
             progress(done, len(chosen))
         writer.write(run)
     with_page = {run["run_id"] for run in chosen}
-    sweeps = [write_sweep(pages, results, name, with_page, writer.ages) for name in results.sweeps()]
+    sweeps = [write_sweep(pages, results, name, with_page) for name in results.sweeps()]
     paper_table = write_papers(pages, lake, results.comparisons, papers)
     traces = write_traces(pages, results)
     protocols = write_protocols(pages, results, cards, papers)
@@ -106,19 +109,24 @@ def fresh_folder(out: Path) -> Pages:
     return Pages(out)
 
 
-def _chosen(results: Results, most: int) -> list[Row]:
-    """Return the runs that get a page, at most `most`.
+def _chosen(results: Results, most: int | None) -> list[Row]:
+    """Return the runs that get a page: at most `most`, or as many as `RUNS` and `_ROWS` allow.
 
-    Runs that failed or whose order does not hold come first. A finished run without a log gets no page.
+    Runs that failed or whose order does not hold come first, then the first seeds of all groups. A finished run
+    without a log gets no page.
     """
 
-    def rank(run: Row) -> int:
+    def rank(run: Row) -> tuple[int, int]:
         verdict = results.verdicts.get(run["run_id"], {}).get("verdict", "holds")
-        return 0 if run["status"] != "finished" or verdict != "holds" else 1
+        return 0 if run["status"] != "finished" or verdict != "holds" else 1, run["seed"]
 
     lake = results.lake
     logged = [run for run in results.runs if run["status"] != "finished" or lake.has("events", run["run_id"])]
-    return sorted(logged, key=rank)[:most]
+    ranked = sorted(logged, key=rank)
+    if most is not None:
+        return ranked[:most]
+    before = accumulate((run["rows"] or 0 for run in ranked), initial=0)
+    return [run for run, rows in zip(ranked[:RUNS], before, strict=False) if rows < _ROWS]
 
 
 def _summary(results: Results) -> str:

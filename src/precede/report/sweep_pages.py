@@ -11,10 +11,9 @@ from typing import Any, Final
 from markupsafe import Markup
 
 from precede.lake.results import Results, Row
+from precede.measures.delivery import WITHIN
 from precede.report.difference_pages import difference_sections
 from precede.report.figures import COLOURS, Curve, Figure, Point, svg
-from precede.report.packing import Ints
-from precede.report.run_data import latency_figure
 from precede.report.tables import Cell, Link, Table, csv_text, html
 from precede.report.units import unit_of
 from precede.report.writing import Pages, Section, options_text, page_name, with_numbers
@@ -30,14 +29,13 @@ DRAWN: Final = {
     "tuple_share": ("Tuples a message carries, of N squared", "share"),
 }
 NOT_SET: Final = "not set"
+_WITHIN: Final = "delivery_ratio_within_"
 _NUMBER: Final = re.compile(r"(-?\d[\d.]*)\s*(us|ms|s|min|h)?")
 _UNITS: Final = {"us": 1e-6, "ms": 1e-3, "s": 1.0, "min": 60.0, "h": 3600.0}
 
 
-def write_sweep(
-    pages: Pages, results: Results, sweep: str, with_page: set[str], ages: Mapping[str, Ints]
-) -> dict[str, Any]:
-    """Write the page of a sweep; returns its entry for the index. `ages` are those of deliveries, by run."""
+def write_sweep(pages: Pages, results: Results, sweep: str, with_page: set[str]) -> dict[str, Any]:
+    """Write the page of a sweep; returns its entry for the index."""
     groups = results.groups(sweep)
     panels = [figures for name in DRAWN if (figures := figures_of(groups, name))]
     runs = [run for run in results.runs if run["sweep"] == sweep]
@@ -48,7 +46,7 @@ def write_sweep(
         lead=_summary(runs),
         sections=[
             Section("Figures", figures=[with_numbers(figure) for figures in panels for figure in figures]),
-            *_latency(results, runs, ages),
+            *_latency(groups),
             *difference_sections([row for row in results.differences if row["sweep"] == sweep]),
             Section(
                 "Numbers",
@@ -67,28 +65,63 @@ def write_sweep(
     }
 
 
-def _latency(results: Results, runs: list[Row], ages: Mapping[str, Ints]) -> list[Section]:
+def _latency(groups: list[Row]) -> list[Section]:
     """Return the section of deliveries over time: a panel for each scenario, a curve for each group of runs.
 
     If these are too many curves, there is a panel for each value of the setting on the figures' axis. If they
     are still too many, there is no section.
     """
-    drawn = [run for run in runs if run["run_id"] in ages]
-    settings = [json.loads(run["options"]) for run in drawn]
+    curves: dict[tuple[str, str, str], list[Row]] = {}
+    for row in sorted(groups, key=_in_order):
+        if row["measure"].removeprefix(_WITHIN) in WITHIN and row["value"] is not None:
+            curves.setdefault((row["scenario"], row["protocol"], row["options"]), []).append(row)
+    settings = [json.loads(options) for _, _, options in curves]
     axis = _axis(settings, _varied(settings))
     for fixed in ([], [] if axis is None else [axis]):
-        panels: dict[str, dict[str, list[tuple[Ints, Mapping[str, float]]]]] = {}
-        for run, own in sorted(zip(drawn, settings, strict=True), key=lambda pair: _in_order(pair[0])):
-            panel = _curve_name([run["scenario"]], own, fixed)
-            name = _curve_name([run["protocol"]], own, [key for key in own if key not in (*fixed, "protocol")])
-            group = panels.setdefault(panel, {}).setdefault(name, [])
-            group.append((ages[run["run_id"]], results.of_run(run["run_id"])))
-        if all(len(groups) <= len(COLOURS) for groups in panels.values()):
-            figures = [latency_figure(name if len(panels) > 1 else "", panels[name]) for name in panels]
+        panels: dict[str, dict[str, list[Row]]] = {}
+        for ((scenario, protocol, _), rows), own in zip(curves.items(), settings, strict=True):
+            name = _curve_name([protocol], own, [key for key in own if key not in (*fixed, "protocol")])
+            panels.setdefault(_curve_name([scenario], own, fixed), {})[name] = rows
+        if all(len(curves) <= len(COLOURS) for curves in panels.values()):
+            figures = [_over_time(name if len(panels) > 1 else "", panels[name]) for name in panels]
             shown = [with_numbers(figure) for figure in figures if figure is not None]
-            text = Markup("<p>All seeds together; a curve ends at the delivery ratio.</p>")
+            text = Markup("<p>Mean and 95 % interval over seeds; a curve ends at the delivery ratio.</p>")
             return [Section("Latency", text, figures=shown)] if shown else []
     return []
+
+
+def _over_time(scenario: str, curves: Mapping[str, list[Row]]) -> Figure | None:
+    """Return the share of expected deliveries that were made within a time; None if nothing was delivered.
+
+    The axis ends where no curve rises any more.
+    """
+    measures = dict.fromkeys(row["measure"] for rows in curves.values() for row in rows)
+    ages = {measure: WITHIN[measure.removeprefix(_WITHIN)] for measure in measures}
+    last = {name: max(row["value"] for row in rows) for name, rows in curves.items()}
+    rising = [
+        ages[row["measure"]] for name, rows in curves.items() for row in rows if 0 < row["value"] < last[name]
+    ]
+    longest = min((age for age in ages.values() if age > max(rising, default=0)), default=0)
+    unit = unit_of("us", longest)
+    if not any(last.values()) or unit is None:
+        return None
+    return Figure(
+        f"Delivered within a time{': ' if scenario else ''}{scenario}",
+        f"time since the broadcast, {unit.name}",
+        "share of expected deliveries",
+        [
+            Curve(
+                name,
+                sorted(
+                    Point(ages[row["measure"]] / unit.size, row["value"], row["low"], row["high"])
+                    for row in rows
+                    if ages[row["measure"]] <= longest
+                ),
+            )
+            for name, rows in curves.items()
+        ],
+        log_x=True,
+    )
 
 
 def _in_order(row: Row) -> tuple[str, str, list[tuple[int, float, str]]]:

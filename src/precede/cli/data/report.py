@@ -19,8 +19,13 @@ def command(
     lake: LakeOption = "lake",
     events: Annotated[int, typer.Option(min=1, help="largest number of events on a run's page")] = 100_000,
     runs: Annotated[
-        int, typer.Option(min=0, help="largest number of runs with a page (runs with violations first)")
-    ] = 200,
+        int | None,
+        typer.Option(
+            min=0,
+            help="largest number of runs with a page, those with violations first (default: 200, and fewer if"
+            " their logs have more than 10 million rows)",
+        ),
+    ] = None,
     papers: Annotated[
         Path | None,
         typer.Option(
