@@ -334,7 +334,7 @@ def _paths(run: Run) -> list[tuple[str, str]]:
     paths = []
     for name, table in (("world", run.world), ("workload", run.workload)):
         for key, value in table.items():
-            if isinstance(value, str) and is_url(value):
+            if isinstance(value, str) and is_url(value) and key != "lake":
                 paths.append((f"{name}.{key}", str(local_file(value))))
             elif isinstance(value, str) and run.base and (Path(run.base) / value).is_file():
                 paths.append((f"{name}.{key}", value))

@@ -8,6 +8,7 @@ pipeline, the report, experiments and the commands use them.
 * `storage`: folders and object stores behind one small interface
 * `commits`: commit records: which files are visible, and what they must be
 * `integrity`: files compared with their records
+* `logs`: logs in object stores, for the verifier
 * `layout`: where units lie; reading
 * `jobs`: writing
 * `compaction`: fewer and larger files

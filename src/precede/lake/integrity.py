@@ -150,31 +150,37 @@ def check_file(file: Path) -> None:
     """
     if not is_table(file.parent):
         return
-    records = {record.path: record for record in _records(file.parent)}
-    record = records.get(f"{file.parent.name}/{file.name}")
+    storage, path = Storage(file.parent.parent), f"{file.parent.name}/{file.name}"
+    record = {record.path: record for record in _records(storage, file.parent.name)}.get(path)
     if record is not None:
-        verified(Storage(file.parent.parent), record)
+        verified(storage, record)
     elif "~" in file.name:
         raise Damaged(f"{file}: no commit record names it (a job that was killed left it, or it was replaced)")
 
 
-def table_files(folder: Path) -> list[Path]:
-    """The files of a lake's table that are to be read: committed ones, and those of other programs.
+def readable_files(storage: Storage, table: str) -> list[CommittedFile]:
+    """Return the committed files of a table. Raises Damaged if one has rows that another file replaced.
 
-    Raises Damaged if one of them is missing, or has rows that were replaced by those of another file, because
-    a verdict about the other files would not be one about the whole table.
+    A verdict about the others would not be one about the whole table.
     """
-    records = {record.path: record for record in _records(folder)}
-    owners = {unit: record.path for record in records.values() for unit in record.units}
-    for record in records.values():
+    records = _records(storage, table)
+    owners = {unit: record.path for record in records for unit in record.units}
+    for record in records:
         if any(owners[unit] != record.path for unit in record.units):
-            raise Damaged(
-                f"{folder.parent / record.path}: some of its rows were replaced: precede lake compact"
-            )
+            raise Damaged(f"{storage.location}/{record.path}: has replaced rows (precede lake compact)")
+    return records
+
+
+def table_files(folder: Path) -> list[Path]:
+    """Return the files of a lake's table that are to be read: committed ones, and those of other programs.
+
+    Raises Damaged if one of them is missing.
+    """
+    committed = readable_files(Storage(folder.parent), folder.name)
     for finding in missing_files(folder):
         raise Damaged(f"{finding.path}: {finding.what}")
     foreign = [path for path in folder.glob("*.parquet") if "~" not in path.name and path.name[0] not in "_."]
-    return sorted([*(folder.parent / path for path in records), *foreign])
+    return sorted([*(folder.parent / record.path for record in committed), *foreign])
 
 
 def check_log(log: str) -> None:
@@ -193,19 +199,22 @@ def check_log(log: str) -> None:
 def missing_files(table: Path) -> Iterator[Finding]:
     """Yield the files of a lake's table that a commit record names and that do not exist."""
     table = table.absolute()
-    for record in _records(table) if is_table(table) else ():
+    for record in _records(Storage(table.parent), table.name) if is_table(table) else ():
         if not (table.parent / record.path).is_file():
             yield Finding(str(table.parent / record.path), "missing: it has a commit record")
 
 
-_commits: dict[Path, Commits] = {}
+_commits: dict[str, Commits] = {}
 
 
-def _records(table: Path) -> list[CommittedFile]:
-    """The files of a table that commit records name, winners last. Raises Damaged if a record is damaged."""
-    commits = _commits.setdefault(table.parent, Commits(Storage(table.parent)))
-    keys = sorted(key for kind in KINDS[table.name] for key in commits.winners(kind))
-    files = [file for key in keys for file in commits.content(key).files if file.table == table.name]
+def _records(storage: Storage, table: str) -> list[CommittedFile]:
+    """Return the files of a table that commit records name, winners last.
+
+    Raises Damaged if a record is damaged.
+    """
+    commits = _commits.setdefault(storage.location, Commits(storage))
+    keys = sorted(key for kind in KINDS[table] for key in commits.winners(kind))
+    files = [file for key in keys for file in commits.content(key).files if file.table == table]
     return list({file.path: file for file in files}.values())
 
 

@@ -49,8 +49,8 @@ class Storage:
         text = str(location)
         self.local: Path | None = None
         if is_url(text):
+            self._fs, self._root = _connect(text)
             self.location = text.rstrip("/")
-            self._fs, self._root = _connect(self.location)
         else:
             self.local = local_path(text).absolute()
             self.location = str(self.local)
@@ -219,13 +219,13 @@ def _connect(url: str) -> tuple[Any, str]:
         raise BadInput(f"{url!r}: expected {scheme}://BUCKET/PATH")
     try:
         if scheme in ("s3", "s3a"):
-            return _s3(rest.partition("/")[0]), rest
+            return _s3(rest.partition("/")[0]), rest.rstrip("/")
         if scheme in _NATIVE:
             client, root = fs.FileSystem.from_uri(url)
-            return client, root
+            return client, root.rstrip("/")
         import fsspec  # type: ignore[import-not-found, unused-ignore]
 
-        return fs.PyFileSystem(fs.FSSpecHandler(fsspec.filesystem(scheme))), rest
+        return fs.PyFileSystem(fs.FSSpecHandler(fsspec.filesystem(scheme))), rest.rstrip("/")
     except ModuleNotFoundError:
         raise BadInput(f"{url!r}: pyarrow has no client for {scheme}, and fsspec is not installed") from None
     except (pa.ArrowException, OSError, ValueError, ImportError) as error:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from contextlib import AbstractContextManager, nullcontext
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any, Final, TypeAlias, cast
 from urllib.parse import unquote, urlsplit
@@ -19,7 +20,7 @@ if TYPE_CHECKING:
 
 LogArgument: TypeAlias = Annotated[
     str,
-    typer.Argument(help="CSV, JSON lines, Parquet or a folder of it, a run's folder, file: URL; - is stdin"),
+    typer.Argument(help="CSV, JSON lines, Parquet or a folder of it, a run's folder, a URL of one; - is stdin"),
 ]
 OrderOption: TypeAlias = Annotated[
     str | None,
@@ -171,13 +172,22 @@ def _verify(
         from precede.cli.progress import working
         from precede.witness.verify import verify
 
-        with working(f"verifying {log}"):
-            return verify(_checked(log), order, **options)
+        with working(f"verifying {log}"), _local(log) as path:
+            return verify(_checked(path), order, **options)
     from precede.pipeline.judging.files import verify_path
 
     with session_for(master, conf, f"verify {log}", light=True) as session:
         folder = None if scratch is None else Path(scratch)
         return verify_path(session, log, order, scratch=folder, **options)
+
+
+def _local(log: str) -> AbstractContextManager[str]:
+    """A path on this machine with the log, which may be a URL; other logs need no Arrow."""
+    if "://" not in log:
+        return nullcontext(log)
+    from precede.lake.logs import local_log
+
+    return local_log(log)
 
 
 def _checked(log: str) -> LogSource:

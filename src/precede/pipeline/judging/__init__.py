@@ -10,6 +10,7 @@ parallel, each by one task; the nodes of one huge order are verified in parallel
 * `frames`: a DataFrame
 * `one_order`: one huge order, node by node
 * `bucket_files`: its files on the way from stage to stage
+* `lake_tables`: the events of a lake, in a folder or an object store
 * `files`: a log in files, for `precede verify --master`
 * `follow`: a log that grows, for `precede verify --follow`
 * `ledger`: what a follower has reported, so that it continues after a kill

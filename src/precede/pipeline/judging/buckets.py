@@ -135,3 +135,12 @@ class JudgeBuckets:
 def _keys(batch: pa.RecordBatch) -> list[tuple[int, int]]:
     """The bucket and the serial number of every blob of a batch."""
     return list(zip(batch.column("bucket").to_pylist(), batch.column("serial").to_pylist(), strict=True))
+
+
+def knowing(query: Query, answers: Sequence[dict[str, Any]]) -> Query:
+    """The query with what is true elsewhere, if not all tasks saw broadcasts or deadlines."""
+    facts = {}
+    for field, name in (("broadcasts_elsewhere", BROADCASTS), ("deadlines_elsewhere", DEADLINES)):
+        seen = {answer[name] for answer in answers}
+        facts[field] = getattr(query, field) or len(seen) == 2
+    return msgspec.structs.replace(query, **facts)

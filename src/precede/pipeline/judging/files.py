@@ -20,9 +20,19 @@ import pyarrow.parquet as pq
 
 from precede.core.errors import BadInput
 from precede.lake.integrity import check_file, check_log, is_table, missing_files, table_files
+from precede.lake.logs import local_log
+from precede.lake.storage import is_url
 from precede.pipeline.judging.answers import answer_of, combine
-from precede.pipeline.judging.buckets import BROADCASTS, DEADLINES, JUDGED_DDL, WORTH_NUMBA, JudgeBuckets
+from precede.pipeline.judging.buckets import (
+    BROADCASTS,
+    DEADLINES,
+    JUDGED_DDL,
+    WORTH_NUMBA,
+    JudgeBuckets,
+    knowing,
+)
 from precede.pipeline.judging.frames import quoted, shuffle
+from precede.pipeline.judging.lake_tables import BY, find_table, judge_table
 from precede.pipeline.judging.one_order import judge_one_order
 from precede.pipeline.judging.packing import BLOB_DDL, Packer, PackFiles, divide
 from precede.pipeline.judging.query import Query, settle_query
@@ -53,7 +63,7 @@ It takes several times the CPU time of one task.
 
 _ROWS_A_BUCKET: Final = 1_500_000
 _MAGIC: Final = b"PAR1"
-_BAD_INPUT: Final = re.compile(r"precede\.(?:core\.errors\.BadInput|lake\.integrity\.Damaged): (.*)")
+_BAD_INPUT: Final = re.compile(r"precede\.(?:core\.errors\.BadInput|lake\.commits\.Damaged): (.*)")
 
 
 def verify_path(
@@ -71,19 +81,15 @@ def verify_path(
     """
     if path == "-":
         raise BadInput("standard input can only be read by this process: leave out --master")
-    pieces = _pieces(Path(path))
+    table = find_table(path)
+    if table is not None and (is_url(path) or max(file.rows for file in table.files) < HUGE_ROWS):
+        query, layout = _settle(table.column_names(), order, options)
+        if layout.by == BY:
+            return combine(judge_table(session, table, query), layout.by)
+    pieces = [] if is_url(path) else _pieces(Path(path))
     if not pieces:
         return _in_one_task(session, path, order, options)
-    query, layout = settle_query(
-        _column_names(pieces),
-        order,
-        options.get("by"),
-        options.get("columns"),
-        options.get("kinds"),
-        options.get("steps", "counted"),
-        options.get("duplicates", "forbid"),
-        options.get("members"),
-    )
+    query, layout = _settle(_column_names(pieces), order, options)
     for lost in missing_files(Path(path)):
         raise BadInput(f"{lost.path}: {lost.what}")
     answers, left = _judge_huge(session, path, pieces, query, layout, scratch)
@@ -132,6 +138,20 @@ def _huge_orders(pieces: Sequence[Piece], by: Sequence[str]) -> dict[tuple[str, 
     return {key: own for key, own in files.items() if rows[key] >= HUGE_ROWS}
 
 
+def _settle(names: Sequence[str], order: Order | None, options: VerifyOptions) -> tuple[Query, Layout]:
+    """Check the options against the columns of the log."""
+    return settle_query(
+        names,
+        order,
+        options.get("by"),
+        options.get("columns"),
+        options.get("kinds"),
+        options.get("steps", "counted"),
+        options.get("duplicates", "forbid"),
+        options.get("members"),
+    )
+
+
 def _judge_shuffled(
     session: SparkSession, path: str, pieces: Sequence[Piece], query: Query, layout: Layout
 ) -> list[dict[str, Any]]:
@@ -154,22 +174,13 @@ def _judge_shuffled(
                 answers: list[dict[str, Any]] = judged.toArrow().to_pylist()
         except Exception as error:
             raise plain_error(error) from None
-        whole = _knowing(query, answers)
+        whole = knowing(query, answers)
         if whole == query:
             break
         query = whole
     for answer in answers:
         answer["group"] = [answer[name] for name in layout.by]
     return answers
-
-
-def _knowing(query: Query, answers: Sequence[dict[str, Any]]) -> Query:
-    """The query with what is true elsewhere, if not all tasks saw broadcasts or deadlines."""
-    facts = {}
-    for field, name in (("broadcasts_elsewhere", BROADCASTS), ("deadlines_elsewhere", DEADLINES)):
-        seen = {answer[name] for answer in answers}
-        facts[field] = getattr(query, field) or len(seen) == 2
-    return msgspec.structs.replace(query, **facts)
 
 
 def _pieces(path: Path) -> list[Piece]:
@@ -243,7 +254,7 @@ def _judge_pieces(session: SparkSession, pieces: Sequence[Piece], query: Query) 
     If only some files have broadcasts or deadlines, the others are judged again, with that knowledge.
     """
     answers = _spread_pieces(session, pieces, query)
-    whole = _knowing(query, [answer for some in answers for answer in some])
+    whole = knowing(query, [answer for some in answers for answer in some])
     if whole != query:
         again = [index for index, some in enumerate(answers) if _ignorant(whole, some)]
         second = _spread_pieces(session, [pieces[index] for index in again], whole)
@@ -308,9 +319,8 @@ class _Files:
 
 def _in_one_task(session: SparkSession, path: str, order: Order | None, options: VerifyOptions) -> Verdict:
     """Verify the whole log in one task."""
-    (verdict,) = spread(
-        session, f"verify {path}: one order", _WholeLog(str(Path(path).absolute()), order, options), 1
-    )
+    log = path if is_url(path) else str(Path(path).absolute())
+    (verdict,) = spread(session, f"verify {path}: one order", _WholeLog(log, order, options), 1)
     return msgspec.convert(verdict, Verdict)
 
 
@@ -321,8 +331,9 @@ class _WholeLog:
         self.path, self.order, self.options = path, order, options
 
     def __call__(self, number: int) -> Any:
-        check_log(self.path)
-        return msgspec.to_builtins(verify_log(self.path, self.order, **self.options))
+        with local_log(self.path) as path:
+            check_log(path)
+            return msgspec.to_builtins(verify_log(path, self.order, **self.options))
 
 
 def plain_error(error: Exception) -> Exception:

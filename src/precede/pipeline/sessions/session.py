@@ -23,6 +23,7 @@ from typing import IO, TYPE_CHECKING, Any, Final
 
 import precede
 from precede.core.errors import BadInput, Unavailable
+from precede.lake.storage import ENVIRONMENT
 from precede.pipeline.sessions.existing import (
     CONNECT,
     active_session,
@@ -86,7 +87,7 @@ def open_session(
         if remote is not None and remote.startswith(CONNECT):
             opened = connect_session(remote, settings, _zip_package(scratch))
         elif is_submitted():
-            defaults = {**_SETTINGS, "spark.app.name": name}
+            defaults = {**_SETTINGS, **_storage_settings(""), "spark.app.name": name}
             opened = submitted_session(chosen, settings, defaults, _zip_package(scratch))
         else:
             opened = _launched_session(read_master(chosen), settings, scratch, name, light)
@@ -115,7 +116,8 @@ def _launched_session(
         except Exception as error:
             raise Unavailable(f"Spark did not start: {error}{_cause(log)}") from error
         try:
-            context = SparkContext(conf=SparkConf(False).setAll(list(settings.items())), gateway=gateway)
+            everything = {**settings, **_storage_settings(master)}
+            context = SparkContext(conf=SparkConf(False).setAll(list(everything.items())), gateway=gateway)
             session = SparkSession(context)
         except BaseException as error:
             explained = _explain(error, master, log)
@@ -187,6 +189,17 @@ def _settings(master: str, conf: Mapping[str, str], scratch: Path, name: str) ->
         else:
             settings[key] = value
     return settings
+
+
+def _storage_settings(master: str) -> dict[str, str]:
+    """Return settings that pass the variables of object stores (endpoint, credentials) on to the executors.
+
+    They are given to the context only: the command line of the Java process can be read by other users.
+    """
+    if is_embedded(master):
+        return {}
+    found = {name: value for name, value in os.environ.items() if ENVIRONMENT.match(name)}
+    return {f"spark.executorEnv.{name}": value for name, value in found.items()}
 
 
 def _zip_package(scratch: Path) -> Path:
