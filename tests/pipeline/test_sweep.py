@@ -115,7 +115,7 @@ def test_tasks_are_sized_by_work_and_not_by_cores(tmp_path):
     text = '[sweep]\nscenario = "short.toml"\nprotocol = ["fifo", "unordered"]\nseeds = 500\n'
     points = read_grid(write_spec(tmp_path, text)).points
     pilot = plan_tasks(points, {})
-    assert [[point.run.protocol for point in share] for share in pilot] == [["fifo"], ["unordered"]]
+    assert [[point.run.protocol for point in share] for share in pilot] == [["fifo"]] * 5 + [["unordered"]] * 5
     kinds = {point.run.protocol: _without_seed(point.run) for point in points}
     short = plan_tasks(points, {kinds["fifo"]: 0.02, kinds["unordered"]: 0.03})
     assert len(short) == 13

@@ -60,7 +60,7 @@ VERBS: Final[dict[str, Verb]] = {
         "runs.bundle",
         "a run or a reproduction as a folder: scenario, seeds, versions, verdict, how to run it again",
     ),
-    "lake": Verb("data.lake", "is every file of a lake what its jobs wrote? Damaged, missing and stray files"),
+    "lake": Verb("data.lake", "check: is every file what its job wrote? compact: merge small files"),
     "report": Verb("data.report", "the lake as a site: diagrams, maps, tables, opened from a disk"),
     "export": Verb("data.export", "a sweep as figures and tables for a paper; a trace as a temporal network"),
     "swarm": Verb("runs.swarm", "seeded worlds that break, heal, and must hold"),

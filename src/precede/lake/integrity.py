@@ -30,6 +30,8 @@ _copies: dict[tuple[str, str], Path] = {}
 """Local copies of files in object stores, by location and path; the one used longest ago comes first."""
 
 _folders: list[Path] = []
+_commits: dict[str, Commits] = {}
+"""The commit records that this process has read, by location."""
 
 
 class Finding(NamedTuple):
@@ -101,7 +103,8 @@ def local_file(url: str) -> Path:
 
 
 def forget_copies() -> None:
-    """Delete the copies of this process, so that the next reader copies again."""
+    """Delete the copies of this process and forget the records it read, so that the next reader reads again."""
+    _commits.clear()
     for key in list(_copies):
         _copies.pop(key).unlink(missing_ok=True)
 
@@ -202,9 +205,6 @@ def missing_files(table: Path) -> Iterator[Finding]:
     for record in _records(Storage(table.parent), table.name) if is_table(table) else ():
         if not (table.parent / record.path).is_file():
             yield Finding(str(table.parent / record.path), "missing: it has a commit record")
-
-
-_commits: dict[str, Commits] = {}
 
 
 def _records(storage: Storage, table: str) -> list[CommittedFile]:

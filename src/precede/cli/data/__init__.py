@@ -5,6 +5,6 @@
 * `sweep`: `precede sweep`, many runs on Spark
 * `report`: `precede report`, a lake as a site
 * `export`: `precede export`, figures and tables for a paper, a trace as a temporal network
-* `lake`: `precede lake`, checks the files of a lake
+* `lake`: `precede lake`, checks and merges the files of a lake
 * `spark`: options, session and progress that these commands share
 """

@@ -1,4 +1,4 @@
-"""`precede lake`: checks the files of a lake."""
+"""`precede lake`: checks and merges the files of a lake."""
 
 from __future__ import annotations
 
@@ -19,6 +19,7 @@ def group() -> None:
     \b
     Example:
       precede lake check --lake lake
+      precede lake compact --lake lake
     """
 
 
@@ -54,3 +55,46 @@ def check(
         result = f"{len(findings):,} findings" if findings else "every file is as it was written"
         print(f"{storage.location}: {result}")
     return 1 if findings else 0
+
+
+@app.command("compact")
+def compact_files(
+    lake: LakeOption = "lake",
+    older_than: Annotated[
+        str, typer.Option(metavar="1h", help="also remove leftovers of killed jobs that are older than this")
+    ] = "24h",
+    as_json: Annotated[bool, typer.Option("--json", help="print the counts as one JSON object")] = False,
+) -> None:
+    """Merge small files of runs, and remove rows and files that were replaced or that a killed job left.
+
+    Every unit keeps its rows. Other jobs may run on the lake meanwhile; no job may be older than the leftovers.
+
+    \b
+    Example:
+      precede lake compact --lake lake
+    """
+    import json
+
+    import msgspec
+
+    from precede.core.errors import BadInput
+    from precede.core.instants import SECOND, parse_duration
+    from precede.lake.compaction import compact
+    from precede.lake.layout import Lake
+
+    store = Lake(lake)
+    if not store.storage.exists():
+        raise BadInput(f"no lake {lake!r}: {store.location} does not exist")
+    try:
+        age_s = parse_duration(older_than) / SECOND
+    except ValueError as error:
+        raise BadInput(f"--older-than: {error}") from None
+    with store.job("compact").hold() as job:
+        compacted = compact(job, age_s)
+    if as_json:
+        print(json.dumps(msgspec.to_builtins(compacted)))
+        return
+    print(
+        f"{store.location}: {compacted.files:,} files, {compacted.files_before:,} before; "
+        f"{compacted.leftovers:,} leftovers removed"
+    )

@@ -14,10 +14,12 @@ that ends together with its executor (preemption, a lost machine) did not die of
 
 from __future__ import annotations
 
+import time
 import traceback
 from collections.abc import Callable, Mapping, Sequence
 from itertools import islice
 from pathlib import Path
+from statistics import median
 from typing import TYPE_CHECKING, Any, Final
 
 import msgspec
@@ -49,10 +51,14 @@ Short runs share a task, so that starting tasks (0.05 CPU s each) costs little.
 """
 
 _PILOT: Final = 64
-"""The most runs of a first plan that only measures durations.
+"""The most kinds of runs in a first plan that only measures durations.
 
 Such a plan is made if there are more runs than this and the duration of none is known.
 """
+
+_PILOT_SEEDS: Final = 5
+"""The runs of each kind in a first plan: the first run of a process is slower than those that follow it."""
+
 
 _DEATHS: Final = 2
 _MANY_COMMITS: Final = 200
@@ -151,8 +157,10 @@ class _RunTask:
                     self._judge_and_measure(mark, events, gauges)
                 pack.add(self.point.id, mark)
             else:
+                began = time.process_time()
                 mark = self._simulate()
                 self._judge_and_measure(mark, self.folder / "events.parquet", self.folder / "gauges.parquet")
+                mark["task_cpu_s"] = time.process_time() - began
                 pack.add(self.point.id, mark, self.folder)
         except Exception as error:
             mark = self._failed(f"{type(error).__name__}: {error}", traceback.format_exc())
@@ -191,13 +199,15 @@ def plan_tasks(points: Sequence[Point], cpu_s: Mapping[bytes, float]) -> list[li
 
     `cpu_s` is the CPU time of runs by everything but their seed. Tasks have about `_S_A_TASK` of work, and the
     longest runs begin first. If there are more than `_PILOT` runs and nothing is known about any, the plan has
-    only one run of each kind, at most `_PILOT`; the next plan knows how long they took.
+    only a few runs of each of the first `_PILOT` kinds; the next plan knows how long they took.
     """
     kinds = [_without_seed(point.run) for point in points]
     unknown = [point for point, kind in zip(points, kinds, strict=True) if kind not in cpu_s]
     if unknown and len(points) > _PILOT and not cpu_s.keys() & set(kinds):
-        first = {_without_seed(point.run): point for point in reversed(unknown)}
-        return [[point] for point in list(first.values())[::-1][:_PILOT]]
+        by_kind: dict[bytes, list[Point]] = {}
+        for point, kind in zip(points, kinds, strict=True):
+            by_kind.setdefault(kind, []).append(point)
+        return [[point] for some in list(by_kind.values())[:_PILOT] for point in some[:_PILOT_SEEDS]]
     if unknown and len(points) <= _PILOT:
         return [[point] for point in _longest_first(points, cpu_s)]
     known = [cpu_s[kind] for kind in kinds if kind in cpu_s]
@@ -215,16 +225,18 @@ def _longest_first(points: Sequence[Point], cpu_s: Mapping[bytes, float]) -> lis
 
 
 def _known_cpu_s(marks: Marks) -> dict[bytes, float]:
-    """Return the CPU time of earlier runs, by everything but their seed."""
-    cpu_s: dict[bytes, float] = {}
+    """Return the median CPU time of earlier runs, by everything but their seed.
+
+    The first run of a process takes longer than those that follow it.
+    """
+    measured: dict[bytes, list[float]] = {}
     for fact in islice(marks.facts.values(), _MARKS_READ):
         try:
             mark = msgspec.json.decode(fact.raw, type=_Timed)
         except msgspec.ValidationError:  # the mark of a failed run, or one that another version left
             continue
-        key = _without_seed(mark.run)
-        cpu_s[key] = max(cpu_s.get(key, 0.0), mark.cpu_s)
-    return cpu_s
+        measured.setdefault(_without_seed(mark.run), []).append(mark.task_cpu_s or mark.cpu_s)
+    return {key: median(seconds) for key, seconds in measured.items()}
 
 
 class _Timed(Struct):
@@ -232,6 +244,7 @@ class _Timed(Struct):
 
     run: Run
     cpu_s: float
+    task_cpu_s: float = 0.0
 
 
 def _without_seed(run: Run) -> bytes:

@@ -1,0 +1,85 @@
+"""Many tiny runs in a lake: how many files they leave, and how long a finished sweep takes to be found again.
+
+    python -m benchmarks.tiny_runs --runs 100000 --json
+
+The runs are simulated, verified and measured in this process, without Spark. `resume_s` is the time from the
+command's start to its summary when every run is finished; `listing_s` is the part that reads commit records and
+compares files with them.
+"""
+
+from __future__ import annotations
+
+import argparse
+import json
+import tempfile
+import time
+from pathlib import Path
+from typing import Any
+
+from precede.experiments.grid import read_grid
+from precede.lake.compaction import compact, count_files
+from precede.lake.layout import Lake
+from precede.pipeline.sweeps.marks import Marks, SweepOptions
+from precede.pipeline.sweeps.sweep import sweep, swept_before
+
+SCENARIO = """
+[world]
+kind = "point_to_point"
+nodes = 2
+delay = "constant(0.01)"
+[workload]
+every = "1s"
+until = "1s"
+[run]
+protocol = "fifo"
+gauges = "none"
+end = "2s"
+"""
+
+
+def measure(runs: int) -> dict[str, Any]:
+    with tempfile.TemporaryDirectory(prefix="precede-tiny-") as folder:
+        (Path(folder) / "tiny.toml").write_text(SCENARIO)
+        spec = Path(folder) / "spec.toml"
+        spec.write_text(f'[sweep]\nscenario = "tiny.toml"\nprotocol = "fifo"\nseeds = {runs}\n')
+        lake, options = Lake(Path(folder) / "lake"), SweepOptions()
+        grid = read_grid(spec)
+        cpu = time.process_time()
+        summary = sweep(lake, grid, None, options)
+        cpu = time.process_time() - cpu
+        assert (summary.runs, summary.failed) == (runs, 0), summary.first_failure
+        files = count_files(lake)
+        began, cpu_began = time.perf_counter(), time.process_time()
+        found = Marks(Lake(lake.location))
+        assert all(found.is_complete(point.id, options) for point in grid.points)
+        listing, listing_cpu = time.perf_counter() - began, time.process_time() - cpu_began
+        began = time.perf_counter()
+        again = swept_before(Lake(lake.location), read_grid(spec), options)
+        resume = time.perf_counter() - began
+        assert again is not None
+        assert again.finished_before == runs
+        with lake.job("compact").hold() as job:
+            merged = compact(job).files
+        return {
+            "runs": runs,
+            "files": files,
+            "files_after_compact": merged,
+            "bytes": sum(path.stat().st_size for path in lake.root.rglob("*") if path.is_file()),
+            "sweep_cpu_s": round(cpu, 1),
+            "listing_s": round(listing, 2),
+            "listing_cpu_s": round(listing_cpu, 2),
+            "resume_s": round(resume, 2),
+        }
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(description=__doc__)
+    parser.add_argument("--json", action="store_true", help="print one object")
+    parser.add_argument("--runs", type=int, default=10_000)
+    options = parser.parse_args()
+    results = measure(options.runs)
+    print(json.dumps(results, indent=2) if options.json else "\n".join(f"{k}: {v}" for k, v in results.items()))
+
+
+if __name__ == "__main__":
+    main()
