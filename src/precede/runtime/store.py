@@ -132,7 +132,7 @@ class Store:
             self._taken.place = 0
         self._write()
         last = self._execute("SELECT seq FROM sqlite_sequence WHERE name = 'outbox'").fetchone()
-        self._last_place = max(self._taken.place, 0 if last is None else int(last[0]))
+        self._last_place: int = max(self._taken.place, 0 if last is None else int(last[0]))
         mark = secrets.randbits(63)
         self.remember("taken", mark)
         self.commit()
