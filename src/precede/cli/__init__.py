@@ -1,6 +1,7 @@
 """The command line: one module per verb. This module finds the verb, runs it and returns its exit code.
 
-The verbs are in `runs`, `data`, `evidence` and `field`, by what they work on; `progress` shows progress.
+The verbs are in `runs`, `data`, `evidence`, `field` and `start`, by what they work on; `progress` shows
+progress.
 
 May import: core, protocols, eventlog, traces, sim, runtime, witness, measures, experiments, reproduction,
     pipeline, lake, report, api
@@ -73,6 +74,8 @@ VERBS: Final[dict[str, Verb]] = {
     "emulate": Verb("field.emulate", "a scenario lived through by real nodes over sockets, compressed in time"),
     "keys": Verb("field.keys", "make, show, export and rotate a group's keys"),
     "protocols": Verb("runs.protocols", "what is there, with paper, order and network"),
+    "new": Verb("start.new", "a small scenario, protocol, routing, app or trace with its test, to begin with"),
+    "doctor": Verb("start.doctor", "what is installed, missing or slow here, and the line that mends it"),
 }
 
 OK: Final = 0

