@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from itertools import pairwise
 from pathlib import Path
 from random import Random
@@ -14,6 +15,7 @@ from precede.lake.layout import Lake
 from precede.lake.results import read_results
 from precede.report import trace_data
 from precede.report.run_data import read_log
+from precede.report.site import build_site
 from precede.traces.contacts import contact_list
 
 if TYPE_CHECKING:
@@ -122,5 +124,16 @@ def test_latency_ends_at_the_delivery_ratio(site: Path, lake: Lake, watched: Wat
     assert float(np.mean(log.ages)) == pytest.approx(measures["age_us_mean"])
     page = watched.open(site / f"run-{run['run_id']}.html")
     assert page.locator("h2", has_text="Latency").count() == 1
+    page.locator("a", has_text="day").first.click()
+    assert page.locator("h1").inner_text() == "Trace day, within 200 m"
     page = watched.open(site / "sweep-buses.html")
     assert page.locator("svg.figure > text", has_text="Delivered within a time").count() == 1
+
+
+def test_links_of_every_page_lead_to_sections_that_exist(site: Path, tmp_path: Path, lake: Lake) -> None:
+    front = (site / "index.html").read_text()
+    for section in re.findall(r'href="index.html#(\w+)"', front):
+        assert f'id="{section}"' in front, section
+    assert 'href="index.html#papers"' in front
+    empty = build_site(Lake(tmp_path / "lake"), tmp_path / "site").front.read_text()
+    assert "index.html#" not in empty

@@ -80,9 +80,19 @@ class RunPages:
         page = run["protocol"]
         if "command" not in run:  # a run in a lake: its report has a page for each protocol
             page = Markup('<a href="{}">{}</a>').format(page_name("protocol", page), page)
-        facts += [("protocol", page), ("scenario", run["scenario"]), ("seed", run["seed"])]
+        facts += [("protocol", page), ("scenario", run["scenario"]), *self._trace(run), ("seed", run["seed"])]
         facts += [(name, f"{run[name]:,}") for name in ("nodes", "rows") if run[name] is not None]
         return facts
+
+    def _trace(self, run: Row) -> list[tuple[str, Any]]:
+        """Return the trace of a run with a link to its page; nothing for a run without one."""
+        world = run["about"]["world"]
+        if "trace" not in world:
+            return []
+        unit = None if "command" in run else self.results.contacts_unit(world["trace"], world.get("range"))
+        if unit is None:
+            return [("trace", world["trace"])]
+        return [("trace", Markup('<a href="{}">{}</a>').format(page_name("trace", unit), world["trace"]))]
 
     def _diagram(self, run: Row) -> dict[str, Any]:
         """Return the template's values for the diagram and the map, and write their data."""

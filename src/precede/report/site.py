@@ -23,7 +23,7 @@ from precede.report.run_pages import RunPages
 from precede.report.sweep_pages import glance, write_sweep
 from precede.report.tables import Cell, Link, Table, html
 from precede.report.trace_pages import write_traces
-from precede.report.writing import Pages, options_text, page_name
+from precede.report.writing import SECTIONS, Pages, options_text, page_name
 
 EVENTS: Final = 100_000
 RUNS: Final = 200
@@ -59,6 +59,14 @@ def build_site(
     """
     results = read_results(lake)
     pages = fresh_folder(out)
+    filled = {
+        "sweeps": results.runs,
+        "traces": results.lake.units("contacts"),
+        "runs": results.runs,
+        "papers": results.comparisons,
+        "protocols": cards,
+    }
+    pages.sections = [section for section in SECTIONS if filled[section]]
     chosen = _chosen(results, runs)
     writer = RunPages(pages, results, events)
     for done, run in enumerate(chosen):
@@ -137,7 +145,7 @@ def _summary(results: Results) -> str:
     kept = sum(1 for verdict in promised if verdict["verdict"] == "holds")
     deliveries = sum(verdict["deliveries_checked"] or 0 for verdict in results.verdicts.values())
     text = f"{len(results.runs):,} runs, {deliveries:,} deliveries checked: "
-    text += f"{kept} of {len(promised)} verdicts hold."
+    text += f"{kept} of {len(promised)} verdicts hold." if promised else "no protocol here promises an order."
     free = [v for v in results.verdicts.values() if v["promised"] != v["order"]]
     broken = sum(verdict["violations"] or 0 for verdict in free)
     if broken:

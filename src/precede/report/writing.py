@@ -23,6 +23,9 @@ POLICY: Final = (
 """The content-security policy of every page. A page opened from a disk has no origin, hence `file:`."""
 
 
+SECTIONS: Final = ("sweeps", "traces", "runs", "papers", "protocols")
+
+
 class Section(NamedTuple):
     """A section of a page: text, figures, tables, and the command that makes them again.
 
@@ -43,6 +46,8 @@ class Pages:
     def __init__(self, out: Path) -> None:
         self.out = out
         self.written: list[str] = []
+        self.sections: Sequence[str] = SECTIONS
+        """The sections of the front page, to which every page has links."""
         self._templates = Environment(
             loader=PackageLoader("precede.report"),
             autoescape=True,
@@ -53,7 +58,7 @@ class Pages:
 
     def write(self, page: str, template: str, **values: Any) -> str:
         """Write one page and return its name. Only values of the type `Markup` are inserted unescaped."""
-        text = self._templates.get_template(template).render(policy=POLICY, **values)
+        text = self._templates.get_template(template).render(policy=POLICY, links=self.sections, **values)
         (self.out / page).write_text(text, encoding="utf-8")
         self.written.append(page)
         return page
