@@ -217,8 +217,7 @@ class Store:
         """Return one of the driver's own numbers, or `default` if it was never written."""
         for changes in (self._changes, self._journalled):
             if name in changes.numbers:
-                value: int = changes.numbers[name]
-                return value
+                return changes.numbers[name]
         row = self._execute("SELECT value FROM driver WHERE name = ?", (name,)).fetchone()
         return default if row is None else int(row[0])
 

@@ -25,6 +25,8 @@ class TakenPlace:
         make_private(path)
         self._file: int | None = os.open(path, os.O_RDWR | os.O_CLOEXEC)
         content = os.pread(self._file, _CONTENT.size, 0)
+        self.mark: int
+        self.place: int
         self.mark, self.place = _CONTENT.unpack(content) if len(content) == _CONTENT.size else (0, 0)
 
     def begin(self, mark: int, place: int) -> None:
