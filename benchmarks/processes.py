@@ -1,6 +1,6 @@
 """Runs members in processes of their own: a closed loop of broadcasts, and the CPU time of each delivery.
 
-Every member broadcasts as soon as fewer than `WINDOW` of its messages are outstanding: it counts its broadcasts
+Every member broadcasts as soon as fewer than a number of its messages are outstanding: it counts its broadcasts
 against the deliveries it has seen, divided by the members, so members keep in step. A delivery is a message
 handed to one member's application, own messages included. CPU time is that of all processes, user and system.
 """
@@ -15,7 +15,6 @@ from importlib import import_module
 from multiprocessing.connection import Connection
 from typing import Any, Final, NamedTuple
 
-WINDOW: Final = 8
 PAYLOAD: Final = bytes(200)
 _WARM_UP_S: Final = 1.5
 _LONGEST_START_S: Final = 120.0
@@ -42,6 +41,7 @@ class Seat:
     """One member's place in a run: what it has to know, and what it reports."""
 
     def __init__(self, place: int, members: int, options: Mapping[str, Any], parent: Connection) -> None:
+        self._most_outstanding: int = options["outstanding"]
         self.place = place
         self.members = members
         self.options = options
@@ -77,10 +77,10 @@ class Seat:
 
     async def _broadcast(self, broadcast: Callable[[int], Awaitable[None]]) -> None:
         while True:
-            outstanding = self._said - self._delivered // self.members
-            if outstanding < WINDOW:
-                self._said += WINDOW - outstanding
-                await broadcast(WINDOW - outstanding)
+            count = self._most_outstanding - (self._said - self._delivered // self.members)
+            if count > 0:
+                self._said += count
+                await broadcast(count)
             else:
                 self._progress.clear()
                 await self._progress.wait()

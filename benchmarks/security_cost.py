@@ -23,6 +23,7 @@ from precede.protocols.layered.envelope import Envelope
 from precede.protocols.layered.epidemic.packets import MessagesPacket, packed
 from precede.runtime.evidence.headers import SIGNATURE_BYTES
 from precede.runtime.links.admission import SealedAdmission
+from precede.runtime.links.agreement import Agreement
 from precede.runtime.links.authorship import Authors
 from precede.runtime.links.group_seal import GroupSeal, derive_keys
 from precede.runtime.links.introductions import Directory, Identity
@@ -83,13 +84,16 @@ def pair() -> tuple[SealedAdmission, SealedAdmission, float]:
     for name, other in (("ana", "ben"), ("ben", "ana")):
         directory = Directory("bench", own[name].introduce("bench", name), node_id)
         directory.accept(own[other].introduce("bench", other))
-        member = members[name] = SealedAdmission(node_id(name), own[name], directory, "bench", (key,), 1)
+        terms = Agreement(name, {}, lambda: 0, None, str, lambda code, text, peer: None)
+        member = SealedAdmission(node_id(name), own[name], directory, "bench", (key,), 1, terms)
+        members[name] = member
         member.connect(
             LinkEvents(
                 lambda frame, where: in_flight.append((str(where), frame)),
                 lambda peer, boot, where: None,
                 lambda peer, where: None,
                 lambda peer: None,
+                lambda where: None,
                 lambda where: None,
             )
         )

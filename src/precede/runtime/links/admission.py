@@ -213,6 +213,7 @@ class SealedAdmission(Admission):
         self.directory = directory
         self._heard: OrderedDict[NodeId, tuple[Beacon, Where]] = OrderedDict()
         self._told: dict[NodeId, tuple[int | None, int]] = {}
+        self._strange = 0
         self._identity = identity
         self._group = group
         self._keys = keys
@@ -245,10 +246,12 @@ class SealedAdmission(Admission):
         self._sessions.paths.prove(where)
 
     def frame(self, frame: bytes, where: Where, now: float) -> Arrived | None:
-        strange = self.dropped["stranger"] + self.dropped["version"]
         arrived = self._sessions.frame(frame, where, now)
-        if arrived is None and self.dropped["stranger"] + self.dropped["version"] > strange:
-            self.agreement.stranger_heard(where)
+        if arrived is None:
+            strange = self.dropped["stranger"] + self.dropped["version"]
+            if strange > self._strange:
+                self._strange = strange
+                self.agreement.stranger_heard(where)
         return arrived
 
     def seal_to(self, peer: NodeId, data: bytes) -> tuple[bytes, Where] | None:
