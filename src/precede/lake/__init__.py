@@ -4,7 +4,7 @@ Every table is declared once. One unit of a table (a trace, a run, a sweep) appe
 job that was killed continues when it is run again. There is one reader, `Lake`, and one writer, `Job`; the
 pipeline, the report, experiments and the commands use them.
 
-* `schemas`: the ten tables, with type and meaning of every column
+* `schemas`: the tables, with type and meaning of every column
 * `storage`: folders and object stores behind one small interface
 * `commits`: commit records: which files are visible, and what they must be
 * `integrity`: files compared with their records

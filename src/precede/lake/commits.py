@@ -31,6 +31,7 @@ TRACES: Final = "traces"
 CONTACTS: Final = "contacts"
 RUNS: Final = "runs"
 SWEEPS: Final = "sweeps"
+SWARM: Final = "swarm"
 KINDS: Final[Mapping[str, tuple[str, ...]]] = {
     "segments": (TRACES,),
     "rejects": (TRACES,),
@@ -43,6 +44,7 @@ KINDS: Final[Mapping[str, tuple[str, ...]]] = {
     "measures": (SWEEPS,),
     "differences": (SWEEPS,),
     "comparisons": (SWEEPS,),
+    "worlds": (SWEEPS,),
 }
 """The kinds of commits that may name files of a table."""
 

@@ -62,15 +62,15 @@ class _Part(NamedTuple):
         return any(spans != file.units for file, spans in self.files)
 
 
-def compact(job: Job, older_than_s: float | None = None, at_least: int = 2) -> Compacted:
-    """Merge the small packs of runs in a lake and remove replaced rows.
+def compact(job: Job, older_than_s: float | None = None, at_least: int = 2, kind: str = RUNS) -> Compacted:
+    """Merge the small commits of a kind, such as packs of runs, and remove replaced rows.
 
-    Packs are merged only if there are `at_least` small ones. With `older_than_s`, files that no record names
+    They are merged only if there are `at_least` small ones. With `older_than_s`, files that no record names
     and files of jobs are removed if they are older than that.
     """
     lake = job.lake
     before = count_files(lake)
-    parts = _parts(lake)
+    parts = _parts(lake, kind)
     for part in parts:
         if part.is_empty:
             remove_commit(lake, part.key, ())
@@ -98,12 +98,12 @@ def remove_commit(lake: Lake, key: Key, needed: Sequence[str]) -> None:
             lake.storage.delete(file.path)
 
 
-def _parts(lake: Lake) -> list[_Part]:
-    """The commits of runs, each with what no other one has replaced."""
+def _parts(lake: Lake, kind: str) -> list[_Part]:
+    """The commits of a kind, each with what no other one has replaced."""
     contents: dict[Key, Content] = {}
     rows: dict[tuple[str, str], Key] = {}
     facts: dict[str, Key] = {}
-    for key in lake.commits.winners(RUNS):
+    for key in lake.commits.winners(kind):
         try:
             contents[key] = lake.commits.content(key)
         except (Damaged, FileNotFoundError):
@@ -148,7 +148,7 @@ def _merge(job: Job, group: Sequence[_Part]) -> None:
     name, tables = f"merged-{digest}", Counter(file.table for part in intact for file, _ in part.files)
     files = [_merged_file(job, name, table, intact) for table in sorted(tables)]
     facts = {unit: raw for part in intact for unit, raw in part.facts.items()}
-    job.commit(RUNS, name, files, facts, intact[0].key.generation)
+    job.commit(intact[0].key.kind, name, files, facts, intact[0].key.generation)
     for part in intact:
         remove_commit(job.lake, part.key, [file.path for file in files])
 

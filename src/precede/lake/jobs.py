@@ -22,14 +22,14 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 
 from precede.core.errors import BadInput
-from precede.lake.commits import KINDS, CommittedFile, Damaged, Key, Span, digest_of, encode
+from precede.lake.commits import KINDS, SWARM, CommittedFile, Damaged, Key, Span, digest_of, encode
 from precede.lake.integrity import describe_file
 from precede.lake.layout import ROWS_A_GROUP, Lake, check_unit, foreign_path
 from precede.lake.schemas import TABLES
 
 Piece = TypeVar("Piece")
 Rows: TypeAlias = pa.Table | Iterable[pa.RecordBatch]
-_OTHER_KINDS: Final = ("units", "swarm")
+_OTHER_KINDS: Final = ("units", SWARM)
 
 
 class Job:

@@ -326,10 +326,30 @@ DIFFERENCES: Final = Table(
         ),
     ),
 )
+WORLDS: Final = Table(
+    "worlds",
+    "the worlds of the swarm that were run for one protocol in a range of 64 seeds, each counted once",
+    ("protocol", "first_seed"),
+    "one protocol",
+    (
+        Column("protocol", "string", "name of the protocol, with `+` and the routing it runs over"),
+        Column("first_seed", "bigint", "first seed of the range"),
+        Column("last_seed", "bigint", "last seed of the range"),
+        Column("worlds", "bigint", "how many of these seeds were run"),
+        Column("violations", "bigint", "violations of the order in these worlds; an exception counts as one"),
+        Column("duplicates", "bigint", "messages that were delivered twice"),
+        Column("undelivered", "bigint", "messages that were due and not delivered after the network healed"),
+        Column("leaks", "bigint", "buffers that were not empty at the end"),
+        Column("deliveries", "bigint", "deliveries that were checked"),
+        Column("failing_seeds", "array<string>", "seeds of worlds with findings"),
+        Column("version", "string", "version of the package and digest of its code"),
+    ),
+)
 
 _ALL = (
     *(SEGMENTS, CONTACTS, REJECTS, RUNS, EVENTS, GAUGES, VERDICTS, VIOLATIONS, MEASURES, COMPARISONS),
     DIFFERENCES,
+    WORLDS,
 )
 TABLES: Final[Mapping[str, Table]] = {table.name: table for table in _ALL}
 

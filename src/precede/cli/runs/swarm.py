@@ -25,12 +25,17 @@ def command(
     jobs: Annotated[int, typer.Option(min=0, help="processes; 0: one per core")] = 0,
     record: Annotated[Path | None, typer.Option(help="append failing worlds to this file")] = None,
     shrink: Annotated[bool, typer.Option(help="make a failing world small before it is shown")] = True,
+    lake: Annotated[
+        str | None,
+        typer.Option(metavar="DIR", help="add the results to the table `worlds` of this lake, on Spark"),
+    ] = None,
     master: MasterOption = None,
     conf: ConfOption = None,
 ) -> int:
     """Draw worlds from seeds, inject faults, heal them, and check safety and liveness of every one.
 
-    The last line has the counts. The exit code is 1 if any count other than worlds is not 0.
+    The last line has the counts. The exit code is 1 if any count other than worlds is not 0. With --lake, the
+    worlds that the lake has are not run again, and the counts are those of all worlds of these protocols in it.
 
     \b
     Example:
@@ -38,6 +43,7 @@ def command(
       precede swarm --protocol vector_clock --worlds 1 --seed 4711      (one world again)
       precede swarm --protocol fifo --over prophet --worlds 50
       precede swarm --worlds 100000 --master spark://HOST:7077          (on a cluster)
+      precede swarm --worlds 100000 --seed 1 --lake lake                (results accumulate)
     """
     from precede.cli.progress import counting
     from precede.experiments.swarm.plan import DRAWERS, ORDERINGS, draw_plan, find_drawer
@@ -54,11 +60,16 @@ def command(
         print(_drawn(draw_plan(names[0], first)), flush=True)
     tally = Tally()
     work = spread(names, worlds, first)
-    results = _results(work, jobs) if master is None else _on_spark(work, master, conf)
+    if lake is not None:
+        results = _into_lake(work, lake, master, conf)
+    else:
+        results = _results(work, jobs) if master is None else _on_spark(work, master, conf)
     for result in counting(results, worlds, "worlds"):
         tally.add(result)
         if result.failed:
             _show(result, shrink, record)
+    if lake is not None:
+        tally = _accumulated(lake, names, tally)
     print(tally.line())
     return 0 if tally.clean else 1
 
@@ -83,6 +94,30 @@ def _on_spark(work: list[tuple[str, int]], master: str, conf: list[str] | None) 
 
     with session_for(master, conf, "swarm", light=True) as session:
         yield from swarm_results(session, work)
+
+
+def _into_lake(
+    work: list[tuple[str, int]], lake: str, master: str | None, conf: list[str] | None
+) -> Iterator[Any]:
+    from precede.lake.layout import Lake
+    from precede.pipeline.sweeps.worlds import run_worlds
+
+    with session_for(master, conf, "swarm", light=True) as session:
+        yield from run_worlds(Lake(lake), session, work)
+
+
+def _accumulated(lake: str, names: list[str], tally: Any) -> Any:
+    """Print what the lake has of each protocol, and return the counts of all of them."""
+    from precede.experiments.swarm.swarm import Tally
+    from precede.lake.layout import Lake
+    from precede.pipeline.sweeps.worlds import count_worlds
+
+    print(f"{tally.worlds:,} worlds were run now; table worlds in {Lake(lake).location}:")
+    total = Tally()
+    for name, counted in count_worlds(Lake(lake), names).items():
+        print(f"  {name}: {counted.line()}")
+        total.plus(counted)
+    return total
 
 
 def _show(result: Any, shrinking: bool, record: Path | None) -> None:

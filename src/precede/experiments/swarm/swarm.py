@@ -62,6 +62,14 @@ class Tally(Struct):
         self.undelivered += result.undelivered
         self.leaks += result.leaks
 
+    def plus(self, other: Tally) -> None:
+        """Add the findings of other worlds."""
+        self.worlds += other.worlds
+        self.violations += other.violations
+        self.duplicates += other.duplicates
+        self.undelivered += other.undelivered
+        self.leaks += other.leaks
+
     @property
     def clean(self) -> bool:
         """True if no world had a finding."""

@@ -13,4 +13,5 @@
 * `differences`: groups of runs compared with each other over shared seeds
 * `compare`: measures compared with a claims file
 * `swarm`: random worlds as tasks, for `precede swarm`
+* `worlds`: the swarm into a lake, where each world counts once
 """
