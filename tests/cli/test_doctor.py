@@ -29,7 +29,7 @@ METADATA = [
 
 
 class Distribution:
-    """What `importlib.metadata` would say of Precede, from the pyproject.toml of this checkout."""
+    """The metadata that pip would write for Precede, from the pyproject.toml of this checkout."""
 
     requires = METADATA
 
