@@ -100,23 +100,23 @@ def run_members(
     context = multiprocessing.get_context("spawn")
     pipes = [context.Pipe() for _ in range(members)]
     processes = [
-        context.Process(target=_main, args=(member, place, members, dict(options), there), daemon=True)
+        context.Process(target=run_seat, args=(member, place, members, dict(options), there), daemon=True)
         for place, (_, there) in enumerate(pipes)
     ]
     for process in processes:
         process.start()
     parents = [here for here, _ in pipes]
     try:
-        while (values := [_received(parent) for parent in parents]) != [None] * members:
-            _send_all(parents, values)
+        while (values := [receive(parent) for parent in parents]) != [None] * members:
+            send_all(parents, values)
         begin = time.monotonic() + _WARM_UP_S
-        _send_all(parents, [(begin, seconds)])
+        send_all(parents, [(begin, seconds)])
         time.sleep(begin - time.monotonic())
         outside = others_cpu_s()
         time.sleep(begin + seconds - time.monotonic())
         outside = others_cpu_s() - outside
-        costs = [_received(parent) for parent in parents]
-        _send_all(parents, [])
+        costs = [receive(parent) for parent in parents]
+        send_all(parents, [])
     finally:
         for process in processes:
             process.join(10.0)
@@ -125,18 +125,21 @@ def run_members(
     return Cost(cpu, sum(cost.deliveries for cost in costs), seconds)
 
 
-def _received(parent: Connection) -> Any:
-    if not parent.poll(_LONGEST_START_S):
-        raise TimeoutError(f"a member did not start within {_LONGEST_START_S:.0f} seconds")
+def receive(parent: Connection, patience_s: float = _LONGEST_START_S) -> Any:
+    """Receive what a member sends next. Raise TimeoutError if it sends nothing for so long."""
+    if not parent.poll(patience_s):
+        raise TimeoutError(f"a member sent nothing within {patience_s:.0f} seconds")
     return parent.recv()
 
 
-def _send_all(parents: list[Connection], values: list[Any]) -> None:
+def send_all(parents: list[Connection], values: list[Any]) -> None:
+    """Send the values of all members to each of them."""
     for parent in parents:
         parent.send(values)
 
 
-def _main(member: str, place: int, members: int, options: Mapping[str, Any], parent: Connection) -> None:
+def run_seat(member: str, place: int, members: int, options: Mapping[str, Any], parent: Connection) -> None:
+    """Run one member in this process."""
     module, _, function = member.partition(":")
     run: Callable[[Seat], Any] = getattr(import_module(module), function)
 

@@ -3,7 +3,8 @@
 Every member is a process in a namespace of its own, finds the others on its LAN, and broadcasts all the time.
 Every `--kill-every` seconds one of them is killed (`kill -9`) and started again; the first member is never
 killed, so that its memory can be followed. Every `--cut-every` seconds the wire is cut in two for a while. Then
-everything heals, and the event logs are verified: order, and that every member delivered every message.
+everything heals, every member broadcasts a last message, and everybody must deliver all of these. The event
+logs are verified: order, and that every member delivered every message.
 
     python -m benchmarks.soak --minutes 2 --json        (30 minutes, 8 members, 20 % loss unless told otherwise)
 
@@ -30,17 +31,19 @@ from tests.network.namespaces import SOURCE, Net, Process, network, why_not
 
 KEY: Final = bytes(range(32))
 _DOWN_S: Final = (0.5, 4.0)
-_QUIET_S: Final = 20.0
+_LAST: Final = b"last"
+_LONGEST_CATCH_UP_S: Final = 300.0
 
 
 # -- one member ------------------------------------------------------------------------------------------------
 
 
 async def member(settings: dict[str, Any]) -> None:
-    """Broadcast until a line "quiet" comes, and leave in good order at the end of the input."""
+    """Broadcast until a line comes, then a last message. Leave in good order at the end of the input."""
     name, names = settings["name"], settings["names"]
     quiet = asyncio.Event()
     counts = {"sent": 0, "delivered": 0, "refused": 0}
+    last_of: dict[str, None] = {}
     group = precede.join(
         "soak",
         name,
@@ -54,24 +57,29 @@ async def member(settings: dict[str, Any]) -> None:
     )
 
     async def take() -> None:
-        async for _ in group:
+        async for message in group:
             counts["delivered"] += 1
+            if message.payload == _LAST:
+                last_of[message.source] = None
 
     async def say() -> None:
-        while not quiet.is_set():
+        done = False
+        while not done:
             try:
-                await group.broadcast(f"{name} {time.time_ns()}".encode())
+                done = quiet.is_set()
+                await group.broadcast(_LAST if done else f"{name} {time.time_ns()}".encode())
                 counts["sent"] += 1
             except Refused:
                 counts["refused"] += 1
+                done = False
             await asyncio.sleep(settings["every"])
 
     async def report() -> None:
         while True:
             pages = int(Path("/proc/self/statm").read_text().split()[1])
-            line = {"rss_kb": 4 * pages, **counts, "near": len(group.neighbours())}
+            line = {"rss_kb": 4 * pages, **counts, "near": len(group.neighbours()), "last_of": len(last_of)}
             print(json.dumps(line), flush=True)
-            await asyncio.sleep(5.0)
+            await asyncio.sleep(2.0)
 
     async with group:
         tasks = [asyncio.create_task(work()) for work in (take, say, report)]
@@ -101,6 +109,7 @@ class Soak:
         self._wire = net.wire("w", ends, loss=given.loss, delay=0.001, jitter=0.002)
         self._running: dict[str, Process] = {}
         self.kills = self.cuts = 0
+        self.catch_up_s = 0.0
         self.memory: list[int] = []
 
     def start(self, name: str) -> None:
@@ -145,7 +154,10 @@ class Soak:
         time.sleep(5.0)
         for process in self._running.values():
             process.say(quiet=True)
-        time.sleep(_QUIET_S)
+        quiet_since = time.monotonic()
+        while self.catch_up_s < _LONGEST_CATCH_UP_S and not self._all_have_the_last():
+            time.sleep(1.0)
+            self.catch_up_s = time.monotonic() - quiet_since
         for process in self._running.values():
             process.close_input()
         for name, process in self._running.items():
@@ -168,11 +180,20 @@ class Soak:
         self._wire.say(cut=[ports[:half], ports[half:]])
         self.cuts += 1
 
+    def _report_of(self, name: str) -> dict[str, int]:
+        """The last line that a member has written; empty before the first one."""
+        lines = (self._folder / f"{name}.out").read_text().splitlines(keepends=True)
+        whole = [line for line in lines[-2:] if line.endswith("\n")]
+        return json.loads(whole[-1]) if whole else {}
+
+    def _all_have_the_last(self) -> bool:
+        everybody = len(self.names)
+        return all(self._report_of(name).get("last_of") == everybody for name in self.names)
+
     def _follow_memory(self, passed: float) -> None:
         """Note the memory of the member that is never killed, every five seconds."""
         if passed >= 5.0 * (len(self.memory) + 1):
-            lines = (self._folder / f"{self.names[0]}.out").read_text().splitlines()
-            self.memory.append(int(json.loads(lines[-1])["rss_kb"]) if lines else 0)
+            self.memory.append(self._report_of(self.names[0]).get("rss_kb", 0))
 
     def judged(self) -> dict[str, Any]:
         """Verify the logs, and count the messages that some member did not deliver."""
@@ -201,6 +222,7 @@ class Soak:
             "loss": self._given.loss,
             "kills": self.kills,
             "cuts": self.cuts,
+            "catch_up_s": round(self.catch_up_s, 1),
             "broadcasts": len(broadcast),
             "deliveries": sum(map(len, delivered.values())),
             "lost": {name: len(broadcast - got) for name, got in delivered.items() if broadcast - got},
