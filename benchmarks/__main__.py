@@ -19,6 +19,9 @@ NOT_ONE = (
     "processes",
     "precede_member",
     "rivals",
+    "rooms",
+    "rate",  # fails on a busy machine
+    "soak",  # needs network namespaces, and half an hour
 )
 
 

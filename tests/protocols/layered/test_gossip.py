@@ -19,6 +19,7 @@ from precede.experiments.run import Run, carry_out
 from precede.experiments.swarm.swarm import run_seed
 from precede.protocols import registry
 from precede.protocols.layered.envelope import Envelope
+from precede.protocols.layered.gossip.coverage import Coverage
 from precede.protocols.layered.gossip.packets import (
     DataPacket,
     DigestPacket,
@@ -205,6 +206,16 @@ def test_a_message_is_relayed_only_to_neighbours_that_the_transmitter_does_not_r
     for node, neighbours, relays in ((covered, (BEN, CEM), 0), (uncovered, (BEN,), 1)):
         effects = node.receive(data(ANA, 1, neighbours=neighbours), ANA, SECOND, RADIO)
         assert len(packets(run_timers(node, effects, SECOND + 15_000), DataPacket)) == relays
+
+
+def test_a_list_from_before_others_came_is_no_evidence_of_neighbours_out_of_range() -> None:
+    coverage = Coverage(BEN)
+    for peer in (ANA, CEM):
+        coverage.link_up(peer)
+    coverage.heard(ANA, 1, (BEN,), 0)
+    assert coverage.is_one_room(0)
+    coverage.heard(CEM, 1, (ANA, BEN, DAN), 0)  # this node does not hear dan
+    assert not coverage.is_one_room(0)
 
 
 # -- liars -----------------------------------------------------------------------------------------------

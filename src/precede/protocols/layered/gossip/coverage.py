@@ -101,6 +101,9 @@ class Coverage:
         return all(peer in reached for peer in self.neighbours(now))
 
     def is_one_room(self, now: Instant) -> bool:
-        """Does every neighbour have the same neighbours as this node, as far as lists are known?"""
+        """Does this node hear every neighbour of its neighbours, as far as their lists are known?
+
+        A neighbour that was silent since others came has a shorter list here, which is no evidence.
+        """
         room = {self._me, *self.neighbours(now)}
-        return all(members | {peer} == room for peer, (_, members) in self._lists.items())
+        return all(members <= room for _, members in self._lists.values())
