@@ -280,6 +280,9 @@ def test_equivocation_shows_in_status_log_and_verify(
     assert {(each["author"], each["key"]) for each in said["evidence"]} == {("mal", ROSTER["mal"].hex())}
     main(["verify", str(tmp_path / "log")])
     assert "evidence: mal signed two different messages with one id" in capsys.readouterr().out
+    file.write_bytes(file.read_bytes().replace(b'"author":"mal"', b'"author":"a\\n\\u001b[2J"'))
+    main(["verify", str(tmp_path / "log")])
+    assert "evidence: a\\n\\x1b[2J signed" in capsys.readouterr().out
     file.write_bytes(file.read_bytes().replace(b'"number":2', b'"number":3'))
     assert main(["verify", str(tmp_path / "log")]) == 2
     assert "evidence.jsonl, line 1: evidence that its author did not sign" in capsys.readouterr().err

@@ -30,6 +30,7 @@ RUNS: Final = 200
 _ROWS: Final = 10_000_000
 """Logs with more rows together than this are not all read: a page takes 0.65 µs of CPU time for each row."""
 _ASSETS: Final = ("style.css", "page.js", "model.js", "diagram.js", "map.js", "run.js")
+_EVIDENCE: Final = ("member", "what it did", "it is", "key")
 _LIST: Final = "pages.txt"
 """Lists the pages of a report, so that the next report removes these and no other files."""
 
@@ -51,11 +52,13 @@ def build_site(
     *,
     events: int = EVENTS,
     runs: int | None = None,
+    evidence: Sequence[Sequence[Cell]] = (),
     progress: Callable[[int, int], None] | None = None,
 ) -> Built:
     """Write the site of a lake into the folder `out`.
 
     A run's page has at most `events` events. At most `runs` runs get a page; None: as many as are soon written.
+    `evidence` has rows of member, what it signed, proof or hint, and key.
     """
     results = read_results(lake)
     pages = fresh_folder(out)
@@ -86,6 +89,7 @@ def build_site(
         else "Promised and verified orders",
         summary=_summary(results),
         verdicts=html(glance(results)) if results.verdicts else "",
+        evidence=html(Table("Who told two stories", _EVIDENCE, list(evidence))) if evidence else "",
         sweeps=sweeps,
         traces=html(traces) if traces.rows else "",
         papers=html(paper_table) if paper_table.rows else "",

@@ -12,6 +12,7 @@ from precede.cli.data.spark import LakeOption, counting
 if TYPE_CHECKING:
     from precede.lake.layout import Lake
     from precede.report.protocol_pages import Card
+    from precede.report.tables import Cell
 
 
 def command(
@@ -32,6 +33,9 @@ def command(
             metavar="DIR", help="folder of claims (default: papers in this folder or of the source checkout)"
         ),
     ] = None,
+    evidence: Annotated[
+        Path | None, typer.Option(metavar="DIR", help="folder of members' logs: show who equivocated")
+    ] = None,
     shiviz: Annotated[
         str | None,
         typer.Option(metavar="RUN", help="write the log of this run in ShiViz's format instead of a site"),
@@ -43,6 +47,7 @@ def command(
     Example:
       precede sweep buses.toml
       precede report --out site
+      precede report --evidence logs --out site
       precede report --shiviz fifo-s1-0fc0bc6b4725 --out site
     """
     from precede.core.errors import BadInput
@@ -58,12 +63,37 @@ def command(
         return
     with counting("run pages") as progress:
         built = build_site(
-            store, out, protocol_cards(), find_papers(papers), events=events, runs=runs, progress=progress
+            *(store, out, protocol_cards(), find_papers(papers)),
+            events=events,
+            runs=runs,
+            evidence=[] if evidence is None else evidence_rows(evidence),
+            progress=progress,
         )
     print(f"{built.pages:,} pages, {built.bytes / 1e6:.1f} MB, in {out}")
     if built.runs_left_out:
         print(f"{built.runs_left_out:,} runs have no page (use --runs for more; a page needs the run's log)")
     print(f"Open {built.front}")
+
+
+def evidence_rows(folder: Path) -> list[list[Cell]]:
+    """Return a row of the site for each piece of evidence beside the event logs in a folder.
+
+    Raise BadInput if there is no such folder, or if a piece does not hold.
+    """
+    from precede.core.errors import BadInput
+    from precede.eventlog.schema import EVIDENCE_FILE
+    from precede.runtime.evidence.files import read_evidence
+    from precede.runtime.evidence.proofs import Equivocation
+
+    if not folder.is_dir():
+        raise BadInput(f"--evidence {folder}: no such folder")
+    rows: list[list[Cell]] = []
+    for each in read_evidence(sorted(folder.rglob(EVIDENCE_FILE))):
+        if isinstance(each, Equivocation):
+            rows.append([each.author, each.text, "a proof" if each.is_proof else "a hint", each.public.hex()])
+        else:
+            rows.append([each.author, each.text, "redacted", ""])
+    return rows
 
 
 def write_shiviz(lake: Lake, run_id: str, events: int, out: Path) -> str:

@@ -134,7 +134,12 @@ def command(
 
 
 def _describe_evidence(evidence: dict[str, Any]) -> str:
-    return f"  evidence: {evidence['text']}" + (f"; key {evidence['key']}" if evidence["key"] else "")
+    """Return a line about a piece of evidence; whoever wrote its file chose the name in it."""
+    from precede.cli.field.lines import printable
+
+    return f"  evidence: {printable(evidence['text'])}" + (
+        f"; key {evidence['key']}" if evidence["key"] else ""
+    )
 
 
 def _evidence(log: str) -> list[dict[str, Any]]:
