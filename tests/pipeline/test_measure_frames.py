@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from functools import partial
 from statistics import mean, stdev
 
 import pyarrow as pa
@@ -11,10 +12,10 @@ import pytest
 from precede.experiments.run import carry_out_into
 from precede.experiments.scenario import read_scenario
 from precede.lake.schemas import EVENTS, GAUGES, MEASURES, TABLES
-from precede.measures import confidence_interval, measure_events, measure_run
+from precede.measures import EventMeasures, Window, confidence_interval, measure_events, measure_run
 from precede.pipeline.sessions.frames import spark_schema
 from precede.pipeline.sweeps.groups import group_rows
-from precede.pipeline.sweeps.measures import group_measures, measure
+from precede.pipeline.sweeps.measures import _Runs, group_measures, measure
 from tests.measures.test_measures import STORY, table
 
 RUNS = [("vector_clock", "6s"), ("unordered", "3s")]
@@ -104,3 +105,16 @@ def test_groups_are_the_same_without_spark():
     table = group_rows(measures_of_runs())
     assert table.schema == MEASURES.arrow()
     check_groups(table.to_pylist())
+
+
+def test_a_task_measures_each_run_of_its_partition_in_the_window():
+    """The function that Spark tasks call, here with batches that cut runs apart."""
+    story = table(STORY)
+    both = pa.concat_tables([story.set_column(0, "run_id", pa.array([name] * story.num_rows)) for name in "ab"])
+    for window in (None, Window(0, 25), Window(25, 10**9)):
+        task = _Runs(partial(EventMeasures, window))
+        rows = [row for batch in task(iter(both.to_batches(5))) for row in batch.to_pylist()]
+        expected = measure_events(story.to_batches(), window)
+        for run_id in "ab":
+            found = {row["measure"]: row["value"] for row in rows if row["run_id"] == run_id}
+            assert found == {name: value for name, value in expected.items() if value is not None}

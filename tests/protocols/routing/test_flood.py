@@ -72,6 +72,6 @@ def test_receptions_equal_an_independent_flood(routing: str) -> None:
 
 
 @pytest.mark.long
-@pytest.mark.parametrize("routing", ["epidemic", "maxprop", "prophet"])
+@pytest.mark.parametrize("routing", ["epidemic", "maxprop"])
 def test_receptions_of_the_whole_bus_day_equal_an_independent_flood(routing: str) -> None:
     judge(routing, 60)

@@ -246,12 +246,16 @@ def test_maxprop_keeps_the_newer_vector_of_a_node() -> None:
     for now in (2, 3):
         meet(a, b, now)  # ... and a knows b after three
         part(a, b, now)
-    newer = dict(a._vectors[1])
+    newer = dict(a._others[1])
+    assert newer[1] == 3, "the entry of a node in its own vector counts its encounters"
     meet(a, c, 4)
-    assert a._vectors[1] == newer == c._vectors[1]
-    assert sum(a._vectors[0].values()) == pytest.approx(1.0)
+    assert a._others[1] == newer == c._others[1]
+    assert sum(a._own.values()) == pytest.approx(1.0)
     meet(d, a, 5)
-    assert d._all_costs()[0] == pytest.approx(1 - d._vectors[3][0])
+    assert d._own == {0: 1.0}
+    costs = d._all_costs()
+    assert (costs[3], costs[0]) == (0.0, 0.0), "d meets nobody but a"
+    assert costs[1] == pytest.approx(1 - d._others[0][1])
 
 
 def test_a_full_buffer_of_maxprop_evicts_the_message_of_highest_cost() -> None:

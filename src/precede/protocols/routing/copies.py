@@ -5,7 +5,7 @@ An id is 16 bytes, a header 8, and a likelihood 12: a node and a number.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from typing import ClassVar, Final
 
 from precede.core.identity import MessageId, NodeId
@@ -75,11 +75,31 @@ class Copy:
 
 
 class Contact:
-    """A node in contact: the ids that it has (None before its hello), and the copy that is on its way to it."""
+    """A node in contact: the ids that it has (None before its hello), and the copy that is on its way to it.
 
-    __slots__ = ("has", "in_flight", "number")
+    `lacks` are the copies that this node carries and the other one does not have.
+    """
+
+    __slots__ = ("has", "in_flight", "lacks", "number")
 
     def __init__(self, number: int) -> None:
         self.number = number
         self.has: dict[MessageId, None] | None = None
+        self.lacks: dict[MessageId, Copy] = {}
         self.in_flight: Copy | None = None
+
+    def learn(self, ids: Iterable[MessageId], held: Mapping[MessageId, Copy]) -> None:
+        """The node has told in its hello which messages it has; `held` are those carried here."""
+        self.has = has = dict.fromkeys(ids)
+        self.lacks = {id: copy for id, copy in held.items() if id not in has}
+
+    def note(self, id: MessageId) -> None:
+        """The node has this message, too."""
+        if self.has is not None:
+            self.has[id] = None
+            self.lacks.pop(id, None)
+
+    def offer(self, copy: Copy) -> None:
+        """From now on this copy is carried here."""
+        if self.has is not None and copy.id not in self.has:
+            self.lacks[copy.id] = copy

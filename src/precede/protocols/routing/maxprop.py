@@ -44,9 +44,10 @@ class MaxProp(Router):
     def __init__(self, context: Context[MaxPropOptions], ordering: Ordering) -> None:
         super().__init__(context, ordering)
         self._head_start: int = context.options.head_start
-        self._vectors: dict[NodeId, dict[NodeId, float]] = {self.me: {}}
-        self._encounters: dict[NodeId, float] = {self.me: 0.0}
-        """How many encounters each known vector counts."""
+        self._own: dict[NodeId, float] = {}
+        self._encounters = 0
+        self._others: dict[NodeId, dict[NodeId, float]] = {}
+        """The vectors of other nodes, as hellos have them. They are replaced and never changed."""
         self._delivered: dict[MessageId, None] = {}
         self._costs: dict[NodeId, float] | None = None
 
@@ -65,30 +66,34 @@ class MaxProp(Router):
         return (-behind, -rank)
 
     def hello(self, now: Instant) -> dict[NodeId, dict[NodeId, float]]:
-        return {node: {**vector, node: self._encounters[node]} for node, vector in self._vectors.items()}
+        return {**self._others, self.me: {**self._own, self.me: float(self._encounters)}}
 
     def delivered(self) -> frozenset[MessageId]:
         return frozenset(self._delivered)
 
     def met(self, peer: NodeId, hello: HelloPacket, now: Instant, effects: list[Effect]) -> None:
-        own = self._vectors[self.me]
+        own = self._own
         own[peer] = own.get(peer, 0.0) + 1.0
-        self._encounters[self.me] += 1.0
+        self._encounters += 1
         total = sum(own.values())
         for node in own:
             own[node] /= total
         for node, vector in hello.likelihoods.items():
             count = vector.get(node, 0.0)
-            if node != self.me and node in self.members and count > self._encounters.get(node, 0.0):
-                self._encounters[node] = count
-                self._vectors[node] = {
+            if node != self.me and self.is_member(node) and count > self._count(node):
+                self._others[node] = {
                     other: value
                     for other, value in vector.items()
-                    if other != node and other in self.members and 0 <= value <= 1
+                    if self.is_member(other) and (0 <= value <= 1 or other == node)
                 }
         self._costs = None
-        for id in sorted(hello.delivered):
+        news = [id for id in hello.delivered if id not in self._delivered or id in self.held]
+        for id in sorted(news):
             self._acknowledge(id, now, effects)
+
+    def _count(self, node: NodeId) -> float:
+        """Return how many encounters the known vector of another node counts; 0 if none is known."""
+        return self._others[node][node] if node in self._others else 0.0
 
     def receive(self, packet: Packet, sender: NodeId, now: Instant, over: Medium) -> Effects:
         effects = [*super().receive(packet, sender, now, over)]
@@ -115,7 +120,8 @@ class MaxProp(Router):
                 if node in costs:
                     continue
                 costs[node] = cost
-                for other, likelihood in self._vectors.get(node, {}).items():
+                vector = self._own if node == self.me else self._others.get(node, {})
+                for other, likelihood in vector.items():
                     if other not in costs:
                         heappush(queue, (cost + 1 - likelihood, other))
             self._costs = costs

@@ -57,6 +57,7 @@ class Router(Dissemination):
         super().__init__(ordering)
         self.me = context.node
         self.members = tuple(context.members)
+        self._member_set = frozenset(context.members)
         self.contacts: dict[NodeId, Contact] = {}
         self.held: dict[MessageId, Copy] = {}
         self._received: dict[MessageId, Envelope | None] = {}
@@ -100,6 +101,10 @@ class Router(Dissemination):
 
     def met(self, peer: NodeId, hello: HelloPacket, now: Instant, effects: list[Effect]) -> None:
         """Called when a contact has begun and the hello of the peer has arrived."""
+
+    def is_member(self, node: NodeId) -> bool:
+        """Is this one of the nodes of the network?"""
+        return node in self._member_set
 
     # -- inputs ------------------------------------------------------------------------------------------
 
@@ -194,7 +199,7 @@ class Router(Dissemination):
     def _hear(
         self, contact: Contact, peer: NodeId, hello: HelloPacket, now: Instant, effects: list[Effect]
     ) -> None:
-        contact.has = dict.fromkeys(hello.ids)
+        contact.learn(hello.ids, self.held)
         self.met(peer, hello, now, effects)
         self._offer(peer, now, effects)
 
@@ -202,8 +207,7 @@ class Router(Dissemination):
         self, contact: Contact, peer: NodeId, got: GotPacket, now: Instant, effects: list[Effect]
     ) -> None:
         """Record that a peer has a message. If it took the copy sent from here, update or remove that copy."""
-        if contact.has is not None:
-            contact.has[got.id] = None
+        contact.note(got.id)
         copy = contact.in_flight
         if copy is None or copy.id != got.id:
             return
@@ -218,16 +222,13 @@ class Router(Dissemination):
     def _offer(self, peer: NodeId, now: Instant, effects: list[Effect]) -> None:
         """Send a peer the next message that it lacks and that it may get."""
         contact = self.contacts.get(peer)
-        if contact is None or contact.has is None or contact.in_flight is not None:
+        if contact is None or contact.in_flight is not None or not contact.lacks:
             return
         on_the_way = [other.in_flight for other in self.contacts.values()]
         candidates = [
             copy
-            for copy in self.held.values()
-            if copy.id not in contact.has
-            and copy not in on_the_way
-            and _is_alive(copy, now)
-            and (copy.is_for(peer) or self.gives(copy, peer))
+            for copy in contact.lacks.values()
+            if copy not in on_the_way and _is_alive(copy, now) and (copy.is_for(peer) or self.gives(copy, peer))
         ]
         if candidates:
             copy = min(candidates, key=lambda copy: (not copy.is_for(peer), self.rank(copy, peer), copy.id))
@@ -244,8 +245,8 @@ class Router(Dissemination):
     ) -> None:
         copy = Copy(packet.envelope, max(packet.copies, 1), packet.hops)
         contact = self.contacts.get(sender)
-        if contact is not None and contact.has is not None:
-            contact.has[copy.id] = None
+        if contact is not None:
+            contact.note(copy.id)
         if not _is_alive(copy, now):
             effects.append(Discard(copy.envelope.message, "late"))
         is_new = _is_alive(copy, now) and copy.id not in self._received and not self.ordering.knows(copy.id)
@@ -273,6 +274,8 @@ class Router(Dissemination):
         deadline, to = copy.envelope.deadline, copy.envelope.destinations
         if copy.id.source == self.me or (to != (self.me,) and self.carries(copy)):
             self.held[copy.id] = copy
+            for contact in self.contacts.values():
+                contact.offer(copy)
             self._bytes += copy.envelope.size_bytes
             self._persist(copy, effects)
         if deadline is not None and (self._expiry is None or deadline < self._expiry):
@@ -303,6 +306,8 @@ class Router(Dissemination):
     def remove(self, id: MessageId, reason: str, now: Instant, effects: list[Effect]) -> None:
         """Stop carrying a message: erase its copy, and log it as discarded for this reason."""
         copy = self.held.pop(id)
+        for contact in self.contacts.values():
+            contact.lacks.pop(id, None)
         self._bytes -= copy.envelope.size_bytes
         if reason == "evicted" and copy.is_for(self.me):
             self.ordering.dropped(copy.envelope, now, effects)
