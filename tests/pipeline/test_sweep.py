@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import runpy
 import subprocess
 import sys
 from pathlib import Path
@@ -403,6 +404,9 @@ def test_the_page_of_tables_is_up_to_date():
     from precede.lake.schemas import describe_tables
 
     assert page.read_text(encoding="utf-8") == describe_tables()
+    drawn = runpy.run_path(str(page.with_name("draw_tables.py")))["draw"]()
+    assert page.with_name("tables.svg").read_text(encoding="utf-8") == drawn
+    assert all(f">{name}</text>" in drawn for name in TABLES)
 
 
 @pytest.mark.spark

@@ -366,7 +366,11 @@ def describe_tables() -> str:
         "Times are whole microseconds, coordinates are metres.",
         "Folders whose names begin with `_` belong to jobs and are no tables.",
         "",
-        "This page is written by `python -m precede.lake.schemas`.",
+        "![Tables as boxes with the columns that identify a row, joined by run, sweep and trace](tables.svg)",
+        "",
+        "A box has the columns that identify a row; a line is a column that joins a table with `runs` (dashed:",
+        "a run names its trace in its description). This page is written by `python -m precede.lake.schemas`,",
+        "the picture by `python docs/reference/draw_tables.py`.",
     ]
     for table in TABLES.values():
         lines += ["", f"## {table.name}", "", f"A row is {table.row}."]
