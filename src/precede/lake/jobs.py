@@ -151,7 +151,10 @@ def retire(lake: Lake, kind: str, name: str, keep_winner: bool = True) -> None:
     losers = keys[:-1] if keep_winner else keys
     if not losers:
         return
-    needed = {file.path for file in lake.commits.content(keys[-1]).files} if keep_winner else set()
+    try:
+        needed = {file.path for file in lake.commits.content(keys[-1]).files} if keep_winner else set()
+    except FileNotFoundError:  # another driver has just replaced it, and removes the losers itself
+        return
     for key in losers:
         try:
             files = lake.commits.content(key).files
