@@ -23,6 +23,7 @@ FOREIGN = {
         "transformWithState",
         "booktabs",
         "fpdf2",
+        "flask",
         "pillow",
         "fonttools",
         "pyzmq",

@@ -33,7 +33,8 @@ def complaint(tmp_path, capsys):
         assert captured.err.count("\n") == 1
         start = f"precede verify: {path}"
         assert captured.err.startswith(start)
-        return captured.err.removeprefix(start).strip()
+        assert captured.err.endswith(" [E011]\n")
+        return captured.err.removeprefix(start).removesuffix(" [E011]\n").strip()
 
     return ask
 
@@ -156,7 +157,7 @@ def test_bad_options_give_an_error_of_one_line(tmp_path, capsys, options, expect
     log = tmp_path / "log.csv"
     log.write_text(GOOD)
     assert cli.main(["verify", str(log), *options]) == 2
-    assert capsys.readouterr().err == f"precede verify: {expected_text}\n"
+    assert capsys.readouterr().err == f"precede verify: {expected_text} [E011]\n"
 
 
 def test_options_that_name_no_column_are_bad_input(complaint):

@@ -30,6 +30,7 @@ from collections.abc import Sequence
 from importlib import import_module
 from typing import TYPE_CHECKING, Any, Final, NamedTuple
 
+from precede.cli.start.explanations import COMMAND_LINE, FAILED, MISSING, PATH, code_of_error, code_of_module
 from precede.core.errors import BadInput, Unavailable, missing_library
 
 if TYPE_CHECKING:
@@ -75,6 +76,7 @@ VERBS: Final[dict[str, Verb]] = {
     "keys": Verb("field.keys", "make, show, export and rotate a group's keys"),
     "protocols": Verb("runs.protocols", "what is there, with paper, order and network"),
     "new": Verb("start.new", "a small scenario, protocol, routing, app or trace with its test, to begin with"),
+    "explain": Verb("start.explain", "what the code of an error, a verdict or a warning means, and what to do"),
     "doctor": Verb("start.doctor", "what is installed, missing or slow here, and the line that mends it"),
 }
 
@@ -127,33 +129,34 @@ def _run(words: list[str]) -> int:
         return OK
     verb = words[0]
     if verb not in VERBS:
-        return _complain("precede", _unknown(verb), BAD_INPUT)
+        return _complain("precede", _unknown(verb), BAD_INPUT, COMMAND_LINE)
     try:
         return _call(verb, words[1:])
     except BrokenPipeError:
         raise
     except BadInput as error:
-        return _complain(f"precede {verb}", str(error), BAD_INPUT)
+        return _complain(f"precede {verb}", str(error), BAD_INPUT, code_of_error(error))
     except Unavailable as error:
-        return _complain(f"precede {verb}", str(error), FAILURE)
+        return _complain(f"precede {verb}", str(error), FAILURE, MISSING)
     except ModuleNotFoundError as error:
         line = missing_library(error)
         if line is None:
             return _unexpected(verb, error)
-        return _complain(f"precede {verb}", line, FAILURE)
+        return _complain(f"precede {verb}", line, FAILURE, MISSING)
     except KeyboardInterrupt:
         return _complain(f"precede {verb}", "interrupted", _INTERRUPTED)
     except OSError as error:
         if error.errno not in _PLACES or not error.filename:
             return _unexpected(verb, error)
         _show_traceback(error)
-        return _complain(f"precede {verb}", f"{error.filename}: {error.strerror}", BAD_INPUT)
+        return _complain(f"precede {verb}", f"{error.filename}: {error.strerror}", BAD_INPUT, PATH)
     except Exception as error:
         broken = _UNREADABLE.search(str(error)) if type(error).__name__ == "ArrowInvalid" else None
         if broken is None:
             return _unexpected(verb, error)
         _show_traceback(error)
-        return _complain(f"precede {verb}", f"{broken[1]}: not a readable Parquet file", BAD_INPUT)
+        cause = f"{broken[1]}: not a readable Parquet file"
+        return _complain(f"precede {verb}", cause, BAD_INPUT, code_of_module("witness"))
 
 
 def _call(verb: str, arguments: list[str]) -> int:
@@ -188,7 +191,8 @@ def _usage(verb: str, error: Exception) -> int:
         return BAD_INPUT
     if hasattr(error, "format_message") and hasattr(error, "exit_code"):
         cause = " ".join(error.format_message().split()).rstrip(".")
-        return _complain(f"precede {verb}", f"{cause} (precede {verb} --help shows an example)", BAD_INPUT)
+        line = f"{cause} (precede {verb} --help shows an example)"
+        return _complain(f"precede {verb}", line, BAD_INPUT, COMMAND_LINE)
     raise error
 
 
@@ -206,6 +210,7 @@ def _overview() -> str:
         "Precede: ordered broadcast for networks that move.\n\n"
         f"Usage: precede VERB [ARGUMENTS]\n\n{verbs}\n\n"
         "precede VERB --help    what it takes, with an example\n"
+        "precede explain CODE   what the code at the end of an error means\n"
         "precede --version      which version this is\n\n"
         "Exit codes: 0 success, 1 a finding (a violation, an unknown verdict), 2 bad input, 3 a failure."
     )
@@ -220,10 +225,12 @@ def _unknown(verb: str) -> str:
     return f"no verb {verb!r} " + (f"(did you mean {near[0]!r}?)" if near else f"(known: {', '.join(VERBS)})")
 
 
-def _complain(program: str, line: str, code: int) -> int:
+def _complain(program: str, line: str, exit_code: int, code: str | None = None) -> int:
+    """Print an error as one line, with the code that `precede explain` explains, and return the exit code."""
     shown = "".join(letter if letter.isprintable() else "\ufffd" for letter in " ".join(line.split()))
-    print(f"{program}: {shown if len(shown) <= _LONGEST else shown[:_LONGEST] + '…'}", file=sys.stderr)
-    return code
+    cut = shown if len(shown) <= _LONGEST else shown[:_LONGEST] + "…"
+    print(f"{program}: {cut}{f' [{code}]' if code else ''}", file=sys.stderr)
+    return exit_code
 
 
 def _show_traceback(error: BaseException) -> None:
@@ -236,7 +243,7 @@ def _show_traceback(error: BaseException) -> None:
 def _unexpected(verb: str, error: BaseException) -> int:
     _show_traceback(error)
     cause = f"{type(error).__name__}: {error}".rstrip(": ")
-    return _complain(f"precede {verb}", f"failed: {cause} (PRECEDE_TRACEBACK=1 shows where)", FAILURE)
+    return _complain(f"precede {verb}", f"failed: {cause} (PRECEDE_TRACEBACK=1 shows where)", FAILURE, FAILED)
 
 
 def _leave_the_pipe() -> int:

@@ -11,6 +11,7 @@ from urllib.parse import unquote, urlsplit
 import typer
 
 from precede.cli.data.spark import ConfOption, MasterOption, session_for
+from precede.cli.start.explanations import code_of_reason
 from precede.core.errors import BadInput
 from precede.eventlog.schema import EVIDENCE_FILE
 
@@ -214,7 +215,7 @@ def _checked(log: str) -> LogSource:
 def describe(log: str, verdict: Verdict) -> str:
     """Return the verdict as text for the terminal."""
     lines = [f"{log}: {verdict.order} order {verdict.verdict.upper() if not verdict.holds else 'holds'}"]
-    lines += [f"  {reason}" for reason in verdict.reasons]
+    lines += [f"  {reason}{_code(reason)}" for reason in verdict.reasons]
     lines.append(f"  {verdict.rows:,} rows, {verdict.deliveries_checked:,} deliveries checked")
     if verdict.violations:
         kinds = ", ".join(f"{count:,} {kind.replace('_', ' ')}" for kind, count in verdict.counts.items())
@@ -226,6 +227,11 @@ def describe(log: str, verdict: Verdict) -> str:
         where = "".join(f", {name} {value}" for name, value in verdict.first.group)
         lines += ["", f"The first one{where}:", verdict.first.story]
     return "\n".join(lines)
+
+
+def _code(reason: str) -> str:
+    code = code_of_reason(reason)
+    return f" [{code}]" if code else ""
 
 
 _PARTS_SHOWN: Final = 10
