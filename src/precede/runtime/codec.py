@@ -92,16 +92,16 @@ def _head(packet: type[Packet]) -> bytes:
 
 def _find_stamps(value: Any, holders: list[Any]) -> None:
     """Append every struct in a value that has a stamp. Only fields that can contain a stamp are visited."""
-    if isinstance(value, tuple):
-        for item in value:
+    for item in value if isinstance(value, tuple) else (value,):
+        if isinstance(item, tuple):
             _find_stamps(item, holders)
-        return
-    kind: Any = type(value)
-    for field in _fields_with_stamps(kind):
-        if field == "stamp":
-            holders.append(value)
-        else:
-            _find_stamps(getattr(value, field), holders)
+            continue
+        kind: Any = type(item)
+        for field in _fields_with_stamps(kind):
+            if field == "stamp":
+                holders.append(item)
+            else:
+                _find_stamps(getattr(item, field), holders)
 
 
 @cache

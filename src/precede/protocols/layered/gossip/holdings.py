@@ -64,7 +64,10 @@ class Holdings:
         self._serial += 1
         self.carried[id] = (self._serial, parsed)
         stream = (id.source, id.incarnation)
-        self._held.setdefault(stream, Ranges()).add(id.number)
+        held = self._held.get(stream)
+        if held is None:
+            held = self._held[stream] = Ranges()
+        held.add(id.number)
         self.know(id)
         self._change(id, now)
 
