@@ -155,6 +155,11 @@ def test_the_command_prints_what_the_library_measures(tmp_path: Path, capsys: py
     assert "delivery_ratio" in capsys.readouterr().out
     assert main(["measure", str(tmp_path / "nothing")]) == 2
     assert "no such file" in capsys.readouterr().err
+    (tmp_path / "run" / "run.json").write_text('{"run": 5}')
+    assert main(["measure", str(tmp_path / "run")]) == 2
+    assert "run.json: not the description of a run" in capsys.readouterr().err
+    (tmp_path / "run" / "run.json").write_text("{}")
+    assert main(["measure", str(tmp_path / "run")]) == 0
 
 
 def test_a_wrong_model_of_energy_is_one_line(tmp_path: Path):

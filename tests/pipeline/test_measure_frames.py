@@ -111,7 +111,7 @@ def test_a_task_measures_each_run_of_its_partition_in_the_window():
     """The function that Spark tasks call, here with batches that cut runs apart."""
     story = table(STORY)
     both = pa.concat_tables([story.set_column(0, "run_id", pa.array([name] * story.num_rows)) for name in "ab"])
-    for window in (None, Window(0, 25), Window(25, 10**9)):
+    for window in (None, Window(0, 150), Window(150, 10**9)):
         task = _Runs(partial(EventMeasures, window))
         rows = [row for batch in task(iter(both.to_batches(5))) for row in batch.to_pylist()]
         expected = measure_events(story.to_batches(), window)

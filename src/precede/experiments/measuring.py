@@ -10,13 +10,21 @@ from pathlib import Path
 from typing import NamedTuple
 
 import msgspec
+from msgspec import Struct
 
 from precede.core.errors import BadInput
 from precede.core.instants import Instant
 from precede.experiments.keys import read_table
-from precede.experiments.run import RUN_FILE, Run
+from precede.experiments.run import RUN_FILE, Outcome, Run
 from precede.experiments.run_table import RunTable
 from precede.measures import Energy, Measures, Window, measure_run
+
+
+class _Described(Struct):
+    """The part of `run.json` that says what is measured. An emulation has neither of them."""
+
+    run: Run | None = None
+    outcome: Outcome | None = None
 
 
 class Measured(NamedTuple):
@@ -41,10 +49,13 @@ def part_of_folder(folder: Path) -> Measured:
     described = folder / RUN_FILE
     if not described.is_file():
         return Measured(None, Energy())
-    facts = msgspec.json.decode(described.read_bytes())
-    if "run" not in facts or "outcome" not in facts:
+    try:
+        facts = msgspec.json.decode(described.read_bytes(), type=_Described)
+    except msgspec.DecodeError as error:
+        raise BadInput(f"{described}: not the description of a run ({error})") from None
+    if facts.run is None or facts.outcome is None:
         return Measured(None, Energy())
-    return measured_part(msgspec.convert(facts["run"], Run), facts["outcome"]["end_us"])
+    return measured_part(facts.run, facts.outcome.end_us)
 
 
 def measure_folder(folder: Path) -> Measures:
