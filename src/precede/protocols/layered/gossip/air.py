@@ -181,6 +181,7 @@ class Gossip(Epidemic):
             self._transmit(batch.contents, now, effects)
             self._announcements.transmitted(now, effects)
         else:
+            self._announcements.neighbours(len(self._coverage.neighbours(now)))
             self._announcements.received(now, effects)
 
     def _relay(self, now: Instant, effects: list[Effect]) -> None:

@@ -2,8 +2,9 @@
 
 The rules are those of Trickle (`floods.trickle`): one digest in an interval, at a random instant of its second
 half, unless a neighbour has announced the same in that interval. The intervals differ. The source of a message
-announces it soon; its neighbours wait for that, so a message without loss is followed by one digest. While
-messages follow each other, intervals stay `_BUSY` times as long as the shortest. Then they grow to the longest:
+announces it soon; its neighbours wait for that, so a message without loss is followed by one digest. They wait
+longer the more they are, because the first of many draws comes early. While messages follow each other,
+intervals stay as long as that wait. Then they grow to the longest:
 slowly while messages get lost and where not everybody hears everybody, at once otherwise.
 """
 
@@ -17,6 +18,7 @@ from precede.core.instants import SECOND, Duration, Instant
 
 DIGEST: Final[Key] = ("net", "digest")
 _BUSY: Final = 4
+_FEW_NEIGHBOURS: Final = 10
 _GROWTH_AFTER_LOSS: Final = 4
 _GROWTH: Final = 32
 _LOSS_COUNTS_FOR: Final = 10 * SECOND
@@ -45,7 +47,8 @@ class Announcements:
     def __init__(self, shortest: Duration, longest: Duration, random: Random) -> None:
         self._shortest = shortest
         self._longest = max(longest, shortest)
-        self._busy = min(_BUSY * shortest, self._longest)
+        self._busy = shortest
+        self.neighbours(0)
         self._random = random
         self._interval = shortest
         self._ends: Instant = 0
@@ -53,6 +56,11 @@ class Announcements:
         self._equal = False
         self._fresh = False
         self._lost_at: Instant = -_LOSS_COUNTS_FOR
+
+    def neighbours(self, count: int) -> None:
+        """Adapt to a number of neighbours."""
+        busy = _BUSY * self._shortest * max(count, _FEW_NEIGHBOURS) // _FEW_NEIGHBOURS
+        self._busy = min(busy, self._longest)
 
     def start(self, now: Instant, effects: list[Effect]) -> None:
         """Begin with the shortest interval."""
