@@ -4,10 +4,12 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from pathlib import Path
+from textwrap import indent
 
 import pytest
 
-from tests.network.namespaces import Member, Net, network, until, why_not
+from precede.cli import main
+from tests.network.namespaces import SOURCE, Member, Net, network, until, why_not
 
 WHY_NOT = why_not()
 pytestmark = pytest.mark.skipif(WHY_NOT is not None, reason=WHY_NOT or "")
@@ -58,6 +60,26 @@ def test_the_readme_snippet_finds_its_peers(net: Net) -> None:
     until(lambda: bool(members[1].delivered()), 10, members[1].status)
     assert members[1].delivered() == [("ana", "who brings bread?")]
     assert members[1].status()["warnings"] == []
+
+
+def test_the_snippet_of_the_readme_as_it_is_printed(net: Net, tmp_path: Path) -> None:
+    """Two people copy it, the second with another name. Each prints what the other said."""
+    text = (SOURCE.parent / "README.md").read_text(encoding="utf-8")
+    snippet = next(part for part in text.split("```") if "precede.join(" in part).partition("\n")[2]
+    assert main(["keys", "make", str(tmp_path / "picnic.keys")]) == 0
+    hosts = [net.space(name) for name in ("a", "b")]
+    net.wire("w", {hosts[0]: ["10.77.0.1/24"], hosts[1]: ["10.77.0.2/24"]})
+    printed = [tmp_path / f"{name}.printed" for name in ("ana", "ben")]
+    for host, name, output in zip(hosts, ("ana", "ben"), printed, strict=True):
+        own = snippet.replace('"ana', f'"{name}').replace("who brings bread?", f"{name} asks")
+        program = "import asyncio, precede\nasync def main():\n" + indent(own, "    ") + "\nasyncio.run(main())"
+        net.start(host, ("-u", "-c", program), output)
+    lines = ("ana b'ana asks'", "ben b'ben asks'")
+    until(
+        lambda: all(line in output.read_text() for line in lines for output in printed),
+        40,
+        lambda: [output.read_text() for output in printed],
+    )
 
 
 def test_members_meet_on_every_interface(net: Net) -> None:
