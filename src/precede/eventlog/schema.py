@@ -13,6 +13,9 @@ if TYPE_CHECKING:
     import pyarrow as pa
 
 SCHEMA_VERSION: Final = 1
+FILE_VERSION: Final = 2
+"""The version of the columns in files. 1: names of events and gauges are dictionaries. 2: they are text."""
+
 VERSION_KEY: Final = b"precede.schema_version"
 EVIDENCE_FILE: Final = "evidence.jsonl"
 """The file beside a member's event log with proofs that others signed messages which contradict each other."""

@@ -9,7 +9,7 @@ from typing import Final
 import pyarrow as pa
 import pyarrow.parquet as pq
 
-from precede.eventlog.schema import event_schema, gauge_schema
+from precede.eventlog.schema import FILE_VERSION, VERSION_KEY, event_schema, gauge_schema
 
 EVENTS: Final = "events.parquet"
 GAUGES: Final = "gauges.parquet"
@@ -34,6 +34,7 @@ class ParquetSink:
     def close(self) -> None:
         """Completes both files and gives them their names."""
         for name in (EVENTS, GAUGES):
+            self._writer(name).add_key_value_metadata({VERSION_KEY: str(FILE_VERSION).encode()})
             self._writer(name).close()
         for name in (EVENTS, GAUGES):
             os.replace(self._temporary(name), self._folder / name)
@@ -56,6 +57,8 @@ class ParquetSink:
                 compression_level=1,
                 use_dictionary=columns,
                 write_page_checksum=True,
+                store_schema=False,  # else readers make dictionaries of names that are text in other tables
+                sorting_columns=[pq.SortingColumn(schema.get_field_index("at_us"))],
             )
         return self._writers[name]
 

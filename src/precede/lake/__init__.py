@@ -5,6 +5,8 @@ job that was killed continues when it is run again. There is one reader, `Lake`,
 pipeline, the report, experiments and the commands use them.
 
 * `schemas`: the tables, with type and meaning of every column
+* `versions`: files of earlier versions
+* `sql`: the tables for SQL engines, and views with timestamps and intervals
 * `storage`: folders and object stores behind one small interface
 * `commits`: commit records: which files are visible, and what they must be
 * `integrity`: files compared with their records

@@ -23,6 +23,7 @@ from precede.lake.commits import COMMITS, KINDS, RUNS, CommittedFile, Content, D
 from precede.lake.integrity import verified
 from precede.lake.jobs import Job, write_rows
 from precede.lake.layout import ROWS_A_GROUP, Lake
+from precede.lake.versions import upgraded
 
 SMALL_BYTES: Final = 4 << 20
 """A commit whose files have fewer bytes together is merged with others of its kind."""
@@ -173,7 +174,8 @@ def _merged_file(job: Job, name: str, table: str, parts: Sequence[_Part]) -> Com
     with job.workspace() as folder:
         paths = [verified(job.storage, file) for file, _ in sources]
         rows = (batch for path, (_, spans) in zip(paths, sources, strict=True) for batch in _rows(path, spans))
-        write_rows(folder / "pack.parquet", table, rows, pq.read_schema(paths[0]) if paths else None)
+        schema = upgraded(pq.read_schema(paths[0]).empty_table(), paths[0]).schema if paths else None
+        write_rows(folder / "pack.parquet", table, rows, schema)
         return job.add_file(table, name, folder / "pack.parquet", merged)
 
 
@@ -187,7 +189,7 @@ def _rows(path: Path, spans: dict[str, Span]) -> Iterator[pa.RecordBatch]:
             for span in wanted:
                 low, high = max(span.first, begin), min(span.first + span.rows, end)
                 if low < high:
-                    yield batch.slice(low - begin, high - low)
+                    yield upgraded(batch.slice(low - begin, high - low), path)
             begin = end
 
 

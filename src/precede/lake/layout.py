@@ -30,6 +30,7 @@ from precede.lake.commits import KINDS, Commits, Damaged, Fact, Index, Place, Sp
 from precede.lake.integrity import fetched, verified
 from precede.lake.schemas import TABLES
 from precede.lake.storage import Storage
+from precede.lake.versions import upgraded
 
 if TYPE_CHECKING:
     from precede.lake.jobs import Job
@@ -179,7 +180,8 @@ class Lake:
         path, span = self.file(table, unit)
         names = None if columns is None else list(columns)
         if span is None:
-            return pq.read_table(path, columns=names, filters=filters, read_dictionary=list(dictionaries))
+            table = pq.read_table(path, columns=names, filters=filters, read_dictionary=list(dictionaries))
+            return upgraded(table, path, dictionaries)
         if filters is None:
             return _rows_of(path, span, names, dictionaries)
         rows = _rows_of(path, span, None, dictionaries)
@@ -195,7 +197,8 @@ class Lake:
             yield from _rows_of(path, span, list(columns), dictionaries).to_batches(ROWS_A_GROUP)
             return
         with pq.ParquetFile(path, read_dictionary=list(dictionaries)) as file:
-            yield from file.iter_batches(ROWS_A_GROUP, columns=list(columns))
+            for batch in file.iter_batches(ROWS_A_GROUP, columns=list(columns)):
+                yield upgraded(batch, path, dictionaries)
 
     def rows(self, table: str) -> list[dict[str, Any]]:
         """Return all rows of a small table, unit by unit, as dictionaries."""
@@ -261,7 +264,8 @@ def _rows_of(
             elif begin < span.first + span.rows:
                 groups.append(group)
             begin = end
-        return file.read_row_groups(groups, columns=columns).slice(span.first - skipped, span.rows)
+        table = file.read_row_groups(groups, columns=columns).slice(span.first - skipped, span.rows)
+        return upgraded(table, path, dictionaries)
 
 
 def foreign_path(table: str, unit: str) -> str:

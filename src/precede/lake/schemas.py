@@ -11,7 +11,7 @@ from typing import Final, Literal, NamedTuple
 
 import pyarrow as pa
 
-from precede.eventlog.schema import SCHEMA_VERSION, VERSION_KEY
+from precede.eventlog.schema import FILE_VERSION, VERSION_KEY
 
 Kind = Literal["string", "int", "bigint", "double", "array<string>"]
 
@@ -34,18 +34,22 @@ class Column(NamedTuple):
 
 
 class Table(NamedTuple):
-    """One table: what a `row` is, the columns that identify it (`key`), and what one `file` holds."""
+    """One table: what a `row` is, the columns that identify it (`key`), and what one `file` holds.
+
+    The rows of a unit are sorted by the columns `order`; names stand in natural order (`n2` before `n10`).
+    """
 
     name: str
     row: str
     key: tuple[str, ...]
     file: str
     columns: tuple[Column, ...]
+    order: tuple[str, ...] = ()
 
     def arrow(self) -> pa.Schema:
         """Return the Arrow schema of the table's files."""
-        fields = [pa.field(c.name, _ARROW[c.kind], nullable=c.optional) for c in self.columns]
-        return pa.schema(fields, metadata={VERSION_KEY: str(SCHEMA_VERSION).encode()})
+        fields = [pa.field(c.name, _ARROW[c.kind], c.optional, {"comment": c.meaning}) for c in self.columns]
+        return pa.schema(fields, metadata={VERSION_KEY: str(FILE_VERSION).encode()})
 
     def names(self) -> list[str]:
         """Return the names of all columns, in order."""
@@ -73,6 +77,7 @@ SEGMENTS: Final = Table(
         Column("x1", "double", "x at the end, metres"),
         Column("y1", "double", "y at the end, metres"),
     ),
+    ("t0_us",),
 )
 CONTACTS: Final = Table(
     "contacts",
@@ -87,6 +92,7 @@ CONTACTS: Final = Table(
         Column("end_us", "bigint", "end of the contact; contacts of one pair neither overlap nor touch"),
         Column("range_m", "double", "the radio range it was computed for; null for a trace of meetings", True),
     ),
+    ("a", "b", "start_us"),
 )
 REJECTS: Final = Table(
     "rejects",
@@ -172,6 +178,7 @@ EVENTS: Final = Table(
         Column("messages_in_packet", "int", "for a packet: number of messages in it", True),
         Column("reason", "string", "why a message was discarded; for an observation, its name", True),
     ),
+    ("at_us",),
 )
 GAUGES: Final = Table(
     "gauges",
@@ -186,6 +193,7 @@ GAUGES: Final = Table(
         Column("value", "bigint", "number of entries when sampled"),
         Column("peak", "bigint", "largest number of entries since the previous sample"),
     ),
+    ("at_us",),
 )
 VERDICTS: Final = Table(
     "verdicts",
@@ -363,7 +371,11 @@ def describe_tables() -> str:
         "file or some rows of one; it appears whole or not at all. Spark reads a table with",
         '`spark.read.parquet("lake/events")`, pandas with `pandas.read_parquet("lake/events")`, DuckDB with',
         "`from 'lake/events/*.parquet'`.",
-        "Times are whole microseconds, coordinates are metres.",
+        "Times are whole microseconds, coordinates are metres. A column has one type in all tables; the",
+        "schema of a file has its comment. `precede.lake.sql.statements` declares the tables in a catalog,",
+        "with views that have a timestamp and an interval beside each time (`at` and `at_elapsed` beside",
+        "`at_us`). Files carry the version of their columns; files of earlier versions are read in the",
+        "types of this page.",
         "Folders whose names begin with `_` belong to jobs and are no tables.",
         "",
         "![Tables as boxes with the columns that identify a row, joined by run, sweep and trace](tables.svg)",
@@ -375,7 +387,8 @@ def describe_tables() -> str:
     for table in TABLES.values():
         lines += ["", f"## {table.name}", "", f"A row is {table.row}."]
         keys = ", ".join(f"`{name}`" for name in table.key)
-        lines += [f"The columns {keys} identify a row; a unit is {table.file}.", ""]
+        order = f"sorted by {', '.join(f'`{name}`' for name in table.order)}" if table.order else "not sorted"
+        lines += [f"The columns {keys} identify a row; a unit is {table.file}, {order}.", ""]
         lines += ["| column | type | null | meaning |", "| --- | --- | --- | --- |"]
         for column in table.columns:
             null = "yes" if column.optional else ""

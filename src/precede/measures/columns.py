@@ -40,8 +40,10 @@ def batches_of(source: Source, columns: Sequence[str]) -> Iterator[pa.RecordBatc
 
 def _file_batches(path: Path, columns: Sequence[str]) -> Iterator[pa.RecordBatch]:
     try:
-        with pq.ParquetFile(path) as file:
-            present = [name for name in columns if name in file.schema_arrow.names]
+        schema = pq.read_schema(path)
+        present = [name for name in columns if name in schema.names]
+        texts = [name for name in present if pa.types.is_string(schema.field(name).type)]
+        with pq.ParquetFile(path, read_dictionary=texts) as file:
             yield from file.iter_batches(BATCH_ROWS, columns=present)
     except (OSError, pa.ArrowInvalid) as error:
         raise BadInput(f"{path}: not a readable Parquet file ({error})") from error

@@ -49,6 +49,7 @@ class File(Struct, frozen=True):
 
     piece: Piece
     written: list[str]
+    texts: frozenset[str]
     group_rows: tuple[int, ...]
 
     @property
@@ -112,8 +113,9 @@ def table_log(source: Any) -> Log:
 def read_row_groups(file: File, groups: Sequence[int], names: Sequence[str]) -> Iterator[Any]:
     """Yield the rows of some row groups of a file as Arrow record batches with these columns."""
     path, written = file.piece.path, [name for name in names if name in file.written]
+    texts = [name for name in written if name in file.texts]
     try:
-        with pq.ParquetFile(path, page_checksum_verification=True) as opened:
+        with pq.ParquetFile(path, read_dictionary=texts, page_checksum_verification=True) as opened:
             for batch in opened.iter_batches(ROWS_AT_ONCE, list(groups), written, use_threads=False):
                 yield _with_named(_times_as_numbers(batch), file.piece.named, names)
     except (pa.ArrowException, OSError, ValueError) as error:
@@ -133,7 +135,7 @@ def open_file(piece: Piece) -> File:
     path = piece.path
     try:
         with pq.ParquetFile(path) as opened:
-            written = opened.schema_arrow.names  # a damaged footer may show only here
+            schema = opened.schema_arrow  # a damaged footer may show only here
             metadata = opened.metadata
             rows = tuple(metadata.row_group(group).num_rows for group in range(metadata.num_row_groups))
         most = max(FREE_ROWS, ROWS_PER_BYTE * path.stat().st_size)
@@ -141,7 +143,8 @@ def open_file(piece: Piece) -> File:
         raise BadInput(f"{path}: not a readable Parquet file: {_line(error)}") from None
     if metadata.num_rows > most:
         raise BadInput(f"{path}: claims {metadata.num_rows:,} rows, too many for its size; not read")
-    return File(piece, written, rows)
+    texts = frozenset(field.name for field in schema if pa.types.is_string(field.type))
+    return File(piece, schema.names, texts, rows)
 
 
 def _with_named(batch: Any, named: Mapping[str, str | None], names: Sequence[str]) -> Any:
