@@ -116,9 +116,10 @@ def read_grid(path: Path, lake: str | Path | None = None) -> Grid:
             first = _run(path.parent, lake, scenario, protocol, {**fixed, **settings})
         except BadInput as error:
             raise BadInput(f"{path}: {scenario} with {protocol}: {error}") from error
+        files = first.file_digests()  # once for all seeds: in an object store it takes several requests
         for seed in seeds:
             run = msgspec.structs.replace(first, seed=seed)
-            run_id = run.id
+            run_id = run.id_with(files)
             points.setdefault(run_id, Point(run_id, run, settings))
     claims = None if sweep.claims is None else str(sweep.claims.absolute())
     return Grid(sweep.name or _name(path.stem), tuple(points.values()), claims)

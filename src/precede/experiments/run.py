@@ -78,13 +78,20 @@ class Run(Struct, frozen=True, kw_only=True):
 
         The hash covers the contents of the files that the run reads, so computing it reads them.
         """
+        return self.id_with(self.file_digests())
+
+    def file_digests(self) -> dict[str, str]:
+        """Return digests of the files that the run reads. They do not depend on its seed."""
+        return {key: _digest(self.base, value) for key, value in _paths(self)}
+
+    def id_with(self, files: dict[str, str]) -> str:
+        """Return the id of the run, given the digests of its files."""
         described = msgspec.to_builtins(self)
         del described["base"], described["scenario"], described["unread"]
         described["world"].pop("lake", None)
         for name in _MEASURED:  # a run that does not use them has the id that it had before they existed
             if not described[name]:
                 del described[name]
-        files = {key: _digest(self.base, value) for key, value in _paths(self)}
         text = msgspec.json.encode([described, files], order="sorted")
         return f"{self.protocol}-s{self.seed}-{blake2b(text, digest_size=6).hexdigest()}"
 
