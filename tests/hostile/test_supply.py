@@ -6,9 +6,12 @@ import ast
 import re
 from collections.abc import Iterator
 from functools import cache
+from importlib.metadata import PackageNotFoundError, requires
 from pathlib import Path
 
 import pytest
+from packaging.requirements import Requirement
+from packaging.utils import canonicalize_name
 
 from precede.pipeline.sessions import java
 
@@ -88,6 +91,25 @@ def test_every_dependency_is_pinned_and_there_is_a_command_that_audits_them() ->
     wanted = set(re.findall(r'"([a-z][a-z0-9_-]*)(?:\[[a-z,]+\])?>=', project)) - {"setuptools"}
     assert [name for name in sorted(wanted) if name.replace("_", "-") not in pinned] == []
     assert re.search(r"^audit:", (ROOT / "Makefile").read_text(), re.MULTILINE)
+
+
+def test_dependencies_of_dependencies_are_pinned_too() -> None:
+    """Else `pip install --require-hashes` refuses the list of `make hashes`."""
+    lines = (ROOT / "constraints.txt").read_text().splitlines()
+    pinned = {canonicalize_name(line.partition("==")[0]) for line in lines}
+    missing = []
+    for name in sorted(pinned):
+        try:
+            needed = [Requirement(text) for text in requires(name) or ()]
+        except PackageNotFoundError:
+            continue  # of another platform
+        missing += [
+            f"{name} needs {each.name}"
+            for each in needed
+            if (each.marker is None or each.marker.evaluate({"extra": ""}))
+            and canonicalize_name(each.name) not in pinned
+        ]
+    assert missing == []
 
 
 def test_code_in_a_shared_folder_is_executed_only_if_we_own_it(
