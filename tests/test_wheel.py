@@ -54,6 +54,9 @@ def test_the_wheel_has_papers_templates_and_types(wheel: Path) -> None:
             assert f"precede/papers/{paper.name}/{file.name}" in names
     assert "precede/py.typed" in names
     assert any(name.endswith(".html") for name in names)
+    templates = ROOT / "src" / "precede" / "cli" / "start" / "templates"
+    for file in sorted(templates.rglob("*.txt")):
+        assert f"precede/{file.relative_to(ROOT / 'src' / 'precede').as_posix()}" in names
 
 
 @pytest.mark.slow
@@ -72,3 +75,26 @@ def test_a_paper_is_found_from_an_unpacked_wheel_in_an_empty_folder(wheel: Path,
         timeout=300,
     )
     assert found.stdout.strip() == str(tmp_path / "site" / "precede" / "papers")
+
+
+@pytest.mark.slow
+def test_demo_doctor_and_new_work_from_the_wheel_alone(wheel: Path, tmp_path: Path) -> None:
+    zipfile.ZipFile(wheel).extractall(tmp_path / "site")
+    (tmp_path / "empty").mkdir()
+    environment = {**os.environ, "PYTHONPATH": str(tmp_path / "site")}
+    for arguments, expected in [
+        (["demo", "--small"], "violated"),
+        (["doctor"], f"installed at {tmp_path / 'site' / 'precede'}"),
+        (["new", "trace"], "test_my_trace.py"),
+    ]:
+        done = subprocess.run(
+            [sys.executable, "-m", "precede", *arguments],
+            cwd=tmp_path / "empty",
+            env=environment,
+            capture_output=True,
+            text=True,
+            timeout=300,
+            check=False,
+        )
+        assert done.returncode == 0, done.stderr
+        assert expected in done.stdout

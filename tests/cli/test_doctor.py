@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import importlib.metadata
 import json
 import os
 import re
@@ -120,17 +121,27 @@ def test_an_unknown_extra_is_one_line_and_exit_2(capsys):
 
 
 @pytest.mark.parametrize(
-    ("prefix", "line"),
+    ("receipt", "line"),
     [
-        ("/home/ana/.local/share/pipx/venvs/precede", "pipx install --force 'precede[verify]'"),
-        ("/home/ana/.local/share/uv/tools/precede", "uv tool install --force 'precede[verify]'"),
-        ("/home/ana/.venv", f"{sys.executable} -m pip install 'precede[verify]'"),
+        ("pipx_metadata.json", "pipx install --force 'precede[cli,runtime,verify]'"),
+        ("uv-receipt.toml", "uv tool install --force 'precede[cli,runtime,verify]'"),
+        ("pyvenv.cfg", f"{sys.executable} -m pip install 'precede[verify]'"),
     ],
 )
-def test_the_line_fits_the_way_precede_was_installed(monkeypatch, prefix, line):
+def test_the_line_fits_the_way_precede_was_installed(versions, monkeypatch, tmp_path, receipt, line):
+    versions["numba"] = None
+    (tmp_path / receipt).write_text("")
     monkeypatch.setattr(installation, "source_tree", lambda *_: None)
-    monkeypatch.setattr(sys, "prefix", prefix)
+    monkeypatch.setattr(sys, "prefix", str(tmp_path))
     assert installation.install_line("verify") == line
+
+
+def test_sizes_of_extras_include_what_their_packages_need(capsys):
+    assert cli.main(["doctor", "--sizes", "--json"]) == 0
+    sizes = json.loads(capsys.readouterr().out)["bytes"]
+    assert sizes["spark"] > sizes["verify"] > sizes["cli"] > 1_000_000
+    needed = [path for path in importlib.metadata.files("llvmlite") if path.suffix == ".so"]
+    assert sizes["verify"] > sum(Path(path.locate()).stat().st_size for path in needed) > 10_000_000
 
 
 def test_compiled_code_that_is_older_than_its_text(tmp_path):

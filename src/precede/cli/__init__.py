@@ -77,6 +77,7 @@ VERBS: Final[dict[str, Verb]] = {
     "protocols": Verb("runs.protocols", "what is there, with paper, order and network"),
     "new": Verb("start.new", "a small scenario, protocol, routing, app or trace with its test, to begin with"),
     "explain": Verb("start.explain", "what the code of an error, a verdict or a warning means, and what to do"),
+    "completion": Verb("start.completion", "a script that completes verbs and options in bash, zsh or fish"),
     "doctor": Verb("start.doctor", "what is installed, missing or slow here, and the line that mends it"),
 }
 
@@ -116,6 +117,16 @@ def new_app() -> typer.Typer:
         no_args_is_help=True,
         context_settings={"help_option_names": ["-h", "--help"], "max_content_width": 110},
     )
+
+
+def app_of(verb: str) -> Any:
+    """Return the typer application of a verb."""
+    module = import_module(f"precede.cli.{VERBS[verb].module}")
+    app: Any = getattr(module, "app", None)
+    if app is None:
+        app = new_app()
+        app.command(no_args_is_help=_needs_arguments(module.command))(module.command)
+    return app
 
 
 def _run(words: list[str]) -> int:
@@ -161,11 +172,7 @@ def _run(words: list[str]) -> int:
 
 def _call(verb: str, arguments: list[str]) -> int:
     """Run one verb with typer; returns the verb's exit code."""
-    module = import_module(f"precede.cli.{VERBS[verb].module}")
-    app: Any = getattr(module, "app", None)
-    if app is None:
-        app = new_app()
-        app.command(no_args_is_help=_needs_arguments(module.command))(module.command)
+    app = app_of(verb)
     try:
         code = app(args=arguments, prog_name=f"precede {verb}", standalone_mode=False)
     except SystemExit as stop:

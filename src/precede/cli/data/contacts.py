@@ -17,6 +17,7 @@ def command(
     master: MasterOption = None,
     conf: ConfOption = None,
     slices: Annotated[int | None, typer.Option(min=1, help="number of tasks that time is cut into")] = None,
+    as_json: Annotated[bool, typer.Option("--json", help="print the result as one JSON object")] = False,
 ) -> None:
     """Compute all contacts of a trace, exactly to the microsecond.
 
@@ -28,6 +29,8 @@ def command(
       precede ingest feed.zip --as gtfs --name bus
       precede contacts bus --range 100
     """
+    import msgspec
+
     from precede.lake.layout import Lake
     from precede.pipeline.mobility.contacts import SPARK_PAYS_S, compute_contacts, estimate_cpu_s
 
@@ -36,5 +39,8 @@ def command(
     with nullcontext() if is_local else session_for(master, conf, f"contacts {name}") as session:  # noqa: SIM117
         with counting("slices") as progress:
             computed = compute_contacts(store, name, range_m, session, slices, progress)
+    if as_json:
+        print(msgspec.json.encode(computed).decode())
+        return
     print(f"{computed.nodes:,} nodes in {computed.segments:,} segments, range {computed.range_m:g} m")
     print(f"{computed.contacts:,} contacts in {computed.file}")

@@ -76,6 +76,7 @@ def command(
     chain: ChainOption = False,
     master: MasterOption = None,
     conf: ConfOption = None,
+    as_json: Annotated[bool, typer.Option("--json", help="print one JSON object for each file")] = False,
 ) -> None:
     """Read trace files into the lake, and count every row as kept or rejected.
 
@@ -90,6 +91,8 @@ def command(
       precede ingest contacts.txt --as tij
       precede ingest imotes.dat --as sightings --at-least 120s --internal
     """
+    import msgspec
+
     from precede.lake.layout import Lake
     from precede.pipeline.mobility.ingest import ingest, sources_of
     from precede.traces.reading import Options
@@ -113,7 +116,7 @@ def command(
     context: Any = nullcontext() if is_local else session_for(master, conf, "ingest")
     with context as session:
         for ingested in ingest(Lake(lake), sources, session):
-            print("\n".join(describe(ingested)))
+            print(msgspec.json.encode(ingested).decode() if as_json else "\n".join(describe(ingested)))
 
 
 def describe(ingested: Ingested) -> list[str]:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
@@ -40,6 +41,7 @@ def command(
         str | None,
         typer.Option(metavar="RUN", help="write the log of this run in ShiViz's format instead of a site"),
     ] = None,
+    as_json: Annotated[bool, typer.Option("--json", help="print the result as one JSON object")] = False,
 ) -> None:
     """Write a site from a lake. It opens from a disk in any browser and needs no network.
 
@@ -59,7 +61,8 @@ def command(
     if not store.storage.exists():
         raise BadInput(f"--lake {lake}: no such folder (precede sweep creates one)")
     if shiviz is not None:
-        print(write_shiviz(store, shiviz, events, out))
+        sentence = write_shiviz(store, shiviz, events, out)
+        print(json.dumps({"result": sentence}) if as_json else sentence)
         return
     with counting("run pages") as progress:
         built = build_site(
@@ -69,6 +72,9 @@ def command(
             evidence=[] if evidence is None else evidence_rows(evidence),
             progress=progress,
         )
+    if as_json:
+        print(json.dumps({**built._asdict(), "front": str(built.front)}))
+        return
     print(f"{built.pages:,} pages, {built.bytes / 1e6:.1f} MB, in {out}")
     if built.runs_left_out:
         print(f"{built.runs_left_out:,} runs have no page (use --runs for more; a page needs the run's log)")

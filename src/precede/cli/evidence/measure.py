@@ -15,6 +15,7 @@ def command(
         Literal["table", "json", "one-stats", "cdf"],
         typer.Option("--as", help="table, json, The ONE's MessageStatsReport, or the ages as CSV"),
     ] = "table",
+    as_json: Annotated[bool, typer.Option("--json", help="the same as --as json")] = False,
 ) -> int:
     """Measure a run from its event log: ratios, latencies, copies, buffers, bytes and energy.
 
@@ -48,7 +49,7 @@ def command(
     gauges = log.with_name("gauges.parquet")
     if gauges.is_file():
         measures |= measure_gauges(gauges, window)
-    if form == "json":
+    if as_json or form == "json":
         print(json.dumps(measures, indent=2))
     elif form == "one-stats":
         print(one_stats(log.parent.name, measures, events.samples), end="")

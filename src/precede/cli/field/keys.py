@@ -13,6 +13,17 @@ app = new_app()
 _FILE = typer.Argument(metavar="FILE", help="the key file")
 
 
+@app.callback()
+def group() -> None:
+    """Make, show, export and rotate a group's keys; make a member's identity and sign a roster.
+
+    \b
+    Example:
+      precede keys make picnic.keys
+      precede keys show picnic.keys
+    """
+
+
 @app.command()
 def make(file: Annotated[Path, _FILE]) -> None:
     """Make a file with a fresh key, readable by you alone.

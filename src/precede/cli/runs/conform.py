@@ -12,6 +12,7 @@ def command(
     order: Annotated[str, typer.Option(help="the order it promises")] = "causal",
     worlds: Annotated[int, typer.Option(min=1, help="how many swarm worlds")] = 200,
     seed: Annotated[int, typer.Option(help="the first world's seed")] = 1,
+    as_json: Annotated[bool, typer.Option("--json", help="print pages and rows as one JSON object")] = False,
 ) -> int:
     """Test your own protocol with worked examples and the swarm, and compare it with ours.
 
@@ -44,32 +45,37 @@ def command(
         for ordering in ORDERINGS:
             with working(f"{worlds} worlds with {ordering} over {target}"):
                 rows.append(try_routing(target, ordering, worlds, seed))
-        return _judge(rows, rows)
+        return _judge([], rows, rows, as_json)
     expected_order: Any = order
     entry = load_entry(target, expected_order)
     pages = list(try_pages(entry))
-    for page in pages:
-        print(f"{page.result:<10} {page.page}{': ' + page.cause if page.cause else ''}")
+    if not as_json:
+        for page in pages:
+            print(f"{page.result:<10} {page.page}{': ' + page.cause if page.cause else ''}")
     rows = []
     for one in [entry, *rivals_of(entry)]:
         with working(f"{worlds} worlds with {one.name}"):
             rows.append(try_swarm(one, worlds, seed))
-    holds = all(page.result != "breaks" for page in pages)
-    return _judge(rows, rows[:1]) if holds else max(_judge(rows, rows[:1]), 1)
+    return _judge(pages, rows, rows[:1], as_json)
 
 
-def _judge(rows: list[Any], mine: list[Any]) -> int:
+def _judge(pages: list[Any], rows: list[Any], mine: list[Any], as_json: bool) -> int:
     """Print a table of `rows`, and the first failing world of the rows that are judged, `mine`.
 
-    Return 1 if there is such a world, else 0.
+    Return 1 if there is such a world or a page breaks, else 0.
     """
+    failed = next((row for row in mine if row.first_failure is not None), None)
+    conforms = failed is None and all(page.result != "breaks" for page in pages)
+    if as_json:
+        import msgspec
+
+        print(msgspec.json.encode({"conforms": conforms, "pages": pages, "rows": rows}).decode())
+        return 0 if conforms else 1
     _table(rows)
-    for row in mine:
-        if row.first_failure is not None:
-            print(f"\nFirst failing world: {row.protocol} seed {row.first_failure.seed}")
-            print("\n".join(row.first_failure.remarks))
-            return 1
-    return 0
+    if failed is not None:
+        print(f"\nFirst failing world: {failed.protocol} seed {failed.first_failure.seed}")
+        print("\n".join(failed.first_failure.remarks))
+    return 0 if conforms else 1
 
 
 def _table(rows: list[Any]) -> None:

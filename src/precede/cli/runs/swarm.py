@@ -2,13 +2,16 @@
 
 from __future__ import annotations
 
+import json
 import os
 import sys
 from collections.abc import Iterator
+from contextlib import redirect_stdout
 from pathlib import Path
 from typing import Annotated, Any
 
 import typer
+from msgspec.structs import asdict
 
 from precede.cli.data.spark import ConfOption, MasterOption, session_for
 
@@ -31,6 +34,9 @@ def command(
     ] = None,
     master: MasterOption = None,
     conf: ConfOption = None,
+    as_json: Annotated[
+        bool, typer.Option("--json", help="print the counts as one JSON object, the rest on stderr")
+    ] = False,
 ) -> int:
     """Draw worlds from seeds, inject faults, heal them, and check safety and liveness of every one.
 
@@ -45,9 +51,8 @@ def command(
       precede swarm --worlds 100000 --master spark://HOST:7077          (on a cluster)
       precede swarm --worlds 100000 --seed 1 --lake lake                (results accumulate)
     """
-    from precede.cli.progress import counting
     from precede.experiments.swarm.plan import DRAWERS, ORDERINGS, draw_plan, find_drawer
-    from precede.experiments.swarm.swarm import Tally, spread
+    from precede.experiments.swarm.swarm import spread
 
     names = protocol or list(DRAWERS)
     if over:
@@ -55,23 +60,38 @@ def command(
     for name in names:
         find_drawer(name)
     first = seed if seed is not None else int.from_bytes(os.urandom(5), "big")
-    print(f"swarm: seed={first} worlds={worlds} protocols={','.join(names)}", flush=True)
-    if worlds == 1:
-        print(_drawn(draw_plan(names[0], first)), flush=True)
+    with redirect_stdout(sys.stderr if as_json else sys.stdout):
+        print(f"swarm: seed={first} worlds={worlds} protocols={','.join(names)}", flush=True)
+        if worlds == 1:
+            print(_drawn(draw_plan(names[0], first)), flush=True)
+        work = spread(names, worlds, first)
+        if lake is not None:
+            results = _into_lake(work, lake, master, conf)
+        else:
+            results = _results(work, jobs) if master is None else _on_spark(work, master, conf)
+        tally, failed = _count(results, worlds, shrink, record)
+        if lake is not None:
+            tally = _accumulated(lake, names, tally)
+    counts = {"seed": first, "protocols": names, **asdict(tally), "failed": failed}
+    print(json.dumps(counts) if as_json else tally.line())
+    return 0 if tally.clean else 1
+
+
+def _count(
+    results: Iterator[Any], worlds: int, shrinking: bool, record: Path | None
+) -> tuple[Any, list[dict[str, Any]]]:
+    """Show each failing world; return the counts of all worlds, and protocol and seed of the failing ones."""
+    from precede.cli.progress import counting
+    from precede.experiments.swarm.swarm import Tally
+
     tally = Tally()
-    work = spread(names, worlds, first)
-    if lake is not None:
-        results = _into_lake(work, lake, master, conf)
-    else:
-        results = _results(work, jobs) if master is None else _on_spark(work, master, conf)
+    failed = []
     for result in counting(results, worlds, "worlds"):
         tally.add(result)
         if result.failed:
-            _show(result, shrink, record)
-    if lake is not None:
-        tally = _accumulated(lake, names, tally)
-    print(tally.line())
-    return 0 if tally.clean else 1
+            failed.append({"protocol": result.protocol, "seed": result.seed})
+            _show(result, shrinking, record)
+    return tally, failed
 
 
 def _results(work: list[tuple[str, int]], jobs: int) -> Iterator[Any]:

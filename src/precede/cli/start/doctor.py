@@ -13,6 +13,7 @@ from precede.cli.start.installation import (
     check_compiled,
     check_extras,
     compiled_modules,
+    installed_bytes,
 )
 from precede.cli.start.machine import (
     check_browser,
@@ -26,6 +27,7 @@ from precede.cli.start.machine import (
 
 def command(
     extra: Annotated[list[str] | None, typer.Option(help="an extra that must work; may be repeated")] = None,
+    sizes: Annotated[bool, typer.Option("--sizes", help="add the installed size of each extra")] = False,
     as_json: Annotated[bool, typer.Option("--json", help="print the checks as one JSON object")] = False,
 ) -> int:
     """Say what is installed, what is missing or slow, and the line that mends it.
@@ -39,15 +41,20 @@ def command(
       precede doctor --extra spark --extra report
     """
     checks = all_checks(extra or [])
+    extras = [check.subject.strip("[]") for check in checks if check.subject.startswith("[")]
+    bytes_of = {name: installed_bytes(name) for name in extras} if sizes else {}
     works = all(check.state != "wrong" for check in checks)
     if as_json:
         checked = [check._asdict() for check in checks]
-        print(json.dumps({"works": works, "checks": checked, "compiled": list(compiled_modules())}, indent=2))
+        result = {"works": works, "checks": checked, "compiled": list(compiled_modules())}
+        print(json.dumps(result | ({"bytes": bytes_of} if sizes else {}), indent=2))
     else:
         for check in checks:
             print(f"{check.state:<5}  {check.subject:<11}  {check.text}")
             if check.mend:
                 print(f"{'':<20}  mend: {check.mend}")
+        for name, size in bytes_of.items():
+            print(f"size   {f'[{name}]':<11}  {size / 1e6:,.0f} MB with everything that it needs")
         print("\nEverything that is needed works." if works else "\nSomething that is needed does not work.")
     return 0 if works else 1
 

@@ -107,15 +107,19 @@ def is_older(found: str, least: str) -> bool:
 
 
 def install_line(extra: str) -> str:
-    """Return the line that installs an extra the way Precede was installed: pip, pipx or uv."""
+    """Return the line that installs an extra the way Precede was installed: pip, pipx or uv.
+
+    pipx and uv make the environment anew, so their lines name the extras that are already there too.
+    """
     root = source_tree()
     if root is not None:
         return f"{sys.executable} -m pip install --editable '{root}[{extra}]'"
-    parts = Path(sys.prefix).parts
-    if "pipx" in parts:
-        return f"pipx install --force 'precede[{extra}]'"
-    if "uv" in parts and "tools" in parts:
-        return f"uv tool install --force 'precede[{extra}]'"
+    tools = {"pipx_metadata.json": "pipx install", "uv-receipt.toml": "uv tool install"}
+    for receipt, tool in tools.items():
+        if (Path(sys.prefix) / receipt).is_file():
+            present = [name for name in declared_extras() if not _versions(requirements(name))[0]]
+            extras = dict.fromkeys([*(name for name in present if name not in DEVELOPMENT), extra])
+            return f"{tool} --force 'precede[{','.join(extras)}]'"
     return f"{sys.executable} -m pip install 'precede[{extra}]'"
 
 
@@ -167,6 +171,32 @@ def _versions(needed: Sequence[Requirement]) -> tuple[list[str], list[str]]:
         else:
             whole.append(f"{name} {found}")
     return broken, whole
+
+
+def installed_bytes(extra: str | None) -> int:
+    """Return the size of the installed packages that an extra needs, with all that these need in turn.
+
+    Compiled bytecode is not counted. A package that is not installed counts as nothing.
+    """
+    sizes: dict[str, int] = {}
+    left = [requirement.name for requirement in (*requirements(None), *(requirements(extra) if extra else ()))]
+    while left:
+        name = left.pop().lower().replace("_", "-")
+        if name in sizes:
+            continue
+        sizes[name] = 0
+        try:
+            package = distribution(name)
+        except PackageNotFoundError:
+            continue
+        paths = [Path(file.locate()) for file in package.files or () if file.suffix != ".pyc"]
+        sizes[name] = sum(path.stat().st_size for path in paths if path.is_file())
+        left += [
+            match[1]
+            for line in package.requires or ()
+            if "extra ==" not in line and (match := _NAME.match(line))
+        ]
+    return sum(sizes.values())
 
 
 def compiled_modules(package: Path = PACKAGE) -> dict[str, Path]:
