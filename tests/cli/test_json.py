@@ -10,6 +10,7 @@ import typer.main
 from precede import cli
 from precede.cli.start.new import write_example
 from precede.pipeline.mobility import contacts
+from precede.report import site
 
 WITHOUT = {
     "completion": "prints a script",
@@ -86,6 +87,14 @@ def test_contacts(monkeypatch, capsys):
     monkeypatch.setattr(contacts, "compute_contacts", lambda *_: computed)
     code, result = output(capsys, "contacts", "bus", "--range", "50")
     assert (code, result["contacts"], result["file"]) == (0, 3, "f")
+
+
+def test_report(tmp_path, monkeypatch, capsys):
+    built = site.Built(front=tmp_path / "index.html", pages=3, bytes=4, runs_left_out=1)
+    monkeypatch.setattr(site, "build_site", lambda *_, **__: built)
+    code, result = output(capsys, "report", "--lake", str(tmp_path), "--out", str(tmp_path / "site"))
+    assert code == 0
+    assert result == {"front": str(tmp_path / "index.html"), "pages": 3, "bytes": 4, "runs_left_out": 1}
 
 
 @pytest.mark.parametrize("verb", sorted(cli.VERBS))

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from collections.abc import Iterator
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
@@ -13,6 +14,7 @@ from precede.cli.data.spark import LakeOption, counting
 if TYPE_CHECKING:
     from precede.lake.layout import Lake
     from precede.report.protocol_pages import Card
+    from precede.report.site import Built
     from precede.report.tables import Cell
 
 
@@ -74,11 +76,15 @@ def command(
         )
     if as_json:
         print(json.dumps({**built._asdict(), "front": str(built.front)}))
-        return
-    print(f"{built.pages:,} pages, {built.bytes / 1e6:.1f} MB, in {out}")
+    else:
+        print("\n".join(_describe(built, out)))
+
+
+def _describe(built: Built, out: Path) -> Iterator[str]:
+    yield f"{built.pages:,} pages, {built.bytes / 1e6:.1f} MB, in {out}"
     if built.runs_left_out:
-        print(f"{built.runs_left_out:,} runs have no page (use --runs for more; a page needs the run's log)")
-    print(f"Open {built.front}")
+        yield f"{built.runs_left_out:,} runs have no page (use --runs for more; a page needs the run's log)"
+    yield f"Open {built.front}"
 
 
 def evidence_rows(folder: Path) -> list[list[Cell]]:
