@@ -71,7 +71,7 @@ def entries() -> Iterator[tuple[str, str, Any]]:
 
 def spark_entries() -> Iterator[tuple[str, Any]]:
     """The functions of `precede.spark`; their examples need a Spark session called `session`."""
-    for name in ("simulate", "verify", "measure", "group", "contacts"):
+    for name in ("simulate", "verify", "measure", "group", "compare", "segments", "contacts"):
         yield name, getattr(precede.spark, name)
 
 

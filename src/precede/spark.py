@@ -16,7 +16,7 @@ if TYPE_CHECKING:
 
     from precede.witness.verdict import Duplicates, Order, Steps
 
-__all__ = ["contacts", "group", "measure", "simulate", "verify"]
+__all__ = ["compare", "contacts", "group", "measure", "segments", "simulate", "verify"]
 
 
 def simulate(runs: DataFrame, *, rows: Literal["events", "gauges"] = "events", tasks: int = 200) -> DataFrame:
@@ -112,6 +112,53 @@ def group(measures: DataFrame, level: float = 0.95) -> DataFrame:
     from precede.pipeline.sweeps.measures import group_measures
 
     return group_measures(measures, level)
+
+
+def compare(measures: DataFrame, claims: str) -> DataFrame:
+    """Compare the measures of sweeps with claims. The result has the columns of the table `comparisons`.
+
+    * `measures`: rows of the table `measures`. Those with the scope `run` are used. The seed of a run is read
+      from a column `seed` if there is one, else from its `run_id`.
+    * `claims`: a claims file, which this process reads.
+
+    >>> _ = open("claims.toml", "w").write('''
+    ... [[claim]]
+    ... id = "few"
+    ... says = "a run takes at most 4 packets"
+    ... measure = "packets"
+    ... kind = "at_most"
+    ... value = 4.0
+    ... ''')
+    >>> names = ["sweep", "scope", "run_id", "seed", "scenario", "protocol", "options", "measure", "value"]
+    >>> rows = [("s", "run", f"r{n}", n, "office", "fifo", "{}", "packets", float(n)) for n in (1, 3, 5)]
+    >>> compared = precede.spark.compare(session.createDataFrame(rows, names), "claims.toml")
+    >>> compared.select("claim", "ours_high", "status").collect()
+    [Row(claim='few', ours_high=3.0, status='reproduced')]
+    """
+    from pathlib import Path
+
+    from precede.pipeline.sweeps.compare import compare_frames
+    from precede.reproduction.claims import read_claims
+
+    return compare_frames(measures, read_claims(Path(claims)))
+
+
+def segments(positions: DataFrame, *, gap: str | None = None) -> DataFrame:
+    """Join the positions of moving nodes to straight segments. The result has the columns of `segments`.
+
+    `positions` has the columns `trace`, `node`, `t_us` (whole microseconds), `x` and `y` (metres). A node moves
+    in a straight line from each position to its next one, unless that is later by more than `gap`: then it is
+    absent in between. Several positions of a node at one time fail the action.
+
+    >>> rows = [("road", "car", 0, 0.0, 0.0), ("road", "car", 10_000_000, 100.0, 0.0)]
+    >>> positions = session.createDataFrame(rows, ["trace", "node", "t_us", "x", "y"])
+    >>> precede.spark.segments(positions).collect()
+    [Row(trace='road', node='car', t0_us=0, x0=0.0, y0=0.0, t1_us=10000000, x1=100.0, y1=0.0)]
+    """
+    from precede.core.instants import parse_duration
+    from precede.pipeline.mobility.segment_frames import segments as segment_frames
+
+    return segment_frames(positions, None if gap is None else parse_duration(gap))
 
 
 def contacts(segments: DataFrame, range_m: float, *, slice: str = "1h") -> DataFrame:

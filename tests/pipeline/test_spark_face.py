@@ -17,7 +17,8 @@ pytestmark = pytest.mark.spark
 
 
 @pytest.mark.parametrize("name", precede.spark.__all__)
-def test_the_example_of_a_function_runs(name, session):
+def test_the_example_of_a_function_runs(name, session, tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
     text = getattr(precede.spark, name).__doc__
     test = doctest.DocTestParser().get_doctest(text, {"session": session, "precede": precede}, name, None, 0)
     assert test.examples
@@ -65,6 +66,21 @@ def test_contacts_do_not_depend_on_the_slices(session, tmp_path):
         assert found.column_names == TABLES["contacts"].names()
         rows = [(row["a"], row["b"], row["start_us"], row["end_us"]) for row in found.to_pylist()]
         assert sorted(rows) == sorted(expected(table, 40.0))
+
+
+def test_segments_end_at_gaps(session):
+    rows = [("t", node, at * 1_000_000, float(at), 0.0) for node in ("a", "b") for at in (5, 0, 2, 100)]
+    positions = session.createDataFrame(rows, ["trace", "node", "t_us", "x", "y"])
+    found = sorted(map(tuple, precede.spark.segments(positions, gap="1min").collect()))
+    ends = [(0, 2), (2, 5)]
+    second = 1_000_000
+    assert found == [
+        ("t", node, low * second, float(low), 0.0, high * second, float(high), 0.0)
+        for node in ("a", "b")
+        for low, high in ends
+    ]
+    with pytest.raises(BadInput, match="no column 'trace'"):
+        precede.spark.segments(session.range(1))
 
 
 def test_wrong_arguments_are_named_before_any_job(session):

@@ -7,4 +7,5 @@ contacts` computes the exact contacts of a trace of movement for a radio range.
 * `generated`: a generated trace into the lake
 * `contacts`: segments to contacts, in slices of time
 * `contact_frames`: the same on DataFrames
+* `segment_frames`: positions in a DataFrame as segments
 """

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Mapping, Sequence
-from typing import Any, Final
+from typing import TYPE_CHECKING, Any, Final
 
 import msgspec
 import pyarrow as pa
@@ -17,9 +17,16 @@ import pyarrow.compute as pc
 
 from precede.lake.schemas import COMPARISONS
 from precede.pipeline.reproduction.tables import comparison_row
+from precede.pipeline.sessions.frames import spark_schema
 from precede.pipeline.sweeps.measures import COUNTED
 from precede.reproduction.claims import Claims
 from precede.reproduction.judging import Sample, judge
+
+if TYPE_CHECKING:
+    from pyspark.sql import DataFrame
+
+_SEED: Final = r"-s(-?\d+)-[0-9a-f]+$"
+"""The seed in the id of a run."""
 
 MISSED: Final = ("not reproduced", "no points")
 
@@ -37,6 +44,30 @@ def compare(measures: pa.Table, seeds: Mapping[str, int], claims: Claims, sweep:
             row["status"] = "withheld" if comparison.claim.kind == "withheld" else "no points"
         rows.append(row)
     return pa.Table.from_pylist(rows, COMPARISONS.arrow())
+
+
+def compare_frames(measures: DataFrame, claims: Claims) -> DataFrame:
+    """Compare the measures of each sweep in a DataFrame with the claims; a task compares one sweep."""
+    from pyspark.sql import functions as sf
+
+    seed = sf.regexp_extract("run_id", _SEED, 1).cast("bigint")
+    runs = measures.where("scope = 'run'")
+    if "seed" not in measures.columns:
+        runs = runs.withColumn("seed", sf.coalesce(seed, sf.lit(0)))
+    work = _Sweep(claims)
+    # a lambda, because PySpark reads the type hints of a callable and refuses an object that has them
+    return runs.groupBy("sweep").applyInArrow(lambda table: work(table), spark_schema(COMPARISONS))  # noqa: PLW0108
+
+
+class _Sweep:
+    """Compares the measures of one sweep with the claims, in a Spark task."""
+
+    def __init__(self, claims: Claims) -> None:
+        self.claims = claims
+
+    def __call__(self, table: pa.Table) -> pa.Table:
+        seeds = dict(zip(table["run_id"].to_pylist(), table["seed"].to_pylist(), strict=True))
+        return compare(table, seeds, self.claims, table["sweep"][0].as_py())
 
 
 def _samples(measures: pa.Table, seeds: Mapping[str, int], claims: Claims) -> list[Sample]:
