@@ -133,7 +133,8 @@ def find_pasts(parts: Bucketed, sources: Sequence[Any]) -> bool:
     pasts = np.memmap(parts.scratch / "pasts", rank, "w+", shape=(len(source_of), len(sources)))
     keep = np.zeros(len(events), np.uint8)
     direct(start, events, source_of, base, (turns.who, turns.until, turns.count), pasts, keep)
-    kept = np.flatnonzero(keep & (events & 1).astype(np.uint8))
+    kept = np.flatnonzero(keep)  # few rows: a mask over all of them would take more memory than the rows
+    kept = kept[(events[kept] & 1) == 1]
     write_table(parts.scratch / "reduced", _reduced(parts, sources, kept, events[kept] >> 1, start, source_of))
     return True
 
