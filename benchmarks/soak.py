@@ -49,7 +49,7 @@ async def member(settings: dict[str, Any]) -> None:
         name,
         key=KEY,
         order=settings["order"],
-        members=names if settings["order"] == "total" else (),
+        members=names,
         lan=True,
         store=f"{name}.db",
         log=f"log/{name}",
