@@ -135,7 +135,9 @@ def find_pasts(parts: Bucketed, sources: Sequence[Any]) -> bool:
     direct(start, events, source_of, base, (turns.who, turns.until, turns.count), pasts, keep)
     kept = np.flatnonzero(keep)  # few rows: a mask over all of them would take more memory than the rows
     kept = kept[(events[kept] & 1) == 1]
-    write_table(parts.scratch / "reduced", _reduced(parts, sources, kept, events[kept] >> 1, start, source_of))
+    message = events[kept] >> 1
+    del pasts, keep, events, history, turns  # before the rows are built, which also take memory
+    write_table(parts.scratch / "reduced", _reduced(parts, sources, kept, message, start, source_of))
     return True
 
 
