@@ -41,7 +41,7 @@ class Seat:
     """One member's place in a run: what it has to know, and what it reports."""
 
     def __init__(self, place: int, members: int, options: Mapping[str, Any], parent: Connection) -> None:
-        self._most_outstanding: int = options["outstanding"]
+        self._most_outstanding: int = options.get("outstanding", 0)
         self.place = place
         self.members = members
         self.options = options
