@@ -15,7 +15,7 @@ def test_the_demo_ends_with_a_site_and_every_verdict_holds(tmp_path: Path) -> No
     line = [sys.executable, "-m", "precede", "demo", "--out", str(tmp_path / "demo")]
     done = subprocess.run(line, capture_output=True, text=True, timeout=900, check=False)
     assert done.returncode == 0, done.stderr
-    assert "Verdicts: 36 of 36 hold" in done.stdout
+    assert "Verdicts: 36 of 36 runs keep the order" in done.stdout
     last = done.stdout.splitlines()[-1]
     front = tmp_path / "demo" / "site" / "index.html"
     assert last == f"Open {front.as_uri()}"
