@@ -26,7 +26,8 @@ from precede.core.identity import MessageId
 from precede.core.messages import Message, Packet
 from precede.protocols import registry
 from precede.protocols.layered.envelope import Envelope
-from precede.protocols.layered.epidemic.packets import HavePacket, MessagesPacket, SummaryPacket, packed
+from precede.protocols.layered.gossip.packets import DigestPacket, WantPacket, data_packet
+from precede.protocols.layered.parsed_envelopes import batch_of
 from precede.runtime.codec import Codec, Garbled
 from precede.runtime.links.group_seal import GroupSeal, derive_keys
 from precede.runtime.links.keyring import new_key
@@ -35,7 +36,7 @@ from tests.hostile.members import attack, combinations
 from tests.hostile.packets import any_packet
 from tests.runtime.insider import Insider
 
-_EPIDEMIC = Codec((SummaryPacket, HavePacket, MessagesPacket))
+_GOSSIP = Codec(registry.find_dissemination("gossip").packets)
 
 BURST = 64
 ANA, BEN, MAL = map(node_id, ("ana", "ben", "mal"))
@@ -110,15 +111,14 @@ class Attacker:
             (random.randrange(9), random.getrandbits(40), 1 << 50) for _ in range(random.randrange(4))
         )
         if random.random() < 0.02:
-            return SummaryPacket(frozenset([id]))
+            return DigestPacket(7, True, ((abs(source), 0, (1, random.randrange(1, 1 << 40))),), 0, None)
         if random.random() < 0.3:
-            return HavePacket((id,) * random.randrange(3))
-        return packed(
-            [Envelope(message, barrier, deadline, random.choice((None, (BEN,), (ANA, BEN))), 9, 1, 0)]
-        )
+            return WantPacket(((ANA, abs(source), 0, (1, 1 << 40)),) * random.randrange(3))
+        envelope = Envelope(message, barrier, deadline, random.choice((None, (BEN,), (ANA, BEN))), 9, 1, 0)
+        return data_packet(batch_of([envelope]), 1, None)
 
     def _encoded(self) -> bytes:
-        return _EPIDEMIC.encode(self._packet())
+        return _GOSSIP.encode(self._packet())
 
     def _sealed_bent(self) -> bytes:
         return self._piece(bend(self._encoded(), self._random))
@@ -159,7 +159,7 @@ async def fire(datagrams: int, seed: int, rest: float = 8.0, limit: float = 1e9)
     loop = asyncio.get_running_loop()
     loop.set_exception_handler(lambda _, context: raised.append(repr(context.get("exception"))))
     random = Random(seed)
-    async with Members(("ana", "ben"), dissemination="epidemic") as members:  # the attacker's packets
+    async with Members(("ana", "ben"), dissemination="gossip") as members:  # the attacker's packets
         victim = members.transports[0]
         insider = Insider("mal", "bench", KEY, victim.address, SEEDS["mal"], ROSTER)
         await insider.meet("ana")

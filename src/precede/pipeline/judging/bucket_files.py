@@ -110,7 +110,7 @@ class Bucketed:
     def stored(self, name: str, source: Sequence[Any]) -> Array:
         """Return the stored events or steps of one source, mapped from its bucket's file."""
         _, _, bucket, first, count, _ = source
-        values: Array = np.load(self.scratch / f"{name}-{bucket}.npy", mmap_mode="r")
+        values: Array = np.load(self.scratch / f"{name}-{bucket}.npy", mmap_mode="r", allow_pickle=False)
         return values[first : first + count]
 
 
