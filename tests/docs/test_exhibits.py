@@ -32,6 +32,7 @@ DEFINED = {
     ),
 }
 """Tables of what the program is, with no measured number: sizes of fields, exit codes, limits, defaults."""
+MAKERS = {"from-scans.svg": "precede export", "tables.svg": "docs/reference/draw_tables.py"}
 
 
 def sections(document: Path) -> list[tuple[str, str]]:
@@ -57,7 +58,9 @@ def without_command(document: Path, name: str) -> list[str]:
         found += [f"{name}, {title}: a table" for table in TABLE.findall(part) if is_of_numbers(table)]
     for one, other in PICTURE.findall(text):
         picture = one or other
-        made_by = "docs/pictures/draw.py" if "pictures/" in picture else "precede reproduce"
+        made_by = MAKERS.get(
+            picture, "docs/pictures/draw.py" if "pictures/" in picture else "precede reproduce"
+        )
         if not re.search(rf"`[^`\n]*{re.escape(made_by)}[^`\n]*`", text):
             found.append(f"{name}: {picture} ({made_by} is not named)")
     return found

@@ -32,7 +32,6 @@ FAULTS = {
         "LAST_PROMISE_COUNTS",
         "ACCEPTED_ALTHOUGH_LACKING",
         "PROMISE_NOT_WRITTEN",
-        "ACCEPTANCE_NOT_WRITTEN",
     ),
 }
 

@@ -70,11 +70,7 @@ byte crashes = CRASHES;
 #else
 #define holds(kept) ((kept) == 0 || has(me))
 #endif
-#ifdef ACCEPTANCE_NOT_WRITTEN
-#define ACCEPT(b, kept) promised = b; vote = b * 2 + kept
-#else
 #define ACCEPT(b, kept) promised = b; vote = b * 2 + kept; stored_promise[me] = b; stored_vote[me] = vote
-#endif
 #define ON_PROPOSAL(b, kept) \
     :: atomic { !is_mine(b) && ((proposals[b] >> kept) & 1) && b >= promised && vote / 2 < b && holds(kept) -> \
         ACCEPT(b, kept); give_way(b) }

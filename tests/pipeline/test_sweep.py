@@ -355,7 +355,7 @@ def test_long_runs_begin_first(tmp_path):
     with lake.job("sweep-spec").hold() as job:
         run_sweep(lake, grid, None, SweepOptions(), job)
         for point, seconds in zip(grid.points, (1.0, 9.0), strict=True):
-            remark(lake, job, point.id, cpu_s=seconds)
+            remark(lake, job, point.id, cpu_s=seconds, task_cpu_s=seconds)
     more = read_grid(write_spec(tmp_path, spec.read_text().replace("seeds = 1", "seeds = [7, 8]")))
     ordered = simulate._longest_first(more.points, simulate._known_cpu_s(Marks(lake)))
     assert [point.run.protocol for point in ordered] == ["vector_clock", "vector_clock", "fifo", "fifo"]

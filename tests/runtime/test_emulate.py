@@ -72,7 +72,7 @@ def test_real_nodes_deliver_what_the_simulation_delivers(scenario: Path, tmp_pat
     )
     assert json.loads(verified.stdout)["verdict"] == "holds"
     again = started(scenario, out)
-    assert again.communicate(timeout=60)[1].endswith("an emulation needs an empty folder\n")
+    assert again.communicate(timeout=60)[1].endswith("an emulation needs an empty folder [E017]\n")
     assert again.returncode == 2
 
 

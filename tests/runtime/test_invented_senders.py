@@ -52,11 +52,12 @@ async def invent(insider: Insider, count: int, victim: Counting) -> None:
     """Send beacons of members that do not exist."""
     own = insider.admission.number
     for number in range(1, count + 1):
-        before = victim.heard
         insider.admission.number = 1_000_000 + number
         insider.send_frame(insider.admission.seal_to_all(bytes((BEACON,)) + insider.admission.beacon()))
         insider.admission.number = own
-        await until(lambda before=before: victim.heard > before)
+        if number % 16 == 0:
+            await asyncio.sleep(0.005)
+    assert victim.heard > count // 2
 
 
 def test_invented_senders_take_no_place_and_a_late_member_joins() -> None:

@@ -100,7 +100,7 @@ class RunPages:
         violations = self.results.violations.get(run_id, [])
         first = (violations[0]["node"], violations[0]["step"]) if violations else None
         about = run["about"]
-        window = Window.of_run(about.get("warmup"), about.get("cooldown"), run["end_us"] or 0)
+        window = Window.of_run(about.get("warmup"), about.get("cooldown"), run.get("end_us") or 0)
         log = read_log(self.results.lake, run_id, self.events, first, window)
         if not len(log.at_us):
             return _no_diagram()
