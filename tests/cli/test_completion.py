@@ -41,4 +41,4 @@ def test_other_shells_read_their_script(shell, tmp_path, capsys):
     if shutil.which(shell) is None:
         pytest.skip(f"no {shell} here")
     (tmp_path / "script").write_text(text)
-    subprocess.run([shell, "--no-execute", str(tmp_path / "script")], check=True)
+    subprocess.run([shell, "-n", str(tmp_path / "script")], check=True)
