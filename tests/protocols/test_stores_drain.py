@@ -7,23 +7,13 @@ from typing import Any
 
 import pytest
 
-from precede.core.effects import RADIO, Effect, Effects, Persist, Send
+from precede.core.effects import RADIO, Effect, Send
 from precede.core.identity import MessageId
 from precede.core.node import Context, Node, round_trip
 from precede.protocols import registry
 from precede.protocols.multicast.rule import LifePacket
 from precede.protocols.outbox import AckPacket, Outbox
-
-Store = dict[Any, Any]
-
-
-def persist(store: Store, effects: Effects | list[Effect]) -> None:
-    for effect in effects:
-        if isinstance(effect, Persist):
-            if effect.value is None:
-                store.pop(effect.key, None)
-            else:
-                store[effect.key] = effect.value
+from tests.protocols.stores import Store, persist
 
 
 def kinds(store: Store) -> set[str]:

@@ -6,13 +6,13 @@ import asyncio
 import os
 
 import precede
+from benchmarks.members import CountingTransport
 from precede.runtime.links.admission import MOST_HEARD
 from precede.runtime.links.authorship import public_of
 from precede.runtime.links.introductions import Identity
 from precede.runtime.links.neighbours import BEACON
-from precede.runtime.transports.transport import OnFrame, Where
-from precede.runtime.transports.udp import UdpTransport
 from tests.runtime.insider import Insider
+from tests.runtime.test_removal import until
 
 KEY = os.urandom(32)
 SEEDS = {name: os.urandom(32) for name in ("ana", "ben", "mal")}
@@ -20,35 +20,15 @@ ROSTER = {name: public_of(seed) for name, seed in SEEDS.items()}
 NOBODY = {f"nobody{number}": os.urandom(32) for number in range(40)}
 
 
-class Counting(UdpTransport):
-    """Counts the frames it receives."""
-
-    heard = 0
-
-    async def start(self, on_frame: OnFrame) -> None:
-        def count(frame: bytes, where: Where) -> None:
-            self.heard += 1
-            on_frame(frame, where)
-
-        await super().start(count)
-
-
-def member(name: str) -> tuple[precede.Group, Counting]:
-    transport = Counting(("127.0.0.1", 0))
+def member(name: str) -> tuple[precede.Group, CountingTransport]:
+    transport = CountingTransport()
     joined = precede.join(
         "picnic", name, key=KEY, transport=transport, beacon=0.05, identity=SEEDS[name], roster=ROSTER
     )
     return joined, transport
 
 
-async def until(condition: object) -> None:
-    assert callable(condition)
-    async with asyncio.timeout(30):
-        while not condition():
-            await asyncio.sleep(0)
-
-
-async def invent(insider: Insider, count: int, victim: Counting) -> None:
+async def invent(insider: Insider, count: int, victim: CountingTransport) -> None:
     """Send beacons of members that do not exist."""
     own = insider.admission.number
     for number in range(1, count + 1):

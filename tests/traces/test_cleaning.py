@@ -14,20 +14,9 @@ from precede.core.instants import HOUR, MINUTE, SECOND
 from precede.traces.formats.gtfs_chain import LONGEST_WAIT, NEAR_M, TripEnds, chained
 from precede.traces.formats.gtfs_motion import Anchor
 from precede.traces.reading import Loaded, Options, load
+from tests.traces.loading import loaded, reasons
 
 S = SECOND
-
-
-def loaded(folder: Path, text: str, kind: str, **options: object) -> Loaded:
-    path = folder / f"file.{kind}"
-    path.write_text(text)
-    result = load(path, kind, Options(**options))
-    assert result.summary.rows_read == result.summary.rows_kept + len(result.rejects)
-    return result
-
-
-def reasons(result: Loaded) -> list[tuple[int, str]]:
-    return sorted((reject.line, reject.reason.split(":")[0]) for reject in result.rejects)
 
 
 def contacts(result: Loaded) -> list[tuple[str, str, float, float]]:

@@ -20,20 +20,9 @@ from precede.traces.formats.gtfs_motion import Anchor, Shape, trip_legs
 from precede.traces.reading import FORMATS, Loaded, Options, Reading, load
 from precede.traces.records import MessageRow, Summary
 from precede.traces.writers import write_messages, write_ns2, write_one_movement
+from tests.traces.loading import loaded, reasons
 
 S = SECOND
-
-
-def loaded(folder: Path, text: str, kind: str, **options: object) -> Loaded:
-    path = folder / f"file.{kind}"
-    path.write_text(text)
-    result = load(path, kind, Options(**options))
-    assert result.summary.rows_read == result.summary.rows_kept + len(result.rejects)
-    return result
-
-
-def reasons(result: Loaded) -> list[tuple[int, str]]:
-    return sorted((reject.line, reject.reason.split(":")[0]) for reject in result.rejects)
 
 
 def segments(result: Loaded) -> list[tuple[object, ...]]:

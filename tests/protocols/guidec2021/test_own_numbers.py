@@ -7,25 +7,17 @@ from typing import Any
 
 import pytest
 
-from precede.core.effects import RADIO, Accept, Deliver, Effects, Persist, Send
+from precede.core.effects import RADIO, Accept, Deliver, Send
 from precede.core.instants import MINUTE, SECOND
 from precede.core.node import Context, Node, round_trip
 from precede.protocols import registry
 from precede.protocols.layered.epidemic.packets import MessagesPacket, SummaryPacket
+from tests.protocols.stores import persist
 
 
 def new_node(protocol: str = "delta_causal", incarnation: int = 0) -> Node:
     options = {"durable": True, "dissemination": "epidemic"}
     return registry.make(protocol, "node", Context(0, (0, 1), options, Random(1), incarnation))
-
-
-def persist(store: dict[Any, Any], effects: Effects) -> None:
-    for effect in effects:
-        if type(effect) is Persist:
-            if effect.value is None:
-                store.pop(effect.key, None)
-            else:
-                store[effect.key] = effect.value
 
 
 def test_the_number_of_a_message_that_expired_unsent_is_not_used_again() -> None:

@@ -8,23 +8,16 @@ from typing import Any
 import pytest
 
 from precede.core.context import Context
-from precede.core.effects import RADIO, Deliver, Effects, Persist, Send
+from precede.core.effects import RADIO, Deliver, Send
 from precede.core.messages import Packet
 from precede.core.node import Node, round_trip
 from precede.protocols import registry
 from precede.protocols.layered.direct import DirectPacket
+from tests.protocols.stores import persist
 
 
 def node(protocol: str, number: int) -> Node:
     return registry.make(protocol, "node", Context(number, (0, 1), {"durable": True}, Random(1)))
-
-
-def persist(store: dict[Any, Any], effects: Effects) -> None:
-    for effect in effects:
-        if type(effect) is Persist and effect.value is None:
-            store.pop(effect.key, None)
-        elif type(effect) is Persist:
-            store[effect.key] = effect.value
 
 
 def broadcast_packet(sender: Node, at: int) -> Packet:
