@@ -1,7 +1,4 @@
-"""Opens files safely: those that strangers made, and those that nobody else may read.
-
-* `inputs`: regular files and archives of strangers, within limits
-* `private`: files that only their owner can read
+"""Opens files safely: those that strangers made (`inputs`), and those that nobody else may read (`private`).
 
 May import: core
 """

@@ -2,18 +2,8 @@
 
 `measure_run(directory)` returns every measure of one run as one flat mapping. `measure_events` and
 `measure_gauges` take a Parquet file or Arrow batches. They are the only definition of a measure: simulating
-tasks and Spark jobs call them too.
-
-columns      Arrow columns as numpy arrays
-statistics   summaries, Student's t, confidence intervals
-paired       differences between settings over shared seeds, Holm's correction
-messages     rows about messages, resolved to their broadcasts; the window to measure
-delivery     delivery ratio, distribution of the age, hops
-copies       transfers, overhead ratio, drops, buffer times
-energy       the energy of radios, by a linear model
-events       the measures of an event log
-gauges       the measures of sampled sizes
-one_stats    the measures in the format of The ONE's MessageStatsReport
+tasks and Spark jobs call them too. In reading order: `columns`, `statistics`, `paired`, `messages`, `delivery`,
+`copies`, `energy`, `events`, `gauges`, `one_stats`.
 
 May import: core, eventlog
 """

@@ -2,13 +2,8 @@
 
 Spark distributes the work: a task receives a number, reads its own input and writes its own file through
 `precede.lake`. Bulk rows do not pass through the JVM. Every job can be killed at any time and run again.
-`precede.pipeline.verify(df, order="causal", by=["topic"])` verifies a DataFrame of your own.
-
-* `sessions`: the Spark session, its Java, tasks, lake tables as DataFrames
-* `mobility`: trace files to segments, segments to contacts
-* `sweeps`: many runs: simulated, verified, measured, compared with claims
-* `judging`: the verifier on DataFrames, on files, and on logs that grow
-* `reproduction`: the experiments of a paper
+`precede.pipeline.verify(df, order="causal", by=["topic"])` verifies a DataFrame of your own. In reading order:
+`sessions`, `mobility`, `sweeps`, `judging`, `reproduction`.
 
 May import: core, eventlog, traces, experiments, reproduction, witness, measures, lake
 """

@@ -1,8 +1,1 @@
-"""Commands that check: a log's order, a paper's published numbers.
-
-verify      `precede verify`
-measure     `precede measure`
-follow      `precede verify --follow`
-reproduce   `precede reproduce`
-exhibits    writes the tables and figures of a reproduction
-"""
+"""Verbs that check: `verify` (`follow` is its option), `measure`, `reproduce` with the `exhibits` it writes."""

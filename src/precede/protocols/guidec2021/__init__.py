@@ -3,11 +3,6 @@
 A message names its immediate predecessors (its causal barrier) and waits until they are delivered; with
 lifetimes, until they are delivered or have expired. Nobody needs to know the group. Both protocols are
 orderings for a layered node; the paper's opportunistic layer is the dissemination `layered.epidemic`. Our
-departures from the printed codes are in papers/guidec2021/reading.md.
-
-    options         the options of both protocols
-    causal_barrier  causal order, without lifetimes (section IV)
-    past            what delta_causal remembers: last deliveries and the next barrier
-    waiting         the messages that wait in delta_causal, by what they wait for
-    delta_causal    causal order for messages with lifetimes (section V)
+departures from the printed codes are in papers/guidec2021/reading.md. In reading order: `options`,
+`causal_barrier`; `past`, `waiting`, `delta_causal`.
 """

@@ -1,6 +1,1 @@
-"""The experiments of drift2006.
-
-points     the experiments as points, a point and a seed as a run
-measures   latencies and floods from rows
-units      points as units of work
-"""
+"""The experiments of drift2006: as `points`, their `measures`, and as `units` of work."""

@@ -1,6 +1,1 @@
-"""The experiments of guidec2021.
-
-points     the experiments as points, a point and a seed as a run
-measures   of the mobility and of the log
-units      points as units of work
-"""
+"""The experiments of guidec2021: as `points`, their `measures`, and as `units` of work."""

@@ -1,6 +1,1 @@
-"""The experiments of vcube2018.
-
-points     the experiments as points, a point and a seed as a run
-measures   packets, sizes, dependencies, latencies and buffers from rows
-units      points as units of work
-"""
+"""The experiments of vcube2018: as `points`, their `measures`, and as `units` of work."""
