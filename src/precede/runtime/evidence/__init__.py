@@ -2,6 +2,6 @@
 
 A signature covers a header: the message's id, a nonce of its stream, the hash of the author's previous message,
 and the hash of the rest. Two headers that contradict each other, with their signatures and the author's public
-key, prove that the author signed both. Nobody else can make them. In reading order: `headers`, `proofs`,
-`chain`, `history`, `files`.
+key, prove that the author signed both. Nobody else can make them. In reading order: `signatures`,
+`headers`, `proofs`, `chain`, `history`, `files`.
 """

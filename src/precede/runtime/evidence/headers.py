@@ -19,8 +19,8 @@ import msgspec
 
 from precede.core.identity import Incarnation, MessageNumber, NodeId
 from precede.core.messages import Written
+from precede.runtime.evidence.signatures import SIGNATURE_BYTES
 
-SIGNATURE_BYTES: Final = 64
 NONCE_BYTES: Final = 4
 LINK_BYTES: Final = 16
 _TRAILER_BYTES: Final = (NONCE_BYTES, NONCE_BYTES + LINK_BYTES)

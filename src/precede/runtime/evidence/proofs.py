@@ -5,10 +5,9 @@ from __future__ import annotations
 from typing import Final, Literal, TypeAlias
 
 import msgspec
-from cryptography.exceptions import InvalidSignature
-from cryptography.hazmat.primitives.asymmetric.ed25519 import Ed25519PublicKey
 
 from precede.runtime.evidence.headers import Header
+from precede.runtime.evidence.signatures import is_signed
 
 Kind: TypeAlias = Literal["same_id", "branch", "reused_incarnation"]
 _TEXTS: Final[dict[str, str]] = {
@@ -26,12 +25,7 @@ class SignedHeader(msgspec.Struct, frozen=True, gc=False):
 
     def is_signed_by(self, public: bytes, group: str) -> bool:
         """Return whether the owner of a public key signed this header for a group."""
-        try:
-            key = Ed25519PublicKey.from_public_bytes(public)
-            key.verify(self.signature, self.header.signed_bytes(group))
-        except (InvalidSignature, ValueError):
-            return False
-        return True
+        return is_signed(public, self.signature, self.header.signed_bytes(group))
 
 
 class Equivocation(msgspec.Struct, frozen=True, tag="equivocation"):

@@ -14,8 +14,6 @@ from collections.abc import Callable, Mapping, Sequence
 from typing import Final, NamedTuple, TypeAlias
 
 import msgspec
-from cryptography.exceptions import InvalidSignature
-from cryptography.hazmat.primitives.asymmetric.ed25519 import Ed25519PrivateKey, Ed25519PublicKey
 
 from precede.core.effects import Accept, Effects
 from precede.core.errors import BadInput
@@ -25,10 +23,9 @@ from precede.runtime.evidence.chain import ChainStore, OwnChain
 from precede.runtime.evidence.headers import NONCE_BYTES, Header, header_of, split
 from precede.runtime.evidence.history import Contradiction, History
 from precede.runtime.evidence.proofs import SignedHeader
+from precede.runtime.evidence.signatures import PUBLIC_BYTES, SEED_BYTES, SigningKey, is_signed
 from precede.runtime.no_store import NoStore
 
-SEED_BYTES: Final = 32
-PUBLIC_BYTES: Final = 32
 _MOST_REMEMBERED: Final = 1024
 
 OnContradiction: TypeAlias = Callable[[bytes, Contradiction], None]
@@ -56,10 +53,9 @@ class Authors:
             raise BadInput(f"identity, roster: each key has {SEED_BYTES} bytes")
         self._group = group
         self._me = me
-        self._secret = Ed25519PrivateKey.from_private_bytes(identity)
+        self._key = SigningKey(identity)
         self._signed: OrderedDict[bytes, bytes] = OrderedDict()
         self._checked: OrderedDict[bytes, bytes] = OrderedDict()
-        self._public = public_of(identity)
         self._chain = OwnChain(NoStore())
         self._history = History()
         self.on_contradiction: OnContradiction = lambda public, contradiction: None
@@ -74,15 +70,11 @@ class Authors:
 
         Raise BadInput if the roster has not this member's own key.
         """
-        if roster.get(self._me) != self._public:
+        if roster.get(self._me) != self._key.public:
             has = "another key" if self._me in roster else "no key"
             raise BadInput(f"roster: has {has} for this member")
         self._public_keys = dict(roster)
         self._retired = tuple(retired)
-        self._keys = {
-            public: Ed25519PublicKey.from_public_bytes(public)
-            for public in (*roster.values(), *(each.public for each in retired))
-        }
         self._checked.clear()
 
     def accept(self, effects: Effects) -> None:
@@ -124,7 +116,7 @@ class Authors:
             content = header.signed_bytes(self._group)
             if self._checked.get(content) == signature:
                 continue
-            public = next((key for key in keys if self._is_signed(key, signature, content)), None)
+            public = next((key for key in keys if is_signed(key, signature, content)), None)
             if public is None:
                 return "forged"
             _remember(self._checked, content, signature)
@@ -136,13 +128,6 @@ class Authors:
         contradiction = self._history.note(public, SignedHeader(header, signature))
         if contradiction is not None:
             self.on_contradiction(public, contradiction)
-
-    def _is_signed(self, public: bytes, signature: bytes, content: bytes) -> bool:
-        try:
-            self._keys[public].verify(signature, content)
-        except InvalidSignature:
-            return False
-        return True
 
     def _keys_for(self, id: MessageId) -> list[bytes]:
         """Return the keys that may have signed a message with this id."""
@@ -161,10 +146,10 @@ class Authors:
         content = header.signed_bytes(self._group)
         signature = self._signed.get(content)
         if signature is None:
-            signature = self._secret.sign(content)
+            signature = self._key.sign(content)
             _remember(self._signed, content, signature)
             if item.holder is None:
-                self._note(self._public, header, signature)
+                self._note(self._key.public, header, signature)
         return signature + trailer
 
 
@@ -172,7 +157,7 @@ def public_of(identity: bytes) -> bytes:
     """Return the public key of a secret seed. Raise BadInput if the seed has another length."""
     if len(identity) != SEED_BYTES:
         raise BadInput(f"identity: expected {SEED_BYTES} secret bytes, got {len(identity)}")
-    return Ed25519PrivateKey.from_private_bytes(identity).public_key().public_bytes_raw()
+    return SigningKey(identity).public
 
 
 def _remember(cache: OrderedDict[bytes, bytes], content: bytes, signature: bytes) -> None:

@@ -17,11 +17,10 @@ from hashlib import blake2b
 from typing import Final
 
 import msgspec
-from cryptography.exceptions import InvalidSignature
-from cryptography.hazmat.primitives.asymmetric.ed25519 import Ed25519PrivateKey, Ed25519PublicKey
 from cryptography.hazmat.primitives.asymmetric.x25519 import X25519PrivateKey
 
 from precede.core.identity import NodeId
+from precede.runtime.evidence.signatures import SigningKey, is_signed
 from precede.runtime.links.noise import public_bytes
 
 ID_BYTES: Final = 16
@@ -47,16 +46,12 @@ class Introduction(msgspec.Struct, frozen=True, array_like=True):
 
     def is_genuine(self, group: str) -> bool:
         """Return whether it is well-formed, and signed for this group with the key that it names."""
-        if len(self.signing) != 32 or len(self.link) != 32 or len(self.signature) != 64:
+        if len(self.link) != 32:
             return False
         if not 0 < len(self.name.encode()) <= MOST_NAME_BYTES or not 0 <= self.version < 1 << 62:
             return False
-        try:
-            key = Ed25519PublicKey.from_public_bytes(self.signing)
-            key.verify(self.signature, _signed_bytes(group, self.name, self.signing, self.link, self.version))
-        except (InvalidSignature, ValueError):
-            return False
-        return True
+        content = _signed_bytes(group, self.name, self.signing, self.link, self.version)
+        return is_signed(self.signing, self.signature, content)
 
 
 class Identity:
@@ -68,7 +63,7 @@ class Identity:
 
     def __init__(self, secret: bytes, version: int = 0) -> None:
         assert len(secret) == 32
-        self.signing = Ed25519PrivateKey.from_private_bytes(secret)
+        self.signing = SigningKey(secret)
         derived = blake2b(version.to_bytes(8, "big"), key=secret, person=_LINK_PURPOSE, digest_size=32)
         self.link = X25519PrivateKey.from_private_bytes(derived.digest())
         self.version = version
@@ -83,7 +78,7 @@ class Identity:
 
     def introduce(self, group: str, name: str) -> Introduction:
         """Return this member's signed introduction to a group."""
-        signing, link = self.signing.public_key().public_bytes_raw(), public_bytes(self.link)
+        signing, link = self.signing.public, public_bytes(self.link)
         signature = self.signing.sign(_signed_bytes(group, name, signing, link, self.version))
         return Introduction(name, signing, link, self.version, signature)
 
@@ -179,7 +174,7 @@ class Directory:
         """Return the only key that is accepted of a member of this name; None if the roster lacks it."""
         if self._roster is not None:
             return self._roster.get(name)
-        return Identity.shared(self._group, name).signing.public_key().public_bytes_raw()
+        return Identity.shared(self._group, name).signing.public
 
     def _add(self, number: NodeId, introduction: Introduction) -> None:
         before = self._members.get(number)

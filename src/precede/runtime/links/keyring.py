@@ -19,7 +19,8 @@ from typing import Final
 from precede.core.errors import BadInput
 from precede.files.inputs import open_regular
 from precede.files.private import open_private
-from precede.runtime.links.authorship import PUBLIC_BYTES, SEED_BYTES, public_of
+from precede.runtime.evidence.signatures import PUBLIC_BYTES, SEED_BYTES
+from precede.runtime.links.authorship import public_of
 from precede.runtime.links.noise import KEY_BYTES
 from precede.runtime.names import check_roster
 from precede.runtime.rosters import RetiredKey, SignedRoster
