@@ -142,9 +142,39 @@ def explain(engine: Engine, history: History, event: int, kind: Offence) -> Viol
             f"deadline (deadline {deadline} us, the node's clock {clock} us)."
         )
     else:
+        rows = tuple(history.row(e) for e in _way_to_broadcast(history, event, message))
         origin_name = history.process_name(int(history.source[message]))
         story = f"Node {process} delivered {quoted(bare.message)} before {origin_name} can have broadcast it."
     return _proven(bare, rows, f"{story}\n{listing(rows, {})}")
+
+
+def _way_to_broadcast(history: History, event: int, message: int) -> list[int]:
+    """Return rows from a delivery to the broadcast of its message, each of which precedes the next.
+
+    A row precedes the later ones of its process, and a broadcast its deliveries. The search goes backwards from
+    the broadcast: to the deliveries that its process had made, to their broadcasts, until one of them follows
+    the delivery at its own process. It reads each process's rows at most once.
+    """
+    victim, end = history.process_of(event), int(history.position[message])
+    after: dict[int, list[int]] = {end: []}
+    explored: dict[int, int] = {}
+    queue = [end]
+    for broadcast in queue:
+        process = history.process_of(broadcast)
+        if process == victim and broadcast > event:
+            way = [event, broadcast]
+            while after[way[-1]]:
+                way += after[way[-1]]
+            return way
+        begin = explored.get(process, int(history.start[process]))
+        for e in range(begin, broadcast):
+            code = unmask(int(history.events[e]))
+            origin = int(history.position[code >> 1]) if code & 1 and code >= 0 else -1
+            if origin >= 0 and origin not in after:
+                after[origin] = [e, broadcast]
+                queue.append(origin)
+        explored[process] = max(begin, broadcast)
+    raise AssertionError("a delivery before its broadcast without a ring")
 
 
 def _explain_duplicate(engine: Engine, history: History, event: int) -> Violation:

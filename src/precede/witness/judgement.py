@@ -153,7 +153,9 @@ def check_history(engine: Engine, history: History, facts: Facts, order: Order, 
     reasons = _gaps(history)
     agreement = None
     if facts.members:
-        agreement = check_agreement(history, facts.members, bool(facts.truncated), LISTED)
+        agreement = check_agreement(
+            history, facts.members, bool(facts.truncated), facts.deliveries_only, LISTED
+        )
         reasons += [_group_prefix(history) + reason for reason in agreement.reasons]
     reasons += _not_gathered(history, facts.members)
     count("ghost", history.ghost_count)

@@ -32,14 +32,19 @@ class Agreement(Struct):
     reasons: list[str]
 
 
-def check_agreement(history: History, members: Sequence[str], truncated: bool, most: int) -> Agreement:
+def check_agreement(
+    history: History, members: Sequence[str], truncated: bool, deliveries_only: bool, most: int
+) -> Agreement:
     """Find the messages that one correct member delivered and another correct member did not.
 
     `members` are the names of the membership. All lacks are counted, and the first `most` are kept. If the log
-    is `truncated`, no lack is reported. A member without rows is a reason, not a lack.
+    is `truncated`, no lack is reported. A member without rows is a reason, not a lack. In a log with
+    `deliveries_only` that is a member without deliveries: the history has processes that are sources alone.
     """
     incarnations: dict[str, list[int]] = {}
     for process in range(history.processes):
+        if deliveries_only and history.start[process] == history.start[process + 1]:
+            continue
         incarnations.setdefault(str(history.nodes[int(history.node_of[process])]), []).append(process)
     absent = [name for name in members if name not in incarnations]
     reasons = [f"member {name} neither broadcast nor delivered: was its log gathered?" for name in absent]

@@ -86,6 +86,10 @@ class LiveRun:
             return True
         process, key = self.state.processes[p], row.key
         message = self.state.ids.get(key)
+        if process.early and key in process.early:
+            self._unpark(p, process)
+            self._repeat(p, message, row)
+            return True
         if message is not None:
             process.waits = None
             self._deliver(p, process, message, row)
@@ -158,15 +162,13 @@ class LiveRun:
     def _deliver(self, p: int, process: Process, message: int, row: LiveRow) -> None:
         """Take a delivery into account, and report the rules that it breaks."""
         state, stories = self.state, self._stories
-        state.deliveries += 1
         delivered = state.delivered[p]
         if message >= len(delivered):
             delivered.frombytes(bytes(delivered.itemsize * (len(state.source) - len(delivered))))
-        if delivered[message] or (process.early and row.key in process.early):
-            process.odd[row.step] = row.key
-            if not state.allow:
-                self._report(process, row, stories.duplicate(p, message, row))
+        if delivered[message]:
+            self._repeat(p, message, row)
             return
+        state.deliveries += 1
         to = state.to.get(message)
         if to is not None and state.source[message] != p and process.node not in to:
             self._report(process, row, stories.not_addressed(process, message, row))
@@ -181,6 +183,14 @@ class LiveRun:
         if state.order == "delta" and deadline is not None and row.clock is not None and row.clock > deadline:
             self._report(process, row, stories.expired(process, message, row, deadline))
         delivered[message] = row.step + 1
+
+    def _repeat(self, p: int, message: int | None, row: LiveRow) -> None:
+        """Take a delivery into account that the process made before."""
+        process = self.state.processes[p]
+        self.state.deliveries += 1
+        process.odd[row.step] = row.key
+        if not self.state.allow:
+            self._report(process, row, self._stories.duplicate(p, message, row))
 
     def _in_order(self, process: Process, message: int) -> bool:
         """Add a delivered message to the process's clock, if the delivery is in order.

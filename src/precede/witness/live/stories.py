@@ -26,10 +26,15 @@ class Stories:
         story = f"delivered {quoted(row.message)} before it can have been broadcast."
         return _violation(process, row, "before_broadcast", story)
 
-    def duplicate(self, p: int, message: int, row: LiveRow) -> Violation:
-        """Explain a delivery of a message that the process delivered before."""
-        process = self.state.processes[p]
-        earlier = (self._delivered(p, message),) if self.state.delivered[p][message] else ()
+    def duplicate(self, p: int, message: int | None, row: LiveRow) -> Violation:
+        """Explain a delivery of a message that the process delivered before.
+
+        The earlier row is shown unless it preceded the broadcast: such a row is not kept.
+        """
+        process, delivered = self.state.processes[p], self.state.delivered[p]
+        earlier: tuple[Row, ...] = ()
+        if message is not None and message < len(delivered) and delivered[message]:
+            earlier = (self._delivered(p, message),)
         story = f"delivered {quoted(row.message)} twice."
         return _violation(process, row, "duplicate", story, (*earlier, _row(process, row)))
 
