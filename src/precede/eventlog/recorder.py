@@ -88,16 +88,12 @@ class Recorder:
         self._steps[node] = step
 
     def node_event(self, kind: int, process: int, at: Instant, clock: Instant) -> None:
-        """Writes a `started`, `crashed` or `left` row."""
         self.units.node_event(kind, process, at, clock)
 
     def message(
         self, kind: int, process: int, at: Instant, clock: Instant, id: MessageId, reason: str = ""
     ) -> None:
-        """Writes a `received`, `delivered`, `discarded` or `observed` row.
-
-        In an `observed` row, `reason` holds the name of what was observed.
-        """
+        """Writes a row about a message. In an `observed` row, `reason` is the name of what was observed."""
         self.units.message(kind, self.reason_code(reason), process, at, clock, id)
 
     def reason_code(self, reason: str) -> int:
@@ -148,7 +144,6 @@ class Recorder:
             self.flush()
 
     def flush(self) -> None:
-        """Writes the rows and gauges kept so far to the sink, and empties the block."""
         if self.units.size():
             self.sink.write_events(self._batch(self._read(self.units.take())))
             self._extras.clear()
@@ -276,10 +271,7 @@ def _new_code(codes: dict[str, int], most: int, noun: str) -> int:
 
 
 def _bits(present: Any) -> pa.Buffer:
-    """Packs truth values into Arrow's validity bitmap, which says which rows of a column have a value.
-
-    All columns that have values in the same rows share one bitmap.
-    """
+    """Packs truth values into the bitmap by which Arrow marks the rows of a column that have a value."""
     return pa.py_buffer(np.packbits(present, bitorder="little"))
 
 

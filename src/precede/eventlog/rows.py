@@ -39,7 +39,6 @@ class Rows:
         self._buffer += _MESSAGE.pack(at, process, id.source, id.number, id.incarnation, kind, small, clock)
 
     def node_event(self, kind: int, process: int, at: Instant, clock: Instant) -> None:
-        """Writes a row about a node."""
         self._buffer += _MESSAGE.pack(at, process, -1, 0, 0, kind, 0, clock)
 
     def received(self, process: int, now: Instant, arrive: Arrive) -> None:
@@ -52,7 +51,6 @@ class Rows:
             self.message(RECEIVED, 0, process, now, now, message.id)
 
     def delivered(self, process: int, now: Instant, deliver: Deliver) -> None:
-        """Writes a `delivered` row."""
         self._buffer += _MESSAGE.pack(
             now, process, deliver.source, deliver.number, deliver.incarnation, DELIVERED, 0, now
         )
@@ -91,13 +89,10 @@ class Rows:
         )  # fmt: skip
 
     def size(self) -> int:
-        """Return the size of these rows in bytes."""
         return len(self._buffer)
 
     def mark(self) -> int:
-        """Return the position at which the next row will begin, in units of 32 bytes or in rows
-        (`MachineRows`).
-        """
+        """Return where the next row will begin, in units of 32 bytes (in rows: `MachineRows`)."""
         return len(self._buffer) // UNIT
 
     def take(self) -> list[bytes]:

@@ -22,7 +22,6 @@ class SegmentSink:
         self._number = 1 + max((_number(path) for path in folder.glob(f"{writer}-*.parquet")), default=0)
 
     def write_events(self, block: pa.RecordBatch) -> None:
-        """Writes the block as the next segment."""
         name = f"{self._writer}-{self._number:08}.parquet"
         temporary = self._folder / f".{name}.partial"
         pq.write_table(pa.Table.from_batches([block]), temporary, compression="zstd", compression_level=1)

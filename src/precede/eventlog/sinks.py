@@ -40,7 +40,6 @@ class ParquetSink:
             os.replace(self._temporary(name), self._folder / name)
 
     def abandon(self) -> None:
-        """Removes the incomplete files."""
         for name, writer in self._writers.items():
             writer.close()
             self._temporary(name).unlink(missing_ok=True)
@@ -80,11 +79,9 @@ class TableSink:
         self._gauges.append(block)
 
     def events(self) -> pa.Table:
-        """Return the event log so far, as one table."""
         return pa.Table.from_batches(self._events, event_schema()).unify_dictionaries()
 
     def gauges(self) -> pa.Table:
-        """Return the gauges so far, as one table."""
         return pa.Table.from_batches(self._gauges, gauge_schema()).unify_dictionaries()
 
 

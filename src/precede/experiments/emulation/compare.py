@@ -37,10 +37,7 @@ def compared(simulated: pa.Table, emulated: pa.Table) -> dict[str, Any]:
 
 
 def ages_of(events: pa.Table) -> list[float]:
-    """Return the ages at delivery in seconds of the scenario, without deliveries at a message's own source.
-
-    The list is [0.0] if there are none.
-    """
+    """Return the ages at delivery in seconds, own deliveries excluded; [0.0] if there are none."""
     return _ages(events, _deliveries(events))
 
 
@@ -60,10 +57,6 @@ def _count(events: pa.Table, kind: str) -> int:
 
 
 def _ages(events: pa.Table, deliveries: dict[Delivery, int]) -> list[float]:
-    """Return the seconds from broadcast to delivery, for deliveries at other nodes than the source.
-
-    The list is [0.0] if there are none.
-    """
     born = {(source, number): at for _, source, number, at in _rows(events, "broadcast")}
     return [
         (at - born[source, number]) / 1e6

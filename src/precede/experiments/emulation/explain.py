@@ -56,10 +56,7 @@ class _World(Struct):
 
 
 def explained(plan: Plan, measured: Measured, again: Again, emulated: pa.Table) -> list[Difference]:
-    """Explain every delivery that only one world has.
-
-    Those of the emulation come first. Each world's are sorted by node and message.
-    """
+    """Explain every delivery that only one world has: first the emulation's, each by node and message."""
     number = {name: node for node, name in enumerate(plan.names)}
     real = _world("emulation", emulated, number, measured.hops)
     model = _world("simulation", again.events, number, again.hops)
@@ -95,7 +92,6 @@ def summed_up(differences: Sequence[Difference]) -> list[dict[str, Any]]:
 
 
 def write_differences(path: Path, differences: Sequence[Difference]) -> None:
-    """Write the differences as CSV, one line each."""
     lines = ["node,source,number,only_in,kind,via,margin_s"]
     for one in differences:
         margin = "" if one.margin_s is None else one.margin_s

@@ -26,10 +26,7 @@ from precede.sim.world import World
 
 
 def plan_of(run: Run, entry: registry.Entry[Any] | None = None) -> tuple[Plan, pa.Table]:
-    """Simulate a run; return its plan, and the event log that the simulation wrote.
-
-    Raise `BadInput` for a world whose links change without a report.
-    """
+    """Simulate a run; return its plan, and the event log that the simulation wrote."""
     _check_links_are_reported(run)
     sink = TableSink()
     watch = _Watch()
@@ -106,7 +103,6 @@ def _check_links_are_reported(run: Run) -> None:
 
 
 def _reports_links(run: Run) -> bool:
-    """Does this world report links to its nodes?"""
     kind = run.world["kind"]
     return kind in ("contacts", "cellular") or (kind == "point_to_point" and bool(run.world.get("link_events")))
 

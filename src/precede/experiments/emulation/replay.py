@@ -66,7 +66,6 @@ def put_together(records: Iterable[LinkRecord]) -> Measured:
 
 
 def run_again(run: Run, plan: Plan, measured: Measured, emulated: pa.Table) -> Again:
-    """Simulate the same scenario with the measured links, transfer times and broadcasts in place of its own."""
     hops: Hops = {}
 
     def arrived(at: Instant, to: NodeId, sender: NodeId, packet: Packet) -> None:
@@ -120,11 +119,7 @@ def _periods(records: Iterable[LinkRecord]) -> tuple[dict[tuple[NodeId, NodeId],
 
 
 def _other_end(period: _Period, others: Sequence[_Period]) -> list[Instant]:
-    """Return when the other end received the packets of a period.
-
-    Of the other end's periods, the one that overlaps this period longest counts. Without any, the list is
-    empty.
-    """
+    """Return when the other end received the packets of a period, in its period that overlaps longest."""
     best_period, shared = None, 0
     for other in others:
         end = min(_or_last(period.down), _or_last(other.down))

@@ -22,10 +22,7 @@ _KINDS: Final = (
 
 
 def tell_log(plan: Plan, log: pa.Table, most: int = 200) -> str:
-    """Tell the first `most` rows of a log as sentences, one per line, in the order of time.
-
-    Deliveries and discards are indented. Rows of received packets count, but have no line.
-    """
+    """Tell the first `most` rows of a log as sentences; rows of received packets count, but have no line."""
     rows = sorted(events_of(log, *_KINDS), key=lambda row: row["at_us"])
     lines = [f"protocol: {plan.run.protocol}", f"seed: {plan.run.seed}", ""]
     peers: dict[str, str] = {}

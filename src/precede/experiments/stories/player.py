@@ -102,7 +102,6 @@ class Player(EffectHandler):
             self._start(actor)
 
     def play(self, step: Step) -> list[str]:
-        """Play one step; return the lines that follow from it."""
         self.lines = []
         getattr(self, "_clock_of" if step.verb == "clock" else f"_{step.verb}")(step)
         for name, actor in self.actors.items():
@@ -253,9 +252,7 @@ class Player(EffectHandler):
         return self.actors[self.names[node]]
 
     def begin_step(self, node: NodeId) -> bool:
-        """Count down to a crash that the page puts amid a list of effects. Return False when the node goes
-        down.
-        """
+        """Count down to a crash that the page puts amid effects. Return False when the node goes down."""
         actor = self._actor(node)
         if actor.crash_after is not None:
             if actor.crash_after == 0:
@@ -319,7 +316,6 @@ class Player(EffectHandler):
         return id is not None and any(message.id == id for message in carried(packet))
 
     def _show_held(self, name: str, actor: Actor) -> None:
-        """Show messages that wait now and did not before."""
         waiting = {item.message: item.waits_for for item in actor.node.waiting()} if actor.up else {}
         for id, lacking in waiting.items():
             if id not in actor.held:

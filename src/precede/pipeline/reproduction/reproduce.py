@@ -117,10 +117,7 @@ def _units(one: _Prepared, marks: Marks) -> list[Unit]:
 
 
 def _is_missing(marks: Marks, request: Request, unit: Unit, retry: bool) -> bool:
-    """Return whether the unit must be run, because it has no mark.
-
-    With `retry`, a unit that failed or whose mark was left by other code must be run too.
-    """
+    """Must the unit be run? With `retry`, also if it failed or other code left its mark."""
     if unit.id not in marks.facts:
         return True
     if not retry:
@@ -136,16 +133,12 @@ class Marks:
         self.facts = lake.facts(UNITS)
 
     def read(self, unit: str) -> dict[str, Any]:
-        """The mark of a unit."""
         mark: dict[str, Any] = msgspec.json.decode(self.facts[unit].raw)
         return mark
 
 
 class _Work:
-    """Runs units and commits their marks. `spread` calls it with the number of a unit in the job's plan.
-
-    A unit that another attempt of the task has marked by then is not run.
-    """
+    """Runs units by their number in the job's plan and commits their marks, unless another attempt has."""
 
     def __init__(self, lake: Lake, job: Job) -> None:
         self.lake, self.job = lake, job
@@ -196,10 +189,7 @@ def _marked_since(job: Job) -> set[str]:
 
 
 def _samples(first: Sequence[Unit], marks: Marks, same_code: bool) -> list[Sample]:
-    """Return the finished samples of the points that these units measure, with any seed.
-
-    Samples of other code are left out (`same_code` says how strictly).
-    """
+    """Return the finished samples of these units' points, with any seed; `same_code` says how strictly."""
     if not first:
         return []
     points = {_point(unit) for unit in first}
@@ -221,7 +211,6 @@ def _point(unit: Unit) -> tuple[str, bytes]:
 
 
 def _sample(unit: Unit, mark: dict[str, Any]) -> Sample:
-    """Return a finished unit as a sample of its point."""
     return Sample(unit.experiment, unit.varied, unit.replicate, mark["measures"])
 
 

@@ -50,18 +50,12 @@ def _labels(name: str, unit: Unit) -> dict[str, str]:
 
 
 def _protocol_labels(name: str, unit: Unit) -> dict[str, str]:
-    """Return the labels of a unit with its protocol.
-
-    A unit that does not vary the protocol has the key of its paper as protocol.
-    """
+    """Return the labels of a unit with its protocol: the key of its paper, unless the unit varies it."""
     return {**_labels(name, unit), "protocol": str(unit.varied.get("protocol", unit.paper))}
 
 
 def _verdicts(name: str, runs: Sequence[tuple[str, Any]], mark: Mapping[str, Any]) -> list[dict[str, Any]]:
-    """Return the rows of `verdicts` for the runs of one unit, which share its verdict.
-
-    A unit that was not verified has no rows.
-    """
+    """Return the rows of `verdicts` for the runs of one unit, which share its verdict if it has one."""
     if mark["violations"] is None:
         return []
     return [

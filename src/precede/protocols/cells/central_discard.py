@@ -61,15 +61,10 @@ class CentralDiscard:
             self._arm(now, effects)
 
     def acknowledge(self, host: NodeId, number: int, now: Instant, effects: list[Effect]) -> None:
-        """Record that a host has delivered this station's messages up to `number`.
-
-        If some may now be deleted, set the timer of the next batch.
-        """
         if self.rule.acknowledge(host, number):
             self._arm(now, effects)
 
     def _arm(self, now: Instant, effects: list[Effect]) -> None:
-        """Set the timer of the next batch if it is not set."""
         if not self.batching:
             self.batching = True
             effects.append(SetTimer("batch", now + self.batch_duration))

@@ -40,11 +40,7 @@ class Offers:
                 self._offer_next(host, record, app.origin, now, effects)
 
     def offer(self, host: NodeId, record: ProxyRecord, now: Instant, effects: list[Effect]) -> None:
-        """Send a host the next message of each initial station, if the host may deliver it now.
-
-        Do nothing if this station does not own the host's record. A message that is queued or was sent within
-        `retransmit` is not sent again.
-        """
+        """Offer a host the next message of each initial station, if this station owns the host's record."""
         if record.owner:
             for origin in self.received:
                 self._offer_next(host, record, origin, now, effects)
@@ -111,7 +107,6 @@ class Offers:
             self.arm(now, effects)
 
     def arm(self, now: Instant, effects: list[Effect]) -> None:
-        """Set the retransmission timer if it is not set."""
         if not self.repeating:
             self.repeating = True
             effects.append(SetTimer("repeat", now + self.retransmit))

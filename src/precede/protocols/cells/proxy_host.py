@@ -74,7 +74,6 @@ class ProxyHost(Node):
             self._send_own(now, effects)
 
     def _send_own(self, now: Instant, effects: list[Effect]) -> None:
-        """Send the oldest own message that is unacknowledged."""
         if self.connected and self.cell is not None and self.sbuffer:
             packet = self._on_air(next(iter(self.sbuffer.values())))
             effects.append(Send(packet, self.cell, RADIO, "up"))
@@ -110,10 +109,7 @@ class ProxyHost(Node):
         return effects
 
     def _on_data(self, packet: ProxyDataPacket, station: NodeId, effects: list[Effect]) -> None:
-        """Deliver a message if it is new, and acknowledge it.
-
-        The station sends messages in order, so a new one is the next to deliver.
-        """
+        """Deliver a message if it is new, and acknowledge it. A new one is the next: stations send in order."""
         if packet.number > self.delivered.get(packet.origin, 0):
             self.delivered[packet.origin] = packet.number
             if packet.message.id.source != self.node:
@@ -163,11 +159,7 @@ class ProxyHost(Node):
         effects.append(SetTimer("connect", now + jittered(self.retry, self.random)))
 
     def _delivered_vector(self) -> Vector:
-        """Return an empty vector.
-
-        A subclass returns the last number delivered of each initial station, if the host's former station must
-        know it before it sends the record away.
-        """
+        """Return what the former station must know before it sends the record away: nothing, in CK."""
         return ()
 
     def _on_connect_ack(

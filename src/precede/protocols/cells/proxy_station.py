@@ -87,7 +87,6 @@ class ProxyStation(Node):
         return effects
 
     def _on_routed(self, packet: RoutedPacket, now: Instant, effects: list[Effect]) -> None:
-        """Dispatch a packet of another station that is addressed to this one."""
         if type(packet) is ProxyAcksPacket:
             for host, number in packet.acks:
                 self.discard.acknowledge(host, number, now, effects)
@@ -115,7 +114,6 @@ class ProxyStation(Node):
         return {"sbuffer": len(self.offers.stored), "hosts": len(self.hosts)}
 
     def acts_for(self) -> Sequence[NodeId]:
-        """Return the hosts whose record this station owns."""
         return [host for host, record in self.hosts.items() if record.owner]
 
     def kept(self) -> Sequence[MessageId]:
@@ -125,10 +123,7 @@ class ProxyStation(Node):
     # Messages -----------------------------------------------------------------------------------------------
 
     def _on_up(self, packet: ProxyUpPacket, now: Instant, effects: list[Effect]) -> None:
-        """Accept a host's own message if it is the next one, and acknowledge the last accepted one.
-
-        Ignore a host whose record this station does not own.
-        """
+        """Accept a host's own message if it is the next one, and acknowledge the last accepted one."""
         record = self.hosts.get(packet.host)
         if record is None or not record.owner:
             return
@@ -149,10 +144,7 @@ class ProxyStation(Node):
         self.offers.store(app, now, effects)
 
     def _on_ack(self, host: NodeId, delivered: Vector, now: Instant, effects: list[Effect]) -> None:
-        """Record what a host has delivered, and send it the messages that become deliverable.
-
-        Ignore a host whose record this station does not own.
-        """
+        """Record what a host has delivered, and send it the messages that become deliverable."""
         record = self.hosts.get(host)
         if record is None or not record.owner:
             return

@@ -50,10 +50,7 @@ class RecordMoves:
         self.admitted: dict[NodeId, Instant] = {}
 
     def on_connect(self, packet: ProxyConnectPacket, now: Instant, effects: list[Effect]) -> None:
-        """Confirm a host that connects if this station owns its record, let it join, or request its record.
-
-        An older connection is ignored. If the record was requested before, only the connection number is noted.
-        """
+        """Confirm a host that connects if this station owns its record, let it join, or request its record."""
         host = packet.host
         if packet.ses < self.newest.get(host, 0):
             return
@@ -91,7 +88,6 @@ class RecordMoves:
         return record
 
     def _confirm(self, host: NodeId, record: ProxyRecord, now: Instant, effects: list[Effect]) -> None:
-        """Confirm a host's connection, and send it the messages that it may deliver."""
         packet = ProxyConnectAckPacket(host, record.ses, record.accepted, record.vector())
         effects.append(Send(packet, host, RADIO, ("connect", host)))
         self.offers.offer(host, record, now, effects)
@@ -128,7 +124,6 @@ class RecordMoves:
             self.routes.forward(get, effects)
 
     def _refuse_overtaken(self, packet: ProxyGetPacket, effects: list[Effect]) -> None:
-        """Tell the requesting station that the host has a newer connection."""
         answer = ProxyOvertakenPacket(self.node, packet.asker, packet.host, packet.ses)
         self.routes.forward(answer, effects)
 

@@ -54,5 +54,4 @@ class Routes:
         effects += [Send(packet, peer, WIRED) for peer in self.neighbours if peer != sender]
 
     def count_unrouted(self) -> int:
-        """Return how many packets wait for a route."""
         return sum(len(packets) for packets in self.unrouted.values())

@@ -30,10 +30,7 @@ class ProxyRule(ABC):
 
     @abstractmethod
     def stamp(self, packet: ProxyUpPacket, number: int, record: ProxyRecord) -> ProxyAppPacket:
-        """Return the packet that carries a host's message to other stations, with its number and order data.
-
-        Later messages of the host are ordered after it.
-        """
+        """Return the packet that carries a host's message to other stations, with its number and order data."""
 
     @abstractmethod
     def is_for(self, host: NodeId, app: Any) -> bool:
@@ -48,10 +45,7 @@ class ProxyRule(ABC):
 
     @abstractmethod
     def acknowledge(self, host: NodeId, number: int) -> bool:
-        """Record that a host has delivered this station's messages up to `number`.
-
-        Return True if some of them may be deletable now.
-        """
+        """Record that a host has delivered messages up to `number`. True if some may be deletable now."""
 
     @abstractmethod
     def take_deletable(self) -> list[MessageKey]:

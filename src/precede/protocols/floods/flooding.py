@@ -215,10 +215,7 @@ class Flooding(Dissemination):
         return envelope.destinations is None or self._me in envelope.destinations
 
     def _skip_known(self, now: Instant, effects: list[Effect]) -> None:
-        """Skip missing messages that the ordering already knows, because it remembers them over a restart.
-
-        Then hand up the early messages that are in order behind the skipped ones.
-        """
+        """Skip missing messages that the ordering remembers over a restart, and hand up those behind them."""
         most = MOST_REQUESTED
         for stream in list(self.floods.gaps.values()):
             number = stream.received
@@ -238,7 +235,6 @@ class Flooding(Dissemination):
         return effects
 
     def _flush(self, effects: list[Effect]) -> None:
-        """Append the effects that remove dropped messages from the store."""
         if self._packets.dropped:
             effects += self._packets.dropped
             self._packets.dropped = []

@@ -133,7 +133,6 @@ class Floods(Generic[F]):
         return [flood, *self._catch_up(stream)]
 
     def keep(self, stream: Stream[F], number: int, flood: F) -> None:
-        """Keep a flood for neighbours that request it."""
         if number not in stream.kept:
             self._kept_count += 1
             if self._most_bytes:
@@ -141,7 +140,6 @@ class Floods(Generic[F]):
         stream.kept[number] = flood
 
     def _take_kept(self, stream: Stream[F], number: int) -> F:
-        """Remove a kept flood and return it."""
         flood = stream.kept.pop(number)
         self._kept_count -= 1
         if self._most_bytes:
@@ -189,7 +187,6 @@ class Floods(Generic[F]):
         return dropped
 
     def forget_all(self) -> None:
-        """Drop all streams, and all answers and relays that wait."""
         for collection in (self.streams, self.gaps, self.answers, self._relays, self._ages, self._announced):
             collection.clear()
         self._kept_count = self._kept_bytes = 0
@@ -256,7 +253,6 @@ class Floods(Generic[F]):
         self._answer_soon(now, effects)
 
     def _answer_soon(self, now: Instant, effects: list[Effect]) -> None:
-        """Set the timer to answer requests after a random time."""
         if self.answers and not self._answering:
             self._answering = True
             wait = int(self._random.random() * self._answer_within)
@@ -273,7 +269,6 @@ class Floods(Generic[F]):
     # -- relaying ----------------------------------------------------------------------------------------
 
     def relay(self, id: StreamId, number: int, flood: F, now: Instant, effects: list[Effect]) -> None:
-        """Transmit a flood now, or after a random time."""
         key = ("net", RELAY, *id, number)
         if self._relay_wait:
             self._relays[key] = flood
@@ -362,10 +357,7 @@ class Floods(Generic[F]):
             ages.popleft()
 
     def sizes(self) -> dict[str, int]:
-        """Return the sizes of the buffers, by the names of the gauges.
-
-        Drivers call it after every input: it looks at the streams with gaps only, which are few.
-        """
+        """Return the sizes of the buffers. Drivers call it after every input: it visits few streams."""
         return {
             "early": sum([len(stream.early) for stream in self.gaps.values()]) if self.gaps else 0,
             "gaps": len(self.gaps),

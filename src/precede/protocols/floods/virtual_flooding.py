@@ -44,7 +44,6 @@ class VirtualFlooding(Generic[K, V]):
         self._take(Datum(key, version, value))
 
     def attach(self) -> tuple[Datum[K, V], ...]:
-        """Return the data for a packet that leaves now."""
         if self._choice is None or self._limit is None:
             return tuple(self._freshest.values())
         return tuple(self._freshest[key] for key in self._choice.choose(self._limit))
@@ -54,7 +53,6 @@ class VirtualFlooding(Generic[K, V]):
         return [datum for datum in received if self._take(datum)]
 
     def get(self, key: K) -> Datum[K, V] | None:
-        """Return the freshest datum of a key, or None if this node has seen none."""
         return self._freshest.get(key)
 
     def __len__(self) -> int:

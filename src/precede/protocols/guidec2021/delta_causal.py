@@ -165,10 +165,7 @@ class DeltaCausal(Ordering):
                         self._expire_predecessors(now, effects)
 
     def _wake(self, key: Any, now: Instant, effects: list[Effect]) -> None:
-        """Deliver the messages that waited for a predecessor, or file them under the next that they lack.
-
-        The predecessor with this key is delivered or has expired.
-        """
+        """Deliver the messages that waited for this predecessor, or file them under the next that they lack."""
         waiting = self._waiting
         settled: list[Any] = [key]
         for settled_key in settled:
@@ -195,10 +192,7 @@ class DeltaCausal(Ordering):
         return False
 
     def _release(self, pending: Pending, now: Instant, effects: list[Effect]) -> bool:
-        """Deliver a message that waited (code 3), or discard it if its own deadline has passed (E9).
-
-        Returns True if it was delivered.
-        """
+        """Deliver a message that waited (code 3) and return True, or discard it if it has expired (E9)."""
         parsed = pending.parsed
         self._waiting.finish(pending)
         if parsed.deadline <= now:

@@ -123,7 +123,6 @@ class Past:
         return tuple(entries)
 
     def barrier_size(self) -> int:
-        """Return the number of barrier entries."""
         return len(self.outliving) + [top.in_barrier for top in self.tops.values()].count(True)
 
     def saved_top(self, stream: Stream, barrier: Barrier) -> Persist:

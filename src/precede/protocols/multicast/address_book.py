@@ -33,10 +33,7 @@ class AddressBook:
         return incarnation
 
     def learn(self, node: NodeId, incarnation: int) -> bool:
-        """Record that a node is in this incarnation, or GONE. Returns True if that is new.
-
-        A node never returns to an earlier incarnation, and never returns after it has left.
-        """
+        """Record a node's incarnation, or GONE. True if that is new: a node never returns to an earlier one."""
         present = self.incarnation_of(node)
         if present is not None and (present == GONE or GONE < incarnation <= present):
             return False

@@ -28,7 +28,6 @@ class DestinationVectorRule(Rule):
         self.vectors: dict[Process, SparseVector] = {}
 
     def raise_to(self, destination: Process, vector: SparseVector) -> None:
-        """Replace a destination's vector by the maximum of it and another."""
         self.vectors[destination] = union_max(self.vectors.get(destination, EMPTY), vector)
 
     def forget(self, node: NodeId, incarnation: int) -> None:

@@ -120,10 +120,7 @@ class MulticastNode(Node):
         return effects
 
     def _destinations(self, to: Sequence[NodeId] | None) -> tuple[Process, ...]:
-        """Return the processes of the named nodes; if `to` is None, of all present nodes but this one.
-
-        Raises Refused if the rule or the address book does not allow these destinations.
-        """
+        """Return the processes of these nodes; of all other nodes if None. Raises Refused if not allowed."""
         if to is None:
             to = self._book.others()
         if not to:
@@ -255,7 +252,6 @@ class MulticastNode(Node):
             self.rule.forget(node, incarnation)
 
     def _part_with(self, node: NodeId, effects: list[Effect]) -> None:
-        """Record that a node has left for good, and stop sending to it."""
         if self._book.learn(node, GONE):
             self._journal.incarnation(node, GONE, effects)
             self._outbox.give_up(node, effects)

@@ -22,17 +22,12 @@ class RstStamp(Stamp, frozen=True, gc=False):
 
 
 class RstPacket(MulticastPacket, frozen=True, gc=False):
-    """A message with the matrix."""
-
     kind: ClassVar[str] = "rst"
     stamp: RstStamp
 
 
 class RstRule(DestinationVectorRule):
-    """Counts sent messages by destination and sender in `vectors` (SENT_i).
-
-    It counts delivered messages by sender in `reached` (DELIV_i).
-    """
+    """`vectors` (SENT_i) counts sent messages by destination and sender, `reached` (DELIV_i) delivered ones."""
 
     packet = RstPacket
 

@@ -32,12 +32,10 @@ def process_of(node: NodeId, incarnation: int) -> Process:
 
 
 def node_of(process: Process) -> NodeId:
-    """Return the node of a process."""
     return process & NODE_MASK
 
 
 def incarnation_of(process: Process) -> int:
-    """Return the incarnation of a process."""
     return process >> INCARNATION_SHIFT
 
 

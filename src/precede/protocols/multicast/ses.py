@@ -23,8 +23,6 @@ class SesStamp(Stamp, frozen=True, gc=False):
 
 
 class SesPacket(MulticastPacket, frozen=True, gc=False):
-    """A message with its vector time and the pairs."""
-
     kind: ClassVar[str] = "ses"
     stamp: SesStamp
 

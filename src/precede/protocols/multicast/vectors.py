@@ -18,10 +18,7 @@ EMPTY: Final[SparseVector] = {}
 
 
 def union_max(a: SparseVector, b: SparseVector) -> SparseVector:
-    """Return the element-wise maximum: prs1997's ∪max, where of two tuples of one source the later stays.
-
-    Returns `a` or `b` itself if it can.
-    """
+    """Return the element-wise maximum: prs1997's ∪max. This may be `a` or `b` itself."""
     if not a or a is b:
         return b
     larger = {process: number for process, number in b.items() if a.get(process, 0) < number}

@@ -83,10 +83,7 @@ class PrsRule(Rule):
         return (stamp,)
 
     def _stamp(self, population: int) -> PrsStamp:
-        """Return the barrier with its size.
-
-        The size counts pairs with a heading for each row (`tuples`), or section 7.1's bit map and numbers.
-        """
+        """Return the barrier with its size: pairs and a heading for each row, or section 7.1's bit map."""
         barrier = dict(self.barrier)
         tuples = sum(map(len, barrier.values()))
         if self._encoding == "tuples":
@@ -165,7 +162,6 @@ class PrsRule(Rule):
         self._keep(source, minus_max(self.barrier[source], sender_row))
 
     def _keep(self, destination: Process, row: Row | None) -> None:
-        """Replace a row of the barrier; remove it if it is empty."""
         if row:
             self.barrier[destination] = row
         else:

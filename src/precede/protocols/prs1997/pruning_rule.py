@@ -100,10 +100,7 @@ class OptimalRule(Rule):
     def deliver(
         self, source: Process, number: int, destinations: tuple[Process, ...], stamp: OptimalStamp
     ) -> Iterable[Process]:
-        """RCV, steps 2 to 5: merge the message's log, with the message itself, into the own log.
-
-        Returns the source, the only process whose `reached` grew.
-        """
+        """RCV, steps 2 to 5: merge the message's log, with the message itself, into the own log."""
         self.reached[source] = number
         theirs = dict(stamp.log)
         theirs[source] = {**theirs.get(source, {}), number: destinations}
@@ -143,10 +140,7 @@ def _with(base: Log, to: Process, extra: Iterable[tuple[Process, int, Remaining]
 
 
 def _merge(mine: Mapping[int, Remaining], theirs: Mapping[int, Remaining]) -> dict[int, Remaining]:
-    """Merge the entries of two logs for one source (RCV, step 4).
-
-    An older entry that one log lacks was emptied in the causal past, so it is left out.
-    """
+    """Merge the entries of two logs for one source (RCV, step 4), without those that one log has emptied."""
     if not mine:
         return dict(theirs)
     my_latest, their_latest = max(mine), max(theirs)
@@ -179,10 +173,7 @@ def _entries(log: Log) -> int:
 
 
 def _counted(log: Log) -> OptimalStamp:
-    """Return a stamp with this log and its sizes.
-
-    `integers` counts source, number and destinations of each entry. `order_bytes` has list lengths too.
-    """
+    """Return a stamp with this log. `integers` counts source, number and destinations of each entry."""
     items = sum(map(len, log.values()))
     remaining = sum([len(left) for entries in log.values() for left in entries.values()])
     in_bytes = INTEGER_BYTES * (2 * len(log) + 2 * items + remaining)

@@ -48,10 +48,7 @@ class Held:
 @final
 @mypyc_attr(acyclic=True)
 class Awaited:
-    """The messages that wait for one message: `held` to be forwarded, `lacking` to be delivered.
-
-    Each attribute is the first element of a linked list.
-    """
+    """Two linked lists of messages that wait for one message: to be forwarded, and to be delivered."""
 
     __slots__ = ("_last_held", "_last_lacking", "held", "lacking")
 
@@ -62,7 +59,6 @@ class Awaited:
         self._last_lacking: Pending | None = None
 
     def hold(self, held: Held) -> None:
-        """Append a message that waits to be forwarded."""
         held.next = None
         if self.held is None or self._last_held is None:
             self.held = held
@@ -71,7 +67,6 @@ class Awaited:
         self._last_held = held
 
     def lack(self, pending: Pending) -> None:
-        """Append a message that waits to be delivered."""
         pending.next = None
         if self.lacking is None or self._last_lacking is None:
             self.lacking = pending
@@ -98,7 +93,6 @@ class Awaited:
         return elements
 
     def keep(self, held: Sequence[Held], lacking: Sequence[Pending]) -> None:
-        """Replace both lists by these messages."""
         self.held = None
         self.lacking = None
         for element in held:

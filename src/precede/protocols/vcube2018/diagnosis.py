@@ -166,7 +166,6 @@ class DiagnosedVCubeNode(VCubeNode):
     # -- tests ---------------------------------------------------------------------------------------------
 
     def _test(self, node: NodeId, now: Instant, takes_over: bool, effects: list[Effect]) -> None:
-        """Send a test to a node, unless one is under way."""
         number = self._tests.begin(node, takes_over)
         if number is not None:
             packet = VCubeTestPacket(number, False, self._view.events, self._have(), None)
@@ -198,7 +197,6 @@ class DiagnosedVCubeNode(VCubeNode):
         return self._received() if self.joined else None
 
     def _miss_answer(self, node: NodeId, now: Instant, effects: list[Effect]) -> None:
-        """Declare a node crashed that did not answer in time."""
         if self._tests.by_node.pop(node, None) is not None and self._view.mark_gone(node):
             self._change_view(now, effects)
 
@@ -324,7 +322,6 @@ class DiagnosedVCubeNode(VCubeNode):
             effects.append(Discard(stamped.message, ORPHANED))
 
     def _forget(self, stamped: StampedMessage) -> None:
-        """Remove a pending message from every index."""
         message = stamped.prepared
         slot = message.slot
         self._ahead.cut(message.source, message.number)

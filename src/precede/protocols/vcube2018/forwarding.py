@@ -28,7 +28,6 @@ NOBODY: Final[NodeId] = -1
 
 
 def packet_of(stamped: StampedMessage) -> VCubePacket:
-    """Make a packet with one message."""
     message: Prepared = stamped.prepared
     return _packet([stamped], HEADER_BYTES + message.size_bytes, message.entries)
 
@@ -83,10 +82,7 @@ class Forwarding(Node):
         self._build_trees(live)
 
     def _build_trees(self, live: int) -> None:
-        """Set the child in each cluster, and the sources whose messages this node forwards to it.
-
-        A message that goes into a cluster goes into all lower ones too, so each share contains the next one.
-        """
+        """Set the child in each cluster, and the sources whose messages this node forwards to it."""
         clusters = range(1, dimension(live) + 1)
         self._children = [first_child(self._me, s, live) for s in clusters]
         self._clusters = len(clusters)
@@ -109,12 +105,10 @@ class Forwarding(Node):
     # -- to children ---------------------------------------------------------------------------------------
 
     def _send_to_all(self, stamped: StampedMessage, below: int, effects: list[Effect]) -> None:
-        """Send a message alone to the children in the first `below` clusters."""
         if below:
             self._send_to_each(self._alone(stamped), min(below, self._clusters), effects)
 
     def _send_to_each(self, packet: VCubePacket, below: int, effects: list[Effect]) -> None:
-        """Send a packet to the children in the first `below` clusters."""
         for t in range(below):
             child = self._child(t)
             if child != NOBODY:
@@ -202,7 +196,6 @@ class Forwarding(Node):
         self._send_packed(content, child, effects)
 
     def _send_packed(self, content: Sequence[StampedMessage], to: NodeId, effects: list[Effect]) -> None:
-        """Send messages in as few packets as the MTU allows."""
         for packet in packets_of(content, self._mtu):
             effects.append(Send(packet, to, WIRED))
 
@@ -272,7 +265,6 @@ class Forwarding(Node):
         return released
 
     def _is_held_for(self, slot: Slot) -> bool:
-        """Is any message held because it waits for this one?"""
         awaited = self._awaited.get(slot)
         return awaited is not None and awaited.held is not None
 

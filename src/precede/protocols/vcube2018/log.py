@@ -25,7 +25,6 @@ class MessageLog:
         self.entries: dict[Slot, Logged] = {}
 
     def add(self, stamped: StampedMessage, below: int, now: Instant) -> None:
-        """Keep a message."""
         self.entries[stamped.prepared.slot] = Logged(stamped, below, now)
 
     def extend(self, slot: Slot, below: int) -> Logged | None:

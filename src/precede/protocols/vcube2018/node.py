@@ -220,10 +220,7 @@ class VCubeNode(Forwarding):
     # -- CHECKDELIVERY -------------------------------------------------------------------------------------
 
     def _deliver_next(self, arrived: list[Slot], effects: list[Effect]) -> None:
-        """Deliver the messages that waited for those in `arrived` and now lack nothing.
-
-        Each of them may make further messages deliverable; these are delivered too.
-        """
+        """Deliver the messages that waited for those in `arrived` and now lack nothing, and so on."""
         delivered = self._delivered
         while arrived:
             pending = self._lacking_for(arrived.pop())

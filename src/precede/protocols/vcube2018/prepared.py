@@ -26,12 +26,10 @@ Mask: TypeAlias = Any
 
 
 def slot_of(source: NodeId, number: int) -> Slot:
-    """Return the slot of a source's message with this number."""
     return number << SOURCE_BITS | source
 
 
 def id_of(slot: Slot) -> MessageId:
-    """Return the message id of a slot."""
     return MessageId(slot & ((1 << SOURCE_BITS) - 1), 0, slot >> SOURCE_BITS)
 
 

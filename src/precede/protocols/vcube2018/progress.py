@@ -50,7 +50,6 @@ class Progress:
         return True
 
     def advance(self, message: Prepared) -> None:
-        """Count the next message of a source."""
         self.counted += 1
         number = message.number
         at = number - self.first
@@ -62,7 +61,6 @@ class Progress:
             self._below[message.source] = number
 
     def has(self, number: int, bit: Mask) -> bool:
-        """Is message `number` of the source with this bit counted?"""
         return not self.row(number) & bit
 
     def lacked(self, rows: list[Row]) -> Slot:
@@ -85,7 +83,6 @@ class Progress:
         return self.lacking[at] if at >= 0 else self._row_below(number)
 
     def count(self, source: NodeId) -> int:
-        """Return the number of messages counted of one source."""
         bit: Any = 1 << source
         for at in range(len(self.lacking) - 1, -1, -1):
             if not self.lacking[at] & bit:
@@ -93,14 +90,12 @@ class Progress:
         return self._below[source] if self._below else 0
 
     def counts(self) -> list[int]:
-        """Return the number of messages counted of each source."""
         counts = self._below[:] if self._below else [0] * self._positions
         for at in range(len(self.lacking)):
             _raise(counts, self._everybody ^ self.lacking[at], self.first + at)
         return counts
 
     def copy(self) -> Progress:
-        """Return a copy that changes independently."""
         copied = Progress(self._positions)
         copied.first, copied.counted = self.first, self.counted
         copied.lacking, copied._below = self.lacking[:], self._below[:]
@@ -184,10 +179,7 @@ class Progress:
 
 @final
 class Ahead:
-    """The messages received without a gap and not delivered yet: *vector_max* minus *vector_clock*.
-
-    Most messages are delivered on arrival and never enter it. `rows` maps a number to the mask of its sources.
-    """
+    """The messages received without a gap and not delivered yet, as rows: *vector_max* minus *vector_clock*."""
 
     __slots__ = ("rows",)
 
@@ -236,7 +228,6 @@ class Missing:
         self._mask: Any = 0
 
     def renew(self) -> None:
-        """Clear the cache, because a message was received."""
         self._number = 0
 
     def one_of(self, rows: list[Row], share: Mask) -> Slot:

@@ -24,9 +24,7 @@ class RunningTests:
         self._last = 0
 
     def begin(self, node: NodeId, takes_over: bool) -> int | None:
-        """Begin a test of a node, and return its number. If one is under way, mark it with `takes_over` and
-        return None.
-        """
+        """Begin a test and return its number; None if one is under way, which then notes `takes_over`."""
         running = self.by_node.get(node)
         if running is not None:
             if takes_over:
@@ -44,7 +42,6 @@ class RunningTests:
         return self.by_node.pop(node)
 
     def cancel_gone(self, view: View, effects: list[Effect]) -> None:
-        """Cancel the tests of nodes that no longer work."""
         for node in [node for node in self.by_node if not view.is_working(node)]:
             del self.by_node[node]
             effects.append(CancelTimer(("silent", node)))

@@ -33,11 +33,9 @@ class View:
         return self.is_working(node) and self.merge(((node, self._counts[node] + 1),))
 
     def is_working(self, node: NodeId) -> bool:
-        """Is the node known, and has it neither crashed nor left?"""
         return bool(self.live >> node & 1)
 
     def is_gone(self, node: NodeId) -> bool:
-        """Has the node crashed or left?"""
         return self._counts.get(node, 0) % 2 == 1
 
     def _update(self) -> None:

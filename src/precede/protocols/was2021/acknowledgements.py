@@ -57,7 +57,6 @@ class Acknowledgements:
         self.set_timer(now + round(self.options.gap_ack * self.random.random()), effects)
 
     def set_timer(self, at: Instant, effects: list[Effect]) -> None:
-        """Set the timer unless it fires earlier already."""
         if self.timer_at is None or at < self.timer_at:
             self.timer_at = at
             effects.append(SetTimer("ack", at))

@@ -39,11 +39,9 @@ class StationBuffer:
         self.low = self.last + 1
 
     def numbers_from(self, first: int) -> list[int]:
-        """Return the numbers of the kept messages from `first` on, ascending."""
         return [number for number in range(first, self.last + 1) if number in self.messages]
 
     def send(self, number: int, marks: tuple[NodeId, ...], effects: list[Effect]) -> None:
-        """Queue a message for the cell, unless it is queued already."""
         if number in self.queued:
             return
         self.queued[number] = None

@@ -3,8 +3,7 @@
 was2021, sections 4.1, 5 and 6. A message carries a vector: for each initial station, the last message that must
 be delivered before it. A station sends a host a message only when the host has acknowledged everything in that
 vector. Acknowledgements go on to the message's initial station, which tells all stations to delete the message
-when every host has it. Two variants: `cell` sends one frame with the list of hosts that may deliver it, `host`
-one frame per host. `precede.protocols.cells` has what CK shares with its ancestor, section 9 of prs1997.
+when every host has it. `precede.protocols.cells` has what CK shares with its ancestor, section 9 of prs1997.
 
 Hosts do not fail here. A host that joins begins with the messages that its station receives from then on. It
 may miss some of them that are deleted before every station knows of the host.
@@ -54,11 +53,7 @@ class CkAppPacket(ProxyAppPacket, frozen=True, gc=False):
 
 
 class CkJoinPacket(WiredFrame, frozen=True, gc=False):
-    """Station to all stations: a host joined.
-
-    `vector` has a number for each station. Of the messages that entered at a station, the host gets only those
-    with higher numbers.
-    """
+    """Station to all stations: a host joined; it gets a station's messages beyond its number in `vector`."""
 
     kind: ClassVar[str] = "ck_join"
     host: NodeId
@@ -116,10 +111,7 @@ class CkRule(ProxyRule):
         return {}
 
     def stamp(self, packet: ProxyUpPacket, number: int, record: ProxyRecord) -> ProxyAppPacket:
-        """Return the packet of a host's own message, and record it as the host's last one here.
-
-        The message follows the host's own earlier ones and all that the host may have delivered.
-        """
+        """Return the packet of a host's message. It follows all that the host has sent or delivered."""
         own: dict[NodeId, int] = record.order
         after = dict(record.recd)
         for station, earlier in (*own.items(), *record.sent_at):
@@ -179,7 +171,6 @@ class CkStation(ProxyStation):
 
 
 def build(role: str, context: Context[ProxyOptions]) -> Node:
-    """Make a host or a station."""
     return CkHost(context) if role == "host" else CkStation(context, CkRule(context.node))
 
 

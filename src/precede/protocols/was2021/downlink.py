@@ -39,10 +39,7 @@ class Downlink:
         return True
 
     def begin(self, ses: int, start: int, recovered: int, skip: tuple[int, ...], effects: list[Effect]) -> None:
-        """Start connection `ses`, and persist the position if the host is durable.
-
-        First come `recovered` messages with numbers below `start`, then the cell's own from `start` on.
-        """
+        """Start connection `ses`: `recovered` messages, numbered below `start`, then the cell's own."""
         self.last_ses = ses
         self.base = start
         self.next = start - recovered
@@ -51,10 +48,7 @@ class Downlink:
         self.skip = frozenset(skip)
 
     def clear(self) -> None:
-        """Empty RBuffer, because its numbers mean nothing in the next connection (E9).
-
-        Note in `seen` those of its messages that the host has not delivered.
-        """
+        """Empty RBuffer, whose numbers end with the connection (E9). Note its new messages in `seen`."""
         self.seen.update(message.id for message, before in self.rbuffer.values() if not before)
         self.rbuffer.clear()
 
@@ -84,7 +78,6 @@ class Downlink:
         return opens_hole
 
     def drain(self, effects: list[Effect]) -> None:
-        """Deliver the buffered messages that have no gap before them any more."""
         while self.next in self.rbuffer:
             self._deliver(*self.rbuffer.pop(self.next), effects)
 

@@ -1,7 +1,4 @@
-"""WAS (was2021): packets, host, station and the three-phase handoff.
-
-May import: core, protocols
-"""
+"""`was` as the registry knows it: its options, its packets, and how hosts and stations are made."""
 
 from __future__ import annotations
 
@@ -16,7 +13,6 @@ from precede.protocols.was2021.station import WasStation
 
 
 def build(role: str, context: Context[WasOptions]) -> Node:
-    """Make a host or a station."""
     return WasHost(context) if role == "host" else WasStation(context)
 
 

@@ -166,10 +166,7 @@ class WasHost(Node):
         return effects
 
     def leave(self, now: Instant) -> Effects:
-        """Leave under a new connection number, which ends every earlier registration (E12).
-
-        Own messages that no station has accepted are dropped.
-        """
+        """Leave under a new connection number, which ends every earlier registration (E12)."""
         if self.leaving or self.left:
             return NOTHING
         effects: list[Effect] = []
@@ -185,10 +182,7 @@ class WasHost(Node):
         return effects
 
     def waiting(self) -> Sequence[Waiting]:
-        """Return the messages in RBuffer that the host has not delivered before, without what they wait for.
-
-        A host knows the numbers of the missing messages, not their ids.
-        """
+        """Return the messages in RBuffer. Of the missing ones a host knows the numbers, not the ids."""
         buffered = self.downlink.rbuffer.values()
         return [Waiting(message.id, (), 0) for message, before in buffered if not before]
 
@@ -225,10 +219,7 @@ class WasHost(Node):
         self._take(packet, before, now, effects)
 
     def _on_private(self, packet: PrivatePacket, now: Instant, effects: list[Effect]) -> None:
-        """Receive a recovered message, and acknowledge it within `gap_ack`.
-
-        The station sends one window of these messages, then waits for an acknowledgement.
-        """
+        """Receive a recovered message, and acknowledge it soon: after one window of these the station waits."""
         if not self.connected or packet.host != self.node or packet.ses != self.ses:
             return
         if not self.downlink.has(packet.number):
@@ -239,7 +230,6 @@ class WasHost(Node):
     def _take(
         self, packet: DataPacket | PrivatePacket, before: bool, now: Instant, effects: list[Effect]
     ) -> None:
-        """Deliver or buffer a message, acknowledge it, and report missing messages below it."""
         opens_hole = self.downlink.take(packet.number, packet.message, before, effects)
         self.acks.owe(now, effects)
         if self.downlink.rbuffer:
@@ -288,7 +278,6 @@ class WasHost(Node):
         self.downlink.clear()
 
     def _new_attempt(self, now: Instant, effects: list[Effect]) -> None:
-        """Connect to the station of the cell under a new connection number."""
         self.ses += 1
         if self.durable:
             effects.append(Persist("ses", self.ses))
@@ -305,7 +294,6 @@ class WasHost(Node):
         self._send_until_confirmed(packet, self.cell, now, effects)
 
     def _send_leave(self, now: Instant, effects: list[Effect]) -> None:
-        """Send leave, and repeat it until it is confirmed."""
         assert self.cell is not None
         self._send_until_confirmed(LeavePacket(self.node, self.ses, self._previous()), self.cell, now, effects)
 
@@ -320,10 +308,7 @@ class WasHost(Node):
     def _on_connect_ack(
         self, packet: ConnectAckPacket, sender: NodeId, now: Instant, effects: list[Effect]
     ) -> None:
-        """Become connected, and begin at the number that the station names.
-
-        A repeated connectACK is ignored (E1). The number of the last own message never decreases (E2).
-        """
+        """Become connected at the number that the station names, unless this is a repetition (E1, E2)."""
         if packet.host != self.node or packet.ses != self.ses or self.connected or self.leaving:
             return
         self.downlink.clear()
@@ -349,7 +334,6 @@ class WasHost(Node):
         self._new_attempt(now, effects)
 
     def _on_leave_ack(self, packet: LeaveAckPacket, effects: list[Effect]) -> None:
-        """Finish leaving: a station has confirmed it."""
         if packet.host == self.node and self.leaving and packet.ses == self.ses:
             self.left = True
             effects.append(CancelTimer("connect"))

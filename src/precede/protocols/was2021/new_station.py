@@ -65,10 +65,7 @@ class NewStation:
         hosts.hear(host, now, effects)
 
     def _reconnect(self, record: Record, packet: ConnectPacket, now: Instant, effects: list[Effect]) -> None:
-        """Confirm a host at once, because this station owns its record.
-
-        If the connection is new, end the host's registrations at other stations (E4).
-        """
+        """Confirm a host whose record is here. If the connection is new, end its other registrations (E4)."""
         if packet.ses < record.ses:
             return
         if packet.last_ses >= record.first:
@@ -89,10 +86,7 @@ class NewStation:
         self.registrations.delete_elsewhere(record.host, record.ses, record.previous, effects)
 
     def _join(self, packet: ConnectPacket, now: Instant, effects: list[Effect]) -> None:
-        """Register and confirm a new host, and end its registrations elsewhere.
-
-        It gets every message that this station still keeps.
-        """
+        """Register and confirm a new host, with every message kept here; end its registrations elsewhere."""
         hosts = self.registrations
         record = Record(packet.host, packet.ses, self.buffer.low, packet.previous)
         record.owner, record.first = True, packet.ses
@@ -105,10 +99,10 @@ class NewStation:
     def _request(
         self, record: Record | None, packet: ConnectPacket, now: Instant, effects: list[Effect]
     ) -> None:
-        """Phase 1: send Req1 to every station that may have the record.
+        """Phase 1: send Req1 to every station that may have the record; if there is none, the host joins again.
 
-        If a handoff of the host is under way here, a newer connect asks again and keeps the older attempts
-        (E13); a repeated connect changes nothing. If there is no station to ask, the host joins again at once.
+        A newer connect during a handoff asks again and keeps the older attempts (E13); a repeated one changes
+        nothing.
         """
         hosts = self.registrations
         if record is None:
@@ -200,7 +194,6 @@ class NewStation:
         hosts.transmission.collect(effects)
 
     def _confirm(self, record: Record, now: Instant, effects: list[Effect]) -> None:
-        """Send connectACK and the recovered messages."""
         start = record.need()
         packet = ConnectAckPacket(
             record.host, record.accepted, start, start - record.next, self._skip(record), record.ses
@@ -216,10 +209,7 @@ class NewStation:
     # No station has a record (section 4.5) ------------------------------------------------------------------
 
     def on_no_record(self, packet: NoRecordPacket, now: Instant, effects: list[Effect]) -> None:
-        """Handle a station's denial of a request: end the attempts with that station up to that connection.
-
-        If every station asked has denied, the host joins again.
-        """
+        """Handle a denial: end the attempts with that station, and join again if all stations have denied."""
         record = self.registrations.records.get(packet.host)
         if record is None or record.owner:
             return
@@ -251,10 +241,9 @@ class NewStation:
         self._become_owner(record, start, (), now, effects)
 
     def _rejoin_position(self, record: Record) -> tuple[int, int]:
-        """Return the number of the host's last own message seen here, and where the host begins (E15).
+        """Return the number of the host's last own message, and where it begins: after all received here (E15).
 
-        The host begins at the number after everything received here. Links are first-in first-out, so the
-        stations' denials (`NoRecordPacket`) arrived after all messages that those stations had sent before.
+        Links are first-in first-out: a station's denial came after all messages that it had sent before.
         """
         return self.registrations.last_number(record.host, record.ses), self.buffer.last + 1
 

@@ -27,11 +27,9 @@ class PreviousStation:
         self.buffer = buffer
 
     def on_first_request(self, packet: FirstRequestPacket, effects: list[Effect]) -> None:
-        """Handle Req1 (lines 1 to 8), another station's first request for a host's record.
+        """Handle Req1 (lines 1 to 8): the owner answers, a waiting station keeps the request, others deny it.
 
-        The owner answers, a station that waits for the record keeps the request, one without a record denies
-        it. If a newer connection has overtaken the request, the owner ignores it and a waiting station denies
-        it.
+        If a newer connection has overtaken the request, the owner ignores it and a waiting station denies it.
         """
         hosts = self.registrations
         hosts.note_connection(packet.host, packet.ses)
@@ -48,10 +46,7 @@ class PreviousStation:
             record.pending = packet
 
     def serve(self, record: Record, request: FirstRequestPacket, effects: list[Effect]) -> None:
-        """Send Rsp1 with the messages that the host has not delivered, private ones first.
-
-        From now on the host's own messages are accepted only in the new connection (E10).
-        """
+        """Send Rsp1: the messages the host has not delivered, private ones first. Its uplink ends (E10)."""
         if request.last_ses >= record.first:
             record.acknowledge(request.next)
             self.registrations.transmission.collect(effects)

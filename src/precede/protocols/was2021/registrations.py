@@ -46,7 +46,6 @@ class Registrations:
         return ses < self.newest.get(host, 0)
 
     def note_connection(self, host: NodeId, ses: int) -> None:
-        """Remember a connection number of a host, if it is the largest known here."""
         self.newest[host] = max(self.newest.get(host, 0), ses)
 
     def find_current(self, host: NodeId, last_ses: int, ses: int, effects: list[Effect]) -> Record | None:
@@ -63,7 +62,6 @@ class Registrations:
         return superseded or record.ses // INCARNATION_STEP < ses // INCARNATION_STEP
 
     def note_message(self, id: MessageId) -> None:
-        """Remember a message, if it is the last one seen of its source."""
         last = self.numbers.get(id.source)
         if last is None or id > last:
             self.numbers[id.source] = id
@@ -94,7 +92,6 @@ class Registrations:
         self._clean_up(record, effects)
 
     def release(self, record: Record, effects: list[Effect]) -> None:
-        """Remove a record that moves to another station, and clean up."""
         del self.records[record.host]
         self._clean_up(record, effects)
 
@@ -111,7 +108,6 @@ class Registrations:
         return tuple(sorted({station for station, _ in previous} - {self.node}))
 
     def delete_elsewhere(self, host: NodeId, ses: int, previous: Previous, effects: list[Effect]) -> None:
-        """Send Delete to the other stations at which the host may be registered."""
         for station in self.other_stations(previous):
             self.routes.forward(DeletePacket(self.node, station, host, ses), effects)
 

@@ -16,7 +16,6 @@ class Silence:
         self.timer_at: Instant | None = None
 
     def hear(self, host: NodeId, now: Instant, effects: list[Effect]) -> None:
-        """Record that a packet of the host arrived."""
         self.heard.pop(host, None)
         self.heard[host] = now
         self.arm(effects)

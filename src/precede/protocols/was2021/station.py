@@ -88,7 +88,6 @@ class WasStation(Node):
         return effects
 
     def _on_routed(self, packet: RoutedPacket, now: Instant, effects: list[Effect]) -> None:
-        """Dispatch a packet of another station that is addressed to this one."""
         if type(packet) is FirstRequestPacket:
             self.previous_station.on_first_request(packet, effects)
         elif type(packet) is FirstResponsePacket:
@@ -147,7 +146,6 @@ class WasStation(Node):
         }
 
     def acts_for(self) -> Sequence[NodeId]:
-        """Return the hosts whose record this station owns."""
         return [host for host, record in self.records.items() if record.owner]
 
     def kept(self) -> Sequence[MessageId]:
@@ -163,10 +161,7 @@ class WasStation(Node):
         self.transmission.send_new(message, effects)
 
     def _on_up(self, packet: UpPacket, now: Instant, effects: list[Effect]) -> None:
-        """Accept a host's own messages in the order of their numbers, disseminate and later acknowledge them.
-
-        A host without a record here is told so.
-        """
+        """Accept a host's messages in the order of their numbers; disseminate and later acknowledge them."""
         record = self.records.get(packet.host)
         if record is None:
             self.registrations.reject(packet.host, packet.ses, effects)
@@ -213,7 +208,6 @@ class WasStation(Node):
     # Failures (section 4.5) ---------------------------------------------------------------------------------
 
     def _declare_silent_hosts_down(self, now: Instant, effects: list[Effect]) -> None:
-        """Declare down every host that was not heard for `down_after`."""
         self.silence.timer_at = None
         while (host := self.silence.silent_since(now - self.options.down_after)) is not None:
             self._declare_down(host, effects)

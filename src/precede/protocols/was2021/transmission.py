@@ -114,19 +114,16 @@ class Transmission:
             self.arm_private(now, effects)
 
     def repeat_private(self, now: Instant, effects: list[Effect]) -> None:
-        """Handle the timer of recovered messages: send every host those it lacks."""
         self.private_timer = False
         for record in list(self.records.values()):
             self.send_private(record, now, effects)
 
     def arm_private(self, now: Instant, effects: list[Effect]) -> None:
-        """Set the timer of recovered messages if it is not set."""
         if not self.private_timer:
             self.private_timer = True
             effects.append(SetTimer("private", now + self.options.retransmit))
 
     def cancel_private(self, record: Record, effects: list[Effect]) -> None:
-        """Take the host's recovered messages out of the radio's queue."""
         for number, at in record.private_at.items():
             if at is None:
                 effects.append(CancelSend(("private", record.host, number)))
@@ -151,6 +148,5 @@ class Transmission:
         return share > self.options.collision_limit
 
     def continue_judgement(self, now: Instant, effects: list[Effect]) -> None:
-        """Start to count again if the station keeps messages."""
         if self.buffer.messages:
             self._arm_judgement(now, effects)

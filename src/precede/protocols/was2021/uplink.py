@@ -27,7 +27,6 @@ class Uplink:
         self.sent_at: dict[int, Instant | None] = {}
 
     def restore(self, saved: Saved) -> None:
-        """Load the own messages and the last number that were saved before a crash."""
         payloads = {key[1]: value for key, value in saved.items() if isinstance(key, tuple) and key[0] == "own"}
         for number in sorted(payloads):
             id = MessageId(self.host, self.incarnation, int(number))

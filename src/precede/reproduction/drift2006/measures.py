@@ -21,10 +21,7 @@ _NEVER: Final = np.iinfo(np.int64).max
 
 
 class Slower(AssertionError):
-    """Raised if TOVF (virtual flooding, DRIFT) delivered a message later than TOF (flooding) would have.
-
-    The protocol excludes that.
-    """
+    """Raised if TOVF (virtual flooding) delivered a message later than TOF (flooding) would have."""
 
 
 class Window(Struct, frozen=True):
@@ -78,10 +75,7 @@ def _whole(log: pa.Table, column: str) -> Column:
 
 
 def assert_never_slower(rows: Rows) -> int:
-    """Raise `Slower` if TOVF delivered a message at some destination later than TOF would have.
-
-    Returns the number of pairs of message and destination compared.
-    """
+    """Raise `Slower` if TOVF was later than TOF somewhere; returns how many deliveries were compared."""
     both = rows.observed != _NEVER
     late = both & (rows.delivered > rows.observed)
     if late.any():
@@ -163,11 +157,7 @@ def measure_floods(rows: Rows, window: Window, originators: tuple[int, ...], sid
 
 
 def floods_until_delivery(rows: Rows, window: Window) -> Column:
-    """Count the floods until each delivery: a row per measured message, a column per node.
-
-    Figure 6 shows the means and maxima over the grid. Raise ValueError if a message was not delivered
-    everywhere.
-    """
+    """Count the floods until each delivery (Figure 6): a row per measured message, a column per node."""
     inside = (rows.born >= window.opens) & (rows.born <= window.closes)
     delivered = rows.delivered[inside]
     if (delivered == _NEVER).any():

@@ -56,7 +56,6 @@ class Point(Struct, frozen=True):
     floods: int = FLOODS
 
     def senders(self) -> tuple[int, ...]:
-        """Return the nodes that multicast."""
         if self.layout == "grid":
             return ORIGINATORS[self.originators]
         if self.layout == "motes":
@@ -64,7 +63,6 @@ class Point(Struct, frozen=True):
         return tuple(range(self.nodes if self.sources is None else self.sources))
 
     def intervals(self) -> list[float]:
-        """Return the seconds between two messages of each sender."""
         return [self.base_rate + place * self.rate_delay for place in range(len(self.senders()))]
 
     def run(self, seed: int) -> Run:
@@ -112,11 +110,7 @@ class Point(Struct, frozen=True):
         return world
 
     def _workload(self) -> dict[str, Any]:
-        """Return the workload table.
-
-        On the grid it is a script. Otherwise it has relative rates, and in `every` the interval of the mean
-        rate.
-        """
+        """Return the workload table: a script on the grid, otherwise relative rates and their mean interval."""
         senders = self.senders()
         if self.layout == "grid":
             script = [{"src": str(senders[k % len(senders)]), "at": f"{k + 1}s"} for k in range(self.floods)]

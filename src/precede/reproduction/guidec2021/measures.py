@@ -118,10 +118,7 @@ def _delays(log: pa.Table) -> tuple[np.ndarray[Any, Any], np.ndarray[Any, Any]]:
 
 
 def _registry_over_the_day(gauges: pa.Table) -> dict[str, float]:
-    """Divide the mean size of the co-delivered registry late in the day by that in the middle (Figure 6).
-
-    Both are thirds of the day.
-    """
+    """Divide the mean size of the co-delivered registry in the last third of the day by that in the middle."""
     registry = gauges.filter(pc.equal(gauges["name"].cast(pa.string()), "co_delivered"))
     if not registry.num_rows:
         return {}

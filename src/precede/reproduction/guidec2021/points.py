@@ -33,7 +33,6 @@ class Point(Struct, frozen=True):
     described: Run
 
     def run(self, seed: int) -> Run:
-        """Describe one simulation of this point."""
         return msgspec.structs.replace(self.described, seed=seed)
 
 

@@ -30,10 +30,7 @@ WORD_BITS: Final = 32
 
 
 class Precision(Struct, frozen=True):
-    """The length of a run and the number of runs.
-
-    Runs are added until the interval's half width is at most `interval` times the mean.
-    """
+    """The length and number of runs. Enough: the interval's half width is at most `interval` times the mean."""
 
     warm_up_deliveries: int
     deliveries: int
@@ -122,8 +119,7 @@ def _carried_by_message(
 ) -> tuple[np.ndarray[Any, Any], np.ndarray[Any, Any]]:
     """Return entries and control bytes of each message sent while the measured deliveries happened.
 
-    What one node sends at one instant are the copies of one message; they count once, with their mean. Raise
-    `BadInput` if the run has too few deliveries.
+    A node's packets at one instant are the copies of one message; they count once, with their mean.
     """
     at = log["at_us"].to_numpy()
     kind = np.asarray(log["kind"].cast(pa.string()).to_numpy(zero_copy_only=False))
@@ -142,10 +138,7 @@ def _carried_by_message(
 
 
 def narrow_enough(shares: Sequence[float], precision: Precision) -> bool:
-    """Tell whether there are enough runs.
-
-    There are if the interval of the mean is narrow, but not before `fewest_runs`, and always at `most_runs`.
-    """
+    """Is the interval of the mean narrow? Never before `fewest_runs`, always at `most_runs`."""
     if len(shares) < precision.fewest_runs:
         return False
     interval = confidence_interval(shares)

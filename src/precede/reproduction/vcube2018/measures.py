@@ -106,10 +106,7 @@ def _size_bins(size: Column) -> list[Any]:
 
 
 def _measure_dependencies(rows: Rows) -> dict[str, float]:
-    """Count the entries of each vector besides the source's own, for Figure 6.
-
-    They are read from the first packet of each message.
-    """
+    """Count the entries of each vector besides the source's own, in a message's first packet (Figure 6)."""
     births = np.flatnonzero(rows.kind == BROADCAST)
     first = births + 2
     first = first[first < len(rows.kind)]
@@ -143,10 +140,7 @@ def _measure_latencies(rows: Rows, nodes: int) -> dict[str, float]:
 
 
 def _latencies(rows: Rows, nodes: int) -> tuple[Column, Column]:
-    """Return transit and wait of every copy that was delivered, by node and then by source.
-
-    Each node broadcast one message, so that a node and a source name a copy.
-    """
+    """Return transit and wait of every delivered copy, by node and then by source, with one message each."""
     born = np.zeros(nodes, np.int64)
     births = rows.kind == BROADCAST
     born[rows.node[births]] = rows.at[births]
@@ -164,10 +158,7 @@ def _by_copy(rows: Rows, mask: Any, nodes: int) -> Column:
 
 
 def _measure_buffers(rows: Rows, nodes: int) -> dict[str, float]:
-    """Measure the most messages a node held at the end of an instant, for Figure 9.
-
-    A node holds a message that it has received and not delivered.
-    """
+    """Measure the most messages a node had received and not delivered at the end of an instant (Figure 9)."""
     places = np.flatnonzero((rows.kind == RECEIVED) | ((rows.kind == DELIVERED) & (rows.node != rows.source)))
     order = places[np.argsort(rows.node[places], kind="stable")]
     node, at = rows.node[order], rows.at[order]
@@ -184,10 +175,7 @@ def _measure_buffers(rows: Rows, nodes: int) -> dict[str, float]:
 
 
 def measure_pairs(rows: Rows, without: Rows, nodes: int) -> dict[str, float]:
-    """Measure messages from packets with exactly two, for Figure 8.
-
-    They are compared with the same copies in a run without aggregation (`without`).
-    """
+    """Compare messages from packets with exactly two with the same copies without aggregation (Figure 8)."""
     begins = np.flatnonzero(rows.kind == PACKET_RECEIVED)
     arrived = np.flatnonzero(rows.kind == RECEIVED)
     packet = begins[np.searchsorted(begins, arrived) - 1]

@@ -105,10 +105,7 @@ def _points(name: str, start: str, first: str, table: Mapping[str, Any]) -> Iter
 
 
 def measure_run(point: Point, seed: int) -> Finding:
-    """Carry out one run of a point, verify and measure it.
-
-    For Figure 8 (`PAIRED`) these are two runs that differ in aggregation only.
-    """
+    """Carry out, verify and measure one run; for Figure 8 (`PAIRED`) two that differ in aggregation only."""
     rows, counters, violations = _carry_out(point.run(seed))
     if point.experiment not in PAIRED:
         measures = measure_rows(rows, counters, point.nodes)

@@ -96,7 +96,6 @@ def _points(name: str, table: Mapping[str, Any], scale: Mapping[str, Any]) -> It
 
 
 def measure_run(point: Point, seed: int) -> Finding:
-    """Carry out one run of a point, verify and measure it."""
     if point.load in BUFFERS:
         results = measure_buffers(point.load, seed, round(point.seconds), point.hosts, options=point.options)
         measures = {name: value for name, value in results.items() if type(value) is float}
@@ -110,10 +109,7 @@ def rates(point: Point) -> list[float]:
 
 
 def describe(point: Point, seed: int) -> Run:
-    """Describe one run in section 5's world.
-
-    Hosts broadcast as one Poisson process, each message by a host drawn at random.
-    """
+    """Describe one run in section 5's world: one Poisson process, each message by a host drawn at random."""
     protocol, options = _PROTOCOLS[point.protocol]
     last = JOIN + max(point.stairs, 1) * round(point.seconds * SECOND)
     return Run(
@@ -185,10 +181,7 @@ def _chosen(counts: Mapping[str, Any], point: Point) -> dict[str, float]:
 
 
 def _buffers(gauges: pa.Table, point: Point) -> dict[str, float]:
-    """Return the mean number of messages that stations buffer during the load, and a saving.
-
-    The saving is by how many percent the other stations buffer less than the fullest one.
-    """
+    """Return how many messages stations buffer in the mean, and by how many percent less than the fullest."""
     last = JOIN + round(point.seconds * SECOND)
     samples: dict[int, list[int]] = {}
     for row in gauges.select(["node", "at_us", "name", "value"]).to_pylist():
@@ -226,10 +219,7 @@ class _DeliverySink(TableSink):
                 self.in_time[source, number] = self.in_time.get((source, number), 0) + 1
 
     def share(self, begin: int, end: int, hosts: int) -> float:
-        """Return the share of deliveries in time, of messages broadcast between two instants.
-
-        It is 1 if there are no such messages.
-        """
+        """Return the share of deliveries in time of messages broadcast between two instants; 1 without any."""
         born = [message for message, at in self.born.items() if begin <= at < end]
         made = sum(self.in_time.get(message, 0) for message in born)
         return made / (len(born) * hosts) if born else 1.0
@@ -244,11 +234,7 @@ _AS: Final = {
 
 
 def _climb(point: Point, seed: int) -> Finding:
-    """Raise the rate until two steps in a row fail.
-
-    The throughput is the rate of the last step that succeeded. Raise `BadInput` if no step succeeded, or if the
-    last step of all did.
-    """
+    """Raise the rate until two steps in a row fail; the throughput is the rate of the last that succeeded."""
     within, length = round(point.within * SECOND), round(point.seconds * SECOND)
     sink = _DeliverySink(within)
     prepared = prepare(describe(point, seed), sink)

@@ -30,10 +30,7 @@ def describe(
     rate: float = 0.0,
     options: Mapping[str, str] | None = None,
 ) -> Run:
-    """Describe a run of section 5.2 (`buffers`) or 5.3 (`failures`).
-
-    There are 1 Mb/s on the air and, with 200 hosts, 20 hosts a cell.
-    """
+    """Describe a run of section 5.2 (`buffers`) or 5.3 (`failures`): 1 Mb/s on the air, 20 hosts a cell."""
     gap = hosts / (rate or RATES[experiment])
     crashes = [
         {

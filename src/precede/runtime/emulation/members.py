@@ -33,20 +33,15 @@ class Clock(Struct, frozen=True):
     speed: float = 1.0
 
     def now(self) -> Instant:
-        """Return the current time in the scenario."""
         return int((time.time_ns() // 1000 - self.epoch) * self.speed)
 
     async def until(self, at: Instant) -> None:
-        """Sleep until an instant of the scenario."""
         while (left := at - self.now()) > 0:
             await asyncio.sleep(left / SECOND / self.speed)
 
 
 class Tally(Struct):
-    """Counts of one process: nodes that run, messages broadcast, refused and delivered.
-
-    `late_us` is the largest delay of a broadcast or a link change behind the plan.
-    """
+    """Counts of one process. `late_us` is the largest delay of a broadcast or a link change behind the plan."""
 
     up: int = 0
     broadcasts: int = 0
@@ -136,10 +131,7 @@ class Emulated:
             await asyncio.sleep(0)
 
     def _try_broadcast(self, group: Group, message: PlannedBroadcast) -> bool:
-        """Broadcast a message. Return False if it was refused and should be tried again.
-
-        A message that is refused for too long is given up and counted.
-        """
+        """Broadcast a message, or give up after too long. False: it was refused, and should be tried again."""
         late = self._clock.now() - message.at
         self._was_late(late)
         try:

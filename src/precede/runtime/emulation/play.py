@@ -28,10 +28,7 @@ def until_killed(plan: Plan) -> Plan:
 
 
 def deal(plan: Plan, processes: int) -> tuple[list[list[NodeId]], list[Action]]:
-    """Divide the nodes among processes. A node that crashes has a process of its own.
-
-    Return the nodes of each process, and when processes are killed and started again.
-    """
+    """Divide the nodes among processes, and say when processes are killed and started again."""
     crashing = sorted({stay.node for stay in plan.stays if stay.ends == "crashed"})
     others = [node for node in range(len(plan.names)) if node not in crashing]
     count = max(1, min(processes, len(others)))
@@ -58,9 +55,8 @@ def play(
 ) -> Tally:
     """Run the nodes of an emulation, a list of them in each process, and return the sum of their counts.
 
-    `actions` is the plan: who starts, broadcasts and meets when. `report` gets the counts regularly.
-
-    No process outlives this call. Raise RuntimeError if a process ended with an error.
+    `report` gets the counts regularly. No process outlives this call. Raise RuntimeError if one ended with an
+    error.
     """
     clock, end = stage.clock, stage.plan.end
     processes = Processes(stage, shares, end)

@@ -64,16 +64,13 @@ class Processes:
             os._exit(code)
 
     def kill(self, number: int) -> None:
-        """Kill a process with SIGKILL."""
         pid = self._pids.pop(number, None)
         if pid is not None:
             os.kill(pid, signal.SIGKILL)
             os.waitpid(pid, 0)
 
     def running(self) -> list[int]:
-        """Return the numbers of the processes that still run; note those that ended with an error in
-        `failed`.
-        """
+        """Return the numbers of the processes that still run; note failed ones in `failed`."""
         for number, pid in list(self._pids.items()):
             done, status = os.waitpid(pid, os.WNOHANG)
             if done:
@@ -94,11 +91,9 @@ class Processes:
             self.failed.append(number)
 
     def up(self, number: int) -> int:
-        """Return how many nodes of a process run now."""
         return self._read(number).up if number in self._pids else 0
 
     def tally(self) -> Tally:
-        """Return the sum of all processes' tallies."""
         total = Tally()
         for number in range(len(self.shares)):
             total = self._sum(total, self._sum(self._before[number], self._read(number)))

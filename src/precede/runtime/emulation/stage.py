@@ -125,13 +125,11 @@ class Stage:
         return self.folder / "log"
 
     def close(self) -> None:
-        """Close all sockets."""
         for bound in (*self._sockets.values(), *self._wires.values()):
             bound.close()
 
     def _needs_store(self, node: NodeId) -> bool:
-        """Return whether a node needs a store: it may be killed, starts again, or writes its log only at the
-        end."""
+        """Does a node need a store: it may be killed, starts again, or writes its log only at the end?"""
         stays = [stay for stay in self.plan.stays if stay.node == node]
         return self._segment is None or self._kill_any or len(stays) != 1 or node in self._killed
 

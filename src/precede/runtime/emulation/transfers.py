@@ -33,19 +33,15 @@ class Transfers:
         self._encode = msgspec.msgpack.Encoder().encode
 
     def link(self, at: Instant, node: NodeId, peer: NodeId, up: bool) -> None:
-        """Record that a node's link to a peer came up or went down."""
         self._entries.append((UP if up else DOWN, at, node, peer))
 
     def sent(self, at: Instant, node: NodeId, peer: NodeId, packet: Packet) -> None:
-        """Record that a node sent a packet to a peer."""
         self._entries.append((SENT, at, node, peer, *content_of(packet)))
 
     def received(self, at: Instant, node: NodeId, peer: NodeId, packet: Packet) -> None:
-        """Record that a node received a packet from a peer."""
         self._entries.append((RECEIVED, at, node, peer, *(content_of(packet) if packet.messages else ())))
 
     def flush(self) -> None:
-        """Append the entries so far to the file."""
         if not self._entries:
             return
         if self._file is None:

@@ -29,10 +29,7 @@ MOST_WINDOW: Final = 1024
 
 
 class ContentionRadio(Radio):
-    """One channel per cell, of `bitrate` bits per second.
-
-    A unicast frame that nobody received is sent again up to `retries` times.
-    """
+    """One channel per cell. A unicast frame that nobody received is sent again up to `retries` times."""
 
     def __init__(self, bitrate: float, range_m: float, retries: int = 0, window: int = LEAST_WINDOW) -> None:
         self._bitrate = bitrate
@@ -135,10 +132,7 @@ class ContentionRadio(Radio):
         )
 
     def _end(self, channel: _Channel, airings: list[Airing]) -> None:
-        """Ends transmissions, and hands over the frame unless several collided.
-
-        The channel stays busy until all receptions were carried out.
-        """
+        """Ends transmissions, and hands over the frame unless several collided; then frees the channel."""
         collided = len(airings) > 1 and not self._healed
         for airing in airings:
             transmitter = self._transmitters[airing.sender]
@@ -174,10 +168,7 @@ class ContentionRadio(Radio):
             transmitter.contending = False
 
     def _land(self, channel: _Channel, airing: Airing) -> bool:
-        """Hands a frame to its receivers in the cell, except those with another cell's transmitter in range.
-
-        Returns whether any node received it.
-        """
+        """Hands a frame to receivers in the cell without another cell's transmitter in range. True if any."""
         if not self.world.is_up(airing.sender):
             return False
         noise = [] if self._healed else channel.noise(airing.start, airing.end)

@@ -112,10 +112,7 @@ class FloodRadio(Network):
     # -- the channel -------------------------------------------------------------------------------------
 
     def _access_channel(self, radio: _Radio) -> None:
-        """Transmits the first packet of the queue after the access time (at once if that is 0).
-
-        With carrier sense it also waits for a free channel.
-        """
+        """Transmits the first packet after the access time and, with carrier sense, on a free channel."""
         radio.busy = True
         wait = radio.access.next() if self._access is not None else 0
         if wait or self._carrier_sense:
@@ -135,7 +132,6 @@ class FloodRadio(Network):
             self._transmit(radio)
 
     def _transmit(self, radio: _Radio) -> None:
-        """Put the first packet of the queue on the air."""
         self._leave(radio, radio.queue.popleft())
 
     def _leave(self, radio: _Radio, send: Send) -> None:
@@ -162,7 +158,6 @@ class FloodRadio(Network):
             radio.busy = False
 
     def _put_on_air(self, radio: _Radio, air: _Air, to: NodeId) -> None:
-        """Schedules the receptions of a transmission."""
         world, sender = self.world, radio.node
         near = (
             self._everybody[sender] if self._healed else self._motion.in_range(sender, self._reach, world.now)

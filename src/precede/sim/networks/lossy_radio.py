@@ -21,10 +21,7 @@ _WHOLE: Final = 1 << 32
 
 
 class LossyRadio(Radio):
-    """A radio that loses receptions with probability `loss`; `delay` is in seconds.
-
-    With `fifo`, frames of a pair of nodes keep their order.
-    """
+    """A radio that loses receptions with probability `loss`. With `fifo`, frames of a pair keep their order."""
 
     def __init__(self, delay: Distribution, loss: float = 0.0, fifo: bool = False) -> None:
         self._delay = delay

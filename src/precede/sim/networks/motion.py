@@ -73,7 +73,6 @@ class Motion:
 
     @property
     def moves(self) -> bool:
-        """True if any node moves."""
         return bool(self._legs)
 
     def place(self, node: NodeId, now: Instant) -> Point:
@@ -144,11 +143,7 @@ def connected(places: Sequence[Point], reach: float) -> bool:
 def scattered_connected(
     nodes: int, width: float, height: float, reach: float, generators: Generators, attempts: int = 10_000
 ) -> list[Point]:
-    """Return random positions of a connected network.
-
-    They are drawn again until the network is connected, at most `attempts` times. The last ones are returned
-    even if it is not.
-    """
+    """Return random positions of a connected network, or those of the last attempt if none was connected."""
     places: list[Point] = []
     for attempt in range(attempts):
         places = scattered(nodes, width, height, generators.python("places", attempt))

@@ -25,10 +25,7 @@ from precede.sim.randomness import Distribution
 
 @mypyc_attr(allow_interpreted_subclasses=True)
 class PointToPoint(Network):
-    """The point-to-point network. Delays are written distributions in seconds.
-
-    `loss` and `duplication` are probabilities per packet.
-    """
+    """The point-to-point network: delays as distributions in seconds, loss and duplication as probabilities."""
 
     def __init__(
         self,

@@ -51,10 +51,7 @@ class Radio(ABC):
         return {}
 
     def receivers(self, sender: NodeId, to: NodeId) -> list[NodeId]:
-        """Returns the nodes that can receive a frame now.
-
-        For a station these are hosts in its cell, all or the one that `to` names; for a host it is `to`.
-        """
+        """Returns who can receive a frame now: of a station its hosts, or the one host `to`; of a host `to`."""
         if sender >= self.cells.stations:
             return [to]
         if to == NEIGHBOURS:
@@ -71,7 +68,6 @@ class FrameQueue:
         self._token = 0
 
     def put(self, send: Send) -> None:
-        """Queues a frame, or replaces the queued frame with the same key."""
         if send.key is not None and send.key in self._by_key:
             self._frames[self._by_key[send.key]] = send
             return
@@ -90,7 +86,6 @@ class FrameQueue:
             self._by_key[send.key] = self._token
 
     def take(self) -> Send:
-        """Removes and returns the first frame."""
         token = next(iter(self._frames))
         send = self._frames.pop(token)
         if send.key is not None:
@@ -98,13 +93,11 @@ class FrameQueue:
         return send
 
     def remove(self, key: Key) -> None:
-        """Removes the frame with this key, if it is queued."""
         token = self._by_key.pop(key, None)
         if token is not None:
             del self._frames[token]
 
     def clear(self) -> list[Send]:
-        """Removes and returns all frames."""
         dropped = list(self._frames.values())
         self._frames.clear()
         self._by_key.clear()
