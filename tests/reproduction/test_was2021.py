@@ -9,8 +9,8 @@ import pyarrow as pa
 import pytest
 
 from precede.core.errors import BadInput
-from precede.reproduction.was2021 import comparison as was2021_comparison
-from precede.reproduction.was2021.comparison import Point, measure_run
+from precede.reproduction.was2021 import points as was2021_points
+from precede.reproduction.was2021.points import Point, measure_run
 from precede.witness.verify import verify
 
 
@@ -46,13 +46,13 @@ def test_a_whole_staircase_is_verified(protocol: Any, monkeypatch: pytest.Monkey
         seen.append(verify(log, order))
         return seen[-1]
 
-    monkeypatch.setattr(was2021_comparison, "verify", ask)
+    monkeypatch.setattr(was2021_points, "verify", ask)
     point = Point("throughput", protocol, hosts=20, stations=2, rate=60, seconds=0.5, stairs=24, within=0.5)
     ran = measure_run(point, 1)
     (verdict,) = seen
     assert (ran.violations, verdict.verdict) == (0, "holds")
-    least = sum(rate for rate in was2021_comparison.rates(point) if rate <= ran.measures["throughput_per_s"])
+    least = sum(rate for rate in was2021_points.rates(point) if rate <= ran.measures["throughput_per_s"])
     assert verdict.deliveries_checked > 0.5 * least * point.seconds * point.hosts
     broken = msgspec.structs.replace(verdict, verdict="violated", violations=3)
-    monkeypatch.setattr(was2021_comparison, "verify", lambda log, order: broken)
+    monkeypatch.setattr(was2021_points, "verify", lambda log, order: broken)
     assert measure_run(point, 1).violations == 4

@@ -89,6 +89,16 @@ def integers(array: pa.Array, missing: int) -> Integers:
     return values
 
 
+def table_integers(table: pa.Table, column: str) -> Integers:
+    """Return a table's column of integers; nulls become 0."""
+    return integers(table[column].combine_chunks(), 0)
+
+
+def table_codes(table: pa.Table, column: str) -> Integers:
+    """Return the codes of a dictionary column, -1 for null; kinds and numbered nodes keep their own order."""
+    return integers(table[column].unify_dictionaries().combine_chunks().indices, -1)
+
+
 class Growing:
     """Integers that are collected batch by batch and joined once."""
 

@@ -6,11 +6,12 @@ package turns its experiments into units; this module has what the five share.
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from hashlib import blake2b
 from importlib import import_module
+from itertools import product
 from pathlib import Path
-from typing import Any, Final, Protocol
+from typing import Any, Final, Protocol, TypeVar, cast
 
 import msgspec
 from msgspec import Struct
@@ -19,6 +20,8 @@ from precede.core.errors import BadInput
 from precede.experiments.run import Run
 from precede.reproduction.judging import Sample
 from precede.witness.verdict import Verdict
+
+P = TypeVar("P")
 
 PAPERS: Final = ("guidec2021", "was2021", "drift2006", "vcube2018", "prs1997")
 
@@ -58,7 +61,7 @@ def finding_about(measures: dict[str, float], verdict: Verdict) -> Finding:
 
 
 class Paper(Protocol):
-    """The functions of a paper's package that `precede reproduce` calls."""
+    """The functions of a paper's module `points` that `precede reproduce` calls."""
 
     def units(self, folder: Path, scale: str, samples: Sequence[Sample]) -> list[Unit]:
         """Return every unit of work of a scale. A paper may add units after it has seen the samples so far."""
@@ -74,9 +77,24 @@ def find_paper(key: str) -> Paper:
     """Return a paper's functions by its key. Raise `BadInput` for an unknown key."""
     if key not in PAPERS:
         raise BadInput(f"no paper {key!r} (known: {', '.join(PAPERS)})")
-    module = import_module(f"precede.reproduction.{key}.units")
-    paper: Paper = module.PAPER
-    return paper
+    return cast(Paper, import_module(f"precede.reproduction.{key}.points"))
+
+
+def expand(
+    name: str, table: Mapping[str, Any], quick: bool, make: Callable[[dict[str, Any]], P]
+) -> Iterator[P]:
+    """Make the points of an experiment: its settings, with each of its cases and each combination of its grid.
+
+    Raise `BadInput` for settings that a point does not have.
+    """
+    grid = table.get("quick_grid" if quick else "grid", table.get("grid", {}))
+    settings = table.get("set", {}) | (table.get("quick_set", {}) if quick else {})
+    for case in table.get("cases", [{}]):
+        for values in product(*grid.values()):
+            try:
+                yield make({"experiment": name, **settings, **case, **dict(zip(grid, values, strict=True))})
+            except (TypeError, msgspec.ValidationError) as error:
+                raise BadInput(f"experiment {name!r}: {error}") from error
 
 
 def plain(point: Struct, without: Sequence[str] = ("experiment",)) -> dict[str, Any]:

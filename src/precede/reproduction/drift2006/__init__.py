@@ -1,1 +1,1 @@
-"""The experiments of drift2006: as `points`, their `measures`, and as `units` of work."""
+"""The experiments of drift2006 as `points`, and their `measures`."""

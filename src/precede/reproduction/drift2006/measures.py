@@ -7,7 +7,7 @@ the mean over the sources of each one's own ratio, and the ratio of the mean age
 
 from __future__ import annotations
 
-from typing import Any, Final, TypeAlias
+from typing import Any, Final
 
 import numpy as np
 import pyarrow as pa
@@ -15,8 +15,8 @@ from msgspec import Struct
 
 from precede.core.instants import SECOND, Instant
 from precede.eventlog.schema import BROADCAST, DELIVERED, OBSERVED, RECEIVED, SENT
+from precede.measures.columns import Integers, table_codes, table_integers
 
-Column: TypeAlias = "np.ndarray[Any, np.dtype[np.int64]]"
 _NEVER: Final = np.iinfo(np.int64).max
 
 
@@ -39,8 +39,8 @@ class Rows:
     """
 
     def __init__(self, log: pa.Table) -> None:
-        kind, node, at = _codes(log, "kind"), _codes(log, "node"), _whole(log, "at_us")
-        source, number = _codes(log, "message_source"), _whole(log, "message_number")
+        kind, node, at = table_codes(log, "kind"), table_codes(log, "node"), table_integers(log, "at_us")
+        source, number = table_codes(log, "message_source"), table_integers(log, "message_number")
         nodes = int(node.max()) + 1
         stride = int(number.max()) + 1
         born = kind == BROADCAST
@@ -50,7 +50,7 @@ class Rows:
         place = np.full(nodes * stride, -1, np.int64)
         place[keys] = np.arange(len(keys))
 
-        def times(of: int) -> Column:
+        def times(of: int) -> Integers:
             chosen = kind == of
             table = np.full((len(keys), nodes), _NEVER, np.int64)
             table[place[source[chosen] * stride + number[chosen]], node[chosen]] = at[chosen]
@@ -60,18 +60,8 @@ class Rows:
         self.delivered = times(DELIVERED)
         self.observed = times(OBSERVED)
         sent = kind == SENT
-        self.packet_bytes = _whole(log, "packet_bytes")[sent]
-        self.packet_entries = _whole(log, "control_entries")[sent]
-
-
-def _codes(log: pa.Table, column: str) -> Column:
-    """Return a dictionary column's codes, -1 for null; kinds and numbered nodes keep their own order."""
-    chunk = log[column].unify_dictionaries().combine_chunks()
-    return np.asarray(chunk.indices.fill_null(-1).to_numpy(zero_copy_only=False), np.int64)
-
-
-def _whole(log: pa.Table, column: str) -> Column:
-    return np.asarray(log[column].combine_chunks().fill_null(0).to_numpy(zero_copy_only=False), np.int64)
+        self.packet_bytes = table_integers(log, "packet_bytes")[sent]
+        self.packet_entries = table_integers(log, "control_entries")[sent]
 
 
 def assert_never_slower(rows: Rows) -> int:
@@ -120,7 +110,7 @@ def measure_latencies(rows: Rows, window: Window) -> dict[str, float]:
     }
 
 
-def _most_by_source(age: Any, source: Column) -> Any:
+def _most_by_source(age: Any, source: Integers) -> Any:
     most = np.zeros(int(source.max()) + 1)
     np.maximum.at(most, source, age)
     return most[np.unique(source)]
@@ -156,11 +146,11 @@ def measure_floods(rows: Rows, window: Window, originators: tuple[int, ...], sid
     }
 
 
-def floods_until_delivery(rows: Rows, window: Window) -> Column:
+def floods_until_delivery(rows: Rows, window: Window) -> Integers:
     """Count the floods until each delivery (Figure 6): a row per measured message, a column per node."""
     inside = (rows.born >= window.opens) & (rows.born <= window.closes)
     delivered = rows.delivered[inside]
     if (delivered == _NEVER).any():
         raise ValueError("a measured message was not delivered everywhere: the window closes too late")
-    floods: Column = (delivered - rows.born[inside][:, None]) // SECOND + 1
+    floods: Integers = (delivered - rows.born[inside][:, None]) // SECOND + 1
     return floods

@@ -5,20 +5,20 @@ A run is simulated with TOF observed in parallel, verified, and measured from it
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
-from itertools import product
+from collections.abc import Sequence
 from pathlib import Path
 from typing import Any, Final
 
+import msgspec
 from msgspec import Struct
 
-from precede.core.errors import BadInput
 from precede.core.instants import SECOND, Instant
 from precede.eventlog.sinks import TableSink
 from precede.experiments.run import Run, carry_out
 from precede.experiments.tables import read_toml
 from precede.reproduction.drift2006.measures import Rows, Window, measure_floods, measure_latencies
-from precede.reproduction.units import Finding, finding_about
+from precede.reproduction.judging import Sample
+from precede.reproduction.units import Finding, Unit, expand, finding_about, unit_of
 from precede.witness.verify import verify
 
 FIELD: Final = 400.0
@@ -136,36 +136,23 @@ class Point(Struct, frozen=True):
         return Window(slowest, self.last_birth() - slowest)
 
 
-class Experiment(Struct, frozen=True):
-    """The points of one experiment and how many seeds each gets."""
-
-    name: str
-    title: str
-    place: str
-    points: tuple[Point, ...]
-    runs: int
-
-
-def read_experiments(path: Path, scale: str = "paper") -> list[Experiment]:
-    """Read every experiment of the file, with its points and runs at this scale."""
-    tables, _ = read_toml(path)
-    return [_experiment(name, table, scale) for name, table in tables["experiment"].items()]
-
-
-def _experiment(name: str, table: Mapping[str, Any], scale: str) -> Experiment:
+def units(folder: Path, scale: str, samples: Sequence[Sample]) -> list[Unit]:
     quick = scale == "quick"
-    grid = table.get("quick_grid", table["grid"]) if quick else table["grid"]
-    settings = table.get("set", {}) | (table.get("quick_set", {}) if quick else {})
-    points = tuple(_points(name, settings, grid))
-    return Experiment(name, table["title"], table["place"], points, table["quick_runs" if quick else "runs"])
+    tables, _ = read_toml(folder / "experiments.toml")
+    return [
+        unit_of("drift2006", point, seed)
+        for name, table in tables["experiment"].items()
+        for point in expand(name, table, quick, lambda given: Point(**given))
+        for seed in range(1, table["quick_runs" if quick else "runs"] + 1)
+    ]
 
 
-def _points(name: str, settings: Mapping[str, Any], grid: Mapping[str, Any]) -> Iterator[Point]:
-    for values in product(*grid.values()):
-        try:
-            yield Point(experiment=name, **settings, **dict(zip(grid, values, strict=True)))
-        except TypeError as error:
-            raise BadInput(f"experiment {name!r}: {error}") from error
+def runs(unit: Unit) -> list[Run]:
+    return [msgspec.convert(unit.given, Point).run(unit.seed)]
+
+
+def measure(unit: Unit) -> Finding:
+    return measure_run(msgspec.convert(unit.given, Point), unit.seed)
 
 
 def measure_run(point: Point, seed: int) -> Finding:

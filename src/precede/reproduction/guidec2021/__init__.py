@@ -1,1 +1,1 @@
-"""The experiments of guidec2021: as `points`, their `measures`, and as `units` of work."""
+"""The experiments of guidec2021 as `points`, and their `measures`."""

@@ -6,7 +6,7 @@ layouts are repetitions, as seeds are.
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from itertools import product
 from pathlib import Path
 
@@ -19,7 +19,8 @@ from precede.experiments.run import Run, prepare
 from precede.experiments.scenario import read_scenario
 from precede.experiments.tables import read_toml
 from precede.reproduction.guidec2021.measures import measure_log, measure_world
-from precede.reproduction.units import Finding, finding_about
+from precede.reproduction.judging import Sample
+from precede.reproduction.units import Finding, Unit, finding_about, unit_of
 from precede.witness.verdict import read_order
 from precede.witness.verify import verify
 
@@ -51,6 +52,25 @@ def read_experiments(path: Path, scale: str = "paper") -> tuple[list[Point], lis
             # a worker has no files next to the scenario, and the scenario reads none
             points.append(Point(name, varied, layout, msgspec.structs.replace(run, base="")))
     return points, list(tables[scale]["seeds"])
+
+
+def units(folder: Path, scale: str, samples: Sequence[Sample]) -> list[Unit]:
+    points, seeds = read_experiments(folder / "experiments.toml", scale)
+    return [
+        msgspec.structs.replace(
+            unit_of("guidec2021", point, seed, point.varied), replicate=f"{point.layout}{seed}"
+        )
+        for point in points
+        for seed in seeds
+    ]
+
+
+def runs(unit: Unit) -> list[Run]:
+    return [msgspec.convert(unit.given, Point).run(unit.seed)]
+
+
+def measure(unit: Unit) -> Finding:
+    return measure_run(msgspec.convert(unit.given, Point), unit.seed)
 
 
 def measure_run(point: Point, seed: int) -> Finding:

@@ -1,1 +1,1 @@
-"""The experiments of prs1997: as `points` with their measures, and as `units` of work."""
+"""The experiments of prs1997 as `points`, with their measures."""

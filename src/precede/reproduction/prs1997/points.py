@@ -7,8 +7,7 @@ carries over N squared, after the warm-up. Runs are added until the interval of 
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
-from itertools import product
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any, Final
 
@@ -22,9 +21,11 @@ from precede.eventlog.sinks import TableSink
 from precede.experiments.run import Run, carry_out
 from precede.experiments.tables import read_toml
 from precede.measures.statistics import confidence_interval
-from precede.reproduction.units import Finding, finding_about
+from precede.reproduction.judging import Sample
+from precede.reproduction.units import Finding, Unit, expand, finding_about, plain
 from precede.witness.verify import verify
 
+_LENGTH: Final = ("warm_up_deliveries", "deliveries")
 WORD_BITS: Final = 32
 """Bits per integer in the bit map form of the algorithm (W in section 7.1)."""
 
@@ -80,19 +81,58 @@ def read_experiments(path: Path, scale: str = "paper") -> tuple[dict[str, list[P
     """Read every experiment of the file as points, and the length and number of runs at this scale."""
     tables, _ = read_toml(path)
     measured = tables["measured"] | (tables["quick"] if scale == "quick" else {})
-    experiments = {name: list(_points(name, table, scale)) for name, table in tables["experiment"].items()}
+    experiments = {
+        name: list(expand(name, table, scale == "quick", lambda given: msgspec.convert(given, Point)))
+        for name, table in tables["experiment"].items()
+    }
     return experiments, Precision(**measured)
 
 
-def _points(name: str, table: Mapping[str, Any], scale: str) -> Iterator[Point]:
-    grid = table.get("quick_grid" if scale == "quick" else "grid", table.get("grid", {}))
-    for case in table.get("cases", [{}]):
-        for values in product(*grid.values()):
-            settings = {**table.get("set", {}), **case, **dict(zip(grid, values, strict=True))}
-            try:
-                yield msgspec.convert({"experiment": name, **settings}, Point)
-            except msgspec.ValidationError as error:
-                raise BadInput(f"experiment {name!r}: {error}") from error
+def units(folder: Path, scale: str, samples: Sequence[Sample]) -> list[Unit]:
+    experiments, precision = read_experiments(folder / "experiments.toml", scale)
+    shares: dict[bytes, list[float]] = {}
+    for sample in samples:
+        shares.setdefault(_key(sample.experiment, sample.varied), []).append(sample.measures["tuple_share"])
+    units = []
+    for point in (point for points in experiments.values() for point in points):
+        varied = plain(point)
+        made = shares.get(_key(point.experiment, varied), [])
+        count = len(made) if narrow_enough(made, precision) else len(made) + 1
+        for seed in range(1, max(precision.fewest_runs, count) + 1):
+            description = {"point": plain(point, ())} | {name: getattr(precision, name) for name in _LENGTH}
+            units.append(
+                Unit(
+                    paper="prs1997",
+                    experiment=point.experiment,
+                    varied=varied,
+                    seed=seed,
+                    replicate=str(seed),
+                    given=description,
+                )
+            )
+    return units
+
+
+def runs(unit: Unit) -> list[Run]:
+    point, precision = _read(unit)
+    return [point.run(unit.seed, precision)]
+
+
+def measure(unit: Unit) -> Finding:
+    point, precision = _read(unit)
+    return measure_run(point, unit.seed, precision)
+
+
+def _key(experiment: str, varied: object) -> bytes:
+    return msgspec.json.encode([experiment, varied], order="sorted")
+
+
+def _read(unit: Unit) -> tuple[Point, Precision]:
+    length = {name: int(unit.given[name]) for name in _LENGTH}
+    return (
+        msgspec.convert(unit.given["point"], Point),
+        Precision(**length, fewest_runs=1, most_runs=1),
+    )
 
 
 def measure_run(point: Point, seed: int, precision: Precision) -> Finding:

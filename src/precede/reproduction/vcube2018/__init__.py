@@ -1,1 +1,1 @@
-"""The experiments of vcube2018: as `points`, their `measures`, and as `units` of work."""
+"""The experiments of vcube2018 as `points`, and their `measures`."""

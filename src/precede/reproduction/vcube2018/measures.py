@@ -7,14 +7,13 @@ the messages that arrived in it, and a broadcast to the vector it carried.
 from __future__ import annotations
 
 from collections.abc import Mapping
-from typing import Any, Final, TypeAlias
+from typing import Any, Final
 
 import numpy as np
 import pyarrow as pa
 
 from precede.eventlog.schema import BROADCAST, DELIVERED, PACKET_RECEIVED, RECEIVED, SENT
-
-Column: TypeAlias = "np.ndarray[Any, np.dtype[np.int64]]"
+from precede.measures.columns import Integers, table_codes, table_integers
 
 HEADER: Final = 20
 MTU: Final = 1500
@@ -25,24 +24,14 @@ class Rows:
     """The columns the measures need, as arrays in the order of the log."""
 
     def __init__(self, log: pa.Table) -> None:
-        self.kind = _codes(log, "kind")
-        self.node = _codes(log, "node")
-        self.at = _whole(log, "at_us")
-        self.source = _codes(log, "message_source")
-        self.peer = _codes(log, "peer")
-        self.entries = _whole(log, "control_entries")
-        self.bytes = _whole(log, "packet_bytes")
-        self.carried = _whole(log, "messages_in_packet")
-
-
-def _codes(log: pa.Table, column: str) -> Column:
-    """Return a dictionary column's codes, -1 for null; kinds and numbered nodes keep their own order."""
-    chunk = log[column].unify_dictionaries().combine_chunks()
-    return np.asarray(chunk.indices.fill_null(-1).to_numpy(zero_copy_only=False), np.int64)
-
-
-def _whole(log: pa.Table, column: str) -> Column:
-    return np.asarray(log[column].combine_chunks().fill_null(0).to_numpy(zero_copy_only=False), np.int64)
+        self.kind = table_codes(log, "kind")
+        self.node = table_codes(log, "node")
+        self.at = table_integers(log, "at_us")
+        self.source = table_codes(log, "message_source")
+        self.peer = table_codes(log, "peer")
+        self.entries = table_integers(log, "control_entries")
+        self.bytes = table_integers(log, "packet_bytes")
+        self.carried = table_integers(log, "messages_in_packet")
 
 
 def measure_rows(rows: Rows, counters: Mapping[str, int], nodes: int) -> dict[str, float]:
@@ -61,7 +50,7 @@ def measure_rows(rows: Rows, counters: Mapping[str, int], nodes: int) -> dict[st
     }
 
 
-def _measure_packets(carried: Column, size: Column, node: Column, nodes: int) -> dict[str, float]:
+def _measure_packets(carried: Integers, size: Integers, node: Integers, nodes: int) -> dict[str, float]:
     """Measure how many messages and bytes packets carry, for Tables 1 to 3 and Figure 10."""
     measures: dict[str, float] = {}
     aggregated = carried > 1
@@ -99,7 +88,7 @@ def _closed_for_lack_of_space(rows: Rows, sent: Any) -> Any:
     return full
 
 
-def _size_bins(size: Column) -> list[Any]:
+def _size_bins(size: Integers) -> list[Any]:
     edges = (100, 200, 300, 400)
     place = np.searchsorted(edges, size, side="left")
     return [place == number for number in range(len(SIZE_BINS))]
@@ -139,18 +128,22 @@ def _measure_latencies(rows: Rows, nodes: int) -> dict[str, float]:
     }
 
 
-def _latencies(rows: Rows, nodes: int) -> tuple[Column, Column]:
-    """Return transit and wait of every delivered copy, by node and then by source, with one message each."""
+def _latencies(rows: Rows, nodes: int, copies: Integers | None = None) -> tuple[Integers, Integers]:
+    """Return transit and wait of these copies, else of every delivered copy by node and then by source.
+
+    Each node broadcast one message, so that a node and a source name a copy.
+    """
     born = np.zeros(nodes, np.int64)
     births = rows.kind == BROADCAST
     born[rows.node[births]] = rows.at[births]
     received = _by_copy(rows, rows.kind == RECEIVED, nodes)
     delivered = _by_copy(rows, (rows.kind == DELIVERED) & (rows.node != rows.source), nodes)
-    copies = np.flatnonzero((received >= 0) & (delivered >= 0))
+    if copies is None:
+        copies = np.flatnonzero((received >= 0) & (delivered >= 0))
     return received[copies] - born[copies % nodes], delivered[copies] - received[copies]
 
 
-def _by_copy(rows: Rows, mask: Any, nodes: int) -> Column:
+def _by_copy(rows: Rows, mask: Any, nodes: int) -> Integers:
     """Return the instants of some rows by copy, at the index node * nodes + source; -1 where there is none."""
     at = np.full(nodes * nodes, -1, np.int64)
     at[rows.node[mask] * nodes + rows.source[mask]] = rows.at[mask]
@@ -197,17 +190,10 @@ def measure_pairs(rows: Rows, without: Rows, nodes: int) -> dict[str, float]:
     }
 
 
-def _pair_means(rows: Rows, copies: Column, nodes: int) -> dict[str, float]:
-    born = np.zeros(nodes, np.int64)
-    births = rows.kind == BROADCAST
-    born[rows.node[births]] = rows.at[births]
-    received = _by_copy(rows, rows.kind == RECEIVED, nodes)[copies]
-    delivered = _by_copy(rows, (rows.kind == DELIVERED) & (rows.node != rows.source), nodes)[copies]
-    return {
-        "transit": float((received - born[copies % nodes]).mean()) / 1000,
-        "wait": float((delivered - received).mean()) / 1000,
-        "age": float((delivered - born[copies % nodes]).mean()) / 1000,
-    }
+def _pair_means(rows: Rows, copies: Integers, nodes: int) -> dict[str, float]:
+    transit, wait = _latencies(rows, nodes, copies)
+    parts = {"transit": transit, "wait": wait, "age": transit + wait}
+    return {name: float(part.mean()) / 1000 for name, part in parts.items()}
 
 
 def _percent(mask: Any) -> float:

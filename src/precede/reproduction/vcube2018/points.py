@@ -5,18 +5,19 @@ A run is simulated, verified, and measured from its rows alone (`measures.py`).
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
-from itertools import product
+from collections.abc import Mapping, Sequence
+from functools import partial
 from pathlib import Path
 from typing import Any, Final
 
+import msgspec
 from msgspec import Struct
 
-from precede.core.errors import BadInput
 from precede.eventlog.sinks import TableSink
 from precede.experiments.run import Run, carry_out
 from precede.experiments.tables import read_toml
-from precede.reproduction.units import Finding
+from precede.reproduction.judging import Sample
+from precede.reproduction.units import Finding, Unit, expand, unit_of
 from precede.reproduction.vcube2018.measures import Rows, measure_pairs, measure_rows
 from precede.witness.verify import verify
 
@@ -87,21 +88,35 @@ def read_experiments(path: Path, scale: str = "paper") -> tuple[list[Point], Sca
     points = [
         point
         for name, table in tables["experiment"].items()
-        for start, first in tables["starts"].items()
-        for point in _points(name, start, first, table)
+        for start in tables["starts"].items()
+        for point in expand(name, table, False, partial(_point, start))
     ]
     own = {name: table["runs"] for name, table in tables["experiment"].items() if "runs" in table}
     return points, Scale(**(tables["quick"] if scale == "quick" else tables["measured"]), own=own)
 
 
-def _points(name: str, start: str, first: str, table: Mapping[str, Any]) -> Iterator[Point]:
-    grid = table.get("grid", {})
-    for values in product(*grid.values()):
-        settings = {**table.get("set", {}), **dict(zip(grid, values, strict=True))}
-        try:
-            yield Point(experiment=name, start=start, first=first, **settings)
-        except TypeError as error:
-            raise BadInput(f"experiment {name!r}: {error}") from error
+def _point(start: tuple[str, str], given: dict[str, Any]) -> Point:
+    return Point(start=start[0], first=start[1], **given)
+
+
+def units(folder: Path, scale: str, samples: Sequence[Sample]) -> list[Unit]:
+    points, repetitions = read_experiments(folder / "experiments.toml", scale)
+    return [
+        unit_of("vcube2018", point, seed)
+        for point in points
+        for seed in range(1, repetitions.runs_of(point) + 1)
+    ]
+
+
+def runs(unit: Unit) -> list[Run]:
+    point = msgspec.convert(unit.given, Point)
+    if point.experiment in PAIRED:
+        return [point.run(unit.seed), point.run(unit.seed, aggregation=False)]
+    return [point.run(unit.seed)]
+
+
+def measure(unit: Unit) -> Finding:
+    return measure_run(msgspec.convert(unit.given, Point), unit.seed)
 
 
 def measure_run(point: Point, seed: int) -> Finding:
