@@ -122,6 +122,38 @@ def check_other_damage(swept, folder, count, capsys):
             one.write_bytes(whole[one])
 
 
+def check_any_file(swept, folder, count, capsys):
+    """Flip one random bit of any file of the lake, commit records included: no verdict is wrong."""
+    lake = copy_of(swept, folder)
+    generator = random.Random(10)
+    files = sorted(path for path in lake.root.rglob("*") if path.is_file())
+    assert any("_commits" in path.parts for path in files)
+    right = verdicts_of(lake, capsys)
+    assert right[0] == 1  # the protocol without order violates it
+    refused = 0
+    for _ in range(count):
+        path = generator.choice(files)
+        content = path.read_bytes()
+        flip(path, generator.randrange(8 * len(content)))
+        assert damaged_files(lake)
+        found = verdicts_of(lake, capsys)
+        refused += found[0] == 2
+        assert found[0] == 2 or found == right
+        path.write_bytes(content)
+    assert refused
+    assert verdicts_of(lake, capsys) == right
+
+
+def verdicts_of(lake, capsys):
+    """The exit code and the verdicts of all runs of a lake."""
+    code = main(["verify", str(lake.root / "events"), "--by", "run", "--json"])
+    return code, capsys.readouterr().out
+
+
+def test_no_flipped_bit_in_any_file_gives_a_wrong_verdict(swept, tmp_path, capsys):
+    check_any_file(swept, tmp_path / "lake", 30, capsys)
+
+
 def test_no_flipped_bit_gives_a_verdict(swept, tmp_path, capsys):
     check_flips(swept, tmp_path / "lake", 30, capsys)
 
@@ -133,6 +165,7 @@ def test_no_truncated_emptied_or_exchanged_file_gives_a_verdict(swept, tmp_path,
 @pytest.mark.long
 def test_none_of_500_flips_and_50_truncations_or_exchanges_gives_a_verdict(swept, tmp_path, capsys):
     check_flips(swept, tmp_path / "flips", 500, capsys)
+    check_any_file(swept, tmp_path / "any", 500, capsys)
     check_other_damage(swept, tmp_path / "others", 50, capsys)
 
 

@@ -101,7 +101,7 @@ def test_spark_declares_the_tables_and_their_views(run, tmp_path):
     for name in ("events", "gauges"):
         (lake / name).mkdir(parents=True)
         (lake / name / "run.parquet").write_bytes((run / f"{name}.parquet").read_bytes())
-    with open_session("local[1]") as session:
+    with open_session() as session:
         for statement in statements(str(lake)):
             session.sql(statement)
         described = {row.col_name: row.comment for row in session.sql("describe events").collect()}

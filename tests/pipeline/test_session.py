@@ -11,7 +11,8 @@ import pytest
 
 from precede.core.errors import BadInput, Unavailable
 from precede.pipeline.sessions import java
-from precede.pipeline.sessions.session import is_embedded, read_conf, read_master
+from precede.pipeline.sessions.session import read_conf, read_master
+from precede.pipeline.sessions.shipping import is_embedded
 
 COUNT = """
 import precede.pipeline.sessions.java as java

@@ -63,6 +63,7 @@ VERBS: Final[dict[str, Verb]] = {
         "a run or a reproduction as a folder: scenario, seeds, versions, verdict, how to run it again",
     ),
     "lake": Verb("data.lake", "check: is every file what its job wrote? compact: merge small files"),
+    "spark": Verb("data.pack", "pack: an archive from which the executors of a cluster run compiled code"),
     "report": Verb("data.report", "the lake as a site: diagrams, maps, tables, opened from a disk"),
     "export": Verb("data.export", "a sweep as figures and tables for a paper; a trace as a temporal network"),
     "swarm": Verb("runs.swarm", "seeded worlds that break, heal, and must hold"),

@@ -1,3 +1,3 @@
-"""Verbs of the data pipeline: `ingest`, `contacts`, `sweep`, `report`, `export`, `lake`; `spark` is what they
-share.
+"""Verbs of the data pipeline: `ingest`, `contacts`, `sweep`, `report`, `export`, `lake`, `pack`; `spark` is what
+they share.
 """

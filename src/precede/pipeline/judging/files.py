@@ -36,7 +36,7 @@ from precede.pipeline.judging.lake_tables import BY, find_table, judge_table
 from precede.pipeline.judging.one_order import judge_one_order
 from precede.pipeline.judging.packing import BLOB_DDL, Packer, PackFiles, divide
 from precede.pipeline.judging.query import Query, settle_query
-from precede.pipeline.sessions.session import is_embedded
+from precede.pipeline.sessions.shipping import is_embedded
 from precede.pipeline.sessions.tasks import cores, described, spread
 from precede.witness.reading.column_names import Layout
 from precede.witness.reading.partitions import Piece, pieces_in

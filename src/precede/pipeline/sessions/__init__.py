@@ -1,1 +1,3 @@
-"""The Spark session and what every job needs of it: `session`, `existing`, `java`, `tasks`, `frames`."""
+"""The Spark session and what every job needs of it: `session`, `existing`, `shipping`, `pack`, `warm`, `java`,
+`tasks`, `frames`.
+"""

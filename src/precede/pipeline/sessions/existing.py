@@ -15,6 +15,14 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from precede.core.errors import BadInput, Unavailable
+from precede.pipeline.sessions.shipping import (
+    PYTHONPATH,
+    SEPARATORS,
+    imports_pack,
+    is_embedded,
+    pack_settings,
+    zip_package,
+)
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
@@ -48,12 +56,11 @@ def is_submitted() -> bool:
 
 @contextmanager
 def submitted_session(
-    master: str | None, conf: Mapping[str, str], defaults: Mapping[str, str], package: Path
+    master: str | None, conf: Mapping[str, str], defaults: Mapping[str, str], scratch: Path
 ) -> Iterator[SparkSession]:
     """Open the session that `spark-submit` describes, for a `with` block, and stop it afterwards.
 
-    `package` is the zip of this package for its executors. Raises BadInput if `master` contradicts
-    `spark-submit`.
+    Its executors get this package. Raises BadInput if `master` contradicts `spark-submit`.
     """
     from pyspark import SparkConf, SparkContext
     from pyspark.sql import SparkSession
@@ -68,20 +75,27 @@ def submitted_session(
             settings.set(key, value)
     for key, value in conf.items():
         settings.set(key, value)
+    embedded = is_embedded(chosen or "local")
+    packed = None if embedded else pack_settings(lambda key: settings.get(key, None))
+    for key, value in (packed or {}).items():
+        present = settings.get(key, None)
+        settings.set(key, value if present is None else present + SEPARATORS[key] + value)
     os.environ.setdefault("PYSPARK_PYTHON", settings.get("spark.pyspark.python", None) or sys.executable)
     session = SparkSession(SparkContext(conf=settings))
     try:
-        session.sparkContext.addPyFile(str(package))
+        if packed is None:
+            session.sparkContext.addPyFile(str(zip_package(scratch)))
         yield session
     finally:
         session.stop()
 
 
 @contextmanager
-def connect_session(url: str, conf: Mapping[str, str], package: Path) -> Iterator[SparkSession]:
+def connect_session(url: str, conf: Mapping[str, str], scratch: Path) -> Iterator[SparkSession]:
     """Open a session on a Connect server for a `with` block, and stop it afterwards.
 
-    This package is shipped to the server's workers. Raises Unavailable if the server cannot be used.
+    This package is shipped to the server's workers, unless the server has an archive of it. Raises
+    Unavailable if the server cannot be used.
     """
     from pyspark.errors import PySparkException
     from pyspark.sql import SparkSession
@@ -91,7 +105,8 @@ def connect_session(url: str, conf: Mapping[str, str], package: Path) -> Iterato
         builder = builder.config(key, value)
     try:
         session = builder.getOrCreate()
-        session.addArtifacts(str(package), pyfile=True)
+        if not imports_pack(session.conf.get(PYTHONPATH, None)):
+            session.addArtifacts(str(zip_package(scratch)), pyfile=True)
     except (PySparkException, OSError, RuntimeError) as error:
         first = (str(error).strip().splitlines() or [type(error).__name__])[0]
         raise Unavailable(f"no Spark session at {url!r}: {first}") from None

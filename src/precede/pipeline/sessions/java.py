@@ -68,7 +68,7 @@ def wheel_java_home() -> Path:
         ) from None
     text = _LAUNCHER.format(java=shlex.quote(str(JAVA)))
     name = "java-" + blake2b(text.encode(), digest_size=6).hexdigest()
-    for cache in (_user_cache, _temporary_cache):
+    for cache in (user_cache, _temporary_cache):
         try:
             return _write_launcher(cache() / name, text)
         except OSError:
@@ -89,7 +89,8 @@ def _candidates() -> list[Path]:
     return candidates
 
 
-def _user_cache() -> Path:
+def user_cache() -> Path:
+    """Return the folder for what this package makes once for a user."""
     return Path(os.environ.get("XDG_CACHE_HOME") or Path.home() / ".cache") / "precede"
 
 

@@ -2,9 +2,9 @@
 
 A session that the caller already has, or that `spark-submit` or SPARK_REMOTE describe, comes first
 (`sessions.existing`). Embedded means `local[*,4]`: all cores, and a task whose Python worker dies is tried
-again, as on a cluster. On a cluster this package is zipped and shipped to the workers, so they run the same
-code as the driver; its dependencies (Python, numpy, pyarrow, numba, msgspec) must be installed there. Spark's
-own log goes to a file; its last error is part of the message when the session does not start.
+again, as on a cluster. On a cluster this package is shipped to the workers, so they run the same code as the
+driver (`sessions.shipping`). Spark's own log goes to a file; its last error is part of the message when the
+session does not start.
 """
 
 from __future__ import annotations
@@ -14,14 +14,12 @@ import re
 import sys
 import tempfile
 import warnings
-import zipfile
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager, suppress
 from pathlib import Path
 from subprocess import Popen, TimeoutExpired
 from typing import IO, TYPE_CHECKING, Any, Final
 
-import precede
 from precede.core.errors import BadInput, Unavailable
 from precede.lake.storage import ENVIRONMENT
 from precede.pipeline.sessions.existing import (
@@ -32,6 +30,7 @@ from precede.pipeline.sessions.existing import (
     submitted_session,
 )
 from precede.pipeline.sessions.java import find_java_home
+from precede.pipeline.sessions.shipping import SEPARATORS, is_embedded, pack_settings, zip_package
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
@@ -85,10 +84,10 @@ def open_session(
     with tempfile.TemporaryDirectory(prefix="precede-spark-") as folder:
         scratch = Path(folder)
         if remote is not None and remote.startswith(CONNECT):
-            opened = connect_session(remote, settings, _zip_package(scratch))
+            opened = connect_session(remote, settings, scratch)
         elif is_submitted():
             defaults = {**_SETTINGS, **_storage_settings(""), "spark.app.name": name}
-            opened = submitted_session(chosen, settings, defaults, _zip_package(scratch))
+            opened = submitted_session(chosen, settings, defaults, scratch)
         else:
             opened = _launched_session(read_master(chosen), settings, scratch, name, light)
         with opened as session:
@@ -165,11 +164,6 @@ def read_conf(conf: Sequence[str] | Mapping[str, str]) -> dict[str, str]:
     return settings
 
 
-def is_embedded(master: str) -> bool:
-    """Do the tasks run on this machine, in processes with the same files and packages as the driver?"""
-    return master == "local" or master.startswith("local[")
-
-
 def _settings(master: str, conf: Mapping[str, str], scratch: Path, name: str) -> dict[str, str]:
     """Return all settings: our defaults, then those the master needs, then the user's."""
     settings = dict(_SETTINGS)
@@ -180,14 +174,11 @@ def _settings(master: str, conf: Mapping[str, str], scratch: Path, name: str) ->
     if _LOOPBACK.match(master):
         settings["spark.driver.host"] = settings["spark.driver.bindAddress"] = "127.0.0.1"
     if not is_embedded(master):
-        settings["spark.submit.pyFiles"] = str(_zip_package(scratch))
+        packed = pack_settings(conf.get)
+        settings |= {"spark.submit.pyFiles": str(zip_package(scratch))} if packed is None else packed
     for key, value in conf.items():
-        if key == "spark.driver.extraJavaOptions":
-            settings[key] += " " + value
-        elif key == "spark.submit.pyFiles" and key in settings:
-            settings[key] += "," + value
-        else:
-            settings[key] = value
+        is_list = key in SEPARATORS and key in settings
+        settings[key] = settings[key] + SEPARATORS[key] + value if is_list else value
     return settings
 
 
@@ -200,17 +191,6 @@ def _storage_settings(master: str) -> dict[str, str]:
         return {}
     found = {name: value for name, value in os.environ.items() if ENVIRONMENT.match(name)}
     return {f"spark.executorEnv.{name}": value for name, value in found.items()}
-
-
-def _zip_package(scratch: Path) -> Path:
-    """Return the path of a zip file of this package, from which Python can import."""
-    root = Path(precede.__file__).parent
-    archive = scratch / "precede.zip"
-    with zipfile.ZipFile(archive, "w", zipfile.ZIP_DEFLATED) as file:
-        for path in sorted(root.rglob("*")):
-            if path.is_file() and "__pycache__" not in path.parts:
-                file.write(path, path.relative_to(root.parent))
-    return archive
 
 
 @contextmanager
