@@ -1,3 +1,4 @@
-"""Verbs of the data pipeline: `ingest`, `contacts`, `sweep`, `report`, `export`, `lake`, `pack`; `spark` is what
-they share.
+"""Verbs of the data pipeline: `ingest`, `contacts`, `sweep`, `report`, `export`, `lake`, `pack`.
+
+They share `spark`.
 """
