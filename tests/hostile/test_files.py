@@ -188,7 +188,7 @@ def test_millions_of_empty_lines_are_not_read_to_their_end(line: bytes, tmp_path
 def test_a_file_of_rejected_rows_is_not_read_to_its_end(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("precede.traces.records.MAX_REJECTS", 1000)
+    monkeypatch.setattr("precede.files.rejects.MAX_REJECTS", 1000)
     path = tmp_path / "junk.txt"
     path.write_bytes(b"x\n" * 2_000_000)
     with pytest.raises(BadInput, match=r"20,000 of the first 20,000 rows are rejected"):

@@ -16,11 +16,12 @@ import numpy as np
 from precede.core.errors import BadInput
 from precede.core.instants import Instant
 from precede.core.natural_order import natural
+from precede.files.lines import data_lines, opened
+from precede.files.rejects import Reject
 from precede.traces.formats.contact_csv import read_contact_csv, read_presence_csv
 from precede.traces.formats.one import read_one_events
 from precede.traces.intervals import Intervals, Ints, merge_contacts
-from precede.traces.lines import data_lines, opened
-from precede.traces.records import ContactRow, Reject, Row, Summary, check
+from precede.traces.records import ContactRow, Row, Summary
 
 
 @dataclass(frozen=True, eq=False)
@@ -168,7 +169,7 @@ def read_contacts(path: str | Path, nodes: str | Path | None = None) -> ReadCont
             elif isinstance(row, Reject):
                 rejects.append(row)
     summary.contacts = len(contacts)
-    check(summary)
+    summary.check()
     if nodes is None:
         return ReadContacts(contact_list(contacts), tuple(rejects), (summary,))
     presence, presence_rejects, presence_summary = read_presence(nodes)
@@ -187,7 +188,7 @@ def read_presence(path: str | Path) -> tuple[list[tuple[str, Instant, Instant]],
                 rejects.append(row)
             else:
                 kept.append(row)
-    check(summary)
+    summary.check()
     return kept, rejects, summary
 
 

@@ -11,7 +11,8 @@ from typing import Final
 
 from msgspec import Struct
 
-from precede.traces.lines import BadRow, number, shown
+from precede.files.lines import BadRow, shown
+from precede.traces.lines import number
 
 _EQUATOR_M: Final = 6378137.0
 _ECCENTRICITY_2: Final = 0.00669437999014

@@ -13,6 +13,8 @@ from msgspec import Struct
 
 from precede.core.errors import BadInput
 from precede.core.instants import SECOND, Duration, format_duration
+from precede.files.lines import opened
+from precede.files.rejects import Reject
 from precede.traces.contacts import ContactList, contact_list
 from precede.traces.formats.bonnmotion import read_bonnmotion
 from precede.traces.formats.columns import parse_columns
@@ -26,19 +28,8 @@ from precede.traces.formats.positions import read_positions
 from precede.traces.formats.sightings import read_sightings
 from precede.traces.formats.tij import read_tij
 from precede.traces.formats.walkers import read_walkers
-from precede.traces.lines import opened
 from precede.traces.mobility import Mobility, mobility_of
-from precede.traces.records import (
-    BATCH_ROWS,
-    Batch,
-    ContactRow,
-    MessageRow,
-    Reject,
-    Row,
-    SegmentRow,
-    Summary,
-    batches,
-)
+from precede.traces.records import BATCH_ROWS, Batch, ContactRow, MessageRow, Row, SegmentRow, Summary, batches
 
 
 class Options(Struct, frozen=True, kw_only=True):

@@ -15,10 +15,10 @@ from msgspec import Struct, field
 from precede.core.errors import BadInput
 from precede.core.instants import Instant
 from precede.core.natural_order import natural
+from precede.files.rejects import Reject, RowCounts
 
 MAX_NODES: Final = 1_000_000
 MAX_PAIRS: Final = 4_000_000
-MAX_REJECTS: Final = 1_000_000
 BATCH_ROWS: Final = 20_000
 
 
@@ -53,33 +53,16 @@ class MessageRow(NamedTuple):
     size_bytes: int
 
 
-class Reject(NamedTuple):
-    """A row that could not be used, and the reason."""
-
-    file: str
-    line: int
-    reason: str
-
-
 Row: TypeAlias = SegmentRow | ContactRow | MessageRow | Reject
 
 
-class Summary(Struct):
-    """Counts for one file; `rows_read` is `rows_kept` plus `rows_rejected`.
+class Summary(RowCounts):
+    """Counts for one trace file. `notes` counts repairs, `facts` are properties such as the service day."""
 
-    `reasons` counts rejects by reason, `notes` counts repairs, `facts` are properties such as the service day.
-    """
-
-    file: str
-    format: str
-    rows_read: int = 0
-    rows_kept: int = 0
-    rows_rejected: int = 0
     nodes: int = 0
     segments: int = 0
     contacts: int = 0
     messages: int = 0
-    reasons: dict[str, int] = field(default_factory=dict)
     notes: dict[str, int] = field(default_factory=dict)
     facts: dict[str, str] = field(default_factory=dict)
 
@@ -87,23 +70,12 @@ class Summary(Struct):
         """Count a repair, a merge or a skipped line."""
         self.notes[cause] = self.notes.get(cause, 0) + times
 
-    def reject(self, line: int, reason: str, table: str | None = None) -> Reject:
-        """Count and return a rejected row; `table` is the table inside an archive.
-
-        The variable part of a reason comes after a colon; rejects are counted by the part before it.
-        """
-        self.rows_rejected += 1
-        kind = reason.split(":", 1)[0]
-        self.reasons[kind] = self.reasons.get(kind, 0) + 1
-        return Reject(self.file if table is None else f"{self.file}/{table}", line, reason)
-
     def lines(self) -> list[str]:
         """Return the summary as lines of text."""
         made = [f"{n:,} {noun}" for n, noun in self._made() if n]
-        rows = f"{self.rows_read:,} rows read = {self.rows_kept:,} kept + {self.rows_rejected:,} rejected"
-        text = [f"{self.file}: {rows}", f"  {self.nodes:,} nodes, {', '.join(made) or 'nothing'}"]
+        text = [f"{self.file}: {self.rows()}", f"  {self.nodes:,} nodes, {', '.join(made) or 'nothing'}"]
         text += [f"  {noun}: {value}" for noun, value in self.facts.items()]
-        text += [f"  rejected, {reason}: {count:,}" for reason, count in self.reasons.items()]
+        text += [f"  {line}" for line in self.rejected()]
         text += [f"  {noun}: {count:,}" for noun, count in self.notes.items()]
         return text
 
@@ -137,35 +109,12 @@ def batches(rows: Iterator[Row], summary: Summary, size: int = BATCH_ROWS) -> It
             batch.rejects.append(row)
         held += 1
         if held >= size:
-            _check_rejects(summary)
+            summary.check_rejects()
             yield batch
             batch, held = Batch(), 0
     if held:
         yield batch
-    check(summary)
-
-
-def _check_rejects(summary: Summary) -> None:
-    """Raise BadInput if over a million rows were rejected so far, and they are over nine tenths of all rows."""
-    if summary.rows_rejected > MAX_REJECTS and summary.rows_rejected > 0.9 * summary.rows_read:
-        raise BadInput(
-            f"{summary.file}: {summary.rows_rejected:,} of the first {summary.rows_read:,} rows are rejected"
-            f" (the first: {next(iter(summary.reasons))}); is `--as {summary.format}` right?"
-        )
-
-
-def check(summary: Summary) -> None:
-    """Raise BadInput if a file has no usable row, and AssertionError if its summary does not add up."""
-    if summary.rows_read != summary.rows_kept + summary.rows_rejected:
-        raise AssertionError(f"the rows of {summary.file} do not add up: {summary}")
-    if summary.rows_read == 0:
-        raise BadInput(f"{summary.file}: no rows of {summary.format}")
-    if summary.rows_kept == 0:
-        reason = next(iter(summary.reasons), "")
-        raise BadInput(
-            f"{summary.file}: none of {summary.rows_read:,} rows is {summary.format} "
-            f"(the first was rejected: {reason}); is `--as {summary.format}` right?"
-        )
+    summary.check()
 
 
 def in_order(a: str, b: str) -> tuple[str, str]:

@@ -24,7 +24,8 @@ from msgspec import Struct
 from precede.core.errors import BadInput
 from precede.core.instants import HOUR, MINUTE, SECOND, Duration, Instant
 from precede.core.randomness import named_generator
-from precede.traces.lines import BadRow, coordinate, data_lines, fields_of_csv, opened
+from precede.files.lines import BadRow, data_lines, fields_of_csv, opened
+from precede.traces.lines import coordinate
 from precede.traces.mobility import Mobility
 from precede.traces.walks import Leg, Place, Walkers, each_node
 

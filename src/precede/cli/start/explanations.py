@@ -79,7 +79,7 @@ FAMILIES: Final = (
     Explanation(
         "E012",
         "a trace cannot be read or made",
-        "traces pipeline.mobility",
+        "traces files.lines files.rejects pipeline.mobility",
         "The file has another format than --as says, a row of it is wrong, or a generator got "
         "impossible numbers.",
         "docs/reference/formats.md says what each format looks like and which options it has.",

@@ -12,7 +12,8 @@ from itertools import pairwise
 from typing import Final
 
 from precede.core.errors import BadInput
-from precede.traces.lines import BadRow, coordinate, data_lines, instant
+from precede.files.lines import BadRow, data_lines
+from precede.traces.lines import coordinate, instant
 from precede.traces.records import Nodes, Row, SegmentRow, Summary
 
 _COLUMNS: Final = ("time", "x", "y")

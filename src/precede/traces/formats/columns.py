@@ -5,7 +5,8 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 
 from precede.core.errors import BadInput
-from precede.traces.lines import BadRow, number
+from precede.files.lines import BadRow
+from precede.traces.lines import number
 
 Synonyms = Mapping[str, Sequence[str]]
 

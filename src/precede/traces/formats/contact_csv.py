@@ -9,9 +9,11 @@ from collections.abc import Iterable, Iterator, Mapping
 from typing import Final
 
 from precede.core.errors import BadInput
+from precede.files.lines import BadRow, data_lines, fields_of_csv, name_of
+from precede.files.rejects import Reject
 from precede.traces.formats.contact_rows import Cleaning, ContactRows
-from precede.traces.lines import BadRow, data_lines, fields_of_csv, instant, name_of
-from precede.traces.records import Nodes, Reject, Row, Summary
+from precede.traces.lines import instant
+from precede.traces.records import Nodes, Row, Summary
 
 _COLUMNS: Final = ("a", "b", "start", "end")
 

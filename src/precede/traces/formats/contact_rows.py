@@ -17,8 +17,9 @@ from msgspec import Struct
 from precede.core.errors import BadInput
 from precede.core.instants import Duration, Instant, format_duration
 from precede.core.natural_order import natural
+from precede.files.lines import BadRow, name_of
 from precede.traces.intervals import Intervals, Ints, merge_contacts
-from precede.traces.lines import BadRow, instant, name_of
+from precede.traces.lines import instant
 from precede.traces.records import ContactRow, Nodes, Row, Summary
 
 MAX_ROWS: Final = 50_000_000

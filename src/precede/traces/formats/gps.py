@@ -14,9 +14,10 @@ from typing import Final
 
 from precede.core.errors import BadInput
 from precede.core.instants import MINUTE, Duration, Instant
+from precede.files.lines import BadRow, data_lines, fields_of_csv, name_of, shown
 from precede.traces.formats.columns import places_in
 from precede.traces.geography import Middle, degrees
-from precede.traces.lines import BadRow, data_lines, fields_of_csv, instant, name_of, shown
+from precede.traces.lines import instant
 from precede.traces.records import Row, Summary
 from precede.traces.tracks import Tracks
 

@@ -18,6 +18,8 @@ from pathlib import Path
 import numpy as np
 
 from precede.core.errors import BadInput
+from precede.files.lines import BadRow, name_of
+from precede.files.rejects import Reject
 from precede.traces.formats.gtfs_chain import TripEnds, chained
 from precede.traces.formats.gtfs_feed import (
     MAX_HELD,
@@ -32,8 +34,8 @@ from precede.traces.formats.gtfs_feed import (
 )
 from precede.traces.formats.gtfs_motion import Anchor, Leg, Shape, layover, trip_legs
 from precede.traces.geography import Projection, degrees
-from precede.traces.lines import BadRow, name_of, number
-from precede.traces.records import Nodes, Reject, Row, SegmentRow, Summary
+from precede.traces.lines import number
+from precede.traces.records import Nodes, Row, SegmentRow, Summary
 
 
 def read_gtfs(path: str | Path, summary: Summary, day: str | None = None, chain: bool = False) -> Iterator[Row]:

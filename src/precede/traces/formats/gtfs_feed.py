@@ -24,9 +24,11 @@ from msgspec import Struct, field
 from precede.core.errors import BadInput
 from precede.core.instants import SECOND, Instant
 from precede.files.inputs import Counted, Unpacked, open_regular
+from precede.files.lines import BadRow, fields_of_csv, name_of, numbered_lines, shown
+from precede.files.rejects import Reject
 from precede.traces.geography import Projection, degrees
-from precede.traces.lines import BadRow, fields_of_csv, name_of, number, numbered_lines, shown
-from precede.traces.records import Reject, Summary
+from precede.traces.lines import number
+from precede.traces.records import Summary
 
 MAX_HELD: Final = 20_000_000
 _LOST: Final = 1e9

@@ -14,7 +14,8 @@ from collections.abc import Iterable, Iterator
 from typing import Final, Literal, TypeAlias
 
 from precede.core.instants import Instant
-from precede.traces.lines import BadRow, coordinate, data_lines, instant, number, shown
+from precede.files.lines import BadRow, data_lines, shown
+from precede.traces.lines import coordinate, instant, number
 from precede.traces.records import Nodes, Row, Summary
 from precede.traces.waypoints import Walker
 

@@ -15,8 +15,10 @@ from msgspec import Struct
 
 from precede.core.errors import BadInput
 from precede.core.instants import Instant
-from precede.traces.lines import BadRow, instant, name_of, number, shown
-from precede.traces.records import MAX_PAIRS, ContactRow, MessageRow, Nodes, Reject, Row, Summary, in_order
+from precede.files.lines import BadRow, name_of, shown
+from precede.files.rejects import Reject
+from precede.traces.lines import instant, number
+from precede.traces.records import MAX_PAIRS, ContactRow, MessageRow, Nodes, Row, Summary, in_order
 
 _MAX_SIZE: Final = 2**62
 

@@ -9,9 +9,10 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator
 from itertools import chain
 
+from precede.files.lines import BadRow, data_lines, name_of
 from precede.traces.formats.columns import is_numeric
 from precede.traces.formats.one import read_one_events
-from precede.traces.lines import BadRow, coordinate, data_lines, instant, name_of
+from precede.traces.lines import coordinate, instant
 from precede.traces.records import Row, Summary
 from precede.traces.tracks import Tracks
 

@@ -16,8 +16,9 @@ from msgspec import Struct
 
 from precede.core.errors import BadInput
 from precede.core.instants import MINUTE, Duration, Instant
+from precede.files.lines import BadRow, fields_of_csv, name_of, shown
 from precede.traces.formats.columns import is_numeric, places_in
-from precede.traces.lines import BadRow, coordinate, fields_of_csv, instant, name_of, number, shown
+from precede.traces.lines import coordinate, instant, number
 from precede.traces.records import Row, Summary
 from precede.traces.tracks import Tracks
 

@@ -13,9 +13,9 @@ from contextlib import AbstractContextManager
 from typing import Final, TypeAlias
 
 from precede.core.errors import BadInput
+from precede.files.lines import BadRow, data_lines, fields_of_csv, shown
 from precede.traces.formats.columns import is_numeric, places_in
 from precede.traces.formats.contact_rows import Cleaning, ContactRows
-from precede.traces.lines import BadRow, data_lines, fields_of_csv, shown
 from precede.traces.records import MAX_NODES, Row, Summary
 
 Opened: TypeAlias = Callable[[], AbstractContextManager[Iterator[tuple[int, str]]]]

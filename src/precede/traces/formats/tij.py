@@ -10,7 +10,8 @@ from collections.abc import Iterable, Iterator
 
 from precede.core.errors import BadInput
 from precede.core.instants import SECOND, Duration
-from precede.traces.lines import BadRow, data_lines, instant, name_of
+from precede.files.lines import BadRow, data_lines, name_of
+from precede.traces.lines import instant
 from precede.traces.records import MAX_PAIRS, ContactRow, Nodes, Row, Summary, in_order
 
 

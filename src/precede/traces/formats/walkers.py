@@ -10,7 +10,8 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator
 
 from precede.core.instants import Instant
-from precede.traces.lines import BadRow, coordinate, data_lines, instant, name_of, number, shown
+from precede.files.lines import BadRow, data_lines, name_of, shown
+from precede.traces.lines import coordinate, instant, number
 from precede.traces.records import Nodes, Row, Summary
 from precede.traces.waypoints import Walker
 
