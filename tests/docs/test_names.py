@@ -29,6 +29,7 @@ FOREIGN = {
         "pyzmq",
         "AWS_ACCESS_KEY_ID",
         "cp",
+        "PrepareSend",
         "librt.strings.read_i64_le",
     ),
     *("KKpsk0_25519_ChaChaPoly_BLAKE2s", "ostermalm_001_1", "Z_"),

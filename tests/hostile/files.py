@@ -31,6 +31,7 @@ from precede.experiments.scenario import read_scenario
 from precede.runtime.links.keyring import read_keys
 from precede.traces.contacts import read_contacts
 from precede.traces.reading import Loaded, Options, load
+from precede.witness.foreign.log import verify_foreign
 from precede.witness.verify import verify
 from tests.hostile.mutations import bent
 
@@ -141,6 +142,22 @@ def judge(path: Path, random: Random) -> None:
     assert verdict.verdict in ("holds", "violated", "unknown")
 
 
+def judge_foreign(format: str) -> Callable[[Path, Random], None]:
+    """A function that verifies a log of another system and checks its counts."""
+
+    def read(path: Path, random: Random) -> None:
+        found = verify_foreign(str(path), format, random.choice(["fifo", "causal", "total", None]))
+        assert found.verdict.verdict in ("holds", "violated", "unknown")
+        counts = found.counts
+        assert counts.rows_read == counts.rows_kept + counts.rows_rejected
+        assert counts.rows_rejected == sum(counts.reasons.values())
+        assert all(reason.isprintable() and len(reason) < 300 for reason in counts.reasons)
+        if counts.rows_rejected:
+            assert found.verdict.verdict != "holds"
+
+    return read
+
+
 def scenario(path: Path, random: Random) -> None:
     read_scenario(str(path))
 
@@ -245,6 +262,22 @@ JSON_WORDS = [
     b"-0",
     b"[" * 2000,
 ]
+SHIVIZ = (
+    b'broadcast x\na {"a":1}\ndelivered x\nb {"a":1,"b":1}\nbroadcast y\nb {"a":1,"b":2}\n'
+    b'delivered y\na {"a":2,"b":2}\n'
+)
+GOVECTOR = b'a {"a":1}\nbroadcast x\nb {"a":1, "b":1}\ndelivered x\nb {"a":1, "b":2}\nbroadcast y\n'
+CLOCK_LINES = (
+    b'{"node":"a","kind":"broadcast","message":"x","clock":{"a":1}}\n'
+    b'{"host":"b","event":"delivered x","vector_clock":{"a":1,"b":1}}\n'
+    b'{"node":"b","kind":"broadcast","message":"y","clock":"{\\"a\\":1,\\"b\\":2}"}\n'
+)
+ETCD = (
+    b'{"Header":{"revision":3},"Events":[{"kv":{"key":"Zm9v","mod_revision":2}},'
+    b'{"type":1,"kv":{"key":"Zm9v","mod_revision":3}}],"Canceled":false}\n'
+    b'{"result":{"header":{"revision":"4"},"events":[{"kv":{"key":"YmFy","mod_revision":"4"}}]}}\n'
+)
+CLOCK_CSV = b"node,kind,message,clock\na,broadcast,x,a:1\nb,delivered,x,a:1 b:1\nb,broadcast,y,a:1 b:2\n"
 SCENARIO = (
     b'[world]\nkind = "contacts"\nnodes = 5\n[workload]\nevery = "20min"\nfirst = "20s"\nsize = 1000\n'
     b'[run]\nprotocol = "delta_causal"\noptions = { lifetime = "20min" }\nseed = 1\n'
@@ -314,6 +347,16 @@ READERS = [
     Reader("verify_csv", [LOG, OPAQUE], LOG_WORDS, judge, ".csv"),
     Reader("verify_json", [ROWS, NUMBERED], JSON_WORDS, judge, ".jsonl"),
     Reader("verify_parquet", parquet(), [b"PAR1", b"node", b"\x15\x00", b"\xff" * 9], judge, ".parquet"),
+    Reader("as_shiviz", [SHIVIZ], [*JSON_WORDS, b"(?<event>", b"a {", b"delivered"], judge_foreign("shiviz")),
+    Reader("as_govector", [GOVECTOR], [*JSON_WORDS, b"a {", b"delivered"], judge_foreign("govector")),
+    Reader("as_etcd_watch", [ETCD], [*JSON_WORDS, b'"kv":', b'"Events":'], judge_foreign("etcd-watch")),
+    Reader(
+        "as_jsonl_vector_clock",
+        [CLOCK_LINES],
+        [*JSON_WORDS, b'"clock":', b'"host":'],
+        judge_foreign("jsonl-vector-clock"),
+    ),
+    Reader("as_csv", [CLOCK_CSV], [*LOG_WORDS, b"a:1", b"clock"], judge_foreign("csv")),
     Reader(
         "scenario", [SCENARIO, POINTS], [b"[world]", b"kind", b'"', b"= [", b"seed = ", b"{"], scenario, ".toml"
     ),

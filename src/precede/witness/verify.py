@@ -108,9 +108,27 @@ def verify(
     if chosen_order != "delta":
         layout = layout.without("deadline_us", "clock_us")
     names = _read_members(members, log, chosen_order)
+    return verify_layout(
+        log, layout, chosen_order, steps, duplicates, names, engine=engine, note=note, progress=progress
+    )[0]
+
+
+def verify_layout(
+    log: Log,
+    layout: Layout,
+    order: Order,
+    steps: Steps = "counted",
+    duplicates: Duplicates = "forbid",
+    members: tuple[str, ...] = (),
+    *,
+    engine: EngineName | None = None,
+    note: str | None = None,
+    progress: Callable[[int], None] | None = None,
+) -> tuple[Verdict, list[History]]:
+    """Verify a log whose columns are known; return the verdict and the histories it is about."""
     checks, histories, facts = read_histories(log, layout, steps == "counted", engine, progress)
-    facts.members = names
-    return judge(checks, histories, facts, chosen_order, duplicates == "allow", note)
+    facts.members = members
+    return judge(checks, histories, facts, order, duplicates == "allow", note), histories
 
 
 def verify_each(

@@ -1,1 +1,1 @@
-"""Verbs that check: `verify` (`follow` is its option), `measure`, `reproduce` with the `exhibits` it writes."""
+"""Verbs for checks: `verify` with `follow` and `foreign`, `measure`, `reproduce` and the `exhibits`."""

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from collections.abc import Sequence
 from contextlib import AbstractContextManager, nullcontext
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any, Final, TypeAlias, cast
@@ -22,6 +23,17 @@ if TYPE_CHECKING:
 LogArgument: TypeAlias = Annotated[
     str,
     typer.Argument(help="CSV, JSON lines, Parquet or a folder of it, a run's folder, a URL of one; - is stdin"),
+]
+FormatOption: TypeAlias = Annotated[
+    str | None,
+    typer.Option(
+        "--as",
+        metavar="FORMAT",
+        help="another system's log: shiviz, govector, etcd-watch, jsonl-vector-clock, csv, module:function",
+    ),
+]
+PatternOption: TypeAlias = Annotated[
+    str | None, typer.Option(metavar="REGEX", help="with --as shiviz: ShiViz's expression for this log")
 ]
 OrderOption: TypeAlias = Annotated[
     str | None,
@@ -74,7 +86,9 @@ JsonOption: TypeAlias = Annotated[bool, typer.Option("--json", help="print the v
 
 def command(
     log: LogArgument,
+    format: FormatOption = None,
     order: OrderOption = None,
+    pattern: PatternOption = None,
     columns: ColumnsOption = None,
     by: ByOption = None,
     kinds: KindsOption = None,
@@ -104,8 +118,10 @@ def command(
       precede verify lake/events --by run --master local[4]
       precede verify kafka.jsonl --columns node=consumer,step=offset,message=key --by topic,partition
       precede verify out/segments --follow
+      precede verify shiviz.log --as shiviz
     """
     from precede.cli.evidence.follow import follow_log
+    from precede.cli.evidence.foreign import verify_foreign_log
 
     if log.startswith("file:"):
         log = unquote(urlsplit(log).path)
@@ -119,12 +135,19 @@ def command(
         "duplicates": cast("Duplicates", duplicates),
         "members": members,
     }
+    if format is not None or pattern is not None:
+        return verify_foreign_log(log, format, chosen, pattern, options, bool(follow or master), as_json)
     if follow:
         verdict = follow_log(log, chosen, options, idle, checkpoint, master, conf, as_json)
     elif idle is not None or checkpoint is not None:
         raise BadInput("--idle and --checkpoint need --follow")
     else:
         verdict = _verify(log, chosen, options, master, conf, scratch)
+    return _show(log, verdict, follow, as_json)
+
+
+def _show(log: str, verdict: Verdict, follow: bool, as_json: bool) -> int:
+    """Print a verdict and the evidence beside its log; return the exit code."""
     evidence = _evidence(log)
     if as_json:
         said = verdict.json() | ({"evidence": evidence} if evidence else {})
@@ -212,14 +235,15 @@ def _checked(log: str) -> LogSource:
     return parquet_log([Piece(file) for file in table_files(path)], log) if is_table(path) else log
 
 
-def describe(log: str, verdict: Verdict) -> str:
-    """Return the verdict as text for the terminal."""
+def describe(log: str, verdict: Verdict, more: Sequence[str] = ()) -> str:
+    """Return the verdict as text for the terminal, with more lines after its counts."""
     lines = [f"{log}: {verdict.order} order {verdict.verdict.upper() if not verdict.holds else 'holds'}"]
     lines += [f"  {reason}{_code(reason)}" for reason in verdict.reasons]
     lines.append(f"  {verdict.rows:,} rows, {verdict.deliveries_checked:,} deliveries checked")
     if verdict.violations:
         kinds = ", ".join(f"{count:,} {kind.replace('_', ' ')}" for kind, count in verdict.counts.items())
         lines.append(f"  {_counted(verdict.violations, 'violation')}: {kinds}")
+    lines += [f"  {line}" for line in more]
     lines += [f"  note: {note}" for note in verdict.notes]
     lines += [f"  finding: {finding}" for finding in verdict.findings]
     lines += _describe_parts(verdict)

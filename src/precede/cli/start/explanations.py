@@ -191,6 +191,13 @@ REASONS: Final = (
         "and clock_us.",
         "Log them, or ask for an order that can be decided: --order fifo or --order total.",
     ),
+    Explanation(
+        "E045",
+        "unknown: lines of the log were rejected",
+        r"lines were rejected",
+        "A line of a log that was read with --as is not a row of its format, so an event may be missing.",
+        "The counts say how many and why. Correct them, or remove the lines that are no events.",
+    ),
 )
 
 WARNINGS: Final = (
