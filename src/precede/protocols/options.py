@@ -24,15 +24,11 @@ OptionsT = TypeVar("OptionsT", bound=Struct)
 
 
 def option(help: str, *, least: int = 0, most: int | None = None) -> Note:
-    """Return the annotation of an option: `Annotated[int, option("largest packet in bytes", least=1)]`."""
     return Note(help, least, most)
 
 
 def duration(help: str, *, least: int = 0) -> Note:
-    """Return the annotation of an option that is a duration. A repeating interval needs a `least` above 0.
-
-    A timer of 0s would fire for ever at one simulated instant.
-    """
+    """Return the annotation of an option that is a duration. An interval needs a `least` above 0."""
     return Note(help, least, is_duration=True)
 
 
@@ -52,10 +48,7 @@ def declared_options(struct: type[Struct]) -> Mapping[str, Setting]:
 
 
 def read_struct(struct: type[OptionsT], written: Mapping[str, Any]) -> OptionsT:
-    """Return the struct with its written options, checked and converted. Other keys are ignored.
-
-    Raise `BadInput` if a value cannot be used.
-    """
+    """Return the struct with its written options, checked and converted. Other keys are ignored."""
     return struct(
         **{
             key: read_option(key, setting, written[key])

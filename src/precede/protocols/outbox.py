@@ -52,10 +52,7 @@ class _Unacknowledged:
 
 
 class Outbox:
-    """The unacknowledged own messages of a node. `rto` is the first interval until a packet is sent again.
-
-    With `rto` 0 the channels are reliable: packets are sent once, and nothing is kept or acknowledged.
-    """
+    """The unacknowledged own messages of a node. With `rto` 0 channels are reliable, and nothing is kept."""
 
     def __init__(self, rto: Duration) -> None:
         self._rto = rto
@@ -79,7 +76,6 @@ class Outbox:
             effects.append(SetTimer(_key(id), now + self._rto))
 
     def acknowledge(self, id: MessageId, sender: NodeId, effects: list[Effect]) -> None:
-        """Send an acknowledgement of a received message, unless the channels are reliable."""
         if self._rto:
             effects.append(Send(AckPacket((id,)), sender, RADIO))
 
@@ -101,7 +97,6 @@ class Outbox:
             self.acknowledged(id, peer, effects)
 
     def unacknowledged(self) -> dict[MessageId, dict[NodeId, Packet]]:
-        """Return the packets that would be sent again, by message and addressee."""
         return {
             id: {peer: entry.packets[peer] for peer in entry.missing} for id, entry in self._entries.items()
         }

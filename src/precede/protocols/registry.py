@@ -118,7 +118,6 @@ class JoinedOptions(Struct, frozen=True):
 
 
 def names() -> list[str]:
-    """Return the names of all protocols, the built-in ones first."""
     return [*_PROTOCOLS, *sorted(name for name in _foreign() if name not in _PROTOCOLS)]
 
 
@@ -202,10 +201,7 @@ def options_of_entry(entry: Entry[Any], dissemination: str | None = None) -> dic
 
 
 def option_groups(entry: Entry[Any]) -> dict[str, dict[str, Setting]]:
-    """Return the options of an entry: its own under "", then those of each dissemination it can be joined to.
-
-    A dissemination's group leaves out the options that the entry has itself.
-    """
+    """Return an entry's options under "", then what each dissemination that it can be joined to adds."""
     groups = {"": dict(declared_options(entry.options))}
     if entry.ordering is None:
         return groups
@@ -238,7 +234,6 @@ def make(name: str, role: str, context: Context[Mapping[str, Any] | Struct]) -> 
 
 
 def make_entry(entry: Entry[Any], role: str, context: Context[Mapping[str, Any] | Struct]) -> Node:
-    """Build a node of a protocol that need not be registered."""
     return build_node(entry, role, replace(context, options=read_options(entry, context.options)))
 
 

@@ -31,11 +31,7 @@ class Axis:
 
 
 def fitting(values: Sequence[float], start: float, end: float, logarithmic: bool, zero: bool) -> Axis:
-    """Make an axis for these values with a margin.
-
-    With `zero`, a linear axis begins at 0 if no value is negative. Raises ValueError if the axis is logarithmic
-    and a value is not positive.
-    """
+    """Make an axis for these values with a margin; with `zero`, one of positive values begins at 0."""
     if logarithmic and any(value <= 0 for value in values):
         raise ValueError("a logarithmic axis needs positive values")
     low, high = min(values), max(values)

@@ -82,7 +82,6 @@ def _pair(row: Row) -> str:
 
 
 def _numbers(rows: list[Row]) -> dict[str, int]:
-    """Return the number of each pair, from 1, in the order of the table."""
     return {pair: number for number, pair in enumerate(dict.fromkeys(map(_pair, rows)), 1)}
 
 

@@ -57,10 +57,7 @@ class Mark(NamedTuple):
 
 @dataclass(frozen=True)
 class Figure:
-    """Curves and published marks over two axes. With `categories`, x is an index into them.
-
-    `heights` are values that the vertical axis must reach too: panels with the same heights share their axis.
-    """
+    """Curves and published marks over two axes; panels with the same `heights` share their vertical axis."""
 
     title: str
     x_label: str
@@ -90,8 +87,7 @@ _NO_DATE: Final = datetime(2000, 1, 1, tzinfo=UTC)
 def svg(figure: Figure, width: int = 720, height: int = 400, column: float | None = None) -> Markup:
     """Return the figure as one self-contained SVG element; its height grows with the legend.
 
-    With `column`, the element is that many points wide, as the column of a paper, and has no title above the
-    curves: a paper has captions.
+    With `column`, it is that many points wide and has no title, as in the column of a paper.
     """
     top, size = _TOP, ""
     if column is not None:
@@ -123,10 +119,7 @@ def svg(figure: Figure, width: int = 720, height: int = 400, column: float | Non
 
 
 def png(figure: Figure, width: int = 1440, column: float | None = None) -> bytes:
-    """Return the figure as a PNG image, with a font that is installed as a package.
-
-    With `column`, it has 600 dots per inch at that many points.
-    """
+    """Return the figure as a PNG image; with `column`, of 600 dots per inch at that many points."""
     import font_source_sans_pro
     import resvg_py
 

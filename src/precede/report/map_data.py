@@ -31,10 +31,7 @@ Way = tuple[int, int, float, float, int, float, float]
 
 
 class Stage(NamedTuple):
-    """The content of a map: nodes, their paths, and links (a, b, start, end); times in microseconds.
-
-    Nodes in paths and links, and `stations`, are indices into `nodes`.
-    """
+    """The content of a map: nodes, paths and links by their indices in `nodes`; times in microseconds."""
 
     nodes: list[str]
     ways: list[Way]
@@ -71,10 +68,7 @@ def _links(met: pa.Table, nodes: Sequence[str], zero: int) -> list[tuple[int, in
 
 
 def of_log(lake: Lake, run_id: str, until: int) -> Stage | None:
-    """Make the map of a run without a trace from the packets in its log up to an instant.
-
-    Returns None if the log has no packets between two known nodes up to then.
-    """
+    """Make the map of a run without a trace from the packets in its log; None if it has none up to then."""
     about_packets = pc.field("kind").isin(["sent", "packet_received"]) & (pc.field("at_us") <= until)
     table = lake.read("events", run_id, ["node", "kind", "at_us", "peer", "medium"], about_packets)
     table = table.filter(pc.is_valid(table["peer"]))
@@ -135,10 +129,7 @@ def _circle(nodes: Sequence[int], until: int) -> list[Way]:
 
 
 def page_map(stage: Stage) -> dict[str, Any]:
-    """Return the data for `map.js`.
-
-    Coordinates and times are whole units. Each part of a path is stored as differences from the part before.
-    """
+    """Return the data for `map.js` in whole units, each part of a path as differences from the part before."""
     node = np.array([way[0] for way in stage.ways], dtype=np.int64)
     clock = np.array([(way[1], way[4]) for way in stage.ways], dtype=np.int64).reshape(-1, 2)
     span = np.array([way[2:4] + way[5:7] for way in stage.ways], dtype=np.float64).reshape(-1, 4)
@@ -170,9 +161,6 @@ def page_map(stage: Stage) -> dict[str, Any]:
 
 
 def script(function: str, data: Mapping[str, Any]) -> str:
-    """Return data as a script that calls a function of the page with them.
-
-    A page that was opened from a disk may load scripts, but may not fetch other files.
-    """
+    """Return data as a script that calls a function of the page: a page from a disk may not fetch files."""
     text = json.dumps(data, separators=(",", ":"), ensure_ascii=False)
     return f"PRECEDE.{function}({text});\n"

@@ -59,10 +59,7 @@ def exhibit_of(place: str) -> str:
 
 
 def _claims(comparisons: list[Row], papers: Path | None) -> dict[str, list[Row]]:
-    """Return the claims of each paper that this lake has compared: first the compared ones, then the others.
-
-    The others come from the claims files in `papers`; they are not measured in this lake.
-    """
+    """Return the claims of each paper that this lake has compared: the measured ones, then all others."""
     claims: dict[str, list[Row]] = {}
     compared: set[tuple[str, str]] = set()
     for row in comparisons:
@@ -186,10 +183,7 @@ def _write_exhibit(pages: Pages, paper: str, exhibit: str, claims: list[Row], cu
 
 
 def _figure(title: str, measure: str, rows: list[Row]) -> Figure:
-    """Draw claims in one figure, in the order of the page's table.
-
-    Published values are marks; ours have confidence intervals.
-    """
+    """Draw claims in one figure, in the order of the page's table; published values are marks."""
     ours, marks = [], []
     for x, row in enumerate(rows):
         low, high = row["interval_low"], row["interval_high"]

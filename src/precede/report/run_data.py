@@ -28,11 +28,7 @@ _COLUMNS: Final = (
 
 
 class Log(NamedTuple):
-    """Events as columns, sorted by time; events of one instant stay in the order of the file, causes first.
-
-    `message` is an index into `messages`, which holds (source, incarnation, number); a source is an index into
-    `nodes`.
-    """
+    """Events as columns, sorted by time; `message` is an index into `messages`, a source one into `nodes`."""
 
     nodes: list[str]
     node: Ints
@@ -61,8 +57,7 @@ def read_log(
 ) -> Log:
     """Read the first `limit` events about messages of a run, and the ages of all messages of a window.
 
-    `include` is a step of a node: the result is then up to five times longer, if that is needed to contain that
-    step.
+    The result may be five times longer, to contain the step `include` of a node.
     """
     table = lake.read("events", run_id, _COLUMNS, pc.field("kind").isin(SHOWN))
     keys = [("at_us", "ascending"), ("_", "ascending")]
@@ -98,10 +93,7 @@ def message_keys(source: Ints, incarnation: Ints, number: Ints) -> Ints:
 
 
 def delivery_ages(table: pa.Table, window: Window | None = None) -> Ints:
-    """Return the time from broadcast to delivery of every delivery at another node, in microseconds, sorted.
-
-    With a window, only messages that were broadcast in it count, as in the measures of the run.
-    """
+    """Return the ages of all deliveries at other nodes of messages in a window, in microseconds, sorted."""
     kind = indices(table["kind"], SHOWN)
     names = distinct_names(table["node"], table["message_source"])
     source, at = indices(table["message_source"], names), table["at_us"].to_numpy()
@@ -127,10 +119,9 @@ NO_AGES: Final[Ints] = np.empty(0, dtype=np.int64)
 def latency_figure(
     scenario: str, groups: Mapping[str, Sequence[tuple[Ints, Mapping[str, float]]]]
 ) -> Figure | None:
-    """Return the figure of deliveries over the time since the broadcast, with a curve for each group of runs.
+    """Draw the share of expected deliveries over the time since the broadcast, a curve for each group of runs.
 
-    A run is the ages of its deliveries and its measures. A curve is the share of the expected deliveries that
-    were made within a time: it ends at the delivery ratio. Returns None if nothing was delivered.
+    A run is the ages of its deliveries and its measures; a curve ends at the delivery ratio.
     """
     pooled = {
         name: np.sort(np.concatenate([ages for ages, _ in runs] or [NO_AGES])) for name, runs in groups.items()
@@ -152,7 +143,6 @@ def latency_figure(
 
 
 def _with_row_numbers(table: pa.Table) -> pa.Table:
-    """Return the table with a column `_` of row numbers, to sort stably."""
     return table.append_column("_", pa.array(np.arange(table.num_rows)))
 
 
@@ -166,7 +156,6 @@ def _rows_until(table: pa.Table, include: tuple[str, int] | None) -> int:
 
 
 def _numbers(column: Any) -> Ints:
-    """Return a column of whole numbers as an array; -1 for null."""
     numbers: Ints = column.fill_null(-1).to_numpy().astype(np.int64)
     return numbers
 

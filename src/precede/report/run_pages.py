@@ -189,7 +189,6 @@ def _sizes(name: str, at: Any, values: Any, peaks: Any) -> Figure:
 
 
 def _no_diagram() -> dict[str, Any]:
-    """Return the template's values for a run without a log."""
     names = ("data", "map", "map_text", "window", "example", "example_message", "story", "violations")
     return {**dict.fromkeys(names, ""), "diagram": False}
 
@@ -217,10 +216,7 @@ def _map_text(run: Row) -> str:
 
 
 def _command(run: Row) -> str:
-    """Return the command that repeats this run.
-
-    If the scenario is a file, the command has its path relative to the working directory.
-    """
+    """Return the command that repeats this run, with the path of a scenario file from here."""
     settings = "".join(f" --set {key}={value}" for key, value in json.loads(run["options"]).items())
     scenario = run["scenario"]
     file = Path(run["about"].get("base", "")) / scenario

@@ -55,10 +55,10 @@ def build_site(
     evidence: Sequence[Sequence[Cell]] = (),
     progress: Callable[[int, int], None] | None = None,
 ) -> Built:
-    """Write the site of a lake into the folder `out`.
+    """Write the site of a lake into the folder `out`: at most `runs` runs, with at most `events` events each.
 
-    A run's page has at most `events` events. At most `runs` runs get a page; None: as many as are soon written.
-    `evidence` has rows of member, what it signed, proof or hint, and key.
+    If `runs` is None, as many as are soon written. `evidence` has rows of member, what it signed, proof or
+    hint, and key.
     """
     results = read_results(lake)
     pages = fresh_folder(out)
@@ -102,10 +102,7 @@ def build_site(
 
 
 def fresh_folder(out: Path) -> Pages:
-    """Make the folder of a report, or empty it of what an earlier report wrote, and copy the assets into it.
-
-    Other files in the folder stay. Files in `assets` and `data` are removed only if the folder holds a report.
-    """
+    """Make the folder of a report, or remove from it what an earlier report wrote, and copy the assets."""
     out.mkdir(parents=True, exist_ok=True)
     listed = out / "assets" / _LIST
     if listed.is_file():
@@ -124,8 +121,7 @@ def fresh_folder(out: Path) -> Pages:
 def _chosen(results: Results, most: int | None) -> list[Row]:
     """Return the runs that get a page: at most `most`, or as many as `RUNS` and `_ROWS` allow.
 
-    Runs that failed or whose order does not hold come first, then the first seeds of all groups. A finished run
-    without a log gets no page.
+    Runs that failed or whose order does not hold come first, then the first seeds of all groups.
     """
 
     def rank(run: Row) -> tuple[int, int]:

@@ -68,8 +68,7 @@ def write_sweep(pages: Pages, results: Results, sweep: str, with_page: set[str])
 def _latency(groups: list[Row]) -> list[Section]:
     """Return the section of deliveries over time: a panel for each scenario, a curve for each group of runs.
 
-    If these are too many curves, there is a panel for each value of the setting on the figures' axis. If they
-    are still too many, there is no section.
+    Too many curves get a panel for each value of the axis' setting; if they are still too many, none.
     """
     curves: dict[tuple[str, str, str], list[Row]] = {}
     for row in sorted(groups, key=_in_order):
@@ -91,10 +90,7 @@ def _latency(groups: list[Row]) -> list[Section]:
 
 
 def _over_time(scenario: str, curves: Mapping[str, list[Row]]) -> Figure | None:
-    """Return the share of expected deliveries that were made within a time; None if nothing was delivered.
-
-    The axis ends where no curve rises any more.
-    """
+    """Draw the share of expected deliveries within a time, up to where no curve rises; None without any."""
     measures = dict.fromkeys(row["measure"] for rows in curves.values() for row in rows)
     ages = {measure: WITHIN[measure.removeprefix(_WITHIN)] for measure in measures}
     last = {name: max(row["value"] for row in rows) for name, rows in curves.items()}
@@ -174,10 +170,7 @@ def _summary(runs: list[Row]) -> str:
 
 
 def figures_of(groups: list[Row], measure: str) -> list[Figure]:
-    """Return figures of a measure over the first varied setting: a panel for each scenario, with the same axes.
-
-    Each panel has a curve for each protocol and the other settings, in the same colour in all panels.
-    """
+    """Return figures of a measure over the first varied setting: a panel for each scenario, same axes."""
     rows = [row for row in groups if row["measure"] == measure and row["value"] is not None]
     if len(rows) < 2 or all(row["value"] == 0 for row in rows):
         return []
@@ -228,16 +221,12 @@ def _titled(rows: list[Row], measure: str) -> tuple[str, str, float]:
 
 
 def _varied(settings: list[dict[str, Any]]) -> list[str]:
-    """Return the keys whose values differ among groups."""
     keys = dict.fromkeys(key for one in settings for key in one if key != "protocol")
     return [key for key in keys if len({str(one.get(key)) for one in settings}) > 1]
 
 
 def _axis(settings: list[dict[str, Any]], keys: list[str]) -> str | None:
-    """Return the varied setting that becomes the horizontal axis; None if there is none.
-
-    A setting whose values are numbers or durations comes before one whose values are words.
-    """
+    """Return the varied setting for the horizontal axis, one of numbers or durations first; None if none is."""
 
     def is_scale(key: str) -> bool:
         return all(_is_number(str(one[key])) for one in settings if one.get(key) is not None)
@@ -268,7 +257,6 @@ def _size(text: str) -> tuple[int, float, str]:
 
 
 def _is_number(text: str) -> bool:
-    """Is this a number or a duration?"""
     return _NUMBER.fullmatch(text) is not None
 
 
@@ -297,7 +285,6 @@ def table_of_groups(groups: list[Row]) -> Table:
 
 
 def _half(row: Row, scale: float) -> float | None:
-    """Return half the width of a confidence interval; None for a single run."""
     return None if row["low"] is None or row["high"] is None else (row["high"] - row["low"]) / 2 / scale
 
 

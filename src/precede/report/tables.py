@@ -77,7 +77,6 @@ class Table:
                 raise ValueError(f"{self.caption}: a row has {len(row)} cells for {len(self.header)} columns")
 
     def numeric(self, column: int) -> bool:
-        """Return whether a column has numbers and, apart from empty cells, nothing else."""
         cells = [row[column] for row in self.rows if row[column] is not None]
         return bool(cells) and all(isinstance(cell, int | float) for cell in cells)
 
@@ -134,7 +133,6 @@ def latex(table: Table, label: str = "") -> str:
 
 
 def _latex_text(text: str) -> str:
-    """Return a text on one line with LaTeX's special characters escaped."""
     return re.sub(r"[\\&%$#_{}~^Δ≤≥×–]", lambda match: _LATEX[match[0]], " ".join(text.split()))
 
 
@@ -167,7 +165,6 @@ def _html_cell(cell: Cell, column: int, number: bool) -> str:
 
 
 def _class(name: str) -> str:
-    """Return an HTML class attribute, or an empty text."""
     return f' class="{name}"' if name else ""
 
 

@@ -29,7 +29,6 @@ class Meetings(NamedTuple):
 
     @property
     def span(self) -> int:
-        """The instant at which the last contact ends."""
         return int(self.end.max(initial=1))
 
 
@@ -70,7 +69,6 @@ def _before(instants: Ints, edges: Ints) -> Any:
 
 
 def degrees(meetings: Meetings) -> Ints:
-    """Return how many different nodes each node met."""
     pairs = np.unique(meetings.a * len(meetings.nodes) + meetings.b)
     ends = np.concatenate((pairs // len(meetings.nodes), pairs % len(meetings.nodes)))
     return np.bincount(ends, minlength=len(meetings.nodes))
@@ -101,8 +99,7 @@ def ccdf(values: Ints, unit: float) -> list[Point]:
 def reached(meetings: Meetings) -> Iterator[tuple[float, list[tuple[int, float]]]]:
     """Yield, for four instants of the trace, the share of pairs that a message born then reaches over time.
 
-    Every node has a message at that instant, and hands everything on to whom it meets, in no time: no routing
-    delivers more. A pair is a source and another node.
+    Every node hands everything on to whom it meets, in no time: no routing delivers more.
     """
     order = np.argsort(meetings.start, kind="stable")
     rows = list(zip(*(column[order].tolist() for column in meetings[1:]), strict=True))

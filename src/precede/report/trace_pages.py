@@ -139,7 +139,6 @@ def _reachability(meetings: trace_data.Meetings) -> list[Section]:
 
 
 def _clock(span: float) -> Unit:
-    """Return the unit in which times up to a span are shown."""
     return unit_of("us", span) or Unit("s", 1e6)
 
 

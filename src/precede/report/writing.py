@@ -27,10 +27,7 @@ SECTIONS: Final = ("sweeps", "traces", "runs", "papers", "protocols")
 
 
 class Section(NamedTuple):
-    """A section of a page: text, figures, tables, and the command that makes them again.
-
-    `filter` is the id of a field that filters the rows of the tables; without it there is no field.
-    """
+    """A section of a page; `filter` is the id of the field that filters the rows of its tables, if any."""
 
     title: str = ""
     text: Markup | str = ""
@@ -64,7 +61,6 @@ class Pages:
         return page
 
     def file(self, name: str, text: str) -> None:
-        """Write a file beside the pages, such as a table to download."""
         (self.out / name).write_text(text, encoding="utf-8")
         self.written.append(name)
 
@@ -75,7 +71,6 @@ class Pages:
 
 
 def with_numbers(figure: Figure) -> dict[str, Markup]:
-    """Return a figure and the table of its numbers, as markup."""
     return {"svg": svg(figure), "table": html(table_of(figure))}
 
 

@@ -33,11 +33,7 @@ class Positions(Struct, frozen=True):
 
 
 def hexagonal(stations: int, range_m: float) -> Floats:
-    """Return the positions of stations as rows of (x, y): the centres of hexagons that cover the plane.
-
-    The hexagons have the circumradius `range_m`, so neighbours are sqrt(3) times the range apart. The centres
-    nearest to the origin are chosen, nearest first.
-    """
+    """Return the stations nearest to the origin as rows of (x, y): centres of hexagons of radius `range_m`."""
     if stations < 1 or range_m <= 0:
         raise BadInput(f"expected at least one station and a positive range, got {stations} and {range_m} m")
     spacing = sqrt(3) * range_m
@@ -52,10 +48,7 @@ def hexagonal(stations: int, range_m: float) -> Floats:
 
 
 def tree_of_degree(stations: Floats, degree: int) -> list[tuple[int, int]]:
-    """Return the links of a tree over the stations, in order; no station has more than `degree` links.
-
-    Raises BadInput if there is no such tree.
-    """
+    """Return the links of a tree over the stations with at most `degree` links each; BadInput without one."""
     if degree < 2 and len(stations) > 2:
         raise BadInput(f"a tree of {len(stations)} stations needs a degree of at least 2, not {degree}")
     links: list[tuple[int, int]] = []
@@ -78,10 +71,9 @@ def walk(
     end: Instant,
     generator: np.random.Generator,
 ) -> Positions:
-    """Return the positions of hosts that walk in straight lines at one speed.
+    """Return the positions of hosts that walk straight at one speed, and turn every `turn` within the area.
 
-    Each draws a new direction every `turn`; one that leads out of the covered area is drawn again. Host h
-    begins at a random place in the cell `h mod stations`.
+    Host h begins at a random place in the cell `h mod stations`.
     """
     home = stations[np.arange(hosts) % len(stations)]
     place = home + _in_hexagon(hosts, range_m, generator)
@@ -101,8 +93,7 @@ def walk(
 def associate(positions: Positions, stations: Floats, range_m: float, hysteresis: float) -> Whole:
     """Return the station of each host at each step: the nearest one in range, or OUTSIDE if none is.
 
-    There is hysteresis: a host keeps its station while that is in range and no other station is nearer by more
-    than `hysteresis` metres.
+    A host keeps a station in range until another one is nearer by more than `hysteresis` metres.
     """
     steps, hosts = positions.x.shape
     cells = np.empty((steps, hosts), np.int64)

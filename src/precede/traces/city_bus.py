@@ -182,8 +182,7 @@ def _half_round(town: Town, line: int) -> float:
 def _day(town: Town, duty: Duty, slots: int, node: int, generator: Random) -> Iterator[Row]:
     """Yield the segments of one bus: trips back and forth by the timetable, until its duty is over.
 
-    The slots of a line leave its ends at equal intervals, even if some buses are not on duty. A bus stops at an
-    end of its line.
+    Slots leave the ends of a line at equal intervals, even if some buses are not on duty.
     """
     half = round(_half_round(town, duty.line) * SECOND)
     due = round(duty.slot * 2 * half / slots) % half

@@ -52,7 +52,6 @@ class ContactList:
 
     @property
     def nodes(self) -> int:
-        """The number of nodes; some may have no contact."""
         return len(self.names)
 
     def span(self) -> tuple[Instant, Instant]:
@@ -100,10 +99,9 @@ def contact_list(
     rows: Iterable[tuple[str, str, Instant, Instant]],
     presence: Iterable[tuple[str, Instant, Instant]] | None = None,
 ) -> ContactList:
-    """Make a contact list from rows with names, in any order.
+    """Make a contact list from rows with names, in any order, merged by pair and cut to `presence`.
 
-    Intervals of a pair that overlap or touch are merged. With `presence`, contacts are cut to it. Raises
-    BadInput for a contact of a node with itself, for one that ends before it starts, and for a node without
+    Raises BadInput for a contact of a node with itself, one that ends before it starts, or a node without
     presence.
     """
     met = list(rows)
@@ -123,10 +121,7 @@ def contact_list(
 
 
 def of_intervals(names: Sequence[str], contacts: Intervals, presence: Presence | None = None) -> ContactList:
-    """Make a contact list from the kernel's result. With `presence`, contacts are cut to it.
-
-    Raises BadInput if a node has contacts and no presence.
-    """
+    """Make a contact list from the kernel's result, cut to the `presence` of nodes if that is given."""
     if presence is not None:
         absent = np.setdiff1d(np.concatenate((contacts.a, contacts.b)), presence.node)
         if len(absent):
@@ -149,10 +144,9 @@ def presence_of(rows: Iterable[tuple[str, Instant, Instant]], names: Sequence[st
 
 
 def read_contacts(path: str | Path, nodes: str | Path | None = None) -> ReadContacts:
-    """Read a contact list from a file; its first line shows the format.
+    """Read a contact list from a file, plain or gzipped: CSV rows `a,b,start,end` or The ONE's `CONN` lines.
 
-    The formats are CSV rows `a,b,start,end` and The ONE's `CONN` lines. `nodes` is a CSV file of
-    `node,enter,leave`. Both files may be gzipped. Raises BadInput if a file has no usable row.
+    `nodes` is a CSV file of `node,enter,leave`. Raises BadInput if a file has no usable row.
     """
     rejects: list[Reject] = []
     contacts: list[ContactRow] = []

@@ -62,13 +62,11 @@ class Middle:
         self._longitudes: dict[int, int] = {}
 
     def add(self, latitude: float, longitude: float) -> None:
-        """Count one position."""
         for counts, value in ((self._latitudes, latitude), (self._longitudes, longitude)):
             key = int(value * 100.0 // 1.0)
             counts[key] = counts.get(key, 0) + 1
 
     def projection(self) -> Projection | None:
-        """Return a projection around the median; None without positions."""
         if not self._latitudes:
             return None
         return Projection.around(_median(self._latitudes), _median(self._longitudes))

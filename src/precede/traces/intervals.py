@@ -33,15 +33,11 @@ class Intervals(NamedTuple):
 
 
 def no_contacts() -> Intervals:
-    """Return an empty list of contacts."""
     return Intervals(*(np.empty(0, dtype=np.int64) for _ in Intervals._fields))
 
 
 def merge_contacts(parts: Iterable[Intervals]) -> Intervals:
-    """Return one list from several lists in any order.
-
-    Contacts of a pair that overlap or touch are joined; contacts without length are dropped.
-    """
+    """Return one list from several. Contacts of a pair that overlap or touch are joined, empty ones dropped."""
     lists = list(parts)
     if not lists:
         return no_contacts()
@@ -60,10 +56,7 @@ def merge_contacts(parts: Iterable[Intervals]) -> Intervals:
 
 
 def _joined(a: Ints, b: Ints, start: Ints, end: Ints) -> Intervals:
-    """Join the contacts of each pair that overlap or touch; they are sorted by pair and start.
-
-    This is the general case, in which a contact may lie within an earlier one.
-    """
+    """Join the contacts of each pair that overlap or touch, or lie in each other; sorted by pair and start."""
     joined: list[list[int]] = []
     for row in zip(a.tolist(), b.tolist(), start.tolist(), end.tolist(), strict=True):
         last = joined[-1] if joined else None

@@ -39,11 +39,7 @@ MAX_COORDINATE_M: Final = 1e9
 def find_contacts(
     segments: Segments, range_m: float, begin_us: Instant | None = None, end_us: Instant | None = None
 ) -> Intervals:
-    """Return all contacts within `range_m`, cut to the slice [begin_us, end_us] if one is given.
-
-    A slice needs only the segments that overlap it; others are ignored. Segments may be in any order. Segments
-    of one node should not overlap; if they do, the node is in two places.
-    """
+    """Return all contacts within `range_m` of segments in any order, cut to the slice [begin_us, end_us]."""
     segments = checked(segments)
     if not (np.isfinite(range_m) and 0 < range_m <= MAX_COORDINATE_M):
         raise BadInput(f"expected a range in metres, got {range_m!r}")
@@ -70,10 +66,7 @@ def find_contacts(
 
 
 def cut_time(segments: Segments, count: int) -> list[tuple[Instant, Instant]]:
-    """Divide time into at most `count` slices that cover all segments.
-
-    The sum of segment durations is about equal in all slices. Without segments there are no slices.
-    """
+    """Divide time into at most `count` slices with about the same sum of segment durations."""
     present = segments.t1_us > segments.t0_us
     if count < 1 or not present.any():
         return []
@@ -114,8 +107,7 @@ def _window_width(motions: Floats, range_m: float, span_us: int) -> int:
 
     It is the mean duration of a segment (longer windows test pairs that never coexist), or the time in which
     nodes move by twice the range (longer windows have large boxes), whichever is less. The fastest hundredth of
-    the time is left out of the mean, so that one impossible jump does not make windows tiny. There are never
-    many more windows than segments.
+    the time is left out, so that one impossible jump does not make windows tiny.
     """
     some = motions[:: max(1, len(motions) // 20_000)]
     durations = some[:, 3] - some[:, 0]
@@ -158,10 +150,7 @@ def _sorted_by_pair(a: Ints, b: Ints, nodes: int) -> Ints:
 
 @jit
 def _join(a: Ints, b: Ints, start: Ints, end: Ints) -> int:
-    """Join the pieces of each pair in place; returns how many remain.
-
-    Pieces of a pair are nearly sorted by time, so insertion sort is fast.
-    """
+    """Join the pieces of each pair in place by insertion sort, as they are nearly sorted. Returns the rest."""
     count = 0
     for i in range(len(a)):
         k = i

@@ -99,10 +99,7 @@ class Statistics:
 
 
 def statistics(contacts: ContactList) -> Statistics:
-    """Compute the figures of a contact list with presence. Raises BadInput without presence.
-
-    A node's activity is the sum of its presence intervals.
-    """
+    """Compute the figures of a contact list, which must have presence; a node's activity is the sum of it."""
     presence = contacts.presence
     if presence is None:
         raise BadInput("statistics need a contact list with presence")

@@ -127,10 +127,7 @@ def _beyond(f: Any, t: int) -> float:
 
 @jit
 def _decided_exactly(p: Motion, q: Motion, reach: float, lo: float, span: int) -> tuple[int, int]:
-    """Return first and last whole microsecond in range within [0, span] from `lo`, by exact bisection.
-
-    If the distance only touches the range, the interval is empty (1, 0).
-    """
+    """Return first and last whole microsecond in range within [0, span] from `lo`; (1, 0) for a mere touch."""
     f = _quadratic(p, q, reach, lo)
     vertex = -f[1][0] / f[0][0]
     middle = int(min(max(vertex, 0.0), float(span)))
@@ -352,8 +349,8 @@ def _overlap(boxes: Floats, k: int, m: int) -> bool:
 def sweep(node: Ints, motions: Floats, reach: float, begin: int, end: int, width: int) -> Ints:
     """Return all pieces of contacts, window by window, as columns a, b, start, end.
 
-    Segments are sorted by t0 and have a positive duration. A window ends early when many nodes begin a second
-    or third segment in it: few of these coexist with a given segment, and the other tests would be in vain.
+    Segments are sorted by t0. A window ends early when many nodes begin a second or third segment in it: few of
+    these coexist with a given segment.
     """
     found = np.empty((4, 1024), dtype=np.int64)
     count = 0

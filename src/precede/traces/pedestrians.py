@@ -47,11 +47,9 @@ class District:
         return [entrance for street in across + along for entrance in street]
 
     def place(self, corner: Corner) -> tuple[float, float]:
-        """Return the coordinates of a corner, or of an entrance (one step outside the grid)."""
         return self._along(self.xs, corner[0]), self._along(self.ys, corner[1])
 
     def inside(self, corner: Corner) -> bool:
-        """Is this a corner of the grid, not an entrance?"""
         return 0 <= corner[0] < len(self.xs) and 0 <= corner[1] < len(self.ys)
 
     def _along(self, streets: tuple[float, ...], k: int) -> float:
@@ -68,10 +66,7 @@ LAYOUTS: Final[dict[str, District]] = {
 
 
 def pedestrians(seed: int, layout: str = "a", duration: Duration = 5 * HOUR, rate: float = 0.0097) -> Mobility:
-    """Generate people who enter within `duration`, at `rate` per second and entrance; paths are cut at its end.
-
-    Nodes are called N1, N2, … in the order in which they enter. Raises BadInput for an unknown layout.
-    """
+    """Generate people N1, N2, … who enter within `duration`, at `rate` per second and entrance."""
     if layout not in LAYOUTS:
         raise BadInput(f"pedestrians: layout {layout!r} is none of {', '.join(LAYOUTS)}")
     if rate <= 0 or duration <= 0:

@@ -177,7 +177,6 @@ class Reading:
 
 
 def read(path: str | Path, format: str, options: Options | None = None) -> Iterator[Batch]:
-    """Return the batches of a file; use `Reading` to get the summary too."""
     return Reading(path, format, options).batches()
 
 
@@ -191,11 +190,9 @@ class Loaded(Struct):
     summary: Summary
 
     def mobility(self) -> Mobility:
-        """Return the segments as movement."""
         return mobility_of(self.segments)
 
     def contact_list(self) -> ContactList:
-        """Return the contacts as a contact list."""
         return contact_list(self.contacts)
 
 

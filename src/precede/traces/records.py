@@ -67,7 +67,6 @@ class Summary(RowCounts):
     facts: dict[str, str] = field(default_factory=dict)
 
     def note(self, cause: str, times: int = 1) -> None:
-        """Count a repair, a merge or a skipped line."""
         self.notes[cause] = self.notes.get(cause, 0) + times
 
     def lines(self) -> list[str]:
@@ -118,7 +117,6 @@ def batches(rows: Iterator[Row], summary: Summary, size: int = BATCH_ROWS) -> It
 
 
 def in_order(a: str, b: str) -> tuple[str, str]:
-    """Return a pair of names in natural order."""
     return (a, b) if natural(a) <= natural(b) else (b, a)
 
 

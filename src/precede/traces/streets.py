@@ -62,7 +62,6 @@ class Streets(Struct, frozen=True):
         return path[::-1]
 
     def length(self, path: Sequence[int]) -> float:
-        """Return the length of a path in metres."""
         return sum(self.ways[a][b] for a, b in pairwise(path))
 
 
@@ -114,10 +113,7 @@ def _parts(ways: Sequence[dict[int, float]]) -> Iterator[list[int]]:
 
 
 def read_streets(path: Path) -> Streets:
-    """Read streets from CSV `x0,y0,x1,y1` in metres, with or without a header, or from WKT lines.
-
-    A bad row is an error.
-    """
+    """Read streets from CSV `x0,y0,x1,y1` in metres, with or without a header, or from WKT lines."""
     segments: list[tuple[Place, Place]] = []
     with opened(path) as lines:
         for line, text in data_lines(lines):

@@ -89,9 +89,8 @@ def random_walk(seed: int, walkers: Walkers, leg: Duration = 60 * SECOND) -> Mob
 def gauss_markov(seed: int, walkers: Walkers, alpha: float = 0.75, step: Duration = 10 * SECOND) -> Mobility:
     """Speed and direction change gradually: each is `alpha` times the last, plus its mean, plus noise.
 
-    The mean speed is the middle of `speed`, its deviation a sixth of the range. A node's mean direction is
-    drawn once, and turns where an edge reflects the node. With `alpha` 0 a walk has no memory, with 1 it is
-    straight.
+    The mean speed is the middle of `speed`; a mean direction is drawn once, and turns where an edge reflects
+    the node.
     """
     if not 0 <= alpha <= 1 or step <= 0:
         raise BadInput("gauss-markov: expected alpha between 0 and 1 and a step above 0")
@@ -143,10 +142,7 @@ def cut(leg: Leg, end: Instant) -> Leg:
 def reflected(
     here: Place, motion: Place, at: Instant, lasts: Duration, field: Place
 ) -> tuple[list[Leg], list[int]]:
-    """Return the straight parts of a motion (in m/s) in a field whose edges reflect it.
-
-    Also return the axes at which it was reflected, in order: 0 for x, 1 for y.
-    """
+    """Return the straight parts of a motion in a field whose edges reflect it, and the axes that did."""
     place, velocity, end = list(here), list(motion), at + lasts
     legs: list[Leg] = []
     flips: list[int] = []
@@ -171,7 +167,6 @@ def reflected(
 
 
 def _mirrored(angle: float, axis: int) -> float:
-    """Return a direction after a reflection that turns its x or its y around."""
     return pi - angle if axis == 0 else -angle
 
 

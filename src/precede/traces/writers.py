@@ -88,7 +88,6 @@ def write_ns2(mobility: Mobility, path: str | Path) -> None:
 
 
 def write_messages(messages: Iterable[MessageRow], path: str | Path) -> None:
-    """Write messages as The ONE's `time C id from to size`, by time."""
     ordered = sorted(messages, key=lambda message: message.at_us)
     rows = (f"{seconds_text(m.at_us)}\tC\t{m.id}\t{m.source}\t{m.destination}\t{m.size_bytes}" for m in ordered)
     _write(path, None, rows)
@@ -111,7 +110,6 @@ def _metres(value: float) -> str:
 
 
 def csv_field(text: str) -> str:
-    """Return a name as a field of CSV, quoted if it needs to be."""
     quoted = text.replace('"', '""')
     return f'"{quoted}"' if "," in text or '"' in text or text.startswith("#") else text
 

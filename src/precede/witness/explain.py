@@ -236,10 +236,7 @@ def _fifo_chain(history: History, event: int, process: int, late: int) -> tuple[
 def _causal_chain(
     engine: Engine, history: History, event: int, process: int, late: int
 ) -> tuple[list[int], list[int]]:
-    """Return the messages of a shortest causal chain, and for each link the row that proves it.
-
-    By that row the source of the chain's next message knew the message before it.
-    """
+    """Return the messages of a shortest causal chain, and for each link the row by which its source knew it."""
     parent, through = engine.ints(history.messages, -1), engine.ints(history.messages, -1)
     has_chain = engine.trace_back(
         *(event, int(history.start[process]), history.events, history.source, history.position),
@@ -320,7 +317,6 @@ def _proven(
     other: str | None = None,
     chain: tuple[str, ...] = (),
 ) -> Violation:
-    """Return a copy of the violation with its evidence: rows, story, other message and chain."""
     return structs.replace(bare, other=other, chain=chain, rows=rows, story=story)
 
 

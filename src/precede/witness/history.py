@@ -95,19 +95,14 @@ class History(Struct):
 
     @property
     def processes(self) -> int:
-        """The number of processes."""
         return len(self.start) - 1
 
     @property
     def messages(self) -> int:
-        """The number of messages."""
         return len(self.source)
 
     def unreliable(self, truncated: bool) -> set[int]:
-        """Return the sources whose broadcasts may be missing from the log.
-
-        A delivery of a message of such a source is not reported as one without a broadcast.
-        """
+        """Return the sources whose broadcasts may be missing, so that their messages are no ghosts."""
         if truncated:
             return {ABSENT, ANYONE, *range(len(self.node_of))}
         incomplete = {gap.process for gap in self.gaps}
@@ -117,10 +112,7 @@ class History(Struct):
         return incomplete | {ANYONE} if incomplete else incomplete
 
     def may_be_missing(self, node: int, incarnation: int) -> bool:
-        """Can an incarnation without rows have existed?
-
-        It can if the node's next incarnation begins with a gap: the missing rows may be its own.
-        """
+        """Can an incarnation without rows have existed? Yes, if the node's next one begins with a gap."""
         begins = {gap.process for gap in self.gaps if gap.last is None}
         if not begins:
             return False
@@ -145,7 +137,6 @@ class History(Struct):
         )
 
     def process_name(self, process: int) -> str:
-        """Return the name of a process: its node, and its incarnation unless that is 0."""
         return name_process(self.nodes[int(self.node_of[process])], int(self.incarnation[process]))
 
     def process_of(self, event: int) -> int:

@@ -28,10 +28,7 @@ _PAIRED: Final = 20
 
 
 class Facts(Struct):
-    """Facts about a whole log that its reader collected.
-
-    If `members` has names, the log is also checked for what a known membership requires.
-    """
+    """Facts about a whole log that its reader collected; `members` are those of a known membership."""
 
     rows: int
     deliveries_only: bool
@@ -58,7 +55,6 @@ class Results(Struct):
 
     @property
     def violations(self) -> int:
-        """The number of violations of all kinds."""
         return sum(self.counts.values())
 
 
@@ -98,7 +94,6 @@ def judge(
 
 
 def answer_for(violations: int, reasons: Sequence[str]) -> Answer:
-    """Return the verdict in one word."""
     return "violated" if violations else "unknown" if reasons else "holds"
 
 
@@ -224,7 +219,6 @@ def describe_gap(process: str, last: int | None, after: int) -> str:
 
 
 def describe_ungathered(node: str, deliveries: int) -> str:
-    """Return the reason that a source without rows is."""
     rows = f"node {node} has no rows, but {deliveries} deliveries of its messages are in the log"
     return f"{rows}: was its own log gathered?"
 
@@ -254,11 +248,7 @@ def _list(results: Sequence[Results], order: Order) -> list[Violation]:
 
 
 def _first(results: Results, order: Order) -> Violation:
-    """Return the first violation of a history, with its story.
-
-    The first is that with the lowest process and row. A violation of total order or agreement comes after all
-    others.
-    """
+    """Return the first violation by process and row, with its story; total order and agreement come last."""
     engine, history = results.engine, results.history
     marked = _marked(results, 1)
     if history.ghosts:

@@ -134,11 +134,7 @@ def verify_layout(
 def verify_each(
     log: Log, order: Order, rows: Mapping[tuple[str, ...], int], **options: Unpack[VerifyOptions]
 ) -> tuple[dict[tuple[str, ...], Verdict], Facts]:
-    """Verify the independent orders of a log one by one.
-
-    Returns a verdict for each, by the values that identify it, and facts about the whole log. `rows` has the
-    number of rows of each order. The options are those of `verify`.
-    """
+    """Verify the independent orders of a log one by one; `rows` has the number of rows of each."""
     mapping = read_mapping(options.get("columns"), "--columns", KNOWN)
     layout = match_columns(
         log.names, log.name, mapping, read_by(options.get("by")), read_kinds(options.get("kinds"))
@@ -171,11 +167,7 @@ def _choose_order(order: Order | None, promised: str | None) -> tuple[Order, str
 
 
 def _read_members(members: str | Sequence[str] | None, log: Log, order: Order) -> tuple[str, ...]:
-    """Return the names of the option `members`, checked.
-
-    Without the option these are the members that run.json lists if the order is total, and none for other
-    orders.
-    """
+    """Return the option `members`, checked; by default what run.json lists, if the order is total."""
     if members is None:
         return log.members if order == "total" else ()
     return read_names(members)

@@ -81,8 +81,7 @@ def _is_for(facts: _Facts, place: int, node: str) -> bool:
 def _due(facts: _Facts, have: int, latest: Instant) -> int:
     """Return the messages due at a node that has delivered `have`; both are bit masks.
 
-    Messages that expire by `latest` are not due. One pass is enough, because predecessors come first in the
-    log.
+    Messages that expire by `latest` are not due. One pass is enough: predecessors come first in the log.
     """
     due = 0
     for place, deadline in enumerate(facts.deadline):

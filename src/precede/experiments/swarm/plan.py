@@ -56,10 +56,7 @@ _ROUTED: Final = "precede.experiments.swarm.draw.routing:DRAWER"
 
 
 class Plan(Struct, frozen=True):
-    """One world of the swarm. Faults end at `heal_at`; the world is judged `settle` later.
-
-    `dead` are the nodes that crash and never restart.
-    """
+    """One world of the swarm. Faults end at `heal_at`; it is judged `settle` later. `dead` never restart."""
 
     run: Run
     heal_at: Instant
@@ -68,7 +65,6 @@ class Plan(Struct, frozen=True):
 
     @property
     def end(self) -> Instant:
-        """When the world is judged."""
         return self.heal_at + self.settle
 
 
@@ -85,7 +81,7 @@ Checks = Callable[[Plan, Prepared, pa.Table], Mapping[str, Sequence[str]]]
 class Drawer(Struct, frozen=True):
     """Draws and judges the worlds of a protocol. `missing` lists messages that are due and not delivered.
 
-    Without `missing`, every message is due at every running node that it was sent to after the node started.
+    Without it, every message is due at every running node that it was sent to after the node started.
     """
 
     draw: Callable[[str, int, Random], Plan]
@@ -102,7 +98,6 @@ def find_drawer(protocol: str) -> Drawer:
 
 
 def drawer_of_entry(entry: registry.Entry[Any]) -> Drawer:
-    """Load a drawer for a protocol that is not built in and need not be registered."""
     return _load(drawer_path(entry))
 
 
@@ -114,11 +109,7 @@ def _load(path: str) -> Drawer:
 
 
 def drawer_path(entry: registry.Entry[Any]) -> str:
-    """Return where the drawer of a protocol that is not built in is found, as `module:NAME`.
-
-    It draws point-to-point worlds if the protocol can run there, else contacts. Raise `BadInput` if it can run
-    in neither.
-    """
+    """Return where the drawer of a foreign protocol is (`module:NAME`): by where it can run, else BadInput."""
     if entry.order == "multicast" and "point_to_point" in entry.worlds:
         return DRAWERS["prs"]
     for kind in ("point_to_point", "contacts"):

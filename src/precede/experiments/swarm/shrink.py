@@ -21,10 +21,7 @@ _CALM: Final[dict[str, dict[str, Any]]] = {
 def shrink(
     plan: Plan, drawer: Drawer, entry: Entry[Any] | None = None, tries: int = 200
 ) -> tuple[Plan, WorldResult]:
-    """Make a failing plan smaller while it fails in the same way.
-
-    Return the smallest plan found within `tries` runs, and its findings.
-    """
+    """Make a failing plan smaller while it fails in the same way, within `tries` runs."""
     left = tries
     best = run_plan(plan, drawer, entry)
     kind = _kind(best)

@@ -41,7 +41,6 @@ class WorldResult(Struct, frozen=True):
 
     @property
     def failed(self) -> bool:
-        """True if there is any finding."""
         return bool(self.violations or self.duplicates or self.undelivered or self.leaks)
 
 
@@ -72,7 +71,6 @@ class Tally(Struct):
 
     @property
     def clean(self) -> bool:
-        """True if no world had a finding."""
         return not (self.violations or self.duplicates or self.undelivered or self.leaks)
 
     def line(self) -> str:
@@ -84,13 +82,11 @@ class Tally(Struct):
 
 
 def run_seed(protocol: str, seed: int) -> WorldResult:
-    """Draw the world of a seed, run it and judge it."""
     drawer = find_drawer(protocol)
     return replace(run_plan(draw_plan(protocol, seed, drawer), drawer), protocol=protocol)
 
 
 def run_seeds(jobs: Iterable[tuple[str, int]]) -> Iterator[WorldResult]:
-    """Run several worlds, one after the other, and yield their results."""
     for protocol, seed in jobs:
         yield run_seed(protocol, seed)
 
@@ -98,10 +94,7 @@ def run_seeds(jobs: Iterable[tuple[str, int]]) -> Iterator[WorldResult]:
 def run_plan(
     plan: Plan, drawer: Drawer, entry: Entry[Any] | None = None, log: TableSink | None = None
 ) -> WorldResult:
-    """Run a plan and judge it. An exception counts as a violation.
-
-    The rows go to `log`; `entry` replaces the registered protocol.
-    """
+    """Run a plan and judge it; `entry` replaces the registered protocol. An exception counts as a violation."""
     name, seed = plan.run.protocol, plan.run.seed
     sink = log if log is not None else TableSink()
     try:
@@ -135,10 +128,7 @@ def judge(plan: Plan, drawer: Drawer, prepared: Prepared, log: pa.Table) -> Worl
 
 
 def _safety(log: pa.Table, order: str) -> tuple[int, int, str, int]:
-    """Count violations, duplicates and checked deliveries; explain the first violation or duplicate.
-
-    A log that cannot be judged counts as one violation. The explanation is the third value.
-    """
+    """Count violations, duplicates, and checked deliveries (last); explain the first violation or duplicate."""
     verdict = verify(log, "fifo" if order == "none" else read_order(order))
     counts = dict(verdict.counts)
     duplicates = counts.pop("duplicate", 0)

@@ -41,11 +41,7 @@ MOST_BITS: Final = NARROW.bits - 1 - NARROW.number_bits
 
 
 class BoundedDrift(Around[DriftNode]):
-    """Wraps a DRIFT node: its packets have only the lowest bits of timestamps and sequence numbers.
-
-    `bits` is how many bits of a timestamp are sent, and of a sequence number too, but at most 11. Received
-    packets get whole numbers again.
-    """
+    """Wraps a DRIFT node: its packets have only the lowest `bits` of timestamps and sequence numbers."""
 
     def __init__(self, inner: DriftNode, bits: int) -> None:
         if not FEWEST_BITS <= bits <= MOST_BITS:
@@ -106,7 +102,6 @@ class BoundedDrift(Around[DriftNode]):
         return replace(packet, extra=self._cut_extra(extra))
 
     def _cut_entry(self, entry: Chosen) -> Chosen:
-        """Return an entry of Seen with only the lowest bits of its numbers."""
         source, serial, number, timestamp = entry
         return source, serial, number % self._numbers, timestamp % self._times
 
@@ -159,7 +154,6 @@ class BoundedDrift(Around[DriftNode]):
         return _nearest(self.inner.state.clock, timestamp, self._times)
 
     def _complete_entry(self, entry: Chosen) -> Chosen:
-        """Return an entry of Seen with whole numbers, given one with their lowest bits."""
         source, serial, number, timestamp = entry
         return source, serial, self._number((source, serial), number), self._time(timestamp)
 

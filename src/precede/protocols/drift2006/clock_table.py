@@ -39,12 +39,10 @@ class Form:
         self.letter = letter
 
     def fits(self, clock: Clock) -> bool:
-        """Does an entry fit into a column of this form?"""
         number, timestamp = clock
         return number >> self.number_bits == 0 and timestamp >> (self.bits - 1 - self.number_bits) == 0
 
     def place_of(self, column: int) -> slice:
-        """Return the position of a column's bytes in an encoded table."""
         return slice(self.size * column, self.size * (column + 1))
 
     def lowest_with(self, timestamp: int) -> bytes:
@@ -54,12 +52,10 @@ class Form:
         return (timestamp << self.number_bits).to_bytes(self.size, "big")
 
     def pack(self, clocks: Sequence[Clock]) -> bytes:
-        """Return these entries as a table that can be sent."""
         columns = [timestamp << self.number_bits | number for number, timestamp in clocks]
         return pack(f">{len(clocks)}{self.letter}", *columns)
 
     def unpack(self, table: bytes) -> list[Clock]:
-        """Return the entries of a table as it is sent."""
         below_guard, numbers = (1 << (self.bits - 1)) - 1, (1 << self.number_bits) - 1
         columns = unpack(f">{len(table) // self.size}{self.letter}", table)
         return [(entry & numbers, (entry & below_guard) >> self.number_bits) for entry in columns]
@@ -112,11 +108,9 @@ class ClockTable:
         return entry & ((1 << self._number_bits) - 1), entry >> self._number_bits
 
     def get(self, column: int) -> Clock:
-        """Return the entry of a column."""
         return self.entry(self.packed, column)
 
     def timestamp(self, column: int) -> int:
-        """Return the timestamp of a column."""
         entry: int = (self.packed >> (self._last - self._bits * column)) & self._below_guard
         return entry >> self._number_bits
 
@@ -174,7 +168,6 @@ class ClockTable:
         return ((self.packed - level * self._ones) & guards) ^ guards
 
     def has_guard(self, bits: Packed, column: int) -> bool:
-        """Is the guard bit of a column among these bits?"""
         return bool((bits >> (self._last - self._bits * column + self._bits - 1)) & 1)
 
     def first_of(self, bits: Packed) -> int:
@@ -193,16 +186,13 @@ class ClockTable:
         return columns
 
     def clocks(self) -> list[Clock]:
-        """Return the entries of all columns."""
         return self.form.unpack(self.to_bytes())
 
     def to_bytes(self) -> bytes:
-        """Return the table as it is sent, without guard bits."""
         table: bytes = (self.packed ^ self._guards).to_bytes(self.form.size * self.width, "big")
         return table
 
     def read(self, table: bytes) -> Packed:
-        """Return a received table with the same columns, as an integer without guard bits."""
         return read_table(table, self.form.size)[0]
 
 
@@ -219,5 +209,4 @@ def read_table(table: bytes, column_bytes: int) -> tuple[Packed, Packed]:
 
 @lru_cache(maxsize=64)
 def _guards(table_bytes: int, column_bytes: int) -> Packed:
-    """Return the guard bits of all columns of a table of this size."""
     return int.from_bytes((b"\x80" + b"\0" * (column_bytes - 1)) * (table_bytes // column_bytes), "big")

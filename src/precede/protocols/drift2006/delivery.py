@@ -28,9 +28,7 @@ class Delivery:
         self._view = state.view
 
     def deliver_safe(self, now: Instant, effects: list[Effect]) -> None:
-        """Deliver all floods that may be delivered now. Raise this node's floor, the timestamp up to which it
-        holds everything, to that of the last safe flood.
-        """
+        """Deliver all floods that may be delivered now, and raise this node's floor to the last safe one."""
         state, view = self._state, self._view
         while (placed := self._pending.pop_safe()) is not None:
             if view.crash_tolerant or state.cleared:
@@ -67,10 +65,10 @@ class Delivery:
                 effects.append(Observe("tof", flood.message))
 
     def waiting(self) -> Sequence[Waiting]:
-        """List the undelivered messages in their order. Each is reported to wait for the one before it.
+        """List the undelivered messages in their order; each waits for the one before it.
 
-        If the first one is not safe yet, it waits for sources whose clocks are too low. Each of these sources
-        is written as its message number 0.
+        If the first one is not safe yet, it waits for sources whose clocks are too low, written as their
+        message 0.
         """
         state = self._state
         placed = sorted(state.pending.heap)

@@ -31,10 +31,7 @@ _NO_STREAM: Final = -1
 
 @final
 class Dummies:
-    """Floods dummies (empty, to collect clocks) and control packets, and relays those of other nodes once.
-
-    `flooded` counts the dummies of this node. `waiting` is True while the timer of the next dummy is set.
-    """
+    """Floods dummies (`flooded` counts this node's) and control packets, and relays those of others once."""
 
     def __init__(
         self,

@@ -145,10 +145,7 @@ class Groups:
             effects.append(Persist("origin", origin))
 
     def _begin_as_founder(self, group: int, origin: Origin, now: Instant, effects: list[Effect]) -> None:
-        """Begin at the start of a group's order.
-
-        A founder that the first view names is a source at once; another one applies to become a source.
-        """
+        """Begin at the start of a group's order: as a source, if the first view names this node."""
         state, streams = self._state, origin.record.voters
         state.reset_position()
         self._set_origin(Origin(origin.founders, origin.record), effects)
@@ -180,10 +177,7 @@ class Groups:
         self._joining.send_again(now, effects)
 
     def _own_origin(self) -> Origin | None:
-        """Return how founders agreed on this node's group, or None if they did not.
-
-        It also names this node's stream, and whether this node keeps every flood since the beginning.
-        """
+        """Return how founders agreed on this node's group, if they did, with this node's stream."""
         state = self._state
         origin = state.origin
         if origin is None:

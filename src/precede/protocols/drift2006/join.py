@@ -75,12 +75,10 @@ class Joining:
         return (self._state.me, self._state.incarnation << ATTEMPT_BITS | self.attempts)
 
     def apply_if_needed(self, now: Instant, effects: list[Effect]) -> None:
-        """Apply soon to be a source, if this node should be one and is not."""
         if self.should_be_source and self._state.own_stream is None:
             self._apply_soon(now, effects)
 
     def _apply_soon(self, now: Instant, effects: list[Effect]) -> None:
-        """Set the timer to apply after a random time."""
         effects.append(SetTimer(APPLY, now + int(self._state.generator.random() * _APPLY_EVERY)))
 
     def apply(self, now: Instant, effects: list[Effect]) -> bool:
@@ -109,9 +107,7 @@ class Joining:
         return True
 
     def abandon(self, effects: list[Effect]) -> None:
-        """Withdraw the request to be a source and drop messages to send again, as this node leaves its
-        group.
-        """
+        """Withdraw the request to be a source and drop messages to send again, before leaving the group."""
         self.resend = []
         self._applied = None
         effects.append(CancelTimer(APPLY))
@@ -121,8 +117,8 @@ class Joining:
     def receive(self, body: Body, now: Instant, effects: list[Effect]) -> None:
         """Process a request to be a source: the sponsor TO-multicasts the admission. Ignore other packets.
 
-        Streams that the applicant began in an earlier incarnation are over. Every node that receives the
-        application suspects them, so that the next view removes them.
+        Streams that the applicant began in an earlier incarnation are suspected, so that the next view removes
+        them.
         """
         if not isinstance(body, Application):
             return
@@ -140,10 +136,7 @@ class Joining:
             self._multicast.send(now, effects, admits=body.stream)
 
     def admitted(self, newcomer: StreamId, timestamp: int, now: Instant, effects: list[Effect]) -> None:
-        """Handle the admission of a stream: begin it if this node has applied for it.
-
-        A stream that this node no longer applies for is closed. Streams of other nodes are ignored.
-        """
+        """Handle the admission of a stream of this node: begin it, or close it if it was given up."""
         state = self._state
         if newcomer == self._applied and self.should_be_source:
             self._applied = None

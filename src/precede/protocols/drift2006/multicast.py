@@ -111,8 +111,7 @@ class Multicast:
     def _admit(self, newcomer: StreamId, flood: Flood, now: Instant, effects: list[Effect]) -> None:
         """Add a source, whose clock begins at the timestamp of its admission, and process its early floods.
 
-        A restart may process an admission again. The second time it has no effect, because the stream may have
-        closed since.
+        A restart may process an admission again; that has no effect, as the stream may have closed since.
         """
         state, view = self._state, self._state.view
         view.sponsors[newcomer] = (flood.source, flood.serial), flood.number

@@ -347,11 +347,9 @@ class DriftNode(Node):
         self._views.install(record, now, effects)
 
     def _admitted(self, newcomer: StreamId, timestamp: int, now: Instant, effects: list[Effect]) -> None:
-        """Begin an admitted stream if this node applied for it; ignore the streams of other nodes."""
         self.joining.admitted(newcomer, timestamp, now, effects)
 
     def _complete(self, id: StreamId, now: Instant, effects: list[Effect]) -> None:
-        """Remove a source, because its stream is over and all of its floods are here."""
         self._views.complete(id, now, effects)
 
     def _progress(self, now: Instant, effects: list[Effect]) -> None:

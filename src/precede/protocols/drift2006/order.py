@@ -35,7 +35,6 @@ class Pending:
         self._layout = 0
 
     def push(self, flood: Flood, now: Instant) -> None:
-        """Add a flood that has just arrived."""
         heappush(self.heap, (flood.timestamp, flood.source, flood.serial, flood.number, flood, now))
 
     def pop_safe(self) -> Placed | None:
@@ -85,7 +84,6 @@ class Shadow:
         self._watched = None
 
     def push(self, flood: Flood) -> None:
-        """Add a flood, and raise the clock of its source to its timestamp."""
         self.clock((flood.source, flood.serial), flood.timestamp)
         heappush(self._heap, (flood.timestamp, flood.source, flood.serial, flood.number, flood, 0))
 

@@ -87,7 +87,6 @@ class PacketBuilder:
     # -- packets for neighbours --------------------------------------------------------------------------
 
     def knock(self, to: NodeId = NEIGHBOURS) -> Send:
-        """Return the effect that requests a checkpoint from all neighbours, or from one."""
         extra = self.piggyback()
         return Send(KnockPacket(extra, *sizes_of(extra, 0, 0)), to, RADIO)
 
@@ -100,10 +99,7 @@ class PacketBuilder:
         return Send(ViewPacket(record, extra, *sizes), NEIGHBOURS, RADIO)
 
     def checkpoint(self, sources: tuple[StreamId, ...], origin: Origin | None, to: NodeId) -> Send:
-        """Return the effect that sends a node this node's position in the order.
-
-        `sources` are the streams whose clocks count at that position.
-        """
+        """Return the effect that sends a node this position in the order; `sources` count there."""
         state = self._state
         done = tuple((*id, number) for id, (number, _) in sorted(state.delivered.items()))
         extra = self.piggyback()
@@ -154,10 +150,7 @@ class PacketBuilder:
         return len(flood.message.payload) if isinstance(flood, Flood) and flood.message is not None else 0
 
     def can_drop(self, stream: Stream[Any], number: int, flood: Carried) -> bool:
-        """True when a flood was delivered here and, if crashes are tolerated, every voter holds it.
-
-        Then the flood is also removed from the store (`take_dropped`).
-        """
+        """Was a flood delivered here, and does every voter hold it? It is then removed from the store too."""
         state = self._state
         assert isinstance(flood, Flood)
         if number > state.delivered_number(stream.id) or not state.view.all_hold(flood.timestamp):
@@ -166,7 +159,6 @@ class PacketBuilder:
         return True
 
     def take_dropped(self, effects: list[Effect]) -> None:
-        """Append the effects that remove dropped floods from the store."""
         effects += self.dropped
         self.dropped = []
 

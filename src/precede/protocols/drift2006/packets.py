@@ -95,10 +95,7 @@ class Prepare(Struct, frozen=True, gc=False, array_like=True, tag=True):
 
 
 class Promise(Struct, frozen=True, gc=False, array_like=True, tag=True):
-    """A voter joins a ballot.
-
-    `accepted` and `value` are its earlier vote, if any; `haves` says how far it has the missed streams.
-    """
+    """A voter joins a ballot. It tells its earlier vote, if any, and how far it has the missed streams."""
 
     view: Count
     ballot: Ballot

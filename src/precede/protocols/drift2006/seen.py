@@ -31,10 +31,7 @@ _NEVER: Final = b"\xff" * WIDE.size
 
 
 class _Ahead:
-    """Older clock entries of a source, kept while its freshest entry is not usable (messages are missing).
-
-    `best`: the timestamp of the best usable entry. `later`: timestamps of the others, by message number.
-    """
+    """Older entries of a source, while its freshest is not usable: the `best` usable one, and `later` ones."""
 
     __slots__ = ("best", "later")
 
@@ -151,8 +148,7 @@ class Seen:
     def receive_table(self, table: Any, layout: int) -> bool:
         """Keep a received table, to merge it later. True if it may have the clock that a message waits for.
 
-        A table of an earlier layout is merged at once; then True means that a clock rose. A table of an unknown
-        layout is ignored.
+        A table of an earlier layout is merged at once (True: a clock rose), one of an unknown layout ignored.
         """
         if layout != self.layout:
             columns, form = self.columns_of(layout)
@@ -291,28 +287,23 @@ class Seen:
         return True
 
     def stop_watching(self) -> None:
-        """Stop watching a column in received tables, because no message is pending."""
         self.ripe = False
         self.need = _NEVER
 
     def all_lacking(self, timestamp: int) -> list[StreamId]:
-        """List all sources whose clocks are too low for a message with this timestamp."""
         self.settle()
         return [id for column, id in enumerate(self.columns) if self.usable_timestamp(column) < timestamp]
 
     def missing(self) -> list[tuple[Stream[Any], int]]:
-        """List the streams that lack a message named by an entry of their source, with its number."""
         return [(self._streams[column], self.table.get(column)[0]) for column in self.ahead]
 
     # -- sending -----------------------------------------------------------------------------------------
 
     def whole_table(self) -> bytes:
-        """Return the whole table, for a packet that may carry all entries."""
         self.settle()
         return self.table.to_bytes()
 
     def chosen(self) -> tuple[Chosen, ...]:
-        """Choose the entries for a packet that may carry only `limit` of them."""
         assert self._choice is not None
         assert self.limit is not None
         return tuple((*id, *self.table.get(self.index[id])) for id in self._choice.choose(self.limit))
@@ -322,7 +313,6 @@ class Seen:
         return self._layouts.get(layout, ((), NARROW))
 
     def clock_of(self, id: StreamId) -> Clock:
-        """Return the freshest entry of a source."""
         return self.table.get(self.index[id])
 
     def entries(self) -> int:

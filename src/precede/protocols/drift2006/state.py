@@ -70,7 +70,6 @@ class View:
         self._own_column = -1
 
     def record(self) -> ViewRecord:
-        """Return the view as it is sent and persisted."""
         return ViewRecord(self.number, self.voters, tuple((*id, end) for id, end in sorted(self.ends.items())))
 
     def set_voters(self, voters: Sequence[StreamId], me: NodeId, incarnation: int) -> None:
@@ -83,10 +82,7 @@ class View:
         self._floors = ClockTable([(0, 0)] * len(self.voters) if self.crash_tolerant else (), WIDE)
 
     def next_voters(self, columns: Sequence[StreamId], ends: Mapping[StreamId, int]) -> tuple[StreamId, ...]:
-        """Return the voters of the next view, when `columns` are the sources and streams in `ends` are over.
-
-        When a node has two streams, the later one votes.
-        """
+        """Return the voters of the next view. When a node has two streams, the later one votes."""
         lasting = [id for id in sorted({*self.voters, *columns}) if id not in ends]
         return tuple({id[0]: id for id in lasting}.values())
 
@@ -110,7 +106,6 @@ class View:
         return self._floors.to_bytes() if self.crash_tolerant else b""
 
     def merge_floors(self, table: bytes) -> bool:
-        """Take the higher floor of each voter from a received table; True when one rose."""
         if len(table) != WIDE.size * self._floors.width:
             return False
         return self._floors.merge((table,))[0]
@@ -195,15 +190,12 @@ class DriftState:
         self.piggyback: Piggyback | None = None
 
     def has_undelivered(self) -> bool:
-        """Is a flood here that is not delivered yet?"""
         return bool(self.pending.heap or self.cleared)
 
     def delivered_number(self, id: StreamId) -> int:
-        """Return the number of the last delivered flood of a stream; 0 before the first."""
         return self.delivered.get(id, (0, 0))[0]
 
     def is_new(self, id: MessageId) -> bool:
-        """Was this message not delivered yet?"""
         return id.number > self.last_messages.get((id.source, id.incarnation), 0)
 
     def last_message(self, id: StreamId) -> int:
@@ -251,12 +243,10 @@ class DriftState:
     # -- persisting --------------------------------------------------------------------------------------
 
     def keep(self, flood: Flood, effects: list[Effect]) -> None:
-        """Persist a flood that this node holds, if the node is durable."""
         if self.durable:
             effects.append(Persist(("held", flood.source, flood.serial, flood.number), flood))
 
     def forget(self, flood: Flood, effects: list[Effect]) -> None:
-        """Remove a flood from the store, if the node is durable."""
         if self.durable:
             effects.append(Persist(("held", flood.source, flood.serial, flood.number), None))
 

@@ -165,12 +165,10 @@ class Views:
             self._tell_soon(now, effects)
 
     def _tell_soon(self, now: Instant, effects: list[Effect]) -> None:
-        """Set a timer to send the view to the neighbours after a short random time, unless it is set."""
         if not self._telling:
             self._telling = True
             effects.append(SetTimer(TELL, now + int(self._state.generator.random() * _TELL_WITHIN)))
 
     def timer(self, effects: list[Effect]) -> None:
-        """Send the view to all neighbours: the timer TELL is due."""
         self._telling = False
         effects.append(self._builder.view())

@@ -85,7 +85,6 @@ class Votes:
         self._suspected: dict[StreamId, None] = {}
 
     def begin_view(self) -> None:
-        """Forget promise, acceptance and ballot of the last view: a new one begins without votes."""
         self._promised = None
         self._accepted = None
         self._leading = None
@@ -195,10 +194,7 @@ class Votes:
         self._dummies.send_control(Propose(self._view.number, leading.ballot, leading.value), now, effects)
 
     def _next_view(self, leading: _Ballot) -> ViewRecord:
-        """Return a view without the missed sources that did not answer.
-
-        Each of their streams ends with the last flood that any answering voter has.
-        """
+        """Return a view without the missed sources that did not answer. It ends their streams."""
         view = self._view
         ends = dict(view.ends)
         for promise in leading.promises.values():

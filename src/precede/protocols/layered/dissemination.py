@@ -1,8 +1,4 @@
-"""The interface of a dissemination: it transports messages between nodes, in any order.
-
-A dissemination sends the node's own messages, receives packets, and passes each message to the ordering above
-it at most once. It works under any ordering (`ordering.py`); `LayeredNode` joins the two.
-"""
+"""The interface of a dissemination, which works under any ordering (`ordering.py`)."""
 
 from __future__ import annotations
 
@@ -23,7 +19,7 @@ from precede.protocols.layered.ordering import Ordering
 
 @mypyc_attr(allow_interpreted_subclasses=True)
 class Dissemination(ABC):
-    """Transports messages, in any order, and passes each at most once to the ordering above it.
+    """Sends the node's own messages, receives packets, and passes each message once at most to the ordering.
 
     Its timer keys and send keys are tuples that begin with "net"; an ordering's keys never do. Inputs and
     effects mean the same as for `Node`.
@@ -69,5 +65,4 @@ class Dissemination(ABC):
 
 
 def is_net(key: Key) -> bool:
-    """Does a timer or a send with this key belong to the dissemination?"""
     return type(key) is tuple and key[0] == "net"

@@ -23,23 +23,17 @@ class HeldMessages:
         self._durable = durable
 
     def hold(self, envelope: Envelope, effects: list[Effect]) -> None:
-        """Persist a message that has to wait."""
         if self._durable:
             effects.append(Persist(_key(envelope.message.id), envelope))
 
     def release(self, id: MessageId, effects: list[Effect]) -> None:
-        """Erase a waiting message from the store after it is delivered or discarded."""
         if self._durable:
             effects.append(Persist(_key(id), None))
 
     def resume(
         self, saved: Saved, stamp_type: Any, knows: Callable[[MessageId], bool], effects: list[Effect]
     ) -> Iterator[Envelope]:
-        """After a restart: yield the messages that waited, by id, so that the ordering takes them again.
-
-        A crash may have fallen between a delivery and the erasure. If the ordering `knows` a message, it is
-        erased now and not yielded.
-        """
+        """After a restart: yield the messages that waited, by id; erase those that were delivered by then."""
         for envelope in saved_envelopes(saved, "held", stamp_type):
             if knows(envelope.message.id):
                 effects.append(Persist(_key(envelope.message.id), None))

@@ -48,10 +48,7 @@ class Ordering(ABC):
 
     @abstractmethod
     def arrive(self, envelopes: Sequence[Envelope], now: Instant, effects: list[Effect]) -> None:
-        """Take messages received for the first time; append deliveries, timers and discards.
-
-        The dissemination has appended their `Arrive` already.
-        """
+        """Take messages received for the first time; append deliveries, timers and discards."""
 
     def arrive_batch(self, batch: Batch, now: Instant, effects: list[Effect]) -> None:
         """Do the same as `arrive` with envelopes that are already parsed. Override it where that is faster."""
@@ -72,9 +69,7 @@ class Ordering(ABC):
         """Handle one of the ordering's own timers."""
 
     def waiting(self) -> Sequence[Waiting]:
-        """Read-only: the messages that are received and not delivered."""
         return ()
 
     def sizes(self) -> Mapping[str, int]:
-        """Read-only: the sizes of registries and buffers by name."""
         return {}

@@ -51,7 +51,6 @@ class OwnMessages:
         ]
 
     def is_own(self, id: MessageId) -> bool:
-        """Does this id belong to this node in its present incarnation?"""
         return id.source == self.node and id.incarnation == self.incarnation
 
     def start(self, saved: Saved, stamp_type: Any, now: Instant | None = None) -> list[Effect]:
@@ -95,17 +94,13 @@ def delivered_key(incarnation: int) -> Key:
 
 
 def _saved_deliveries(saved: Saved) -> dict[int, int]:
-    """Return the last number of own messages that was delivered in each incarnation."""
     delivered = {int(key[1]): int(value) for key, value in saved_under(saved, "own_delivered")}
     first = restore(saved, "own_delivered", int, 0)
     return {0: first, **delivered} if first else delivered
 
 
 def deadline_after(lifetime: Duration | None, now: Instant) -> Instant | None:
-    """Return the deadline of a message that is broadcast now; None if it has no lifetime.
-
-    Raise Refused if the lifetime is not above 0.
-    """
+    """Return the deadline of a message broadcast now, or None. Raise Refused for a lifetime of 0 or less."""
     if lifetime is None:
         return None
     if lifetime <= 0:

@@ -45,10 +45,7 @@ class MessageName:
 
 @final
 class ParsedEnvelope:
-    """An envelope and its fields. `barrier` is the parsed stamp, for an ordering whose stamps are barriers.
-
-    `sort_key` is the deadline as a boxed float: it sorts fastest.
-    """
+    """An envelope and its fields. `sort_key` is the deadline as a boxed float: it sorts fastest."""
 
     __slots__ = (
         "addressed",
@@ -145,12 +142,10 @@ class Batch:
         return self if len(new) == len(self.contents) else Batch(new)
 
     def select(self, positions: Sequence[int]) -> Batch:
-        """Return a batch of the messages at these positions, in that order."""
         contents = self.contents
         return Batch([contents[position] for position in positions])
 
     def envelopes(self) -> list[Envelope]:
-        """Return the envelopes as they are sent."""
         return [parsed.envelope for parsed in self.contents]
 
     def reordered(self, positions: Sequence[int]) -> Batch:

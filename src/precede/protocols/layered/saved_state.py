@@ -11,12 +11,10 @@ from precede.protocols.layered.envelope import Envelope
 
 
 def saved_under(saved: Saved, kind: str) -> list[tuple[tuple[str | int, ...], Any]]:
-    """Return the saved keys and values of one kind, in the order of the store."""
     return [(key, value) for key, value in saved.items() if type(key) is tuple and key[0] == kind]
 
 
 def saved_envelopes(saved: Saved, kind: str, stamp_type: Any) -> list[Envelope]:
-    """Return the saved envelopes of one kind, sorted by message id."""
     envelopes = [restored_envelope(value, stamp_type) for _, value in saved_under(saved, kind)]
     return sorted(envelopes, key=lambda envelope: envelope.message.id)
 

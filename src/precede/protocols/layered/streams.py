@@ -19,22 +19,18 @@ Stream: TypeAlias = NodeId | Annotated[tuple[NodeId, ...], Meta(min_length=2, ma
 
 
 def stream_of(id: MessageId) -> Stream:
-    """Return the stream a message belongs to."""
     return (id.source, id.incarnation) if id.incarnation else id.source
 
 
 def id_in(stream: Stream, number: int) -> MessageId:
-    """Return the id of the message with this number in a stream."""
     if isinstance(stream, tuple):
         return MessageId(stream[0], stream[1], number)
     return MessageId(stream, 0, number)
 
 
 def top_key(stream: Stream) -> tuple[str | int, ...]:
-    """Return the key under which the last delivery of a stream is persisted."""
     return ("top", *stream) if isinstance(stream, tuple) else ("top", stream, 0)
 
 
 def stream_in(key: tuple[str | int, ...]) -> Stream:
-    """Return the stream that a key made by `top_key` names."""
     return (int(key[1]), int(key[2])) if key[2] else int(key[1])

@@ -92,10 +92,7 @@ class VectorClock(Ordering):
             self._held.hold(envelope, effects)
 
     def _lack(self, envelope: Envelope) -> tuple[NodeId, int] | None:
-        """Return one message (member, number) that must be delivered before this one, or None.
-
-        The entry of the source itself is the message's number; a malicious source may have written another one.
-        """
+        """Return one message (member, number) that must be delivered before this one, or None."""
         source, own_number = envelope.message.id.source, envelope.message.id.number
         delivered = self._delivered
         for member, number in envelope.stamp.items():

@@ -70,15 +70,11 @@ class Copy:
         self.hops = hops
 
     def is_for(self, node: NodeId) -> bool:
-        """Is this node one of its destinations?"""
         return self.envelope.destinations is None or node in self.envelope.destinations
 
 
 class Contact:
-    """A node in contact: the ids that it has (None before its hello), and the copy that is on its way to it.
-
-    `lacks` are the copies that this node carries and the other one does not have.
-    """
+    """A node in contact: the ids that it `has`, the copies that it `lacks`, and the one on its way to it."""
 
     __slots__ = ("has", "in_flight", "lacks", "number")
 

@@ -92,7 +92,6 @@ class MaxProp(Router):
             self._acknowledge(id, now, effects)
 
     def _count(self, node: NodeId) -> float:
-        """Return how many encounters the known vector of another node counts; 0 if none is known."""
         return self._others[node][node] if node in self._others else 0.0
 
     def receive(self, packet: Packet, sender: NodeId, now: Instant, over: Medium) -> Effects:

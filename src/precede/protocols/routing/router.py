@@ -103,7 +103,6 @@ class Router(Dissemination):
         """Called when a contact has begun and the hello of the peer has arrived."""
 
     def is_member(self, node: NodeId) -> bool:
-        """Is this one of the nodes of the network?"""
         return node in self._member_set
 
     # -- inputs ------------------------------------------------------------------------------------------

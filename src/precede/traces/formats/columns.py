@@ -30,11 +30,10 @@ def parse_columns(option: str | None) -> dict[str, str] | list[str] | None:
 def places_in(
     header: Sequence[str], synonyms: Synonyms, mapping: Mapping[str, str] | None, where: str
 ) -> dict[str, int] | None:
-    """Find our columns in a header. Returns the index of each column that it has, or None if it has none.
+    """Find our columns in a header: the index of each that it has, or None if it has none.
 
-    `synonyms` are other names for our columns. `mapping` names columns explicitly. Raises BadInput if the
-    header lacks one of these, or if `mapping` has a name that is none of ours. `where` is the place of the
-    header, for the error.
+    `synonyms` are other names for our columns; `mapping` names columns explicitly, and each of these must
+    exist.
     """
     lowered = [name.strip().lower() for name in header]
     if mapping:

@@ -73,10 +73,7 @@ def read_presence_csv(
 def _header(
     values: list[str], columns: Mapping[str, str] | None, summary: Summary, line: int
 ) -> tuple[int, ...] | None:
-    """Return the indices of our four columns if this line is a header that has them, else None.
-
-    If the caller names the columns, the line must be a header: raises BadInput for an absent column.
-    """
+    """Return the indices of our four columns if this line is a header that has them, else None."""
     lowered = [value.lower() for value in values]
     expected = [(columns or {}).get(name, name).lower() for name in _COLUMNS]
     if all(name in lowered for name in expected):

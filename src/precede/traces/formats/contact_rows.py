@@ -93,10 +93,7 @@ class ContactRows:
 
 
 def _later_overlaps(rows: Intervals, line: Ints) -> Ints:
-    """Return a mask of the rows that begin before the end of an earlier row of their pair that is kept.
-
-    Of rows that begin at the same instant, the one on the earlier line is kept.
-    """
+    """Return a mask of the rows that begin before the end of an earlier row of their pair that is kept."""
     later = np.zeros(len(line), dtype=bool)
     pair, until = (-1, -1), 0
     for index in np.lexsort((line, rows.start_us, rows.b, rows.a)).tolist():

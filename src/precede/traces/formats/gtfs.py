@@ -175,11 +175,7 @@ def _shape(points: list[tuple[float, float, float, float | None]]) -> Shape | No
 
 
 def _anchors(calls: list[Call], stops: dict[str, Stop], summary: Summary) -> list[Anchor]:
-    """Return the calls of a trip that have a position and a time of their own.
-
-    Calls that are left out are noted in the summary. Raises BadRow if times go back or if the calls give no
-    motion.
-    """
+    """Return the calls of a trip that have a position and a time of their own; note the others."""
     calls.sort(key=lambda call: call.sequence)
     anchors: list[Anchor] = []
     for call in calls:

@@ -62,7 +62,6 @@ class Feed:
         return table in self._tables
 
     def require(self, *tables: str) -> None:
-        """Raise BadInput if a table is missing."""
         absent = [table for table in tables if table not in self]
         if absent:
             raise BadInput(f"{self.path}: no {absent[0]}; this is not a GTFS feed")
@@ -85,10 +84,7 @@ class Feed:
             raise BadInput(f"{self.path.name}/{table}: cannot be read: {error}") from error
 
     def rows(self, table: str, summary: Summary, *needed: str) -> Iterator[tuple[int, Fields]]:
-        """Yield the rows of a table as dictionaries with their lines, and count them as read.
-
-        A missing table has no rows. Raises BadInput if the table lacks a `needed` column.
-        """
+        """Yield the rows of a table, if it exists, as dictionaries with their lines; count them as read."""
         if table not in self:
             return
         with self._lines(table) as lines:
@@ -184,7 +180,6 @@ class Services:
             summary.rows_kept += 1
 
     def on(self, day: date) -> frozenset[str]:
-        """Return the services that run on a day."""
         running = {service: True for service in self._weekly if self._usually(service, day)}
         running.update(self._exceptions.get(day, {}))
         return frozenset(service for service, runs in running.items() if runs)
@@ -195,7 +190,6 @@ class Services:
         return begin <= day <= end and day.weekday() in days
 
     def span(self) -> tuple[date, date] | None:
-        """Return the first and the last day that the feed mentions."""
         marks = [day for _, begin, end in self._weekly.values() for day in (begin, end)]
         marks += self._exceptions
         return (min(marks), max(marks)) if marks else None
@@ -203,8 +197,7 @@ class Services:
     def busiest(self, trips: Counter[str]) -> date | None:
         """Return the first day with the most trips; None if no day has trips.
 
-        Between two days on which a service begins or ends, all weeks are the same apart from exceptions, so
-        only one week is examined. A feed may therefore cover a century (from 1970-01-01 to 2099-12-31).
+        Between two days on which a service begins or ends, all weeks are alike, so one week is examined.
         """
         starts, weeks = self._weeks(trips)
         changed = {day.toordinal(): self._exceptional(day, trips) for day in self._exceptions}
@@ -219,10 +212,7 @@ class Services:
         return date.fromordinal(day) if most else None
 
     def _weeks(self, trips: Counter[str]) -> tuple[list[int], list[list[int]]]:
-        """Return the days on which the usual timetable changes, and the trips by weekday from each of them on.
-
-        It changes on the day on which a service begins, and on the day after its last one.
-        """
+        """Return the days on which the usual timetable changes, and the trips by weekday from then on."""
         changes: dict[int, list[int]] = {0: [0] * 7}
         for service, (days, begin, end) in self._weekly.items():
             if begin <= end:
@@ -256,18 +246,15 @@ def _week(start: int, until: int, exceptional: Container[int]) -> list[int]:
 
 
 def _weekday(ordinal: int) -> int:
-    """Return the weekday of an ordinal date; 0 is Monday."""
     return (ordinal + 6) % 7
 
 
 def read_stops(
     feed: Feed, summary: Summary
 ) -> tuple[dict[str, Stop], frozenset[str], Projection, list[Reject]]:
-    """Read stops.txt: the stops, the ids of stops far outside, the projection, and the rejects.
+    """Read stops.txt: the stops in metres around their median, the ids of stops far outside, and the rejects.
 
-    Stops are in metres around their median. A stop is far outside if its distance from the median is over 100
-    km, over ten times the median distance, and over four times the distance that 95 % of the stops do not
-    exceed. It is rejected. Raises BadInput if there is no usable stop.
+    Far outside is over 100 km, ten times the median distance, and four times the distance of 95 % of the stops.
     """
     held: dict[str, tuple[int, float, float, str]] = {}
     rejects: list[Reject] = []

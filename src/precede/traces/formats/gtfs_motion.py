@@ -65,11 +65,7 @@ class Shape:
         return self._projected[pattern]
 
     def _project(self, anchors: Sequence[Anchor]) -> list[float] | None:
-        """Choose a position on the shape for every anchor.
-
-        The positions never descend and lie nearest to the stops. Returns None if a stop is far from the shape
-        or there are no such positions.
-        """
+        """Choose ascending positions on the shape, nearest to the anchors; None if a stop is far from it."""
         costs: list[list[float]] = []
         places: list[list[float]] = []
         for anchor in anchors:
@@ -81,7 +77,6 @@ class Shape:
         return _forward(places, costs)
 
     def _fits(self, anchors: Sequence[Anchor], placed: Floats) -> bool:
-        """Return whether all stops are near their positions on the shape."""
         x, y = np.interp(placed, self.metres, self.xs), np.interp(placed, self.metres, self.ys)
         off = np.hypot(x - np.array([a.x for a in anchors]), y - np.array([a.y for a in anchors]))
         return bool((off <= OFF_SHAPE_M).all())

@@ -45,10 +45,7 @@ class _Trace:
         self.places.setdefault(node, {})[axis] = value
 
     def walker(self, node: str, x: float, y: float, at: Instant = 0) -> Walker:
-        """Return the walker of a node. A new one starts at the initial position, else at its destination.
-
-        `at` is the instant of its first `setdest`.
-        """
+        """Return the walker of a node. A new one starts at the initial position, else at its destination."""
         if node not in self.walkers:
             self.nodes.add(node)
             place = self.places.pop(node, None)

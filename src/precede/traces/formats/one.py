@@ -24,10 +24,7 @@ _MAX_SIZE: Final = 2**62
 
 
 class _Pair(Struct):
-    """The last contact of a pair and the line of its `up`; it is open while `end` is None.
-
-    `before` is the contact before it, kept until this one is known to have a length.
-    """
+    """The last contact of a pair (open while `end` is None), and the one `before`, until this has a length."""
 
     start: Instant
     end: Instant | None
@@ -35,7 +32,6 @@ class _Pair(Struct):
     before: _Pair | None = None
 
     def rows(self, pair: tuple[str, str]) -> Iterator[Row]:
-        """Yield this contact as a row, if it is closed."""
         if self.end is not None:
             yield ContactRow(*pair, self.start, self.end)
 
@@ -101,10 +97,7 @@ class _Contacts:
         self.last = until if self.last is None else max(self.last, until)
 
     def finish(self) -> Iterator[Row]:
-        """Yield the remaining contacts at the end of the trace.
-
-        Open contacts end with the trace and are noted. One that began as the trace ends is rejected.
-        """
+        """Yield the remaining contacts: open ones end with the trace, and are rejected if they began there."""
         for state in self.pairs.values():
             if state.end is None:
                 self.extend(state.start)

@@ -107,10 +107,7 @@ def _table(
     framerate: float | None,
     scale: float | None,
 ) -> tuple[_Table, bool]:
-    """Return the layout of a table, from its first row and the options, and whether that row is a header.
-
-    Raises BadInput if node, time, x or y is not found or an option is wrong.
-    """
+    """Return the layout of a table, from its first row and the options, and whether that row is a header."""
     where = f"{summary.file}:{line}"
     commas = "," in text
     values = fields_of_csv(text) if commas else text.split()

@@ -86,10 +86,7 @@ def _fields(text: str) -> list[str]:
 def _places(
     values: list[str], columns: dict[str, str] | list[str] | None, where: str
 ) -> tuple[tuple[int, ...], bool]:
-    """Return the indices of id, seen, start and end, and whether this first line is a header.
-
-    Raises BadInput if a header or the option `--columns` lacks one of them.
-    """
+    """Return the indices of id, seen, start and end, and whether this first line is a header."""
     is_header = not any(is_numeric(value) for value in values)
     if isinstance(columns, list):
         found = places_in(columns, COLUMNS, None, where)

@@ -114,10 +114,9 @@ def _walk(
 
 @numba_kernel
 def _most_in_transit(start: Ints, events: Ints, who: Ints, until: Ints, turns: Ints, copies: Ints) -> Ints:
-    """Return the largest number of messages in transit at one time of the schedule.
+    """Return the most messages that are between their broadcast and last delivery, by the schedule.
 
-    A message is in transit from its broadcast to its last delivery. `copies[m]` becomes the number of
-    deliveries of message m.
+    `copies[m]` becomes the number of deliveries of message m.
     """
     for e in range(len(events)):
         if events[e] >= 0 and events[e] & 1:

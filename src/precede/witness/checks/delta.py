@@ -6,10 +6,7 @@ from precede.witness.history import EXPIRED, Ints
 
 
 def mark_expired(events: Ints, marks: Ints, clock: Ints, deadline: Ints) -> int:
-    """Mark every delivery after its message's deadline. Returns the number of marked rows.
-
-    A delivery exactly at the deadline is in time.
-    """
+    """Mark every delivery after its message's deadline, not at it. Returns the number of marked rows."""
     expired = 0
     for e in range(len(events)):
         code = events[e]

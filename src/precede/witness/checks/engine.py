@@ -27,15 +27,12 @@ class Engine:
     trace_back: Callable[..., bool] = staticmethod(explain.trace_back)
 
     def ints(self, count: int, fill: int = 0) -> Ints:
-        """Return `count` integers, all equal to `fill`."""
         return [fill] * count
 
     def marks(self, count: int) -> Ints:
-        """Return the mark bits of `count` rows, none set."""
         return bytearray(count)
 
     def copy(self, values: Ints) -> Ints:
-        """Return a copy of integers."""
         return list(values)
 
     def marked(self, marks: Ints, most: int) -> list[int]:
@@ -49,13 +46,11 @@ class Engine:
         return rows
 
     def clear(self, marks: Ints, mark: int) -> None:
-        """Remove this mark bit from every row."""
         for event, value in enumerate(marks):
             if value & mark:
                 marks[event] = value & ~mark
 
     def pick(self, values: Ints, places: Ints) -> Ints:
-        """Return the values at these indices."""
         return [values[place] for place in places]
 
     def tally(self, values: Ints, count: int) -> Ints:
@@ -79,10 +74,7 @@ class Engine:
         return next((place for place in range(begin, end) if values[place] == value), -1)
 
     def mark_late_causal(self, history: History, marks: Ints, who: Ints, until: Ints, turns: int) -> int:
-        """Mark every late delivery: its process delivered before it a message that depends on it.
-
-        Returns the number of marked rows.
-        """
+        """Mark every delivery after one of a message that depends on it. Returns the number of marked rows."""
         return causal.mark_late_causal(
             history.start, history.events, marks, history.source, history.base, who, until, turns
         )

@@ -15,10 +15,9 @@ OUT: Final = -2
 
 
 def mark_repetitions(start: Ints, events: Ints, marks: Ints, last_seen: Ints) -> int:
-    """Mark and mask every delivery of a message that the process has delivered before.
+    """Mark and mask every delivery of a message that the process has delivered before, and count these.
 
-    Returns the number of marked rows. `last_seen` has one entry per message, filled with -1. This check runs
-    first, because a repetition would look like a late delivery.
+    `last_seen` has one entry per message, filled with -1. This check runs first: a repetition would look late.
     """
     repeated = 0
     for p in range(len(start) - 1):
@@ -44,10 +43,7 @@ def mark_unaddressed(
     address_start: Ints,
     addresses: Ints,
 ) -> int:
-    """Mark every delivery at a node that is not among the message's destinations. Returns the number.
-
-    The source may always deliver its own message.
-    """
+    """Mark every delivery at a node that is neither source nor destination. Returns the number."""
     unaddressed = 0
     for p in range(len(start) - 1):
         node = node_of[p]

@@ -207,11 +207,9 @@ def find_disagreement(
 
 
 def find_cycle(members: Ints, rest: Ints, owner: Ints) -> list[tuple[int, int]]:
-    """Find a shortest cycle through the knot's first message.
+    """Find a shortest cycle through the knot's first message, breadth first; each delivery is visited once.
 
-    Each pair of the result has two indices into `rest`, which are deliveries of one process. The search is
-    breadth first over messages. From a message it reaches, at each process, all later deliveries; each delivery
-    is visited once.
+    Each pair of the result has two indices into `rest`, which are deliveries of one process.
     """
     chains: dict[int, list[int]] = {}
     deliveries_of: dict[int, list[tuple[int, int]]] = {}

@@ -16,11 +16,7 @@ from precede.witness.verdict import Violation
 
 
 class LiveAgreement:
-    """What the members of a total order lack at this moment.
-
-    `absent` has a reason for each member without rows. `lacks` counts the pairs of a member and a message that
-    it did not deliver although another member did. Other orders have reasons only.
-    """
+    """What members of a total order lack now: the number of `lacks`, and a reason for each `absent` one."""
 
     def __init__(self, state: LiveState, members: Sequence[str]) -> None:
         self._state = state

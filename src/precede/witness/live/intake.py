@@ -18,10 +18,7 @@ STARTED: Final = 3
 
 
 class Intake:
-    """Appends the contiguous rows of each process to its queue.
-
-    `queued_broadcasts` has the broadcasts in the queues, by message, with their process.
-    """
+    """Appends the contiguous rows of each process to its queue; `queued_broadcasts` are those in the queues."""
 
     def __init__(self, state: LiveState) -> None:
         self.state = state
@@ -33,10 +30,7 @@ class Intake:
         }
 
     def add(self, rows: Iterable[tuple[str, int, LiveRow]]) -> list[int]:
-        """Take rows as (node, incarnation, row). Returns the processes whose queues may have grown.
-
-        A row that was added before changes nothing; a different row at the same step is a conflict.
-        """
+        """Take rows as (node, incarnation, row). Returns the processes whose queues may have grown."""
         state = self.state
         touched: dict[int, None] = {}
         for node, incarnation, row in rows:
@@ -59,10 +53,7 @@ class Intake:
         return [*touched, *reversed(later)]
 
     def _release(self, p: int) -> list[int]:
-        """Queue the held rows that have become contiguous.
-
-        Returns the later incarnations of the node that may be able to begin now.
-        """
+        """Queue the held rows that are now contiguous. Returns incarnations of the node that may begin now."""
         process = self.state.processes[p]
         if not process.began:
             self._begin(process)

@@ -47,10 +47,7 @@ class LiveRun:
                 self._park(p, process.waits)
 
     def add(self, rows: Iterable[tuple[str, int, LiveRow]]) -> list[Violation]:
-        """Take rows as (node, incarnation, row), in any order. Returns the violations that they prove.
-
-        A row that was added before changes nothing.
-        """
+        """Take rows as (node, incarnation, row), in any order. Returns the violations that they prove."""
         self._violations = []
         self._ready += reversed(self._intake.add(rows))
         self._count_all()
@@ -193,10 +190,7 @@ class LiveRun:
             self._report(process, row, self._stories.duplicate(p, message, row))
 
     def _in_order(self, process: Process, message: int) -> bool:
-        """Add a delivered message to the process's clock, if the delivery is in order.
-
-        Returns False for a late delivery (see `witness/checks/causal.py`).
-        """
+        """Add a delivered message to the process's clock and return True, unless its delivery is late."""
         state, clock = self.state, process.clock
         source, rank = state.source[message], state.rank[message]
         if clock.get(source, 0) >= rank:
@@ -209,11 +203,7 @@ class LiveRun:
         return True
 
     def _compare_orders(self, p: int, process: Process, message: int, row: LiveRow) -> None:
-        """Compare process p's delivery of a message with the deliveries of all other processes.
-
-        If another process delivered this message before one that p delivered earlier, the disagreement is
-        reported, with the first such process. The delivery is remembered for later comparisons.
-        """
+        """Report it if another process delivered this message before one that process p delivered earlier."""
         opponent = -1
         for q, other in enumerate(self.state.processes):
             theirs = self.state.delivered[q]
@@ -236,10 +226,7 @@ class LiveRun:
         self._violations.append(violation)
 
     def _break_ring(self) -> bool:
-        """Find processes that wait for each other's queued broadcasts in a ring, and blame one of them.
-
-        Returns False if there is no ring.
-        """
+        """Blame one of the processes that wait for each other's broadcasts in a ring; False without a ring."""
         for p in range(len(self.state.processes)):
             ring: list[int] = []
             at: int | None = p
@@ -253,10 +240,7 @@ class LiveRun:
         return False
 
     def _blame(self, ring: Sequence[int]) -> None:
-        """Report a delivery before its broadcast by the lowest process of a ring, and let it continue.
-
-        The delivery is the one at which that process waits.
-        """
+        """Report a delivery before its broadcast by the lowest process of a ring, and let it continue."""
         processes = self.state.processes
         p = min(ring, key=lambda q: (natural(processes[q].node), processes[q].incarnation))
         process = processes[p]

@@ -37,12 +37,10 @@ class LiveRow(NamedTuple):
 
     @property
     def key(self) -> Key:
-        """The message of the row."""
         return self[2:5]
 
     @property
     def message(self) -> str:
-        """The name of the row's message."""
         return name_message(*self[2:5])
 
 
@@ -77,7 +75,6 @@ class Process(Struct):
 
     @property
     def name(self) -> str:
-        """The node, and the incarnation unless it is 0."""
         return name_process(self.node, self.incarnation)
 
 
@@ -134,12 +131,10 @@ class LiveState:
 
     @property
     def held(self) -> int:
-        """The number of rows that wait for an earlier step."""
         return sum(len(process.held) for process in self.processes)
 
     @property
     def parked(self) -> int:
-        """The number of rows that wait for a broadcast that has not arrived."""
         return sum(len(process.queue) for process in self.processes)
 
     def place(self, node: str, incarnation: int) -> int:
@@ -153,12 +148,10 @@ class LiveState:
         return place
 
     def key_of(self, message: int) -> Key:
-        """Return the source, incarnation and number of a message."""
         process = self.processes[self.source[message]]
         return process.node, process.incarnation, self.number[message]
 
     def message_name(self, message: int) -> str:
-        """Return the name of a message: `a:3`."""
         return name_message(*self.key_of(message))
 
     def conflict(self, process: Process, cause: str) -> None:

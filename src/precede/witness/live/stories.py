@@ -17,12 +17,10 @@ class Stories:
         self.state = state
 
     def ghost(self, process: Process, row: LiveRow) -> Violation:
-        """Explain a delivery of a message that nobody broadcast."""
         story = f"delivered {quoted(row.message)} at step {row.step}, but nobody broadcast it."
         return _violation(process, row, "ghost", story)
 
     def too_early(self, process: Process, row: LiveRow) -> Violation:
-        """Explain a delivery that precedes its broadcast."""
         story = f"delivered {quoted(row.message)} before it can have been broadcast."
         return _violation(process, row, "before_broadcast", story)
 
@@ -39,7 +37,6 @@ class Stories:
         return _violation(process, row, "duplicate", story, (*earlier, _row(process, row)))
 
     def not_addressed(self, process: Process, message: int, row: LiveRow) -> Violation:
-        """Explain a delivery at a node that is not among the message's destinations."""
         to = ", ".join(self.state.to[message]) or "nobody"
         story = f"delivered {quoted(row.message)}, which was addressed to {to} only."
         return _violation(process, row, "not_addressed", story, (self._broadcast(message), _row(process, row)))
@@ -89,11 +86,7 @@ class Stories:
         )
 
     def late(self, p: int, message: int, row: LiveRow, kind: Offence, with_chain: bool) -> Violation:
-        """Explain a late delivery: process p delivered before it a message that depends on it.
-
-        With `with_chain`, the explanation has the causal chain between the two messages and the rows that prove
-        it.
-        """
+        """Explain a delivery after one of a message that depends on it; `with_chain`, also the causal chain."""
         state, process = self.state, self.state.processes[p]
         if not with_chain:
             story = f"delivered {quoted(row.message)} after a message that it precedes."

@@ -62,10 +62,7 @@ class ArrayBuilder:
         return self.store.broadcasts == 0 and not self.log.broadcasts_elsewhere
 
     def read(self, progress: Callable[[int], None] | None) -> list[History]:
-        """Read the whole log, a second time with sorting if its rows are not in order.
-
-        A log that can be read only once is read with sorting at once.
-        """
+        """Read the whole log, a second time with sorting if its rows are not in order."""
         can_read_twice = hasattr(self.log, "batches")
         if can_read_twice:
             try:

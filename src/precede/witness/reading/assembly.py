@@ -259,10 +259,7 @@ class Assembly:
         )
 
     def _reject_number(self, e: int) -> NoReturn:
-        """Raise BadInput for a broadcast row whose number does not ascend.
-
-        Raises Irregular if the row's place in the file is unknown; the log is then read again.
-        """
+        """Raise BadInput for a number that does not ascend; Irregular if the row's place is unknown."""
         rows = self.rows
         if rows.row is None:
             raise Irregular
@@ -283,10 +280,7 @@ class Assembly:
         )
 
     def _reject_label(self, one: int, other: int) -> NoReturn:
-        """Raise BadInput for two broadcasts of one opaque id.
-
-        Raises Irregular if the rows' places in the file are unknown; the log is then read again.
-        """
+        """Raise BadInput for two broadcasts of one opaque id; Irregular if the rows' places are unknown."""
         rows = self.rows
         assert self.labels is not None
         if rows.row is None:

@@ -61,12 +61,10 @@ class Layout(Struct, frozen=True):
 
     @property
     def numbered(self) -> bool:
-        """True when messages are named by source and number, False for one opaque id."""
         return "message_number" in self.columns
 
     @property
     def row_order(self) -> bool:
-        """True when the order of the rows in the file stands for the steps."""
         return "step" not in self.columns
 
     def without(self, *names: str) -> Layout:
@@ -75,7 +73,6 @@ class Layout(Struct, frozen=True):
         return Layout(columns, self.by, self.kinds, self.constant_kind)
 
     def names_to_read(self) -> tuple[str, ...]:
-        """Return the log's own names of all columns to read, each once."""
         return tuple(dict.fromkeys((*self.columns.values(), *self.by)))
 
 
@@ -120,10 +117,7 @@ def match_columns(
     by: Sequence[str],
     kinds: Mapping[str, int],
 ) -> Layout:
-    """Match our columns with those of a log and return the layout. `place` names the log in an error message.
-
-    `columns`, `by` and `kinds` are the options as read. Raises BadInput if a needed column is missing.
-    """
+    """Match our columns with those of a log. Raises BadInput, with its `place`, if a needed one is missing."""
     matched: dict[str, str] = {}
     constant = None
     for ours in KNOWN:
@@ -150,11 +144,7 @@ def match_columns(
 def _choose_message_columns(
     matched: dict[str, str], columns: Mapping[str, str], available: Sequence[str], place: str
 ) -> None:
-    """Decide how rows name their message, and remove the columns of the other way from `matched`.
-
-    Source and number are used if both exist, otherwise one opaque id. An explicit `message=` has priority.
-    Raises BadInput if the log has neither.
-    """
+    """Decide whether source and number name a message, or one opaque id; remove the other columns."""
     numbered = "message_source" in matched and "message_number" in matched
     if "message" in matched and ("message" in columns or not numbered):
         for name in ("message_source", "message_incarnation", "message_number"):
@@ -169,10 +159,7 @@ def _choose_message_columns(
 
 
 def _match_by(available: Sequence[str], place: str, by: Sequence[str]) -> tuple[str, ...]:
-    """Return the columns to split by; without `--by` a log with a column `run_id` is split by run.
-
-    The name `run` also means `run_id`. Raises BadInput if a column is missing.
-    """
+    """Return the columns to split by: `run` means `run_id`, which is the default if the log has it."""
     if not by:
         return ("run_id",) if "run_id" in available else ()
     columns = []

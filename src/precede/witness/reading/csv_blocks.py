@@ -55,10 +55,7 @@ def parse_block(block: bytes, columns: Sequence[str], requested: Sequence[str], 
 def batches(
     stream: LineStream, columns: Sequence[str], requested: Sequence[str], separator: str
 ) -> Iterator[tuple[Any, int]]:
-    """Yield Arrow batches of the regular blocks, each with its number of rows.
-
-    It ends at the first irregular block, which stays in the stream with everything after it.
-    """
+    """Yield Arrow batches with their rows up to the first irregular block, which stays in the stream."""
     while block := next_block(stream):
         table = parse_block(block, columns, requested, separator)
         if table is None:

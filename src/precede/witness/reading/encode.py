@@ -47,10 +47,7 @@ class Names:
         return column_codes
 
     def _translate(self, dictionary: Any, first_row: int, title: str, place: Place) -> Array:
-        """Return the code of each entry of a batch's dictionary, and NO_NAME at the end.
-
-        Consecutive batches often have the same dictionary, so the last translation is kept.
-        """
+        """Return the code of each entry of a batch's dictionary, and NO_NAME at the end; cached."""
         last = self._last.get(title)
         if last is not None and last[0].equals(dictionary):
             return last[1]
@@ -84,11 +81,9 @@ class Pairs:
             kernels.rehash(self._table, self._keys, self.count)
 
     def first(self) -> Array:
-        """Return the first integer of each pair, by code."""
         return (self._keys[: self.count] >> 32).astype(np.int32)
 
     def second(self) -> Array:
-        """Return the second integer of each pair, by code."""
         return (self._keys[: self.count] & 0xFFFFFFFF).astype(np.uint32).view(np.int32)
 
 

@@ -252,6 +252,5 @@ def find_labelled(source: Ints, number: Ints, message_of: Ints, events: Ints) ->
 
 @numba_kernel
 def sort_addresses(address_start: Ints, addresses: Ints) -> Ints:
-    """Sort the destinations of each message, for binary search."""
     for m in range(len(address_start) - 1):
         addresses[address_start[m] : address_start[m + 1]].sort()

@@ -72,7 +72,6 @@ class PlainBuilder:
 
     @property
     def deliveries_only(self) -> bool:
-        """True when the whole log has no broadcast row."""
         return self.broadcasts == 0 and not self.log.broadcasts_elsewhere
 
     def read(self, progress: Callable[[int], None] | None) -> list[History]:
@@ -119,7 +118,6 @@ class PlainBuilder:
             rows.append((at, row, row_kind, message, moment))
 
     def _finish(self) -> list[History]:
-        """Return the history of every group, in the natural order of the groups."""
         ordered = sorted(self.groups, key=lambda key: tuple(natural(part) for part in key))
         return [self._history(key, self.groups.pop(key), self.deliveries_only) for key in ordered]
 
@@ -230,10 +228,7 @@ class PlainBuilder:
         before: int | None,
         gaps: list[Gap],
     ) -> None:
-        """Raise BadInput if a step occurs twice; add the first gap of the process to `gaps`.
-
-        `before` is the last step of the incarnation before, from which the steps may continue.
-        """
+        """Raise BadInput if a step occurs twice; add the first gap after the last step `before` to `gaps`."""
         last, last_row = rows[0][0], rows[0][1]
         if self.counted and last > 1 and last - 1 != before:
             gaps.append(Gap(p, None, last))

@@ -33,7 +33,6 @@ class ProcessTable:
 
     @property
     def count(self) -> int:
-        """The number of codes in use."""
         return len(self.nodes.names) if self._are_nodes else self._processes.count
 
     def codes(
@@ -120,6 +119,5 @@ class ProcessTable:
         return gaps
 
     def same_node(self, place: int, other: int) -> bool:
-        """Are two places of `order` incarnations of the same node in the same group?"""
         a, b = int(self.order[place]), int(self.order[other])
         return bool(self.node[a] == self.node[b] and self.group[a] == self.group[b])

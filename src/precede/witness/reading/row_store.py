@@ -166,10 +166,7 @@ class RowStore:
                 setattr(self, name, np.concatenate((getattr(self, name), more)))
 
     def present(self, with_sources: bool) -> Array:
-        """Return, by process code, whether the process has rows.
-
-        With `with_sources`, the sources of stored deliveries count as processes with rows too.
-        """
+        """Return, by process code, whether the process has rows; `with_sources`, or messages of it have."""
         process, _, source, _, _ = self.columns.filled_columns()
         present = np.zeros(self.processes.count, np.bool_)
         if self.sorting:
@@ -258,10 +255,7 @@ class RowStore:
         return gaps
 
     def _last_step_before(self, place: int) -> int | None:
-        """Return the last step of the node's incarnation before this one, or None if there is none.
-
-        The steps of this incarnation may continue from there.
-        """
+        """Return the last step of the node's previous incarnation, from which steps may continue, or None."""
         if place == 0 or not self.processes.same_node(place - 1, place):
             return None
         return int(self.last_step[self.processes.order[place - 1]])

@@ -22,7 +22,6 @@ class LineStream(io.BufferedIOBase):
         return True
 
     def put_back(self, data: bytes) -> None:
-        """Make these bytes the next ones to be read."""
         self._front = data + self._front
 
     def read1(self, size: int = -1) -> bytes:

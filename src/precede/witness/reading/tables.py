@@ -54,7 +54,6 @@ class File(Struct, frozen=True):
 
     @property
     def rows(self) -> int:
-        """The number of rows."""
         return sum(self.group_rows)
 
     @property
@@ -123,10 +122,7 @@ def read_row_groups(file: File, groups: Sequence[int], names: Sequence[str]) -> 
 
 
 def parquet_log(pieces: Sequence[Piece], name: str | None = None) -> ParquetLog:
-    """Open Parquet files that have the same columns as one log.
-
-    `name` is the name of the log in error messages, by default the path of the first file.
-    """
+    """Open Parquet files that have the same columns as one log, which error messages call `name`."""
     return ParquetLog([open_file(piece) for piece in pieces], name or str(pieces[0].path))
 
 

@@ -17,10 +17,7 @@ _SEPARATORS: Final = re.compile(r"[;,|\s]+")
 
 
 def whole(value: Any, row: int, column: str, place: Place) -> int:
-    """Convert an int, a float without a fraction, a numpy integer or text to a 64-bit integer.
-
-    Raises BadInput for any other value.
-    """
+    """Convert an int, a whole float, a numpy integer or text to a 64-bit integer, or raise BadInput."""
     number: int | None = None
     if isinstance(value, str):
         try:
@@ -59,10 +56,7 @@ def text(value: Any, row: int, column: str, place: Place) -> str:
 
 
 def destinations(value: Any, row: int, place: Place) -> frozenset[str] | None:
-    """Read the destinations of a message: a list, or names separated by spaces, commas, semicolons or bars.
-
-    None means that the message is for every node. Raises BadInput for any other value.
-    """
+    """Read destinations: a list, or names separated by spaces, commas, semicolons or bars; None: all nodes."""
     if value is None or value == "":
         return None
     if isinstance(value, str) and value.lstrip().startswith("["):

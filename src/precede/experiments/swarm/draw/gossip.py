@@ -44,7 +44,6 @@ def draw(name: str, seed: int, random: Random) -> Plan:
 
 
 def missing(plan: Plan, prepared: Prepared, log: pa.Table) -> Sequence[str]:
-    """List messages that are due and not delivered."""
     if plan.run.options.get("medium") == "broadcast":
         return draw_contacts.missing(plan, prepared, log, _REPAIR)
     return layered.missing(plan, prepared, log)

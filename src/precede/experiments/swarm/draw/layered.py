@@ -35,10 +35,7 @@ _SETTLE: Final = 150 * SECOND
 
 
 def draw(protocol: str, seed: int, random: Random) -> Plan:
-    """Draw a world of the protocol's usual kind or, for a quarter of the seeds, of another kind.
-
-    The kind has its own generator, so older seeds of the usual kind give the same worlds.
-    """
+    """Draw a world of the protocol's usual kind or, for a quarter of the seeds, of another kind."""
     generator = Generators(seed).python("swarm", "network", protocol)
     usual = _USUAL_KINDS[protocol]
     kind = usual
@@ -120,10 +117,7 @@ def _draw_field(random: Random, nodes: int, founders: int, heal_at: Instant) -> 
 
 
 def missing(plan: Plan, prepared: Prepared, log: pa.Table) -> Sequence[str]:
-    """List messages that are due and not delivered.
-
-    Outside worlds of contacts, nothing is listed if lifetimes are too short to tell.
-    """
+    """List messages that are due and not delivered; none if lifetimes are too short to tell."""
     if plan.run.world["kind"] == "contacts":
         return draw_contacts.missing(plan, prepared, log)
     if plan.run.options.get("lifetime", "20min") != "20min":

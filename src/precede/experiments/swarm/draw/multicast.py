@@ -20,10 +20,7 @@ _FORMS: Final[tuple[dict[str, Any], ...]] = (
 
 
 def draw(protocol: str, seed: int, random: Random) -> Plan:
-    """Draw a point-to-point world, and then the form of the protocol.
-
-    The world is drawn first, so that one seed is one world for all forms.
-    """
+    """Draw a point-to-point world, the same for all forms of the protocol, and then the form."""
     plan = draw_point_to_point.draw(protocol, seed, random)
     form: dict[str, Any] = {"checkpoint": random.choice((1, 3, 10, 64))}
     if protocol == "prs":

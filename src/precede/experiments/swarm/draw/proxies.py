@@ -77,10 +77,7 @@ def _draw_script(random: Random, hosts: int, heal_at: Instant) -> list[dict[str,
 
 
 def missing_of_ck(plan: Plan, prepared: Prepared, log: pa.Table) -> list[str]:
-    """List the messages that a host should have delivered and has not.
-
-    Due are all messages that were broadcast after every station knew of the host.
-    """
+    """List the messages broadcast after every station knew of a host that it has not delivered."""
     names = prepared.built.names
     admitted: dict[str, Instant] = {}
     for hosted in prepared.world.nodes:

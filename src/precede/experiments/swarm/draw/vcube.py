@@ -43,11 +43,7 @@ def draw(protocol: str, seed: int, random: Random) -> Plan:
 
 
 def _vary(plan: Plan, random: Random) -> Plan:
-    """Vary a plan by rare forms: no compression, a single tree, a source far ahead of the others.
-
-    The forms are drawn from a generator of their own, so the rest of a plan stays as it was before there were
-    forms.
-    """
+    """Vary a plan by rare forms: no compression, a single tree, a source far ahead of the others."""
     options = {**plan.run.options, "compression": random.random() < 0.8}
     if not options.get("diagnosis") and random.random() < 0.2:
         options["tree"] = "single"
@@ -153,10 +149,7 @@ def _draw_crash(random: Random, node: NodeId, within: Duration, script: list[dic
 
 
 def _draw_stays(random: Random, others: list[NodeId], heal_at: Instant) -> list[dict[str, Any]]:
-    """Draw who enters late or leaves early: up to a third of the nodes that do not crash, never the first.
-
-    Newcomers enter soon, so that most of them join while others still broadcast, and broadcast themselves.
-    """
+    """Draw who enters early on or leaves: up to a third of the nodes that do not crash, never the first."""
     stays = []
     for node in sorted(random.sample(others[1:], random.randint(0, len(others) // 3))):
         stay = {"node": str(node)}
@@ -169,10 +162,7 @@ def _draw_stays(random: Random, others: list[NodeId], heal_at: Instant) -> list[
 
 
 def missing(plan: Plan, prepared: Prepared, log: pa.Table) -> list[str]:
-    """List the messages that a working node broadcast or delivered and another working node lacks.
-
-    A newcomer is due only messages beyond the vector it began with. A node that never joined gets one line.
-    """
+    """List what a working node broadcast or delivered and another lacks: of a newcomer, beyond its vector."""
     names = prepared.built.names
     working = [hosted for hosted in prepared.world.nodes if hosted.up and not hosted.gone]
     delivered: dict[str, dict[tuple[str, int], None]] = {names[hosted.id]: {} for hosted in working}

@@ -154,11 +154,7 @@ class Ballots:
             self._send(FoundingPrepare(self.number, leading.ballot), now, effects)
 
     def _propose(self, leading: _Leading, now: Instant, effects: list[Effect]) -> None:
-        """Propose a first view, accept it at this founder, and count that acceptance.
-
-        With stores it is the record that was accepted in the highest ballot, if any. Otherwise it is a view of
-        those who have promised.
-        """
+        """Propose and accept a first view: the one accepted in the highest ballot, or of those who promised."""
         promises = leading.promises.values()
         earlier = [(p.accepted, p.record) for p in promises if p.accepted is not None and p.record is not None]
         if self.durable and earlier:
@@ -229,7 +225,6 @@ class Ballots:
         return True
 
     def _promise(self, ballot: Ballot) -> FoundingPromise:
-        """Return this founder's promise for a ballot, with its last acceptance."""
         assert self.stream is not None
         accepted, record = self.accepted if self.accepted is not None else (None, None)
         return FoundingPromise(self.number, ballot, self.stream, accepted, record)

@@ -79,15 +79,11 @@ class Election:
         self._founded = False
 
     def restore(self, saved: Saved) -> None:
-        """Restore the vote that this founder gave before a restart."""
         if self.may_vote:
             self.ballots.restore(saved)
 
     def begin(self, now: Instant, effects: list[Effect]) -> None:
-        """Begin to found a group, alone or with the other founders, because this node is in none.
-
-        A listed founder that has been in a group before takes no part again.
-        """
+        """Begin to found a group. A listed founder that has been in a group before takes no part again."""
         self._since = self._moved_at = now
         self._heard = {}
         self._founded = self._founded or self._state.origin is not None
@@ -97,8 +93,7 @@ class Election:
     def timer(self, now: Instant, effects: list[Effect]) -> None:
         """Flood that this founder is up, repeat its ballot or begin one, and set the timer again.
 
-        A node that founds alone begins its group after it has listened for `listen`. A node in a group does
-        nothing.
+        A node that founds alone begins its group after it has listened for `listen`.
         """
         state, ballots = self._state, self.ballots
         if state.group != NO_GROUP:
@@ -154,17 +149,14 @@ class Election:
         return True
 
     def _decided(self, record: ViewRecord, now: Instant, effects: list[Effect]) -> None:
-        """Begin the group, because a quorum has accepted the ballot that this founder leads."""
         self._found(record, now, effects)
 
     # -- groups that exist -------------------------------------------------------------------------------
 
     def origin(self, record: ViewRecord) -> Origin:
-        """Return the origin of the group that this list of founders begins with the view `record`."""
         return Origin(self.ballots.number, record)
 
     def entered(self, effects: list[Effect]) -> None:
-        """Stop founding, because this node has entered a group."""
         self._founded = True
         effects.append(CancelTimer(FOUND))
 
@@ -177,8 +169,7 @@ class Election:
     def begins(self, origin: Origin | None, group: int) -> bool:
         """May this node begin at the start of a group's order, as one of its founders?
 
-        Not if the first view names another stream of this node. That stream is of an earlier incarnation, which
-        may have delivered messages.
+        Not if the first view names its stream of an earlier incarnation, which may have delivered messages.
         """
         if origin is None or not self.is_own(origin, group):
             return False
@@ -186,10 +177,9 @@ class Election:
         return not own or own == [self.ballots.stream]
 
     def may_enter(self, checkpoint: CheckpointPacket, now: Instant) -> bool:
-        """May this node enter the group of a checkpoint now?
+        """May this node enter the group of a checkpoint now? A founder waits for the group that it voted on.
 
-        A founder that has voted waits for the group that it voted on. If the
-        neighbour has dropped the first messages, a founder waits some seconds for a checkpoint of another one.
+        If the neighbour has dropped the first messages, a founder waits some seconds for another checkpoint.
         """
         origin, group = checkpoint.origin, checkpoint.extra.group
         if self.mode == "given" or not self.may_vote:

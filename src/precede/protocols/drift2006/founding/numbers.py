@@ -15,18 +15,15 @@ _AGREED: Final = 1 << 62
 
 
 def list_number(founders: Sequence[NodeId]) -> int:
-    """Return the number of a list of founders, the same for every order of the list."""
     return _hash("founders", *map(str, sorted(founders)))
 
 
 def group_number(founders: int, record: ViewRecord, agreed: bool) -> int:
-    """Return the number of the group that a list of founders begins with this view."""
     streams = (f"{source}.{serial}" for source, serial in record.voters)
     return (_AGREED if agreed else 1) | _hash(str(founders), *streams)
 
 
 def is_agreed(group: int) -> bool:
-    """Did the founders of a group agree on it?"""
     return group >= _AGREED
 
 

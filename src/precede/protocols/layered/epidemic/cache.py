@@ -24,10 +24,7 @@ _SLACK: Final = 64
 
 @final
 class ExpiringBatch:
-    """A batch and how many of its messages have not expired: the first `alive` of `batch.latest_first()`.
-
-    `alive` is -1 until the first deadline has passed.
-    """
+    """A batch, of which the first `alive` of `batch.latest_first()` have not expired (-1: none has, yet)."""
 
     __slots__ = ("alive", "batch")
 
@@ -85,10 +82,7 @@ class Cache:
         return self._summary
 
     def lacked_by(self, peer_ids: frozenset[MessageId], now: Instant) -> Batch:
-        """Return the messages that a peer with these ids lacks, in the order of reception.
-
-        The caller has removed expired messages.
-        """
+        """Return the messages that a peer with these ids lacks, in the order of reception."""
         if not peer_ids:
             everything = Batch([parsed for parsed in self._log if parsed is not None and parsed.deadline > now])
             everything.summary = self.summary()
@@ -186,7 +180,6 @@ class EvictedIds:
         self._undying: deque[MessageId] = deque()
 
     def add(self, parsed: ParsedEnvelope) -> None:
-        """Remember the id of an evicted message."""
         self.ids[parsed.id] = None
         if parsed.deadline == NEVER and self._may_forget:
             self._undying.append(parsed.id)

@@ -42,7 +42,6 @@ class Link:
         heapify(self._queue)
 
     def enqueue(self, parsed: ParsedEnvelope) -> None:
-        """Queue one more message that the peer lacks."""
         self.lacked[parsed.id] = parsed
         heappush(self._queue, self._queued(parsed))
 

@@ -271,10 +271,7 @@ class Epidemic(Dissemination):
     def _pass_on(
         self, batch: Batch, packet: BatchPacket | None, sender: NodeId, now: Instant, effects: list[Effect]
     ) -> None:
-        """Send new messages to all peers but the sender; if transfers take time, announce and queue them.
-
-        `packet` is the packet in which they came; None for own messages.
-        """
+        """Send new messages, which came in `packet`, to all other peers; if that takes time, queue them."""
         if self._immediate:
             ranks = self._order.ranks(batch) if len(batch.ids) > 1 else None
             peers = [peer for peer, link in self._links.items() if peer != sender and link.synced]
@@ -337,7 +334,6 @@ class Epidemic(Dissemination):
         self._evicted.trim()
 
     def _is_over_full(self) -> bool:
-        """Does the cache hold more messages or payload bytes than it may?"""
         return 0 < self._capacity < len(self._cache.ids) or 0 < self._most_bytes < self._cache.payload_bytes
 
     def _evict_one(self, now: Instant, effects: list[Effect]) -> None:

@@ -83,7 +83,6 @@ class MessagesPacket(BatchPacket, frozen=True, gc=True, dict=True):
 
 
 def packed(envelopes: Sequence[Envelope]) -> MessagesPacket:
-    """Return one packet with these envelopes."""
     return packet_of(batch_of(envelopes))
 
 

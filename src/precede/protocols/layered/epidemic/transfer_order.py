@@ -47,5 +47,4 @@ class TransferOrder:
 
 
 def arranged(batch: Batch, ranks: list[Any] | None) -> Batch:
-    """Return a batch in the order of these ranks; the same batch if they are None."""
     return batch if ranks is None else batch.reordered(sorted(range(len(ranks)), key=ranks.__getitem__))

@@ -26,10 +26,7 @@ _LOSS_COUNTS_FOR: Final = 10 * SECOND
 
 @final
 class Announcements:
-    """The timer of a node's digests. It fires twice per interval: at the instant to send, and at the end.
-
-    `_fresh`: there is news that no digest of this interval has announced.
-    """
+    """The timer of a node's digests: it fires at the instant to send, and at the end of the interval."""
 
     __slots__ = (
         "_announced",
@@ -58,12 +55,10 @@ class Announcements:
         self._lost_at: Instant = -_LOSS_COUNTS_FOR
 
     def neighbours(self, count: int) -> None:
-        """Adapt to a number of neighbours."""
         busy = _BUSY * self._shortest * max(count, _FEW_NEIGHBOURS) // _FEW_NEIGHBOURS
         self._busy = min(busy, self._longest)
 
     def start(self, now: Instant, effects: list[Effect]) -> None:
-        """Begin with the shortest interval."""
         self._begin(self._shortest, now, effects)
 
     def transmitted(self, now: Instant, effects: list[Effect]) -> None:
@@ -94,10 +89,7 @@ class Announcements:
         self._lost_at = now
 
     def timer(self, one_room: bool, now: Instant, effects: list[Effect]) -> bool:
-        """Handle the timer and set it again. True when the digest is to be sent now.
-
-        `one_room`: everybody hears everybody, so requests for lost messages are heard too.
-        """
+        """Handle the timer and set it again. True when the digest is to be sent now."""
         if not self._announced:
             self._announced = True
             effects.append(SetTimer(DIGEST, self._ends))

@@ -74,7 +74,6 @@ class Coverage:
         return list(self._heard)
 
     def is_alone(self) -> bool:
-        """Would nobody hear a transmission?"""
         return self._has_links and not self._linked
 
     def own_list(self, now: Instant) -> tuple[int, tuple[NodeId, ...] | None]:
@@ -97,7 +96,6 @@ class Coverage:
         self._repeats = max(self._repeats, 1)
 
     def is_covered(self, reached: Set[NodeId], now: Instant) -> bool:
-        """Is every neighbour of this node among the nodes that have heard a message?"""
         return all(peer in reached for peer in self.neighbours(now))
 
     def is_one_room(self, now: Instant) -> bool:

@@ -106,13 +106,11 @@ class Ranges:
 
 
 def is_in(number: int, ranges: FlatRanges) -> bool:
-    """Is a number in flat ranges?"""
     place = bisect_right(ranges, number)
     return place % 2 == 1 or (place > 0 and ranges[place - 1] == number)
 
 
 def pairs(ranges: FlatRanges) -> list[tuple[int, int]]:
-    """Return flat ranges as pairs of first and last number."""
     return list(zip(ranges[::2], ranges[1::2], strict=True))
 
 

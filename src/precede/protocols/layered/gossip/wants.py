@@ -123,7 +123,6 @@ class Wants:
         return tuple(number for pair in lacking for number in pair)
 
     def _patience(self) -> Duration:
-        """How long a node waits for an answer before it asks again."""
         return min(max(_FIRST_WAIT, 2 * self._answer_time) << self._vain, _LONGEST_WAIT)
 
     def _jitter(self) -> Duration:
